@@ -1,0 +1,51 @@
+# One door for developers. Every recipe is what CI runs too.
+.PHONY: run test lint memcheck bench peers oracle suite update differential
+
+# A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
+run:
+	cargo build --release --package dunlin
+	exec target/release/dunlin serve $(OPTIONS)
+
+# Everything that can fail. The server binary and the tests share one profile, so that the
+# dependencies are built once.
+test: peers
+	cargo build --profile ci --package dunlin
+	SECONDS=8 cargo test --profile ci --workspace
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+# The store's tests under valgrind, since that is where the unsafe code is: nothing is read that was
+# freed or never written, and nothing leaks. Random tests take few cases: valgrind is slow.
+MEMCHECK = ["valgrind", "--quiet", "--error-exitcode=1", "--leak-check=full", \
+	"--show-leak-kinds=definite,indirect", "--errors-for-leak-kinds=definite,indirect"]
+memcheck: peers
+	PROPTEST_CASES=8 cargo test --profile ci --package store --lib \
+		--config 'target."cfg(all())".runner = $(MEMCHECK)'
+
+# The server beside the reference on this machine: processor time per request, memory per item, and
+# the bar for each. make bench BENCH_ARGS="--quick --only set"; --help lists the options.
+bench: peers
+	cargo build --release --package dunlin
+	DUNLIN_BIN=$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/release/dunlin \
+		cargo run --quiet --profile ci --package tests --bin bench -- $(BENCH_ARGS)
+
+peers:
+	@scripts/install-peers
+
+# The transcripts against the reference server only: are the expectations still its answers?
+oracle: peers
+	TARGET=reference cargo test --profile ci --package tests --test suite
+
+# One family, or all sections whose name contains FAMILY: make suite FAMILY=zset
+suite: peers
+	cargo test --profile ci --package tests --test suite -- "$(FAMILY)"
+
+# Rewrites the expectations of these sections from the reference server.
+update: peers
+	UPDATE=1 cargo test --profile ci --package tests --test suite -- "$(FAMILY)"
+
+# Random commands to both servers; SEED=n replays one run, SECONDS=n runs longer.
+differential: peers
+	cargo test --profile ci --package tests --test differential

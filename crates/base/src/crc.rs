@@ -1,0 +1,237 @@
+//! Checksums: CRC-16 for slots, CRC-64 for RDB files and DUMP payloads.
+//!
+//! Both work on eight bytes at a time ("slicing by eight"): `TABLE[k][b]` is the checksum of byte
+//! `b` followed by `k` zero bytes, and since a CRC is linear, the checksum of eight bytes is the
+//! exclusive or of eight independent lookups.
+
+use crate::limits::SLOTS;
+
+/// CRC-16/XMODEM's polynomial: x^16 + x^12 + x^5 + 1, highest bit first.
+const POLYNOMIAL_16: u16 = 0x1021;
+
+/// The "Jones" polynomial of RDB files, lowest bit first.
+const POLYNOMIAL_64: u64 = 0x95ac_9329_ac4b_c9b5;
+
+static TABLE_16: [[u16; 256]; 8] = table_16();
+static TABLE_64: [[u64; 256]; 8] = table_64();
+
+const fn table_16() -> [[u16; 256]; 8] {
+    let mut table = [[0u16; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = (byte as u16) << 8;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 0x8000 != 0 { (crc << 1) ^ POLYNOMIAL_16 } else { crc << 1 };
+            bit += 1;
+        }
+        table[0][byte] = crc;
+        byte += 1;
+    }
+    let mut zeros = 1;
+    while zeros < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let crc = table[zeros - 1][byte];
+            table[zeros][byte] = (crc << 8) ^ table[0][(crc >> 8) as usize];
+            byte += 1;
+        }
+        zeros += 1;
+    }
+    table
+}
+
+const fn table_64() -> [[u64; 256]; 8] {
+    let mut table = [[0u64; 256]; 8];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u64;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = if crc & 1 != 0 { (crc >> 1) ^ POLYNOMIAL_64 } else { crc >> 1 };
+            bit += 1;
+        }
+        table[0][byte] = crc;
+        byte += 1;
+    }
+    let mut zeros = 1;
+    while zeros < 8 {
+        let mut byte = 0;
+        while byte < 256 {
+            let crc = table[zeros - 1][byte];
+            table[zeros][byte] = (crc >> 8) ^ table[0][(crc & 0xff) as usize];
+            byte += 1;
+        }
+        zeros += 1;
+    }
+    table
+}
+
+/// CRC-16/XMODEM of `bytes`: initial value 0, not reflected.
+#[inline]
+pub fn crc16(bytes: &[u8]) -> u16 {
+    let (blocks, rest) = bytes.as_chunks::<8>();
+    let mut crc = 0u16;
+    for block in blocks {
+        let [high, low] = crc.to_be_bytes();
+        crc = TABLE_16[7][usize::from(block[0] ^ high)]
+            ^ TABLE_16[6][usize::from(block[1] ^ low)]
+            ^ TABLE_16[5][usize::from(block[2])]
+            ^ TABLE_16[4][usize::from(block[3])]
+            ^ TABLE_16[3][usize::from(block[4])]
+            ^ TABLE_16[2][usize::from(block[5])]
+            ^ TABLE_16[1][usize::from(block[6])]
+            ^ TABLE_16[0][usize::from(block[7])];
+    }
+    for &byte in rest {
+        crc = (crc << 8) ^ TABLE_16[0][usize::from((crc >> 8) as u8 ^ byte)];
+    }
+    crc
+}
+
+/// The slot of a key: CRC-16 of the key, or of its hash tag if it has one, modulo the slot count.
+///
+/// A hash tag is what stands between the first `{` and the first `}` after it, unless empty. It
+/// lets a client place related keys in one slot.
+#[inline]
+pub fn key_slot(key: &[u8]) -> u16 {
+    crc16(hash_tag(key)) & (SLOTS as u16 - 1)
+}
+
+#[inline]
+fn hash_tag(key: &[u8]) -> &[u8] {
+    let Some(open) = memchr::memchr(b'{', key) else { return key };
+    let inside = &key[open + 1..];
+    match memchr::memchr(b'}', inside) {
+        Some(length) if length > 0 => &inside[..length],
+        _ => key,
+    }
+}
+
+/// A CRC-64 (Jones) taken piece by piece: reflected, initial value 0, no final inversion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crc64(u64);
+
+impl Crc64 {
+    /// The checksum of nothing.
+    pub const fn new() -> Self {
+        Crc64(0)
+    }
+
+    /// Continues over `bytes`.
+    pub fn update(&mut self, bytes: &[u8]) {
+        let (blocks, rest) = bytes.as_chunks::<8>();
+        let mut crc = self.0;
+        for block in blocks {
+            let word = (crc ^ u64::from_le_bytes(*block)).to_le_bytes();
+            crc = TABLE_64[7][usize::from(word[0])]
+                ^ TABLE_64[6][usize::from(word[1])]
+                ^ TABLE_64[5][usize::from(word[2])]
+                ^ TABLE_64[4][usize::from(word[3])]
+                ^ TABLE_64[3][usize::from(word[4])]
+                ^ TABLE_64[2][usize::from(word[5])]
+                ^ TABLE_64[1][usize::from(word[6])]
+                ^ TABLE_64[0][usize::from(word[7])];
+        }
+        for &byte in rest {
+            crc = (crc >> 8) ^ TABLE_64[0][usize::from(crc as u8 ^ byte)];
+        }
+        self.0 = crc;
+    }
+
+    /// The checksum so far.
+    pub const fn value(self) -> u64 {
+        self.0
+    }
+}
+
+/// CRC-64 (Jones) of `bytes` at once.
+pub fn crc64(bytes: &[u8]) -> u64 {
+    let mut crc = Crc64::new();
+    crc.update(bytes);
+    crc.value()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn published_check_values() {
+        assert_eq!(crc16(b"123456789"), 0x31c3);
+        assert_eq!(crc64(b"123456789"), 0xe9c6_d914_c4b8_d9ca);
+        assert_eq!(crc16(b""), 0);
+        assert_eq!(crc64(b""), 0);
+    }
+
+    #[test]
+    fn slots_as_cluster_keyslot_answers() {
+        let cases: &[(&[u8], u16)] = SLOT_CASES;
+        for (key, slot) in cases {
+            assert_eq!(key_slot(key), *slot, "{}", String::from_utf8_lossy(key));
+        }
+    }
+
+    /// Answers of a reference server's CLUSTER KEYSLOT.
+    const SLOT_CASES: &[(&[u8], u16)] = &[
+        (b"", 0),
+        (b"a", 15495),
+        (b"foo", 12182),
+        (b"bar", 5061),
+        (b"user:1000", 1649),
+        (b"123456789", 12739),
+        (b"{user1000}.following", 3443),
+        (b"{user1000}.followers", 3443),
+        (b"foo{}{bar}", 8363),
+        (b"foo{{bar}}zap", 4015),
+        (b"foo{bar}{zap}", 5061),
+        (b"{}", 15257),
+        (b"{", 4092),
+        (b"}{", 12793),
+        (b"{}x{a}", 684),
+        (b"a}b{c", 13587),
+        (b"x{c}", 7365),
+        (b"key:000000123456", 11249),
+        (b"abcdefghijklmnopqrstuvwxyz", 9132),
+        (b"{a", 10276),
+    ];
+
+    fn bitwise_16(bytes: &[u8]) -> u16 {
+        bytes.iter().fold(0, |crc, &byte| {
+            (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {
+                (crc << 1) ^ if crc & 0x8000 != 0 { POLYNOMIAL_16 } else { 0 }
+            })
+        })
+    }
+
+    fn bitwise_64(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0, |crc, &byte| {
+            (0..8).fold(crc ^ u64::from(byte), |crc, _| {
+                (crc >> 1) ^ if crc & 1 != 0 { POLYNOMIAL_64 } else { 0 }
+            })
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn eight_at_a_time_equals_bit_by_bit(
+            bytes in proptest::collection::vec(any::<u8>(), 0..80),
+        ) {
+            prop_assert_eq!(crc16(&bytes), bitwise_16(&bytes));
+            prop_assert_eq!(crc64(&bytes), bitwise_64(&bytes));
+        }
+
+        #[test]
+        fn pieces_give_the_same_checksum(
+            bytes in proptest::collection::vec(any::<u8>(), 0..80),
+            cut in 0usize..80,
+        ) {
+            let cut = cut.min(bytes.len());
+            let mut crc = Crc64::new();
+            crc.update(&bytes[..cut]);
+            crc.update(&bytes[cut..]);
+            prop_assert_eq!(crc.value(), crc64(&bytes));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Small truths shared by every room: numbers, globs, checksums, compression, bounds.
+//!
+//! Nothing here knows of keys, connections or files. Each module answers one question that several
+//! rooms ask, and answers it as Redis 7.0 does where the answer can be seen from outside.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`num`] | how is a number read and printed? |
+//! | [`glob`] | does this pattern match that string? |
+//! | [`crc`] | which slot does a key belong to; is this file intact? |
+//! | [`lzf`] | how are strings compressed in RDB files? |
+//! | [`hash`] | where in a table does a key live? |
+//! | [`clock`] | what time is it, and how long did that take? |
+//! | [`rng`] | what is a random number? |
+//! | [`limits`] | how much of anything is too much? |
+//! | [`size`] | how many bytes is "64mb"? |
+
+pub mod clock;
+pub mod crc;
+pub mod glob;
+pub mod hash;
+pub mod limits;
+pub mod lzf;
+pub mod num;
+pub mod rng;
+pub mod size;

@@ -1,0 +1,81 @@
+//! Every numeric bound in one place.
+//!
+//! Whatever outside data drives (a loop, an allocation, a queue) names its bound here, with the
+//! reason for the number. Values that Redis makes visible to clients are Redis's own.
+
+// ---- Keyspace -----------------------------------------------------------------------------------
+
+/// Number of slots: the unit of locking, hashing and migration, as in Redis Cluster.
+pub const SLOTS: usize = 16_384;
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+/// Most arguments one command may announce. Redis 7.0 accepts what fits a C `int`; memory is
+/// bounded by the query buffer, because an argument is stored only once it has arrived.
+pub const MAX_ARGUMENTS: i64 = i32::MAX as i64;
+
+/// Longest inline command, and longest line that announces a count or a length, in bytes.
+pub const MAX_INLINE: usize = 64 * 1024;
+
+/// Default of `proto-max-bulk-len`: the longest single argument, in bytes.
+pub const DEFAULT_MAX_BULK: u64 = 512 * 1024 * 1024;
+
+/// Most arguments of one command before the connection has authenticated.
+pub const UNAUTHENTICATED_MAX_ARGUMENTS: i64 = 10;
+
+/// Longest argument before the connection has authenticated, in bytes.
+pub const UNAUTHENTICATED_MAX_BULK: u64 = 16_384;
+
+/// An argument at least this long, of which only a part has arrived, is received into an allocation
+/// of its own instead of the read buffer, so that storing it copies nothing.
+pub const BIG_ARGUMENT: usize = 32 * 1024;
+
+/// How much of an announced big argument is allocated before its bytes arrive. Beyond this the
+/// allocation grows with what was really received: announcing 512 MB costs the sender 512 MB.
+pub const BIG_ARGUMENT_EAGER: usize = 16 * 1024 * 1024;
+
+/// Default of `client-query-buffer-limit`: unparsed and half-parsed input per connection, in bytes.
+pub const DEFAULT_QUERY_BUFFER: usize = 1024 * 1024 * 1024;
+
+/// Arguments of half-received commands kept in a parser for reuse; a larger list is freed after
+/// use.
+pub const PARSER_KEPT_ARGUMENTS: usize = 1024;
+
+// ---- Replies ------------------------------------------------------------------------------------
+
+/// A shared string at least this long is sent from where it lies; a shorter one is copied, since
+/// copying it is cheaper than one more element in a vectored write.
+pub const SHARED_REPLY: usize = 16 * 1024;
+
+/// An output buffer that grew beyond this is freed once everything in it was sent.
+pub const OUTPUT_KEPT: usize = 64 * 1024;
+
+/// Most slices handed to one vectored write (Linux accepts 1024).
+pub const WRITE_SLICES: usize = 64;
+
+/// Most bytes of a reply whose length the client made up: a count of random members with repetition
+/// may be any number, whatever the size of the collection.
+pub const RANDOM_REPLY: usize = 512 * 1024 * 1024;
+
+/// Deepest nesting of arrays, maps and sets in a reply we read or build.
+pub const MAX_REPLY_NESTING: usize = 128;
+
+/// Longest single string in a reply that the client side accepts, in bytes.
+pub const MAX_REPLY_BULK: u64 = 4 * 1024 * 1024 * 1024;
+
+// ---- A worker's turn ----------------------------------------------------------------------------
+
+/// Readiness events taken from the kernel at once.
+pub const EVENTS_PER_TURN: usize = 1024;
+
+/// Connections accepted in one turn per listener.
+pub const ACCEPTS_PER_TURN: usize = 1000;
+
+/// Bytes read from one connection in one turn before its neighbours are served.
+pub const READ_PER_TURN: usize = 256 * 1024;
+
+/// Initial size of a connection's read buffer, in bytes.
+pub const READ_BUFFER: usize = 16 * 1024;
+
+/// Bytes written to one connection in one turn before its neighbours are served.
+pub const WRITE_PER_TURN: usize = 256 * 1024;

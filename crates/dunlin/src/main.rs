@@ -1,0 +1,62 @@
+//! `dunlin`: one binary, one subcommand per purpose.
+
+mod allocator;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use server::boot;
+
+const USAGE: &str = "\
+An in-memory data-structure server that speaks the Redis protocol and uses every core.
+
+Usage: dunlin [serve [CONFIG-FILE] [OPTIONS] [-]]
+       dunlin --help | --version
+
+Commands:
+  serve    Runs a server; so does dunlin alone
+
+CONFIG-FILE and OPTIONS are those of redis-server: each directive of a configuration
+file is an option as well, and - reads directives from standard input.
+
+  dunlin serve                            on 127.0.0.1:6379
+  dunlin serve /etc/dunlin.conf --port 7000
+  echo 'maxmemory 128mb' | dunlin serve -
+";
+
+fn main() -> ExitCode {
+    let mut words = boot::words(std::env::args_os()).into_iter();
+    let program = words.next().unwrap_or_else(|| b"dunlin".to_vec());
+    let command = words.next();
+    let arguments: Vec<Vec<u8>> = words.collect();
+    match (command.as_deref(), &arguments[..]) {
+        (Some(b"-h" | b"--help" | b"help"), _) => print(USAGE),
+        (Some(b"-v" | b"-V" | b"--version"), _) => print(&version()),
+        (None | Some(b"serve"), [only]) if matches!(&only[..], b"-h" | b"--help") => print(USAGE),
+        (None | Some(b"serve"), [only]) if matches!(&only[..], b"-v" | b"--version") => {
+            print(&version())
+        }
+        (None | Some(b"serve"), _) => match boot::serve(&program, &arguments) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(boot::Failed) => ExitCode::FAILURE,
+        },
+        (Some(unknown), _) => {
+            let unknown = String::from_utf8_lossy(unknown);
+            // Nobody could be told that nobody can be told.
+            let _ = write!(io::stderr(), "dunlin: there is no command '{unknown}'\n\n{USAGE}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn version() -> String {
+    format!("Dunlin server v={} bits=64\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// Prints to standard output; a reader that has gone is no mistake of ours.
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}

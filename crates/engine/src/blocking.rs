@@ -1,0 +1,199 @@
+//! Blocking commands: how clients begin to wait and how they are served.
+//!
+//! A waiter lies in the slots of its keys. Whoever makes such a key appear serves the waiters before
+//! it unlocks, in the order in which they came, by running the waiter's own command for that key
+//! with the waiter's connection as the receiver of the reply. Serving BLMOVE changes a further key,
+//! which may satisfy further waiters: [`destination_slots`] finds those slots beforehand.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use resp::output::Output;
+use resp::reply::Reply;
+use store::{Held, Key, ValueRef};
+
+use crate::call::{Slots, show_blocked};
+use crate::context::Context;
+use crate::engine::{Engine, Outcome};
+use crate::session::Session;
+use crate::waiting::{Attachment, Awaited, Waiter};
+
+/// The slots of keys that serving any waiter of these slots may change, transitively.
+pub(crate) fn destination_slots(held: &Held<'_, Attachment>, slots: &[u16]) -> Slots {
+    let mut more = Slots::new();
+    for &slot in slots {
+        if let Some(attachment) = held.attachment(slot) {
+            more.extend(attachment.all_destinations().map(base::crc::key_slot));
+        }
+    }
+    more
+}
+
+/// Serves the waiters of all keys that became ready, and of keys that this makes ready.
+pub(crate) fn serve_ready(cx: &mut Context<'_>) {
+    while !cx.db.effects.ready.is_empty() {
+        let ready = cx.db.effects.ready.remove(0);
+        let key = Key::new(&ready.key);
+        // Who waits for another type, or was claimed by somebody else just now, stays in the queue.
+        let mut passed = 0;
+        while let Some(present) = held_type(cx, ready.database, &key)
+            && let Some(waiter) = waiter_at(cx, ready.database, &key, passed)
+        {
+            if waiter.awaited == present && waiter.claim() {
+                serve(cx, &key, &waiter);
+            } else {
+                passed += 1;
+            }
+        }
+    }
+}
+
+fn waiter_at(
+    cx: &Context<'_>,
+    database: usize,
+    key: &Key<'_>,
+    place: usize,
+) -> Option<Arc<Waiter>> {
+    cx.db.held.attachment(key.slot)?.waiter(database, key.bytes, place)
+}
+
+/// The type of value under a key (which is never empty), if it can be waited for.
+fn held_type(cx: &Context<'_>, database: usize, key: &Key<'_>) -> Option<Awaited> {
+    match cx.db.peek_in(database, key)?.value() {
+        ValueRef::List(_) => Some(Awaited::List),
+        ValueRef::Zset(_) => Some(Awaited::Zset),
+        _ => None,
+    }
+}
+
+/// Serves one waiter, which was claimed, from one key.
+fn serve(cx: &mut Context<'_>, key: &Key<'_>, waiter: &Arc<Waiter>) {
+    remove_from_held(cx, waiter);
+    let mut output = Output::default();
+    // The waiter's session belongs to another worker; its command needs no more of it than this.
+    let mut session = Session::new(Arc::clone(&waiter.client), true);
+    session.resp3 = waiter.resp3;
+    session.database = waiter.database;
+    let own_database = std::mem::replace(&mut cx.db.index, waiter.database);
+    let own_nested = std::mem::replace(&mut cx.nested, true);
+    cx.with_receiver(&mut session, &mut output, |cx| {
+        match (waiter.serve)(cx, key, waiter.argv.view()) {
+            Ok(served) => debug_assert!(served, "the key holds what the waiter waits for"),
+            Err(error) => {
+                cx.db.stats.error_replies.add(1);
+                cx.engine.stats.count_error(error.code());
+                cx.reply.error(error.as_str().as_bytes());
+            }
+        }
+    });
+    cx.db.index = own_database;
+    cx.nested = own_nested;
+    waiter.client.inbox.lock().served = Some(output.to_vec());
+    cx.db.effects.woken.push(Arc::clone(&waiter.client));
+}
+
+impl Context<'_> {
+    /// Runs `action` with another connection as the receiver of replies.
+    fn with_receiver(
+        &mut self,
+        session: &mut Session,
+        output: &mut Output,
+        action: impl FnOnce(&mut Context<'_>),
+    ) {
+        let keyspace = &self.engine.keyspace;
+        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none()).detach();
+        let resp3 = session.resp3;
+        let mut inner = Context {
+            db: crate::db::Db {
+                held: keyspace.attach(locks),
+                index: self.db.index,
+                now: self.db.now,
+                config: self.db.config,
+                effects: self.db.effects,
+                stats: self.db.stats,
+                packed_threshold: self.db.packed_threshold,
+                clock: self.db.clock,
+                touch: self.db.touch,
+                expired: Default::default(),
+            },
+            reply: Reply::new(output, resp3),
+            session,
+            engine: self.engine,
+            row: self.row,
+            authority: self.authority,
+            nested: true,
+            block: None,
+            forgotten_watches: Vec::new(),
+        };
+        action(&mut inner);
+        let expired = inner.db.expired.take();
+        let locks = inner.db.held.detach();
+        self.db.held = keyspace.attach(locks);
+        self.db.expired.get_mut().extend(expired);
+    }
+}
+
+/// Takes a waiter out of the slots that are locked; others find it claimed and drop it then.
+fn remove_from_held(cx: &mut Context<'_>, waiter: &Arc<Waiter>) {
+    for key in &waiter.keys {
+        let slot = base::crc::key_slot(key);
+        if cx.db.held.covers(slot) {
+            remove_at(&mut cx.db.held, slot, key, waiter);
+        }
+    }
+}
+
+fn remove_at(held: &mut Held<'_, Attachment>, slot: u16, key: &[u8], waiter: &Arc<Waiter>) {
+    let place = held.attachment_mut(slot);
+    if let Some(attachment) = place {
+        attachment.remove_waiter(key, waiter);
+        if attachment.is_empty() {
+            *place = None;
+        }
+    }
+}
+
+/// Puts a client that wants to wait into the slots of its keys, which are locked still.
+pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
+    let Some(waiter) = cx.block.take() else { return Outcome::Done };
+    for key in &waiter.keys {
+        let slot = base::crc::key_slot(key);
+        let attachment = cx.db.held.attachment_mut(slot).get_or_insert_default();
+        attachment.add_waiter(key, &waiter);
+    }
+    show_blocked(cx.session, true);
+    *cx.session.client.waiter.lock() = Some(Arc::clone(&waiter));
+    cx.engine.blocked_clients.fetch_add(1, Relaxed);
+    Outcome::Blocked(waiter)
+}
+
+impl Engine {
+    /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller
+    /// has claimed the waiter or found it claimed. Called outside of any slot lock.
+    pub fn end_wait(&self, session: &Session, waiter: &Arc<Waiter>) {
+        for key in &waiter.keys {
+            let slot = base::crc::key_slot(key);
+            let mut held = self.hold_slot(slot);
+            remove_at(&mut held, slot, key, waiter);
+        }
+        show_blocked(session, false);
+        *session.client.waiter.lock() = None;
+        self.blocked_clients.fetch_sub(1, Relaxed);
+    }
+
+    /// Holds one slot, waiting for it as long as needed. For who holds nothing else.
+    pub fn hold_slot(&self, slot: u16) -> Held<'_, Attachment> {
+        let clock = base::clock::now_us();
+        loop {
+            if let Some(held) = self.keyspace.try_hold(&[slot], clock) {
+                return held;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Clients that wait.
+    pub fn blocked_clients(&self) -> u64 {
+        self.blocked_clients.load(Relaxed)
+    }
+}

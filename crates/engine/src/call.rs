@@ -1,0 +1,665 @@
+//! The way of a command: the checks in their order, the locks, the handler, and what follows.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::clock::Ticks;
+use resp::args::{Arguments, OwnedArguments};
+use resp::output::{Mark, Output};
+use resp::reply::Reply;
+use smallvec::SmallVec;
+use store::{Held, Key};
+
+use crate::args::{Args, KeyAt};
+use crate::client::flag;
+use crate::command::{self, Command, Row};
+use crate::config::Permission;
+use crate::context::Context;
+use crate::db::{Db, EvictionClock};
+use crate::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
+use crate::error::{CommandError, CommandResult};
+use crate::notify::Class;
+use crate::session::{QueuedCommand, ReplyMode, Session};
+use crate::waiting::Attachment;
+use crate::{blocking, memory, monitor};
+
+/// Milliseconds between two lines of the log about connections that speak another protocol, so
+/// that whoever opens them cannot fill it.
+const FOREIGN_LOG_PAUSE: u64 = 60_000;
+
+/// Slots of a command, ascending and distinct.
+pub(crate) type Slots = SmallVec<[u16; 12]>;
+
+impl Engine {
+    /// Finds the row of a command and hashes its keys, so that what they lie in can be fetched
+    /// before it runs. Appends to `keys`.
+    #[inline]
+    pub fn prepare(&self, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) -> Option<&'static Row> {
+        let row = command::resolve(argv)?;
+        if row.command.accepts(argv.len()) {
+            collect_keys(row.command, argv, keys);
+        }
+        Some(row)
+    }
+
+    /// Brings near the slots of keys. First of three steps, each over a whole batch.
+    #[inline]
+    pub fn prefetch_slots(&self, keys: &[KeyAt]) {
+        keys.iter().for_each(|key| self.keyspace.prefetch_slot(key.slot));
+    }
+
+    /// Brings near the buckets of keys.
+    #[inline]
+    pub fn prefetch_buckets(&self, database: usize, keys: &[KeyAt]) {
+        keys.iter().for_each(|key| self.keyspace.prefetch_bucket(database, key.slot, key.hash));
+    }
+
+    /// Brings near the entries of keys. The caller is inside its gate.
+    #[inline]
+    pub fn prefetch_entries(&self, database: usize, keys: &[KeyAt]) {
+        keys.iter().for_each(|key| self.keyspace.prefetch_entry(database, key.slot, key.hash));
+    }
+
+    /// Runs a command of a connection. The caller is inside its gate, unless `authority` says that
+    /// all gates are closed.
+    pub fn execute(
+        &self,
+        turn: &mut Turn,
+        session: &mut Session,
+        request: Request<'_>,
+        authority: Authority<'_>,
+        output: &mut Output,
+    ) -> Outcome {
+        let start = output.mark();
+        let outcome = self.admit_and_run(turn, session, request, authority, output);
+        if matches!(outcome, Outcome::Done) {
+            match session.reply_mode {
+                ReplyMode::On => {}
+                ReplyMode::Off | ReplyMode::Skip => output.rollback(start),
+                ReplyMode::SkipNext => {}
+            }
+            session.reply_mode = match session.reply_mode {
+                ReplyMode::SkipNext => ReplyMode::Skip,
+                ReplyMode::Skip => ReplyMode::On,
+                same => same,
+            };
+        }
+        outcome
+    }
+
+    fn admit_and_run(
+        &self,
+        turn: &mut Turn,
+        session: &mut Session,
+        request: Request<'_>,
+        authority: Authority<'_>,
+        output: &mut Output,
+    ) -> Outcome {
+        if request.row.is_none() && is_foreign(request.argv) {
+            self.turn_away(turn, session);
+            return Outcome::Done;
+        }
+        let number = request.row.map_or(0, |row| row.id + 1);
+        session.client.last_command.store(number, Relaxed);
+        let admission = self.admit(turn, session, &request);
+        self.note_paused(session, matches!(admission, Ok(Admission::Pause(_))));
+        let row = match admission {
+            Ok(Admission::Run(row)) => row,
+            Ok(Admission::Queue(row)) => {
+                queue(session, row, request.argv);
+                Reply::new(output, session.resp3).simple(b"QUEUED");
+                return Outcome::Done;
+            }
+            Ok(Admission::Pause(until)) => return Outcome::Paused(until),
+            Err(error) => {
+                let error = self.refuse(turn, session, request.row, error);
+                self.reply_error(turn, &mut Reply::new(output, session.resp3), &error);
+                return Outcome::Done;
+            }
+        };
+        self.run(turn, session, row, request, authority, output)
+    }
+
+    /// Closes a connection that speaks another protocol, and says so in the log now and then.
+    fn turn_away(&self, turn: &Turn, session: &mut Session) {
+        session.close = true;
+        let last = self.foreign_logged_at.load(Relaxed);
+        if turn.now >= last.saturating_add(FOREIGN_LOG_PAUSE) {
+            self.foreign_logged_at.store(turn.now, Relaxed);
+            let line = format!(
+                "Closed {}, which sent POST or Host: as HTTP clients do. Somebody may be using a \
+                 web browser to reach this server.",
+                session.client.address
+            );
+            self.host.log(LogLevel::Warning, &line);
+        }
+    }
+
+    /// What a refusal does besides the error that it answers. Returns that error.
+    fn refuse(
+        &self,
+        turn: &Turn,
+        session: &mut Session,
+        row: Option<&'static Row>,
+        error: CommandError,
+    ) -> CommandError {
+        if let Some(row) = row {
+            turn.stats.commands[row.id].rejected.add(1);
+        }
+        if let Some(transaction) = &mut session.transaction {
+            transaction.aborted = true;
+        }
+        if row.is_none_or(|row| row.command.name != "exec") {
+            return error;
+        }
+        // A refused EXEC ends the transaction all the same.
+        self.abandon_transaction(session);
+        CommandError::exec_refused(&error)
+    }
+
+    /// The checks, in the order in which Redis makes them.
+    fn admit(
+        &self,
+        turn: &mut Turn,
+        session: &Session,
+        request: &Request<'_>,
+    ) -> Result<Admission, CommandError> {
+        let row = known_command(request)?;
+        right_arity(row.command, request.argv)?;
+        permitted(turn, session, row.command)?;
+        authenticated(turn, session, row.command)?;
+        memory::admit(self, turn, session, row.command)?;
+        allowed_while_subscribed(session, row.command)?;
+        allowed_while_monitoring(session, row.command)?;
+        if let Some(until) = self.paused(turn, session, row.command) {
+            return Ok(Admission::Pause(until));
+        }
+        if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
+            if row.command.has(command::NO_MULTI) {
+                return Err(CommandError::text("ERR Command not allowed inside a transaction"));
+            }
+            return Ok(Admission::Queue(row));
+        }
+        Ok(Admission::Run(row))
+    }
+
+    /// Locks what the command needs, runs it, and settles its effects.
+    fn run(
+        &self,
+        turn: &mut Turn,
+        session: &mut Session,
+        row: &'static Row,
+        request: Request<'_>,
+        authority: Authority<'_>,
+        output: &mut Output,
+    ) -> Outcome {
+        if let Some(outcome) = lacking_authority(row.command, session, request.argv, authority) {
+            return outcome;
+        }
+        let Some(held) = self.lock(turn, session, row, &request, authority) else {
+            turn.stats.contended.add(1);
+            return Outcome::Contended;
+        };
+        let resp3 = session.resp3;
+        let (parts, effects) = turn_parts(turn);
+        let mut db = Db::new(parts, effects, session.database, held);
+        db.touch = !session.no_touch;
+        let mut cx = Context {
+            db,
+            reply: Reply::new(output, resp3),
+            session,
+            engine: self,
+            row,
+            authority,
+            nested: false,
+            block: None,
+            forgotten_watches: Vec::new(),
+        };
+        cx.run_handler(row, &mut Args::new(request.argv, request.keys));
+        blocking::serve_ready(&mut cx);
+        let blocked = blocking::begin_to_wait(&mut cx);
+        let forgotten = std::mem::take(&mut cx.forgotten_watches);
+        self.settle(cx);
+        self.clean_up(turn);
+        forgotten.iter().for_each(|watch| self.remove_watch(watch));
+        blocked
+    }
+
+    /// Locks the slots of the command's keys, and those that serving waiters may need.
+    fn lock<'t>(
+        &'t self,
+        turn: &Turn,
+        session: &Session,
+        row: &Row,
+        request: &Request<'_>,
+        authority: Authority<'_>,
+    ) -> Option<Held<'t, Attachment>> {
+        match authority {
+            Authority::Closed(closed) => return Some(self.keyspace.hold_all(closed, turn.clock)),
+            Authority::Program(program) => {
+                return Some(self.keyspace.hold_as_program(program, turn.clock));
+            }
+            Authority::Ordinary => {}
+        }
+        if let [key] = request.keys {
+            let held = self.keyspace.try_hold(&[key.slot], turn.clock)?;
+            if held.attachment(key.slot).is_none() || !row.command.has(command::WRITE) {
+                return Some(held);
+            }
+        }
+        let mut slots: Slots = request.keys.iter().map(|key| key.slot).collect();
+        if row.command.name == "exec" {
+            collect_transaction_slots(session, &mut slots);
+        }
+        loop {
+            slots.sort_unstable();
+            slots.dedup();
+            let held = self.keyspace.try_hold(&slots, turn.clock)?;
+            let more = blocking::destination_slots(&held, &slots);
+            if more.iter().all(|&slot| held.covers(slot)) {
+                return Some(held);
+            }
+            slots.extend(more);
+        }
+    }
+
+    /// What remains to be done under the locks, and the end of the locks: the journal receives the
+    /// effects; then the slots are free.
+    pub(crate) fn settle(&self, cx: Context<'_>) {
+        self.settle_db(cx.db);
+    }
+
+    fn settle_db(&self, db: Db<'_>) {
+        let effects = db.effects;
+        if !effects.journal.is_empty() {
+            if effects.journal.len() > 1 {
+                wrap_in_transaction(&mut effects.journal);
+            }
+            self.journal.append(&effects.journal);
+            effects.journal.clear();
+        }
+        if effects.dirty > 0 {
+            db.stats.changes.add(effects.dirty);
+            effects.dirty = 0;
+        }
+        // Dropping the database drops `Held`: the slots are unlocked here.
+    }
+
+    /// What is done when the slots are free again: waking, publishing and freeing.
+    pub(crate) fn clean_up(&self, turn: &mut Turn) {
+        let effects = &mut turn.effects;
+        effects.woken.drain(..).for_each(|client| self.host.wake(&client));
+        for notification in std::mem::take(effects.notifications.get_mut()) {
+            self.publish_notification(&turn.config, &notification);
+        }
+        for removed in effects.garbage.drain(..) {
+            if removed.is_large() {
+                self.free_later(removed);
+            }
+        }
+        if std::mem::take(&mut effects.settings_changed) {
+            turn.load_settings(self);
+            // The limit may have been lowered.
+            self.evict(turn);
+        }
+    }
+
+    fn publish_notification(
+        &self,
+        config: &crate::config::Config,
+        notification: &crate::notify::Notification,
+    ) {
+        let (database, name) = (notification.database, notification.event.1);
+        if config.notify_keyspace_events.contains(Class::KEYSPACE) {
+            let mut channel = format!("__keyspace@{database}__:").into_bytes();
+            channel.extend_from_slice(&notification.key);
+            self.publish(&channel, name.as_bytes());
+        }
+        if config.notify_keyspace_events.contains(Class::KEYEVENT) {
+            let channel = format!("__keyevent@{database}__:{name}").into_bytes();
+            self.publish(&channel, &notification.key);
+        }
+    }
+
+    /// Deletes what no command asked to delete (eviction, expiry), from a thread that holds its slot
+    /// and nothing else.
+    pub(crate) fn delete_unasked(
+        &self,
+        turn: &mut Turn,
+        held: Held<'_, Attachment>,
+        database: usize,
+        delete: impl FnOnce(&mut Db<'_>),
+    ) {
+        let (parts, effects) = turn_parts(turn);
+        let mut db = Db::new(parts, effects, database, held);
+        delete(&mut db);
+        self.settle_db(db);
+        self.clean_up(turn);
+    }
+
+    /// Writes and counts an error reply.
+    pub(crate) fn reply_error(&self, turn: &Turn, reply: &mut Reply<'_>, error: &CommandError) {
+        turn.stats.error_replies.add(1);
+        self.stats.count_error(error.code());
+        reply.error(error.as_str().as_bytes());
+    }
+
+    fn paused(&self, turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
+        let until = self.pause.until.load(Relaxed);
+        if until <= turn.now {
+            return None;
+        }
+        let writes_only = self.pause.writes_only.load(Relaxed);
+        let writes = command.has(command::WRITE | command::MAY_REPLICATE)
+            || (command.name == "exec" && transaction_writes(session));
+        (!writes_only || writes).then_some(until)
+    }
+}
+
+impl Engine {
+    /// A connection that CLIENT PAUSE holds back counts as blocked, until its command runs.
+    #[inline]
+    pub(crate) fn note_paused(&self, session: &mut Session, paused: bool) {
+        if session.paused == paused {
+            return;
+        }
+        session.paused = paused;
+        show_blocked(session, paused);
+        if paused {
+            self.blocked_clients.fetch_add(1, Relaxed);
+        } else {
+            self.blocked_clients.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+/// What becomes of a command that was admitted.
+enum Admission {
+    Run(&'static Row),
+    Queue(&'static Row),
+    Pause(u64),
+}
+
+/// The parts of a turn that a database looks at, apart from the effects that it changes.
+pub(crate) struct TurnParts<'t> {
+    pub(crate) now: u64,
+    pub(crate) config: &'t crate::config::Config,
+    pub(crate) stats: &'t crate::stats::ThreadStats,
+    pub(crate) clock: EvictionClock,
+    pub(crate) packed_threshold: usize,
+}
+
+pub(crate) fn turn_parts(turn: &mut Turn) -> (TurnParts<'_>, &mut crate::effects::Effects) {
+    let parts = TurnParts {
+        now: turn.now,
+        config: &turn.config,
+        stats: &turn.stats,
+        clock: turn.eviction_clock,
+        packed_threshold: turn.packed_threshold,
+    };
+    (parts, &mut turn.effects)
+}
+
+impl Context<'_> {
+    /// Runs one handler and settles what belongs to this command alone: its error reply, its
+    /// journal entry, its statistics.
+    pub(crate) fn run_handler(&mut self, row: &'static Row, args: &mut Args<'_>) {
+        let begun = Ticks::now();
+        let mark = self.reply.mark();
+        let journal_at = self.db.effects.journal.len();
+        let dirty_before = self.db.effects.dirty;
+        self.row = row;
+        self.db.effects.explicit = false;
+        let result = (row.command.handler)(self, args);
+        self.finish_handler(row, result, mark);
+        if self.engine.pubsub.is_monitored() {
+            monitor::show(self.engine, self.session, row, args.argv());
+        }
+        if !self.db.expired.get_mut().is_empty() {
+            if self.engine.is_paused(self.db.now) {
+                // CLIENT PAUSE: an expired key is absent, but stays where it is.
+                self.db.expired.get_mut().clear();
+            }
+            self.db.settle_expired(journal_at);
+        }
+        let effects = &mut self.db.effects;
+        if effects.journaling && effects.dirty > dirty_before && !effects.explicit {
+            effects.journal_command(self.db.index, args.argv().iter());
+        }
+        self.engine.note_duration(self, row, args, begun);
+    }
+
+    fn finish_handler(&mut self, row: &'static Row, result: CommandResult, mark: Mark) {
+        if let Err(error) = result {
+            self.reply.rollback(mark);
+            self.db.stats.error_replies.add(1);
+            self.db.stats.commands[row.id].failed.add(1);
+            self.engine.stats.count_error(error.code());
+            self.reply.error(error.as_str().as_bytes());
+        }
+    }
+}
+
+impl Engine {
+    fn note_duration(&self, cx: &Context<'_>, row: &'static Row, args: &Args<'_>, begun: Ticks) {
+        let nanoseconds = begun.elapsed_ns();
+        cx.db.stats.commands_processed.add(1);
+        cx.db.stats.commands[row.id].record(nanoseconds, cx.db.config.latency_tracking);
+        let config = cx.db.config;
+        let microseconds = nanoseconds / 1000;
+        if config.slowlog_log_slower_than >= 0
+            && microseconds >= config.slowlog_log_slower_than as u64
+            && !row.command.has(command::SKIP_SLOWLOG)
+        {
+            self.slowlog.note(cx, args.argv(), microseconds);
+        }
+        let threshold = config.latency_monitor_threshold;
+        if threshold > 0 && microseconds / 1000 >= threshold {
+            let event = if row.command.has(command::FAST) { "fast-command" } else { "command" };
+            self.latency.note(event, cx.db.now / 1000, microseconds / 1000);
+        }
+    }
+}
+
+fn known_command(request: &Request<'_>) -> Result<&'static Row, CommandError> {
+    let row = request.row.ok_or_else(|| unknown_command(request.argv))?;
+    // A container whose second word is no subcommand.
+    if row.command.subcommands.is_empty() || request.argv.len() < 2 {
+        return Ok(row);
+    }
+    Err(CommandError::owned(format!(
+        "ERR unknown subcommand '{}'. Try {} HELP.",
+        printable(request.argv.at(1), 128),
+        row.command.name.to_ascii_uppercase()
+    )))
+}
+
+/// Whether this is a line of an HTTP request. A web page can make a browser send one to any port,
+/// with commands of ours in its body: they must not be reached.
+fn is_foreign(argv: Arguments<'_>) -> bool {
+    let name = argv.at(0);
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
+}
+
+fn unknown_command(argv: Arguments<'_>) -> CommandError {
+    let mut arguments = String::new();
+    for argument in argv.skip(1).iter() {
+        if arguments.len() >= 128 {
+            break;
+        }
+        let room = 128 - arguments.len();
+        arguments.push_str(&format!("'{}' ", printable(argument, room)));
+    }
+    CommandError::owned(format!(
+        "ERR unknown command '{}', with args beginning with: {arguments}",
+        printable(argv.at(0), 128)
+    ))
+}
+
+/// The first `room` bytes as text, up to a zero byte as C prints strings.
+fn printable(bytes: &[u8], room: usize) -> String {
+    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(&bytes[..bytes.len().min(room)]).into_owned()
+}
+
+fn right_arity(command: &Command, argv: Arguments<'_>) -> CommandResult {
+    if command.accepts(argv.len()) {
+        return Ok(());
+    }
+    Err(CommandError::wrong_arity(&command.full_name()))
+}
+
+fn permitted(turn: &Turn, session: &Session, command: &Command) -> CommandResult {
+    let allowed = match turn.config.enable_debug_command {
+        _ if !command.has(command::PROTECTED) => true,
+        Permission::Yes => true,
+        Permission::Local => session.client.is_local(),
+        Permission::No => false,
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(CommandError::text(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
+         can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
+    ))
+}
+
+fn authenticated(turn: &Turn, session: &Session, command: &Command) -> CommandResult {
+    let admitted = session.authenticated || command.has(command::NO_AUTH);
+    if admitted || turn.config.requirepass.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::NO_AUTH)
+}
+
+fn allowed_while_subscribed(session: &Session, command: &Command) -> CommandResult {
+    const ALLOWED: [&str; 9] = [
+        "ping",
+        "subscribe",
+        "ssubscribe",
+        "unsubscribe",
+        "sunsubscribe",
+        "psubscribe",
+        "punsubscribe",
+        "quit",
+        "reset",
+    ];
+    let allowed = command.parent.is_none() && ALLOWED.contains(&command.name);
+    if allowed || !session.in_pubsub_mode() {
+        return Ok(());
+    }
+    Err(CommandError::owned(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        command.full_name()
+    )))
+}
+
+/// A connection that shows what others do takes no part in it.
+fn allowed_while_monitoring(session: &Session, command: &Command) -> CommandResult {
+    if session.monitor && command.has(command::READONLY | command::WRITE | command::MAY_REPLICATE) {
+        return Err(CommandError::text("ERR Replica can't interact with the keyspace"));
+    }
+    Ok(())
+}
+
+fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
+    let argv = OwnedArguments::from(argv);
+    let transaction = session.transaction.as_mut().expect("queueing happens inside MULTI");
+    transaction.bytes += argv.memory() + size_of::<QueuedCommand>();
+    transaction.commands.push(QueuedCommand { row, argv });
+    let client = &session.client;
+    client.queued.store(transaction.commands.len() as u32 + 1, Relaxed);
+    client.queued_bytes.store(transaction.bytes, Relaxed);
+}
+
+/// Says whether a command, or one of the transaction that it executes, has a flag.
+fn any_has(command: &Command, session: &Session, flags: command::Flags) -> bool {
+    if command.has(flags) {
+        return true;
+    }
+    let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
+    transaction.is_some_and(|own| own.commands.iter().any(|queued| queued.row.command.has(flags)))
+}
+
+fn transaction_writes(session: &Session) -> bool {
+    let transaction = session.transaction.as_ref();
+    transaction.is_some_and(|own| {
+        let writes = command::WRITE | command::MAY_REPLICATE;
+        own.commands.iter().any(|queued| queued.row.command.has(writes))
+    })
+}
+
+/// What a command needs beyond slot locks, when it has not got it yet.
+fn lacking_authority(
+    command: &Command,
+    session: &Session,
+    argv: Arguments<'_>,
+    authority: Authority<'_>,
+) -> Option<Outcome> {
+    if matches!(authority, Authority::Closed(_)) {
+        return None;
+    }
+    if any_has(command, session, command::CLOSES_GATES) {
+        return Some(Outcome::NeedsGates);
+    }
+    if matches!(authority, Authority::Program(_)) {
+        return None;
+    }
+    let by_pattern = |command: &Command, argv: Arguments<'_>| {
+        command.has(command::READS_BY_PATTERN)
+            && argv
+                .iter()
+                .any(|word| word.eq_ignore_ascii_case(b"by") || word.eq_ignore_ascii_case(b"get"))
+    };
+    let program = match session.transaction.as_ref().filter(|_| command.name == "exec") {
+        Some(transaction) => transaction.commands.iter().any(|queued| {
+            queued.row.command.has(command::WHOLE_KEYSPACE)
+                || by_pattern(queued.row.command, queued.argv.view())
+        }),
+        None => by_pattern(command, argv),
+    };
+    program.then_some(Outcome::NeedsProgram)
+}
+
+/// Appends the keys of a command, in the order of its arguments.
+pub(crate) fn collect_keys(command: &Command, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
+    let mut add = |index| {
+        let key = Key::new(argv.at(index));
+        keys.push(KeyAt { index: index as u32, hash: key.hash, slot: key.slot });
+    };
+    for spec in command.keys {
+        if spec.flags & command::NOT_KEY == 0 {
+            spec.each(argv, &mut add);
+        }
+    }
+    if let Some(finder) = command.key_finder {
+        finder(argv, &mut |index, _| add(index));
+    }
+}
+
+/// The slots of all queued commands, and of the watched keys, whose expiry EXEC looks at.
+fn collect_transaction_slots(session: &Session, slots: &mut Slots) {
+    let mut keys = Vec::new();
+    let watched = session.watch.iter().flat_map(|watch| &watch.keys);
+    slots.extend(watched.map(|watched| base::crc::key_slot(&watched.key)));
+    for queued in session.transaction.iter().flat_map(|own| &own.commands) {
+        collect_keys(queued.row.command, queued.argv.view(), &mut keys);
+    }
+    slots.extend(keys.iter().map(|key| key.slot));
+}
+
+/// Several effects replay as one.
+fn wrap_in_transaction(effects: &mut Vec<crate::effects::Effect>) {
+    let word =
+        |word: &[u8], database| crate::effects::Effect { database, argv: vec![word.to_vec()] };
+    let (first, last) = (effects[0].database, effects[effects.len() - 1].database);
+    effects.insert(0, word(b"MULTI", first));
+    effects.push(word(b"EXEC", last));
+}
+
+/// Marks a client as blocked or not, for CLIENT LIST.
+pub(crate) fn show_blocked(session: &Session, blocked: bool) {
+    session.client.set_flag(flag::BLOCKED, blocked);
+}

@@ -1,0 +1,772 @@
+//! Commands are data: one row each, beside its handler.
+//!
+//! Dispatch, the arity check, key extraction, COMMAND and its subcommands, statistics and the
+//! compatibility page all read these rows. A row is built with `const fn`s so that a family's table
+//! reads as a table:
+//!
+//! ```text
+//! Command::new("get", get, 2, Group::String, "1.0.0")
+//!     .flags(READONLY | FAST).keys(&[read(1)])
+//!     .docs("O(1)", "Returns the string value of a key.").arguments(&[key("key", 0)])
+//! ```
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use resp::args::Arguments;
+
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::CommandResult;
+
+/// Finds keys that no key spec describes, and what happens to them: their indexes go to the visitor.
+pub type KeyFinder = fn(Arguments<'_>, &mut dyn FnMut(usize, KeyFlags));
+
+/// Runs a command whose checks have passed and whose slots are locked.
+pub type Handler = fn(&mut Context<'_>, &mut Args<'_>) -> CommandResult;
+
+/// The family that a command belongs to, as COMMAND DOCS names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "each is the name of a family")]
+pub enum Group {
+    String,
+    Bitmap,
+    Generic,
+    List,
+    Set,
+    Hash,
+    SortedSet,
+    Geo,
+    HyperLogLog,
+    Transactions,
+    PubSub,
+    Connection,
+    Server,
+}
+
+impl Group {
+    /// The name that COMMAND DOCS answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::String => "string",
+            Group::Bitmap => "bitmap",
+            Group::Generic => "generic",
+            Group::List => "list",
+            Group::Set => "set",
+            Group::Hash => "hash",
+            Group::SortedSet => "sorted-set",
+            Group::Geo => "geo",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Transactions => "transactions",
+            Group::PubSub => "pubsub",
+            Group::Connection => "connection",
+            Group::Server => "server",
+        }
+    }
+
+    /// The ACL category that all commands of the family are in, if there is one.
+    fn category(self) -> Option<&'static str> {
+        match self {
+            Group::SortedSet => Some("sortedset"),
+            Group::Transactions => Some("transaction"),
+            Group::PubSub | Group::Generic | Group::Server => None,
+            other => Some(other.name()),
+        }
+    }
+}
+
+/// Command flags: a set of bits.
+pub type Flags = u32;
+/// May change data.
+pub const WRITE: Flags = 1 << 0;
+/// Reads data only.
+pub const READONLY: Flags = 1 << 1;
+/// Refused when memory is short.
+pub const DENYOOM: Flags = 1 << 2;
+/// Administration.
+pub const ADMIN: Flags = 1 << 3;
+/// Publish and subscribe.
+pub const PUBSUB: Flags = 1 << 4;
+/// Not from scripts.
+pub const NOSCRIPT: Flags = 1 << 5;
+/// May block the client.
+pub const BLOCKING: Flags = 1 << 6;
+/// While a snapshot is loading, too.
+pub const LOADING: Flags = 1 << 7;
+/// On a replica with a broken link, too.
+pub const STALE: Flags = 1 << 8;
+/// Not shown by MONITOR.
+pub const SKIP_MONITOR: Flags = 1 << 9;
+/// Not in the slow log.
+pub const SKIP_SLOWLOG: Flags = 1 << 10;
+/// Constant or logarithmic time.
+pub const FAST: Flags = 1 << 11;
+/// Before authentication, too.
+pub const NO_AUTH: Flags = 1 << 12;
+/// Keys are not where a simple rule finds them.
+pub const MOVABLE_KEYS: Flags = 1 << 13;
+/// Not inside MULTI.
+pub const NO_MULTI: Flags = 1 << 14;
+/// While a script is busy, too.
+pub const ALLOW_BUSY: Flags = 1 << 15;
+/// May write as far as replicas are concerned, though it changes no key (PFCOUNT). Not shown to
+/// clients.
+pub const MAY_REPLICATE: Flags = 1 << 16;
+/// Not while a replica loads a snapshot beside the data that it serves.
+pub const NO_ASYNC_LOADING: Flags = 1 << 17;
+/// Its keys are counted by an argument, and there may be none.
+pub const NO_MANDATORY_KEYS: Flags = 1 << 18;
+/// Reads or changes keys that it does not name, or all of them: inside EXEC it makes a program of
+/// the transaction. Not shown to clients.
+pub const WHOLE_KEYSPACE: Flags = 1 << 24;
+
+/// Runs with all gates closed: it changes what no slot lock covers. Not shown to clients.
+pub const CLOSES_GATES: Flags = 1 << 25;
+/// With a BY or GET option it reads keys that it does not name. Not shown to clients.
+pub const READS_BY_PATTERN: Flags = 1 << 26;
+/// Runs at once inside MULTI instead of being queued. Not shown to clients.
+pub const NEVER_QUEUED: Flags = 1 << 27;
+
+/// Allowed by `enable-debug-command` alone (DEBUG). Not shown to clients.
+pub const PROTECTED: Flags = 1 << 28;
+
+/// The flags that COMMAND INFO names, in its order.
+pub const FLAG_NAMES: &[(Flags, &str)] = &[
+    (WRITE, "write"),
+    (READONLY, "readonly"),
+    (DENYOOM, "denyoom"),
+    (ADMIN, "admin"),
+    (PUBSUB, "pubsub"),
+    (NOSCRIPT, "noscript"),
+    (BLOCKING, "blocking"),
+    (LOADING, "loading"),
+    (STALE, "stale"),
+    (SKIP_MONITOR, "skip_monitor"),
+    (SKIP_SLOWLOG, "skip_slowlog"),
+    (FAST, "fast"),
+    (NO_AUTH, "no_auth"),
+    (NO_MANDATORY_KEYS, "no_mandatory_keys"),
+    (NO_ASYNC_LOADING, "no_async_loading"),
+    (NO_MULTI, "no_multi"),
+    (MOVABLE_KEYS, "movablekeys"),
+    (ALLOW_BUSY, "allow_busy"),
+];
+
+/// What a command does with the keys that a key spec finds: a set of bits.
+pub type KeyFlags = u16;
+/// Reads only.
+pub const RO: KeyFlags = 1 << 0;
+/// Reads and writes.
+pub const RW: KeyFlags = 1 << 1;
+/// Overwrites, without reading.
+pub const OW: KeyFlags = 1 << 2;
+/// Removes.
+pub const RM: KeyFlags = 1 << 3;
+/// Returns or uses the user's data.
+pub const ACCESS: KeyFlags = 1 << 4;
+/// Updates the user's data.
+pub const UPDATE: KeyFlags = 1 << 5;
+/// Adds data.
+pub const INSERT: KeyFlags = 1 << 6;
+/// Deletes data.
+pub const DELETE: KeyFlags = 1 << 7;
+/// Not a key (a channel), but routed as one.
+pub const NOT_KEY: KeyFlags = 1 << 8;
+/// Not all keys are found this way.
+pub const INCOMPLETE: KeyFlags = 1 << 9;
+/// The other flags depend on the arguments.
+pub const VARIABLE_FLAGS: KeyFlags = 1 << 10;
+
+/// The key flags in the order and words of COMMAND INFO.
+pub const KEY_FLAG_NAMES: &[(KeyFlags, &str)] = &[
+    (OW, "OW"),
+    (RO, "RO"),
+    (RW, "RW"),
+    (RM, "RM"),
+    (ACCESS, "access"),
+    (UPDATE, "update"),
+    (INSERT, "insert"),
+    (DELETE, "delete"),
+    (NOT_KEY, "not_key"),
+    (INCOMPLETE, "incomplete"),
+    (VARIABLE_FLAGS, "variable_flags"),
+];
+
+/// Where a key spec begins to look.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin {
+    /// At this argument.
+    Index(usize),
+    /// Behind this word, looked for from an argument on (from the end when negative).
+    Keyword(&'static str, i32),
+    /// It cannot be said (SORT's BY and GET, for example).
+    Unknown,
+}
+
+/// How a key spec finds keys from where it begins.
+#[derive(Clone, Copy, Debug)]
+pub enum Find {
+    /// Up to `last` (relative to the first; -1: the last argument, -2: the one before), every
+    /// `step`-th; a `limit` of n takes the first n-th of the arguments that are left.
+    Range {
+        /// See above.
+        last: i32,
+        /// See above.
+        step: usize,
+        /// See above.
+        limit: usize,
+    },
+    /// A count at `index`, then keys from `first` (both relative to the beginning).
+    Count {
+        /// See above.
+        index: usize,
+        /// See above.
+        first: usize,
+        /// See above.
+        step: usize,
+    },
+    /// It cannot be said.
+    Unknown,
+}
+
+/// A rule that finds keys among the arguments. See Redis's "command key specifications".
+#[derive(Clone, Copy, Debug)]
+pub struct KeySpec {
+    /// What happens to the keys.
+    pub flags: KeyFlags,
+    /// Where to begin.
+    pub begin: Begin,
+    /// How to go on.
+    pub find: Find,
+    /// A remark for COMMAND INFO.
+    pub notes: Option<&'static str>,
+}
+
+impl KeySpec {
+    /// One key at an argument.
+    pub const fn at(flags: KeyFlags, index: usize) -> KeySpec {
+        KeySpec::range(flags, index, 0, 1)
+    }
+
+    /// Keys from an argument on: see [`Find::Range`].
+    pub const fn range(flags: KeyFlags, index: usize, last: i32, step: usize) -> KeySpec {
+        let find = Find::Range { last, step, limit: 0 };
+        KeySpec { flags, begin: Begin::Index(index), find, notes: None }
+    }
+
+    /// A count at an argument, and so many keys behind it.
+    pub const fn counted(flags: KeyFlags, index: usize) -> KeySpec {
+        let find = Find::Count { index: 0, first: 1, step: 1 };
+        KeySpec { flags, begin: Begin::Index(index), find, notes: None }
+    }
+
+    /// One key behind a word.
+    pub const fn behind(flags: KeyFlags, word: &'static str, from: i32) -> KeySpec {
+        let find = Find::Range { last: 0, step: 1, limit: 0 };
+        KeySpec { flags, begin: Begin::Keyword(word, from), find, notes: None }
+    }
+
+    /// Keys that cannot be found by a rule.
+    pub const fn unknown(flags: KeyFlags, notes: &'static str) -> KeySpec {
+        KeySpec { flags, begin: Begin::Unknown, find: Find::Unknown, notes: Some(notes) }
+    }
+
+    /// Adds a remark.
+    pub const fn notes(mut self, notes: &'static str) -> KeySpec {
+        self.notes = Some(notes);
+        self
+    }
+
+    /// The absolute first and last argument and the step, if it is a range from an index.
+    fn as_range(&self) -> Option<(i64, i64, i64)> {
+        let (Begin::Index(first), Find::Range { last, step, .. }) = (self.begin, self.find) else {
+            return None;
+        };
+        let (first, last) = (first as i64, i64::from(last));
+        Some((first, if last < 0 { last } else { first + last }, step as i64))
+    }
+
+    /// Calls `visit` with the index of each key. Returns false when a count is no number or names
+    /// more keys than there are.
+    pub fn each(&self, argv: Arguments<'_>, mut visit: impl FnMut(usize)) -> bool {
+        match self.begin {
+            Begin::Index(index) => self.each_from(index, argv, &mut visit),
+            // A word may be repeated, and which occurrence counts is the handler's affair.
+            Begin::Keyword(word, from @ 0..) => (from as usize..argv.len())
+                .filter(|&index| argv.at(index).eq_ignore_ascii_case(word.as_bytes()))
+                .all(|index| self.each_from(index + 1, argv, &mut visit)),
+            Begin::Keyword(word, from) => match find_backwards(argv, word, from.unsigned_abs()) {
+                Some(index) => self.each_from(index + 1, argv, &mut visit),
+                None => true,
+            },
+            Begin::Unknown => true,
+        }
+    }
+
+    fn each_from(&self, begin: usize, argv: Arguments<'_>, visit: &mut impl FnMut(usize)) -> bool {
+        match self.find {
+            Find::Range { last, step, limit } => {
+                let end = match last {
+                    0.. => begin + last as usize,
+                    _ if limit > 1 => begin + (argv.len() - begin.min(argv.len())) / limit - 1,
+                    _ => (argv.len() as i64 + i64::from(last)).max(0) as usize,
+                };
+                let mut index = begin;
+                while index <= end && index < argv.len() {
+                    visit(index);
+                    index += step;
+                }
+                true
+            }
+            Find::Count { index, first, step } => {
+                let Some(count) = argv.get(begin + index).and_then(base::num::parse_i64) else {
+                    return false;
+                };
+                let first = begin + first;
+                let room = argv.len().saturating_sub(first).div_ceil(step);
+                if count < 0 || count as usize > room {
+                    return false;
+                }
+                (0..count as usize).for_each(|n| visit(first + n * step));
+                true
+            }
+            Find::Unknown => true,
+        }
+    }
+}
+
+/// Where a word is, looked for from an argument that is counted from the end.
+fn find_backwards(argv: Arguments<'_>, word: &str, from: u32) -> Option<usize> {
+    let last = argv.len().checked_sub(from as usize)?;
+    (1..=last).rev().find(|&index| argv.at(index).eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// What kind of argument COMMAND DOCS describes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the kinds are those of COMMAND DOCS")]
+pub enum ArgumentKind {
+    String,
+    Integer,
+    Double,
+    Key,
+    Pattern,
+    UnixTime,
+    PureToken,
+    OneOf,
+    Block,
+}
+
+/// One argument as COMMAND DOCS describes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// Its kind.
+    pub kind: ArgumentKind,
+    /// The word before it, or that it consists of.
+    pub token: Option<&'static str>,
+    /// For keys: which key spec finds it.
+    pub key_spec: Option<u8>,
+    /// It may be absent.
+    pub optional: bool,
+    /// It may be repeated.
+    pub multiple: bool,
+    /// The word is repeated with it.
+    pub multiple_token: bool,
+    /// The version that has it, where that is later than the command's.
+    pub since: Option<&'static str>,
+    /// The version from which on it is deprecated.
+    pub deprecated_since: Option<&'static str>,
+    /// What a choice or block consists of.
+    pub arguments: &'static [Argument],
+}
+
+/// An argument of a kind, to be refined by the methods of [`Argument`].
+pub const fn argument(name: &'static str, kind: ArgumentKind) -> Argument {
+    Argument {
+        name,
+        kind,
+        token: None,
+        key_spec: None,
+        optional: false,
+        multiple: false,
+        multiple_token: false,
+        since: None,
+        deprecated_since: None,
+        arguments: &[],
+    }
+}
+
+/// A key, found by the key spec of this index.
+pub const fn key(name: &'static str, spec: u8) -> Argument {
+    let mut argument = argument(name, ArgumentKind::Key);
+    argument.key_spec = Some(spec);
+    argument
+}
+
+/// A word that stands for itself.
+pub const fn word(name: &'static str, token: &'static str) -> Argument {
+    argument(name, ArgumentKind::PureToken).token(token)
+}
+
+/// One of several.
+pub const fn one_of(name: &'static str, arguments: &'static [Argument]) -> Argument {
+    let mut argument = argument(name, ArgumentKind::OneOf);
+    argument.arguments = arguments;
+    argument
+}
+
+/// Several in a row.
+pub const fn block(name: &'static str, arguments: &'static [Argument]) -> Argument {
+    let mut argument = argument(name, ArgumentKind::Block);
+    argument.arguments = arguments;
+    argument
+}
+
+impl Argument {
+    /// Stands behind a word.
+    pub const fn token(mut self, token: &'static str) -> Argument {
+        self.token = Some(token);
+        self
+    }
+
+    /// May be absent.
+    pub const fn optional(mut self) -> Argument {
+        self.optional = true;
+        self
+    }
+
+    /// May be repeated.
+    pub const fn multiple(mut self) -> Argument {
+        self.multiple = true;
+        self
+    }
+
+    /// May be repeated, its word with it.
+    pub const fn multiple_token(mut self) -> Argument {
+        self.multiple = true;
+        self.multiple_token = true;
+        self
+    }
+
+    /// Came later than the command.
+    pub const fn since(mut self, version: &'static str) -> Argument {
+        self.since = Some(version);
+        self
+    }
+
+    /// Is deprecated from a version on.
+    pub const fn deprecated_since(mut self, version: &'static str) -> Argument {
+        self.deprecated_since = Some(version);
+        self
+    }
+}
+
+/// A command. See the module's text.
+pub struct Command {
+    /// In lower case; a subcommand's is its own word alone ("set" of "config|set").
+    pub name: &'static str,
+    /// For a subcommand, the command it belongs to.
+    pub parent: Option<&'static str>,
+    /// What runs it.
+    pub handler: Handler,
+    /// The number of arguments, its name included; at least so many when negative.
+    pub arity: i32,
+    /// See [`Flags`].
+    pub flags: Flags,
+    /// ACL categories beyond those that follow from flags and group, by name.
+    pub categories: &'static [&'static str],
+    /// How its keys are found.
+    pub keys: &'static [KeySpec],
+    /// Finds those keys that the specs call unknown.
+    pub key_finder: Option<KeyFinder>,
+    /// The family.
+    pub group: Group,
+    /// The first Redis version that has it.
+    pub since: &'static str,
+    /// Its cost.
+    pub complexity: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
+    /// Hints for clients, as COMMAND INFO has them.
+    pub tips: &'static [&'static str],
+    /// What it takes.
+    pub arguments: &'static [Argument],
+    /// Changes in later versions: (version, change).
+    pub history: &'static [(&'static str, &'static str)],
+    /// Deprecated since a version, in favour of something.
+    pub deprecated: Option<(&'static str, &'static str)>,
+    /// For tests and for other servers rather than for users.
+    pub system: bool,
+    /// Subcommands.
+    pub subcommands: &'static [Command],
+}
+
+impl Command {
+    /// A row with what every command has.
+    pub const fn new(
+        name: &'static str,
+        handler: Handler,
+        arity: i32,
+        group: Group,
+        since: &'static str,
+    ) -> Command {
+        Command {
+            name,
+            parent: None,
+            handler,
+            arity,
+            flags: 0,
+            categories: &[],
+            keys: &[],
+            key_finder: None,
+            group,
+            since,
+            complexity: "",
+            summary: "",
+            tips: &[],
+            arguments: &[],
+            history: &[],
+            deprecated: None,
+            system: false,
+            subcommands: &[],
+        }
+    }
+
+    /// A subcommand's row.
+    pub const fn sub(
+        parent: &'static str,
+        name: &'static str,
+        handler: Handler,
+        arity: i32,
+        group: Group,
+        since: &'static str,
+    ) -> Command {
+        let mut row = Command::new(name, handler, arity, group, since);
+        row.parent = Some(parent);
+        row
+    }
+
+    /// The row of a container: the commands are its subcommands.
+    pub const fn container(
+        name: &'static str,
+        group: Group,
+        since: &'static str,
+        subcommands: &'static [Command],
+    ) -> Command {
+        let mut row = Command::new(name, crate::help::unknown_subcommand, -2, group, since);
+        row.complexity = "Depends on subcommand.";
+        row.subcommands = subcommands;
+        row
+    }
+
+    /// The row of a container's HELP.
+    pub const fn help(parent: &'static str, group: Group, since: &'static str) -> Command {
+        Command::sub(parent, "help", crate::help::help, 2, group, since)
+            .flags(LOADING | STALE)
+            .docs("O(1)", "Lists the subcommands.")
+    }
+
+    /// Sets the flags.
+    pub const fn flags(mut self, flags: Flags) -> Command {
+        self.flags = flags;
+        self
+    }
+
+    /// Sets the key specs.
+    pub const fn keys(mut self, keys: &'static [KeySpec]) -> Command {
+        self.keys = keys;
+        self
+    }
+
+    /// Sets what finds the keys that the specs call unknown.
+    pub const fn key_finder(mut self, finder: KeyFinder) -> Command {
+        self.key_finder = Some(finder);
+        self
+    }
+
+    /// Sets further ACL categories.
+    pub const fn categories(mut self, categories: &'static [&'static str]) -> Command {
+        self.categories = categories;
+        self
+    }
+
+    /// Sets the summary alone, of a container.
+    pub const fn summary(mut self, summary: &'static str) -> Command {
+        self.summary = summary;
+        self
+    }
+
+    /// Sets cost and summary.
+    pub const fn docs(mut self, complexity: &'static str, summary: &'static str) -> Command {
+        self.complexity = complexity;
+        self.summary = summary;
+        self
+    }
+
+    /// Sets the hints for clients.
+    pub const fn tips(mut self, tips: &'static [&'static str]) -> Command {
+        self.tips = tips;
+        self
+    }
+
+    /// Sets what it takes.
+    pub const fn arguments(mut self, arguments: &'static [Argument]) -> Command {
+        self.arguments = arguments;
+        self
+    }
+
+    /// Sets what changed when.
+    pub const fn history(mut self, history: &'static [(&'static str, &'static str)]) -> Command {
+        self.history = history;
+        self
+    }
+
+    /// Marks it as deprecated.
+    pub const fn deprecated(mut self, since: &'static str, instead: &'static str) -> Command {
+        self.deprecated = Some((since, instead));
+        self
+    }
+
+    /// Marks it as made for tests and other servers.
+    pub const fn system(mut self) -> Command {
+        self.system = true;
+        self
+    }
+
+    /// Sets the subcommands.
+    pub const fn subcommands(mut self, subcommands: &'static [Command]) -> Command {
+        self.subcommands = subcommands;
+        self
+    }
+
+    /// Whether a flag is set.
+    #[inline]
+    pub fn has(&self, flag: Flags) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Whether this number of arguments is right.
+    #[inline]
+    pub fn accepts(&self, argc: usize) -> bool {
+        if self.arity >= 0 {
+            argc == self.arity as usize
+        } else {
+            argc >= self.arity.unsigned_abs() as usize
+        }
+    }
+
+    /// The ACL categories, without their `@`: those that follow from flags and group, and its own.
+    pub fn all_categories(&self) -> Vec<&'static str> {
+        let implied = [
+            (WRITE, "write"),
+            (READONLY, "read"),
+            (ADMIN, "admin"),
+            (ADMIN, "dangerous"),
+            (PUBSUB, "pubsub"),
+            (FAST, "fast"),
+            (BLOCKING, "blocking"),
+        ];
+        let implied = implied.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| *name);
+        // A container belongs to no family: its subcommands do.
+        let family = self.group.category().filter(|_| self.subcommands.is_empty());
+        let slow = (!self.has(FAST)).then_some("slow");
+        let own = self.categories.iter().copied();
+        let mut categories: Vec<_> =
+            family.into_iter().chain(implied).chain(slow).chain(own).collect();
+        categories.sort_unstable();
+        categories.dedup();
+        categories
+    }
+
+    /// First key, last key (counted from the end when negative) and step between keys, as far as
+    /// key specs can be told in these three numbers; zeros when they cannot, or there are no keys.
+    pub fn key_range(&self) -> (i64, i64, i64) {
+        let ranges = self.keys.iter().filter_map(KeySpec::as_range);
+        if let ([_], Some((first, last, step))) = (self.keys, ranges.clone().next()) {
+            return (first, last, step);
+        }
+        // Several specs: those that continue each other make one range.
+        let mut joined: Option<(i64, i64)> = None;
+        for (first, last, step) in ranges {
+            joined = match joined {
+                _ if step != 1 => joined,
+                None => Some((first, last)),
+                Some((begin, end)) if end == first - 1 => Some((begin, last)),
+                Some(_) => joined,
+            };
+        }
+        joined.map_or((0, 0, 0), |(first, last)| (first, last, 1))
+    }
+
+    /// "get", or "config|get" for a subcommand.
+    pub fn full_name(&self) -> String {
+        match self.parent {
+            Some(parent) => format!("{parent}|{}", self.name),
+            None => self.name.to_string(),
+        }
+    }
+}
+
+/// The index of a row in [`rows`]: what statistics are kept by.
+pub type RowId = usize;
+
+/// A row with its place.
+pub struct Row {
+    /// Its place in [`rows`].
+    pub id: RowId,
+    /// The row.
+    pub command: &'static Command,
+}
+
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let mut rows = Vec::new();
+    for command in crate::commands::FAMILIES.iter().copied().flatten() {
+        rows.push(Row { id: rows.len(), command });
+        for command in command.subcommands {
+            rows.push(Row { id: rows.len(), command });
+        }
+    }
+    rows
+});
+
+static BY_NAME: LazyLock<HashMap<&'static [u8], usize, foldhash::fast::FixedState>> =
+    LazyLock::new(|| {
+        let rows = ROWS.iter().filter(|row| row.command.parent.is_none());
+        rows.map(|row| (row.command.name.as_bytes(), row.id)).collect()
+    });
+
+/// All rows, subcommands behind their command.
+pub fn rows() -> &'static [Row] {
+    &ROWS
+}
+
+/// Finds a command by its name, in any case.
+#[inline]
+pub fn find(name: &[u8]) -> Option<&'static Row> {
+    // No command's name is longer.
+    let mut lower = [0; 32];
+    let lower = lower.get_mut(..name.len())?;
+    for (to, from) in lower.iter_mut().zip(name) {
+        *to = from.to_ascii_lowercase();
+    }
+    BY_NAME.get(&*lower).map(|&id| &ROWS[id])
+}
+
+/// Finds the row that runs these arguments: a container's subcommand where there is one.
+pub fn resolve(argv: Arguments<'_>) -> Option<&'static Row> {
+    let row = find(argv.get(0)?)?;
+    if row.command.subcommands.is_empty() || argv.len() < 2 {
+        return Some(row);
+    }
+    Some(find_subcommand(row, argv.at(1)).unwrap_or(row))
+}
+
+/// Finds a subcommand of a container.
+pub fn find_subcommand(row: &'static Row, name: &[u8]) -> Option<&'static Row> {
+    let subcommands = row.command.subcommands.iter();
+    let index = subcommands
+        .map(|command| command.name.as_bytes())
+        .position(|other| other.eq_ignore_ascii_case(name))?;
+    Some(&ROWS[row.id + 1 + index])
+}

@@ -1,0 +1,279 @@
+//! Bits of strings: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP, BITFIELD.
+//!
+//! What bits are and how they are counted, found and combined is [`store::bitmap`]'s business.
+
+mod field;
+
+use base::num::parse_i64;
+use store::bitmap::{self, Operation};
+use store::{StringBytes, StringValue};
+
+use crate::args::Args;
+use crate::command::ArgumentKind::{Integer, String};
+use crate::command::{
+    ACCESS, Argument, Command, DENYOOM, FAST, Group, KeySpec, OW, READONLY, RO, RW, UPDATE,
+    VARIABLE_FLAGS, WRITE, argument, block, key, one_of, word,
+};
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::notify::{Class, Event};
+
+/// BITFIELD has this event too, as in Redis.
+const SETBIT: Event = Event(Class::STRING, "setbit");
+const SET: Event = Event(Class::STRING, "set");
+const DEL: Event = Event(Class::GENERIC, "del");
+
+const BAD_OFFSET: CommandError =
+    CommandError::text("ERR bit offset is not an integer or out of range");
+
+/// Reads an offset in bits, inside of the longest string that the settings allow.
+fn offset(cx: &Context<'_>, text: &[u8]) -> Result<u64, CommandError> {
+    parse_i64(text).and_then(|offset| check_offset(cx, offset)).ok_or(BAD_OFFSET)
+}
+
+fn check_offset(cx: &Context<'_>, offset: i64) -> Option<u64> {
+    let longest = cx.db.config.proto_max_bulk_len;
+    u64::try_from(offset).ok().filter(|offset| offset / 8 < longest)
+}
+
+/// SETBIT key offset value
+fn setbit(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let offset = offset(cx, args.bytes()?)?;
+    let bit = match args.bytes()? {
+        b"0" => false,
+        b"1" => true,
+        _ => return Err(CommandError::text("ERR bit is not an integer or out of range")),
+    };
+    let end = (offset / 8) as usize + 1;
+    let Some(mut entry) = cx.db.find_mut(&key) else {
+        let mut bytes = vec![0; end];
+        bitmap::set(&mut bytes, offset, bit);
+        cx.db.set_string(&key, StringValue::Raw(bytes.into()), None, SETBIT);
+        cx.reply.integer(0);
+        return Ok(());
+    };
+    let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
+    let grows = end > string.len();
+    let bytes = entry.string_mut(end).ok_or(CommandError::WRONG_TYPE)?;
+    let before = bitmap::set(bytes, offset, bit);
+    if grows || before != bit {
+        cx.db.changed(&key, SETBIT);
+    }
+    cx.reply.integer(i64::from(before));
+    Ok(())
+}
+
+/// GETBIT key offset
+fn getbit(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let offset = offset(cx, args.bytes()?)?;
+    let string = cx.db.string(&key)?;
+    let bit = string.is_some_and(|string| bitmap::get(&string.bytes(), offset));
+    cx.reply.integer(i64::from(bit));
+    Ok(())
+}
+
+/// A range of a string as BITCOUNT and BITPOS take it, in bytes or in bits, both ends included;
+/// negative ends count from the end of the string.
+struct BitRange {
+    start: i64,
+    end: i64,
+    in_bits: bool,
+}
+
+impl BitRange {
+    fn parse_unit(args: &mut Args<'_>) -> Result<bool, CommandError> {
+        let in_bits = args.word("BIT");
+        if !in_bits && !args.is_empty() && !args.word("BYTE") {
+            return Err(CommandError::SYNTAX);
+        }
+        args.end()?;
+        Ok(in_bits)
+    }
+
+    /// The offsets of the first and the last bit in a string of `length` bytes, if there are any.
+    fn resolve(&self, length: usize) -> Option<(u64, u64)> {
+        let total = length as i64 * if self.in_bits { 8 } else { 1 };
+        let from_start = |at: i64| if at < 0 { at.saturating_add(total).max(0) } else { at };
+        let (start, end) = (from_start(self.start), from_start(self.end).min(total - 1));
+        if start > end {
+            return None;
+        }
+        let (start, end) = (start.unsigned_abs(), end.unsigned_abs());
+        Some(if self.in_bits { (start, end) } else { (start * 8, end * 8 + 7) })
+    }
+}
+
+/// BITCOUNT key [start end [BYTE | BIT]]
+fn bitcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    // A missing key has no bits, whatever the other arguments are.
+    let Some(string) = cx.db.string(&key)? else {
+        cx.reply.integer(0);
+        return Ok(());
+    };
+    let bytes = string.bytes();
+    let count = if args.is_empty() {
+        bitmap::count(&bytes)
+    } else {
+        let (start, end) = match args.len() {
+            2 | 3 => (args.i64()?, args.i64()?),
+            _ => return Err(CommandError::SYNTAX),
+        };
+        let range = BitRange { start, end, in_bits: BitRange::parse_unit(args)? };
+        // Both before the string and in the wrong order: nothing, though both stand for byte 0.
+        let reversed = start < 0 && end < 0 && start > end;
+        let bits = range.resolve(bytes.len()).filter(|_| !reversed);
+        bits.map_or(0, |(first, last)| bitmap::count_range(&bytes, first..=last))
+    };
+    cx.reply.integer(count as i64);
+    Ok(())
+}
+
+/// BITPOS key bit [start [end [BYTE | BIT]]]
+fn bitpos(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let bit = match args.i64()? {
+        0 => false,
+        1 => true,
+        _ => return Err(CommandError::text("ERR The bit argument must be 1 or 0.")),
+    };
+    // A missing key is all zeros, whatever the other arguments are.
+    let Some(string) = cx.db.string(&key)? else {
+        cx.reply.integer(if bit { -1 } else { 0 });
+        return Ok(());
+    };
+    let bytes = string.bytes();
+    let mut range = BitRange { start: 0, end: -1, in_bits: false };
+    let ends_somewhere = args.len() >= 2;
+    if args.len() > 3 {
+        return Err(CommandError::SYNTAX);
+    }
+    if !args.is_empty() {
+        range.start = args.i64()?;
+    }
+    if !args.is_empty() {
+        // The unit is looked at first.
+        let end = args.bytes()?;
+        range.in_bits = BitRange::parse_unit(args)?;
+        range.end = parse_i64(end).ok_or(CommandError::NOT_AN_INTEGER)?;
+    }
+    let position = match range.resolve(bytes.len()) {
+        None => None,
+        Some((first, last)) => bitmap::position(&bytes, bit, first..=last)
+            // Without an end the string goes on with zeros.
+            .or((!bit && !ends_somewhere).then_some(bytes.len() as u64 * 8)),
+    };
+    cx.reply.integer(position.map_or(-1, u64::cast_signed));
+    Ok(())
+}
+
+/// BITOP AND | OR | XOR | NOT destkey key [key ...]
+fn bitop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let operation = if args.word("AND") {
+        Operation::And
+    } else if args.word("OR") {
+        Operation::Or
+    } else if args.word("XOR") {
+        Operation::Xor
+    } else if args.word("NOT") {
+        Operation::Not
+    } else {
+        return Err(CommandError::SYNTAX);
+    };
+    let destination = args.key()?;
+    let keys = args.rest_as_keys();
+    if operation == Operation::Not && keys.len() != 1 {
+        let text = "ERR BITOP NOT must be called with a single source key.";
+        return Err(CommandError::text(text));
+    }
+    let mut sources: Vec<StringBytes<'_>> = Vec::with_capacity(keys.len());
+    let mut missing = false;
+    for key in &keys {
+        match cx.db.string(key)? {
+            Some(string) => sources.push(string.bytes()),
+            None => missing = true,
+        }
+    }
+    let mut strings: Vec<&[u8]> = sources.iter().map(|source| &**source).collect();
+    if missing {
+        // Missing keys are empty strings, and one of them says as much as many.
+        strings.push(&[]);
+    }
+    let result = bitmap::combine(operation, &strings);
+    let length = result.len();
+    if length > 0 {
+        cx.db.set_string(&destination, StringValue::Raw(result.into()), None, SET);
+    } else if cx.db.remove(&destination) {
+        cx.db.changed(&destination, DEL);
+    }
+    cx.reply.integer(length as i64);
+    Ok(())
+}
+
+const KEY: Argument = key("key", 0);
+const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
+const UNIT: Argument =
+    one_of("index_unit", &[word("byte", "BYTE"), word("bit", "BIT")]).since("7.0.0").optional();
+const UNITS_ADDED: &[(&str, &str)] = &[("7.0.0", "Added the `BYTE|BIT` option.")];
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("setbit", setbit, 4, Group::Bitmap, "2.2.0")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::at(RW | ACCESS | UPDATE, 1)])
+        .docs("O(1)", "Sets or clears a bit of the string under a key.")
+        .arguments(&[KEY, argument("offset", Integer), argument("value", Integer)]),
+    Command::new("getbit", getbit, 3, Group::Bitmap, "2.2.0")
+        .flags(READONLY | FAST)
+        .keys(READS)
+        .docs("O(1)", "Returns a bit of the string under a key.")
+        .arguments(&[KEY, argument("offset", Integer)]),
+    Command::new("bitcount", bitcount, -2, Group::Bitmap, "2.6.0")
+        .flags(READONLY)
+        .keys(READS)
+        .docs("O(N)", "Counts the bits that are set in a string.")
+        .arguments(&[
+            KEY,
+            block("index", &[argument("start", Integer), argument("end", Integer), UNIT])
+                .optional(),
+        ])
+        .history(UNITS_ADDED),
+    Command::new("bitpos", bitpos, -3, Group::Bitmap, "2.8.7")
+        .flags(READONLY)
+        .keys(READS)
+        .docs("O(N)", "Finds the first bit that is set, or clear, in a string.")
+        .arguments(&[
+            KEY,
+            argument("bit", Integer),
+            block(
+                "index",
+                &[
+                    argument("start", Integer),
+                    block("end_index", &[argument("end", Integer), UNIT]).optional(),
+                ],
+            )
+            .optional(),
+        ])
+        .history(UNITS_ADDED),
+    Command::new("bitop", bitop, -4, Group::Bitmap, "2.6.0")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::at(OW | UPDATE, 2), KeySpec::range(RO | ACCESS, 3, -1, 1)])
+        .docs("O(N)", "Combines strings bit by bit and stores the result.")
+        .arguments(&[argument("operation", String), key("destkey", 0), key("key", 1).multiple()]),
+    Command::new("bitfield", field::bitfield, -2, Group::Bitmap, "3.2.0")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::at(RW | ACCESS | UPDATE | VARIABLE_FLAGS, 1)
+            .notes("This command allows both access and modification of the key")])
+        .docs(
+            "O(1) for each subcommand specified",
+            "Reads and writes integers of any width inside a string.",
+        )
+        .arguments(&[KEY, field::OPERATIONS]),
+    Command::new("bitfield_ro", field::bitfield_ro, -2, Group::Bitmap, "6.0.0")
+        .flags(READONLY | FAST)
+        .keys(READS)
+        .docs("O(1) for each subcommand specified", "Reads integers of any width inside a string.")
+        .arguments(&[KEY, field::GET.optional().multiple_token()]),
+];

@@ -1,0 +1,268 @@
+//! The connection itself: PING, ECHO, SELECT, AUTH, HELLO, QUIT and RESET.
+//!
+//! There is one user, "default", whose password is `requirepass`.
+
+use sha2::{Digest, Sha256};
+
+use crate::REDIS_VERSION;
+use crate::args::Args;
+use crate::command::{
+    ALLOW_BUSY, ArgumentKind, Command, FAST, Group, LOADING, NEVER_QUEUED, NO_AUTH, NOSCRIPT,
+    STALE, argument, block,
+};
+use crate::config::Config;
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::session::ReplyMode;
+
+/// The only user.
+const DEFAULT_USER: &[u8] = b"default";
+
+/// PING [message]
+fn ping(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let message = args.peek();
+    if args.len() > 1 {
+        return Err(CommandError::wrong_arity("ping"));
+    }
+    if cx.session.in_pubsub_mode() {
+        // What reads messages expects an array.
+        cx.reply.array(2);
+        cx.reply.bulk(b"pong");
+        cx.reply.bulk(message.unwrap_or_default());
+    } else if let Some(message) = message {
+        cx.reply.bulk(message);
+    } else {
+        cx.reply.simple(b"PONG");
+    }
+    Ok(())
+}
+
+/// ECHO message
+fn echo(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let message = args.bytes()?;
+    cx.reply.bulk(message);
+    Ok(())
+}
+
+/// SELECT index
+fn select(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let index = args.i64()?;
+    let Ok(index) = i32::try_from(index) else {
+        return Err(CommandError::text(
+            "ERR value is out of range, value must between -2147483648 and 2147483647",
+        ));
+    };
+    let known = usize::try_from(index).ok().filter(|index| *index < cx.engine.keyspace.databases());
+    let index = known.ok_or(CommandError::DB_OUT_OF_RANGE)?;
+    cx.session.select(index);
+    cx.db.index = index;
+    cx.reply.ok();
+    Ok(())
+}
+
+/// AUTH [username] password
+fn auth(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let first = args.bytes()?;
+    let second = args.bytes().ok();
+    args.end()?;
+    let (user, password) = match second {
+        Some(password) => (first, password),
+        None if cx.db.config.requirepass.is_empty() => {
+            return Err(CommandError::text(
+                "ERR AUTH <password> called without any password configured for the default \
+                 user. Are you sure your configuration is correct?",
+            ));
+        }
+        None => (DEFAULT_USER, first),
+    };
+    authenticate(cx, user, password)?;
+    cx.reply.ok();
+    Ok(())
+}
+
+fn authenticate(cx: &mut Context<'_>, user: &[u8], password: &[u8]) -> CommandResult {
+    if user != DEFAULT_USER || !is_right(cx.db.config, password) {
+        return Err(CommandError::WRONG_PASS);
+    }
+    cx.session.authenticated = true;
+    Ok(())
+}
+
+/// Whether a password is the one that is set. Any is, where none is set. Digests are compared, so
+/// that the time says nothing about how much of a guess was right.
+fn is_right(config: &Config, password: &[u8]) -> bool {
+    let wanted = &config.requirepass;
+    wanted.is_empty() || Sha256::digest(wanted) == Sha256::digest(password)
+}
+
+/// What HELLO asks for.
+#[derive(Default)]
+struct Greeting<'a> {
+    protocol: Option<i64>,
+    /// User and password.
+    login: Option<(&'a [u8], &'a [u8])>,
+    name: Option<&'a [u8]>,
+}
+
+impl<'a> Greeting<'a> {
+    fn parse(args: &mut Args<'a>) -> Result<Greeting<'a>, CommandError> {
+        let mut greeting = Greeting::default();
+        if args.is_empty() {
+            return Ok(greeting);
+        }
+        let protocol = args.i64().map_err(|_| {
+            CommandError::text("ERR Protocol version is not an integer or out of range")
+        })?;
+        if !matches!(protocol, 2 | 3) {
+            return Err(CommandError::text("NOPROTO unsupported protocol version"));
+        }
+        greeting.protocol = Some(protocol);
+        while let Some(option) = args.peek() {
+            if args.len() >= 3 && args.word("auth") {
+                greeting.login = Some((args.bytes()?, args.bytes()?));
+            } else if args.len() >= 2 && args.word("setname") {
+                greeting.name = Some(crate::client::valid_name(args.bytes()?)?);
+            } else {
+                let option = String::from_utf8_lossy(option);
+                return Err(CommandError::owned(format!(
+                    "ERR Syntax error in HELLO option '{option}'"
+                )));
+            }
+        }
+        Ok(greeting)
+    }
+}
+
+/// HELLO [protover [AUTH username password] [SETNAME clientname]]
+fn hello(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let greeting = Greeting::parse(args)?;
+    if let Some((user, password)) = greeting.login {
+        authenticate(cx, user, password)?;
+    }
+    if !cx.session.authenticated && !cx.db.config.requirepass.is_empty() {
+        return Err(CommandError::text(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO AUTH <user> <pass> option can be used to authenticate the client and select the \
+             RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = greeting.name {
+        cx.session.client.names.lock().name = name.to_vec();
+    }
+    if let Some(protocol) = greeting.protocol {
+        cx.set_resp3(protocol == 3);
+    }
+    reply_hello(cx);
+    Ok(())
+}
+
+fn reply_hello(cx: &mut Context<'_>) {
+    let (protocol, id) = (if cx.session.resp3 { 3 } else { 2 }, cx.session.client.id);
+    let reply = &mut cx.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(protocol);
+    reply.bulk(b"id");
+    reply.integer(id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+}
+
+/// QUIT
+fn quit(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.session.close = true;
+    cx.reply.ok();
+    Ok(())
+}
+
+/// RESET
+fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.end_transaction();
+    cx.engine.drop_subscriptions(cx.session);
+    cx.set_resp3(false);
+    let session = &mut *cx.session;
+    session.select(0);
+    session.authenticated = cx.db.config.requirepass.is_empty();
+    session.reply_mode = ReplyMode::On;
+    session.set_no_touch(false);
+    session.client.names.lock().name.clear();
+    cx.reply.simple(b"RESET");
+    Ok(())
+}
+
+impl Context<'_> {
+    /// Chooses the protocol of the connection, and of the rest of the reply.
+    fn set_resp3(&mut self, resp3: bool) {
+        self.session.set_resp3(resp3);
+        self.reply.set_protocol(resp3);
+    }
+}
+
+/// Flags of commands that a connection may need at any time.
+const ALWAYS: u32 = NOSCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY;
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("ping", ping, -1, Group::Connection, "1.0.0")
+        .flags(FAST)
+        .docs("O(1)", "Answers PONG, or with the given message.")
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .arguments(&[argument("message", ArgumentKind::String).optional()]),
+    Command::new("echo", echo, 2, Group::Connection, "1.0.0")
+        .flags(LOADING | STALE | FAST)
+        .docs("O(1)", "Answers with the given message.")
+        .arguments(&[argument("message", ArgumentKind::String)]),
+    Command::new("select", select, 2, Group::Connection, "1.0.0")
+        .flags(LOADING | STALE | FAST)
+        .docs("O(1)", "Selects the database that the connection works with.")
+        .arguments(&[argument("index", ArgumentKind::Integer)]),
+    Command::new("auth", auth, -2, Group::Connection, "1.0.0")
+        .flags(ALWAYS)
+        .docs(
+            "O(N) where N is the number of passwords defined for the user",
+            "Tells the server the password.",
+        )
+        .history(&[("6.0.0", "Takes a user name too.")])
+        .arguments(&[
+            argument("username", ArgumentKind::String).optional().since("6.0.0"),
+            argument("password", ArgumentKind::String),
+        ]),
+    Command::new("hello", hello, -1, Group::Connection, "6.0.0")
+        .flags(ALWAYS)
+        .docs("O(1)", "Chooses the protocol and tells who the server is.")
+        .history(&[(
+            "6.2.0",
+            "Without arguments it answers in the protocol that the connection has.",
+        )])
+        .arguments(&[block(
+            "arguments",
+            &[
+                argument("protover", ArgumentKind::Integer),
+                block(
+                    "username_password",
+                    &[
+                        argument("username", ArgumentKind::String),
+                        argument("password", ArgumentKind::String),
+                    ],
+                )
+                .token("AUTH")
+                .optional(),
+                argument("clientname", ArgumentKind::String).token("SETNAME").optional(),
+            ],
+        )
+        .optional()]),
+    Command::new("quit", quit, -1, Group::Connection, "1.0.0")
+        .flags(ALWAYS | NEVER_QUEUED)
+        .docs("O(1)", "Closes the connection when all replies are sent."),
+    Command::new("reset", reset, 1, Group::Connection, "6.2.0")
+        .flags(ALWAYS | NEVER_QUEUED)
+        .docs("O(1)", "Brings the connection back to the state of a new one."),
+];

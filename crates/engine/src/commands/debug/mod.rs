@@ -1,0 +1,341 @@
+//! DEBUG: for tests, and for looking inside.
+//!
+//! One command, not a container: it names no keys, so it locks the slots of those that it looks at
+//! one at a time. `enable-debug-command` says who may use it.
+
+use std::borrow::Cow;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use store::{Held, Key, StringValue, Value};
+
+use crate::args::Args;
+use crate::command::{ADMIN, Command, Group, LOADING, NOSCRIPT, PROTECTED, STALE, WHOLE_KEYSPACE};
+use crate::context::Context;
+use crate::engine::{Authority, DEFAULT_PACKED_THRESHOLD, LogLevel, random_id};
+use crate::error::{CommandError, CommandResult};
+use crate::notify::{Class, Event};
+use crate::waiting::Attachment;
+use crate::watching::Change;
+
+mod digest;
+mod protocol;
+mod tables;
+
+/// A subcommand: its name, how many arguments it takes, what runs it, what HELP says.
+struct Tool {
+    name: &'static str,
+    arguments: std::ops::RangeInclusive<usize>,
+    run: fn(&mut Context<'_>, &mut Args<'_>) -> CommandResult,
+    help: &'static [&'static str],
+}
+
+const fn tool(
+    name: &'static str,
+    arguments: std::ops::RangeInclusive<usize>,
+    run: fn(&mut Context<'_>, &mut Args<'_>) -> CommandResult,
+    help: &'static [&'static str],
+) -> Tool {
+    Tool { name, arguments, run, help }
+}
+
+const ANY: usize = usize::MAX;
+
+/// The subcommands in alphabetical order.
+const TOOLS: &[Tool] = &[
+    tool("assert", 0..=ANY, crash, &["ASSERT", "    Ends the process with a crash report."]),
+    tool(
+        "change-repl-id",
+        0..=0,
+        change_replication_id,
+        &["CHANGE-REPL-ID", "    Gives the history of writes another name."],
+    ),
+    tool(
+        "digest",
+        0..=0,
+        digest_all,
+        &["DIGEST", "    40 hexadecimal digits that are equal for equal data."],
+    ),
+    tool(
+        "digest-value",
+        0..=ANY,
+        digest_values,
+        &["DIGEST-VALUE [<key> ...]", "    The same for the value of each key."],
+    ),
+    tool(
+        "error",
+        1..=1,
+        error,
+        &["ERROR <string>", "    Answers an error with this text, for tests of clients."],
+    ),
+    tool("help", 0..=0, help, &["HELP", "    Prints this help."]),
+    tool(
+        "htstats",
+        1..=1,
+        tables::of_database,
+        &["HTSTATS <database>", "    How the tables of a database are filled."],
+    ),
+    tool(
+        "htstats-key",
+        1..=1,
+        tables::of_key,
+        &["HTSTATS-KEY <key>", "    How the table of a value is filled."],
+    ),
+    tool(
+        "listpack",
+        1..=1,
+        tables::listpack,
+        &["LISTPACK <key>", "    Logs the elements of a packed value."],
+    ),
+    tool("log", 1..=1, log, &["LOG <message>", "    Writes a message to the log."]),
+    tool(
+        "object",
+        1..=1,
+        tables::object,
+        &["OBJECT <key>", "    How a key and its value lie in memory."],
+    ),
+    tool("panic", 0..=ANY, crash, &["PANIC", "    Ends the process with a crash report."]),
+    tool(
+        "pause-cron",
+        1..=1,
+        pause_cron,
+        &["PAUSE-CRON <0|1>", "    Stops what is done periodically."],
+    ),
+    tool(
+        "populate",
+        1..=3,
+        populate,
+        &[
+            "POPULATE <count> [<prefix>] [<size>]",
+            "    Adds strings named <prefix>:<number>, of this size in bytes. This is not journaled.",
+        ],
+    ),
+    tool(
+        "protocol",
+        1..=1,
+        protocol::protocol,
+        &[
+            "PROTOCOL <type>",
+            "    Answers a value of a type: string, integer, double, bignum, null, array, set, map,",
+            "    attrib, push, verbatim, true, false.",
+        ],
+    ),
+    tool(
+        "quicklist-packed-threshold",
+        1..=1,
+        packed_threshold,
+        &[
+            "QUICKLIST-PACKED-THRESHOLD <size>",
+            "    From this size on an element of a list gets a node of its own; 0 restores 1 gb.",
+        ],
+    ),
+    tool(
+        "replybuffer",
+        2..=2,
+        reply_buffer,
+        &[
+            "REPLYBUFFER <PEAK-RESET-TIME <NEVER|RESET|milliseconds> | RESIZING <0|1>>",
+            "    Accepted for tests: output buffers are not resized by time here.",
+        ],
+    ),
+    tool("segfault", 0..=ANY, crash, &["SEGFAULT", "    Ends the process with a crash report."]),
+    tool(
+        "set-active-expire",
+        1..=1,
+        set_active_expire,
+        &["SET-ACTIVE-EXPIRE <0|1>", "    Whether keys expire that nobody accesses."],
+    ),
+    tool("sleep", 1..=1, sleep, &["SLEEP <seconds>", "    Holds up the client's worker."]),
+];
+
+/// DEBUG subcommand [argument ...]
+fn debug(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let name = args.bytes()?;
+    let is_meant = |tool: &&Tool| {
+        tool.name.as_bytes().eq_ignore_ascii_case(name) && tool.arguments.contains(&args.len())
+    };
+    match TOOLS.iter().find(is_meant) {
+        Some(tool) => (tool.run)(cx, args),
+        None => Err(CommandError::subcommand_syntax("debug", name)),
+    }
+}
+
+fn help(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let lines = TOOLS.iter().map(|tool| tool.help.len()).sum::<usize>();
+    cx.reply.array(1 + lines);
+    cx.reply.simple(b"DEBUG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    for line in TOOLS.iter().flat_map(|tool| tool.help) {
+        cx.reply.simple(line.as_bytes());
+    }
+    Ok(())
+}
+
+fn crash(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let name = String::from_utf8_lossy(args.argv().at(1)).to_ascii_uppercase();
+    cx.engine.host.crash(&format!("DEBUG {name}"))
+}
+
+fn change_replication_id(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    *cx.engine.replication_id.lock() = random_id();
+    cx.reply.ok();
+    Ok(())
+}
+
+fn digest_all(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let digest = digest::of_all(cx);
+    cx.reply.simple(digest.hex().as_bytes());
+    Ok(())
+}
+
+fn digest_values(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let keys = args.rest_as_keys();
+    let database = cx.db.index;
+    cx.reply.array(keys.len());
+    for key in keys {
+        cx.with_slot(key.slot, |held, reply| {
+            let mut digest = digest::Digest::default();
+            if let Some(entry) = held.find(database, &key) {
+                digest.mix_value(entry);
+            }
+            reply.simple(digest.hex().as_bytes());
+        });
+    }
+    Ok(())
+}
+
+/// The text is the client's own: it is neither an error of the server nor counted as one.
+fn error(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let text = args.bytes()?;
+    cx.reply.error(text);
+    Ok(())
+}
+
+fn log(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let text = format!("DEBUG LOG: {}", String::from_utf8_lossy(args.bytes()?));
+    cx.engine.host.log(LogLevel::Warning, &text);
+    cx.reply.ok();
+    Ok(())
+}
+
+/// A switch, read as C reads numbers: what is none counts as 0.
+fn switch(args: &mut Args<'_>) -> Result<bool, CommandError> {
+    let text = args.bytes()?;
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    Ok(text[..digits].iter().any(|digit| *digit != b'0'))
+}
+
+fn pause_cron(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    cx.engine.debug.pause_cron.store(switch(args)?, Relaxed);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn set_active_expire(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    cx.engine.debug.active_expire.store(switch(args)?, Relaxed);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn packed_threshold(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    /// A listpack counts its bytes in 32 bits, and needs some for itself.
+    const MAX: u64 = (1 << 32) - (1 << 20);
+    let size = base::size::parse_size(args.bytes()?).filter(|size| *size <= MAX);
+    let size = size.ok_or(CommandError::text(
+        "ERR argument must be a memory value bigger than 1 and smaller than 4gb",
+    ))?;
+    let size = if size == 0 { DEFAULT_PACKED_THRESHOLD } else { size as usize };
+    cx.engine.debug.quicklist_packed_threshold.store(size, Relaxed);
+    cx.db.effects.settings_changed = true;
+    cx.reply.ok();
+    Ok(())
+}
+
+/// Output buffers keep no record of their peaks, so there is nothing to set.
+fn reply_buffer(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let syntax = CommandError::subcommand_syntax("debug", args.argv().at(1));
+    if args.word("peak-reset-time") {
+        if !args.word("never") && !args.word("reset") {
+            args.i64()?;
+        }
+    } else if !args.word("resizing") {
+        return Err(syntax);
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+fn sleep(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let seconds = base::num::parse_f64(args.bytes()?).unwrap_or(0.0);
+    std::thread::sleep(Duration::try_from_secs_f64(seconds).unwrap_or_default());
+    cx.reply.ok();
+    Ok(())
+}
+
+/// POPULATE count [prefix] [size]
+fn populate(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let count = positive(args)?;
+    let prefix = if args.is_empty() { b"key" } else { args.bytes()? };
+    let size = if args.is_empty() { 0 } else { positive(args)? };
+    if size as u64 > cx.db.config.proto_max_bulk_len {
+        return Err(CommandError::STRING_TOO_LONG);
+    }
+    let mut name = Vec::new();
+    for number in 0..count {
+        name.clear();
+        name.extend_from_slice(prefix);
+        name.push(b':');
+        base::num::write_u64(&mut name, number as u64);
+        let key = Key::new(&name);
+        let mut value = format!("value:{number}").into_bytes();
+        if size > 0 {
+            value.resize(size, 0);
+        }
+        let (database, clock) = (cx.db.index, cx.db.clock.fresh());
+        let added = if matches!(cx.authority, Authority::Ordinary) {
+            add_string(&mut cx.engine.hold_slot(key.slot), database, &key, value, clock)
+        } else {
+            add_string(&mut cx.db.held, database, &key, value, clock)
+        };
+        if added {
+            cx.db.notify(&key, Event(Class::NEW, "new"));
+        }
+    }
+    cx.propagate_nothing();
+    cx.reply.ok();
+    Ok(())
+}
+
+fn positive(args: &mut Args<'_>) -> Result<usize, CommandError> {
+    let number = args.i64().ok().and_then(|number| usize::try_from(number).ok());
+    number.ok_or(CommandError::MUST_BE_POSITIVE)
+}
+
+/// Adds a string unless the key is there.
+fn add_string(
+    held: &mut Held<'_, Attachment>,
+    database: usize,
+    key: &Key<'_>,
+    value: Vec<u8>,
+    clock: u32,
+) -> bool {
+    let version = held.next_version(key.slot);
+    let make = || Value::String(StringValue::Plain(Cow::Owned(value)));
+    let (mut entry, added) = held.find_or_insert(database, key, make);
+    if added {
+        entry.set_version(version);
+        entry.as_ref().set_clock(clock);
+        if let Some(attachment) = held.attachment_mut(key.slot) {
+            attachment.mark_watchers(database, key.bytes, Change::Changed);
+        }
+    }
+    added
+}
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[Command::new("debug", debug, -2, Group::Server, "1.0.0")
+    .flags(ADMIN | NOSCRIPT | LOADING | STALE | PROTECTED | WHOLE_KEYSPACE)
+    .docs("Depends on subcommand.", "Commands for tests, and for looking inside.")
+    .system()];
+
+#[cfg(test)]
+mod tests;

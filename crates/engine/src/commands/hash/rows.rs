@@ -1,0 +1,141 @@
+//! The rows of the hashes.
+
+use super::{
+    hdel, hexists, hget, hgetall, hincrby, hincrbyfloat, hkeys, hlen, hmget, hmset, hrandfield,
+    hscan, hset, hsetnx, hstrlen, hvals,
+};
+use crate::command::{
+    ACCESS, Argument, ArgumentKind, Command, DELETE, DENYOOM, FAST, Group, INSERT, KeySpec,
+    READONLY, RO, RW, UPDATE, WRITE, argument, block, key, word,
+};
+
+const KEY: Argument = key("key", 0);
+const FIELD: Argument = argument("field", ArgumentKind::String);
+const VALUE: Argument = argument("value", ArgumentKind::String);
+const COUNT: Argument = argument("count", ArgumentKind::Integer);
+const SET: &[Argument] = &[KEY, block("field_value", &[FIELD, VALUE]).multiple()];
+
+const READ: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
+const LOOK: &[KeySpec] = &[KeySpec::at(RO, 1)];
+const UPDATE_KEY: &[KeySpec] = &[KeySpec::at(RW | UPDATE, 1)];
+const INCREMENT: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
+
+const UNORDERED: &[&str] = &["nondeterministic_output_order"];
+const RANDOM: &[&str] = &["nondeterministic_output"];
+
+const WHOLE_COST: &str = "O(N) where N is the size of the hash.";
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("hset", hset, -4, Group::Hash, "2.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(UPDATE_KEY)
+        .docs(
+            "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the \
+             command is called with multiple field/value pairs.",
+            "Sets fields of a hash, which is created if necessary.",
+        )
+        .arguments(SET)
+        .history(&[("4.0.0", "Takes several fields with their values.")]),
+    Command::new("hmset", hmset, -4, Group::Hash, "2.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(UPDATE_KEY)
+        .docs("O(N) where N is the number of fields being set.", "Sets fields of a hash.")
+        .arguments(SET)
+        .deprecated("4.0.0", "`HSET` with multiple field-value pairs"),
+    Command::new("hsetnx", hsetnx, 4, Group::Hash, "2.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[KeySpec::at(RW | INSERT, 1)])
+        .docs("O(1)", "Sets a field of a hash that does not exist yet.")
+        .arguments(&[KEY, FIELD, VALUE]),
+    Command::new("hget", hget, 3, Group::Hash, "2.0.0")
+        .flags(READONLY | FAST)
+        .keys(READ)
+        .docs("O(1)", "Returns the value of a field.")
+        .arguments(&[KEY, FIELD]),
+    Command::new("hmget", hmget, -3, Group::Hash, "2.0.0")
+        .flags(READONLY | FAST)
+        .keys(READ)
+        .docs(
+            "O(N) where N is the number of fields being requested.",
+            "Returns the values of several fields.",
+        )
+        .arguments(&[KEY, FIELD.multiple()]),
+    Command::new("hgetall", hgetall, 2, Group::Hash, "2.0.0")
+        .flags(READONLY)
+        .keys(READ)
+        .docs(WHOLE_COST, "Returns all fields of a hash with their values.")
+        .arguments(&[KEY])
+        .tips(UNORDERED),
+    Command::new("hkeys", hkeys, 2, Group::Hash, "2.0.0")
+        .flags(READONLY)
+        .keys(READ)
+        .docs(WHOLE_COST, "Returns all fields of a hash.")
+        .arguments(&[KEY])
+        .tips(UNORDERED),
+    Command::new("hvals", hvals, 2, Group::Hash, "2.0.0")
+        .flags(READONLY)
+        .keys(READ)
+        .docs(WHOLE_COST, "Returns all values of a hash.")
+        .arguments(&[KEY])
+        .tips(UNORDERED),
+    Command::new("hlen", hlen, 2, Group::Hash, "2.0.0")
+        .flags(READONLY | FAST)
+        .keys(LOOK)
+        .docs("O(1)", "Returns the number of fields of a hash.")
+        .arguments(&[KEY]),
+    Command::new("hdel", hdel, -3, Group::Hash, "2.0.0")
+        .flags(WRITE | FAST)
+        .keys(&[KeySpec::at(RW | DELETE, 1)])
+        .docs("O(N) where N is the number of fields to be removed.", "Removes fields of a hash.")
+        .arguments(&[KEY, FIELD.multiple()])
+        .history(&[("2.4.0", "Takes several fields.")]),
+    Command::new("hexists", hexists, 3, Group::Hash, "2.0.0")
+        .flags(READONLY | FAST)
+        .keys(LOOK)
+        .docs("O(1)", "Tells whether a hash has a field.")
+        .arguments(&[KEY, FIELD]),
+    Command::new("hstrlen", hstrlen, 3, Group::Hash, "3.2.0")
+        .flags(READONLY | FAST)
+        .keys(LOOK)
+        .docs("O(1)", "Returns the length of a field's value.")
+        .arguments(&[KEY, FIELD]),
+    Command::new("hincrby", hincrby, 4, Group::Hash, "2.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(INCREMENT)
+        .docs("O(1)", "Adds an integer to the value of a field.")
+        .arguments(&[KEY, FIELD, argument("increment", ArgumentKind::Integer)]),
+    Command::new("hincrbyfloat", hincrbyfloat, 4, Group::Hash, "2.6.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(INCREMENT)
+        .docs("O(1)", "Adds a decimal number to the value of a field.")
+        .arguments(&[KEY, FIELD, argument("increment", ArgumentKind::Double)]),
+    Command::new("hrandfield", hrandfield, -2, Group::Hash, "6.2.0")
+        .flags(READONLY)
+        .keys(READ)
+        .docs(
+            "O(N) where N is the number of fields returned",
+            "Returns random fields of a hash, with their values if wanted.",
+        )
+        .arguments(&[
+            KEY,
+            block("options", &[COUNT, word("withvalues", "WITHVALUES").optional()]).optional(),
+        ])
+        .tips(RANDOM),
+    Command::new("hscan", hscan, -3, Group::Hash, "2.8.0")
+        .flags(READONLY)
+        .keys(READ)
+        .docs(
+            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
+             for the cursor to return back to 0. N is the number of elements inside the \
+             collection..",
+            "Returns some fields of a hash with their values, and where to go on.",
+        )
+        .arguments(&[
+            KEY,
+            argument("cursor", ArgumentKind::Integer),
+            argument("pattern", ArgumentKind::Pattern).token("MATCH").optional(),
+            COUNT.token("COUNT").optional(),
+        ])
+        .tips(RANDOM),
+];

@@ -1,0 +1,269 @@
+//! HyperLogLog: PFADD, PFCOUNT, PFMERGE, and two commands that look inside.
+//!
+//! The value is a string with a content that [`store::hyperloglog`] knows. A dense one is changed
+//! where it lies; a sparse one is short, so it is changed in a copy that then takes its place.
+
+use store::hyperloglog::{Encoding, HyperLogLog, HyperLogLogError, REGISTERS, Registers};
+use store::{Entry, EntryMut, Key, Removed, StringValue, Value};
+
+use crate::args::Args;
+use crate::command::ArgumentKind::String;
+use crate::command::{
+    ACCESS, ADMIN, Argument, Command, DENYOOM, FAST, Group, INSERT, KeySpec, MAY_REPLICATE,
+    READONLY, RO, RW, WRITE, argument, key,
+};
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::notify::{Class, Event};
+
+/// PFMERGE has this event too, as in Redis.
+const PFADD: Event = Event(Class::STRING, "pfadd");
+
+impl From<HyperLogLogError> for CommandError {
+    fn from(error: HyperLogLogError) -> CommandError {
+        CommandError::text(match error {
+            HyperLogLogError::NotHyperLogLog => {
+                "WRONGTYPE Key is not a valid HyperLogLog string value."
+            }
+            HyperLogLogError::Corrupted => "INVALIDOBJ Corrupted HLL object detected",
+        })
+    }
+}
+
+/// A copy of the value of an entry. Dense ones are better changed by [`in_place`].
+fn copy(entry: Entry<'_>) -> Result<HyperLogLog<Vec<u8>>, CommandError> {
+    let string = entry.value().as_string().ok_or(CommandError::WRONG_TYPE)?;
+    Ok(HyperLogLog::parse(string.bytes().to_vec())?)
+}
+
+/// The value of an entry, to be changed without changing its length.
+fn in_place<'e>(entry: &'e mut EntryMut<'_>) -> Result<HyperLogLog<&'e mut [u8]>, CommandError> {
+    let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
+    HyperLogLog::parse(&*string.bytes())?;
+    let bytes = entry.string_mut(0).ok_or(CommandError::WRONG_TYPE)?;
+    Ok(HyperLogLog::parse(bytes)?)
+}
+
+/// Puts another value in the place of an entry's.
+fn put(entry: &mut EntryMut<'_>, value: HyperLogLog<Vec<u8>>) -> Option<Removed> {
+    let expire_at = entry.as_ref().expire_at();
+    entry.replace(Value::String(raw(value)), expire_at)
+}
+
+fn raw(value: HyperLogLog<Vec<u8>>) -> StringValue<'static> {
+    StringValue::Raw(value.into_bytes().into())
+}
+
+/// PFADD key [element ...]
+fn pfadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let elements = args.rest();
+    let sparse_maximum = cx.db.config.hll_sparse_max_bytes;
+    let Some(mut entry) = cx.db.find_mut(&key) else {
+        let mut value = HyperLogLog::new();
+        let mut rises = 0;
+        for element in elements.iter() {
+            rises += u64::from(value.add(element, sparse_maximum)?);
+        }
+        cx.db.set_string(&key, raw(value), None, PFADD);
+        cx.add_dirty(rises);
+        cx.reply.integer(1);
+        return Ok(());
+    };
+    let mut rises = 0;
+    let mut replaced = None;
+    let mut value = in_place(&mut entry)?;
+    if value.encoding() == Encoding::Dense {
+        for element in elements.iter() {
+            rises += u64::from(value.add_in_place(element) == Some(true));
+        }
+    } else {
+        let mut value = copy(entry.as_ref())?;
+        for element in elements.iter() {
+            rises += u64::from(value.add(element, sparse_maximum)?);
+        }
+        replaced = put(&mut entry, value);
+    }
+    if let Some(replaced) = replaced {
+        cx.db.discard(replaced);
+    }
+    if rises > 0 {
+        cx.db.changed_times(&key, PFADD, rises);
+    }
+    cx.reply.integer(i64::from(rises > 0));
+    Ok(())
+}
+
+/// PFCOUNT key [key ...]
+fn pfcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let count = match args.len() {
+        1 => count_one(cx, &args.key()?)?,
+        _ => {
+            let keys = args.rest_as_keys();
+            let mut registers = Registers::new();
+            merge_into(cx, &keys, &mut registers)?;
+            registers.estimate()
+        }
+    };
+    cx.reply.integer(count.cast_signed());
+    Ok(())
+}
+
+/// The count of one value, which remembers it: a change of bytes, though by a command that reads.
+fn count_one(cx: &mut Context<'_>, key: &Key<'_>) -> Result<u64, CommandError> {
+    let Some(string) = cx.db.string(key)? else { return Ok(0) };
+    let bytes = string.bytes();
+    let value = HyperLogLog::parse(&*bytes)?;
+    if let Some(count) = value.cached_count() {
+        return Ok(count);
+    }
+    let count = value.estimate()?;
+    if let Some(mut entry) = cx.db.find_mut(key) {
+        in_place(&mut entry)?.cache_count(count);
+        cx.db.changed_silently(key, 1);
+    }
+    Ok(count)
+}
+
+/// Raises registers to those of all values. Says whether one of them is dense.
+fn merge_into(
+    cx: &Context<'_>,
+    keys: &[Key<'_>],
+    registers: &mut Registers,
+) -> Result<bool, CommandError> {
+    let mut dense = false;
+    for key in keys {
+        let Some(string) = cx.db.string(key)? else { continue };
+        let bytes = string.bytes();
+        let value = HyperLogLog::parse(&*bytes)?;
+        dense |= value.encoding() == Encoding::Dense;
+        value.merge_into(registers)?;
+    }
+    Ok(dense)
+}
+
+/// PFMERGE destkey [sourcekey ...]
+fn pfmerge(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let keys = args.rest_as_keys();
+    let sparse_maximum = cx.db.config.hll_sparse_max_bytes;
+    let mut registers = Registers::new();
+    // The destination counts among the sources.
+    let dense = merge_into(cx, &keys, &mut registers)?;
+    let destination = &keys[0];
+    let changed = cx.db.change(destination, PFADD, |entry| {
+        let mut value = copy(entry.as_ref())?;
+        value.absorb(&registers, dense, sparse_maximum)?;
+        Ok(put(entry, value))
+    })?;
+    match changed {
+        Some(Some(replaced)) => cx.db.discard(replaced),
+        Some(None) => {}
+        None => {
+            let mut value = HyperLogLog::new();
+            value.absorb(&registers, dense, sparse_maximum)?;
+            cx.db.set_string(destination, raw(value), None, PFADD);
+        }
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+/// PFDEBUG GETREG | DECODE | ENCODING | TODENSE key
+fn pfdebug(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let action = args.bytes()?;
+    let key = args.key()?;
+    let is = |word: &str| action.eq_ignore_ascii_case(word.as_bytes());
+    let entry = cx.db.find_mut(&key);
+    let entry = entry.ok_or(CommandError::text("ERR The specified key does not exist"))?;
+    let value = copy(entry.as_ref())?;
+    if is("GETREG") {
+        make_dense(cx, &key, value.clone())?;
+        let mut registers = Registers::new();
+        value.merge_into(&mut registers)?;
+        cx.reply.array(REGISTERS);
+        registers.values().iter().for_each(|&value| cx.reply.integer(i64::from(value)));
+    } else if is("DECODE") {
+        let runs = value.describe_runs();
+        let runs = runs.ok_or(CommandError::text("ERR HLL encoding is not sparse"))?;
+        cx.reply.bulk(runs.as_bytes());
+    } else if is("ENCODING") {
+        cx.reply.simple(match value.encoding() {
+            Encoding::Dense => b"dense",
+            Encoding::Sparse => b"sparse",
+        });
+    } else if is("TODENSE") {
+        let converted = make_dense(cx, &key, value)?;
+        cx.reply.integer(i64::from(converted));
+    } else {
+        let action = std::string::String::from_utf8_lossy(action);
+        return Err(CommandError::owned(format!("ERR Unknown PFDEBUG subcommand '{action}'")));
+    }
+    Ok(())
+}
+
+/// Stores a sparse value as a dense one. Says whether it was sparse.
+fn make_dense(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    mut value: HyperLogLog<Vec<u8>>,
+) -> Result<bool, CommandError> {
+    let converted = value.make_dense()?;
+    if converted {
+        let replaced = cx.db.find_mut(key).and_then(|mut entry| put(&mut entry, value));
+        if let Some(replaced) = replaced {
+            cx.db.discard(replaced);
+        }
+        cx.db.changed_silently(key, 1);
+    }
+    Ok(converted)
+}
+
+/// PFSELFTEST
+fn pfselftest(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let failed = |text| CommandError::owned(format!("ERR TESTFAILED {text}"));
+    store::hyperloglog::self_test().map_err(failed)?;
+    cx.reply.ok();
+    Ok(())
+}
+
+const KEY: Argument = key("key", 0);
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("pfadd", pfadd, -2, Group::HyperLogLog, "2.8.9")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[KeySpec::at(RW | INSERT, 1)])
+        .docs("O(1) to add every element.", "Adds elements to what a HyperLogLog has seen.")
+        .arguments(&[KEY, argument("element", String).optional().multiple()]),
+    Command::new("pfcount", pfcount, -2, Group::HyperLogLog, "2.8.9")
+        .flags(READONLY | MAY_REPLICATE)
+        .keys(&[KeySpec::range(RW | ACCESS, 1, -1, 1).notes(
+            "RW because it may change the internal representation of the key, and propagate to \
+             replicas",
+        )])
+        .docs(
+            "O(1) with a very small average constant time when called with a single key. O(N) \
+             with N being the number of keys, and much bigger constant times, when called with \
+             multiple keys.",
+            "Estimates how many distinct elements HyperLogLogs have seen together.",
+        )
+        .arguments(&[KEY.multiple()]),
+    Command::new("pfmerge", pfmerge, -2, Group::HyperLogLog, "2.8.9")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::at(RW | ACCESS | INSERT, 1), KeySpec::range(RO | ACCESS, 2, -1, 1)])
+        .docs(
+            "O(N) to merge N HyperLogLogs, but with high constant times.",
+            "Adds to a HyperLogLog what others have seen.",
+        )
+        .arguments(&[key("destkey", 0), key("sourcekey", 1).multiple()]),
+    Command::new("pfdebug", pfdebug, 3, Group::HyperLogLog, "2.8.9")
+        .flags(WRITE | DENYOOM | ADMIN)
+        .keys(&[KeySpec::at(RW | ACCESS, 2)])
+        .docs("N/A", "Shows the inside of a HyperLogLog.")
+        .arguments(&[argument("subcommand", String), KEY])
+        .system(),
+    Command::new("pfselftest", pfselftest, 1, Group::HyperLogLog, "2.8.9")
+        .flags(ADMIN)
+        .docs("N/A", "Checks the estimates of HyperLogLogs.")
+        .system(),
+];

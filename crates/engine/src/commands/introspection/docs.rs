@@ -1,0 +1,129 @@
+//! COMMAND DOCS: a row in the form that people and their tools read.
+
+use resp::reply::Reply;
+
+use crate::command::{Argument, ArgumentKind, Command};
+
+/// Counts the fields of a map while they are written.
+struct Fields<'r, 'o> {
+    reply: &'r mut Reply<'o>,
+    count: usize,
+}
+
+impl<'o> Fields<'_, 'o> {
+    /// Writes a map with the fields that `write` gives.
+    fn map(reply: &mut Reply<'o>, write: impl FnOnce(&mut Fields<'_, 'o>)) {
+        let mark = reply.mark();
+        let mut fields = Fields { reply, count: 0 };
+        write(&mut fields);
+        let count = fields.count;
+        reply.close_map(mark, count);
+    }
+
+    /// The name of a field, and where its value is to be written.
+    fn field(&mut self, name: &str) -> &mut Reply<'o> {
+        self.count += 1;
+        self.reply.bulk(name.as_bytes());
+        self.reply
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.field(name).bulk(value.as_bytes());
+    }
+
+    /// A set of words; no field when there is none.
+    fn words(&mut self, name: &str, words: &[(bool, &str)]) {
+        let set = words.iter().filter(|(is_set, _)| *is_set);
+        if set.clone().next().is_some() {
+            let reply = self.field(name);
+            reply.set(set.clone().count());
+            set.for_each(|(_, word)| reply.simple(word.as_bytes()));
+        }
+    }
+}
+
+/// Answers a command's name and its documentation: one entry of a map.
+pub(super) fn reply_named(reply: &mut Reply<'_>, command: &Command) {
+    reply.bulk(command.full_name().as_bytes());
+    Fields::map(reply, |fields| {
+        fields.text("summary", command.summary);
+        fields.text("since", command.since);
+        fields.text("group", command.group.name());
+        if !command.complexity.is_empty() {
+            fields.text("complexity", command.complexity);
+        }
+        let flags = [(command.deprecated.is_some(), "deprecated"), (command.system, "syscmd")];
+        fields.words("doc_flags", &flags);
+        if let Some((since, instead)) = command.deprecated {
+            fields.text("deprecated_since", since);
+            fields.text("replaced_by", instead);
+        }
+        if !command.history.is_empty() {
+            reply_history(fields.field("history"), command.history);
+        }
+        if !command.arguments.is_empty() {
+            reply_arguments(fields.field("arguments"), command.arguments);
+        }
+        if !command.subcommands.is_empty() {
+            let reply = fields.field("subcommands");
+            reply.map(command.subcommands.len());
+            command.subcommands.iter().for_each(|subcommand| reply_named(reply, subcommand));
+        }
+    });
+}
+
+fn reply_history(reply: &mut Reply<'_>, history: &[(&str, &str)]) {
+    reply.set(history.len());
+    for (version, change) in history {
+        reply.array(2);
+        reply.bulk(version.as_bytes());
+        reply.bulk(change.as_bytes());
+    }
+}
+
+fn reply_arguments(reply: &mut Reply<'_>, arguments: &[Argument]) {
+    reply.array(arguments.len());
+    arguments.iter().for_each(|argument| reply_argument(reply, argument));
+}
+
+fn reply_argument(reply: &mut Reply<'_>, argument: &Argument) {
+    Fields::map(reply, |fields| {
+        fields.text("name", argument.name);
+        fields.text("type", kind_name(argument.kind));
+        if let Some(index) = argument.key_spec {
+            fields.field("key_spec_index").integer(i64::from(index));
+        }
+        if let Some(token) = argument.token {
+            fields.text("token", token);
+        }
+        if let Some(since) = argument.since {
+            fields.text("since", since);
+        }
+        if let Some(since) = argument.deprecated_since {
+            fields.text("deprecated_since", since);
+        }
+        let flags = [
+            (argument.optional, "optional"),
+            (argument.multiple, "multiple"),
+            (argument.multiple_token, "multiple_token"),
+        ];
+        fields.words("flags", &flags);
+        if !argument.arguments.is_empty() {
+            reply_arguments(fields.field("arguments"), argument.arguments);
+        }
+    });
+}
+
+fn kind_name(kind: ArgumentKind) -> &'static str {
+    match kind {
+        ArgumentKind::String => "string",
+        ArgumentKind::Integer => "integer",
+        ArgumentKind::Double => "double",
+        ArgumentKind::Key => "key",
+        ArgumentKind::Pattern => "pattern",
+        ArgumentKind::UnixTime => "unix-time",
+        ArgumentKind::PureToken => "pure-token",
+        ArgumentKind::OneOf => "oneof",
+        ArgumentKind::Block => "block",
+    }
+}

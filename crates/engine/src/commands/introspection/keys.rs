@@ -1,0 +1,89 @@
+//! COMMAND GETKEYS: which arguments of a command are keys, and what happens to them.
+
+use resp::args::Arguments;
+
+use crate::command::{
+    self, ACCESS, Begin, Command, KeyFlags, KeySpec, NO_MANDATORY_KEYS, NOT_KEY, OW, RO, RW,
+    UPDATE, VARIABLE_FLAGS,
+};
+use crate::error::CommandError;
+
+/// A key among the arguments of a command.
+pub(super) struct FoundKey {
+    /// Which argument it is.
+    pub(super) index: usize,
+    /// What happens to it.
+    pub(super) flags: KeyFlags,
+}
+
+/// Finds the keys of a command, in the order of its key specs.
+pub(super) fn find(argv: Arguments<'_>) -> Result<Vec<FoundKey>, CommandError> {
+    let row = command::resolve(argv).filter(|row| {
+        // A container whose subcommand does not exist is no command.
+        row.command.subcommands.is_empty() || argv.len() < 2
+    });
+    let row = row.ok_or(CommandError::text("ERR Invalid command specified"))?;
+    let specs = || row.command.keys.iter().filter(|spec| spec.flags & NOT_KEY == 0);
+    if specs().next().is_none() {
+        return Err(CommandError::text("ERR The command has no key arguments"));
+    }
+    if !row.command.accepts(argv.len()) {
+        return Err(CommandError::text("ERR Invalid number of arguments specified for command"));
+    }
+    let mut found = Vec::new();
+    for spec in specs() {
+        if !add_keys(row.command, spec, argv, &mut found) {
+            return Err(INVALID_ARGUMENTS);
+        }
+    }
+    if let Some(finder) = row.command.key_finder {
+        finder(argv, &mut |index, flags| found.push(FoundKey { index, flags }));
+    }
+    if found.is_empty() && !row.command.has(NO_MANDATORY_KEYS) {
+        return Err(INVALID_ARGUMENTS);
+    }
+    Ok(found)
+}
+
+const INVALID_ARGUMENTS: CommandError =
+    CommandError::text("ERR Invalid arguments specified for command");
+
+/// Adds the keys of one spec. Returns false when the arguments do not fit it.
+fn add_keys(
+    command: &Command,
+    spec: &KeySpec,
+    argv: Arguments<'_>,
+    found: &mut Vec<FoundKey>,
+) -> bool {
+    let first = found.len();
+    let flags = flags_of(command, spec, argv);
+    let fits = spec.each(argv, |index| found.push(FoundKey { index, flags }));
+    // A word may stand there twice: the first one counts.
+    if matches!(spec.begin, Begin::Keyword(..)) && is_single(spec) {
+        found.truncate(first + 1);
+    }
+    fits
+}
+
+/// Whether a spec finds one key.
+fn is_single(spec: &KeySpec) -> bool {
+    matches!(spec.find, command::Find::Range { last: 0, .. })
+}
+
+/// What happens to the keys of a spec, where that depends on the arguments.
+fn flags_of(command: &Command, spec: &KeySpec, argv: Arguments<'_>) -> KeyFlags {
+    if spec.flags & VARIABLE_FLAGS == 0 {
+        return spec.flags;
+    }
+    let has = |from: usize, words: &[&str]| {
+        argv.skip(from)
+            .iter()
+            .any(|argument| words.iter().any(|word| word.as_bytes().eq_ignore_ascii_case(argument)))
+    };
+    match command.name {
+        // Without GET the old value does not matter.
+        "set" if !has(3, &["get"]) => OW | UPDATE,
+        "bitfield" if !has(2, &["set", "incrby"]) => RO | ACCESS,
+        _ => RW | ACCESS | UPDATE,
+    }
+}

@@ -1,0 +1,275 @@
+//! KEYS, SCAN and RANDOMKEY: commands that look at keys they do not name.
+//!
+//! They hold one slot at a time and look at a bounded number of entries while they hold it, so that
+//! they never stand in the way of others for long. What they return is therefore no instant's
+//! picture, unless they run inside a transaction. Expired keys are passed over.
+//!
+//! ```text
+//!  bit 45                                     14 13            0
+//!     +-----------------------------------------+---------------+
+//!     | position: reversed bits of the hash     |     slot      |   the cursor of SCAN
+//!     +-----------------------------------------+---------------+
+//! ```
+
+use base::limits::SLOTS;
+use store::{Entry, SlotTable};
+
+use crate::args::Args;
+use crate::context::Context;
+use crate::db::Db;
+use crate::engine::Engine;
+use crate::error::CommandResult;
+use crate::scan::{self, ScanOptions};
+
+/// Entries looked at while a slot is held.
+const ENTRIES_PER_HOLD: usize = 256;
+/// Random picks that may turn out to be expired before RANDOMKEY takes the first live key it finds.
+const RANDOM_TRIES: usize = 100;
+const SLOT_BITS: u32 = SLOTS.trailing_zeros();
+
+/// Where a walk of a database stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cursor {
+    slot: u16,
+    position: u32,
+}
+
+impl Cursor {
+    const START: Cursor = Cursor { slot: 0, position: 0 };
+
+    fn from_number(number: u64) -> Cursor {
+        let slot = (number % SLOTS as u64) as u16;
+        Cursor { slot, position: (number >> SLOT_BITS) as u32 }
+    }
+
+    fn to_number(self) -> u64 {
+        u64::from(self.position) << SLOT_BITS | u64::from(self.slot)
+    }
+}
+
+/// Shows the live keys from `cursor` on, until at least `wanted` entries were looked at. Returns
+/// where to go on; `None` at the end.
+fn walk(
+    db: &Db<'_>,
+    engine: &Engine,
+    mut cursor: Cursor,
+    wanted: usize,
+    mut visit: impl FnMut(Entry<'_>),
+) -> Option<Cursor> {
+    let (database, now) = (db.index, db.now);
+    let mut seen = 0;
+    loop {
+        let occupied = engine.keyspace.next_occupied(database, usize::from(cursor.slot))?;
+        if occupied != cursor.slot {
+            cursor = Cursor { slot: occupied, position: 0 };
+        }
+        if seen >= wanted {
+            return Some(cursor);
+        }
+        let bound = (wanted - seen).min(ENTRIES_PER_HOLD);
+        let next = db.with_slot(engine, cursor.slot, |held| {
+            let table = held.table(database, cursor.slot)?;
+            let (count, next) = walk_slot(table, cursor.position, bound, |entry| {
+                if entry.expire_at().is_none_or(|at| at > now) {
+                    visit(entry);
+                }
+            });
+            seen += count;
+            next
+        });
+        cursor = match next {
+            Some(position) => Cursor { position, ..cursor },
+            None if usize::from(cursor.slot) + 1 == SLOTS => return None,
+            None => Cursor { slot: cursor.slot + 1, position: 0 },
+        };
+    }
+}
+
+/// Shows the entries of a slot from `position` on, at least `bound` of them. Returns how many, and
+/// where to go on.
+fn walk_slot(
+    table: &SlotTable,
+    position: u32,
+    bound: usize,
+    mut visit: impl FnMut(Entry<'_>),
+) -> (usize, Option<u32>) {
+    let (mut seen, mut next) = (0, Some(position));
+    while let Some(at) = next.filter(|_| seen < bound) {
+        // Where a walk resumes, the bucket may have been merged with one that was shown before.
+        let resumed = at == position && at > 0;
+        next = table.walk(at, |entry| {
+            seen += 1;
+            if !resumed || SlotTable::position_of(entry.key()) >= at {
+                visit(entry);
+            }
+        });
+    }
+    (seen, next)
+}
+
+/// KEYS pattern
+pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let pattern = args.bytes()?;
+    let all = pattern == b"*";
+    let mark = cx.reply.mark();
+    let (reply, mut count) = (&mut cx.reply, 0);
+    walk(&cx.db, cx.engine, Cursor::START, usize::MAX, |entry| {
+        if all || base::glob::matches(pattern, entry.key()) {
+            reply.bulk(entry.key());
+            count += 1;
+        }
+    });
+    cx.reply.close_array(mark, count);
+    Ok(())
+}
+
+/// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
+pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let cursor = Cursor::from_number(scan::cursor(args)?);
+    let options = ScanOptions::parse(args, true)?;
+    let (db, engine) = (&cx.db, cx.engine);
+    scan::reply_scan(&mut cx.reply, |reply| {
+        let mut count = 0;
+        let next = walk(db, engine, cursor, options.count, |entry| {
+            let type_name = entry.value().type_name().as_bytes();
+            let of_type = options.type_name.is_none_or(|name| name.eq_ignore_ascii_case(type_name));
+            if of_type && options.admits(entry.key()) {
+                reply.bulk(entry.key());
+                count += 1;
+            }
+        });
+        (next.map_or(0, Cursor::to_number), count)
+    });
+    Ok(())
+}
+
+/// RANDOMKEY
+pub(super) fn randomkey(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    match random_live_key(&cx.db, cx.engine) {
+        Some(key) => cx.reply.bulk(&key),
+        None => cx.reply.null(),
+    }
+    Ok(())
+}
+
+fn random_live_key(db: &Db<'_>, engine: &Engine) -> Option<Box<[u8]>> {
+    for _ in 0..RANDOM_TRIES {
+        let slot = engine.keyspace.random_slot(db.index)?;
+        let live = db.with_slot(engine, slot, |held| {
+            let entry = held.table(db.index, slot)?.random()?;
+            entry.expire_at().is_none_or(|at| at > db.now).then(|| entry.key().into())
+        });
+        if live.is_some() {
+            return live;
+        }
+    }
+    // Nearly all keys have expired: any that has not will do.
+    let (mut cursor, mut live) = (Some(Cursor::START), None);
+    while let (Some(from), None) = (cursor, &live) {
+        cursor = walk(db, engine, from, ENTRIES_PER_HOLD, |entry| live = Some(entry.key().into()));
+    }
+    live
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use resp::client::{ReplyParser, Value};
+
+    use super::*;
+    use crate::testing::TestServer;
+
+    #[test]
+    fn cursors_are_numbers() {
+        for cursor in [Cursor::START, Cursor { slot: 16_383, position: u32::MAX }] {
+            assert_eq!(Cursor::from_number(cursor.to_number()), cursor);
+        }
+        assert_eq!(Cursor::from_number(u64::MAX), Cursor { slot: 16_383, position: u32::MAX });
+    }
+
+    /// Scans to the end and returns all that was shown.
+    fn scan_all(
+        server: &mut TestServer,
+        count: &str,
+        mut between: impl FnMut(&mut TestServer),
+    ) -> Vec<Vec<u8>> {
+        let (mut cursor, mut shown) = (b"0".to_vec(), Vec::new());
+        for _ in 0..10_000 {
+            let reply = server.run(&[b"SCAN", &cursor[..], b"COUNT", count.as_bytes()]);
+            let (value, _) = ReplyParser::new().next(&reply).unwrap().unwrap();
+            let Value::Array(parts) = value else { panic!("SCAN answers an array") };
+            let Value::Array(keys) = &parts[1] else { panic!("of a cursor and keys") };
+            shown.extend(keys.iter().map(|key| key.as_bytes().unwrap().to_vec()));
+            cursor = parts[0].as_bytes().unwrap().to_vec();
+            if cursor == b"0" {
+                return shown;
+            }
+            between(server);
+        }
+        panic!("the scan does not end");
+    }
+
+    fn restore(server: &mut TestServer, key: &str) {
+        let payload = b"\x00\x03abc\x09\x00\x09^a\xf1\x15\xf4\xc1S";
+        assert_eq!(
+            server.run(&[b"RESTORE", key.as_bytes(), b"0", payload, b"REPLACE"]),
+            b"+OK\r\n"
+        );
+    }
+
+    #[test]
+    fn a_scan_shows_each_key_once_while_nothing_changes() {
+        let mut server = TestServer::new();
+        for number in 0..500 {
+            restore(&mut server, &format!("{{one}}:{number}"));
+            restore(&mut server, &format!("many:{number}"));
+        }
+        for count in ["1", "10", "700", "100000"] {
+            let shown = scan_all(&mut server, count, |_| {});
+            assert_eq!(shown.len(), 1000);
+            assert_eq!(shown.iter().collect::<HashSet<_>>().len(), 1000);
+        }
+        assert_eq!(server.text("KEYS many:49?").matches("many:").count(), 10);
+        assert!(server.text("KEYS *").starts_with("*1000\r\n"));
+    }
+
+    #[test]
+    fn a_scan_shows_what_stays_while_others_come_and_go() {
+        let mut server = TestServer::new();
+        for number in 0..300 {
+            restore(&mut server, &format!("{{one}}:stays:{number}"));
+        }
+        let mut round = 0;
+        let shown = scan_all(&mut server, "7", |server| {
+            for number in 0..40 {
+                let key = format!("{{one}}:comes:{round}:{number}");
+                if round % 20 < 10 {
+                    restore(server, &key);
+                } else {
+                    server.text(&format!("DEL {{one}}:comes:{}:{number}", round - 10));
+                }
+            }
+            round += 1;
+        });
+        let stays = shown.iter().filter(|key| key.starts_with(b"{one}:stays:"));
+        assert_eq!(stays.collect::<HashSet<_>>().len(), 300);
+    }
+
+    #[test]
+    fn random_keys_are_live_ones() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("RANDOMKEY"), "$-1\r\n");
+        let now = server.turn.now;
+        server.now = Some(now);
+        for number in 0..300 {
+            restore(&mut server, &format!("k:{number}"));
+            server.text(&format!("PEXPIREAT k:{number} {}", now + 10));
+        }
+        server.now = Some(now + 10);
+        assert_eq!(server.text("RANDOMKEY"), "$-1\r\n");
+        restore(&mut server, "live");
+        assert_eq!(server.text("RANDOMKEY"), "$4\r\nlive\r\n");
+        assert_eq!(server.text("KEYS *"), "*1\r\n$4\r\nlive\r\n");
+    }
+}

@@ -1,0 +1,231 @@
+//! LATENCY: which events took long, and how long commands take.
+
+use crate::args::Args;
+use crate::command::{
+    self, ADMIN, ArgumentKind, Command, Group, LOADING, NOSCRIPT, Row, STALE, argument,
+};
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::latency::Series;
+
+mod doctor;
+mod graph;
+
+/// The name of an event, which is plain text where it is known.
+fn event_name(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+/// LATENCY LATEST
+fn latest(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let events = cx.engine.latency.all();
+    cx.reply.array(events.len());
+    for (event, series) in &events {
+        let (second, milliseconds) = series.samples.back().copied().unwrap_or_default();
+        cx.reply.array(4);
+        cx.reply.bulk(event.as_bytes());
+        cx.reply.integer(second as i64);
+        cx.reply.integer(milliseconds as i64);
+        cx.reply.integer(series.maximum as i64);
+    }
+    Ok(())
+}
+
+/// LATENCY HISTORY event
+fn history(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let Series { samples, .. } =
+        cx.engine.latency.series(event_name(args.bytes()?)).unwrap_or_default();
+    cx.reply.array(samples.len());
+    for (second, milliseconds) in samples {
+        cx.reply.array(2);
+        cx.reply.integer(second as i64);
+        cx.reply.integer(milliseconds as i64);
+    }
+    Ok(())
+}
+
+/// LATENCY GRAPH event
+fn graph(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let event = args.bytes()?;
+    let Some(series) = cx.engine.latency.series(event_name(event)) else {
+        let event = String::from_utf8_lossy(event);
+        return Err(CommandError::owned(format!("ERR No samples available for event '{event}'")));
+    };
+    let text = graph::draw(event_name(event), &series, cx.db.now / 1000);
+    cx.reply.verbatim(b"txt", text.as_bytes());
+    Ok(())
+}
+
+/// LATENCY RESET [event ...]
+fn reset(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let latency = &cx.engine.latency;
+    let forgotten: usize = match args.is_empty() {
+        true => latency.reset(None),
+        false => args.rest().iter().map(|event| latency.reset(Some(event_name(event)))).sum(),
+    };
+    cx.reply.integer(forgotten as i64);
+    Ok(())
+}
+
+/// LATENCY DOCTOR
+fn doctor(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let config = cx.engine.config.load();
+    let text = doctor::report(&cx.engine.latency.all(), &config);
+    cx.reply.verbatim(b"txt", text.as_bytes());
+    Ok(())
+}
+
+/// LATENCY HISTOGRAM [command ...]
+fn histogram(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let rows: Vec<&Row> = match args.is_empty() {
+        true => command::rows().iter().collect(),
+        false => args.rest().iter().flat_map(named_rows).collect(),
+    };
+    let mark = cx.reply.mark();
+    let mut shown = 0;
+    for row in rows {
+        let counts = cx.engine.stats.histogram(row.id);
+        if !counts.is_empty() {
+            cx.reply.bulk(row.command.full_name().as_bytes());
+            reply_histogram(cx, &counts);
+            shown += 1;
+        }
+    }
+    cx.reply.close_map(mark, shown);
+    Ok(())
+}
+
+/// The rows that a name stands for: a command and its subcommands, or one of these ("config|set").
+fn named_rows(name: &[u8]) -> Vec<&'static Row> {
+    let mut words = name.splitn(2, |byte| *byte == b'|');
+    let row = words.next().and_then(command::find);
+    match (row, words.next()) {
+        (None, _) => Vec::new(),
+        (Some(row), Some(name)) => command::find_subcommand(row, name).into_iter().collect(),
+        (Some(row), None) => {
+            let rows = &command::rows()[row.id..=row.id + row.command.subcommands.len()];
+            rows.iter().collect()
+        }
+    }
+}
+
+/// Writes how many calls took no longer than each power of two of 1.024 microseconds, from the first
+/// that has any to the first that has all.
+fn reply_histogram(cx: &mut Context<'_>, counts: &[(u64, u64)]) {
+    let calls: u64 = counts.iter().map(|(_, count)| count).sum();
+    cx.reply.map(2);
+    cx.reply.bulk(b"calls");
+    cx.reply.integer(calls as i64);
+    cx.reply.bulk(b"histogram_usec");
+    let mark = cx.reply.mark();
+    let (mut pairs, mut before, mut power) = (0, 0, 1024);
+    while before < calls {
+        let upto: u64 =
+            counts.iter().take_while(|(bound, _)| *bound < power).map(|(_, count)| count).sum();
+        if upto > before {
+            // As in Redis, whose counts are kept by 128ths of a power of two, the bound shown is the
+            // end of the part that the power itself lies in.
+            cx.reply.integer(((power + power / 128 - 1) / 1000) as i64);
+            cx.reply.integer(upto as i64);
+            (pairs, before) = (pairs + 1, upto);
+        }
+        power *= 2;
+    }
+    cx.reply.close_map(mark, pairs);
+}
+
+const SUBCOMMANDS: &[Command] = &[
+    sub("latest", latest, 2, "2.8.13")
+        .docs("O(1)", "Shows each event with its newest and its longest duration.")
+        .tips(OBSERVING),
+    sub("history", history, 3, "2.8.13")
+        .docs("O(1)", "Shows when an event took how long.")
+        .tips(OBSERVING)
+        .arguments(&[argument("event", ArgumentKind::String)]),
+    sub("graph", graph, 3, "2.8.13")
+        .docs("O(1)", "Draws how long an event took.")
+        .tips(OBSERVING)
+        .arguments(&[argument("event", ArgumentKind::String)]),
+    sub("doctor", doctor, 2, "2.8.13")
+        .docs("O(1)", "Says what took long and what may be done about it.")
+        .tips(OBSERVING),
+    sub("histogram", histogram, -2, "7.0.0")
+        .docs(
+            "O(N) where N is the number of commands with latency information being retrieved.",
+            "Shows how many calls of commands took how long.",
+        )
+        .tips(OBSERVING)
+        .arguments(&[argument("command", ArgumentKind::String).optional().multiple()]),
+    sub("reset", reset, -2, "2.8.13")
+        .docs("O(1)", "Forgets the samples of events, or of all.")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .arguments(&[argument("event", ArgumentKind::String).optional().multiple()]),
+    Command::help("latency", Group::Server, "2.8.13"),
+];
+
+const OBSERVING: &[&str] =
+    &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
+
+const fn sub(
+    name: &'static str,
+    handler: command::Handler,
+    arity: i32,
+    since: &'static str,
+) -> Command {
+    Command::sub("latency", name, handler, arity, Group::Server, since)
+        .flags(ADMIN | NOSCRIPT | LOADING | STALE)
+}
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] =
+    &[Command::container("latency", Group::Server, "2.8.13", SUBCOMMANDS)
+        .summary("Commands about what took long.")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+
+    #[test]
+    fn events_are_shown_and_forgotten() {
+        let mut server = TestServer::new();
+        server.engine.latency.note("command", 1000, 7);
+        server.engine.latency.note("command", 1001, 5);
+        server.engine.latency.note("fast-command", 1001, 1);
+        assert_eq!(
+            server.text("LATENCY LATEST"),
+            "*2\r\n*4\r\n$7\r\ncommand\r\n:1001\r\n:5\r\n:7\r\n\
+             *4\r\n$12\r\nfast-command\r\n:1001\r\n:1\r\n:1\r\n"
+        );
+        assert_eq!(
+            server.text("LATENCY HISTORY command"),
+            "*2\r\n*2\r\n:1000\r\n:7\r\n*2\r\n:1001\r\n:5\r\n"
+        );
+        assert_eq!(server.text("LATENCY HISTORY nosuch"), "*0\r\n");
+        assert_eq!(server.text("LATENCY RESET nosuch command"), ":1\r\n");
+        assert_eq!(server.text("LATENCY RESET"), ":1\r\n");
+        let error = "-ERR No samples available for event 'command'\r\n";
+        assert_eq!(server.text("LATENCY GRAPH command"), error);
+    }
+
+    #[test]
+    fn histograms_are_cumulative() {
+        let mut server = TestServer::new();
+        let row = command::find(b"lolwut").map(|row| row.id).expect("LOLWUT is a command");
+        for microseconds in [1, 3, 3, 30, 1000] {
+            server.turn.stats.commands[row].record(microseconds * 1000, true);
+        }
+        server.turn.stats.commands[row].record(900, false);
+        assert_eq!(
+            server.text("LATENCY HISTOGRAM lolwut nosuch config|nosuch"),
+            "*2\r\n$6\r\nlolwut\r\n*4\r\n$5\r\ncalls\r\n:5\r\n$14\r\nhistogram_usec\r\n\
+             *8\r\n:1\r\n:1\r\n:4\r\n:3\r\n:33\r\n:4\r\n:1056\r\n:5\r\n"
+        );
+        assert_eq!(named_rows(b"CONFIG").len(), 6);
+        assert_eq!(named_rows(b"config|SET").len(), 1);
+    }
+}

@@ -1,0 +1,157 @@
+//! The commands that wait for a list.
+//!
+//! Each first tries at once what its counterpart without the B does. Where nothing is there it begins
+//! to wait, unless it runs inside a transaction, where waiting would never end; whoever makes one of
+//! the keys appear then runs its `serve` function. Either way the journal sees what was done: a pop or
+//! a move.
+
+use resp::args::Arguments;
+use store::Key;
+use store::pack::End;
+
+use super::moving::{Ends, PopMany, end_word, move_element, pop_word};
+use super::{Answer, pop_one};
+use crate::args::Args;
+use crate::context::{Context, WaitFor};
+use crate::error::{CommandError, CommandResult};
+use crate::waiting::{Awaited, Serve};
+
+/// BLPOP key [key ...] timeout
+pub(super) fn blpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    pop_or_wait(cx, args, End::Front, |cx, key, _| pop_from(cx, key, End::Front))
+}
+
+/// BRPOP key [key ...] timeout
+pub(super) fn brpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    pop_or_wait(cx, args, End::Back, |cx, key, _| pop_from(cx, key, End::Back))
+}
+
+fn pop_or_wait(cx: &mut Context<'_>, args: &mut Args<'_>, end: End, serve: Serve) -> CommandResult {
+    let keys = args.keys(args.len() - 1)?;
+    let timeout = args.timeout()?;
+    for key in &keys {
+        if pop_from(cx, key, end)? {
+            return Ok(());
+        }
+    }
+    wait_for_lists(cx, args, Waiting { keys: &keys, destination: None, timeout, serve });
+    Ok(())
+}
+
+/// Pops an element and answers it behind its key's name; false when there is no such list.
+fn pop_from(cx: &mut Context<'_>, key: &Key<'_>, end: End) -> Result<bool, CommandError> {
+    if !pop_one(cx, key, end, Answer::KeyAndPopped)? {
+        return Ok(false);
+    }
+    cx.propagate(&[pop_word(end), key.bytes]);
+    Ok(true)
+}
+
+/// BLMOVE source destination LEFT|RIGHT LEFT|RIGHT timeout
+pub(super) fn blmove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let request = Move::parse_blmove(args)?;
+    let timeout = args.timeout()?;
+    request.run_or_wait(cx, args, timeout, |cx, _, argv| {
+        Move::parse_blmove(&mut Args::new(argv, &[]))?.run(cx)
+    })
+}
+
+/// BRPOPLPUSH source destination timeout
+pub(super) fn brpoplpush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let request = Move::parse_brpoplpush(args)?;
+    let timeout = args.timeout()?;
+    request.run_or_wait(cx, args, timeout, |cx, _, argv| {
+        Move::parse_brpoplpush(&mut Args::new(argv, &[]))?.run(cx)
+    })
+}
+
+/// What BLMOVE and BRPOPLPUSH are asked to do.
+struct Move<'a> {
+    source: Key<'a>,
+    destination: Key<'a>,
+    ends: Ends,
+    /// The journal gets it under the name it was asked for: RPOPLPUSH instead of LMOVE.
+    as_rpoplpush: bool,
+}
+
+impl<'a> Move<'a> {
+    fn parse_blmove(args: &mut Args<'a>) -> Result<Move<'a>, CommandError> {
+        let (source, destination) = (args.key()?, args.key()?);
+        let ends = Ends::parse(args)?;
+        Ok(Move { source, destination, ends, as_rpoplpush: false })
+    }
+
+    fn parse_brpoplpush(args: &mut Args<'a>) -> Result<Move<'a>, CommandError> {
+        let (source, destination) = (args.key()?, args.key()?);
+        Ok(Move { source, destination, ends: Ends::RPOPLPUSH, as_rpoplpush: true })
+    }
+
+    fn run(&self, cx: &mut Context<'_>) -> Result<bool, CommandError> {
+        if !move_element(cx, &self.source, &self.destination, self.ends)? {
+            return Ok(false);
+        }
+        let (source, destination) = (self.source.bytes, self.destination.bytes);
+        if self.as_rpoplpush {
+            cx.propagate(&[b"RPOPLPUSH", source, destination]);
+        } else {
+            let (from, to) = (end_word(self.ends.from), end_word(self.ends.to));
+            cx.propagate(&[b"LMOVE", source, destination, from, to]);
+        }
+        Ok(true)
+    }
+
+    fn run_or_wait(
+        &self,
+        cx: &mut Context<'_>,
+        args: &Args<'_>,
+        timeout: Option<u64>,
+        serve: Serve,
+    ) -> CommandResult {
+        if self.run(cx)? {
+            return Ok(());
+        }
+        if !cx.may_block() {
+            // No element, where the others answer no array.
+            cx.reply.null();
+            return Ok(());
+        }
+        let keys = std::slice::from_ref(&self.source);
+        let destination = Some(self.destination.bytes);
+        wait_for_lists(cx, args, Waiting { keys, destination, timeout, serve });
+        Ok(())
+    }
+}
+
+/// BLMPOP timeout numkeys key [key ...] LEFT|RIGHT [COUNT count]
+pub(super) fn blmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let timeout = args.timeout()?;
+    let request = PopMany::parse(args)?;
+    if request.pop_from_first(cx)? {
+        return Ok(());
+    }
+    let serve: Serve = |cx, key, argv| {
+        let mut args = Args::new(argv, &[]);
+        args.timeout()?;
+        PopMany::parse(&mut args)?.pop_from(cx, key)
+    };
+    wait_for_lists(cx, args, Waiting { keys: &request.keys, destination: None, timeout, serve });
+    Ok(())
+}
+
+/// What a command of this family says to wait.
+struct Waiting<'w> {
+    keys: &'w [Key<'w>],
+    destination: Option<&'w [u8]>,
+    timeout: Option<u64>,
+    serve: Serve,
+}
+
+/// Lets the client wait; where nothing may block, its time is up at once.
+fn wait_for_lists(cx: &mut Context<'_>, args: &Args<'_>, waiting: Waiting<'_>) {
+    if !cx.may_block() {
+        return cx.reply.null_array();
+    }
+    let Waiting { keys, destination, timeout, serve } = waiting;
+    let argv: Arguments<'_> = args.argv();
+    cx.wait(&WaitFor { keys, destination, awaited: Awaited::List, timeout, argv, serve });
+}

@@ -1,0 +1,238 @@
+//! The rows of the lists.
+
+use super::blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
+use super::moving::{lmove, lmpop, rpoplpush};
+use super::{
+    lindex, linsert, llen, lpop, lpos, lpush, lpushx, lrange, lrem, lset, ltrim, rpop, rpush,
+    rpushx,
+};
+use crate::command::{
+    ACCESS, Argument, ArgumentKind, BLOCKING, Command, DELETE, DENYOOM, FAST, Group, INSERT,
+    KeySpec, MOVABLE_KEYS, NOSCRIPT, READONLY, RO, RW, UPDATE, WRITE, argument, key, one_of, word,
+};
+
+const KEY: Argument = key("key", 0);
+const ELEMENT: Argument = argument("element", ArgumentKind::String);
+const COUNT: Argument = argument("count", ArgumentKind::Integer);
+const START: Argument = argument("start", ArgumentKind::Integer);
+const STOP: Argument = argument("stop", ArgumentKind::Integer);
+const NUMKEYS: Argument = argument("numkeys", ArgumentKind::Integer);
+const TIMEOUT: Argument = argument("timeout", ArgumentKind::Double);
+const SOURCE: Argument = key("source", 0);
+const DESTINATION: Argument = key("destination", 1);
+const ENDS: &[Argument] = &[word("left", "LEFT"), word("right", "RIGHT")];
+
+/// What a pop takes from.
+const POPPED: KeySpec = KeySpec::at(RW | ACCESS | DELETE, 1);
+/// What a push adds to.
+const PUSHED: KeySpec = KeySpec::at(RW | INSERT, 1);
+const MOVED: &[KeySpec] = &[POPPED, KeySpec::at(RW | INSERT, 2)];
+
+const PUSH_COST: &str = "O(1) for each element added, so O(N) to add N elements when the command is \
+                         called with multiple arguments.";
+const POP_MANY_COST: &str = "O(N+M) where N is the number of provided keys and M is the number of \
+                             elements returned.";
+const SEVERAL: &str = "Takes several elements.";
+const FRACTIONS: &str = "The timeout may have a fraction.";
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("lpush", lpush, -3, Group::List, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[PUSHED])
+        .docs(PUSH_COST, "Puts elements in front of a list, which is created if necessary.")
+        .arguments(&[KEY, ELEMENT.multiple()])
+        .history(&[("2.4.0", SEVERAL)]),
+    Command::new("rpush", rpush, -3, Group::List, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[PUSHED])
+        .docs(PUSH_COST, "Puts elements behind a list, which is created if necessary.")
+        .arguments(&[KEY, ELEMENT.multiple()])
+        .history(&[("2.4.0", SEVERAL)]),
+    Command::new("lpushx", lpushx, -3, Group::List, "2.2.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[PUSHED])
+        .docs(PUSH_COST, "Puts elements in front of a list that exists.")
+        .arguments(&[KEY, ELEMENT.multiple()])
+        .history(&[("4.0.0", SEVERAL)]),
+    Command::new("rpushx", rpushx, -3, Group::List, "2.2.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[PUSHED])
+        .docs(PUSH_COST, "Puts elements behind a list that exists.")
+        .arguments(&[KEY, ELEMENT.multiple()])
+        .history(&[("4.0.0", SEVERAL)]),
+    Command::new("lpop", lpop, -2, Group::List, "1.0.0")
+        .flags(WRITE | FAST)
+        .keys(&[POPPED])
+        .docs(
+            "O(N) where N is the number of elements returned",
+            "Takes the first elements out of a list and returns them.",
+        )
+        .arguments(&[KEY, COUNT.since("6.2.0").optional()])
+        .history(&[("6.2.0", "Takes a count.")]),
+    Command::new("rpop", rpop, -2, Group::List, "1.0.0")
+        .flags(WRITE | FAST)
+        .keys(&[POPPED])
+        .docs(
+            "O(N) where N is the number of elements returned",
+            "Takes the last elements out of a list and returns them.",
+        )
+        .arguments(&[KEY, COUNT.since("6.2.0").optional()])
+        .history(&[("6.2.0", "Takes a count.")]),
+    Command::new("llen", llen, 2, Group::List, "1.0.0")
+        .flags(READONLY | FAST)
+        .keys(&[KeySpec::at(RO, 1)])
+        .docs("O(1)", "Returns the number of elements in a list.")
+        .arguments(&[KEY]),
+    Command::new("lindex", lindex, 3, Group::List, "1.0.0")
+        .flags(READONLY)
+        .keys(&[KeySpec::at(RO | ACCESS, 1)])
+        .docs(
+            "O(N) where N is the number of elements to traverse to get to the element at index. \
+             This makes asking for the first or the last element of the list O(1).",
+            "Returns the element at an index of a list.",
+        )
+        .arguments(&[KEY, argument("index", ArgumentKind::Integer)]),
+    Command::new("lset", lset, 4, Group::List, "1.0.0")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::at(RW | UPDATE, 1)])
+        .docs(
+            "O(N) where N is the length of the list. Setting either the first or the last element \
+             of the list is O(1).",
+            "Replaces the element at an index of a list.",
+        )
+        .arguments(&[KEY, argument("index", ArgumentKind::Integer), ELEMENT]),
+    Command::new("linsert", linsert, 5, Group::List, "2.2.0")
+        .flags(WRITE | DENYOOM)
+        .keys(&[PUSHED])
+        .docs(
+            "O(N) where N is the number of elements to traverse before seeing the value pivot. \
+             This means that inserting somewhere on the left end on the list (head) can be \
+             considered O(1) and inserting somewhere on the right end (tail) is O(N).",
+            "Puts an element next to the first one that has a given value.",
+        )
+        .arguments(&[
+            KEY,
+            one_of("where", &[word("before", "BEFORE"), word("after", "AFTER")]),
+            argument("pivot", ArgumentKind::String),
+            ELEMENT,
+        ]),
+    Command::new("lrem", lrem, 4, Group::List, "1.0.0")
+        .flags(WRITE)
+        .keys(&[KeySpec::at(RW | DELETE, 1)])
+        .docs(
+            "O(N+M) where N is the length of the list and M is the number of elements removed.",
+            "Removes elements that have a given value.",
+        )
+        .arguments(&[KEY, COUNT, ELEMENT]),
+    Command::new("ltrim", ltrim, 4, Group::List, "1.0.0")
+        .flags(WRITE)
+        .keys(&[KeySpec::at(RW | DELETE, 1)])
+        .docs(
+            "O(N) where N is the number of elements to be removed by the operation.",
+            "Removes all elements outside of a range.",
+        )
+        .arguments(&[KEY, START, STOP]),
+    Command::new("lrange", lrange, 4, Group::List, "1.0.0")
+        .flags(READONLY)
+        .keys(&[KeySpec::at(RO | ACCESS, 1)])
+        .docs(
+            "O(S+N) where S is the distance of start offset from HEAD for small lists, from \
+             nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the \
+             specified range.",
+            "Returns the elements in a range.",
+        )
+        .arguments(&[KEY, START, STOP]),
+    Command::new("lpos", lpos, -3, Group::List, "6.0.6")
+        .flags(READONLY)
+        .keys(&[KeySpec::at(RO | ACCESS, 1)])
+        .docs(
+            "O(N) where N is the number of elements in the list, for the average case. When \
+             searching for elements near the head or the tail of the list, or when the MAXLEN \
+             option is provided, the command may run in constant time.",
+            "Returns where in a list elements with a given value are.",
+        )
+        .arguments(&[
+            KEY,
+            ELEMENT,
+            argument("rank", ArgumentKind::Integer).token("RANK").optional(),
+            argument("num-matches", ArgumentKind::Integer).token("COUNT").optional(),
+            argument("len", ArgumentKind::Integer).token("MAXLEN").optional(),
+        ]),
+    Command::new("lmove", lmove, 5, Group::List, "6.2.0")
+        .flags(WRITE | DENYOOM)
+        .keys(MOVED)
+        .docs("O(1)", "Moves an element from an end of one list to an end of another.")
+        .arguments(&[SOURCE, DESTINATION, one_of("wherefrom", ENDS), one_of("whereto", ENDS)]),
+    Command::new("rpoplpush", rpoplpush, 3, Group::List, "1.2.0")
+        .flags(WRITE | DENYOOM)
+        .keys(MOVED)
+        .docs("O(1)", "Moves the last element of one list to the front of another.")
+        .arguments(&[SOURCE, DESTINATION])
+        .deprecated("6.2.0", "`LMOVE` with the `RIGHT` and `LEFT` arguments"),
+    Command::new("lmpop", lmpop, -4, Group::List, "7.0.0")
+        .flags(WRITE | MOVABLE_KEYS)
+        .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 1)])
+        .docs(POP_MANY_COST, "Takes elements out of the first of several lists that exists.")
+        .arguments(&[
+            NUMKEYS,
+            KEY.multiple(),
+            one_of("where", ENDS),
+            COUNT.token("COUNT").optional(),
+        ]),
+    Command::new("blpop", blpop, -3, Group::List, "2.0.0")
+        .flags(WRITE | NOSCRIPT | BLOCKING)
+        .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
+        .docs(
+            "O(N) where N is the number of provided keys.",
+            "Takes the first element out of one of several lists, and waits for one if necessary.",
+        )
+        .arguments(&[KEY.multiple(), TIMEOUT])
+        .history(&[("6.0.0", FRACTIONS)]),
+    Command::new("brpop", brpop, -3, Group::List, "2.0.0")
+        .flags(WRITE | NOSCRIPT | BLOCKING)
+        .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
+        .docs(
+            "O(N) where N is the number of provided keys.",
+            "Takes the last element out of one of several lists, and waits for one if necessary.",
+        )
+        .arguments(&[KEY.multiple(), TIMEOUT])
+        .history(&[("6.0.0", FRACTIONS)]),
+    Command::new("blmove", blmove, 6, Group::List, "6.2.0")
+        .flags(WRITE | DENYOOM | NOSCRIPT | BLOCKING)
+        .keys(MOVED)
+        .docs("O(1)", "Moves an element from list to list, and waits for one if necessary.")
+        .arguments(&[
+            SOURCE,
+            DESTINATION,
+            one_of("wherefrom", ENDS),
+            one_of("whereto", ENDS),
+            TIMEOUT,
+        ]),
+    Command::new("brpoplpush", brpoplpush, 4, Group::List, "2.2.0")
+        .flags(WRITE | DENYOOM | NOSCRIPT | BLOCKING)
+        .keys(MOVED)
+        .docs(
+            "O(1)",
+            "Moves the last element of one list to the front of another, and waits for one if \
+             necessary.",
+        )
+        .arguments(&[SOURCE, DESTINATION, TIMEOUT])
+        .history(&[("6.0.0", FRACTIONS)])
+        .deprecated("6.2.0", "`BLMOVE` with the `RIGHT` and `LEFT` arguments"),
+    Command::new("blmpop", blmpop, -5, Group::List, "7.0.0")
+        .flags(WRITE | BLOCKING | MOVABLE_KEYS)
+        .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 2)])
+        .docs(
+            POP_MANY_COST,
+            "Takes elements out of the first of several lists that exists, and waits for one if \
+             necessary.",
+        )
+        .arguments(&[
+            TIMEOUT,
+            NUMKEYS,
+            KEY.multiple(),
+            one_of("where", ENDS),
+            COUNT.token("COUNT").optional(),
+        ]),
+];

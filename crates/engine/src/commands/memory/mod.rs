@@ -1,0 +1,217 @@
+//! MEMORY: what a key takes, and where the memory is.
+
+use crate::args::Args;
+use crate::command::{ArgumentKind, Command, Group, KeySpec, READONLY, RO, argument, key};
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::memory::{DEFAULT_SAMPLES, Overview, entry_memory};
+
+mod doctor;
+
+/// MEMORY USAGE key [SAMPLES count]
+fn usage(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let key = args.key()?;
+    let mut samples = DEFAULT_SAMPLES;
+    while !args.is_empty() {
+        if args.len() < 2 || !args.word("samples") {
+            return Err(CommandError::SYNTAX);
+        }
+        samples = usize::try_from(args.i64()?).map_err(|_| CommandError::SYNTAX)?;
+    }
+    let entry = cx.db.peek(&key);
+    match entry {
+        None => cx.reply.null(),
+        Some(entry) => {
+            let table = cx.db.held.table(cx.db.index, key.slot);
+            let place = table.map_or(0, |table| table.overhead().div_ceil(table.len().max(1)));
+            cx.reply.integer((entry_memory(entry, samples) + place) as i64);
+        }
+    }
+    Ok(())
+}
+
+/// MEMORY STATS
+fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let overview = cx.engine.memory_overview();
+    let mut page = Page { cx, pairs: 0 };
+    let mark = page.cx.reply.mark();
+    page.integer("peak.allocated", overview.peak as i64);
+    page.integer("total.allocated", overview.used as i64);
+    page.integer("startup.allocated", overview.startup as i64);
+    page.integer("replication.backlog", 0);
+    page.integer("clients.slaves", 0);
+    page.integer("clients.normal", overview.clients as i64);
+    page.integer("cluster.links", 0);
+    page.integer("aof.buffer", 0);
+    page.integer("lua.caches", 0);
+    page.integer("functions.caches", 0);
+    for &(database, bytes) in &overview.tables {
+        page.database(database, bytes);
+    }
+    page.integer("overhead.total", overview.overhead() as i64);
+    page.integer("keys.count", overview.keys as i64);
+    let per_key = overview.net().checked_div(overview.keys).unwrap_or(0);
+    page.integer("keys.bytes-per-key", per_key as i64);
+    page.integer("dataset.bytes", overview.dataset() as i64);
+    page.double("dataset.percentage", overview.dataset_percentage());
+    page.double("peak.percentage", overview.peak_percentage());
+    page.integer("allocator.allocated", overview.figures.allocated as i64);
+    page.integer("allocator.active", overview.figures.active as i64);
+    page.integer("allocator.resident", overview.figures.resident as i64);
+    let fragmentation = overview.fragmentation();
+    page.fragmentation("allocator-fragmentation", ".ratio", fragmentation.allocator);
+    page.fragmentation("allocator-rss", ".ratio", fragmentation.allocator_resident);
+    page.fragmentation("rss-overhead", ".ratio", fragmentation.resident_overhead);
+    page.fragmentation("fragmentation", "", fragmentation.total);
+    let pairs = page.pairs;
+    cx.reply.close_map(mark, pairs);
+    Ok(())
+}
+
+/// Names with their values on their way into a map.
+struct Page<'p, 'c> {
+    cx: &'p mut Context<'c>,
+    pairs: usize,
+}
+
+impl Page<'_, '_> {
+    fn name(&mut self, name: &str) {
+        self.cx.reply.bulk(name.as_bytes());
+        self.pairs += 1;
+    }
+
+    fn integer(&mut self, name: &str, value: i64) {
+        self.name(name);
+        self.cx.reply.integer(value);
+    }
+
+    fn double(&mut self, name: &str, value: f64) {
+        self.name(name);
+        self.cx.reply.double(value);
+    }
+
+    fn fragmentation(&mut self, name: &str, suffix: &str, (ratio, bytes): (f64, i64)) {
+        self.double(&format!("{name}{suffix}"), ratio);
+        self.integer(&format!("{name}.bytes"), bytes);
+    }
+
+    /// The tables of a database. Expiry lies in the entries, and slots are the tables themselves.
+    fn database(&mut self, database: usize, bytes: usize) {
+        self.name(&format!("db.{database}"));
+        let parts = [
+            ("overhead.hashtable.main", bytes),
+            ("overhead.hashtable.expires", 0),
+            ("overhead.hashtable.slot-to-keys", 0),
+        ];
+        self.cx.reply.map(parts.len());
+        for (name, bytes) in parts {
+            self.cx.reply.bulk(name.as_bytes());
+            self.cx.reply.integer(bytes as i64);
+        }
+    }
+}
+
+/// MEMORY DOCTOR
+fn doctor(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let text = doctor::report(&cx.engine.memory_overview());
+    cx.reply.verbatim(b"txt", text.as_bytes());
+    Ok(())
+}
+
+/// MEMORY PURGE
+fn purge(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.engine.host.purge_memory();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// MEMORY MALLOC-STATS
+fn malloc_stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let Overview { used, figures, .. } = cx.engine.memory_overview();
+    let allocator = cx.engine.host.process().allocator;
+    let text = format!(
+        "Allocator: {allocator}\nCounted by threads: {used}\nAllocated: {}, active: {}, metadata: \
+         {}, resident: {}, mapped: {}, retained: {}\n",
+        figures.allocated,
+        figures.active,
+        figures.metadata,
+        figures.resident,
+        figures.mapped,
+        figures.retained
+    );
+    cx.reply.verbatim(b"txt", text.as_bytes());
+    Ok(())
+}
+
+const OBSERVING: &[&str] =
+    &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"];
+
+const SUBCOMMANDS: &[Command] = &[
+    Command::sub("memory", "usage", usage, -3, Group::Server, "4.0.0")
+        .flags(READONLY)
+        .keys(&[KeySpec::at(RO, 2)])
+        .docs(
+            "O(N) where N is the number of samples.",
+            "Tells how many bytes a key and its value take.",
+        )
+        .arguments(&[
+            key("key", 0),
+            argument("count", ArgumentKind::Integer).token("SAMPLES").optional(),
+        ]),
+    Command::sub("memory", "stats", stats, 2, Group::Server, "4.0.0")
+        .docs("O(1)", "Shows where the memory is.")
+        .tips(OBSERVING),
+    Command::sub("memory", "doctor", doctor, 2, Group::Server, "4.0.0")
+        .docs("O(1)", "Says what is wrong with the use of memory.")
+        .tips(OBSERVING),
+    Command::sub("memory", "malloc-stats", malloc_stats, 2, Group::Server, "4.0.0")
+        .docs(
+            "Depends on how much memory is allocated, could be slow",
+            "Shows the allocator's own figures.",
+        )
+        .tips(OBSERVING),
+    Command::sub("memory", "purge", purge, 2, Group::Server, "4.0.0")
+        .docs(
+            "Depends on how much memory is allocated, could be slow",
+            "Gives unused memory back to the system.",
+        )
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),
+    Command::help("memory", Group::Server, "4.0.0"),
+];
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] =
+    &[Command::container("memory", Group::Server, "4.0.0", SUBCOMMANDS)
+        .summary("Commands about memory.")];
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    #[test]
+    fn usage_reads_its_options() {
+        let mut server = TestServer::new();
+        server.text("SADD set a b");
+        assert_eq!(server.text("MEMORY USAGE nosuch"), "$-1\r\n");
+        let bytes = server.text("MEMORY USAGE set SAMPLES 0");
+        let bytes: usize = bytes[1..].trim_end().parse().expect("a number");
+        assert!((64..1024).contains(&bytes), "{bytes}");
+        for line in ["set foo", "set SAMPLES", "set SAMPLES -1"] {
+            assert_eq!(server.text(&format!("MEMORY USAGE {line}")), "-ERR syntax error\r\n");
+        }
+        let error = "-ERR value is not an integer or out of range\r\n";
+        assert_eq!(server.text("MEMORY USAGE set SAMPLES x"), error);
+    }
+
+    #[test]
+    fn stats_are_a_map_of_all_databases() {
+        let mut server = TestServer::new();
+        server.text("SADD set a b");
+        server.host.use_memory(2_000_000);
+        let text = server.text("MEMORY STATS");
+        assert!(text.starts_with("*56\r\n$14\r\npeak.allocated\r\n:2000000\r\n"), "{text}");
+        assert!(text.contains("$4\r\ndb.0\r\n*6\r\n"));
+        assert!(text.contains("$10\r\nkeys.count\r\n:1\r\n"));
+    }
+}

@@ -1,0 +1,54 @@
+//! The commands, one file per family, each ending with its rows.
+//!
+//! Families never import each other; what two of them need lives in the engine or in the store.
+
+use crate::command::Command;
+
+mod bitmap;
+mod client;
+mod config;
+mod connection;
+mod debug;
+mod geo;
+mod hash;
+mod hyperloglog;
+mod info;
+mod introspection;
+mod keys;
+mod latency;
+mod list;
+mod memory;
+mod pubsub;
+mod server;
+mod set;
+mod slowlog;
+mod sort;
+mod string;
+mod transactions;
+mod zset;
+
+/// All families' rows.
+pub(crate) const FAMILIES: &[&[Command]] = &[
+    string::COMMANDS,
+    bitmap::COMMANDS,
+    keys::COMMANDS,
+    sort::COMMANDS,
+    list::COMMANDS,
+    set::COMMANDS,
+    hash::COMMANDS,
+    zset::COMMANDS,
+    geo::COMMANDS,
+    hyperloglog::COMMANDS,
+    transactions::COMMANDS,
+    pubsub::COMMANDS,
+    connection::COMMANDS,
+    client::COMMANDS,
+    introspection::COMMANDS,
+    config::COMMANDS,
+    info::COMMANDS,
+    server::COMMANDS,
+    latency::COMMANDS,
+    slowlog::COMMANDS,
+    memory::COMMANDS,
+    debug::COMMANDS,
+];

@@ -1,0 +1,355 @@
+//! Publish and subscribe: channels, patterns and shard channels.
+//!
+//! A reply to SUBSCRIBE and its kin is a message per name, with the number of subscriptions that
+//! there are then. There is one node, so shard channels are channels in a namespace of their own.
+
+use crate::args::Args;
+use crate::command::{
+    ArgumentKind, Command, FAST, Group, Handler, KeySpec, LOADING, MAY_REPLICATE, NOSCRIPT,
+    NOT_KEY, PUBSUB, STALE, argument, block,
+};
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::pubsub::Kind;
+
+/// The word that begins the reply to subscribing, and the one for unsubscribing.
+fn words(kind: Kind) -> (&'static [u8], &'static [u8]) {
+    match kind {
+        Kind::Channel => (b"subscribe", b"unsubscribe"),
+        Kind::Pattern => (b"psubscribe", b"punsubscribe"),
+        Kind::Shard => (b"ssubscribe", b"sunsubscribe"),
+    }
+}
+
+/// Subscribes to all names that are left.
+fn subscribe_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
+    while let Ok(name) = args.bytes() {
+        if cx.session.subscriptions_mut().of(kind).insert(name.to_vec()) {
+            cx.engine.pubsub.subscribe(kind, name, &cx.session.client);
+        }
+        reply(cx, words(kind).0, Some(name), kind);
+    }
+    cx.session.publish_state();
+    Ok(())
+}
+
+/// Unsubscribes from all names that are left; from all names of the kind when none is.
+fn unsubscribe_from(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
+    let word = words(kind).1;
+    if args.is_empty() {
+        let names: Vec<Vec<u8>> = cx.session.subscriptions_mut().of(kind).iter().cloned().collect();
+        names.iter().for_each(|name| unsubscribe_one(cx, kind, name));
+        if names.is_empty() {
+            reply(cx, word, None, kind);
+        }
+    }
+    while let Ok(name) = args.bytes() {
+        unsubscribe_one(cx, kind, name);
+    }
+    if !cx.session.subscriptions_mut().any() {
+        cx.session.subscriptions = None;
+    }
+    cx.session.publish_state();
+    Ok(())
+}
+
+fn unsubscribe_one(cx: &mut Context<'_>, kind: Kind, name: &[u8]) {
+    if cx.session.subscriptions_mut().of(kind).remove(name) {
+        cx.engine.pubsub.unsubscribe(kind, name, &cx.session.client);
+        // No message of the channel comes behind the word that it is over.
+        cx.write_messages();
+    }
+    reply(cx, words(kind).1, Some(name), kind);
+}
+
+/// One message of the reply: the word, the name, and how many subscriptions there are.
+fn reply(cx: &mut Context<'_>, word: &[u8], name: Option<&[u8]>, kind: Kind) {
+    let own = cx.session.subscriptions_mut();
+    let count = if kind == Kind::Shard { own.shard_channels.len() } else { own.count() };
+    cx.reply.push(3);
+    cx.reply.bulk(word);
+    match name {
+        Some(name) => cx.reply.bulk(name),
+        None => cx.reply.null(),
+    }
+    cx.reply.integer(count as i64);
+}
+
+/// SUBSCRIBE channel [channel ...]
+fn subscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    subscribe_to(cx, args, Kind::Channel)
+}
+
+/// UNSUBSCRIBE [channel [channel ...]]
+fn unsubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    unsubscribe_from(cx, args, Kind::Channel)
+}
+
+/// PSUBSCRIBE pattern [pattern ...]
+fn psubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    subscribe_to(cx, args, Kind::Pattern)
+}
+
+/// PUNSUBSCRIBE [pattern [pattern ...]]
+fn punsubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    unsubscribe_from(cx, args, Kind::Pattern)
+}
+
+/// SSUBSCRIBE shardchannel [shardchannel ...]
+fn ssubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    subscribe_to(cx, args, Kind::Shard)
+}
+
+/// SUNSUBSCRIBE [shardchannel [shardchannel ...]]
+fn sunsubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    unsubscribe_from(cx, args, Kind::Shard)
+}
+
+/// PUBLISH channel message
+fn publish(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    publish_to(cx, args, Kind::Channel)
+}
+
+/// SPUBLISH shardchannel message
+fn spublish(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    publish_to(cx, args, Kind::Shard)
+}
+
+fn publish_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
+    let (channel, message) = (args.bytes()?, args.bytes()?);
+    let receivers = cx.publish(kind, channel, message);
+    cx.reply.integer(receivers as i64);
+    Ok(())
+}
+
+/// PUBSUB, with a subcommand that does not exist: refused before it comes here.
+fn container(_cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    Err(CommandError::SYNTAX)
+}
+
+/// Answers the names of a kind that somebody listens to, of those that match a pattern.
+fn reply_names(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
+    let subcommand = args.bytes()?;
+    let pattern = args.bytes().ok();
+    if !args.is_empty() {
+        return Err(CommandError::subcommand_syntax("pubsub", subcommand));
+    }
+    let mut names = cx.engine.pubsub.names(kind);
+    names.retain(|name| pattern.is_none_or(|pattern| base::glob::matches(pattern, name)));
+    cx.reply.array(names.len());
+    names.iter().for_each(|name| cx.reply.bulk(name));
+    Ok(())
+}
+
+/// Answers how many listen to each of some names.
+fn reply_counts(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
+    args.skip(1);
+    // An array in RESP3 too, as in Redis.
+    cx.reply.array(2 * args.len());
+    while let Ok(name) = args.bytes() {
+        cx.reply.bulk(name);
+        cx.reply.integer(cx.engine.pubsub.count(kind, name) as i64);
+    }
+    Ok(())
+}
+
+/// PUBSUB CHANNELS [pattern]
+fn channels(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    reply_names(cx, args, Kind::Channel)
+}
+
+/// PUBSUB NUMSUB [channel [channel ...]]
+fn numsub(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    reply_counts(cx, args, Kind::Channel)
+}
+
+/// PUBSUB NUMPAT
+fn numpat(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.reply.integer(cx.engine.pubsub.len(Kind::Pattern) as i64);
+    Ok(())
+}
+
+/// PUBSUB SHARDCHANNELS [pattern]
+fn shardchannels(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    reply_names(cx, args, Kind::Shard)
+}
+
+/// PUBSUB SHARDNUMSUB [shardchannel [shardchannel ...]]
+fn shardnumsub(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    reply_counts(cx, args, Kind::Shard)
+}
+
+/// Flags of subscribing and unsubscribing.
+const SUBSCRIBING: u32 = PUBSUB | NOSCRIPT | LOADING | STALE;
+
+/// A command that changes what the connection is subscribed to.
+const fn subscribing(
+    name: &'static str,
+    handler: Handler,
+    arity: i32,
+    since: &'static str,
+) -> Command {
+    Command::new(name, handler, arity, Group::PubSub, since).flags(SUBSCRIBING)
+}
+
+/// A subcommand of PUBSUB.
+const fn sub(name: &'static str, handler: Handler, arity: i32, since: &'static str) -> Command {
+    Command::sub("pubsub", name, handler, arity, Group::PubSub, since)
+        .flags(PUBSUB | LOADING | STALE)
+}
+
+const SUBCOMMANDS: &[Command] = &[
+    sub("channels", channels, -2, "2.8.0")
+        .docs(
+            "O(N) where N is the number of active channels, and assuming constant time pattern \
+             matching (relatively short channels and patterns)",
+            "Lists the channels that have subscribers.",
+        )
+        .arguments(&[argument("pattern", ArgumentKind::Pattern).optional()]),
+    Command::help("pubsub", Group::PubSub, "6.2.0"),
+    sub("numpat", numpat, 2, "2.8.0").docs("O(1)", "Counts the patterns that have subscribers."),
+    sub("numsub", numsub, -2, "2.8.0")
+        .docs(
+            "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
+            "Counts the subscribers of channels.",
+        )
+        .arguments(&[argument("channel", ArgumentKind::String).optional().multiple()]),
+    sub("shardchannels", shardchannels, -2, "7.0.0")
+        .docs(
+            "O(N) where N is the number of active shard channels, and assuming constant time \
+             pattern matching (relatively short shard channels).",
+            "Lists the shard channels that have subscribers.",
+        )
+        .arguments(&[argument("pattern", ArgumentKind::Pattern).optional()]),
+    sub("shardnumsub", shardnumsub, -2, "7.0.0")
+        .docs(
+            "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
+            "Counts the subscribers of shard channels.",
+        )
+        .arguments(&[argument("shardchannel", ArgumentKind::String).optional().multiple()]),
+];
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    subscribing("subscribe", subscribe, -2, "2.0.0")
+        .docs(
+            "O(N) where N is the number of channels to subscribe to.",
+            "Begins to listen to channels.",
+        )
+        .arguments(&[argument("channel", ArgumentKind::String).multiple()]),
+    subscribing("unsubscribe", unsubscribe, -1, "2.0.0")
+        .docs(
+            "O(N) where N is the number of clients already subscribed to a channel.",
+            "Stops listening to channels.",
+        )
+        .arguments(&[argument("channel", ArgumentKind::String).optional().multiple()]),
+    subscribing("psubscribe", psubscribe, -2, "2.0.0")
+        .docs(
+            "O(N) where N is the number of patterns the client is already subscribed to.",
+            "Begins to listen to all channels that match patterns.",
+        )
+        .arguments(&[block("pattern", &[argument("pattern", ArgumentKind::Pattern)]).multiple()]),
+    subscribing("punsubscribe", punsubscribe, -1, "2.0.0")
+        .docs(
+            "O(N+M) where N is the number of patterns the client is already subscribed and M is \
+             the number of total patterns subscribed in the system (by any client).",
+            "Stops listening to the channels that match patterns.",
+        )
+        .arguments(&[argument("pattern", ArgumentKind::Pattern).optional().multiple()]),
+    subscribing("ssubscribe", ssubscribe, -2, "7.0.0")
+        .keys(&[KeySpec::range(NOT_KEY, 1, -1, 1)])
+        .docs(
+            "O(N) where N is the number of shard channels to subscribe to.",
+            "Begins to listen to shard channels.",
+        )
+        .arguments(&[argument("shardchannel", ArgumentKind::String).multiple()]),
+    subscribing("sunsubscribe", sunsubscribe, -1, "7.0.0")
+        .keys(&[KeySpec::range(NOT_KEY, 1, -1, 1)])
+        .docs(
+            "O(N) where N is the number of clients already subscribed to a shard channel.",
+            "Stops listening to shard channels.",
+        )
+        .arguments(&[argument("shardchannel", ArgumentKind::String).optional().multiple()]),
+    Command::new("publish", publish, 3, Group::PubSub, "2.0.0")
+        .flags(PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE)
+        .docs(
+            "O(N+M) where N is the number of clients subscribed to the receiving channel and M is \
+             the total number of subscribed patterns (by any client).",
+            "Sends a message to the subscribers of a channel.",
+        )
+        .arguments(&[
+            argument("channel", ArgumentKind::String),
+            argument("message", ArgumentKind::String),
+        ]),
+    Command::new("spublish", spublish, 3, Group::PubSub, "7.0.0")
+        .flags(PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE)
+        .keys(&[KeySpec::at(NOT_KEY, 1)])
+        .docs(
+            "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+            "Sends a message to the subscribers of a shard channel.",
+        )
+        .arguments(&[
+            argument("shardchannel", ArgumentKind::String),
+            argument("message", ArgumentKind::String),
+        ]),
+    Command::new("pubsub", container, -2, Group::PubSub, "2.8.0")
+        .docs("Depends on subcommand.", "Commands that tell who listens to what.")
+        .subcommands(SUBCOMMANDS),
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{TestServer, messages};
+
+    fn message(channel: &str, text: &str) -> String {
+        format!(
+            ">3\r\n$7\r\nmessage\r\n${}\r\n{channel}\r\n${}\r\n{text}\r\n",
+            channel.len(),
+            text.len()
+        )
+    }
+
+    #[test]
+    fn a_publisher_hears_itself_before_the_reply_and_after_what_came_before() {
+        let mut server = TestServer::new();
+        server.text("HELLO 3");
+        server.text("SUBSCRIBE a");
+        let mut other = server.connect();
+        assert_eq!(server.text_as(&mut other, "PUBLISH a 1"), ":1\r\n");
+        let expected = format!("{}{}:1\r\n", message("a", "1"), message("a", "2"));
+        assert_eq!(server.text("PUBLISH a 2"), expected);
+        assert_eq!(messages(&server.session), "");
+    }
+
+    #[test]
+    fn inside_exec_ones_own_messages_follow_the_reply() {
+        let mut server = TestServer::new();
+        for line in ["HELLO 3", "SUBSCRIBE a", "MULTI", "PUBLISH a 1"] {
+            server.text(line);
+        }
+        assert_eq!(server.text("EXEC"), "*1\r\n:1\r\n");
+        assert_eq!(messages(&server.session), message("a", "1"));
+    }
+
+    #[test]
+    fn messages_are_not_lost_with_the_replies_that_are_not_sent() {
+        let mut server = TestServer::new();
+        for line in ["HELLO 3", "SUBSCRIBE a", "CLIENT REPLY OFF"] {
+            server.text(line);
+        }
+        assert_eq!(server.text("PUBLISH a 1"), "");
+        assert_eq!(messages(&server.session), message("a", "1"));
+    }
+
+    #[test]
+    fn no_message_follows_the_word_that_a_subscription_is_over() {
+        let mut server = TestServer::new();
+        server.text("HELLO 3");
+        server.text("SUBSCRIBE a");
+        let mut other = server.connect();
+        server.text_as(&mut other, "PUBLISH a 1");
+        let over = ">3\r\n$11\r\nunsubscribe\r\n$1\r\na\r\n:0\r\n";
+        assert_eq!(server.text("UNSUBSCRIBE"), format!("{}{over}", message("a", "1")));
+        assert_eq!(messages(&server.session), "");
+    }
+}

@@ -1,0 +1,311 @@
+//! The server as a whole: its size, emptying and exchanging databases, time, role, its end.
+
+use resp::args::Arguments;
+use store::Key;
+use store::gate::Closed;
+
+use base::limits::SLOTS;
+
+use crate::args::Args;
+use crate::command::{
+    ADMIN, ALLOW_BUSY, Argument, ArgumentKind, CLOSES_GATES, Command, FAST, Group, LOADING,
+    NO_MULTI, NOSCRIPT, READONLY, STALE, WHOLE_KEYSPACE, WRITE, argument, one_of, word,
+};
+use crate::context::Context;
+use crate::engine::{Authority, Shutdown};
+use crate::error::{CommandError, CommandResult};
+
+mod lolwut;
+
+/// DBSIZE
+fn dbsize(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let keys = cx.engine.keyspace.len(cx.db.index);
+    cx.reply.integer(keys as i64);
+    Ok(())
+}
+
+/// FLUSHDB [ASYNC | SYNC]
+fn flushdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    parse_flush(args)?;
+    let database = cx.db.index;
+    let removed = empty(cx, database);
+    cx.add_dirty(removed as u64);
+    journal_flush(cx, args.argv());
+    cx.reply.ok();
+    Ok(())
+}
+
+/// FLUSHALL [ASYNC | SYNC]
+fn flushall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    parse_flush(args)?;
+    let databases = 0..cx.engine.keyspace.databases();
+    let removed: usize = databases.map(|database| empty(cx, database)).sum();
+    cx.add_dirty(removed as u64 + 1);
+    journal_flush(cx, args.argv());
+    cx.reply.ok();
+    Ok(())
+}
+
+/// Reads the mode. Both mean the same here: the tables are taken away at once and freed in the
+/// background, since nobody could tell the difference but those who wait for their commands.
+fn parse_flush(args: &mut Args<'_>) -> CommandResult {
+    let _ = args.word("async") || args.word("sync");
+    args.end()
+}
+
+/// A flush is journaled even where there was nothing to remove: whoever follows the journal may
+/// have something.
+fn journal_flush(cx: &mut Context<'_>, argv: Arguments<'_>) {
+    if cx.is_journaling() {
+        let argv: Vec<&[u8]> = argv.iter().collect();
+        cx.propagate(&argv);
+    }
+}
+
+/// Removes all keys of a database. Returns how many there were.
+fn empty(cx: &mut Context<'_>, database: usize) -> usize {
+    cx.db.mark_all_watchers(database, None);
+    let slots: Vec<u16> = cx.engine.keyspace.occupied(database).collect();
+    for slot in slots {
+        // A key that comes back has a higher version than the one that went.
+        cx.db.held.next_version(slot);
+    }
+    let tables = cx.engine.keyspace.take_all(closed(cx), database);
+    if tables.is_empty() { 0 } else { cx.engine.free_tables_later(tables) }
+}
+
+/// SWAPDB index1 index2
+fn swapdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let one = database_index(args, "ERR invalid first DB index")?;
+    let other = database_index(args, "ERR invalid second DB index")?;
+    let known = |index: i32| {
+        let index = usize::try_from(index).ok();
+        index.filter(|index| *index < cx.engine.keyspace.databases())
+    };
+    let (Some(one), Some(other)) = (known(one), known(other)) else {
+        return Err(CommandError::DB_OUT_OF_RANGE);
+    };
+    if one != other {
+        cx.db.mark_all_watchers(one, Some(other));
+        cx.db.mark_all_watchers(other, Some(one));
+        cx.engine.keyspace.swap(closed(cx), one, other);
+        serve_waiters(cx, one);
+        serve_waiters(cx, other);
+    }
+    cx.add_dirty(1);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn database_index(args: &mut Args<'_>, error: &'static str) -> Result<i32, CommandError> {
+    let index = args.i64().ok().and_then(|index| i32::try_from(index).ok());
+    index.ok_or(CommandError::text(error))
+}
+
+/// Commands that change all slots at once run with all gates closed.
+fn closed<'a>(cx: &Context<'a>) -> &'a Closed<'a> {
+    match cx.authority {
+        Authority::Closed(closed) => closed,
+        _ => unreachable!("the row has CLOSES_GATES"),
+    }
+}
+
+/// Serves those who wait for keys that a database has got.
+fn serve_waiters(cx: &mut Context<'_>, database: usize) {
+    let held = &cx.db.held;
+    for slot in 0..SLOTS as u16 {
+        let Some(attachment) = held.attachment(slot) else { continue };
+        for key in attachment.waited(database) {
+            if held.find(database, &Key::new(key)).is_some() {
+                cx.db.effects.add_ready(database, key);
+            }
+        }
+    }
+}
+
+/// TIME
+fn time(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let now_us = base::clock::now_us() as i64;
+    cx.reply.array(2);
+    cx.reply.bulk_int(now_us / 1_000_000);
+    cx.reply.bulk_int(now_us % 1_000_000);
+    Ok(())
+}
+
+/// ROLE
+fn role(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.reply.array(3);
+    cx.reply.bulk(b"master");
+    cx.reply.integer(0);
+    cx.reply.array(0);
+    Ok(())
+}
+
+/// SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]
+fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let mut request = Shutdown { save: None, now: false, force: false };
+    let (mut save, mut nosave, mut abort) = (false, false, false);
+    while !args.is_empty() {
+        if args.word("nosave") {
+            nosave = true;
+        } else if args.word("save") {
+            save = true;
+        } else if args.word("now") {
+            request.now = true;
+        } else if args.word("force") {
+            request.force = true;
+        } else if args.word("abort") {
+            abort = true;
+        } else {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    if save && nosave || abort && (save || nosave || request.now || request.force) {
+        return Err(CommandError::SYNTAX);
+    }
+    if abort {
+        // The server stops without waiting for anybody, so it is never caught in the act.
+        return Err(CommandError::text("ERR No shutdown in progress."));
+    }
+    if save {
+        return Err(CommandError::text(
+            "ERR This server does not save yet. SHUTDOWN NOSAVE stops it without saving.",
+        ));
+    }
+    request.save = nosave.then_some(false);
+    cx.engine.host.shut_down(request);
+    Ok(())
+}
+
+const MODES: &[Argument] = &[one_of(
+    "async",
+    &[word("async", "ASYNC").since("4.0.0"), word("sync", "SYNC").since("6.2.0")],
+)
+.optional()];
+const MODES_HISTORY: &[(&str, &str)] = &[("4.0.0", "Takes `ASYNC`."), ("6.2.0", "Takes `SYNC`.")];
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("dbsize", dbsize, 1, Group::Server, "1.0.0")
+        .flags(READONLY | FAST | WHOLE_KEYSPACE)
+        .categories(&["keyspace"])
+        .docs("O(1)", "Counts the keys of the selected database.")
+        .tips(&["request_policy:all_shards", "response_policy:agg_sum"]),
+    Command::new("flushdb", flushdb, -1, Group::Server, "1.0.0")
+        .flags(WRITE | CLOSES_GATES)
+        .categories(&["keyspace", "dangerous"])
+        .docs(
+            "O(N) where N is the number of keys in the selected database",
+            "Removes all keys of the selected database.",
+        )
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .arguments(MODES)
+        .history(MODES_HISTORY),
+    Command::new("flushall", flushall, -1, Group::Server, "1.0.0")
+        .flags(WRITE | CLOSES_GATES)
+        .categories(&["keyspace", "dangerous"])
+        .docs(
+            "O(N) where N is the total number of keys in all databases",
+            "Removes all keys of all databases.",
+        )
+        .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
+        .arguments(MODES)
+        .history(MODES_HISTORY),
+    Command::new("swapdb", swapdb, 3, Group::Server, "4.0.0")
+        .flags(WRITE | FAST | CLOSES_GATES)
+        .categories(&["keyspace", "dangerous"])
+        .docs(
+            "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+            "Exchanges two databases.",
+        )
+        .arguments(&[
+            argument("index1", ArgumentKind::Integer),
+            argument("index2", ArgumentKind::Integer),
+        ]),
+    Command::new("time", time, 1, Group::Server, "2.6.0")
+        .flags(LOADING | STALE | FAST)
+        .docs("O(1)", "Tells the server's time: seconds and microseconds.")
+        .tips(&["nondeterministic_output"]),
+    Command::new("lolwut", lolwut::lolwut, -1, Group::Server, "5.0.0")
+        .flags(READONLY | FAST)
+        .docs("", "Draws something and says the version.")
+        .arguments(&[argument("version", ArgumentKind::Integer).token("VERSION").optional()]),
+    Command::new("role", role, 1, Group::Server, "2.8.12")
+        .flags(NOSCRIPT | LOADING | STALE | FAST)
+        .categories(&["admin", "dangerous"])
+        .docs("O(1)", "Tells the server's role in replication."),
+    Command::new("shutdown", shutdown, -1, Group::Server, "1.0.0")
+        .flags(ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY)
+        .docs(
+            "O(N) when saving, where N is the total number of keys in all databases when saving \
+             data, otherwise O(1)",
+            "Stops the server.",
+        )
+        .arguments(&[
+            one_of("nosave_save", &[word("nosave", "NOSAVE"), word("save", "SAVE")]).optional(),
+            word("now", "NOW").since("7.0.0").optional(),
+            word("force", "FORCE").since("7.0.0").optional(),
+            word("abort", "ABORT").since("7.0.0").optional(),
+        ])
+        .history(&[("7.0.0", "Takes `NOW`, `FORCE` and `ABORT`.")]),
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    #[test]
+    fn flushes_are_journaled_in_every_case() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("FLUSHDB ASYNC"), "+OK\r\n");
+        assert_eq!(server.text("flushall"), "+OK\r\n");
+        let journal = server.journal.take();
+        let argv = journal.iter().map(|effect| effect.argv.concat());
+        assert!(argv.eq([b"FLUSHDBASYNC".to_vec(), b"flushall".to_vec()]));
+        assert_eq!(server.text("FLUSHALL ASYNC x"), "-ERR syntax error\r\n");
+    }
+
+    #[test]
+    fn databases_are_exchanged() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("SWAPDB 0 16"), "-ERR DB index is out of range\r\n");
+        assert_eq!(server.text("SWAPDB 99 a"), "-ERR invalid second DB index\r\n");
+        assert_eq!(server.text("SWAPDB 9999999999 1"), "-ERR invalid first DB index\r\n");
+        assert_eq!(server.text("RPUSH list a b"), ":2\r\n");
+        assert_eq!(server.text("WATCH list other"), "+OK\r\n");
+        assert_eq!(server.text("SWAPDB 0 1"), "+OK\r\n");
+        assert_eq!(server.text("DBSIZE"), ":0\r\n");
+        assert_eq!(server.text("MULTI"), "+OK\r\n");
+        assert_eq!(server.text("EXEC"), "*-1\r\n", "a watched key has changed its place");
+        assert_eq!(server.text("WATCH list"), "+OK\r\n");
+        assert_eq!(server.text("FLUSHALL"), "+OK\r\n");
+        assert_eq!(server.text("MULTI"), "+OK\r\n");
+        assert_eq!(server.text("EXEC"), "*0\r\n", "there was no such key in this database");
+    }
+
+    #[test]
+    fn a_waiter_is_served_by_an_exchange() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("RPUSH list a"), ":1\r\n");
+        assert_eq!(server.text("SWAPDB 0 1"), "+OK\r\n");
+        let other = server.connect();
+        let first = std::mem::replace(&mut server.session, other);
+        assert_eq!(server.text("BLPOP list 0"), "");
+        let waiting = std::mem::replace(&mut server.session, first);
+        assert_eq!(server.text("SWAPDB 1 0"), "+OK\r\n");
+        let served = waiting.client.inbox.lock().served.take();
+        assert_eq!(served.as_deref(), Some(&b"*2\r\n$4\r\nlist\r\n$1\r\na\r\n"[..]));
+        assert_eq!(server.text("DBSIZE"), ":0\r\n");
+    }
+
+    #[test]
+    fn a_shutdown_is_parsed_completely() {
+        let mut server = TestServer::new();
+        for line in ["SHUTDOWN SAVE NOSAVE", "SHUTDOWN NOW ABORT", "SHUTDOWN foo"] {
+            assert_eq!(server.text(line), "-ERR syntax error\r\n");
+        }
+        assert_eq!(server.text("SHUTDOWN ABORT"), "-ERR No shutdown in progress.\r\n");
+        assert!(server.text("SHUTDOWN SAVE").starts_with("-ERR This server does not save"));
+        assert_eq!(server.text("SHUTDOWN NOSAVE NOW"), "");
+    }
+}

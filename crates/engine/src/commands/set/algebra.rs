@@ -1,0 +1,195 @@
+//! SINTER, SUNION, SDIFF, their storing forms and SINTERCARD.
+//!
+//! An intersection walks through the smallest set and asks the others. A difference either asks each
+//! of the other sets about each member of the first, or, where these are small, about their union.
+//! What is only answered is written while it is found; what is stored is collected.
+
+use std::ops::ControlFlow;
+
+use store::pack::Element;
+use store::{Key, Limits, Set, Value};
+
+use crate::args::Args;
+use crate::context::Context;
+use crate::db::Db;
+use crate::elements::ReplyElements;
+use crate::error::{CommandError, CommandResult};
+use crate::notify::{Class, Event};
+
+/// What is made of several sets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Intersection,
+    Union,
+    Difference,
+}
+
+/// SINTER key [key ...]
+pub(super) fn sinter(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    answer(cx, args, Operation::Intersection)
+}
+
+/// SUNION key [key ...]
+pub(super) fn sunion(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    answer(cx, args, Operation::Union)
+}
+
+/// SDIFF key [key ...]
+pub(super) fn sdiff(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    answer(cx, args, Operation::Difference)
+}
+
+/// SINTERSTORE destination key [key ...]
+pub(super) fn sinterstore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    store(cx, args, Operation::Intersection, "sinterstore")
+}
+
+/// SUNIONSTORE destination key [key ...]
+pub(super) fn sunionstore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    store(cx, args, Operation::Union, "sunionstore")
+}
+
+/// SDIFFSTORE destination key [key ...]
+pub(super) fn sdiffstore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    store(cx, args, Operation::Difference, "sdiffstore")
+}
+
+/// SINTERCARD numkeys key [key ...] [LIMIT limit]
+pub(super) fn sintercard(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key_count = args.at_least(1, CommandError::NO_KEYS)?;
+    if key_count > args.len() {
+        let error = CommandError::text("ERR Number of keys can't be greater than number of args");
+        return Err(error);
+    }
+    let keys = args.keys(key_count)?;
+    let mut limit = 0;
+    while !args.is_empty() {
+        if args.len() < 2 || !args.word("limit") {
+            return Err(CommandError::SYNTAX);
+        }
+        limit = args.at_least(0, CommandError::text("ERR LIMIT can't be negative"))?;
+    }
+    let sets = sets_of(&cx.db, &keys)?;
+    let mut count = 0;
+    let _ = intersect(&sets, |_| {
+        count += 1;
+        if count == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    cx.reply.integer(count as i64);
+    Ok(())
+}
+
+fn answer(cx: &mut Context<'_>, args: &mut Args<'_>, operation: Operation) -> CommandResult {
+    let keys = args.rest_as_keys();
+    let sets = sets_of(&cx.db, &keys)?;
+    let reply = &mut cx.reply;
+    if operation == Operation::Union {
+        let union = unite(&sets, cx.db.set_limits());
+        reply.set(union.len());
+        union.iter().for_each(|member| reply.element(member));
+        return Ok(());
+    }
+    let (mark, mut count) = (reply.mark(), 0);
+    let visit = |member: Element<'_>| {
+        count += 1;
+        reply.element(member);
+    };
+    if operation == Operation::Intersection {
+        intersect_all(&sets, visit);
+    } else {
+        subtract(&sets, cx.db.set_limits(), visit);
+    }
+    reply.close_set(mark, count);
+    Ok(())
+}
+
+fn store(
+    cx: &mut Context<'_>,
+    args: &mut Args<'_>,
+    operation: Operation,
+    event: &'static str,
+) -> CommandResult {
+    let destination = args.key()?;
+    let keys = args.rest_as_keys();
+    let limits = cx.db.set_limits();
+    let sets = sets_of(&cx.db, &keys)?;
+    let mut result = Set::new();
+    let collect = |member: Element<'_>| {
+        result.add_element(member, limits);
+    };
+    match operation {
+        Operation::Intersection => intersect_all(&sets, collect),
+        Operation::Union => result = unite(&sets, limits),
+        Operation::Difference => subtract(&sets, limits, collect),
+    }
+    let count = result.len();
+    let result = (count > 0).then_some(Value::Set(result));
+    cx.db.set_or_remove(&destination, result, Event(Class::SET, event), 1);
+    cx.reply.integer(count as i64);
+    Ok(())
+}
+
+/// The sets under keys; `None` where there is none.
+fn sets_of<'d>(db: &'d Db<'_>, keys: &[Key<'_>]) -> Result<Vec<Option<&'d Set>>, CommandError> {
+    keys.iter().map(|key| db.set_of(key)).collect()
+}
+
+/// Visits the members that are in all sets, until the visitor has seen enough.
+fn intersect(
+    sets: &[Option<&Set>],
+    mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    // Without one of them there is nothing in common.
+    let Some(mut sets) = sets.iter().copied().collect::<Option<Vec<&Set>>>() else {
+        return ControlFlow::Continue(());
+    };
+    sets.sort_by_key(|set| set.len());
+    let Some((smallest, others)) = sets.split_first() else {
+        return ControlFlow::Continue(());
+    };
+    for member in smallest.iter() {
+        if others.iter().all(|set| set.contains_element(member)) {
+            visit(member)?;
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn intersect_all(sets: &[Option<&Set>], mut visit: impl FnMut(Element<'_>)) {
+    let _ = intersect(sets, |member| {
+        visit(member);
+        ControlFlow::Continue(())
+    });
+}
+
+/// All members of all sets.
+fn unite(sets: &[Option<&Set>], limits: Limits) -> Set {
+    let mut union = Set::new();
+    for set in sets.iter().flatten() {
+        set.iter().for_each(|member| {
+            union.add_element(member, limits);
+        });
+    }
+    union
+}
+
+/// Visits the members of the first set that are in none of the others.
+fn subtract(sets: &[Option<&Set>], limits: Limits, mut visit: impl FnMut(Element<'_>)) {
+    let Some((Some(first), others)) = sets.split_first() else { return };
+    let members: usize = others.iter().flatten().map(|set| set.len()).sum();
+    let questions = first.len().saturating_mul(others.iter().flatten().count());
+    // Half of the questions find an answer early, by a rule of thumb.
+    if questions / 2 <= first.len() + members {
+        let mut others: Vec<&Set> = others.iter().flatten().copied().collect();
+        // The larger a set, the likelier it knows the member.
+        others.sort_by_key(|set| std::cmp::Reverse(set.len()));
+        for member in first.iter() {
+            if !others.iter().any(|set| set.contains_element(member)) {
+                visit(member);
+            }
+        }
+    } else {
+        let taken = unite(others, limits);
+        first.iter().filter(|member| !taken.contains_element(*member)).for_each(visit);
+    }
+}

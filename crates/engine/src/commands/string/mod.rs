@@ -1,0 +1,246 @@
+//! Strings: SET and its kin, counters, ranges, many keys at once, LCS.
+//!
+//! GET, SET, INCR, MSET and MGET are what a server mostly does. Each of them looks its key up once,
+//! and none of them allocates more than the entry that it stores: small values are written into the
+//! reply from where they lie and overwritten where they lie, large ones come and go as shared
+//! buffers.
+
+mod counter;
+mod lcs;
+mod range;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use store::{INLINE_MAX, StringValue};
+
+use crate::args::Args;
+use crate::command::ArgumentKind::{Double, Integer, String, UnixTime};
+use crate::command::{
+    ACCESS, Argument, Command, DELETE, DENYOOM, FAST, Group, INSERT, KeySpec, OW, READONLY, RO, RW,
+    UPDATE, VARIABLE_FLAGS, WRITE, argument, block, key, one_of, word,
+};
+use crate::error::CommandError;
+use crate::notify::{Class, Event};
+
+/// A key got a value.
+const SET: Event = Event(Class::STRING, "set");
+/// A key was removed.
+const DEL: Event = Event(Class::GENERIC, "del");
+
+/// The next argument as a value to store.
+#[inline]
+fn value<'a>(args: &mut Args<'a>) -> Result<StringValue<'a>, CommandError> {
+    let (bytes, buffer) = args.big()?;
+    Ok(stored(bytes, buffer))
+}
+
+/// The form in which an argument is stored: an integer where it spells one, and a large string in
+/// the buffer that it was received in.
+#[inline]
+fn stored(bytes: &[u8], buffer: Option<Arc<Vec<u8>>>) -> StringValue<'_> {
+    match buffer {
+        Some(buffer) if bytes.len() > INLINE_MAX => StringValue::Shared(buffer),
+        _ => StringValue::from_bytes(bytes),
+    }
+}
+
+const KEY: Argument = key("key", 0);
+const VALUE: Argument = argument("value", String);
+const KEY_VALUE: &[Argument] = &[KEY, VALUE];
+const PAIRS: &[Argument] = &[block("key_value", KEY_VALUE).multiple()];
+const RANGE: &[Argument] = &[KEY, argument("start", Integer), argument("end", Integer)];
+
+const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
+const OVERWRITES: &[KeySpec] = &[KeySpec::at(OW | UPDATE, 1)];
+const CHANGES: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
+
+const RANGE_COMPLEXITY: &str = "O(N) where N is the length of the returned string. The complexity \
+    is ultimately determined by the returned length, but because creating a substring from an \
+    existing string is very cheap, it can be considered O(1) for small strings.";
+
+const SET_ARGUMENTS: &[Argument] = &[
+    KEY,
+    VALUE,
+    one_of("condition", &[word("nx", "NX"), word("xx", "XX")]).since("2.6.12").optional(),
+    word("get", "GET").since("6.2.0").optional(),
+    one_of(
+        "expiration",
+        &[
+            argument("seconds", Integer).token("EX").since("2.6.12"),
+            argument("milliseconds", Integer).token("PX").since("2.6.12"),
+            argument("unix-time-seconds", UnixTime).token("EXAT").since("6.2.0"),
+            argument("unix-time-milliseconds", UnixTime).token("PXAT").since("6.2.0"),
+            word("keepttl", "KEEPTTL").since("6.0.0"),
+        ],
+    )
+    .optional(),
+];
+
+const GETEX_ARGUMENTS: &[Argument] = &[
+    KEY,
+    one_of(
+        "expiration",
+        &[
+            argument("seconds", Integer).token("EX"),
+            argument("milliseconds", Integer).token("PX"),
+            argument("unix-time-seconds", UnixTime).token("EXAT"),
+            argument("unix-time-milliseconds", UnixTime).token("PXAT"),
+            word("persist", "PERSIST"),
+        ],
+    )
+    .optional(),
+];
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("set", set::set, -3, Group::String, "1.0.0")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::at(RW | ACCESS | UPDATE | VARIABLE_FLAGS, 1)
+            .notes("RW and ACCESS due to the optional `GET` argument")])
+        .docs("O(1)", "Stores a string under a key, whatever was there before.")
+        .arguments(SET_ARGUMENTS)
+        .history(&[
+            ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
+            ("6.0.0", "Added the `KEEPTTL` option."),
+            ("6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."),
+            ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
+        ]),
+    Command::new("get", set::get, 2, Group::String, "1.0.0")
+        .flags(READONLY | FAST)
+        .keys(READS)
+        .docs("O(1)", "Returns the string under a key.")
+        .arguments(&[KEY]),
+    Command::new("setnx", set::setnx, 3, Group::String, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[KeySpec::at(OW | INSERT, 1)])
+        .docs("O(1)", "Stores a string under a key that does not exist yet.")
+        .arguments(KEY_VALUE),
+    Command::new("setex", set::setex, 4, Group::String, "2.0.0")
+        .flags(WRITE | DENYOOM)
+        .keys(OVERWRITES)
+        .docs("O(1)", "Stores a string under a key, for a number of seconds.")
+        .arguments(&[KEY, argument("seconds", Integer), VALUE]),
+    Command::new("psetex", set::psetex, 4, Group::String, "2.6.0")
+        .flags(WRITE | DENYOOM)
+        .keys(OVERWRITES)
+        .docs("O(1)", "Stores a string under a key, for a number of milliseconds.")
+        .arguments(&[KEY, argument("milliseconds", Integer), VALUE]),
+    Command::new("getset", set::getset, 3, Group::String, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(CHANGES)
+        .docs("O(1)", "Stores a string under a key and returns the one before.")
+        .arguments(KEY_VALUE)
+        .deprecated("6.2.0", "`SET` with the `!GET` argument"),
+    Command::new("getdel", set::getdel, 2, Group::String, "6.2.0")
+        .flags(WRITE | FAST)
+        .keys(&[KeySpec::at(RW | ACCESS | DELETE, 1)])
+        .docs("O(1)", "Returns the string under a key and removes the key.")
+        .arguments(&[KEY]),
+    Command::new("getex", set::getex, -2, Group::String, "6.2.0")
+        .flags(WRITE | FAST)
+        .keys(&[
+            KeySpec::at(RW | ACCESS | UPDATE, 1).notes("RW and UPDATE because it changes the TTL")
+        ])
+        .docs("O(1)", "Returns the string under a key and sets or removes the key's expiry.")
+        .arguments(GETEX_ARGUMENTS),
+    Command::new("mget", set::mget, -2, Group::String, "1.0.0")
+        .flags(READONLY | FAST)
+        .keys(&[KeySpec::range(RO | ACCESS, 1, -1, 1)])
+        .docs("O(N) where N is the number of keys to retrieve.", "Returns the strings under keys.")
+        .arguments(&[KEY.multiple()])
+        .tips(&["request_policy:multi_shard"]),
+    Command::new("mset", set::mset, -3, Group::String, "1.0.1")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::range(OW | UPDATE, 1, -1, 2)])
+        .docs("O(N) where N is the number of keys to set.", "Stores strings under keys at once.")
+        .arguments(PAIRS)
+        .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"]),
+    Command::new("msetnx", set::msetnx, -3, Group::String, "1.0.1")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::range(OW | INSERT, 1, -1, 2)])
+        .docs(
+            "O(N) where N is the number of keys to set.",
+            "Stores strings under keys at once, if none of the keys exists yet.",
+        )
+        .arguments(PAIRS)
+        .tips(&["request_policy:multi_shard", "response_policy:agg_min"]),
+    Command::new("incr", counter::incr, 2, Group::String, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(CHANGES)
+        .docs("O(1)", "Adds one to the integer under a key.")
+        .arguments(&[KEY]),
+    Command::new("decr", counter::decr, 2, Group::String, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(CHANGES)
+        .docs("O(1)", "Takes one from the integer under a key.")
+        .arguments(&[KEY]),
+    Command::new("incrby", counter::incrby, 3, Group::String, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(CHANGES)
+        .docs("O(1)", "Adds a number to the integer under a key.")
+        .arguments(&[KEY, argument("increment", Integer)]),
+    Command::new("decrby", counter::decrby, 3, Group::String, "1.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(CHANGES)
+        .docs("O(1)", "Takes a number from the integer under a key.")
+        .arguments(&[KEY, argument("decrement", Integer)]),
+    Command::new("incrbyfloat", counter::incrbyfloat, 3, Group::String, "2.6.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(CHANGES)
+        .docs("O(1)", "Adds a number to the floating-point number under a key.")
+        .arguments(&[KEY, argument("increment", Double)]),
+    Command::new("append", range::append, 3, Group::String, "2.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(&[KeySpec::at(RW | INSERT, 1)])
+        .docs(
+            "O(1). The amortized time complexity is O(1) assuming the appended value is small and \
+             the already present value is of any size, since the dynamic string library used by \
+             Redis will double the free space available on every reallocation.",
+            "Appends to the string under a key.",
+        )
+        .arguments(KEY_VALUE),
+    Command::new("strlen", range::strlen, 2, Group::String, "2.2.0")
+        .flags(READONLY | FAST)
+        .keys(&[KeySpec::at(RO, 1)])
+        .docs("O(1)", "Returns the length of the string under a key.")
+        .arguments(&[KEY]),
+    Command::new("setrange", range::setrange, 4, Group::String, "2.2.0")
+        .flags(WRITE | DENYOOM)
+        .keys(&[KeySpec::at(RW | UPDATE, 1)])
+        .docs(
+            "O(1), not counting the time taken to copy the new string in place. Usually, this \
+             string is very small so the amortized complexity is O(1). Otherwise, complexity is \
+             O(M) with M being the length of the value argument.",
+            "Overwrites a part of the string under a key.",
+        )
+        .arguments(&[KEY, argument("offset", Integer), VALUE]),
+    Command::new("getrange", range::getrange, 4, Group::String, "2.4.0")
+        .flags(READONLY)
+        .keys(READS)
+        .docs(RANGE_COMPLEXITY, "Returns a part of the string under a key.")
+        .arguments(RANGE),
+    Command::new("substr", range::getrange, 4, Group::String, "1.0.0")
+        .flags(READONLY)
+        .keys(READS)
+        .docs(RANGE_COMPLEXITY, "Returns a part of the string under a key.")
+        .arguments(RANGE)
+        .deprecated("2.0.0", "`GETRANGE`"),
+    Command::new("lcs", lcs::lcs, -3, Group::String, "7.0.0")
+        .flags(READONLY)
+        .keys(&[KeySpec::range(RO | ACCESS, 1, 1, 1)])
+        .docs(
+            "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+            "Finds the longest common subsequence of two strings.",
+        )
+        .arguments(&[
+            key("key1", 0),
+            key("key2", 0),
+            word("len", "LEN").optional(),
+            word("idx", "IDX").optional(),
+            argument("len", Integer).token("MINMATCHLEN").optional(),
+            word("withmatchlen", "WITHMATCHLEN").optional(),
+        ]),
+];

@@ -1,0 +1,243 @@
+//! MULTI, EXEC, DISCARD, WATCH and UNWATCH.
+//!
+//! A transaction whose commands name all their keys is one command over the union of their slots;
+//! the locks were taken before EXEC's handler runs. Others run as the program, or with all gates
+//! closed: see [`crate::call`].
+
+use crate::args::{Args, KeyAt};
+use crate::command::{
+    ALLOW_BUSY, Command, FAST, Group, KeySpec, LOADING, NEVER_QUEUED, NOSCRIPT, RO, SKIP_SLOWLOG,
+    STALE, key,
+};
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+
+/// MULTI
+fn multi(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    if cx.session.transaction.is_some() {
+        return Err(CommandError::text("ERR MULTI calls can not be nested"));
+    }
+    cx.session.transaction = Some(Box::default());
+    cx.session.publish_state();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// DISCARD
+fn discard_command(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    if cx.session.transaction.is_none() {
+        return Err(CommandError::text("ERR DISCARD without MULTI"));
+    }
+    cx.end_transaction();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// EXEC
+fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let Some(transaction) = cx.session.transaction.take() else {
+        return Err(CommandError::text("ERR EXEC without MULTI"));
+    };
+    let stale = cx.session.watch.as_ref().is_some_and(|watch| watch.is_stale(&cx.db));
+    cx.end_transaction();
+    if transaction.aborted {
+        return Err(CommandError::EXEC_ABORT);
+    }
+    if stale {
+        cx.reply.null_array();
+        return Ok(());
+    }
+    let row = cx.row;
+    cx.reply.array(transaction.commands.len());
+    cx.nested = true;
+    let mut keys: Vec<KeyAt> = Vec::new();
+    for queued in &transaction.commands {
+        let argv = queued.argv.view();
+        keys.clear();
+        crate::call::collect_keys(queued.row.command, argv, &mut keys);
+        cx.db.index = cx.session.database;
+        cx.run_handler(queued.row, &mut Args::new(argv, &keys));
+    }
+    cx.nested = false;
+    cx.row = row;
+    // The commands' own effects are what the journal gets.
+    cx.propagate_nothing();
+    Ok(())
+}
+
+/// WATCH key [key ...]
+fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    if cx.session.transaction.is_some() {
+        return Err(CommandError::text("ERR WATCH inside MULTI is not allowed"));
+    }
+    for key in args.rest_as_keys() {
+        cx.watch(&key);
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+/// UNWATCH
+fn unwatch(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.forget_watch();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("multi", multi, 1, Group::Transactions, "1.2.0")
+        .flags(NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | NEVER_QUEUED)
+        .docs("O(1)", "Begins to queue commands that EXEC runs as one."),
+    Command::new("exec", exec, 1, Group::Transactions, "1.2.0")
+        .flags(NOSCRIPT | LOADING | STALE | SKIP_SLOWLOG | NEVER_QUEUED)
+        .docs("Depends on commands in the transaction", "Runs the queued commands as one."),
+    Command::new("discard", discard_command, 1, Group::Transactions, "2.0.0")
+        .flags(NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | NEVER_QUEUED)
+        .docs("O(N), when N is the number of queued commands", "Forgets the queued commands."),
+    Command::new("watch", watch, -2, Group::Transactions, "2.2.0")
+        .flags(NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | NEVER_QUEUED)
+        .keys(&[KeySpec::range(RO, 1, -1, 1)])
+        .docs("O(1) for every key.", "Makes the next EXEC depend on keys staying as they are.")
+        .arguments(&[key("key", 0).multiple()]),
+    Command::new("unwatch", unwatch, 1, Group::Transactions, "2.2.0")
+        .flags(NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY)
+        .docs("O(1)", "Forgets the watched keys."),
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::client::flag;
+    use crate::testing::TestServer;
+
+    const ABORTED: &str = "*-1\r\n";
+    const EMPTY: &str = "*0\r\n";
+
+    /// A server where the first connection watches a key, and whose clock is its own.
+    fn watching(key: &str) -> TestServer {
+        let mut server = TestServer::new();
+        server.now = Some(1_000_000);
+        server.text(&format!("WATCH {key}"));
+        server
+    }
+
+    fn exec(server: &mut TestServer) -> String {
+        assert_eq!(server.text("MULTI"), "+OK\r\n");
+        server.text("EXEC")
+    }
+
+    #[test]
+    fn exec_fails_when_a_watched_key_has_changed() {
+        let mut server = watching("k");
+        let mut other = server.connect();
+        server.text_as(&mut other, "SET k v");
+        assert!(server.session.client.describe(0).windows(8).any(|field| field == b"flags=d "));
+        assert_eq!(exec(&mut server), ABORTED);
+        assert_eq!(exec(&mut server), EMPTY, "the watch is over");
+    }
+
+    #[test]
+    fn watches_leave_nothing_behind() {
+        let mut server = watching("a");
+        server.text("WATCH b");
+        for key in ["a", "b"] {
+            assert!(
+                server
+                    .engine
+                    .hold_slot(base::crc::key_slot(key.as_bytes()))
+                    .attachment(base::crc::key_slot(key.as_bytes()))
+                    .is_some()
+            );
+        }
+        server.text("UNWATCH");
+        for slot in 0..base::limits::SLOTS as u16 {
+            assert!(server.engine.hold_slot(slot).attachment(slot).is_none());
+        }
+    }
+
+    #[test]
+    fn a_key_that_expires_after_watch_aborts_whether_or_not_it_was_deleted() {
+        for delete in [false, true] {
+            let mut server = TestServer::new();
+            server.now = Some(1_000_000);
+            server.text("SET k v PX 10");
+            server.text("WATCH k");
+            server.now = Some(1_000_010);
+            if delete {
+                let mut other = server.connect();
+                assert_eq!(server.text_as(&mut other, "GET k"), "$-1\r\n");
+            }
+            assert_eq!(exec(&mut server), ABORTED);
+        }
+    }
+
+    #[test]
+    fn a_key_that_had_expired_at_watch_may_be_deleted_but_not_replaced() {
+        for (command, expected) in
+            [("GET k", EMPTY), ("DEL k", EMPTY), ("SET k w", ABORTED), ("FLUSHALL", EMPTY)]
+        {
+            let mut server = TestServer::new();
+            server.now = Some(1_000_000);
+            server.text("SET k v PX 10");
+            server.now = Some(1_000_010);
+            server.text("WATCH k");
+            let mut other = server.connect();
+            server.text_as(&mut other, command);
+            assert_eq!(exec(&mut server), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn emptying_and_swapping_count_where_they_change_something() {
+        for (key, command, expected) in [
+            ("k", "FLUSHDB", ABORTED),
+            ("nokey", "FLUSHDB", EMPTY),
+            ("k", "SWAPDB 0 1", ABORTED),
+            ("nokey", "SWAPDB 0 1", EMPTY),
+            ("there", "SWAPDB 0 1", ABORTED),
+            ("dead", "SWAPDB 0 1", EMPTY),
+        ] {
+            let mut server = TestServer::new();
+            server.now = Some(1_000_000);
+            let mut other = server.connect();
+            server.text_as(&mut other, "SET k v");
+            server.text_as(&mut other, "SELECT 1");
+            server.text_as(&mut other, "SET there v");
+            server.text_as(&mut other, "SET dead v PX 10");
+            server.now = Some(1_000_010);
+            server.text(&format!("WATCH {key}"));
+            server.text_as(&mut other, "SELECT 0");
+            assert_eq!(server.text_as(&mut other, command), "+OK\r\n");
+            assert_eq!(exec(&mut server), expected, "{command} with {key}");
+        }
+    }
+
+    #[test]
+    fn a_refused_exec_says_why_and_ends_the_transaction() {
+        let mut server = TestServer::new();
+        server.text("MULTI");
+        assert_eq!(server.text("PING"), "+QUEUED\r\n");
+        assert!(server.session.client.has_flag(flag::MULTI));
+        let refusal = "-EXECABORT Transaction discarded because of: wrong number of arguments for \
+                       'exec' command\r\n";
+        assert_eq!(server.text("EXEC now"), refusal);
+        assert!(!server.session.client.has_flag(flag::MULTI));
+        assert_eq!(server.text("EXEC"), "-ERR EXEC without MULTI\r\n");
+    }
+
+    #[test]
+    fn a_connection_that_goes_away_leaves_nothing_behind() {
+        let mut server = TestServer::new();
+        let mut other = server.connect();
+        for line in ["WATCH k", "SUBSCRIBE a", "PSUBSCRIBE b", "SSUBSCRIBE c"] {
+            server.text_as(&mut other, line);
+        }
+        server.engine.close_session(&mut other);
+        assert!(server.engine.clients.get(other.client.id).is_none());
+        assert_eq!(server.text("PUBLISH a x"), ":0\r\n");
+        assert_eq!(server.text("PUBSUB NUMPAT"), ":0\r\n");
+        assert_eq!(server.text("SPUBLISH c x"), ":0\r\n");
+        let slot = base::crc::key_slot(b"k");
+        assert!(server.engine.hold_slot(slot).attachment(slot).is_none());
+    }
+}

@@ -1,0 +1,256 @@
+//! What a row of the table says about its directive.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use super::Config;
+use super::kinds::{Access, Line};
+use super::table::DIRECTIVES;
+
+/// Whether and how a directive changes while the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// CONFIG SET changes it.
+    Modifiable,
+    /// It is fixed at start.
+    Immutable,
+    /// CONFIG SET changes it where `enable-protected-configs` allows the client to.
+    Protected,
+}
+
+/// What a directive does in this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// What its documentation says.
+    Full,
+    /// Nothing, for the reason given; any valid value is accepted, so that files can be shared
+    /// with other servers, and a note is logged when the value is not the default.
+    None(&'static str),
+    /// It keeps its default; another value is an error, which says the reason given.
+    Refused(&'static str),
+}
+
+/// The part of a row that concerns the directive rather than its value.
+pub(super) struct Row {
+    name: &'static str,
+    alias: Option<&'static str>,
+    change: Change,
+    effect: Effect,
+    hidden: bool,
+    denied_while_loading: bool,
+}
+
+/// A modifiable directive with full effect.
+pub(super) const fn named(name: &'static str) -> Row {
+    Row {
+        name,
+        alias: None,
+        change: Change::Modifiable,
+        effect: Effect::Full,
+        hidden: false,
+        denied_while_loading: false,
+    }
+}
+
+impl Row {
+    /// It has an older name too.
+    pub(super) const fn alias(self, alias: &'static str) -> Self {
+        Self { alias: Some(alias), ..self }
+    }
+
+    pub(super) const fn immutable(self) -> Self {
+        Self { change: Change::Immutable, ..self }
+    }
+
+    pub(super) const fn protected(self) -> Self {
+        Self { change: Change::Protected, ..self }
+    }
+
+    /// See [`Effect::None`].
+    pub(super) const fn without_effect(self, reason: &'static str) -> Self {
+        Self { effect: Effect::None(reason), ..self }
+    }
+
+    /// See [`Effect::Refused`].
+    pub(super) const fn refused(self, reason: &'static str) -> Self {
+        Self { effect: Effect::Refused(reason), ..self }
+    }
+
+    /// CONFIG GET shows it only when it is asked for by name, not by a pattern.
+    pub(super) const fn hidden(self) -> Self {
+        Self { hidden: true, ..self }
+    }
+
+    /// CONFIG SET does not change it while the data set is being loaded.
+    pub(super) const fn denied_while_loading(self) -> Self {
+        Self { denied_while_loading: true, ..self }
+    }
+
+    pub(super) const fn with(self, doc: &'static str, setting: &'static dyn Access) -> Directive {
+        Directive { row: self, doc, setting }
+    }
+}
+
+/// A directive of the configuration: one row of the table.
+pub struct Directive {
+    row: Row,
+    doc: &'static str,
+    setting: &'static dyn Access,
+}
+
+impl Directive {
+    /// Its name, in lower case.
+    pub fn name(&self) -> &'static str {
+        self.row.name
+    }
+
+    /// Its other name, kept for files and clients that use it.
+    pub fn alias(&self) -> Option<&'static str> {
+        self.row.alias
+    }
+
+    /// What it is for, in a line or two.
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim_ascii_start()
+    }
+
+    /// What values it takes, in words.
+    pub fn values(&self) -> String {
+        self.setting.describe()
+    }
+
+    /// Its default as CONFIG GET shows it.
+    pub fn default_value(&self) -> Vec<u8> {
+        self.setting.show(&DEFAULTS)
+    }
+
+    /// Whether and how it changes at run time.
+    pub fn change(&self) -> Change {
+        self.row.change
+    }
+
+    /// What it does.
+    pub fn effect(&self) -> Effect {
+        self.row.effect
+    }
+
+    /// Whether patterns of CONFIG GET pass it over.
+    pub fn is_hidden(&self) -> bool {
+        self.row.hidden
+    }
+
+    /// Whether CONFIG SET is denied while the data set is being loaded.
+    pub fn is_denied_while_loading(&self) -> bool {
+        self.row.denied_while_loading
+    }
+
+    /// Its value in `config`, as CONFIG GET shows it.
+    pub fn value(&self, config: &Config) -> Vec<u8> {
+        self.setting.show(config)
+    }
+
+    /// Whether two configurations agree on it.
+    pub fn same(&self, one: &Config, other: &Config) -> bool {
+        self.setting.same(one, other)
+    }
+
+    /// Assigns the value that CONFIG SET gives.
+    pub(super) fn set(&self, config: &mut Config, value: &[u8]) -> Result<(), String> {
+        self.setting.set(config, &[value])?;
+        self.check_refusal(config)
+    }
+
+    /// Assigns or adds a value that a file gives in `words`; `first` when it is the first one.
+    pub(super) fn load(
+        &self,
+        config: &mut Config,
+        words: &[&[u8]],
+        first: bool,
+    ) -> Result<(), String> {
+        self.setting.load(config, words, first)?;
+        self.check_refusal(config)
+    }
+
+    /// The lines that a rewritten file has for it.
+    pub(super) fn lines(&self, config: &Config) -> Vec<Line> {
+        self.setting.lines(self.row.name, config, &DEFAULTS)
+    }
+
+    /// Whether it has its default value in `config`.
+    pub(super) fn is_default(&self, config: &Config) -> bool {
+        self.setting.same(config, &DEFAULTS)
+    }
+
+    fn check_refusal(&self, config: &Config) -> Result<(), String> {
+        match self.row.effect {
+            Effect::Refused(reason) if !self.is_default(config) => Err(reason.to_owned()),
+            _ => Ok(()),
+        }
+    }
+}
+
+static DEFAULTS: LazyLock<Config> = LazyLock::new(Config::default);
+
+/// Every directive, in the order of the documentation.
+pub fn directives() -> &'static [Directive] {
+    DIRECTIVES
+}
+
+/// Which directive: a position in the table.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DirectiveId(usize);
+
+impl DirectiveId {
+    /// Every directive, in the order of the table.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..DIRECTIVES.len()).map(Self)
+    }
+
+    /// The directive of this name, in any case.
+    pub fn find(name: &[u8]) -> Option<Self> {
+        Found::find(name).map(|found| found.id)
+    }
+
+    /// Its row.
+    pub fn directive(self) -> &'static Directive {
+        &DIRECTIVES[self.0]
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.directive().name()
+    }
+
+    pub(super) fn index(self) -> usize {
+        self.0
+    }
+}
+
+impl fmt::Debug for DirectiveId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A directive that was asked for by one of its names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) id: DirectiveId,
+    /// The name that was used, in lower case.
+    pub(super) name: &'static str,
+}
+
+impl Found {
+    /// Both names of every directive.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        DirectiveId::all().flat_map(|id| {
+            let names = [Some(id.name()), id.directive().alias()];
+            names.into_iter().flatten().map(move |name| Self { id, name })
+        })
+    }
+
+    /// Looks `name` up, in any case.
+    pub(super) fn find(name: &[u8]) -> Option<Self> {
+        Self::all().find(|found| found.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+}

@@ -1,0 +1,48 @@
+//! The configuration, as one table of directives.
+//!
+//! A row says everything about a directive: its names, type, default, range, whether it changes
+//! at run time, whether it has any effect here, and its documentation. Loading, CONFIG GET, SET
+//! and REWRITE and the generated documentation all derive from the rows, so a new directive is a
+//! new row and nothing else.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | `table` | which directives are there? |
+//! | `kinds`, `special` | how is a value read, shown and written? |
+//! | `values`, `title`, `words` | what are the values made of? |
+//! | `load` | what do files, standard input and command line say together? |
+//! | `change` | what do CONFIG GET and CONFIG SET do? |
+//! | `rewrite` | what does CONFIG REWRITE write? |
+//!
+//! Names, defaults, ranges, texts and formats are those of Redis 7.0, whose files can be used as
+//! they are. Different by intent: `bind` defaults to the loopback interface, `threads` is added, a
+//! size beyond 64 bits is refused instead of wrapped around, and what is not offered (TLS, access
+//! control lists, modules) is refused rather than accepted in silence.
+
+mod change;
+mod directive;
+mod kinds;
+mod load;
+mod rewrite;
+mod special;
+mod table;
+mod title;
+mod values;
+mod words;
+
+pub use change::{Apply, ApplyError, Changed, SetContext, SetError, SharedConfig, get, set};
+pub use directive::{Change, Directive, DirectiveId, Effect, directives};
+pub use load::{Host, Invocation, LoadError, Note, Origin, Place, load, notes};
+pub use rewrite::rewrite;
+pub use table::Config;
+pub use title::{TitleFacts, expand_title};
+pub use values::{
+    AppendFsync, Choice, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit,
+    NotifyEvents, OomScoreAdj, OutputLimit, OutputLimits, Permission, PrimaryAddress,
+    PropagationError, PubsubDefault, RenamedCommand, SanitizePayload, SaveRule, ShutdownOptions,
+    Supervised, SyslogFacility, TlsAuthClients,
+};
+pub use words::{quote, split_words};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! Tests of the table as a whole, against `reference.txt` and against itself.
+
+use std::collections::HashSet;
+
+use super::directive::Found;
+use super::*;
+
+/// Directives whose default differs from the reference by intent.
+const OTHER_DEFAULT: [&str; 1] = ["bind"];
+/// Directives that the reference does not have.
+const OWN: [&str; 1] = ["threads"];
+
+/// A line of `reference.txt`.
+struct Reference {
+    name: &'static str,
+    default: &'static str,
+    kind: Vec<&'static str>,
+    flags: Vec<&'static str>,
+}
+
+fn reference() -> Vec<Reference> {
+    let lines = include_str!("reference.txt").lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let mut columns = line.split('|').chain(std::iter::repeat(""));
+            let mut next = || columns.next().unwrap();
+            Reference {
+                name: next(),
+                default: next(),
+                kind: next().split(' ').collect(),
+                flags: next().split_whitespace().collect(),
+            }
+        })
+        .collect()
+}
+
+/// The answer of a directive to `value`: nothing, or its error.
+fn answer(name: &str, value: &str) -> Result<(), String> {
+    let directive = DirectiveId::find(name.as_bytes()).expect(name).directive();
+    directive.set(&mut Config::default(), value.as_bytes())
+}
+
+#[test]
+fn names_are_unique_and_lower_case() {
+    let mut seen = HashSet::new();
+    for found in Found::all() {
+        assert!(seen.insert(found.name), "{}", found.name);
+        let allowed = |byte: u8| byte.is_ascii_lowercase() || byte == b'-' || byte == b'_';
+        assert!(found.name.bytes().all(allowed), "{}", found.name);
+    }
+}
+
+#[test]
+fn names_are_those_of_the_reference() {
+    let known: HashSet<&str> = reference().iter().map(|line| line.name).chain(OWN).collect();
+    let ours: HashSet<&str> = Found::all().map(|found| found.name).collect();
+    assert_eq!(ours.symmetric_difference(&known).collect::<Vec<_>>(), Vec::<&&str>::new());
+}
+
+#[test]
+fn defaults_are_those_of_the_reference() {
+    for Reference { name, default, .. } in reference() {
+        let directive = DirectiveId::find(name.as_bytes()).unwrap().directive();
+        let ours = String::from_utf8(directive.default_value()).unwrap();
+        assert_eq!(ours == default, !OTHER_DEFAULT.contains(&name), "{name}: {ours}");
+    }
+}
+
+#[test]
+fn change_is_that_of_the_reference() {
+    for Reference { name, flags, .. } in reference() {
+        let directive = DirectiveId::find(name.as_bytes()).unwrap().directive();
+        let change = if flags.contains(&"immutable") {
+            Change::Immutable
+        } else if flags.contains(&"protected") {
+            Change::Protected
+        } else {
+            Change::Modifiable
+        };
+        assert_eq!(directive.change(), change, "{name}");
+        assert_eq!(directive.is_hidden(), flags.contains(&"hidden"), "{name}");
+    }
+}
+
+#[test]
+fn values_are_bounded_as_in_the_reference() {
+    for Reference { name, kind, .. } in reference() {
+        let wrong = answer(name, "?");
+        match kind.as_slice() {
+            ["bool"] => {
+                assert_eq!(wrong, Err("argument must be 'yes' or 'no'".to_owned()), "{name}");
+            }
+            ["one", "of", names @ ..] => {
+                let names = names.join(", ");
+                let expected = format!("argument(s) must be one of the following: {names}");
+                assert_eq!(wrong, Err(expected), "{name}");
+            }
+            ["integer", min, max] => {
+                let expected = "argument couldn't be parsed into an integer";
+                assert_eq!(wrong, Err(expected.to_owned()), "{name}");
+                check_bounds(name, min, max);
+            }
+            ["memory", min, max] => {
+                assert_eq!(wrong, Err("argument must be a memory value".to_owned()), "{name}");
+                check_bounds(name, min, max);
+            }
+            ["text"] => {
+                let refused = matches!(
+                    DirectiveId::find(name.as_bytes()).unwrap().directive().effect(),
+                    Effect::Refused(_)
+                );
+                assert_eq!(wrong.is_err(), refused, "{name}");
+            }
+            ["own"] => {}
+            _ => panic!("{name}: {kind:?}"),
+        }
+    }
+}
+
+/// Checks that the bounds are taken and what lies beyond them is not.
+fn check_bounds(name: &str, min: &str, max: &str) {
+    let bounds: [i128; 2] = [min.parse().unwrap(), max.parse().unwrap()];
+    let refusal = match DirectiveId::find(name.as_bytes()).unwrap().directive().effect() {
+        Effect::Refused(reason) => Err(reason.to_owned()),
+        Effect::Full | Effect::None(_) => Ok(()),
+    };
+    assert_eq!(answer(name, min), Ok(()), "{name} {min}");
+    assert_eq!(answer(name, max), refusal, "{name} {max}");
+    let out_of_range = Err(format!("argument must be between {min} and {max} inclusive"));
+    for beyond in [bounds[0] - 1, bounds[1] + 1] {
+        let got = answer(name, &beyond.to_string());
+        if i64::try_from(beyond).is_ok() && (beyond >= 0 || bounds[0] < 0 || max.len() < 20) {
+            let not_a_size = Err("argument must be a memory value".to_owned());
+            assert!(got == out_of_range || (beyond < 0 && got == not_a_size), "{name} {beyond}");
+        } else {
+            assert!(got.is_err(), "{name} {beyond}");
+        }
+    }
+}
+
+#[test]
+fn every_default_reads_back() {
+    for id in DirectiveId::all() {
+        let directive = id.directive();
+        let mut config = Config::default();
+        let default = directive.default_value();
+        if id.name() != "replicaof" {
+            directive.set(&mut config, &default).unwrap();
+        }
+        assert_eq!(config, Config::default(), "{id:?}");
+        assert_eq!(get(&config, &[id.name().as_bytes()]), [(id.name().into(), default)]);
+    }
+}
+
+#[test]
+fn every_row_is_documented() {
+    for directive in directives() {
+        let (name, doc) = (directive.name(), directive.doc());
+        assert!(doc.ends_with('.') && !doc.contains("  "), "{name}: {doc}");
+        assert!(!directive.values().is_empty(), "{name}");
+        if let Effect::None(reason) | Effect::Refused(reason) = directive.effect() {
+            assert!(!reason.is_empty() && !reason.ends_with('.'), "{name}: {reason}");
+        }
+    }
+}

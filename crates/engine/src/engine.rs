@@ -1,0 +1,377 @@
+//! The engine: all that connections share, and the world outside behind a trait.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use store::Keyspace;
+use store::gate::{Closed, Gates, Program};
+
+use resp::args::Arguments;
+
+use crate::args::KeyAt;
+use crate::client::{Client, Clients};
+use crate::command::Row;
+use crate::config::{Apply, Config, SharedConfig};
+use crate::db::EvictionClock;
+use crate::effects::{Effects, Journal};
+use crate::latency::LatencyMonitor;
+use crate::memory::{Evictor, Memory, UsedMemory};
+use crate::pubsub::PubSub;
+use crate::slowlog::SlowLog;
+use crate::stats::{Stats, ThreadStats};
+use crate::waiting::{Attachment, Waiter};
+
+/// The world outside: what the engine asks of whoever runs it.
+///
+/// Through [`Apply`], changed settings take effect there too (listening ports, log level, ...).
+pub trait Host: Apply + Send + Sync {
+    /// Tells a client's worker to look at its inbox.
+    fn wake(&self, client: &Client);
+
+    /// Frees something large in the background.
+    fn drop_later(&self, garbage: Box<dyn Send>);
+
+    /// Bytes that the allocator has given out, all threads together.
+    fn used_memory(&self) -> usize;
+
+    /// The allocator's and the system's view of memory, for INFO and MEMORY.
+    fn memory(&self) -> MemoryFigures;
+
+    /// What the process has used of the processors.
+    fn cpu_seconds(&self) -> CpuSeconds;
+
+    /// Gives unused memory back to the system: MEMORY PURGE.
+    fn purge_memory(&self);
+
+    /// Reads the file that the server was configured from, empty when it has gone meanwhile:
+    /// CONFIG REWRITE. Not called when [`ProcessFacts::config_file`] is empty.
+    fn read_config_file(&self) -> Result<Vec<u8>, String>;
+
+    /// Replaces that file, all or nothing.
+    fn write_config_file(&self, text: &[u8]) -> Result<(), String>;
+
+    /// Writes a line to the log.
+    fn log(&self, level: LogLevel, line: &str);
+
+    /// Begins to stop the server. The client gets no reply: its connection closes.
+    fn shut_down(&self, request: Shutdown);
+
+    /// Ends the process at once, with a crash report: DEBUG SEGFAULT, ASSERT, PANIC.
+    fn crash(&self, reason: &str) -> !;
+
+    /// What INFO says about the process and the machine. None of it changes while it runs.
+    fn process(&self) -> ProcessFacts;
+}
+
+/// The process and the machine, as INFO's section "server" shows them.
+#[derive(Clone, Default, Debug)]
+pub struct ProcessFacts {
+    /// System, release and machine ("Linux 6.1.0 x86_64").
+    pub os: String,
+    /// What workers wait for sockets with ("epoll").
+    pub multiplexing_api: &'static str,
+    /// What spans of time are measured with ("POSIX clock_gettime").
+    pub monotonic_clock: &'static str,
+    /// The compiler's version ("rustc 1.95.0"), empty when unknown.
+    pub compiler: &'static str,
+    /// The source's commit, empty when unknown.
+    pub git_sha1: &'static str,
+    /// Whether the source differed from that commit.
+    pub git_dirty: bool,
+    /// The process's number.
+    pub process_id: u32,
+    /// Who started the server: "upstart", "systemd" or "no".
+    pub supervised: &'static str,
+    /// The absolute path of the program.
+    pub executable: String,
+    /// The absolute path of the configuration file, empty when there is none.
+    pub config_file: String,
+    /// The allocator and its version ("jemalloc-5.3.0").
+    pub allocator: &'static str,
+    /// Threads that run commands.
+    pub workers: usize,
+}
+
+/// Seconds of processor time.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct CpuSeconds {
+    /// The whole process, in the kernel.
+    pub system: f64,
+    /// The whole process, outside of it.
+    pub user: f64,
+    /// Finished children, in the kernel.
+    pub children_system: f64,
+    /// Finished children, outside of it.
+    pub children_user: f64,
+    /// The thread that the process began with, in the kernel.
+    pub main_thread_system: f64,
+    /// The thread that the process began with, outside of it.
+    pub main_thread_user: f64,
+}
+
+/// Levels of the log, as `loglevel` names them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[expect(missing_docs, reason = "the names of `loglevel`")]
+pub enum LogLevel {
+    Debug,
+    Verbose,
+    Notice,
+    Warning,
+}
+
+/// How SHUTDOWN wants the server to stop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shutdown {
+    /// SAVE, NOSAVE, or what the configuration says.
+    pub save: Option<bool>,
+    /// Do not wait for replicas.
+    pub now: bool,
+    /// Stop even if saving fails.
+    pub force: bool,
+}
+
+/// Memory in bytes, from the allocator and the system.
+#[derive(Clone, Copy, Default, Debug)]
+#[expect(missing_docs, reason = "the allocator's own words")]
+pub struct MemoryFigures {
+    pub allocated: usize,
+    pub active: usize,
+    pub resident: usize,
+    pub retained: usize,
+    pub mapped: usize,
+    pub metadata: usize,
+    pub process_resident: usize,
+    pub system_total: usize,
+}
+
+/// By what right a command runs.
+#[derive(Clone, Copy)]
+pub enum Authority<'g> {
+    /// It locks the slots that it names.
+    Ordinary,
+    /// It is the one program: it locks slots as it touches them.
+    Program(&'g Program<'g>),
+    /// All gates are closed: everything is its own.
+    Closed(&'g Closed<'g>),
+}
+
+/// What a worker brings to each batch of commands.
+pub struct Turn {
+    /// Milliseconds of Unix time.
+    pub now: u64,
+    /// Microseconds of Unix time, for versions.
+    pub clock: u64,
+    /// The settings, for the whole turn.
+    pub config: Arc<Config>,
+    /// The thread's counters.
+    pub stats: Arc<ThreadStats>,
+    /// The eviction clock of the turn.
+    pub(crate) eviction_clock: EvictionClock,
+    /// Elements of lists from this size on get a node of their own: see [`DebugSettings`].
+    pub(crate) packed_threshold: usize,
+    pub(crate) effects: Effects,
+    pub(crate) evictor: Evictor,
+    pub(crate) used_memory: UsedMemory,
+}
+
+impl Turn {
+    /// The first turn of a thread, which INFO shows by this name.
+    pub fn new(engine: &Engine, thread: &str) -> Turn {
+        let config = engine.config.snapshot();
+        let mut turn = Turn {
+            now: 0,
+            clock: 0,
+            eviction_clock: EvictionClock::new(&config, 0),
+            config,
+            stats: engine.stats.register(thread),
+            packed_threshold: 0,
+            effects: Effects::default(),
+            evictor: Evictor::default(),
+            used_memory: UsedMemory::default(),
+        };
+        turn.begin(engine);
+        turn
+    }
+
+    /// Begins another turn: looks at the clock and the settings.
+    pub fn begin(&mut self, engine: &Engine) {
+        self.clock = base::clock::now_us();
+        self.now = self.clock / 1000;
+        self.load_settings(engine);
+        self.used_memory.note_published(&engine.memory);
+        self.effects.journaling = engine.journal.listening();
+    }
+
+    /// Looks at the settings again.
+    pub(crate) fn load_settings(&mut self, engine: &Engine) {
+        let config = engine.config.load();
+        if !Arc::ptr_eq(&config, &self.config) {
+            self.config = Arc::clone(&config);
+        }
+        self.eviction_clock = EvictionClock::new(&self.config, self.now);
+        self.packed_threshold = engine.debug.quicklist_packed_threshold.load(Relaxed);
+    }
+}
+
+/// A command to run.
+#[derive(Clone, Copy)]
+pub struct Request<'r> {
+    /// Its arguments, the name first. Never empty.
+    pub argv: Arguments<'r>,
+    /// What [`Engine::prepare`] found.
+    pub row: Option<&'static Row>,
+    /// Its keys, hashed by [`Engine::prepare`], in the order of the arguments.
+    pub keys: &'r [KeyAt],
+}
+
+/// What became of a command.
+pub enum Outcome {
+    /// It ran, or was refused: the reply is written.
+    Done,
+    /// Its client waits. Nothing was written; the inbox will have the reply.
+    /// The waiter is to be claimed at its deadline, or when the connection goes.
+    Blocked(Arc<Waiter>),
+    /// A slot stayed locked. Nothing was touched: try again later.
+    Contended,
+    /// It has to run as the program. Nothing was touched.
+    NeedsProgram,
+    /// It has to run with all gates closed. Nothing was touched.
+    NeedsGates,
+    /// CLIENT PAUSE holds it back until this time. Nothing was touched.
+    Paused(u64),
+}
+
+/// CLIENT PAUSE. Written with all gates closed, or by UNPAUSE.
+#[derive(Default)]
+pub(crate) struct Pause {
+    /// Unix milliseconds.
+    pub(crate) until: AtomicU64,
+    pub(crate) writes_only: AtomicBool,
+}
+
+impl Pause {
+    /// Begins a pause of so many milliseconds. One that is on becomes neither shorter nor weaker.
+    pub(crate) fn extend(&self, now: u64, timeout: u64, writes_only: bool) {
+        let running = self.until.load(Relaxed);
+        let still_all = running > now && !self.writes_only.load(Relaxed);
+        self.until.store(running.max(now.saturating_add(timeout)), Relaxed);
+        self.writes_only.store(writes_only && !still_all, Relaxed);
+    }
+
+    /// Ends the pause.
+    pub(crate) fn end(&self) {
+        self.until.store(0, Relaxed);
+    }
+}
+
+/// See the module's text.
+pub struct Engine {
+    /// All keys.
+    pub keyspace: Keyspace<Attachment>,
+    /// All gates.
+    pub gates: Gates,
+    /// The settings. Changed through CONFIG SET alone.
+    pub config: SharedConfig,
+    /// Connected clients.
+    pub clients: Clients,
+    /// Channels.
+    pub pubsub: PubSub,
+    /// Counters.
+    pub stats: Stats,
+    /// SLOWLOG.
+    pub slowlog: SlowLog,
+    /// LATENCY.
+    pub latency: LatencyMonitor,
+    /// The stream of writes.
+    pub journal: Box<dyn Journal>,
+    /// The world outside.
+    pub host: Arc<dyn Host>,
+    /// Unix milliseconds of the start.
+    pub started_at: u64,
+    /// 40 hexadecimal digits that name this run.
+    pub run_id: String,
+    /// 40 hexadecimal digits that name the history of writes: `master_replid` of INFO.
+    pub replication_id: Mutex<String>,
+    /// What DEBUG commands have set.
+    pub debug: DebugSettings,
+    pub(crate) memory: Memory,
+    pub(crate) pause: Pause,
+    pub(crate) next_client_id: AtomicU64,
+    pub(crate) blocked_clients: AtomicU64,
+    /// When the log last mentioned a connection that speaks another protocol, in Unix milliseconds.
+    pub(crate) foreign_logged_at: AtomicU64,
+}
+
+/// Switches that DEBUG commands flip.
+pub struct DebugSettings {
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON.
+    pub pause_cron: AtomicBool,
+    /// DEBUG QUICKLIST-PACKED-THRESHOLD: elements of lists from this many bytes on get a node of
+    /// their own.
+    pub quicklist_packed_threshold: AtomicUsize,
+}
+
+/// [`DebugSettings::quicklist_packed_threshold`] unless DEBUG sets it.
+pub(crate) const DEFAULT_PACKED_THRESHOLD: usize = 1 << 30;
+
+impl Default for DebugSettings {
+    fn default() -> DebugSettings {
+        DebugSettings {
+            active_expire: AtomicBool::new(true),
+            pause_cron: AtomicBool::new(false),
+            quicklist_packed_threshold: AtomicUsize::new(DEFAULT_PACKED_THRESHOLD),
+        }
+    }
+}
+
+/// 40 random hexadecimal digits.
+pub(crate) fn random_id() -> String {
+    let mut bytes = [0; 20];
+    base::rng::with(|rng| rng.fill(&mut bytes));
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Engine {
+    /// An engine with an empty keyspace.
+    pub fn new(config: Config, host: Arc<dyn Host>, journal: Box<dyn Journal>) -> Engine {
+        Engine {
+            keyspace: Keyspace::new(config.databases),
+            gates: Gates::new(),
+            config: SharedConfig::new(config),
+            clients: Clients::default(),
+            pubsub: PubSub::default(),
+            stats: Stats::default(),
+            slowlog: SlowLog::default(),
+            latency: LatencyMonitor::default(),
+            journal,
+            host,
+            started_at: base::clock::now_ms(),
+            run_id: random_id(),
+            replication_id: Mutex::new(random_id()),
+            debug: DebugSettings::default(),
+            memory: Memory::default(),
+            pause: Pause::default(),
+            next_client_id: AtomicU64::new(1),
+            blocked_clients: AtomicU64::new(0),
+            foreign_logged_at: AtomicU64::new(0),
+        }
+    }
+
+    /// A number for a new client.
+    pub fn next_client_id(&self) -> u64 {
+        self.next_client_id.fetch_add(1, Relaxed)
+    }
+
+    /// Whether CLIENT PAUSE holds writes back: nothing expires and nothing is evicted meanwhile.
+    pub fn is_paused(&self, now: u64) -> bool {
+        self.pause.until.load(Relaxed) > now
+    }
+
+    /// Changes since the start, as `rdb_changes_since_last_save` counts them.
+    pub fn dirty(&self) -> u64 {
+        self.stats.changes()
+    }
+}

@@ -1,0 +1,132 @@
+//! Every error text that more than one command sends.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// An error reply: the whole line behind the `-`, its code included.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CommandError(Cow<'static, str>);
+
+/// What handlers return. The reply itself was written through the context.
+pub type CommandResult = Result<(), CommandError>;
+
+macro_rules! texts {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        impl CommandError {
+            $($(#[$doc])* pub const $name: CommandError = CommandError(Cow::Borrowed($text));)*
+        }
+    };
+}
+
+texts! {
+    /// The key holds another type than the command works on.
+    WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    /// Options that do not fit together or are unknown.
+    SYNTAX = "ERR syntax error";
+    /// An argument, or the stored value, is no 64-bit integer.
+    NOT_AN_INTEGER = "ERR value is not an integer or out of range";
+    /// An argument, or the stored value, is no number.
+    NOT_A_FLOAT = "ERR value is not a valid float";
+    /// A key that must exist does not.
+    NO_SUCH_KEY = "ERR no such key";
+    /// An index beyond the end.
+    INDEX_OUT_OF_RANGE = "ERR index out of range";
+    /// A count that must not be negative.
+    MUST_BE_POSITIVE = "ERR value is out of range, must be positive";
+    /// A number of keys that is none, or not positive.
+    NO_KEYS = "ERR numkeys should be greater than 0";
+    /// A count that is none, or not positive.
+    NO_COUNT = "ERR count should be greater than 0";
+    /// A count whose sign has a meaning, and whose opposite is no 64-bit integer.
+    NO_OPPOSITE = "ERR value is out of range, value must between -9223372036854775807 and \
+                   9223372036854775807";
+    /// A number outside of what the command accepts.
+    OUT_OF_RANGE = "ERR value is out of range";
+    /// INCR and its kin.
+    OVERFLOW = "ERR increment or decrement would overflow";
+    /// A float operation without a finite result.
+    NAN_OR_INFINITY = "ERR increment would produce NaN or Infinity";
+    /// A string beyond the bound.
+    STRING_TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    /// A timeout of a blocking command that is no number.
+    TIMEOUT_NOT_A_FLOAT = "ERR timeout is not a float or out of range";
+    /// A timeout of a blocking command below zero.
+    TIMEOUT_NEGATIVE = "ERR timeout is negative";
+    /// A number that is none of 32 bits.
+    NOT_32_BITS = "ERR value is out of range, value must between -2147483648 and 2147483647";
+    /// SELECT and its kin.
+    DB_OUT_OF_RANGE = "ERR DB index is out of range";
+    /// A source and a destination that are the same.
+    SAME_OBJECT = "ERR source and destination objects are the same";
+    /// A cursor that is no number.
+    INVALID_CURSOR = "ERR invalid cursor";
+    /// The limit of `maxmemory` was reached and nothing could be evicted.
+    OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+    /// Nothing but AUTH, HELLO and QUIT before authentication.
+    NO_AUTH = "NOAUTH Authentication required.";
+    /// Wrong user name or password.
+    WRONG_PASS = "WRONGPASS invalid username-password pair or user is disabled.";
+    /// EXEC after an error while queueing.
+    EXEC_ABORT = "EXECABORT Transaction discarded because of previous errors.";
+    /// A serialised value that cannot be read.
+    BAD_PAYLOAD = "ERR DUMP payload version or checksum are wrong";
+    /// A destination that must not exist does.
+    BUSY_KEY = "BUSYKEY Target key name already exists.";
+}
+
+impl CommandError {
+    /// An error with a text of its own, code included ("ERR ...").
+    pub const fn text(text: &'static str) -> CommandError {
+        CommandError(Cow::Borrowed(text))
+    }
+
+    /// An error whose text was put together, code included.
+    pub fn owned(text: String) -> CommandError {
+        CommandError(Cow::Owned(text))
+    }
+
+    /// The wrong number of arguments for a command ("get", "config|set").
+    pub fn wrong_arity(command: &str) -> CommandError {
+        CommandError::owned(format!("ERR wrong number of arguments for '{command}' command"))
+    }
+
+    /// A subcommand that is unknown, or whose number of arguments only its handler can judge.
+    /// `command` is the container ("client"), `subcommand` the word as it came.
+    pub fn subcommand_syntax(command: &str, subcommand: &[u8]) -> CommandError {
+        let shown = &subcommand[..subcommand.len().min(128)];
+        CommandError::owned(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
+            String::from_utf8_lossy(shown),
+            command.to_ascii_uppercase()
+        ))
+    }
+
+    /// An EXEC that was refused, with the reason. A general reason appears without its code.
+    pub fn exec_refused(reason: &CommandError) -> CommandError {
+        let reason = reason.as_str().strip_prefix("ERR ").unwrap_or(reason.as_str());
+        CommandError::owned(format!("EXECABORT Transaction discarded because of: {reason}"))
+    }
+
+    /// An expiry out of bounds, named after the command.
+    pub fn invalid_expire(command: &str) -> CommandError {
+        CommandError::owned(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    /// The whole line.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The code: the first word.
+    pub fn code(&self) -> &str {
+        self.0.split(' ').next().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for CommandError {}

@@ -1,0 +1,238 @@
+//! Who listens to which channel, and how messages reach them.
+//!
+//! A message is encoded once per protocol and goes into the inbox of each subscriber, whose worker
+//! sends it. Messages of one channel reach all subscribers in one order, also when several workers
+//! publish at the same time. A subscriber that publishes (in RESP3) gets its own message before the
+//! reply of PUBLISH, as in Redis.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use base::glob;
+use hashbrown::HashMap;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use resp::output::Output;
+use resp::reply::Reply;
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::engine::{Engine, Host};
+
+type Listeners = HashMap<Vec<u8>, Vec<Arc<Client>>>;
+
+/// Channels, patterns and shard channels with their subscribers.
+#[derive(Default)]
+pub struct PubSub {
+    channels: RwLock<Listeners>,
+    patterns: RwLock<Listeners>,
+    shard_channels: RwLock<Listeners>,
+    /// See [`PubSub::order_of`].
+    order: [Mutex<()>; 32],
+    monitors: Mutex<Vec<Arc<Client>>>,
+    monitored: AtomicUsize,
+}
+
+/// What a name is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A channel.
+    Channel,
+    /// A pattern of channels.
+    Pattern,
+    /// A shard channel.
+    Shard,
+}
+
+/// The wire form of a message, in both protocols, each made when the first subscriber needs it.
+struct Message<'m> {
+    parts: &'m [&'m [u8]],
+    encoded: [Option<Arc<Vec<u8>>>; 2],
+}
+
+impl<'m> Message<'m> {
+    fn new(parts: &'m [&'m [u8]]) -> Message<'m> {
+        Message { parts, encoded: [None, None] }
+    }
+
+    fn bytes(&mut self, resp3: bool) -> Arc<Vec<u8>> {
+        let parts = self.parts;
+        let encoded = self.encoded[usize::from(resp3)].get_or_insert_with(|| {
+            let mut output = Output::default();
+            let mut reply = Reply::new(&mut output, resp3);
+            reply.push(parts.len());
+            parts.iter().for_each(|part| reply.bulk(part));
+            Arc::new(output.to_vec())
+        });
+        Arc::clone(encoded)
+    }
+}
+
+/// Puts wire bytes into a client's inbox and wakes its worker.
+pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: Arc<Vec<u8>>) {
+    {
+        let mut inbox = client.inbox.lock();
+        inbox.bytes += bytes.len();
+        inbox.pushes.push(bytes);
+    }
+    host.wake(client);
+}
+
+/// Writes what lies in a client's inbox to its output. To be called by its own worker.
+pub(crate) fn take_messages(client: &Client, reply: &mut Reply<'_>) {
+    let messages = {
+        let mut inbox = client.inbox.lock();
+        inbox.bytes = 0;
+        std::mem::take(&mut inbox.pushes)
+    };
+    messages.iter().for_each(|message| reply.output().push_shared(message));
+}
+
+/// Takes a message to one receiver.
+type Deliver<'d> = &'d mut dyn FnMut(&Client, Arc<Vec<u8>>);
+
+impl Engine {
+    /// Sends a message to the subscribers of a channel, and of patterns that match it. Returns how
+    /// many received it.
+    pub fn publish(&self, channel: &[u8], message: &[u8]) -> usize {
+        let deliver = &mut |client: &Client, bytes| deliver(&*self.host, client, bytes);
+        self.pubsub.publish(channel, message, deliver)
+    }
+}
+
+impl Context<'_> {
+    /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is
+    /// among the receivers, it gets the message before the reply, behind what had arrived before.
+    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        let own = self.hears_messages_now().then_some(self.session.client.id);
+        let (engine, reply) = (self.engine, &mut self.reply);
+        let deliver = &mut |client: &Client, bytes: Arc<Vec<u8>>| {
+            if own == Some(client.id) {
+                take_messages(client, reply);
+                reply.output().push_shared(&bytes);
+            } else {
+                deliver(&*engine.host, client, bytes);
+            }
+        };
+        match kind {
+            Kind::Shard => engine.pubsub.publish_shard(channel, message, deliver),
+            Kind::Channel | Kind::Pattern => engine.pubsub.publish(channel, message, deliver),
+        }
+    }
+}
+
+impl PubSub {
+    fn listeners(&self, kind: Kind) -> &RwLock<Listeners> {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::Shard => &self.shard_channels,
+        }
+    }
+
+    /// Adds a subscriber.
+    pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
+        let mut listeners = self.listeners(kind).write();
+        listeners.entry_ref(name).or_default().push(Arc::clone(client));
+    }
+
+    /// Removes a subscriber.
+    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
+        let mut listeners = self.listeners(kind).write();
+        if let Some(clients) = listeners.get_mut(name) {
+            clients.retain(|other| other.id != client.id);
+            if clients.is_empty() {
+                listeners.remove(name);
+            }
+        }
+    }
+
+    fn publish(&self, channel: &[u8], message: &[u8], deliver: Deliver<'_>) -> usize {
+        let _in_order = self.order_of(channel);
+        let mut receivers = 0;
+        let parts: [&[u8]; 3] = [b"message", channel, message];
+        let mut plain = Message::new(&parts);
+        if let Some(clients) = self.channels.read().get(channel) {
+            receivers += clients.len();
+            for client in clients {
+                deliver(client, plain.bytes(speaks_resp3(client)));
+            }
+        }
+        for (pattern, clients) in self.patterns.read().iter() {
+            if glob::matches(pattern, channel) {
+                let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, message];
+                let mut matched = Message::new(&parts);
+                receivers += clients.len();
+                for client in clients {
+                    deliver(client, matched.bytes(speaks_resp3(client)));
+                }
+            }
+        }
+        receivers
+    }
+
+    fn publish_shard(&self, channel: &[u8], message: &[u8], deliver: Deliver<'_>) -> usize {
+        let _in_order = self.order_of(channel);
+        let parts: [&[u8]; 3] = [b"smessage", channel, message];
+        let mut message = Message::new(&parts);
+        let listeners = self.shard_channels.read();
+        let clients = listeners.get(channel).map(Vec::as_slice).unwrap_or_default();
+        for client in clients {
+            deliver(client, message.bytes(speaks_resp3(client)));
+        }
+        clients.len()
+    }
+
+    /// Held while a message is delivered, so that all subscribers of a channel get its messages in
+    /// the same order.
+    fn order_of(&self, channel: &[u8]) -> MutexGuard<'_, ()> {
+        let stripe = base::hash::hash(channel) as usize % self.order.len();
+        self.order[stripe].lock()
+    }
+
+    /// The names that somebody listens to.
+    pub fn names(&self, kind: Kind) -> Vec<Vec<u8>> {
+        self.listeners(kind).read().keys().cloned().collect()
+    }
+
+    /// How many listen to a name.
+    pub fn count(&self, kind: Kind, name: &[u8]) -> usize {
+        self.listeners(kind).read().get(name).map_or(0, Vec::len)
+    }
+
+    /// How many names of a kind somebody listens to.
+    pub fn len(&self, kind: Kind) -> usize {
+        self.listeners(kind).read().len()
+    }
+
+    /// Adds a client that sees all commands.
+    pub(crate) fn add_monitor(&self, client: &Arc<Client>) {
+        let mut monitors = self.monitors.lock();
+        monitors.push(Arc::clone(client));
+        self.monitored.store(monitors.len(), Relaxed);
+    }
+
+    /// Removes a client that saw all commands.
+    pub(crate) fn remove_monitor(&self, client: &Client) {
+        let mut monitors = self.monitors.lock();
+        monitors.retain(|other| other.id != client.id);
+        self.monitored.store(monitors.len(), Relaxed);
+    }
+
+    /// Whether anybody sees all commands.
+    #[inline]
+    pub fn is_monitored(&self) -> bool {
+        self.monitored.load(Relaxed) > 0
+    }
+
+    /// Shows a command line to the monitors.
+    pub(crate) fn show(&self, host: &dyn Host, line: Vec<u8>) {
+        let line = Arc::new(line);
+        for client in self.monitors.lock().iter() {
+            deliver(host, client, Arc::clone(&line));
+        }
+    }
+}
+
+fn speaks_resp3(client: &Client) -> bool {
+    client.protocol.load(Relaxed) == 3
+}

@@ -1,0 +1,200 @@
+//! A connection as its worker sees it: what earlier commands on it have set.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use hashbrown::HashSet;
+use resp::args::OwnedArguments;
+
+use crate::client::{Client, flag};
+use crate::command::Row;
+use crate::engine::Engine;
+use crate::pubsub::Kind;
+use crate::watching::Watch;
+
+/// A command that waits for EXEC.
+pub struct QueuedCommand {
+    /// Its row.
+    pub row: &'static Row,
+    /// Its arguments.
+    pub argv: OwnedArguments,
+}
+
+/// A transaction that is being queued.
+#[derive(Default)]
+pub struct Transaction {
+    /// The commands so far.
+    pub commands: Vec<QueuedCommand>,
+    /// Bytes that the commands hold.
+    pub bytes: usize,
+    /// A command was refused: EXEC will be too.
+    pub aborted: bool,
+}
+
+/// CLIENT REPLY.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyMode {
+    /// Replies are sent.
+    On,
+    /// Replies are not sent.
+    Off,
+    /// The reply of the next command is not sent.
+    SkipNext,
+    /// The reply of this command is not sent.
+    Skip,
+}
+
+/// What a client is subscribed to.
+#[derive(Default)]
+pub struct Subscriptions {
+    /// SUBSCRIBE.
+    pub channels: HashSet<Vec<u8>>,
+    /// PSUBSCRIBE.
+    pub patterns: HashSet<Vec<u8>>,
+    /// SSUBSCRIBE.
+    pub shard_channels: HashSet<Vec<u8>>,
+}
+
+impl Subscriptions {
+    /// The names of one kind.
+    pub fn of(&mut self, kind: Kind) -> &mut HashSet<Vec<u8>> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::Shard => &mut self.shard_channels,
+        }
+    }
+
+    /// Channels and patterns together: the number in replies to SUBSCRIBE.
+    pub fn count(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// Whether there is any, shard channels included.
+    pub fn any(&self) -> bool {
+        self.count() + self.shard_channels.len() > 0
+    }
+}
+
+/// See the module's text.
+pub struct Session {
+    /// The part that others see.
+    pub client: Arc<Client>,
+    /// The selected database.
+    pub database: usize,
+    /// Whether replies are RESP3.
+    pub resp3: bool,
+    /// Whether it may run commands.
+    pub authenticated: bool,
+    /// MULTI.
+    pub transaction: Option<Box<Transaction>>,
+    /// WATCH.
+    pub watch: Option<Box<Watch>>,
+    /// Subscriptions; absent until the first.
+    pub subscriptions: Option<Box<Subscriptions>>,
+    /// CLIENT REPLY.
+    pub reply_mode: ReplyMode,
+    /// CLIENT NO-TOUCH.
+    pub no_touch: bool,
+    /// MONITOR.
+    pub monitor: bool,
+    /// CLIENT PAUSE holds its next command back.
+    pub(crate) paused: bool,
+    /// Close when the output is sent.
+    pub close: bool,
+}
+
+impl Session {
+    /// A fresh connection.
+    pub fn new(client: Arc<Client>, authenticated: bool) -> Session {
+        Session {
+            client,
+            database: 0,
+            resp3: false,
+            authenticated,
+            transaction: None,
+            watch: None,
+            subscriptions: None,
+            reply_mode: ReplyMode::On,
+            no_touch: false,
+            monitor: false,
+            paused: false,
+            close: false,
+        }
+    }
+
+    /// Selects a database.
+    pub fn select(&mut self, database: usize) {
+        self.database = database;
+        self.client.database.store(database as u32, Relaxed);
+    }
+
+    /// Chooses the protocol.
+    pub fn set_resp3(&mut self, resp3: bool) {
+        self.resp3 = resp3;
+        self.client.protocol.store(if resp3 { 3 } else { 2 }, Relaxed);
+    }
+
+    /// CLIENT NO-TOUCH.
+    pub fn set_no_touch(&mut self, on: bool) {
+        self.no_touch = on;
+        self.client.set_flag(flag::NO_TOUCH, on);
+    }
+
+    /// The subscriptions, made at first use.
+    pub fn subscriptions_mut(&mut self) -> &mut Subscriptions {
+        self.subscriptions.get_or_insert_default()
+    }
+
+    /// Whether only commands about subscriptions are allowed: RESP2 clients that have some.
+    pub fn in_pubsub_mode(&self) -> bool {
+        !self.resp3 && self.subscriptions.as_ref().is_some_and(|own| own.any())
+    }
+
+    /// Whether replies are sent, or CLIENT REPLY holds them back.
+    pub fn hears_replies(&self) -> bool {
+        matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
+    }
+
+    /// Shows the state of MULTI and of subscriptions to others.
+    pub fn publish_state(&self) {
+        let client = &self.client;
+        let transaction = self.transaction.as_deref();
+        let queued = transaction.map_or(0, |own| own.commands.len() as u32 + 1);
+        client.queued.store(queued, Relaxed);
+        client.queued_bytes.store(transaction.map_or(0, |own| own.bytes), Relaxed);
+        client.set_flag(flag::MULTI, transaction.is_some());
+        let own = self.subscriptions.as_deref();
+        client.channels.store(own.map_or(0, |own| own.channels.len() as u32), Relaxed);
+        client.patterns.store(own.map_or(0, |own| own.patterns.len() as u32), Relaxed);
+        client.shard_channels.store(own.map_or(0, |own| own.shard_channels.len() as u32), Relaxed);
+        client.set_flag(flag::PUBSUB, own.is_some_and(Subscriptions::any));
+        client.set_flag(flag::MONITOR, self.monitor);
+    }
+}
+
+impl Engine {
+    /// Forgets a connection that goes away: its transaction, watches, subscriptions, and its place
+    /// among the clients. The caller holds no slot and has ended the connection's waiting.
+    pub fn close_session(&self, session: &mut Session) {
+        self.note_paused(session, false);
+        self.abandon_transaction(session);
+        self.drop_subscriptions(session);
+        self.clients.remove(session.client.id);
+    }
+
+    /// Ends all subscriptions of a connection without a word to it, and MONITOR.
+    pub(crate) fn drop_subscriptions(&self, session: &mut Session) {
+        if let Some(mut own) = session.subscriptions.take() {
+            for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
+                for name in own.of(kind).drain() {
+                    self.pubsub.unsubscribe(kind, &name, &session.client);
+                }
+            }
+        }
+        if std::mem::take(&mut session.monitor) {
+            self.pubsub.remove_monitor(&session.client);
+        }
+        session.publish_state();
+    }
+}

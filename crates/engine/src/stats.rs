@@ -1,0 +1,387 @@
+//! Counters, kept per thread and added up when somebody asks.
+//!
+//! Each thread writes its own [`ThreadStats`] alone, so a count costs a load and a store on a cache
+//! line that nobody else writes.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use crate::command::{RowId, rows};
+
+/// A count that one thread writes and any thread reads.
+#[derive(Default, Debug)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds. To be called by the owning thread alone.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
+    }
+
+    /// The count.
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+
+    fn reset(&self) {
+        self.0.store(0, Relaxed);
+    }
+}
+
+/// Durations in nanoseconds are counted in buckets of a 32nd of their power of two.
+const SUB_BUCKETS: usize = 32;
+const SUB_BUCKET_BITS: usize = SUB_BUCKETS.trailing_zeros() as usize;
+/// Powers of two from that of `SUB_BUCKETS` on: the last bucket begins at about an hour.
+const POWERS: usize = 38;
+const BUCKETS: usize = POWERS * SUB_BUCKETS;
+
+/// How often a command took how long, to within 3 %.
+pub struct Histogram(Box<[AtomicU32; BUCKETS]>);
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram(Box::new([const { AtomicU32::new(0) }; BUCKETS]))
+    }
+}
+
+impl Histogram {
+    fn bucket(nanoseconds: u64) -> usize {
+        let value = nanoseconds.max(SUB_BUCKETS as u64);
+        let exponent = 63 - value.leading_zeros() as usize;
+        let scale = exponent - SUB_BUCKET_BITS;
+        let fraction = (value >> scale) as usize & (SUB_BUCKETS - 1);
+        (scale * SUB_BUCKETS + fraction).min(BUCKETS - 1)
+    }
+
+    /// The highest duration that a bucket stands for, in nanoseconds.
+    pub fn upper_bound(bucket: usize) -> u64 {
+        let (scale, fraction) = (bucket / SUB_BUCKETS, bucket % SUB_BUCKETS);
+        (((SUB_BUCKETS + fraction + 1) as u64) << scale) - 1
+    }
+
+    fn add(&self, nanoseconds: u64) {
+        let bucket = &self.0[Self::bucket(nanoseconds)];
+        bucket.store(bucket.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+}
+
+/// What one thread counted about one command.
+#[derive(Default)]
+pub struct CommandStats {
+    /// Calls that ran.
+    pub calls: Counter,
+    /// Time they took, in nanoseconds.
+    pub nanoseconds: Counter,
+    /// Calls that were refused before they ran.
+    pub rejected: Counter,
+    /// Calls that ran and answered with an error.
+    pub failed: Counter,
+    histogram: OnceLock<Histogram>,
+}
+
+impl CommandStats {
+    /// Counts a call, and how long it took where `latency-tracking` asks for that.
+    #[inline]
+    pub fn record(&self, nanoseconds: u64, latency_tracking: bool) {
+        self.calls.add(1);
+        self.nanoseconds.add(nanoseconds);
+        if latency_tracking {
+            self.histogram.get_or_init(Histogram::default).add(nanoseconds);
+        }
+    }
+}
+
+macro_rules! thread_stats {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What one thread counted.
+        pub struct ThreadStats {
+            /// The thread's name.
+            pub thread: String,
+            $($(#[$doc])* pub $name: Counter,)*
+            /// Changes to keys, as `rdb_changes_since_last_save` counts them. CONFIG RESETSTAT does
+            /// not reset them: `save` points depend on them.
+            pub changes: Counter,
+            /// By row: see [`rows`].
+            pub commands: Box<[CommandStats]>,
+        }
+
+        impl ThreadStats {
+            fn new(thread: &str) -> ThreadStats {
+                ThreadStats {
+                    thread: thread.to_string(),
+                    $($name: Counter::default(),)*
+                    changes: Counter::default(),
+                    commands: rows().iter().map(|_| CommandStats::default()).collect(),
+                }
+            }
+
+            fn reset(&self) {
+                $(self.$name.reset();)*
+            }
+        }
+
+        /// The sums over all threads.
+        #[derive(Default, Debug, Clone)]
+        pub struct Totals {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Totals {
+            fn add(&mut self, stats: &ThreadStats) {
+                $(self.$name += stats.$name.get();)*
+            }
+        }
+    };
+}
+
+thread_stats! {
+    /// Commands that ran.
+    commands_processed,
+    /// Reads that found their key.
+    keyspace_hits,
+    /// Reads that did not.
+    keyspace_misses,
+    /// Keys that expired.
+    expired_keys,
+    /// Keys that were evicted.
+    evicted_keys,
+    /// Clients that `maxmemory-clients` made the server drop.
+    evicted_clients,
+    /// Error replies.
+    error_replies,
+    /// Connections accepted.
+    connections_received,
+    /// Connections refused.
+    rejected_connections,
+    /// Bytes received.
+    net_input_bytes,
+    /// Bytes sent.
+    net_output_bytes,
+    /// Reads from sockets.
+    reads_processed,
+    /// Writes to sockets.
+    writes_processed,
+    /// Commands that found a slot locked and were tried again.
+    contended,
+    /// Times that clients went over their query buffer's bound.
+    query_buffer_limit_disconnections,
+    /// Times that clients went over their output buffer's bound.
+    output_buffer_limit_disconnections,
+    /// Cycles of active expiry that ran out of time.
+    expired_time_cap_reached,
+    /// Time spent in active expiry, in nanoseconds.
+    expire_cycle_nanoseconds,
+}
+
+/// Samples that a rate is averaged over: 1.6 seconds at ten a second, as in Redis.
+const RATE_SAMPLES: usize = 16;
+
+/// How fast a count rises.
+#[derive(Default)]
+struct Rate {
+    total: u64,
+    per_second: [f64; RATE_SAMPLES],
+    next: usize,
+}
+
+impl Rate {
+    /// Takes a sample; the first only tells where the count begins.
+    fn note(&mut self, total: u64, elapsed_us: u64, first: bool) {
+        let risen = total.saturating_sub(std::mem::replace(&mut self.total, total));
+        if !first {
+            self.per_second[self.next] = risen as f64 * 1e6 / elapsed_us as f64;
+            self.next = (self.next + 1) % RATE_SAMPLES;
+        }
+    }
+
+    fn average(&self) -> f64 {
+        self.per_second.iter().sum::<f64>() / RATE_SAMPLES as f64
+    }
+}
+
+#[derive(Default)]
+struct Rates {
+    sampled_at_us: u64,
+    commands: Rate,
+    input_bytes: Rate,
+    output_bytes: Rate,
+}
+
+/// Error replies by code, and all threads' counts.
+#[derive(Default)]
+pub struct Stats {
+    threads: Mutex<Vec<Arc<ThreadStats>>>,
+    errors: Mutex<Vec<(String, u64)>>,
+    rates: Mutex<Rates>,
+    /// The bits of [`Stats::stale_percentage`].
+    stale: AtomicU64,
+}
+
+/// Error codes beyond these are not told apart.
+const ERROR_CODES_MAX: usize = 128;
+
+impl Stats {
+    /// Makes the counters of a thread of this name.
+    pub fn register(&self, thread: &str) -> Arc<ThreadStats> {
+        let stats = Arc::new(ThreadStats::new(thread));
+        self.threads.lock().push(Arc::clone(&stats));
+        stats
+    }
+
+    /// Each thread's counters, in the order in which the threads began.
+    pub fn threads(&self) -> Vec<Arc<ThreadStats>> {
+        self.threads.lock().clone()
+    }
+
+    /// The sums over all threads.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.threads.lock().iter().for_each(|stats| totals.add(stats));
+        totals
+    }
+
+    /// Changes to keys since the start, over all threads.
+    pub fn changes(&self) -> u64 {
+        self.threads.lock().iter().map(|stats| stats.changes.get()).sum()
+    }
+
+    /// Takes the samples that [`Stats::rates`] are averaged over. To be called ten times a second.
+    pub fn sample_rates(&self, now_us: u64) {
+        let totals = self.totals();
+        let mut rates = self.rates.lock();
+        let elapsed_us = now_us.saturating_sub(rates.sampled_at_us);
+        if elapsed_us == 0 {
+            return;
+        }
+        let first = rates.sampled_at_us == 0;
+        rates.sampled_at_us = now_us;
+        rates.commands.note(totals.commands_processed, elapsed_us, first);
+        rates.input_bytes.note(totals.net_input_bytes, elapsed_us, first);
+        rates.output_bytes.note(totals.net_output_bytes, elapsed_us, first);
+    }
+
+    /// What happened per second lately: commands, bytes received, bytes sent.
+    pub fn rates(&self) -> [f64; 3] {
+        let rates = self.rates.lock();
+        [&rates.commands, &rates.input_bytes, &rates.output_bytes].map(Rate::average)
+    }
+
+    /// Notes what share of the keys that active expiry looked at was due, in percent.
+    pub fn note_stale_percentage(&self, percentage: f64) {
+        self.stale.store(percentage.to_bits(), Relaxed);
+    }
+
+    /// How many of the keys that expire are due and still there, in percent, as estimated by active
+    /// expiry.
+    pub fn stale_percentage(&self) -> f64 {
+        f64::from_bits(self.stale.load(Relaxed))
+    }
+
+    /// Counts an error reply by its code.
+    pub fn count_error(&self, code: &str) {
+        let mut errors = self.errors.lock();
+        if let Some((_, count)) = errors.iter_mut().find(|(other, _)| other == code) {
+            *count += 1;
+        } else if errors.len() < ERROR_CODES_MAX {
+            errors.push((code.to_string(), 1));
+        }
+    }
+
+    /// Error replies by code.
+    pub fn errors(&self) -> Vec<(String, u64)> {
+        self.errors.lock().clone()
+    }
+
+    /// One command's sums: calls, nanoseconds, rejected, failed.
+    pub fn command(&self, row: RowId) -> [u64; 4] {
+        let mut sums = [0; 4];
+        for thread in self.threads.lock().iter() {
+            let stats = &thread.commands[row];
+            let own = [&stats.calls, &stats.nanoseconds, &stats.rejected, &stats.failed];
+            sums.iter_mut().zip(own).for_each(|(sum, counter)| *sum += counter.get());
+        }
+        sums
+    }
+
+    /// One command's durations: (highest nanoseconds of the bucket, count), ascending, without
+    /// empty buckets.
+    pub fn histogram(&self, row: RowId) -> Vec<(u64, u64)> {
+        let mut counts = vec![0u64; BUCKETS];
+        for thread in self.threads.lock().iter() {
+            if let Some(histogram) = thread.commands[row].histogram.get() {
+                for (sum, bucket) in counts.iter_mut().zip(histogram.0.iter()) {
+                    *sum += u64::from(bucket.load(Relaxed));
+                }
+            }
+        }
+        let counts = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
+        counts.map(|(bucket, count)| (Histogram::upper_bound(bucket), count)).collect()
+    }
+
+    /// CONFIG RESETSTAT. A count that is being written meanwhile may survive.
+    pub fn reset(&self) {
+        for thread in self.threads.lock().iter() {
+            thread.reset();
+        }
+        for row in 0..rows().len() {
+            self.reset_command(row);
+        }
+        self.errors.lock().clear();
+        *self.rates.lock() = Rates::default();
+    }
+
+    /// Forgets one command's counts.
+    pub fn reset_command(&self, row: RowId) {
+        for thread in self.threads.lock().iter() {
+            let stats = &thread.commands[row];
+            [&stats.calls, &stats.nanoseconds, &stats.rejected, &stats.failed]
+                .into_iter()
+                .for_each(Counter::reset);
+        }
+        self.reset_histogram(row);
+    }
+
+    /// Forgets one command's durations (LATENCY HISTOGRAM's, RESET).
+    pub fn reset_histogram(&self, row: RowId) {
+        for thread in self.threads.lock().iter() {
+            if let Some(histogram) = thread.commands[row].histogram.get() {
+                histogram.0.iter().for_each(|bucket| bucket.store(0, Relaxed));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_averages_of_the_last_samples() {
+        let stats = Stats::default();
+        let thread = stats.register("test");
+        thread.commands_processed.add(1000);
+        stats.sample_rates(1_000_000);
+        assert_eq!(stats.rates()[0], 0.0, "what was before the first sample is no rate");
+        for second in 0..RATE_SAMPLES as u64 {
+            thread.commands_processed.add(50);
+            stats.sample_rates(1_100_000 + second * 100_000);
+        }
+        assert_eq!(stats.rates().map(f64::round), [500.0, 0.0, 0.0]);
+        stats.reset();
+        assert_eq!(stats.rates()[0], 0.0);
+        assert_eq!(stats.totals().commands_processed, 0);
+    }
+
+    #[test]
+    fn buckets_hold_what_they_say() {
+        for nanoseconds in (0..200_000).step_by(7).chain([1 << 30, (1 << 30) + 12345]) {
+            let bucket = Histogram::bucket(nanoseconds);
+            assert!(nanoseconds <= Histogram::upper_bound(bucket));
+            assert!(bucket == 0 || nanoseconds > Histogram::upper_bound(bucket - 1));
+        }
+    }
+}

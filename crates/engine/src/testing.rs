@@ -1,0 +1,236 @@
+//! An engine in memory for tests: a world outside that does nothing, a journal that remembers, and a
+//! connection that takes commands and gives back what would be sent.
+
+mod replay;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use store::gate::Gate;
+
+use crate::client::Client;
+use crate::config::{Apply, ApplyError, Config, DirectiveId};
+use crate::db::EvictionClock;
+use crate::effects::{Effect, Journal};
+use crate::engine::{
+    Authority, CpuSeconds, Engine, Host, LogLevel, MemoryFigures, Outcome, ProcessFacts, Request,
+    Shutdown, Turn,
+};
+use crate::session::Session;
+
+/// A world outside that does nothing.
+#[derive(Default)]
+pub(crate) struct NoHost {
+    used_memory: AtomicUsize,
+}
+
+impl NoHost {
+    /// Pretends that so many bytes are in use.
+    pub(crate) fn use_memory(&self, bytes: usize) {
+        self.used_memory.store(bytes, Relaxed);
+    }
+}
+
+impl Apply for NoHost {
+    fn apply(&self, _: &Config, _: &mut Config, _: &[DirectiveId]) -> Result<(), ApplyError> {
+        Ok(())
+    }
+}
+
+impl Host for NoHost {
+    fn wake(&self, _client: &Client) {}
+
+    fn drop_later(&self, garbage: Box<dyn Send>) {
+        drop(garbage);
+    }
+
+    fn used_memory(&self) -> usize {
+        self.used_memory.load(Relaxed)
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        MemoryFigures::default()
+    }
+
+    fn cpu_seconds(&self) -> CpuSeconds {
+        CpuSeconds::default()
+    }
+
+    fn purge_memory(&self) {}
+
+    fn read_config_file(&self) -> Result<Vec<u8>, String> {
+        Err("there is no file".to_string())
+    }
+
+    fn write_config_file(&self, _text: &[u8]) -> Result<(), String> {
+        Err("there is no file".to_string())
+    }
+
+    fn log(&self, _level: LogLevel, _line: &str) {}
+
+    fn shut_down(&self, _request: Shutdown) {}
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("{reason}")
+    }
+
+    fn process(&self) -> ProcessFacts {
+        ProcessFacts::default()
+    }
+}
+
+/// A journal that keeps all that is appended.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    effects: Mutex<Vec<Effect>>,
+    deaf: AtomicBool,
+}
+
+impl Recorder {
+    /// Takes what was recorded since the last call.
+    pub(crate) fn take(&self) -> Vec<Effect> {
+        std::mem::take(&mut *self.effects.lock())
+    }
+
+    /// Stops or resumes listening, from the next turn on.
+    pub(crate) fn set_listening(&self, listening: bool) {
+        self.deaf.store(!listening, Relaxed);
+    }
+}
+
+/// The engine's share of a [`Recorder`].
+struct Recording(Arc<Recorder>);
+
+impl Journal for Recording {
+    fn listening(&self) -> bool {
+        !self.0.deaf.load(Relaxed)
+    }
+
+    fn append(&self, effects: &[Effect]) -> u64 {
+        let mut own = self.0.effects.lock();
+        own.extend_from_slice(effects);
+        own.len() as u64
+    }
+}
+
+/// An engine with one connection.
+pub(crate) struct TestServer {
+    pub(crate) engine: Engine,
+    pub(crate) host: Arc<NoHost>,
+    pub(crate) journal: Arc<Recorder>,
+    pub(crate) session: Session,
+    pub(crate) turn: Turn,
+    /// Stands in for the clock, in Unix milliseconds.
+    pub(crate) now: Option<u64>,
+    gate: Gate,
+}
+
+impl TestServer {
+    /// An empty server with the default settings.
+    pub(crate) fn new() -> TestServer {
+        TestServer::with_config(Config::default())
+    }
+
+    /// An empty server.
+    pub(crate) fn with_config(config: Config) -> TestServer {
+        let journal = Arc::new(Recorder::default());
+        let recording = Box::new(Recording(Arc::clone(&journal)));
+        let host = Arc::new(NoHost::default());
+        let engine = Engine::new(config, Arc::clone(&host) as Arc<dyn Host>, recording);
+        let client = new_client(&engine);
+        let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());
+        let session = Session::new(client, true);
+        TestServer { engine, host, journal, session, turn, now: None, gate }
+    }
+
+    /// Another connection, to be exchanged with [`TestServer::session`].
+    pub(crate) fn connect(&self) -> Session {
+        Session::new(new_client(&self.engine), true)
+    }
+
+    /// Runs a command and returns its reply as wire bytes: empty when the client waits.
+    pub(crate) fn run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Vec<u8> {
+        let argv: OwnedArguments = argv.iter().collect();
+        let mut keys = Vec::new();
+        let row = self.engine.prepare(argv.view(), &mut keys);
+        let request = Request { argv: argv.view(), row, keys: &keys };
+        let mut output = Output::new();
+        self.begin_turn();
+        let outcome = {
+            let _inside = self.gate.enter();
+            let (turn, session) = (&mut self.turn, &mut self.session);
+            self.engine.execute(turn, session, request, Authority::Ordinary, &mut output)
+        };
+        let (engine, turn, session) = (&self.engine, &mut self.turn, &mut self.session);
+        let outcome = match outcome {
+            Outcome::NeedsProgram => {
+                let program = engine.gates.program();
+                let _inside = self.gate.enter();
+                engine.execute(turn, session, request, Authority::Program(&program), &mut output)
+            }
+            Outcome::NeedsGates => {
+                let closed = engine.gates.close();
+                engine.execute(turn, session, request, Authority::Closed(&closed), &mut output)
+            }
+            other => other,
+        };
+        assert!(
+            matches!(outcome, Outcome::Done | Outcome::Blocked { .. }),
+            "one connection alone is never held up"
+        );
+        output.to_vec()
+    }
+
+    /// Runs a command of words that are separated by single spaces, and returns the reply's wire
+    /// form as text.
+    pub(crate) fn text(&mut self, line: &str) -> String {
+        let words: Vec<&str> = line.split(' ').collect();
+        String::from_utf8_lossy(&self.run(&words)).into_owned()
+    }
+
+    /// Runs a command as another connection: see [`TestServer::text`].
+    pub(crate) fn text_as(&mut self, other: &mut Session, line: &str) -> String {
+        std::mem::swap(&mut self.session, other);
+        let text = self.text(line);
+        std::mem::swap(&mut self.session, other);
+        text
+    }
+
+    /// Begins a turn at the server's time.
+    pub(crate) fn begin_turn(&mut self) {
+        self.turn.begin(&self.engine);
+        if let Some(now) = self.now {
+            self.turn.now = now;
+            self.turn.eviction_clock = EvictionClock::new(&self.turn.config, now);
+        }
+    }
+}
+
+/// Takes the messages that wait for a connection, as text.
+pub(crate) fn messages(session: &Session) -> String {
+    let inbox = std::mem::take(&mut *session.client.inbox.lock());
+    let bytes: Vec<u8> = inbox.pushes.iter().flat_map(|message| message.iter().copied()).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn new_client(engine: &Engine) -> Arc<Client> {
+    let id = engine.next_client_id();
+    let client = Client::new(id, 0, "test:0".to_string(), "test:0".to_string(), 0, 0);
+    let client = Arc::new(client);
+    engine.clients.add(&client);
+    client
+}
+
+#[test]
+fn a_command_is_answered_and_journaled() {
+    let mut server = TestServer::new();
+    assert_eq!(server.text("MULTI"), "+OK\r\n");
+    assert_eq!(server.text("EXEC"), "*0\r\n");
+    assert!(server.journal.take().is_empty());
+    server.journal.set_listening(false);
+    server.session = server.connect();
+    assert!(server.text("NOSUCHCOMMAND x").starts_with("-ERR unknown command 'NOSUCHCOMMAND'"));
+}

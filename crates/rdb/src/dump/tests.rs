@@ -1,0 +1,249 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use store::list::ListLimits;
+use store::pack::End;
+use store::{Entry, Hash, Key, Keyspace, Limits, List, Set, StringValue, Zset};
+
+use super::*;
+
+fn limits(entries: usize) -> ValueLimits {
+    let limits = Limits { entries, value: 64 };
+    ValueLimits { list: ListLimits::default(), set: limits, hash: limits, zset: limits }
+}
+
+/// Shows a value through a keyspace, as the server does.
+fn with_value<T>(value: Value<'_>, action: impl FnOnce(ValueRef<'_>) -> T) -> T {
+    let space: Keyspace<()> = Keyspace::new(1);
+    let key = Key::new(b"k");
+    let mut held = space.try_hold(&[key.slot], 0).unwrap();
+    held.insert(0, &key, value, None);
+    action(held.find(0, &key).map(Entry::value).unwrap())
+}
+
+fn dumped(value: Value<'_>) -> Vec<u8> {
+    with_value(value, |value| dump(value, false))
+}
+
+/// Restores a payload and dumps it again.
+fn again(payload: &[u8], entries: usize) -> Vec<u8> {
+    dumped(restore(payload, &limits(entries)).unwrap())
+}
+
+/// Puts a footer behind a body.
+fn sealed(body: &[u8], version: u16) -> Vec<u8> {
+    let mut payload = body.to_vec();
+    payload.extend_from_slice(&version.to_le_bytes());
+    let checksum = crc64(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// Payloads that a reference server gave.
+#[test]
+fn the_reference_writes_the_same_bytes() {
+    let string = |text| Value::String(StringValue::from_bytes(text));
+    assert_eq!(dumped(string(b"hello")), b"\x00\x05hello\n\x00cr\xdfve4 \n");
+    assert_eq!(dumped(string(b"-129")), b"\x00\xc1\x7f\xff\n\x00\x17`\x82(T\x80\x84\x80");
+    let mut list = List::new();
+    for element in [&b"a"[..], b"b", b"1", b"-1", b"1000"] {
+        list.push(End::Back, element, &ListLimits::default());
+    }
+    let expected =
+        b"\x12\x01\x02\x15\x15\x00\x00\x00\x05\x00\x81a\x02\x81b\x02\x01\x01\xdf\xff\x02\
+        \xc3\xe8\x02\xff\n\x007\x11\xb7\x1d\xd1\x8f'\xa0";
+    assert_eq!(dumped(Value::List(list)), expected);
+    let mut zset = Zset::new();
+    for (score, member) in [(1.0, b"a"), (2.5, b"b"), (f64::INFINITY, b"c"), (-f64::INFINITY, b"d")]
+    {
+        zset.insert(member, score, limits(0).zset);
+    }
+    let expected =
+        b"\x05\x04\x01c\x00\x00\x00\x00\x00\x00\xf0\x7f\x01b\x00\x00\x00\x00\x00\x00\x04@\
+        \x01a\x00\x00\x00\x00\x00\x00\xf0?\x01d\x00\x00\x00\x00\x00\x00\xf0\xff\n\x00\x80\xa1\x9b\
+        \x93\xc87c^";
+    assert_eq!(dumped(Value::Zset(zset)), expected);
+}
+
+#[test]
+fn footers_are_checked() {
+    let payload = sealed(b"\x00\x03abc", VERSION);
+    assert!(restore(&payload, &limits(8)).is_ok());
+    assert!(restore(&sealed(b"\x00\x03abc", 0), &limits(8)).is_ok());
+    assert!(restore(&sealed(b"\x00\x03abcjunk", 3), &limits(8)).is_ok());
+    let refused =
+        |payload: &[u8]| matches!(restore(payload, &limits(8)), Err(RestoreError::Footer));
+    assert!(refused(&sealed(b"\x00\x03abc", VERSION + 1)));
+    (0..payload.len()).for_each(|length| assert!(refused(&payload[..length])));
+    for at in 0..payload.len() {
+        let mut changed = payload.clone();
+        changed[at] ^= 1;
+        assert!(refused(&changed), "byte {at}");
+    }
+}
+
+#[test]
+fn values_that_do_not_add_up_are_refused() {
+    let bodies: [&[u8]; 16] = [
+        b"",
+        b"\x00",
+        b"P\x01a",
+        b"\x06\x01a",
+        b"\x0f\x00",
+        b"\x01\x00",
+        b"\x01\xc0\x01\x01a",
+        b"\x02\x02\x01f\x01f",
+        b"\x04\x02\x01f\x01v\x01f\x01w",
+        b"\x04\x01\x01f",
+        b"\x05\x01\x01m\x00\x00\x00\x00\x00\x00\xf8\x7f",
+        b"\x12\x01\x01\x00",
+        b"\x12\x01\x03\x01a",
+        b"\x12\x02\x02\x09\x09\x00\x00\x00\x01\x00\x05\x01\xff",
+        b"\x0d\x14\x14\x00\x00\x00\x10\x00\x00\x00\x03\x00\x00\x01a\x03\x01b\x03\x01c\xff",
+        b"\x11\x11\x11\x00\x00\x00\x04\x00\x81b\x02\x02\x01\x81a\x02\x01\x01\xff",
+    ];
+    for body in bodies {
+        let result = restore(&sealed(body, VERSION), &limits(8));
+        assert!(matches!(result, Err(RestoreError::Value(_))), "{body:?}");
+    }
+}
+
+#[test]
+fn a_large_element_of_a_list_is_dumped_as_a_listpack() {
+    let mut list = List::new();
+    list.push(End::Back, vec![b'x'; 9000].as_slice(), &ListLimits::new(2, 1 << 30));
+    let payload = dumped(Value::List(list));
+    assert_eq!(payload.len(), 9029, "as the reference's");
+    assert_eq!(again(&payload, 8), payload);
+}
+
+fn texts() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        any::<i64>().prop_map(|number| number.to_string().into_bytes()),
+        (-200i64..200).prop_map(|number| number.to_string().into_bytes()),
+        proptest::collection::vec(any::<u8>(), 0..80),
+        (any::<u8>(), 0usize..9000).prop_map(|(byte, length)| vec![byte; length]),
+    ]
+}
+
+fn scores() -> impl Strategy<Value = f64> {
+    prop_oneof![any::<f64>(), (-9i32..9).prop_map(f64::from)].prop_filter("number", |f| !f.is_nan())
+}
+
+/// A value by its contents, and how many elements may stay packed.
+fn values() -> impl Strategy<Value = (Value<'static>, usize)> {
+    let entries = prop_oneof![Just(0usize), Just(4), Just(1000)];
+    (0..5, proptest::collection::vec((texts(), texts(), scores()), 1..24), entries).prop_map(
+        |(kind, items, entries)| {
+            let limits = limits(entries);
+            let value = match kind {
+                0 => Value::String(crate::value::string_value(items[0].0.clone())),
+                1 => {
+                    let mut list = List::new();
+                    let texts = items.iter().map(|item| item.0.as_slice());
+                    texts.for_each(|text| list.push(End::Back, text, &limits.list));
+                    Value::List(list)
+                }
+                2 => {
+                    let mut set = Set::new();
+                    for item in &items {
+                        set.add(&item.0, limits.set);
+                    }
+                    Value::Set(set)
+                }
+                3 => {
+                    let mut hash = Hash::new();
+                    for item in &items {
+                        hash.set(&item.0, &item.1, limits.hash);
+                    }
+                    Value::Hash(hash)
+                }
+                _ => {
+                    let mut zset = Zset::new();
+                    for item in &items {
+                        zset.insert(&item.0, item.2, limits.zset);
+                    }
+                    Value::Zset(zset)
+                }
+            };
+            (value, entries)
+        },
+    )
+}
+
+/// What a value holds, without how.
+#[derive(Debug, PartialEq)]
+enum Contents {
+    String(Vec<u8>),
+    List(Vec<Vec<u8>>),
+    Set(BTreeSet<Vec<u8>>),
+    Hash(BTreeMap<Vec<u8>, Vec<u8>>),
+    Zset(Vec<(Vec<u8>, f64)>),
+}
+
+fn contents(value: ValueRef<'_>) -> Contents {
+    match value {
+        ValueRef::String(string) => Contents::String(string.bytes().to_vec()),
+        ValueRef::List(list) => {
+            Contents::List(list.iter().map(|item| item.as_element().to_vec()).collect())
+        }
+        ValueRef::Set(set) => Contents::Set(set.iter().map(|member| member.to_vec()).collect()),
+        ValueRef::Hash(hash) => {
+            let pairs = hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec()));
+            Contents::Hash(pairs.collect())
+        }
+        ValueRef::Zset(zset) => {
+            Contents::Zset(zset.iter().map(|(member, score)| (member.to_vec(), score)).collect())
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_dumped_is_restored((value, entries) in values(), compress: bool) {
+        let (payload, before, encoding) = with_value(value, |value| {
+            (dump(value, compress), contents(value), value.encoding())
+        });
+        let restored = restore(&payload, &limits(entries)).unwrap();
+        with_value(restored, |value| {
+            prop_assert_eq!(contents(value), before);
+            prop_assert_eq!(value.encoding(), encoding);
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn damaged_values_are_refused_or_become_values(
+        (value, entries) in values(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+        is_cut: bool,
+    ) {
+        let payload = dumped(value);
+        let mut body = payload[..payload.len() - 10].to_vec();
+        for (at, byte) in changes {
+            let at = at.index(body.len());
+            body[at] = byte;
+        }
+        if is_cut {
+            body.truncate(cut.index(body.len()));
+        }
+        // Whatever it becomes, it can be dumped and restored again.
+        if let Ok(value) = restore(&sealed(&body, VERSION), &limits(entries)) {
+            let payload = dumped(value);
+            prop_assert!(restore(&payload, &limits(entries)).is_ok());
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_do_harm(
+        kind in 0u8..20,
+        body in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let mut bytes = vec![kind];
+        bytes.extend(body);
+        drop(restore(&sealed(&bytes, VERSION), &limits(8)));
+    }
+}

@@ -1,0 +1,361 @@
+//! The other side of the wire: commands out, replies in.
+//!
+//! [`encode_command`] writes a command. [`Framer`] finds where replies end, quickly and without
+//! looking at what they say, which is all a load generator needs; [`ReplyParser`] makes a [`Value`]
+//! of each. Both take bytes in pieces of any size without looking at any byte twice, and bound what
+//! a peer can make them do: nesting by [`limits::MAX_REPLY_NESTING`], memory by what was really
+//! received.
+
+use base::limits;
+use base::num::{self, parse_i64};
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A status, such as OK.
+    Simple(Vec<u8>),
+    /// An error, beginning with its code.
+    Error(Vec<u8>),
+    /// A whole number.
+    Integer(i64),
+    /// A string of bytes.
+    Bulk(Vec<u8>),
+    /// No value: `$-1` in RESP2, `_` in RESP3.
+    Null,
+    /// No array: `*-1` in RESP2.
+    NullArray,
+    /// An array.
+    Array(Vec<Value>),
+    /// A map, in the order received.
+    Map(Vec<(Value, Value)>),
+    /// A set, in the order received.
+    Set(Vec<Value>),
+    /// A message that answers no command.
+    Push(Vec<Value>),
+    /// A double, as it was printed.
+    Double(Vec<u8>),
+    /// A truth value.
+    Boolean(bool),
+    /// An integer of any size, as its digits.
+    BigNumber(Vec<u8>),
+    /// Text to be shown as it is, and its three-letter format.
+    Verbatim([u8; 3], Vec<u8>),
+    /// A reply with attributes before it.
+    Attributed(Vec<(Value, Value)>, Box<Value>),
+}
+
+impl Value {
+    /// The bytes of a status or a string of any kind.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Value::Simple(bytes) | Value::Bulk(bytes) | Value::Verbatim(_, bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The number, of an integer, or a double, or a string that spells one (as RESP2 sends
+    /// doubles).
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Integer(value) => Some(*value as f64),
+            Value::Double(text) | Value::Bulk(text) => num::parse_f64(text),
+            _ => None,
+        }
+    }
+
+    /// Whether this is an error.
+    pub fn is_error(&self) -> bool {
+        matches!(self, Value::Error(_))
+    }
+}
+
+/// The bytes received are no reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyError {
+    /// A reply begins with this byte, which names no kind of reply.
+    UnknownKind(u8),
+    /// A length, a number or a truth value is none, or out of range.
+    InvalidNumber,
+    /// A line does not end.
+    LineTooLong,
+    /// Collections are nested too deeply.
+    TooDeep,
+}
+
+impl std::fmt::Display for ReplyError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ReplyError::UnknownKind(byte) => {
+                write!(formatter, "unknown kind of reply '{}'", byte.escape_ascii())
+            }
+            ReplyError::InvalidNumber => formatter.write_str("invalid number in a reply"),
+            ReplyError::LineTooLong => formatter.write_str("endless line in a reply"),
+            ReplyError::TooDeep => formatter.write_str("replies nested too deeply"),
+        }
+    }
+}
+
+impl std::error::Error for ReplyError {}
+
+/// Appends a command with its arguments, the name first.
+pub fn encode_command<T: AsRef<[u8]>>(arguments: &[T], output: &mut Vec<u8>) {
+    let header = |output: &mut Vec<u8>, kind: u8, count: usize| {
+        output.push(kind);
+        num::write_u64(output, count as u64);
+        output.extend_from_slice(b"\r\n");
+    };
+    header(output, b'*', arguments.len());
+    for argument in arguments {
+        let argument = argument.as_ref();
+        header(output, b'$', argument.len());
+        output.extend_from_slice(argument);
+        output.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Finds the length of the reply at the front of `bytes`; `None` if it has not arrived in full.
+///
+/// # Errors
+/// [`ReplyError`] when it cannot be a reply.
+pub fn reply_length(bytes: &[u8]) -> Result<Option<usize>, ReplyError> {
+    Framer::new().next(bytes)
+}
+
+/// Finds where replies end.
+#[derive(Debug, Default)]
+pub struct Framer {
+    /// How much of the reply at the front was understood.
+    at: usize,
+    /// Bytes behind `at` that are known to hold no line end.
+    scanned: usize,
+    /// For each collection open at `at`, how many replies it still lacks.
+    open: Vec<u64>,
+}
+
+/// What one line of a reply says.
+enum Line {
+    /// It is a reply by itself.
+    Whole,
+    /// It is a string: so many bytes and a line end follow.
+    Text(usize),
+    /// It is a collection of so many replies.
+    Collection(u64),
+    /// It is attributes of the next reply: so many replies.
+    Attributes(u64),
+}
+
+impl Framer {
+    /// A framer between two replies.
+    pub fn new() -> Self {
+        Framer::default()
+    }
+
+    /// Looks for the end of the reply at the front of `bytes`, and returns its length. The caller
+    /// then removes it before the next call; on `None` it appends more bytes behind these.
+    ///
+    /// # Errors
+    /// [`ReplyError`]; the connection is of no use any more.
+    pub fn next(&mut self, bytes: &[u8]) -> Result<Option<usize>, ReplyError> {
+        loop {
+            let Some((line, next)) = self.line(bytes)? else { return Ok(None) };
+            let (end, complete) = match line {
+                Line::Whole => (next, true),
+                Line::Text(length) => (next.saturating_add(length).saturating_add(2), true),
+                // Attributes are replies before the reply they belong to: together one reply of the
+                // collection around them.
+                Line::Attributes(count) => (next, self.enter(count + 1)?),
+                Line::Collection(count) => (next, self.enter(count)?),
+            };
+            if end > bytes.len() {
+                return Ok(None);
+            }
+            self.advance(end);
+            if complete && self.leave() {
+                return Ok(Some(std::mem::take(&mut self.at)));
+            }
+        }
+    }
+
+    fn advance(&mut self, at: usize) {
+        self.at = at;
+        self.scanned = 0;
+    }
+
+    /// Opens a collection; returns whether it is complete already.
+    fn enter(&mut self, count: u64) -> Result<bool, ReplyError> {
+        if count == 0 {
+            return Ok(true);
+        }
+        if self.open.len() == limits::MAX_REPLY_NESTING {
+            return Err(ReplyError::TooDeep);
+        }
+        self.open.push(count);
+        Ok(false)
+    }
+
+    /// Counts a complete reply in the collections around it; returns whether all are complete.
+    fn leave(&mut self) -> bool {
+        while let Some(lacking) = self.open.last_mut() {
+            *lacking -= 1;
+            if *lacking > 0 {
+                return false;
+            }
+            self.open.pop();
+        }
+        true
+    }
+
+    /// Reads the line at the present place: what it says, and where the next one begins.
+    fn line(&mut self, bytes: &[u8]) -> Result<Option<(Line, usize)>, ReplyError> {
+        let rest = bytes.get(self.at..).unwrap_or(&[]);
+        let Some(&kind) = rest.first() else { return Ok(None) };
+        let from = self.scanned.min(rest.len());
+        let Some(end) = memchr::memchr(b'\n', &rest[from..]).map(|offset| from + offset) else {
+            self.scanned = rest.len();
+            // A status or an error may be long; the line of a number never is.
+            let text = matches!(kind, b'+' | b'-' | b'(');
+            let endless = rest.len() > limits::MAX_INLINE && !text;
+            return if endless { Err(ReplyError::LineTooLong) } else { Ok(None) };
+        };
+        let line = match kind {
+            b'+' | b'-' | b':' | b'_' | b'#' | b',' | b'(' => Line::Whole,
+            b'$' | b'=' | b'!' => count(rest, end)?.map_or(Line::Whole, |count| {
+                Line::Text(usize::try_from(count).unwrap_or(usize::MAX))
+            }),
+            b'*' | b'~' | b'>' => count(rest, end)?.map_or(Line::Whole, Line::Collection),
+            b'%' => count(rest, end)?.map_or(Line::Whole, |pairs| Line::Collection(2 * pairs)),
+            b'|' => Line::Attributes(2 * count(rest, end)?.unwrap_or(0)),
+            other => return Err(ReplyError::UnknownKind(other)),
+        };
+        if let Line::Text(length) = line
+            && length as u64 > limits::MAX_REPLY_BULK
+        {
+            return Err(ReplyError::InvalidNumber);
+        }
+        Ok(Some((line, self.at + end + 1)))
+    }
+}
+
+/// The count in a line that ends at `end`; `None` for -1, which stands for no string or no array.
+#[inline]
+fn count(line: &[u8], end: usize) -> Result<Option<u64>, ReplyError> {
+    let digits = line.get(1..end).ok_or(ReplyError::InvalidNumber)?;
+    match parse_i64(digits.strip_suffix(b"\r").unwrap_or(digits)) {
+        Some(-1) => Ok(None),
+        // Doubling it must not overflow.
+        Some(count @ 0..=0x7fff_ffff_ffff) => Ok(Some(count as u64)),
+        _ => Err(ReplyError::InvalidNumber),
+    }
+}
+
+/// Makes values of replies.
+#[derive(Debug, Default)]
+pub struct ReplyParser {
+    framer: Framer,
+}
+
+impl ReplyParser {
+    /// A parser between two replies.
+    pub fn new() -> Self {
+        ReplyParser::default()
+    }
+
+    /// Reads the reply at the front of `bytes`: its value, and its length, which the caller then
+    /// removes before the next call. On `None` the caller appends more bytes behind these.
+    ///
+    /// # Errors
+    /// [`ReplyError`]; the connection is of no use any more.
+    pub fn next(&mut self, bytes: &[u8]) -> Result<Option<(Value, usize)>, ReplyError> {
+        // The tree is built once the whole reply is there, so that no length is trusted beforehand.
+        let Some(length) = self.framer.next(bytes)? else { return Ok(None) };
+        let value = Reader { bytes: &bytes[..length], at: 0 }.value()?;
+        Ok(Some((value, length)))
+    }
+}
+
+/// Reads the tree of a reply whose extent a [`Framer`] has found. The framer has bounded the
+/// nesting, so recursion is safe.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn value(&mut self) -> Result<Value, ReplyError> {
+        let (kind, line) = self.line()?;
+        Ok(match kind {
+            b'+' => Value::Simple(line.to_vec()),
+            b'-' => Value::Error(line.to_vec()),
+            b':' => Value::Integer(parse_i64(line).ok_or(ReplyError::InvalidNumber)?),
+            b'_' => Value::Null,
+            b',' => Value::Double(line.to_vec()),
+            b'(' => Value::BigNumber(line.to_vec()),
+            b'#' => match line {
+                b"t" => Value::Boolean(true),
+                b"f" => Value::Boolean(false),
+                _ => return Err(ReplyError::InvalidNumber),
+            },
+            b'$' => self.text(line)?.map_or(Value::Null, |text| Value::Bulk(text.to_vec())),
+            b'!' => self.text(line)?.map_or(Value::Null, |text| Value::Error(text.to_vec())),
+            b'=' => self.verbatim(line)?,
+            b'*' => self.values(line)?.map_or(Value::NullArray, Value::Array),
+            b'~' => self.values(line)?.map_or(Value::Null, Value::Set),
+            b'>' => self.values(line)?.map_or(Value::Null, Value::Push),
+            b'%' => self.pairs(line)?.map_or(Value::Null, Value::Map),
+            b'|' => {
+                let attributes = self.pairs(line)?.unwrap_or_default();
+                Value::Attributed(attributes, Box::new(self.value()?))
+            }
+            other => return Err(ReplyError::UnknownKind(other)),
+        })
+    }
+
+    /// The kind and the rest of the present line.
+    fn line(&mut self) -> Result<(u8, &'a [u8]), ReplyError> {
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        let end = memchr::memchr(b'\n', rest).ok_or(ReplyError::LineTooLong)?;
+        self.at += end + 1;
+        let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]);
+        line.split_first().map(|(kind, line)| (*kind, line)).ok_or(ReplyError::UnknownKind(b'\n'))
+    }
+
+    fn count(line: &[u8]) -> Result<Option<usize>, ReplyError> {
+        match parse_i64(line) {
+            Some(-1) => Ok(None),
+            Some(count) => usize::try_from(count).map(Some).map_err(|_| ReplyError::InvalidNumber),
+            None => Err(ReplyError::InvalidNumber),
+        }
+    }
+
+    fn text(&mut self, line: &[u8]) -> Result<Option<&'a [u8]>, ReplyError> {
+        let Some(length) = Self::count(line)? else { return Ok(None) };
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        let text = rest.get(..length).ok_or(ReplyError::InvalidNumber)?;
+        self.at += length + 2;
+        Ok(Some(text))
+    }
+
+    fn verbatim(&mut self, line: &[u8]) -> Result<Value, ReplyError> {
+        match self.text(line)? {
+            None => Ok(Value::Null),
+            Some([first, second, third, b':', text @ ..]) => {
+                Ok(Value::Verbatim([*first, *second, *third], text.to_vec()))
+            }
+            Some(_) => Err(ReplyError::InvalidNumber),
+        }
+    }
+
+    fn values(&mut self, line: &[u8]) -> Result<Option<Vec<Value>>, ReplyError> {
+        let Some(count) = Self::count(line)? else { return Ok(None) };
+        (0..count).map(|_| self.value()).collect::<Result<_, _>>().map(Some)
+    }
+
+    fn pairs(&mut self, line: &[u8]) -> Result<Option<Vec<(Value, Value)>>, ReplyError> {
+        let Some(count) = Self::count(line)? else { return Ok(None) };
+        let pairs = (0..count).map(|_| Ok((self.value()?, self.value()?)));
+        pairs.collect::<Result<_, _>>().map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+//! What waits to be sent on a connection.
+//!
+//! Replies are mostly small, so they are collected in one buffer, in order. A large string is not
+//! copied into it: a reference to it is noted with the offset in the buffer before which it
+//! belongs, and a vectored write sends both interleaved. `buffer[..a], string, buffer[a..]` and so
+//! on.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::sync::Arc;
+
+use base::limits;
+use smallvec::SmallVec;
+
+/// A string that is sent from where it lies.
+#[derive(Debug)]
+struct Shared {
+    /// It goes before this offset of the buffer.
+    at: usize,
+    bytes: Arc<Vec<u8>>,
+}
+
+/// Bytes waiting to be sent, in order.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// The small replies, and what surrounds the shared strings.
+    pub(crate) buffer: Vec<u8>,
+    /// How much of the buffer was sent.
+    sent: usize,
+    shared: VecDeque<Shared>,
+    /// How much of the first shared string was sent.
+    shared_sent: usize,
+    /// Bytes of the shared strings that wait.
+    shared_len: usize,
+    /// Bytes sent since the beginning.
+    total_sent: u64,
+}
+
+/// A place in an [`Output`], from where a reply can be taken back or given its length afterwards.
+/// Valid until bytes before it are taken back, or bytes were sent ([`Output::advance`]).
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    at: usize,
+    shared: usize,
+    shared_len: usize,
+}
+
+impl Output {
+    /// Nothing to send yet.
+    pub fn new() -> Self {
+        Output::default()
+    }
+
+    /// Bytes waiting to be sent.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.buffer.len() - self.sent + self.shared_len
+    }
+
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Position of the end in the stream of all bytes ever written: what was sent and what waits.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.total_sent + self.len() as u64
+    }
+
+    /// Bytes of memory this keeps alive, counting shared strings in full.
+    pub fn memory(&self) -> usize {
+        self.buffer.capacity()
+            + self.shared.capacity() * size_of::<Shared>()
+            + self.shared_len
+            + self.shared_sent
+    }
+
+    /// Appends bytes as they are.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Appends bytes by reference, or by copy when they are few.
+    pub fn push_shared(&mut self, bytes: &Arc<Vec<u8>>) {
+        if bytes.len() < limits::SHARED_REPLY {
+            return self.push(bytes);
+        }
+        self.shared_len += bytes.len();
+        self.shared.push_back(Shared { at: self.buffer.len(), bytes: Arc::clone(bytes) });
+    }
+
+    /// The present end, to come back to.
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        Mark { at: self.buffer.len(), shared: self.shared.len(), shared_len: self.shared_len }
+    }
+
+    /// Takes back all that was written since `mark`.
+    pub fn rollback(&mut self, mark: Mark) {
+        self.buffer.truncate(mark.at);
+        self.shared.truncate(mark.shared);
+        self.shared_len = mark.shared_len;
+    }
+
+    /// Inserts bytes at `mark`, before all that was written since.
+    pub(crate) fn insert(&mut self, mark: Mark, bytes: &[u8]) {
+        let end = self.buffer.len();
+        self.buffer.extend_from_slice(bytes);
+        if mark.at < end {
+            self.buffer.copy_within(mark.at..end, mark.at + bytes.len());
+            self.buffer[mark.at..mark.at + bytes.len()].copy_from_slice(bytes);
+        }
+        for shared in self.shared.range_mut(mark.shared..) {
+            shared.at += bytes.len();
+        }
+    }
+
+    /// The waiting bytes in order, as slices that are not empty.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let mut at = self.sent;
+        let mut skip = self.shared_sent;
+        let interleaved = self.shared.iter().flat_map(move |shared| {
+            let before = &self.buffer[at..shared.at];
+            at = shared.at;
+            [before, &shared.bytes[std::mem::take(&mut skip)..]]
+        });
+        let last = self.shared.back().map_or(self.sent, |shared| shared.at);
+        interleaved.chain(std::iter::once(&self.buffer[last..])).filter(|slice| !slice.is_empty())
+    }
+
+    /// The first `limit` waiting bytes for a vectored write, at most [`limits::WRITE_SLICES`]
+    /// slices.
+    pub fn io_slices(&self, limit: usize) -> SmallVec<[IoSlice<'_>; 8]> {
+        let mut left = limit;
+        self.slices()
+            .take(limits::WRITE_SLICES)
+            .map_while(|slice| {
+                let part = &slice[..slice.len().min(left)];
+                left -= part.len();
+                (!part.is_empty()).then(|| IoSlice::new(part))
+            })
+            .collect()
+    }
+
+    /// The first waiting bytes that lie together, for a plain write. Empty if nothing waits.
+    pub fn first_slice(&self) -> &[u8] {
+        self.slices().next().unwrap_or(&[])
+    }
+
+    /// All waiting bytes in one piece.
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.slices().collect::<Vec<_>>().concat()
+    }
+
+    /// Forgets the first `count` waiting bytes: they were sent. More than wait count as all.
+    pub fn advance(&mut self, count: usize) {
+        let mut left = count.min(self.len());
+        self.total_sent += left as u64;
+        while left > 0 {
+            let until = self.shared.front().map_or(self.buffer.len(), |shared| shared.at);
+            let own = left.min(until - self.sent);
+            self.sent += own;
+            left -= own;
+            if self.sent < until {
+                break;
+            }
+            left -= self.advance_shared(left);
+        }
+        self.release_sent();
+    }
+
+    /// Advances in the first shared string by at most `count`; returns by how much.
+    fn advance_shared(&mut self, count: usize) -> usize {
+        let Some(first) = self.shared.front() else { return 0 };
+        let waiting = first.bytes.len() - self.shared_sent;
+        let part = count.min(waiting);
+        self.shared_len -= part;
+        self.shared_sent += part;
+        if part == waiting {
+            self.shared.pop_front();
+            self.shared_sent = 0;
+        }
+        part
+    }
+
+    /// Reuses the space of what was sent: at once when all is sent, else when it is most of the
+    /// buffer, so that each byte is moved once on average.
+    fn release_sent(&mut self) {
+        if self.sent == self.buffer.len() && self.shared.is_empty() {
+            self.buffer.clear();
+            self.buffer.shrink_to(limits::OUTPUT_KEPT);
+            self.sent = 0;
+        } else if self.sent > limits::OUTPUT_KEPT && self.sent > self.buffer.len() / 2 {
+            let sent = std::mem::take(&mut self.sent);
+            self.buffer.drain(..sent);
+            self.shared.iter_mut().for_each(|shared| shared.at -= sent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn large(byte: u8) -> Arc<Vec<u8>> {
+        Arc::new(vec![byte; limits::SHARED_REPLY])
+    }
+
+    #[test]
+    fn large_strings_are_sent_from_where_they_lie() {
+        let mut output = Output::new();
+        let string = large(b'x');
+        output.push(b"before");
+        output.push_shared(&string);
+        output.push(b"after");
+        let addresses: Vec<_> =
+            output.io_slices(usize::MAX).iter().map(|slice| slice.as_ptr()).collect();
+        assert_eq!((addresses.len(), addresses[1]), (3, string.as_ptr()));
+        assert_eq!(output.io_slices(7).iter().map(|slice| slice.len()).sum::<usize>(), 7);
+        assert!(output.io_slices(0).is_empty());
+        assert_eq!(Arc::strong_count(&string), 2);
+        output.advance(6 + string.len());
+        assert_eq!((Arc::strong_count(&string), output.first_slice()), (1, &b"after"[..]));
+        output.advance(usize::MAX);
+        assert!(output.is_empty() && output.first_slice().is_empty());
+        assert_eq!(output.end(), 11 + limits::SHARED_REPLY as u64);
+    }
+
+    #[test]
+    fn memory_is_given_back_when_all_is_sent() {
+        let mut output = Output::new();
+        output.push(&vec![0; 1 << 20]);
+        output.push_shared(&large(1));
+        assert!(output.memory() > 1 << 20);
+        output.advance(output.len());
+        assert!(output.memory() <= limits::OUTPUT_KEPT + 1024);
+    }
+
+    #[test]
+    fn rollback_takes_back_shared_strings_too() {
+        let mut output = Output::new();
+        output.push(b"kept");
+        let mark = output.mark();
+        output.push(b"gone");
+        output.push_shared(&large(b'x'));
+        output.rollback(mark);
+        assert_eq!(output.to_vec(), b"kept");
+        assert_eq!(output.len(), 4);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(Vec<u8>),
+        Shared(u8),
+        InsertAtMark(Vec<u8>, Vec<u8>),
+        Advance(usize),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let bytes = || proptest::collection::vec(any::<u8>(), 0..60_000);
+        let step = prop_oneof![
+            bytes().prop_map(Step::Push),
+            any::<u8>().prop_map(Step::Shared),
+            (bytes(), proptest::collection::vec(any::<u8>(), 0..9))
+                .prop_map(|(bytes, header)| Step::InsertAtMark(bytes, header)),
+            (0usize..90_000).prop_map(Step::Advance),
+        ];
+        proptest::collection::vec(step, 0..20)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn equals_one_long_buffer(steps in steps()) {
+            let mut output = Output::new();
+            let (mut model, mut sent) = (Vec::new(), 0);
+            for step in steps {
+                match step {
+                    Step::Push(bytes) => {
+                        output.push(&bytes);
+                        model.extend(bytes);
+                    }
+                    Step::Shared(byte) => {
+                        output.push_shared(&large(byte));
+                        model.extend_from_slice(&large(byte));
+                    }
+                    Step::InsertAtMark(bytes, header) => {
+                        let mark = output.mark();
+                        output.push(&bytes);
+                        output.push_shared(&large(7));
+                        output.insert(mark, &header);
+                        model.extend(header);
+                        model.extend(bytes);
+                        model.extend_from_slice(&large(7));
+                    }
+                    Step::Advance(count) => {
+                        output.advance(count);
+                        let count = count.min(model.len());
+                        model.drain(..count);
+                        sent += count;
+                    }
+                }
+                prop_assert_eq!(output.len(), model.len());
+                prop_assert_eq!(output.end(), (sent + model.len()) as u64);
+                prop_assert!(output.to_vec() == model);
+            }
+        }
+    }
+}

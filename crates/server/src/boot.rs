@@ -1,0 +1,368 @@
+//! The start and the stop of a server, each a list of steps in order.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use engine::config::{Config, Invocation, LoadError, ShutdownOptions};
+use engine::effects::{Effect, Journal};
+use engine::engine::{Engine, ProcessFacts, Shutdown};
+use parking_lot::Mutex;
+
+use crate::cron::Cron;
+use crate::daemon::{self, OomScore, PidFile, Supervisor};
+use crate::files::{ConfigFiles, path, reason};
+use crate::freeing::Freeing;
+use crate::host::Outside;
+use crate::listen::{Listening, NotListening};
+use crate::log::Log;
+use crate::net::{Wakers, Workers};
+use crate::signal::{self, Caught};
+use crate::system::TitleArea;
+use crate::title::Title;
+use crate::{crash, descriptors, memory};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Why the server did not start. The reason was written to the log or to standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+/// Serves until the server is told to stop. `program` is the name that it was started by, and
+/// `arguments` are those of `redis-server`: a configuration file, options, `-`.
+///
+/// # Errors
+/// The server cannot start.
+pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
+    let (config, config_file) = configure(arguments).map_err(|error| complain(&error))?;
+    let log = open_log(&config)?;
+    if config.daemonize {
+        daemon::daemonize().map_err(|error| {
+            log.warning(format!("Cannot go into the background: {}", reason(&error)));
+            Failed
+        })?;
+    }
+    crash::install(Arc::clone(&log), &config, command_line(program, arguments));
+    signal::prepare();
+    greet(&config, &log);
+    let running = Running::start(config, config_file, program, &log)?;
+    // There is nothing to save yet, and nobody to wait for: all ways to stop are one.
+    running.wait();
+    running.stop();
+    Ok(())
+}
+
+/// Reads the configuration from everywhere it comes from, and goes to its directory. The second
+/// result is the absolute path of its file.
+fn configure(arguments: &[Vec<u8>]) -> Result<(Config, Option<PathBuf>), LoadError> {
+    let failed = |message| LoadError { place: None, message };
+    let invocation = Invocation::parse(arguments);
+    let mut stdin = Vec::new();
+    if invocation.reads_stdin {
+        io::Read::read_to_end(&mut io::stdin().lock(), &mut stdin)
+            .map_err(|error| failed(format!("Standard input: {}", reason(&error))))?;
+    }
+    let config = engine::config::load(&invocation, &stdin, &ConfigFiles)?;
+    let file = invocation.config_file.map(|file| path(&file).to_owned());
+    let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
+    std::env::set_current_dir(path(&config.dir)).map_err(|error| {
+        let directory = String::from_utf8_lossy(&config.dir);
+        failed(format!("Can't chdir to '{directory}': {}", reason(&error)))
+    })?;
+    Ok((config, file))
+}
+
+fn open_log(config: &Config) -> Result<Arc<Log>, Failed> {
+    Log::open(config).map(Arc::new).map_err(|error| {
+        let message = format!("Can't open the log file: {}", reason(&error));
+        complain(&LoadError { place: None, message })
+    })
+}
+
+/// Tells whoever sits at the terminal; there is no log yet.
+fn complain(error: &LoadError) -> Failed {
+    // There is nobody else to tell if this fails.
+    let _ = writeln!(io::stderr(), "\n{error}");
+    Failed
+}
+
+fn command_line(program: &[u8], arguments: &[Vec<u8>]) -> String {
+    let words: Vec<_> = arguments.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    format!("{} serve {}", String::from_utf8_lossy(program), words.join(" "))
+}
+
+fn greet(config: &Config, log: &Log) {
+    let pid = std::process::id();
+    log.warning("Dunlin is starting");
+    log.warning(format!("Dunlin version={VERSION}, bits=64, pid={pid}, just started"));
+    log.warning("Configuration loaded");
+    for note in engine::config::notes(config) {
+        log.notice(note.to_string());
+    }
+    warn_about_what_is_not_there(config, log);
+}
+
+/// Says aloud which parts of the configuration ask for more than this version does.
+pub fn warn_about_what_is_not_there(config: &Config, log: &Log) {
+    if config.appendonly || !config.save.is_empty() {
+        log.warning(
+            "WARNING: nothing is saved to disk: `save` and `appendonly` have no effect yet, and \
+             data lives as long as the process",
+        );
+    }
+    if config.replicaof.is_some() {
+        log.warning("WARNING: `replicaof` has no effect yet: this server replicates no other");
+    }
+    if config.cluster_enabled {
+        log.warning("WARNING: `cluster-enabled` has no effect yet: this server stands alone");
+    }
+}
+
+/// What the process arranges with its system before it has threads.
+struct Surroundings {
+    supervisor: Option<Supervisor>,
+    pid_file: Option<PidFile>,
+    title: Title,
+    oom_score: OomScore,
+}
+
+impl Surroundings {
+    /// None of it keeps the server from serving: what fails is logged.
+    fn arrange(
+        config: &Config,
+        program: &[u8],
+        config_file: Option<&Path>,
+        log: &Log,
+    ) -> Surroundings {
+        let area = if config.set_proc_title { TitleArea::claim() } else { None };
+        let config_file = config_file.map_or(&b""[..], |file| file.as_os_str().as_bytes());
+        let title = Title::new(area, program, config_file);
+        if title.show(config).is_none() {
+            log.warning("The process title stays: its template has no meaning here");
+        }
+        let oom_score = OomScore::read();
+        if let Err(error) = oom_score.apply(config) {
+            log.warning(format!("Unable to write oom_score_adj: {}", reason(&error)));
+        }
+        daemon::apply_huge_pages(config, log);
+        let supervisor = daemon::supervisor(config, log);
+        Surroundings { supervisor, pid_file: PidFile::write(config, log), title, oom_score }
+    }
+}
+
+/// A server between start and stop.
+struct Running {
+    outside: Arc<Outside>,
+    cron: Cron,
+    pid_file: Option<PidFile>,
+    supervisor: Option<Supervisor>,
+    stop: Receiver<Shutdown>,
+}
+
+impl Running {
+    /// Starts everything and serves.
+    fn start(
+        mut config: Config,
+        config_file: Option<PathBuf>,
+        program: &[u8],
+        log: &Arc<Log>,
+    ) -> Result<Running, Failed> {
+        let threads = thread_count(&config);
+        config.maxclients = room_for_clients(&config, threads, log)?;
+        let listening = Listening::open(&config, log).map_err(|NotListening| Failed)?;
+        let surroundings = Surroundings::arrange(&config, program, config_file.as_deref(), log);
+        base::clock::calibrate();
+        if let Err(error) = memory::start_background_return() {
+            log.warning(format!("Unused memory is returned by the threads that serve: {error}"));
+        }
+        Running::start_threads(config, config_file, listening, surroundings, threads, log).map_err(
+            |error| {
+                log.warning(format!("A thread cannot be started: {}", reason(&error)));
+                Failed
+            },
+        )
+    }
+
+    fn start_threads(
+        config: Config,
+        config_file: Option<PathBuf>,
+        listening: Listening,
+        surroundings: Surroundings,
+        threads: usize,
+        log: &Arc<Log>,
+    ) -> io::Result<Running> {
+        let Surroundings { supervisor, pid_file, title, oom_score } = surroundings;
+        let (stop_sender, stop) = mpsc::channel();
+        let outside = Arc::new(Outside {
+            log: Arc::clone(log),
+            wakers: Arc::new(Wakers::new()),
+            workers: Mutex::new(None),
+            listening: Mutex::new(listening),
+            stop: stop_sender.clone(),
+            facts: facts(config_file.as_deref(), supervisor, threads),
+            config_file,
+            title,
+            freeing: Freeing::start()?,
+            oom_score,
+        });
+        let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, Box::new(NoJournal)));
+        start_signal_thread(Arc::clone(&engine), Arc::clone(log), stop_sender)?;
+        let cron = Cron::start(Arc::clone(&engine))?;
+        let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
+        memory::publish();
+        engine.note_startup();
+        let running = Running { outside, cron, pid_file, supervisor, stop };
+        running.open(workers, &engine.config.load());
+        Ok(running)
+    }
+
+    /// Begins to accept clients, and says so.
+    fn open(&self, workers: Workers, config: &Config) {
+        let log = &self.outside.log;
+        let (port, pid) = (config.port, std::process::id());
+        log.notice(format!("Running mode=standalone, port={port}."));
+        log.notice(format!("Port: {port}, PID: {pid}, threads: {}", self.outside.facts.workers));
+        log.warning("Server initialized");
+        let listening = self.outside.listening.lock();
+        workers.listen(listening.handles());
+        *self.outside.workers.lock() = Some(workers);
+        log.notice("Ready to accept connections");
+        if let Some(path) = listening.unix_path() {
+            let path = path.display();
+            log.notice(format!("The server is now ready to accept connections at {path}"));
+        }
+        if let Some(supervisor) = self.supervisor {
+            supervisor.ready(log);
+        }
+    }
+
+    /// Waits until somebody wants the server to stop.
+    fn wait(&self) {
+        // The sending side lives in `outside`: it cannot be gone.
+        let _ = self.stop.recv();
+    }
+
+    /// Stops accepting, finishes what is running, sends what waits, and puts away what the server
+    /// has put into the system.
+    fn stop(self) {
+        let log = &self.outside.log;
+        log.warning("User requested shutdown...");
+        if let Some(supervisor) = self.supervisor {
+            supervisor.stopping();
+        }
+        // A worker may be changing the listening sockets: the lock must be free while they end.
+        let workers = self.outside.workers.lock().take();
+        if let Some(workers) = workers {
+            workers.stop();
+        }
+        self.cron.stop();
+        if let Some(file) = self.pid_file {
+            file.remove(log);
+        }
+        if let Err(error) = self.outside.listening.lock().remove_unix_socket() {
+            log.warning(format!("The unix socket stays: {}", reason(&error)));
+        }
+        log.warning("Dunlin is now ready to exit, bye bye...");
+    }
+}
+
+/// How many clients there are descriptors for; the settings may ask for more.
+fn room_for_clients(config: &Config, threads: usize, log: &Log) -> Result<u32, Failed> {
+    let granted = descriptors::make_room(config.maxclients, threads);
+    granted.warnings.iter().for_each(|line| log.warning(line));
+    if granted.clients == 0 {
+        log.warning("The limit of open files leaves no room for clients. Exiting.");
+        return Err(Failed);
+    }
+    Ok(granted.clients)
+}
+
+fn facts(
+    config_file: Option<&Path>,
+    supervisor: Option<Supervisor>,
+    workers: usize,
+) -> ProcessFacts {
+    let system = rustix::system::uname();
+    let words = [system.sysname(), system.release(), system.machine()];
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    ProcessFacts {
+        os: words.map(|word| word.to_string_lossy().into_owned()).join(" "),
+        multiplexing_api: "epoll",
+        compiler: env!("DUNLIN_COMPILER"),
+        monotonic_clock: "POSIX clock_gettime",
+        process_id: std::process::id(),
+        supervised: supervisor.map_or("no", Supervisor::name),
+        executable: std::env::current_exe().map_or_else(|_| String::new(), |path| text(&path)),
+        config_file: config_file.map_or_else(String::new, text),
+        allocator: memory::allocator(),
+        workers,
+        ..ProcessFacts::default()
+    }
+}
+
+/// Threads that serve clients: as set, or one per core.
+fn thread_count(config: &Config) -> usize {
+    match config.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        set => set,
+    }
+}
+
+fn start_signal_thread(
+    engine: Arc<Engine>,
+    log: Arc<Log>,
+    stop: Sender<Shutdown>,
+) -> io::Result<()> {
+    let thread = std::thread::Builder::new().name("signals".to_owned());
+    thread.spawn(move || receive_signals(&engine, &log, &stop)).map(drop)
+}
+
+fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<Shutdown>) {
+    let mut stopping = false;
+    loop {
+        let caught = signal::wait();
+        if stopping && caught == Caught::Interrupt {
+            log.warning("You insist... exiting now.");
+            std::process::exit(1);
+        }
+        stopping = true;
+        log.warning(format!("Received {} scheduling shutdown...", caught.name()));
+        let config = engine.config.load();
+        let options = match caught {
+            Caught::Interrupt => config.shutdown_on_sigint,
+            Caught::Terminate => config.shutdown_on_sigterm,
+        };
+        // Nobody receives only when the server is stopping already.
+        let _ = stop.send(shutdown(options));
+    }
+}
+
+fn shutdown(options: ShutdownOptions) -> Shutdown {
+    let save = match (options.save, options.nosave) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    Shutdown { save, now: options.now, force: options.force }
+}
+
+/// The journal of a server that nobody listens to.
+struct NoJournal;
+
+impl Journal for NoJournal {
+    fn listening(&self) -> bool {
+        false
+    }
+
+    fn append(&self, _: &[Effect]) -> u64 {
+        0
+    }
+}
+
+/// The words of a command line as bytes.
+pub fn words(arguments: impl IntoIterator<Item = OsString>) -> Vec<Vec<u8>> {
+    arguments.into_iter().map(OsString::into_vec).collect()
+}

@@ -1,0 +1,109 @@
+//! What happens by itself: eviction and expiry `hz` times a second, and at least ten times; samples
+//! and the collection of retired tables ten times.
+#![expect(unsafe_code, reason = "the collection of retired tables has a contract")]
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use engine::engine::{Engine, Turn};
+use engine::expire::ExpireCycle;
+use store::gate::Gate;
+
+/// The longest pause between two rounds, and the time between two samples.
+const ROUND_MAX: Duration = Duration::from_millis(100);
+
+/// Times that eviction gets its share of time in one round. Between them the gate is open.
+const EVICTION_STEPS: usize = 16;
+
+/// The running thread.
+pub struct Cron {
+    /// Dropped to stop it.
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Cron {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn start(engine: Arc<Engine>) -> io::Result<Cron> {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let thread = std::thread::Builder::new().name("cron".to_owned()).spawn(move || {
+            let mut rounds = Rounds::new(&engine);
+            while stopped.recv_timeout(pause(&engine)) == Err(RecvTimeoutError::Timeout) {
+                rounds.round(&engine);
+            }
+            engine.gates.unregister(&rounds.gate);
+        })?;
+        Ok(Cron { stop, thread })
+    }
+
+    /// Ends the thread after its present round.
+    pub fn stop(self) {
+        drop(self.stop);
+        // A panic has ended the process already.
+        let _ = self.thread.join();
+    }
+}
+
+fn pause(engine: &Engine) -> Duration {
+    let hz = engine.config.load().hz.max(1);
+    (Duration::from_secs(1) / hz).min(ROUND_MAX)
+}
+
+struct Rounds {
+    gate: Gate,
+    turn: Turn,
+    expiry: ExpireCycle,
+    last_sample: Instant,
+}
+
+impl Rounds {
+    fn new(engine: &Engine) -> Rounds {
+        Rounds {
+            gate: engine.gates.register(),
+            turn: Turn::new(engine, "cron"),
+            expiry: ExpireCycle::default(),
+            last_sample: Instant::now(),
+        }
+    }
+
+    fn round(&mut self, engine: &Engine) {
+        if !engine.debug.pause_cron.load(Relaxed) {
+            self.make_room(engine);
+            self.expiry.round(engine, &mut self.turn, &self.gate);
+        }
+        if self.last_sample.elapsed() >= ROUND_MAX {
+            self.last_sample = Instant::now();
+            engine.sample_rates();
+            collect_retired_tables(engine);
+        }
+        crate::memory::publish();
+    }
+
+    /// Evicts what commands have left over, so that a server that serves nobody gets below
+    /// `maxmemory` too.
+    fn make_room(&mut self, engine: &Engine) {
+        for _ in 0..EVICTION_STEPS {
+            self.turn.begin(engine);
+            let inside = self.gate.enter();
+            let more = engine.evict(&mut self.turn);
+            drop(inside);
+            crate::memory::publish();
+            if !more {
+                return;
+            }
+        }
+    }
+}
+
+fn collect_retired_tables(engine: &Engine) {
+    // SAFETY: tables are read without a lock inside gates alone. `pass` returns when every gate was
+    // open once; this thread is outside its own.
+    unsafe { store::table::retire::collect(|| engine.gates.pass()) };
+}

@@ -1,0 +1,57 @@
+//! The thread that frees what would take a worker too long.
+
+use std::io;
+use std::sync::mpsc::{self, Sender};
+
+/// Something to be freed.
+type Garbage = Box<dyn Send>;
+
+/// See the module's text. The thread ends when this is dropped.
+pub struct Freeing(Sender<Garbage>);
+
+impl Freeing {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn start() -> io::Result<Freeing> {
+        let (sender, receiver) = mpsc::channel::<Garbage>();
+        std::thread::Builder::new().name("freeing".to_owned()).spawn(move || {
+            for garbage in receiver {
+                drop(garbage);
+                crate::memory::publish();
+            }
+        })?;
+        Ok(Freeing(sender))
+    }
+
+    /// Gives something to the thread.
+    pub fn free_later(&self, garbage: Garbage) {
+        // Should the thread be gone, the error gives the garbage back and it is freed here.
+        let _ = self.0.send(garbage);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Told(Sender<()>);
+
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.send(()).unwrap();
+        }
+    }
+
+    #[test]
+    fn everything_is_freed() {
+        let (told, freed) = mpsc::channel();
+        let freeing = Freeing::start().unwrap();
+        for _ in 0..100 {
+            freeing.free_later(Box::new(Told(told.clone())));
+        }
+        drop(told);
+        assert_eq!(freed.iter().count(), 100);
+    }
+}

@@ -1,0 +1,217 @@
+//! The world outside, as the engine asks for it: the wiring between the engine and the rooms of
+//! this crate.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use engine::client::Client;
+use engine::config::{Apply, ApplyError, Config, DirectiveId};
+use engine::engine::{CpuSeconds, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use parking_lot::Mutex;
+
+use crate::daemon::OomScore;
+use crate::freeing::Freeing;
+use crate::listen::Listening;
+use crate::log::Log;
+use crate::net::{Wakers, Workers};
+use crate::title::Title;
+use crate::{crash, descriptors, files, memory, system};
+
+/// See the module's text.
+pub struct Outside {
+    /// The log.
+    pub log: Arc<Log>,
+    /// How workers are reached.
+    pub wakers: Arc<Wakers>,
+    /// The workers, while they run.
+    pub workers: Mutex<Option<Workers>>,
+    /// The sockets that the server listens on.
+    pub listening: Mutex<Listening>,
+    /// Where requests to stop go.
+    pub stop: Sender<Shutdown>,
+    /// The file that the server was configured from, as an absolute path.
+    pub config_file: Option<PathBuf>,
+    /// What INFO says about the process.
+    pub facts: ProcessFacts,
+    /// The process title.
+    pub title: Title,
+    /// The thread that frees.
+    pub freeing: Freeing,
+    /// The out-of-memory score.
+    pub oom_score: OomScore,
+}
+
+impl Host for Outside {
+    fn wake(&self, client: &Client) {
+        self.wakers.wake(client.worker, client.id);
+    }
+
+    fn drop_later(&self, garbage: Box<dyn Send>) {
+        self.freeing.free_later(garbage);
+    }
+
+    fn used_memory(&self) -> usize {
+        memory::used()
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        memory::figures()
+    }
+
+    fn cpu_seconds(&self) -> CpuSeconds {
+        system::cpu_seconds()
+    }
+
+    fn purge_memory(&self) {
+        system::purge_allocator();
+    }
+
+    fn read_config_file(&self) -> Result<Vec<u8>, String> {
+        let file = self.config_file.as_ref().ok_or("there is no configuration file")?;
+        match std::fs::read(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            read => read.map_err(|error| files::reason(&error)),
+        }
+    }
+
+    fn write_config_file(&self, text: &[u8]) -> Result<(), String> {
+        let file = self.config_file.as_ref().ok_or("there is no configuration file")?;
+        files::replace(file, text).map_err(|error| files::reason(&error))
+    }
+
+    fn log(&self, level: LogLevel, line: &str) {
+        self.log.write(level, line);
+    }
+
+    fn shut_down(&self, request: Shutdown) {
+        // Nobody receives only when the server is stopping already.
+        let _ = self.stop.send(request);
+    }
+
+    fn crash(&self, reason: &str) -> ! {
+        crash::crash(reason)
+    }
+
+    fn process(&self) -> ProcessFacts {
+        self.facts.clone()
+    }
+}
+
+/// Why a directive does not take effect, for the client.
+type Refusal = String;
+
+impl Apply for Outside {
+    fn apply(
+        &self,
+        old: &Config,
+        new: &mut Config,
+        changed: &[DirectiveId],
+    ) -> Result<(), ApplyError> {
+        let mut listened = false;
+        for &directive in changed {
+            let name = directive.name();
+            // Port and addresses change together, whichever comes first.
+            if matches!(name, "port" | "bind") && std::mem::replace(&mut listened, true) {
+                continue;
+            }
+            self.apply_one(name, old, new).map_err(|message| {
+                self.log.warning(format!(
+                    "Failed applying new configuration. Possibly related to new {name} setting. \
+                     Restoring previous settings."
+                ));
+                ApplyError { directive, message }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Outside {
+    fn apply_one(&self, name: &str, old: &Config, new: &mut Config) -> Result<(), Refusal> {
+        match name {
+            "port" => self
+                .listen_again(old, new)
+                .ok_or_else(|| "Unable to listen on this port. Check server logs.".to_owned()),
+            "bind" => self
+                .listen_again(old, new)
+                .ok_or_else(|| "Failed to bind to specified addresses.".to_owned()),
+            "maxclients" => self.make_room(old, new),
+            "dir" => change_directory(new),
+            "proc-title-template" => {
+                self.title.show(new).ok_or_else(|| "failed to set process title".to_owned())
+            }
+            "oom-score-adj" | "oom-score-adj-values" => self.adjust_oom_score(new),
+            _ => {
+                self.apply_what_cannot_fail(name, new);
+                Ok(())
+            }
+        }
+    }
+
+    fn apply_what_cannot_fail(&self, name: &str, new: &Config) {
+        match name {
+            "loglevel" => self.log.set_level(new),
+            "crash-log-enabled" => crash::apply(new),
+            "appendonly" | "save" => crate::boot::warn_about_what_is_not_there(new, &self.log),
+            "maxmemory" => self.warn_about_maxmemory(new),
+            _ => {}
+        }
+    }
+
+    /// Listens where the new settings say. The title names the first address.
+    fn listen_again(&self, old: &Config, new: &Config) -> Option<()> {
+        let give = |handles| {
+            if let Some(workers) = &*self.workers.lock() {
+                workers.listen(handles);
+            }
+        };
+        if self.listening.lock().change(new, &self.log, &give).is_err() {
+            self.log.warning("Failed to bind");
+            return None;
+        }
+        self.title.show(new).or_else(|| self.title.show(old))
+    }
+
+    fn make_room(&self, old: &Config, new: &Config) -> Result<(), Refusal> {
+        if new.maxclients <= old.maxclients {
+            return Ok(());
+        }
+        let granted = descriptors::make_room(new.maxclients, self.facts.workers);
+        granted.warnings.iter().for_each(|line| self.log.warning(line));
+        if granted.clients == new.maxclients {
+            return Ok(());
+        }
+        Err(format!(
+            "The operating system is not able to handle the specified number of clients, try with \
+             {}",
+            granted.clients
+        ))
+    }
+
+    fn warn_about_maxmemory(&self, new: &Config) {
+        let (limit, used) = (new.maxmemory, memory::used() as u64);
+        if limit != 0 && limit < used {
+            self.log.warning(format!(
+                "WARNING: the new maxmemory value set via CONFIG SET ({limit}) is smaller than the \
+                 current memory usage ({used}). Keys will be evicted, or writes refused, as \
+                 maxmemory-policy says."
+            ));
+        }
+    }
+
+    fn adjust_oom_score(&self, new: &Config) -> Result<(), Refusal> {
+        self.oom_score.apply(new).map_err(|error| {
+            self.log.warning(format!("Unable to write oom_score_adj: {}", files::reason(&error)));
+            "Failed to apply new oom_score_adj configuration, check server logs.".to_owned()
+        })
+    }
+}
+
+fn change_directory(new: &mut Config) -> Result<(), Refusal> {
+    let directory = engine::config::Host::directory(&files::ConfigFiles, &new.dir)?;
+    std::env::set_current_dir(files::path(&directory)).map_err(|error| files::reason(&error))?;
+    new.dir = directory;
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! Sockets, threads and files around the engine.
+//!
+//! | room | what it answers |
+//! |---|---|
+//! | [`boot`] | in which order does a server start and stop? |
+//! | [`net`] | how do bytes come in and go out? |
+//! | [`host`] | what does the engine get when it asks for the world outside? |
+//! | [`cron`] | what happens by itself, some times a second? |
+//! | [`listen`], [`descriptors`] | on which sockets, for how many clients? |
+//! | [`log`], [`crash`] | what does an operator read? |
+//! | [`daemon`], [`signal`], [`title`] | how does the process behave towards its system? |
+//! | [`memory`], [`freeing`] | how much memory is in use, and who gives it back? |
+//! | [`files`] | where does the configuration come from, and where is it rewritten? |
+//! | [`system`] | which system calls have no safe wrapper? |
+//!
+//! Rooms do not import each other; `boot` and `host` wire them together.
+
+pub mod boot;
+pub mod crash;
+pub mod cron;
+pub mod daemon;
+pub mod descriptors;
+pub mod files;
+pub mod freeing;
+pub mod host;
+pub mod listen;
+pub mod log;
+pub mod memory;
+pub mod net;
+pub mod signal;
+pub mod system;
+pub mod title;

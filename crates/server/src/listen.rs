@@ -1,0 +1,326 @@
+//! Listening sockets: which addresses, and who may connect before a password is set.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use engine::config::Config;
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
+
+use crate::files::{self, reason};
+use crate::log::Log;
+use crate::net::Listener;
+
+/// The kernel's own bound of the queue of connections that nobody has accepted yet.
+const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
+
+/// Why there is no socket to listen on. The details are in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotListening;
+
+/// All sockets that the server listens on.
+#[derive(Default)]
+pub struct Listening {
+    tcp: Vec<(SocketAddr, TcpListener)>,
+    unix: Option<(PathBuf, UnixListener)>,
+}
+
+impl Listening {
+    /// Opens the sockets that the settings ask for.
+    ///
+    /// # Errors
+    /// One of them cannot be had, or none is asked for.
+    pub fn open(config: &Config, log: &Log) -> Result<Listening, NotListening> {
+        let mut listening = Listening::default();
+        if config.port != 0 && listening.bind_missing(config, log).is_err() {
+            log.warning(format!("Failed listening on port {} (TCP), aborting.", config.port));
+            return Err(NotListening);
+        }
+        if !config.unixsocket.is_empty() {
+            match open_unix(config) {
+                Ok(unix) => listening.unix = Some(unix),
+                Err(error) => {
+                    log.warning(format!("Failed opening Unix socket: bind: {}", reason(&error)));
+                    return Err(NotListening);
+                }
+            }
+        }
+        if listening.tcp.is_empty() && listening.unix.is_none() {
+            log.warning("Configured to not listen anywhere, exiting.");
+            return Err(NotListening);
+        }
+        warn_about_backlog(config, log);
+        Ok(listening)
+    }
+
+    /// Changes to the addresses and the port of these settings. `give` hands the sockets to whoever
+    /// accepts connections, and takes those back that were given before.
+    ///
+    /// # Errors
+    /// An address cannot be had. Sockets that stood in its way are closed all the same: the caller
+    /// changes back to the old settings, which opens them again.
+    pub fn change(
+        &mut self,
+        config: &Config,
+        log: &Log,
+        give: &dyn Fn(Vec<Listener>),
+    ) -> Result<(), NotListening> {
+        let wanted: Vec<SocketAddr> =
+            addresses(config).filter_map(|address| address.resolve(config.port).ok()).collect();
+        let old = std::mem::take(&mut self.tcp);
+        let (kept, superfluous): (Vec<_>, Vec<_>) =
+            old.into_iter().partition(|(address, _)| wanted.contains(address));
+        self.tcp = kept;
+        // On the new port, an old address can be in the way of a new one: `*` and `127.0.0.1`
+        // exclude each other. On another port it stays until the new ones are there.
+        let (in_the_way, other): (Vec<_>, Vec<_>) =
+            superfluous.into_iter().partition(|(address, _)| address.port() == config.port);
+        give(self.handles());
+        in_the_way.iter().for_each(|(_, listener)| stop_listening(listener));
+        if self.bind_missing(config, log).is_err() {
+            self.tcp.extend(other);
+            give(self.handles());
+            return Err(NotListening);
+        }
+        give(self.handles());
+        other.iter().for_each(|(_, listener)| stop_listening(listener));
+        Ok(())
+    }
+
+    /// The sockets, for whoever accepts connections.
+    pub fn handles(&self) -> Vec<Listener> {
+        let tcp = self.tcp.iter().filter_map(|(_, own)| own.try_clone().ok().map(Listener::Tcp));
+        let unix = self.unix.iter().filter_map(|(_, own)| own.try_clone().ok().map(Listener::Unix));
+        tcp.chain(unix).collect()
+    }
+
+    /// The path of the unix socket.
+    pub fn unix_path(&self) -> Option<&std::path::Path> {
+        self.unix.as_ref().map(|(path, _)| path.as_path())
+    }
+
+    /// Removes the unix socket from its directory, at the end.
+    pub fn remove_unix_socket(&self) -> io::Result<()> {
+        self.unix_path().map_or(Ok(()), std::fs::remove_file)
+    }
+
+    /// Binds what the settings name and is not bound yet; on failure, nothing of it.
+    fn bind_missing(&mut self, config: &Config, log: &Log) -> Result<(), NotListening> {
+        let mut added = Vec::new();
+        for address in addresses(config) {
+            let bound = address.resolve(config.port).and_then(|at| {
+                if self.tcp.iter().chain(&added).any(|(other, _)| *other == at) {
+                    return Ok(None);
+                }
+                open_tcp(at, config).map(|listener| Some((at, listener)))
+            });
+            match bound {
+                Ok(Some(listener)) => added.push(listener),
+                Ok(None) => {}
+                Err(error) => {
+                    let (word, port) = (&address.word, config.port);
+                    log.warning(format!(
+                        "Warning: Could not create server TCP listening socket {word}:{port}: \
+                         bind: {}",
+                        reason(&error)
+                    ));
+                    if !address.may_fail(&error) {
+                        return Err(NotListening);
+                    }
+                }
+            }
+        }
+        self.tcp.append(&mut added);
+        Ok(())
+    }
+}
+
+/// A word of `bind`.
+struct Address<'c> {
+    word: std::borrow::Cow<'c, str>,
+    /// It began with `-`: a machine without that address is none to complain about.
+    optional: bool,
+}
+
+fn addresses(config: &Config) -> impl Iterator<Item = Address<'_>> {
+    let bind = if config.port == 0 { &[][..] } else { &config.bind };
+    bind.iter().map(|word| {
+        let stripped = word.strip_prefix(b"-");
+        let word = String::from_utf8_lossy(stripped.unwrap_or(word));
+        Address { word, optional: stripped.is_some() }
+    })
+}
+
+impl Address<'_> {
+    fn resolve(&self, port: u16) -> io::Result<SocketAddr> {
+        match &*self.word {
+            "*" => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
+            "::*" => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
+            word => (word, port)
+                .to_socket_addrs()?
+                .min_by_key(SocketAddr::is_ipv6)
+                .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into()),
+        }
+    }
+
+    fn may_fail(&self, error: &io::Error) -> bool {
+        let unavailable = error.kind() == io::ErrorKind::AddrNotAvailable;
+        let unsupported =
+            [libc::EAFNOSUPPORT, libc::EPROTONOSUPPORT, libc::ENOPROTOOPT, libc::EPFNOSUPPORT]
+                .map(Some)
+                .contains(&error.raw_os_error());
+        unsupported || (unavailable && self.optional)
+    }
+}
+
+fn open_tcp(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    if config.socket_mark_id != 0 {
+        socket.set_mark(config.socket_mark_id)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(backlog(config))?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
+}
+
+fn open_unix(config: &Config) -> io::Result<(PathBuf, UnixListener)> {
+    let path = std::path::absolute(files::path(&config.unixsocket))?;
+    // What a server left behind that ended without removing it.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&socket2::SockAddr::unix(&path)?)?;
+    if config.unixsocketperm != 0 {
+        let mode = std::fs::Permissions::from_mode(config.unixsocketperm);
+        std::fs::set_permissions(&path, mode)?;
+    }
+    socket.listen(backlog(config))?;
+    socket.set_nonblocking(true)?;
+    Ok((path, socket.into()))
+}
+
+fn backlog(config: &Config) -> i32 {
+    i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX)
+}
+
+/// Ends listening at once, though the acceptor may hold the socket a moment longer.
+fn stop_listening(listener: &TcpListener) {
+    // It fails only when the socket does not listen, which is what is wanted.
+    let _ = SockRef::from(listener).shutdown(Shutdown::Both);
+}
+
+fn warn_about_backlog(config: &Config, log: &Log) {
+    let bound = std::fs::read_to_string(SOMAXCONN).ok();
+    if let Some(bound) = bound.and_then(|text| text.trim().parse::<u32>().ok())
+        && bound < config.tcp_backlog
+    {
+        log.warning(format!(
+            "WARNING: The TCP backlog setting of {} cannot be enforced because {SOMAXCONN} is set \
+             to the lower value of {bound}.",
+            config.tcp_backlog
+        ));
+    }
+}
+
+/// What to answer to a client from another machine while anybody could do anything here.
+const DENIED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is \
+enabled and no password is set for the default user. In this mode connections are only accepted \
+from the loopback interface. To serve other machines, set a password (the 'requirepass' option, or \
+CONFIG SET requirepass from this machine), or, where the network itself keeps strangers out, \
+switch protected mode off ('protected-mode no', or CONFIG SET protected-mode no).\r\n";
+
+/// Why a client at `peer` may not connect by TCP, if so: the error to send before closing.
+pub fn protected(config: &Config, peer: &SocketAddr) -> Option<&'static [u8]> {
+    let local = match peer.ip() {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => {
+            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
+        }
+    };
+    (config.protected_mode && config.requirepass.is_empty() && !local).then_some(DENIED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    fn log() -> Log {
+        let config = Config { loglevel: engine::config::LogLevel::Warning, ..Config::default() };
+        Log::open(&config).unwrap()
+    }
+
+    fn settings(port: u16, bind: &[&str]) -> Config {
+        let bind = bind.iter().map(|word| word.as_bytes().to_vec()).collect();
+        Config { port, bind, ..Config::default() }
+    }
+
+    fn free_port() -> u16 {
+        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    }
+
+    #[test]
+    fn strangers_are_denied_without_a_password() {
+        let mut config = Config::default();
+        for (peer, denied) in [
+            ("127.0.0.1:5", false),
+            ("[::1]:5", false),
+            ("[::ffff:127.0.0.1]:5", false),
+            ("10.0.0.1:5", true),
+            ("[fe80::1]:5", true),
+        ] {
+            assert_eq!(protected(&config, &peer.parse().unwrap()).is_some(), denied, "{peer}");
+        }
+        config.requirepass = b"x".to_vec();
+        assert_eq!(protected(&config, &"10.0.0.1:5".parse().unwrap()), None);
+        assert!(DENIED.starts_with(b"-DENIED ") && DENIED.ends_with(b"\r\n"));
+        assert_eq!(DENIED.iter().filter(|&&byte| byte == b'\n').count(), 1);
+    }
+
+    #[test]
+    fn optional_addresses_may_be_missing_and_others_not() {
+        let port = free_port();
+        // 192.0.2.0/24 is for documentation: no machine has it.
+        let config = settings(port, &["127.0.0.1", "-192.0.2.1"]);
+        let listening = Listening::open(&config, &log()).unwrap();
+        assert_eq!(listening.handles().len(), 1);
+        let config = settings(port, &["192.0.2.1"]);
+        assert!(Listening::open(&config, &log()).is_err());
+        assert!(Listening::open(&settings(0, &["127.0.0.1"]), &log()).is_err());
+    }
+
+    #[test]
+    fn addresses_change_while_listening() {
+        let port = free_port();
+        let log = log();
+        let given = RefCell::new(Vec::new());
+        let give = |handles| *given.borrow_mut() = handles;
+        let mut listening = Listening::open(&settings(port, &["127.0.0.1"]), &log).unwrap();
+        give(listening.handles());
+        let connects = |port| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok();
+        assert!(connects(port));
+        listening.change(&settings(port, &["*"]), &log, &give).unwrap();
+        assert!(connects(port));
+        let other = free_port();
+        listening.change(&settings(other, &["127.0.0.1"]), &log, &give).unwrap();
+        assert!(connects(other) && !connects(port));
+        // A failure, and the way back.
+        let change = listening.change(&settings(other, &["127.0.0.1", "192.0.2.1"]), &log, &give);
+        assert_eq!(change, Err(NotListening));
+        listening.change(&settings(other, &["127.0.0.1"]), &log, &give).unwrap();
+        assert!(connects(other));
+        assert_eq!(given.borrow().len(), 1);
+        listening.change(&settings(0, &["127.0.0.1"]), &log, &give).unwrap();
+        assert!(!connects(other));
+    }
+}

@@ -1,0 +1,149 @@
+//! How much memory is in use.
+//!
+//! `maxmemory` needs that number before each command, and the allocator's own statistics are far
+//! too slow for that. So each thread publishes how much it has allocated and freed in its life,
+//! which the allocator counts in thread-local variables, once per turn; the sum over all threads is
+//! what is in use. A thread that frees what another allocated has a negative balance: only the sum
+//! means anything.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+
+use engine::engine::MemoryFigures;
+use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
+use tikv_jemalloc_ctl::{background_thread, epoch, max_background_threads, stats};
+
+/// Threads with a balance of their own; those beyond share the last.
+const PLACES: usize = 1280;
+
+/// A balance alone on its cache lines.
+#[repr(align(128))]
+struct Balance(AtomicI64);
+
+static BALANCES: [Balance; PLACES] = [const { Balance(AtomicI64::new(0)) }; PLACES];
+static PLACES_TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+/// What a thread has published so far.
+struct Account {
+    place: usize,
+    published: Cell<i64>,
+    /// Absent where another allocator is in use.
+    counters: Option<(ThreadLocal<u64>, ThreadLocal<u64>)>,
+}
+
+impl Account {
+    fn open() -> Account {
+        let counters = allocatedp::read().ok().zip(deallocatedp::read().ok());
+        let place = PLACES_TAKEN.fetch_add(1, Relaxed).min(PLACES - 1);
+        Account { place, published: Cell::new(0), counters }
+    }
+
+    fn publish(&self) {
+        let Some((allocated, freed)) = self.counters else { return };
+        let balance = allocated.get().wrapping_sub(freed.get()).cast_signed();
+        let before = self.published.replace(balance);
+        BALANCES[self.place].0.fetch_add(balance.wrapping_sub(before), Relaxed);
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.publish();
+    }
+}
+
+thread_local! {
+    static ACCOUNT: Account = Account::open();
+}
+
+/// Publishes what the calling thread has allocated and freed. To be called at the end of each turn.
+#[inline]
+pub fn publish() {
+    // A thread that is ending has published already.
+    let _ = ACCOUNT.try_with(Account::publish);
+}
+
+/// Bytes in use, all threads together, as of their last [`publish`].
+pub fn used() -> usize {
+    let taken = PLACES_TAKEN.load(Relaxed).min(PLACES);
+    let sum = BALANCES[..taken].iter().fold(0i64, |sum, own| sum.wrapping_add(own.0.load(Relaxed)));
+    usize::try_from(sum).unwrap_or(0)
+}
+
+/// Lets the allocator return unused pages from a thread of its own rather than from whichever
+/// thread happens to free. To be called after going into the background.
+///
+/// # Errors
+/// The allocator's words.
+pub fn start_background_return() -> Result<(), String> {
+    max_background_threads::write(1)
+        .and_then(|()| background_thread::write(true))
+        .map_err(|error| error.to_string())
+}
+
+/// The allocator and its version.
+pub fn allocator() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let version = tikv_jemalloc_ctl::version::read().unwrap_or("unknown");
+        // Behind the dash stands which build of the version it is.
+        format!("jemalloc-{}", version.split('-').next().unwrap_or(version))
+    })
+}
+
+/// The allocator's and the system's view. This takes tens of microseconds.
+pub fn figures() -> MemoryFigures {
+    publish();
+    // The statistics are as of the last epoch. An allocator without them leaves zeros.
+    let _ = epoch::advance();
+    let system = rustix::system::sysinfo();
+    MemoryFigures {
+        allocated: stats::allocated::read().unwrap_or(0),
+        active: stats::active::read().unwrap_or(0),
+        resident: stats::resident::read().unwrap_or(0),
+        retained: stats::retained::read().unwrap_or(0),
+        mapped: stats::mapped::read().unwrap_or(0),
+        metadata: stats::metadata::read().unwrap_or(0),
+        process_resident: process_resident().unwrap_or(0),
+        system_total: system.totalram as usize * system.mem_unit as usize,
+    }
+}
+
+/// Bytes of physical memory that the process occupies.
+fn process_resident() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: usize = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[global_allocator]
+    static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+    /// One test, since the sum is the process's own.
+    #[test]
+    fn the_sum_follows_allocations_of_all_threads() {
+        const SIZE: usize = 64 << 20;
+        publish();
+        let before = used();
+        let allocate = || {
+            let block = vec![1u8; SIZE];
+            super::publish();
+            block
+        };
+        let block = std::thread::spawn(allocate).join().unwrap();
+        publish();
+        let between = used();
+        drop(block);
+        publish();
+        let after = used();
+        assert!(between >= before + SIZE / 2, "{before} {between}");
+        assert!(after + SIZE / 2 <= between, "{between} {after}");
+        let figures = figures();
+        assert!(figures.process_resident > 0 && figures.system_total > figures.process_resident);
+    }
+}

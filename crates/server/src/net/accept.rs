@@ -1,0 +1,212 @@
+//! The acceptor: one thread that takes new connections and gives them to workers.
+//!
+//! One thread for all listeners makes the distribution even, which sockets shared by all workers
+//! would not: the first one to wake would take most.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use engine::engine::{Engine, LogLevel};
+use engine::stats::ThreadStats;
+use mio::{Events, Interest, Poll, Registry, Token, Waker};
+use parking_lot::Mutex;
+
+use super::mailbox::{WAKE, Wakers};
+use super::stream::Stream;
+
+/// A listening socket.
+pub enum Listener {
+    /// TCP.
+    Tcp(std::net::TcpListener),
+    /// A unix socket.
+    Unix(std::os::unix::net::UnixListener),
+}
+
+enum Source {
+    Tcp(mio::net::TcpListener),
+    Unix(mio::net::UnixListener, String),
+}
+
+impl Source {
+    fn deregister(mut self, registry: &Registry) -> io::Result<()> {
+        match &mut self {
+            Source::Tcp(listener) => registry.deregister(listener),
+            Source::Unix(listener, _) => registry.deregister(listener),
+        }
+    }
+}
+
+/// How long to wait before accepting again after it has failed.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
+
+/// What the owner of the thread tells it.
+#[derive(Default)]
+struct Orders {
+    listeners: Mutex<Option<Vec<Listener>>>,
+    stopping: AtomicBool,
+}
+
+/// The running acceptor thread.
+pub(super) struct Acceptor {
+    orders: Arc<Orders>,
+    waker: Waker,
+    thread: JoinHandle<()>,
+}
+
+impl Acceptor {
+    pub(super) fn start(engine: Arc<Engine>, wakers: Arc<Wakers>) -> io::Result<Acceptor> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        let orders = Arc::new(Orders::default());
+        let stats = engine.stats.register("acceptor");
+        let accepting =
+            Accepting { engine, wakers, poll, orders: Arc::clone(&orders), stats, sources: vec![] };
+        let thread = std::thread::Builder::new().name("acceptor".to_string());
+        Ok(Acceptor { orders, waker, thread: thread.spawn(move || accepting.run())? })
+    }
+
+    pub(super) fn listen(&self, listeners: Vec<Listener>) {
+        *self.orders.listeners.lock() = Some(listeners);
+        self.wake();
+    }
+
+    pub(super) fn stop(self) {
+        self.orders.stopping.store(true, Ordering::Release);
+        self.wake();
+        // It ends at its next look at the orders; a panic has aborted the process already.
+        let _ = self.thread.join();
+    }
+
+    fn wake(&self) {
+        // The only failure is a full counter, which wakes the thread as well.
+        let _ = self.waker.wake();
+    }
+}
+
+/// The thread's own state.
+struct Accepting {
+    engine: Arc<Engine>,
+    wakers: Arc<Wakers>,
+    poll: Poll,
+    orders: Arc<Orders>,
+    stats: Arc<ThreadStats>,
+    sources: Vec<Source>,
+}
+
+impl Accepting {
+    fn run(mut self) {
+        let mut events = Events::with_capacity(16);
+        let mut pause = None;
+        while !self.orders.stopping.load(Ordering::Acquire) {
+            if let Err(error) = self.poll.poll(&mut events, pause)
+                && error.kind() != io::ErrorKind::Interrupted
+            {
+                self.engine.host.log(LogLevel::Warning, &format!("Accepting failed: {error}"));
+                return;
+            }
+            let replaced = self.orders.listeners.lock().take();
+            if let Some(listeners) = replaced {
+                self.replace(listeners);
+            }
+            // A listener that was registered just now may have had connections before.
+            let mut failed = false;
+            for index in 0..self.sources.len() {
+                failed |= !self.accept_all(index);
+            }
+            // Most likely out of descriptors: wait a little rather than spin. No event would tell
+            // of the connections that wait meanwhile.
+            pause = failed.then_some(PAUSE_AFTER_FAILURE);
+        }
+    }
+
+    fn replace(&mut self, listeners: Vec<Listener>) {
+        for source in self.sources.drain(..) {
+            // Whoever gave the socket may hold it too, so that closing ours would not take it out
+            // of the poll instance.
+            if let Err(error) = source.deregister(self.poll.registry()) {
+                let line = format!("A listening socket cannot be put away: {error}");
+                self.engine.host.log(LogLevel::Warning, &line);
+            }
+        }
+        for (index, listener) in listeners.into_iter().enumerate() {
+            match self.register(index, listener) {
+                Ok(source) => self.sources.push(source),
+                Err(error) => {
+                    let line = format!("A listening socket cannot be used: {error}");
+                    self.engine.host.log(LogLevel::Warning, &line);
+                }
+            }
+        }
+    }
+
+    fn register(&self, index: usize, listener: Listener) -> io::Result<Source> {
+        let registry = self.poll.registry();
+        match listener {
+            Listener::Tcp(listener) => {
+                listener.set_nonblocking(true)?;
+                let mut listener = mio::net::TcpListener::from_std(listener);
+                registry.register(&mut listener, Token(index), Interest::READABLE)?;
+                Ok(Source::Tcp(listener))
+            }
+            Listener::Unix(listener) => {
+                listener.set_nonblocking(true)?;
+                let address = listener.local_addr()?;
+                let path = address.as_pathname().map(|path| path.display().to_string());
+                let mut listener = mio::net::UnixListener::from_std(listener);
+                registry.register(&mut listener, Token(index), Interest::READABLE)?;
+                Ok(Source::Unix(listener, path.unwrap_or_default()))
+            }
+        }
+    }
+
+    /// Accepts until nobody waits any more. Returns whether it got there.
+    fn accept_all(&self, index: usize) -> bool {
+        loop {
+            let accepted = match &self.sources[index] {
+                Source::Tcp(listener) => {
+                    listener.accept().map(|(socket, peer)| (Stream::tcp(socket, peer), Some(peer)))
+                }
+                Source::Unix(listener, path) => {
+                    listener.accept().map(|(socket, _)| (Stream::unix(socket, path), None))
+                }
+            };
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let line = format!("Accepting client connection: {error}");
+                    self.engine.host.log(LogLevel::Warning, &line);
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Gives a connection to a worker, or refuses it with the reason.
+    fn admit(&self, stream: Stream, peer: Option<SocketAddr>) {
+        let config = self.engine.config.load();
+        if self.wakers.connections() >= config.maxclients as usize {
+            self.stats.rejected_connections.add(1);
+            return refuse(&stream, b"-ERR max number of clients reached\r\n");
+        }
+        if let Some(text) = peer.and_then(|peer| crate::listen::protected(&config, &peer)) {
+            self.stats.rejected_connections.add(1);
+            return refuse(&stream, text);
+        }
+        stream.set_keepalive(config.tcp_keepalive);
+        self.stats.connections_received.add(1);
+        self.wakers.deliver(stream);
+    }
+}
+
+/// Says why, as far as the socket takes it, and closes.
+fn refuse(stream: &Stream, text: &[u8]) {
+    let mut output = resp::output::Output::new();
+    output.push(text);
+    let _ = stream.write(&output, usize::MAX);
+}

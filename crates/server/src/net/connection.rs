@@ -1,0 +1,302 @@
+//! One connection: its socket, its buffers, its session, and what it waits for.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::limits;
+use engine::config::Config;
+use engine::engine::Outcome;
+use engine::session::Session;
+use engine::waiting::Waiter;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use resp::request::{BigArgument, Parser, ProtocolError};
+
+use super::stream::Stream;
+
+/// Read buffers that a worker keeps for reuse.
+const POOLED_BUFFERS: usize = 256;
+
+/// Why a connection's next command does not run now.
+pub(super) enum Hold {
+    /// Nothing holds it back.
+    None,
+    /// It is blocked in a command until it is served.
+    Blocked(Arc<Waiter>),
+    /// A slot was locked: try again next turn. Counts the attempts.
+    Contended(u32),
+    /// It has to run as the program.
+    NeedsProgram,
+    /// It has to run with all gates closed.
+    NeedsGates,
+    /// CLIENT PAUSE, until this Unix millisecond.
+    Paused(u64),
+}
+
+/// See the module's text.
+pub(super) struct Connection {
+    pub(super) stream: Stream,
+    pub(super) session: Session,
+    pub(super) parser: Parser,
+    /// What was received and not parsed, or parsed and not executed yet.
+    pub(super) input: Vec<u8>,
+    /// An argument that is being received into its own allocation.
+    pub(super) big: Option<BigArgument>,
+    pub(super) output: Output,
+    /// Commands that were parsed but are held back.
+    pub(super) pending: VecDeque<OwnedArguments>,
+    pub(super) hold: Hold,
+    /// The socket may have more to read.
+    pub(super) readable: bool,
+    /// The peer has closed its side: reading goes on to the end of what it sent.
+    pub(super) read_closed: bool,
+    /// All that the peer sent was read. It is closed when that is answered.
+    pub(super) ended: bool,
+    /// The socket may take more.
+    pub(super) writable: bool,
+    /// It is in the worker's list for the next turn.
+    pub(super) scheduled: bool,
+    /// Set when it is to be closed: the reason, for the log.
+    pub(super) doom: Option<&'static str>,
+    /// The input is broken from here on; answered when what came before has run.
+    pub(super) protocol_error: Option<ProtocolError>,
+    /// Its share of the turn was used up: more commands may lie in the buffer.
+    pub(super) backlog: bool,
+    /// When the command that has just blocked gives up.
+    pub(super) new_deadline: Option<u64>,
+    /// Contended attempts at the command that is pending first.
+    attempts: u32,
+    /// Since when the output is above the soft limit, in Unix milliseconds.
+    pub(super) over_soft_limit_since: Option<u64>,
+}
+
+impl Connection {
+    pub(super) fn new(stream: Stream, session: Session) -> Connection {
+        Connection {
+            stream,
+            session,
+            parser: Parser::new(),
+            input: Vec::new(),
+            big: None,
+            output: Output::new(),
+            pending: VecDeque::new(),
+            hold: Hold::None,
+            readable: true,
+            read_closed: false,
+            ended: false,
+            writable: true,
+            scheduled: false,
+            doom: None,
+            protocol_error: None,
+            backlog: false,
+            new_deadline: None,
+            attempts: 0,
+            over_soft_limit_since: None,
+        }
+    }
+
+    /// Whether its commands may run.
+    pub(super) fn runs(&self) -> bool {
+        matches!(self.hold, Hold::None) && self.doom.is_none() && !self.session.close
+    }
+
+    /// Reads its share of this turn: about [`limits::READ_PER_TURN`] bytes. Returns how many.
+    pub(super) fn receive(&mut self) -> usize {
+        let mut total = 0;
+        while self.readable && total < limits::READ_PER_TURN {
+            let room = match &mut self.big {
+                Some(big) => {
+                    big.make_room();
+                    let missing = big.missing();
+                    let room = (big.bytes.capacity() - big.bytes.len()).min(missing);
+                    match self.stream.read_up_to(&mut big.bytes, room) {
+                        Ok(count) => Some((count, room)),
+                        Err(error) => self.note_read_error(&error),
+                    }
+                }
+                None => {
+                    if self.input.capacity() - self.input.len() < limits::READ_BUFFER / 4 {
+                        self.input.reserve(limits::READ_BUFFER.max(self.input.len()));
+                    }
+                    let room = self.input.capacity() - self.input.len();
+                    match self.stream.read(&mut self.input) {
+                        Ok(count) => Some((count, room)),
+                        Err(error) => self.note_read_error(&error),
+                    }
+                }
+            };
+            let Some((count, room)) = room else { break };
+            if count == 0 {
+                self.end_input();
+                break;
+            }
+            total += count;
+            // A short read has drained the socket: the next bytes come with an event. The end of
+            // the stream may have come with the same event, though.
+            self.readable = count == room || self.read_closed;
+            if self.big.as_ref().is_some_and(|big| big.missing() == 0)
+                && let Some(big) = self.big.take()
+            {
+                self.parser.supply_big(big);
+            }
+        }
+        total
+    }
+
+    fn end_input(&mut self) {
+        self.ended = true;
+        self.readable = false;
+    }
+
+    /// Tells a drained socket from a failed one.
+    fn note_read_error(&mut self, error: &io::Error) -> Option<(usize, usize)> {
+        match error.kind() {
+            io::ErrorKind::WouldBlock => self.readable = false,
+            io::ErrorKind::Interrupted => {}
+            _ => self.end_input(),
+        }
+        None
+    }
+
+    /// Sends what waits, its share of this turn. Returns bytes sent.
+    pub(super) fn send(&mut self, limit: usize) -> usize {
+        let mut total = 0;
+        while self.writable && total < limit && !self.output.is_empty() {
+            let offered = self.output.len().min(limit - total);
+            match self.stream.write(&self.output, limit - total) {
+                Ok(count) => {
+                    self.output.advance(count);
+                    total += count;
+                    if count < offered && count < self.output.len() {
+                        // The kernel took a part; more slices may still fit, so ask again.
+                        continue;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => {
+                    self.doom = Some("the connection failed while writing");
+                    break;
+                }
+            }
+        }
+        total
+    }
+
+    /// Takes the next command that was held back, if it may run.
+    pub(super) fn next_pending(&mut self) -> Option<OwnedArguments> {
+        if matches!(self.hold, Hold::Contended(_)) {
+            self.hold = Hold::None;
+        }
+        if self.runs() { self.pending.pop_front() } else { None }
+    }
+
+    /// Remembers why a command did not run to its end, and the command if it is to run again.
+    pub(super) fn hold_back(&mut self, outcome: Outcome, command: Option<OwnedArguments>) {
+        if let Some(command) = command {
+            self.pending.push_front(command);
+        }
+        self.attempts = match outcome {
+            Outcome::Contended => self.attempts + 1,
+            _ => 0,
+        };
+        self.hold = match outcome {
+            Outcome::Done => Hold::None,
+            Outcome::Blocked(waiter) => {
+                self.new_deadline = waiter.deadline;
+                Hold::Blocked(waiter)
+            }
+            Outcome::Contended => Hold::Contended(self.attempts),
+            Outcome::NeedsProgram => Hold::NeedsProgram,
+            Outcome::NeedsGates => Hold::NeedsGates,
+            Outcome::Paused(until) => Hold::Paused(until),
+        };
+    }
+
+    /// Gives up the bytes of commands that were executed. An empty buffer goes back to the pool.
+    pub(super) fn forget_executed(&mut self, pool: &mut Vec<Vec<u8>>) {
+        let done = self.parser.compact();
+        if done < self.input.len() {
+            self.input.drain(..done);
+        } else {
+            self.input.clear();
+            if self.input.capacity() > 0 && pool.len() < POOLED_BUFFERS {
+                let mut buffer = std::mem::take(&mut self.input);
+                buffer.shrink_to(limits::READ_PER_TURN);
+                pool.push(buffer);
+            } else {
+                self.input = Vec::new();
+            }
+        }
+    }
+
+    /// Whether nothing of what the peer sent before it closed is left to be answered.
+    pub(super) fn is_finished(&self) -> bool {
+        let running = matches!(self.hold, Hold::None | Hold::Blocked(_));
+        let answered = self.pending.is_empty() && !self.backlog && self.protocol_error.is_none();
+        let blocked = matches!(self.hold, Hold::Blocked(_));
+        self.ended && running && (blocked || (answered && self.output.is_empty()))
+    }
+
+    /// Whether there is something to do for it before its socket or others say so.
+    pub(super) fn wants_another_turn(&self, now: u64) -> bool {
+        let runnable = match self.hold {
+            Hold::None => {
+                self.readable
+                    || self.backlog
+                    || !self.pending.is_empty()
+                    || self.protocol_error.is_some()
+            }
+            Hold::Blocked(_) => false,
+            Hold::Contended(_) | Hold::NeedsProgram | Hold::NeedsGates => true,
+            Hold::Paused(until) => until <= now,
+        };
+        (runnable && !self.session.close) || (self.writable && !self.output.is_empty())
+    }
+
+    /// Whether it has said nothing for longer than `timeout` milliseconds (0: for ever).
+    pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
+        let exempt = matches!(self.hold, Hold::Blocked(_))
+            || self.session.monitor
+            || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
+        let last = self.session.client.last_interaction.load(Relaxed);
+        timeout > 0 && !exempt && now.saturating_sub(last) > timeout
+    }
+
+    /// Bytes that the connection holds of what it received.
+    pub(super) fn query_memory(&self) -> usize {
+        let big = self.big.as_ref().map_or(0, |big| big.bytes.capacity());
+        let pending: usize = self.pending.iter().map(OwnedArguments::memory).sum();
+        self.input.capacity() + self.parser.memory() + big + pending
+    }
+
+    /// Whether the output is above the limits of its class for too long.
+    pub(super) fn over_output_limit(&mut self, config: &Config, now: u64) -> bool {
+        let limits = &config.client_output_buffer_limits;
+        let limit = match self.session.subscriptions.as_ref().is_some_and(|own| own.any()) {
+            true => limits.pubsub,
+            false => limits.normal,
+        };
+        let waiting = self.output.memory() as u64;
+        if limit.hard_bytes > 0 && waiting > limit.hard_bytes {
+            return true;
+        }
+        if limit.soft_bytes == 0 || waiting <= limit.soft_bytes {
+            self.over_soft_limit_since = None;
+            return false;
+        }
+        let since = *self.over_soft_limit_since.get_or_insert(now);
+        now.saturating_sub(since) > limit.soft_seconds * 1000
+    }
+
+    /// Shows the state of the buffers to CLIENT LIST.
+    pub(super) fn publish(&self, now: u64) {
+        let client = &self.session.client;
+        client.last_interaction.store(now, Relaxed);
+        client.query_bytes.store(self.input.len(), Relaxed);
+        client.query_free.store(self.input.capacity() - self.input.len(), Relaxed);
+        client.output_bytes.store(self.output.len(), Relaxed);
+    }
+}

@@ -1,0 +1,108 @@
+//! How other threads reach a worker: new connections, and clients that have something in their
+//! inbox.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use mio::{Poll, Token, Waker};
+use parking_lot::{Mutex, RwLock};
+
+use super::stream::Stream;
+
+/// The token of a worker's waker. Connections have their places as tokens.
+pub(super) const WAKE: Token = Token(usize::MAX);
+
+/// What waits for one worker.
+#[derive(Default)]
+pub(super) struct Mailbox {
+    waker: OnceLock<Waker>,
+    /// Set while a wake-up is under way, so that many messages cost one.
+    woken: AtomicBool,
+    pub(super) stopping: AtomicBool,
+    /// Connections that the worker has or is about to get.
+    pub(super) connections: AtomicUsize,
+    letters: Mutex<Letters>,
+}
+
+/// Taken by the worker as a whole.
+#[derive(Default)]
+pub(super) struct Letters {
+    pub(super) arrivals: Vec<Stream>,
+    /// Clients whose inbox to look at.
+    pub(super) clients: Vec<u64>,
+}
+
+impl Mailbox {
+    fn wake(&self) {
+        if self.woken.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(waker) = self.waker.get() {
+            // The only failure is a full counter, which wakes the worker as well.
+            let _ = waker.wake();
+        }
+    }
+
+    /// Takes all letters.
+    pub(super) fn take(&self) -> Letters {
+        self.woken.store(false, Ordering::Release);
+        std::mem::take(&mut *self.letters.lock())
+    }
+}
+
+/// The mailboxes of all workers.
+#[derive(Default)]
+pub struct Wakers {
+    mailboxes: RwLock<Vec<Arc<Mailbox>>>,
+}
+
+impl Wakers {
+    /// No workers yet: waking does nothing.
+    pub fn new() -> Wakers {
+        Wakers::default()
+    }
+
+    /// Makes the mailbox of the next worker.
+    pub(super) fn register(&self, poll: &Poll) -> io::Result<Arc<Mailbox>> {
+        let mailbox = Arc::new(Mailbox::default());
+        mailbox.waker.get_or_init(|| {
+            Waker::new(poll.registry(), WAKE).expect("an eventfd can be made and watched")
+        });
+        self.mailboxes.write().push(Arc::clone(&mailbox));
+        Ok(mailbox)
+    }
+
+    /// Tells a worker to look at a client's inbox.
+    pub fn wake(&self, worker: usize, client: u64) {
+        if let Some(mailbox) = self.mailboxes.read().get(worker) {
+            mailbox.letters.lock().clients.push(client);
+            mailbox.wake();
+        }
+    }
+
+    /// Gives a connection to the worker that has the fewest.
+    pub(super) fn deliver(&self, stream: Stream) {
+        let mailboxes = self.mailboxes.read();
+        let fewest = |mailbox: &&Arc<Mailbox>| mailbox.connections.load(Ordering::Relaxed);
+        let Some(mailbox) = mailboxes.iter().min_by_key(fewest) else { return };
+        mailbox.connections.fetch_add(1, Ordering::Relaxed);
+        mailbox.letters.lock().arrivals.push(stream);
+        mailbox.wake();
+    }
+
+    /// Connections of all workers.
+    pub(super) fn connections(&self) -> usize {
+        let mailboxes = self.mailboxes.read();
+        mailboxes.iter().map(|mailbox| mailbox.connections.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Tells all workers to end.
+    pub(super) fn stop(&self) {
+        for mailbox in self.mailboxes.read().iter() {
+            mailbox.stopping.store(true, Ordering::Release);
+            mailbox.wake();
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Connections: from bytes on a socket to commands and back.
+//!
+//! An acceptor thread takes connections and gives each to the worker that has the fewest. From then
+//! on the worker owns it: it reads, parses, executes and writes, without a hop to another thread.
+//! [`worker`] holds the turn of a worker, the loop that all of this happens in.
+
+mod accept;
+mod connection;
+mod mailbox;
+mod stream;
+mod timers;
+mod worker;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use engine::engine::Engine;
+
+pub use accept::Listener;
+pub use mailbox::Wakers;
+
+use accept::Acceptor;
+
+/// The running workers and the acceptor.
+pub struct Workers {
+    wakers: Arc<Wakers>,
+    acceptor: Acceptor,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    /// Starts `threads` workers. Connections come when [`Workers::listen`] is called.
+    ///
+    /// # Errors
+    /// When a poll instance or a thread cannot be made.
+    pub fn start(engine: Arc<Engine>, wakers: Arc<Wakers>, threads: usize) -> io::Result<Workers> {
+        let mut handles = Vec::with_capacity(threads);
+        for index in 0..threads {
+            let worker = worker::Worker::new(Arc::clone(&engine), &wakers, index)?;
+            let thread = std::thread::Builder::new().name(format!("worker-{index}"));
+            handles.push(thread.spawn(move || worker.run())?);
+        }
+        let acceptor = Acceptor::start(engine, Arc::clone(&wakers))?;
+        Ok(Workers { wakers, acceptor, threads: handles })
+    }
+
+    /// Replaces the listening sockets. Connections that exist stay.
+    pub fn listen(&self, listeners: Vec<Listener>) {
+        self.acceptor.listen(listeners);
+    }
+
+    /// Stops accepting, lets each worker finish its turn and send what waits, and joins them.
+    pub fn stop(self) {
+        self.acceptor.stop();
+        self.wakers.stop();
+        for thread in self.threads {
+            // A worker that panicked has aborted the process already.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,566 @@
+//! A worker and its turn.
+//!
+//! A turn is a sequence of phases over batches: wait, open the mail, read and parse, execute, run
+//! what needs more than slot locks, send, close, look at the clock. Commands of all readable
+//! connections are executed as one batch, inside the worker's gate; what they lie in is fetched into
+//! the cache a window ahead, so that cache misses overlap instead of adding up.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+
+use base::limits;
+use engine::args::KeyAt;
+use engine::client::{Client, flag};
+use engine::command::Row;
+use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
+use engine::session::Session;
+use hashbrown::HashMap;
+use mio::{Events, Poll, Token};
+use resp::args::{ArgRange, Arguments, OwnedArguments};
+use resp::reply::Reply;
+use resp::request::{Limits, Parsed};
+use store::gate::Gate;
+
+use super::connection::{Connection, Hold};
+use super::mailbox::{Mailbox, WAKE, Wakers};
+use super::stream::Stream;
+use super::timers::Timers;
+
+/// Commands fetched ahead of execution together.
+const WINDOW: usize = 32;
+/// Commands of one connection parsed in one turn: its neighbours come next.
+const COMMANDS_PER_TURN: usize = 1024;
+/// The longest sleep: idle connections and stop requests are looked at this often.
+const TICK: Duration = Duration::from_millis(100);
+/// Attempts at contended slots before a command runs as the program, where it may wait.
+const CONTENDED_MAX: u32 = 8;
+/// Milliseconds that a stopping worker goes on sending what waits.
+const FLUSH_ON_STOP: u64 = 2000;
+
+/// One parsed command of the batch.
+struct Item {
+    place: usize,
+    row: Option<&'static Row>,
+    args: std::ops::Range<usize>,
+    keys: std::ops::Range<usize>,
+}
+
+/// A worker thread's state.
+pub(super) struct Worker {
+    engine: Arc<Engine>,
+    index: usize,
+    poll: Poll,
+    mailbox: Arc<Mailbox>,
+    turn: Turn,
+    gate: Gate,
+    connections: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
+    places: HashMap<u64, usize>,
+    timers: Timers,
+    /// Connections to look at in this turn.
+    scheduled: Vec<usize>,
+    items: Vec<Item>,
+    args: Vec<ArgRange>,
+    keys: Vec<KeyAt>,
+    /// Read buffers without content, for the next connections that read.
+    buffers: Vec<Vec<u8>>,
+    next_tick: u64,
+}
+
+impl Worker {
+    pub(super) fn new(engine: Arc<Engine>, wakers: &Wakers, index: usize) -> io::Result<Worker> {
+        let poll = Poll::new()?;
+        Ok(Worker {
+            index,
+            mailbox: wakers.register(&poll)?,
+            poll,
+            turn: Turn::new(&engine, &format!("worker-{index}")),
+            gate: engine.gates.register(),
+            engine,
+            connections: Vec::new(),
+            free: Vec::new(),
+            places: HashMap::new(),
+            timers: Timers::default(),
+            scheduled: Vec::new(),
+            items: Vec::new(),
+            args: Vec::new(),
+            keys: Vec::new(),
+            buffers: Vec::new(),
+            next_tick: 0,
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        let mut events = Events::with_capacity(limits::EVENTS_PER_TURN);
+        while !self.mailbox.stopping.load(Acquire) {
+            self.run_turn(&mut events);
+        }
+        self.flush_and_close();
+        self.engine.gates.unregister(&self.gate);
+    }
+
+    /// One turn: see the module's text.
+    fn run_turn(&mut self, events: &mut Events) {
+        self.wait(events);
+        self.turn.begin(&self.engine);
+        self.note_events(events);
+        self.open_mail();
+        self.end_waits_that_are_due();
+        let batch = std::mem::take(&mut self.scheduled);
+        for &place in &batch {
+            self.read_and_parse(place);
+        }
+        self.execute_batch();
+        for &place in &batch {
+            self.run_with_more_authority(place);
+            self.send_and_reschedule(place);
+        }
+        self.recycle(batch);
+        self.tick();
+        crate::memory::publish();
+    }
+
+    fn wait(&mut self, events: &mut Events) {
+        let timeout = if !self.scheduled.is_empty() {
+            Duration::ZERO
+        } else {
+            let timer = self.timers.wait(base::clock::now_ms()).map(Duration::from_millis);
+            timer.map_or(TICK, |timer| timer.min(TICK))
+        };
+        if let Err(error) = self.poll.poll(events, Some(timeout))
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            self.engine.host.log(LogLevel::Warning, &format!("Waiting for events failed: {error}"));
+        }
+    }
+
+    fn note_events(&mut self, events: &Events) {
+        for event in events {
+            let Token(place) = event.token();
+            if event.token() == WAKE {
+                continue;
+            }
+            let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
+                continue;
+            };
+            connection.readable |= event.is_readable() || event.is_read_closed();
+            connection.read_closed |= event.is_read_closed();
+            connection.writable |= event.is_writable();
+            self.schedule(place);
+        }
+    }
+
+    fn schedule(&mut self, place: usize) {
+        if let Some(connection) = &mut self.connections[place]
+            && !std::mem::replace(&mut connection.scheduled, true)
+        {
+            self.scheduled.push(place);
+        }
+    }
+
+    // ---- Mail -----------------------------------------------------------------------------------
+
+    fn open_mail(&mut self) {
+        let letters = self.mailbox.take();
+        for stream in letters.arrivals {
+            self.admit(stream);
+        }
+        for client in letters.clients {
+            if let Some(&place) = self.places.get(&client) {
+                self.take_inbox(place);
+                self.schedule(place);
+            }
+        }
+    }
+
+    fn admit(&mut self, mut stream: Stream) {
+        let place = self.free.pop().unwrap_or(self.connections.len());
+        if let Err(error) = stream.register(self.poll.registry(), Token(place)) {
+            self.engine.host.log(LogLevel::Warning, &format!("Registering a client: {error}"));
+            self.free.push(place);
+            self.mailbox.connections.fetch_sub(1, Relaxed);
+            return;
+        }
+        let client = Arc::new(Client::new(
+            self.engine.next_client_id(),
+            self.index,
+            stream.address.clone(),
+            stream.local_address.clone(),
+            stream.descriptor(),
+            self.turn.now,
+        ));
+        client.set_flag(flag::UNIX, stream.is_unix());
+        self.engine.clients.add(&client);
+        self.places.insert(client.id, place);
+        let authenticated = self.turn.config.requirepass.is_empty();
+        let connection = Connection::new(stream, Session::new(client, authenticated));
+        if place == self.connections.len() {
+            self.connections.push(None);
+        }
+        self.connections[place] = Some(Box::new(connection));
+        self.schedule(place);
+    }
+
+    /// Takes what others have left for a client: messages, the reply that it is blocked for, or
+    /// the order to close.
+    fn take_inbox(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        let inbox = std::mem::take(&mut *connection.session.client.inbox.lock());
+        if let Some(reply) = inbox.served
+            && let Hold::Blocked(waiter) = std::mem::replace(&mut connection.hold, Hold::None)
+        {
+            self.engine.end_wait(&connection.session, &waiter);
+            connection.output.push(&reply);
+        }
+        for message in inbox.pushes {
+            connection.output.push_shared(&message);
+        }
+        if connection.session.client.killed.load(Relaxed) {
+            connection.doom = Some("it was killed");
+        }
+    }
+
+    fn end_waits_that_are_due(&mut self) {
+        while let Some((place, client)) = self.timers.due(self.turn.now) {
+            let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
+                continue;
+            };
+            if connection.session.client.id != client {
+                continue;
+            }
+            let Hold::Blocked(waiter) = &connection.hold else { continue };
+            let waiter = Arc::clone(waiter);
+            // An earlier wait's deadline may come during a later wait of the same client.
+            let due = waiter.deadline.is_some_and(|deadline| deadline <= self.turn.now);
+            if due && waiter.claim() {
+                connection.hold = Hold::None;
+                let resp3 = connection.session.resp3;
+                let mut reply = Reply::new(&mut connection.output, resp3);
+                waiter.reply_timed_out(&mut reply);
+                self.engine.end_wait(&connection.session, &waiter);
+                self.schedule(place);
+            }
+        }
+    }
+
+    // ---- Reading and parsing --------------------------------------------------------------------
+
+    fn read_and_parse(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        connection.scheduled = false;
+        if connection.doom.is_some() || connection.session.close {
+            return;
+        }
+        if connection.input.capacity() == 0 && connection.readable {
+            connection.input = self.buffers.pop().unwrap_or_default();
+        }
+        // What lies in the buffer comes first: a fast sender must not fill the memory.
+        if connection.readable && !connection.backlog {
+            let count = connection.receive();
+            self.turn.stats.net_input_bytes.add(count as u64);
+            self.turn.stats.reads_processed.add(1);
+        }
+        if connection.query_memory() as u64 > self.turn.config.client_query_buffer_limit {
+            self.turn.stats.query_buffer_limit_disconnections.add(1);
+            connection.doom = Some("its query buffer went over client-query-buffer-limit");
+            return;
+        }
+        self.parse(place);
+    }
+
+    /// Parses what has arrived into the batch, up to the connection's share.
+    fn parse(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        if !connection.pending.is_empty() || !matches!(connection.hold, Hold::None) {
+            return;
+        }
+        let share = if connection.session.authenticated { COMMANDS_PER_TURN } else { 1 };
+        let mut parsed = 0;
+        while parsed < share && connection.big.is_none() {
+            let limits = Limits {
+                max_bulk: self.turn.config.proto_max_bulk_len,
+                authenticated: connection.session.authenticated,
+            };
+            let first = self.args.len();
+            match connection.parser.parse(&connection.input, &limits, &mut self.args) {
+                Parsed::Command { .. } => {
+                    let args = first..self.args.len();
+                    let ranges = &self.args[args.clone()];
+                    let arguments = connection.parser.arguments(&connection.input, ranges);
+                    let keys = self.keys.len();
+                    let row = self.engine.prepare(arguments, &mut self.keys);
+                    self.items.push(Item { place, row, args, keys: keys..self.keys.len() });
+                    parsed += 1;
+                }
+                Parsed::Empty { .. } => {}
+                Parsed::Incomplete => break,
+                Parsed::BigArgument { .. } => {
+                    connection.big = connection.parser.take_big(&connection.input);
+                    let big = connection.big.as_ref();
+                    if big.is_some_and(|big| big.missing() == 0)
+                        && let Some(big) = connection.big.take()
+                    {
+                        connection.parser.supply_big(big);
+                    }
+                }
+                Parsed::Protocol(error) => {
+                    connection.protocol_error = Some(error);
+                    break;
+                }
+            }
+        }
+        // A full share may leave commands in the buffer: they come next turn.
+        connection.backlog = parsed == share;
+    }
+
+    // ---- Executing ------------------------------------------------------------------------------
+
+    fn execute_batch(&mut self) {
+        let items = std::mem::take(&mut self.items);
+        if !items.is_empty() {
+            let engine = Arc::clone(&self.engine);
+            let _inside = self.gate.enter();
+            for window in items.chunks(WINDOW) {
+                prefetch(&engine, &self.connections, &self.keys, window);
+                for item in window {
+                    let Some(connection) = &mut self.connections[item.place] else { continue };
+                    execute(
+                        &engine,
+                        &mut self.turn,
+                        connection,
+                        item,
+                        &self.args[item.args.clone()],
+                        &self.keys[item.keys.clone()],
+                    );
+                }
+            }
+        }
+        self.items = items;
+    }
+
+    /// Runs what held the connection back, where that needs the program lock, closed gates, or just
+    /// another attempt; then the commands behind it.
+    fn run_with_more_authority(&mut self, place: usize) {
+        let engine = Arc::clone(&self.engine);
+        let Some(connection) = &mut self.connections[place] else { return };
+        if connection.doom.is_some() {
+            return;
+        }
+        match connection.hold {
+            Hold::None | Hold::Blocked(_) => {}
+            // Even before the time has come: UNPAUSE may have ended the pause.
+            Hold::Paused(_) => connection.hold = Hold::None,
+            Hold::Contended(attempts) if attempts < CONTENDED_MAX => {}
+            Hold::Contended(_) | Hold::NeedsProgram => {
+                let Some(program) = engine.gates.try_program() else { return };
+                let _inside = self.gate.enter();
+                let first = connection.pending.pop_front().expect("what is held back is pending");
+                connection.hold = Hold::None;
+                let authority = Authority::Program(&program);
+                run_owned(&engine, &mut self.turn, connection, first, authority);
+            }
+            Hold::NeedsGates => {
+                let closed = engine.gates.close();
+                let first = connection.pending.pop_front().expect("what is held back is pending");
+                connection.hold = Hold::None;
+                let authority = Authority::Closed(&closed);
+                run_owned(&engine, &mut self.turn, connection, first, authority);
+            }
+        }
+        if connection.pending.is_empty() {
+            return;
+        }
+        let _inside = self.gate.enter();
+        while let Some(next) = connection.next_pending() {
+            run_owned(&engine, &mut self.turn, connection, next, Authority::Ordinary);
+        }
+    }
+
+    // ---- Sending and closing --------------------------------------------------------------------
+
+    fn send_and_reschedule(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        connection.forget_executed(&mut self.buffers);
+        if let Some(error) = connection.protocol_error.take() {
+            if connection.pending.is_empty() && connection.runs() {
+                let mut text = b"ERR ".to_vec();
+                text.extend_from_slice(&error.message());
+                Reply::new(&mut connection.output, connection.session.resp3).error(&text);
+                connection.session.close = true;
+            } else {
+                connection.protocol_error = Some(error);
+            }
+        }
+        if let Some(deadline) = connection.new_deadline.take() {
+            self.timers.add(deadline, place, connection.session.client.id);
+        }
+        let sent = connection.send(limits::WRITE_PER_TURN);
+        if sent > 0 {
+            self.turn.stats.net_output_bytes.add(sent as u64);
+            self.turn.stats.writes_processed.add(1);
+        }
+        connection.publish(self.turn.now);
+        if connection.session.close && connection.output.is_empty() {
+            connection.doom.get_or_insert("it asked to");
+        }
+        if connection.is_finished() {
+            connection.doom.get_or_insert("the client closed the connection");
+        }
+        if connection.over_output_limit(&self.turn.config, self.turn.now) {
+            self.turn.stats.output_buffer_limit_disconnections.add(1);
+            connection.doom = Some("its output went over client-output-buffer-limit");
+        }
+        if connection.doom.is_some() {
+            return self.close(place);
+        }
+        if connection.wants_another_turn(self.turn.now) {
+            self.schedule(place);
+        }
+    }
+
+    fn close(&mut self, place: usize) {
+        let Some(mut connection) = self.connections[place].take() else { return };
+        let client = &connection.session.client;
+        let reason = connection.doom.unwrap_or("the server stops");
+        let line = format!("Client closed: id={} addr={}: {reason}", client.id, client.address);
+        self.engine.host.log(LogLevel::Verbose, &line);
+        self.places.remove(&client.id);
+        if let Hold::Blocked(waiter) = &connection.hold {
+            // Claimed or served meanwhile: either way nobody serves it from now on.
+            waiter.claim();
+            self.engine.end_wait(&connection.session, waiter);
+        }
+        self.engine.close_session(&mut connection.session);
+        self.free.push(place);
+        self.mailbox.connections.fetch_sub(1, Relaxed);
+    }
+
+    fn recycle(&mut self, mut batch: Vec<usize>) {
+        self.items.clear();
+        self.args.clear();
+        self.keys.clear();
+        // The list that was filled meanwhile is next turn's; the old one gives its space.
+        batch.clear();
+        if self.scheduled.is_empty() {
+            self.scheduled = batch;
+        }
+    }
+
+    /// Now and then: idle connections, paused ones, limits that only time exceeds.
+    fn tick(&mut self) {
+        if self.turn.now < self.next_tick {
+            return;
+        }
+        self.next_tick = self.turn.now + TICK.as_millis() as u64;
+        let timeout = u64::from(self.turn.config.timeout) * 1000;
+        for place in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            if connection.is_idle_beyond(timeout, self.turn.now) {
+                connection.doom = Some("it was idle for longer than timeout");
+            }
+            let overdue = connection.over_soft_limit_since.is_some();
+            if connection.doom.is_some() || overdue || !matches!(connection.hold, Hold::None) {
+                self.schedule(place);
+            }
+        }
+    }
+
+    fn flush_and_close(&mut self) {
+        let until = base::clock::now_ms() + FLUSH_ON_STOP;
+        for place in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[place] {
+                while !connection.output.is_empty()
+                    && connection.doom.is_none()
+                    && base::clock::now_ms() < until
+                {
+                    connection.writable = true;
+                    if connection.send(usize::MAX) == 0 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+            }
+            self.close(place);
+        }
+    }
+}
+
+/// Brings near what a window of commands lies in: slots, then buckets, then entries.
+fn prefetch(
+    engine: &Engine,
+    connections: &[Option<Box<Connection>>],
+    keys: &[KeyAt],
+    window: &[Item],
+) {
+    let (Some(first), Some(last)) = (window.first(), window.last()) else { return };
+    let all = &keys[first.keys.start..last.keys.end];
+    if all.len() < 2 {
+        return;
+    }
+    engine.prefetch_slots(all);
+    let database = |item: &Item| {
+        connections[item.place].as_ref().map_or(0, |connection| connection.session.database)
+    };
+    for item in window {
+        engine.prefetch_buckets(database(item), &keys[item.keys.clone()]);
+    }
+    for item in window {
+        engine.prefetch_entries(database(item), &keys[item.keys.clone()]);
+    }
+}
+
+/// Runs a command of the batch, or puts it behind those of its connection that are held back.
+fn execute(
+    engine: &Engine,
+    turn: &mut Turn,
+    connection: &mut Connection,
+    item: &Item,
+    ranges: &[ArgRange],
+    keys: &[KeyAt],
+) {
+    let argv = connection.parser.arguments(&connection.input, ranges);
+    if !connection.runs() {
+        if !connection.session.close {
+            connection.pending.push_back(OwnedArguments::from(argv));
+        }
+        return;
+    }
+    let request = Request { argv, row: item.row, keys };
+    let outcome = engine.execute(
+        turn,
+        &mut connection.session,
+        request,
+        Authority::Ordinary,
+        &mut connection.output,
+    );
+    if !matches!(outcome, Outcome::Done) {
+        let held_back = held_back(argv, &outcome);
+        connection.hold_back(outcome, held_back);
+    }
+}
+
+/// Runs a command that was held back.
+fn run_owned(
+    engine: &Engine,
+    turn: &mut Turn,
+    connection: &mut Connection,
+    command: OwnedArguments,
+    authority: Authority<'_>,
+) {
+    let argv = command.view();
+    let mut keys = Vec::new();
+    let row = engine.prepare(argv, &mut keys);
+    let request = Request { argv, row, keys: &keys };
+    let (session, output) = (&mut connection.session, &mut connection.output);
+    let outcome = engine.execute(turn, session, request, authority, output);
+    if !matches!(outcome, Outcome::Done) {
+        let command = (!matches!(outcome, Outcome::Blocked(_))).then_some(command);
+        connection.hold_back(outcome, command);
+    }
+}
+
+/// A copy of a command that has to be tried again; a blocked one has run.
+fn held_back(argv: Arguments<'_>, outcome: &Outcome) -> Option<OwnedArguments> {
+    (!matches!(outcome, Outcome::Blocked(_))).then(|| OwnedArguments::from(argv))
+}

@@ -1,0 +1,782 @@
+//! One key and its value in one allocation.
+//!
+//! The table keeps one word per entry: 48 bits of address, four bits of kind, two flags.
+//!
+//! ```text
+//!  bit 63          54 53   52     51..48  47                                0
+//!     +--------------+----+------+-------+----------------------------------+
+//!     |      0       |WIDE|EXPIRY| kind  |  address of the allocation       |
+//!     +--------------+----+------+-------+----------------------------------+
+//!
+//!     [expiry: 8 bytes, if EXPIRY] [payload: 8 bytes, unless the value is inline]
+//!     version 7 | clock 3 | key length 1 | value length 1 | key | inline value
+//!     version 7 | clock 3 | unused 2 | key length 4 | value length 4 | key | ...   if WIDE
+//! ```
+//!
+//! What needs alignment comes first, so nothing is padded: a 16-byte key with a 3-byte value takes
+//! 31 bytes, one with 100 bytes 128, each just inside an allocator's size class. The payload is an
+//! integer, a shared buffer, or one of the collections, each of which is one thin pointer.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::borrow::Cow;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
+use crate::string;
+use crate::{Hash, List, Set, StringRef, StringValue, Zset};
+
+#[cfg(test)]
+mod tests;
+
+const POINTER: u64 = 0x0000_ffff_ffff_ffff;
+const KIND_SHIFT: u32 = 48;
+const EXPIRY: u64 = 1 << 52;
+const WIDE: u64 = 1 << 53;
+
+const CLOCK_AT: usize = 7;
+const SHORT_LENGTHS_AT: usize = 10;
+const SHORT_HEADER: usize = 12;
+const WIDE_LENGTHS_AT: usize = 12;
+const WIDE_HEADER: usize = 20;
+const VERSION_MASK: u64 = (1 << 56) - 1;
+
+/// Strings up to this many bytes lie in their entry; longer ones in a shared buffer, so that a
+/// reply can send them without copying.
+pub const INLINE_MAX: usize = 16 * 1024;
+
+/// A string that has grown beyond this many bytes by being modified moves to a buffer with room to
+/// grow further.
+const GROWN_INLINE_MAX: usize = 512;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Kind {
+    Int = 0,
+    /// A string as SET stored it.
+    Inline = 1,
+    /// A string that was modified in place: Redis calls it `raw` however short it is.
+    InlineRaw = 2,
+    Shared = 3,
+    List = 4,
+    Set = 5,
+    Hash = 6,
+    Zset = 7,
+}
+
+impl Kind {
+    fn is_inline(self) -> bool {
+        matches!(self, Kind::Inline | Kind::InlineRaw)
+    }
+}
+
+/// A value on its way into an entry, or out of a removed one.
+#[derive(Debug)]
+pub enum Value<'v> {
+    /// A string.
+    String(StringValue<'v>),
+    /// A list.
+    List(List),
+    /// A set.
+    Set(Set),
+    /// A hash.
+    Hash(Hash),
+    /// A sorted set.
+    Zset(Zset),
+}
+
+/// A value as it lies in its entry.
+#[derive(Clone, Copy, Debug)]
+pub enum ValueRef<'e> {
+    /// A string.
+    String(StringRef<'e>),
+    /// A list.
+    List(&'e List),
+    /// A set.
+    Set(&'e Set),
+    /// A hash.
+    Hash(&'e Hash),
+    /// A sorted set.
+    Zset(&'e Zset),
+}
+
+impl<'e> ValueRef<'e> {
+    /// The string, if it is one.
+    #[inline]
+    pub fn as_string(self) -> Option<StringRef<'e>> {
+        match self {
+            ValueRef::String(string) => Some(string),
+            _ => None,
+        }
+    }
+
+    /// A copy that lives apart. Large strings and the nodes of lists are shared until changed.
+    pub fn to_value(self) -> Value<'static> {
+        match self {
+            ValueRef::String(StringRef::Int(number)) => Value::String(StringValue::Int(number)),
+            ValueRef::String(StringRef::Inline { bytes, raw }) => {
+                let bytes = Cow::Owned(bytes.to_vec());
+                Value::String(if raw { StringValue::Raw(bytes) } else { StringValue::Plain(bytes) })
+            }
+            ValueRef::String(StringRef::Shared(buffer)) => {
+                Value::String(StringValue::Shared(Arc::clone(buffer)))
+            }
+            ValueRef::List(list) => Value::List(list.clone()),
+            ValueRef::Set(set) => Value::Set(set.clone()),
+            ValueRef::Hash(hash) => Value::Hash(hash.clone()),
+            ValueRef::Zset(zset) => Value::Zset(zset.clone()),
+        }
+    }
+
+    /// The name of the type, as TYPE answers it.
+    pub fn type_name(self) -> &'static str {
+        match self {
+            ValueRef::String(_) => "string",
+            ValueRef::List(_) => "list",
+            ValueRef::Set(_) => "set",
+            ValueRef::Hash(_) => "hash",
+            ValueRef::Zset(_) => "zset",
+        }
+    }
+
+    /// The name that OBJECT ENCODING gives.
+    pub fn encoding(self) -> &'static str {
+        match self {
+            ValueRef::String(string) => string.encoding(),
+            ValueRef::List(_) => "quicklist",
+            ValueRef::Set(set) => set.encoding(),
+            ValueRef::Hash(hash) => hash.encoding(),
+            ValueRef::Zset(zset) => zset.encoding(),
+        }
+    }
+}
+
+/// A value that may be changed in place. Strings are changed by [`EntryMut::string_mut`].
+#[derive(Debug)]
+pub enum ValueMut<'e> {
+    /// A string.
+    String(StringRef<'e>),
+    /// A list.
+    List(&'e mut List),
+    /// A set.
+    Set(&'e mut Set),
+    /// A hash.
+    Hash(&'e mut Hash),
+    /// A sorted set.
+    Zset(&'e mut Zset),
+}
+
+// The payload is written and read as one of these; each must be one thin pointer.
+const _: () = {
+    assert!(size_of::<List>() == 8 && align_of::<List>() == 8);
+    assert!(size_of::<Set>() == 8 && align_of::<Set>() == 8);
+    assert!(size_of::<Hash>() == 8 && align_of::<Hash>() == 8);
+    assert!(size_of::<Zset>() == 8 && align_of::<Zset>() == 8);
+    assert!(size_of::<Arc<Vec<u8>>>() == 8);
+};
+
+/// The word of an entry. A plain copyable number: who may read or free what it points to is the
+/// business of the keyspace, which hands out [`Entry`] and [`EntryMut`] with a lifetime.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    fn kind(self) -> Kind {
+        // SAFETY: words are made by `Word::allocate` from a `Kind`, whose values are 0 to 7, and
+        // the three low bits are all that is read.
+        unsafe { std::mem::transmute::<u8, Kind>(((self.0 >> KIND_SHIFT) & 0x7) as u8) }
+    }
+
+    fn base(self) -> *mut u8 {
+        (self.0 & POINTER) as *mut u8
+    }
+
+    fn has_expiry(self) -> bool {
+        self.0 & EXPIRY != 0
+    }
+
+    fn is_wide(self) -> bool {
+        self.0 & WIDE != 0
+    }
+
+    fn payload_offset(self) -> usize {
+        usize::from(self.has_expiry()) * 8
+    }
+
+    fn header_offset(self) -> usize {
+        self.payload_offset() + usize::from(!self.kind().is_inline()) * 8
+    }
+
+    fn key_offset(self) -> usize {
+        self.header_offset() + if self.is_wide() { WIDE_HEADER } else { SHORT_HEADER }
+    }
+
+    /// Key length and inline value length.
+    fn lengths(self) -> (usize, usize) {
+        // SAFETY: the header of a live entry, by the contract of `Word`'s methods: the keyspace
+        // calls them only for entries that are in its tables, or that it has just taken out.
+        unsafe {
+            let header = self.base().add(self.header_offset());
+            if self.is_wide() {
+                let lengths = header.add(WIDE_LENGTHS_AT).cast::<[u32; 2]>().read_unaligned();
+                (lengths[0] as usize, lengths[1] as usize)
+            } else {
+                let lengths = header.add(SHORT_LENGTHS_AT).cast::<[u8; 2]>().read();
+                (usize::from(lengths[0]), usize::from(lengths[1]))
+            }
+        }
+    }
+
+    fn layout(self) -> Layout {
+        let (key, value) = self.lengths();
+        entry_layout(self.key_offset() + key + value)
+    }
+
+    /// Bytes of the entry's own allocation.
+    pub(crate) fn allocated(self) -> usize {
+        self.layout().size()
+    }
+
+    pub(crate) fn key<'e>(self) -> &'e [u8] {
+        let (length, _) = self.lengths();
+        // SAFETY: the key lies behind the header; the lifetime is bounded by the callers.
+        unsafe { std::slice::from_raw_parts(self.base().add(self.key_offset()), length) }
+    }
+
+    fn inline<'e>(self) -> &'e [u8] {
+        let (key, value) = self.lengths();
+        // SAFETY: the inline value lies behind the key.
+        unsafe { std::slice::from_raw_parts(self.base().add(self.key_offset() + key), value) }
+    }
+
+    fn payload(self) -> *mut u64 {
+        debug_assert!(!self.kind().is_inline());
+        // SAFETY: within the allocation, and aligned: allocations are aligned to 8 bytes.
+        unsafe { self.base().add(self.payload_offset()).cast() }
+    }
+
+    pub(crate) fn expire_at(self) -> Option<u64> {
+        // SAFETY: an entry with the flag begins with its expiry, aligned.
+        self.has_expiry().then(|| unsafe { self.base().cast::<u64>().read() })
+    }
+
+    pub(crate) fn version(self) -> u64 {
+        // SAFETY: the header has at least 12 bytes.
+        unsafe {
+            let header = self.base().add(self.header_offset());
+            header.cast::<u64>().read_unaligned() & VERSION_MASK
+        }
+    }
+
+    pub(crate) fn set_version(self, version: u64) {
+        let bytes = version.to_ne_bytes();
+        // SAFETY: seven bytes at the start of the header.
+        unsafe {
+            let header = self.base().add(self.header_offset());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), header, 7);
+        }
+    }
+
+    pub(crate) fn clock(self) -> u32 {
+        // SAFETY: three bytes of clock and one of the lengths lie inside the header.
+        unsafe {
+            let at = self.base().add(self.header_offset() + CLOCK_AT);
+            at.cast::<u32>().read_unaligned() & 0xff_ffff
+        }
+    }
+
+    pub(crate) fn set_clock(self, clock: u32) {
+        let bytes = clock.to_ne_bytes();
+        // SAFETY: three bytes inside the header.
+        unsafe {
+            let at = self.base().add(self.header_offset() + CLOCK_AT);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, 3);
+        }
+    }
+
+    pub(crate) fn value<'e>(self) -> ValueRef<'e> {
+        // SAFETY: the payload holds what the kind says; `allocate` put it there. The collections
+        // are one thin pointer each, so a reference to the payload is a reference to them.
+        unsafe {
+            match self.kind() {
+                Kind::Int => ValueRef::String(StringRef::Int(self.payload().read().cast_signed())),
+                Kind::Inline => {
+                    ValueRef::String(StringRef::Inline { bytes: self.inline(), raw: false })
+                }
+                Kind::InlineRaw => {
+                    ValueRef::String(StringRef::Inline { bytes: self.inline(), raw: true })
+                }
+                Kind::Shared => ValueRef::String(StringRef::Shared(&*self.payload().cast())),
+                Kind::List => ValueRef::List(&*self.payload().cast()),
+                Kind::Set => ValueRef::Set(&*self.payload().cast()),
+                Kind::Hash => ValueRef::Hash(&*self.payload().cast()),
+                Kind::Zset => ValueRef::Zset(&*self.payload().cast()),
+            }
+        }
+    }
+
+    fn value_mut<'e>(self) -> ValueMut<'e> {
+        // SAFETY: as in `value`; `EntryMut` borrows the keyspace exclusively.
+        unsafe {
+            match self.kind() {
+                Kind::List => ValueMut::List(&mut *self.payload().cast()),
+                Kind::Set => ValueMut::Set(&mut *self.payload().cast()),
+                Kind::Hash => ValueMut::Hash(&mut *self.payload().cast()),
+                Kind::Zset => ValueMut::Zset(&mut *self.payload().cast()),
+                _ => match self.value() {
+                    ValueRef::String(string) => ValueMut::String(string),
+                    _ => unreachable!("the other kinds are strings"),
+                },
+            }
+        }
+    }
+
+    /// Makes an entry. Version and clock are zero.
+    pub(crate) fn new(key: &[u8], value: Value<'_>, expire_at: Option<u64>) -> Word {
+        match value {
+            Value::String(StringValue::Int(number)) => {
+                Self::with_payload(Kind::Int, key, number.cast_unsigned(), expire_at)
+            }
+            Value::String(StringValue::Plain(bytes)) => {
+                Self::with_bytes(Kind::Inline, key, bytes, expire_at)
+            }
+            Value::String(StringValue::Raw(bytes)) => {
+                Self::with_bytes(Kind::InlineRaw, key, bytes, expire_at)
+            }
+            Value::String(StringValue::Shared(buffer)) => {
+                Self::with_payload(Kind::Shared, key, into_payload(buffer), expire_at)
+            }
+            Value::List(list) => Self::with_payload(Kind::List, key, into_payload(list), expire_at),
+            Value::Set(set) => Self::with_payload(Kind::Set, key, into_payload(set), expire_at),
+            Value::Hash(hash) => Self::with_payload(Kind::Hash, key, into_payload(hash), expire_at),
+            Value::Zset(zset) => Self::with_payload(Kind::Zset, key, into_payload(zset), expire_at),
+        }
+    }
+
+    fn with_bytes(kind: Kind, key: &[u8], bytes: Cow<'_, [u8]>, expire_at: Option<u64>) -> Word {
+        if bytes.len() > INLINE_MAX {
+            let buffer = Arc::new(bytes.into_owned());
+            return Self::with_payload(Kind::Shared, key, into_payload(buffer), expire_at);
+        }
+        let word = Self::allocate(kind, key, bytes.len(), expire_at);
+        // SAFETY: the allocation has room for the value behind the key.
+        unsafe {
+            let at = word.base().add(word.key_offset() + key.len());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());
+        }
+        word
+    }
+
+    fn with_payload(kind: Kind, key: &[u8], payload: u64, expire_at: Option<u64>) -> Word {
+        let word = Self::allocate(kind, key, 0, expire_at);
+        // SAFETY: kinds that are not inline have room for the payload.
+        unsafe { word.payload().write(payload) };
+        word
+    }
+
+    /// Allocates and fills all but the value.
+    fn allocate(kind: Kind, key: &[u8], inline: usize, expire_at: Option<u64>) -> Word {
+        let wide = key.len() > 255 || inline > 255;
+        let mut word = Word((kind as u64) << KIND_SHIFT);
+        if wide {
+            word.0 |= WIDE;
+        }
+        if expire_at.is_some() {
+            word.0 |= EXPIRY;
+        }
+        let layout = entry_layout(word.key_offset() + key.len() + inline);
+        // SAFETY: the layout has a size of at least the header; every write below stays inside it:
+        // expiry at 0, the header at its offset, the key behind it.
+        unsafe {
+            let base = alloc(layout);
+            if base.is_null() {
+                handle_alloc_error(layout);
+            }
+            debug_assert_eq!(base as u64 & !POINTER, 0, "addresses have 48 bits");
+            word.0 |= base as u64;
+            if let Some(at) = expire_at {
+                base.cast::<u64>().write(at);
+            }
+            let header = base.add(word.header_offset());
+            header.cast::<[u8; SHORT_LENGTHS_AT]>().write([0; SHORT_LENGTHS_AT]);
+            word.write_lengths(key.len(), inline);
+            std::ptr::copy_nonoverlapping(key.as_ptr(), base.add(word.key_offset()), key.len());
+        }
+        word
+    }
+
+    /// Overwrites a string by another that fits the same allocation. Returns the word from now on,
+    /// or nothing when a new entry must be made.
+    fn overwrite(self, value: &StringValue<'_>) -> Option<Word> {
+        let (kind, bytes) = match value {
+            StringValue::Int(number) if self.kind() == Kind::Int => {
+                // SAFETY: the payload of an integer is the integer.
+                unsafe { self.payload().write(number.cast_unsigned()) };
+                return Some(self);
+            }
+            StringValue::Plain(bytes) => (Kind::Inline, bytes),
+            StringValue::Raw(bytes) => (Kind::InlineRaw, bytes),
+            _ => return None,
+        };
+        let word = self.resized(kind, bytes.len())?;
+        word.inline_mut().copy_from_slice(bytes);
+        Some(word)
+    }
+
+    /// Gives an inline string another kind and length in the same allocation, if it has room.
+    /// Bytes beyond the old length are whatever lies there.
+    fn resized(self, kind: Kind, length: usize) -> Option<Word> {
+        if !self.kind().is_inline() || length > INLINE_MAX || (length > 255 && !self.is_wide()) {
+            return None;
+        }
+        let (key, _) = self.lengths();
+        if entry_layout(self.key_offset() + key + length) != self.layout() {
+            return None;
+        }
+        // SAFETY: the header of a live entry; the allocation has room for the new length, since
+        // its layout is that of an entry of this length.
+        unsafe { self.write_lengths(key, length) };
+        Some(self.with_kind(kind))
+    }
+
+    /// The same entry under another kind with the same parts.
+    fn with_kind(self, kind: Kind) -> Word {
+        debug_assert_eq!(self.kind().is_inline(), kind.is_inline());
+        Word(self.0 & !(0xf << KIND_SHIFT) | (kind as u64) << KIND_SHIFT)
+    }
+
+    /// # Safety
+    /// The lengths are those of the allocation, and fit the header's width.
+    unsafe fn write_lengths(self, key: usize, inline: usize) {
+        // SAFETY: both kinds of header have room for their lengths there.
+        unsafe {
+            let header = self.base().add(self.header_offset());
+            if self.is_wide() {
+                let lengths = [key as u32, inline as u32];
+                header.add(WIDE_LENGTHS_AT).cast::<[u32; 2]>().write_unaligned(lengths);
+            } else {
+                let lengths = [key as u8, inline as u8];
+                header.add(SHORT_LENGTHS_AT).cast::<[u8; 2]>().write(lengths);
+            }
+        }
+    }
+
+    /// The inline value, for a change. The caller has the entry to itself.
+    fn inline_mut<'e>(self) -> &'e mut [u8] {
+        let (key, value) = self.lengths();
+        // SAFETY: the inline value lies behind the key.
+        unsafe { std::slice::from_raw_parts_mut(self.base().add(self.key_offset() + key), value) }
+    }
+
+    /// A new entry with this one's key, expiry, version and clock, and a raw string of `length`
+    /// bytes that begins with `bytes` and goes on with zeros.
+    fn with_grown_string(self, bytes: &[u8], length: usize) -> Word {
+        let word = if length <= GROWN_INLINE_MAX {
+            let word = Self::allocate(Kind::InlineRaw, self.key(), length, self.expire_at());
+            let (kept, added) = word.inline_mut().split_at_mut(bytes.len());
+            kept.copy_from_slice(bytes);
+            added.fill(0);
+            word
+        } else {
+            let buffer = Arc::new(string::grown_buffer(bytes, length));
+            Self::with_payload(Kind::Shared, self.key(), into_payload(buffer), self.expire_at())
+        };
+        word.set_version(self.version());
+        word.set_clock(self.clock());
+        word
+    }
+
+    /// The same entry in a new allocation with another expiry; the old one is freed without its
+    /// payload, which the new one owns.
+    fn with_expiry(self, expire_at: Option<u64>) -> Word {
+        let (key, inline) = self.lengths();
+        let word = Self::allocate(self.kind(), self.key(), inline, expire_at);
+        word.set_version(self.version());
+        word.set_clock(self.clock());
+        // SAFETY: both have a value of the same kind and length.
+        unsafe {
+            if self.kind().is_inline() {
+                let from = self.base().add(self.key_offset() + key);
+                let to = word.base().add(word.key_offset() + key);
+                std::ptr::copy_nonoverlapping(from, to, inline);
+            } else {
+                word.payload().write(self.payload().read());
+            }
+            dealloc(self.base(), self.layout());
+        }
+        word
+    }
+
+    /// Takes the value out and frees the entry.
+    fn into_value(self) -> Value<'static> {
+        // SAFETY: the payload is read once, and the entry that held it is freed here.
+        unsafe {
+            let value = match self.kind() {
+                Kind::Int => Value::String(StringValue::Int(self.payload().read().cast_signed())),
+                Kind::Inline => {
+                    Value::String(StringValue::Plain(Cow::Owned(self.inline().to_vec())))
+                }
+                Kind::InlineRaw => {
+                    Value::String(StringValue::Raw(Cow::Owned(self.inline().to_vec())))
+                }
+                Kind::Shared => {
+                    let buffer = self.payload().cast::<Arc<Vec<u8>>>().read();
+                    Value::String(StringValue::Shared(buffer))
+                }
+                Kind::List => Value::List(self.payload().cast::<List>().read()),
+                Kind::Set => Value::Set(self.payload().cast::<Set>().read()),
+                Kind::Hash => Value::Hash(self.payload().cast::<Hash>().read()),
+                Kind::Zset => Value::Zset(self.payload().cast::<Zset>().read()),
+            };
+            dealloc(self.base(), self.layout());
+            value
+        }
+    }
+
+    /// Frees the entry and its value.
+    pub(crate) fn free(self) {
+        if self.kind().is_inline() {
+            // SAFETY: nothing but the allocation belongs to the entry.
+            unsafe { dealloc(self.base(), self.layout()) };
+        } else {
+            drop(self.into_value());
+        }
+    }
+}
+
+/// The allocation of an entry of `size` bytes: the allocator's own size class (multiples of 16, and
+/// above 128 four to a doubling), so that an entry knows the room that it has.
+fn entry_layout(size: usize) -> Layout {
+    let step = (size.next_power_of_two() / 8).max(16);
+    let size = size.next_multiple_of(step);
+    Layout::from_size_align(size, 8).expect("an entry is smaller than the address space")
+}
+
+/// Turns a handle of one thin pointer into the payload word.
+fn into_payload<T>(value: T) -> u64 {
+    const { assert!(size_of::<T>() == 8) };
+    let value = ManuallyDrop::new(value);
+    // SAFETY: `T` has 8 bytes; ownership passes to the entry, whose kind remembers the type.
+    unsafe { std::mem::transmute_copy::<ManuallyDrop<T>, u64>(&value) }
+}
+
+/// An entry that a lock keeps still.
+#[derive(Clone, Copy)]
+pub struct Entry<'e> {
+    pub(crate) word: Word,
+    pub(crate) life: std::marker::PhantomData<&'e ()>,
+}
+
+impl<'e> Entry<'e> {
+    pub(crate) fn new(word: Word) -> Entry<'e> {
+        Entry { word, life: std::marker::PhantomData }
+    }
+
+    /// The key.
+    pub fn key(self) -> &'e [u8] {
+        self.word.key()
+    }
+
+    /// The value.
+    #[inline]
+    pub fn value(self) -> ValueRef<'e> {
+        self.word.value()
+    }
+
+    /// When it expires, in milliseconds of Unix time.
+    #[inline]
+    pub fn expire_at(self) -> Option<u64> {
+        self.word.expire_at()
+    }
+
+    /// The number of its last write.
+    pub fn version(self) -> u64 {
+        self.word.version()
+    }
+
+    /// The 24-bit eviction clock: see [`crate::evict`].
+    pub fn clock(self) -> u32 {
+        self.word.clock()
+    }
+
+    /// Sets the eviction clock, which readers do too: it is theirs while they hold the lock.
+    #[inline]
+    pub fn set_clock(self, clock: u32) {
+        if self.word.clock() != clock {
+            self.word.set_clock(clock);
+        }
+    }
+
+    /// Whether freeing it takes long enough to leave it to the background thread: more than some 64
+    /// allocations, or a large one.
+    pub fn is_large(self) -> bool {
+        match self.value() {
+            ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity() > 1 << 20,
+            ValueRef::String(_) => false,
+            ValueRef::List(list) => list.len() > 4096,
+            ValueRef::Set(set) => set.len() > 64,
+            ValueRef::Hash(hash) => hash.len() > 64,
+            ValueRef::Zset(zset) => zset.len() > 64,
+        }
+    }
+
+    /// Bytes of the entry itself; what its value has elsewhere is not included.
+    pub fn allocated(self) -> usize {
+        self.word.allocated()
+    }
+}
+
+/// An entry that may be changed. Created by the keyspace, which knows the table's place.
+pub struct EntryMut<'e> {
+    pub(crate) word: Word,
+    pub(crate) table: &'e mut crate::keyspace::SlotTable,
+    pub(crate) place: crate::table::dict::Place,
+}
+
+impl<'e> EntryMut<'e> {
+    /// The entry as a reader sees it.
+    pub fn as_ref(&self) -> Entry<'_> {
+        Entry::new(self.word)
+    }
+
+    /// The value, for a change in place, for as long as the keyspace is borrowed.
+    pub fn into_value_mut(self) -> ValueMut<'e> {
+        self.word.value_mut()
+    }
+
+    /// The value, for a change in place.
+    pub fn value_mut(&mut self) -> ValueMut<'_> {
+        self.word.value_mut()
+    }
+
+    /// Stamps the number of a write.
+    pub fn set_version(&mut self, version: u64) {
+        self.word.set_version(version);
+    }
+
+    /// Sets, moves or removes the expiry.
+    pub fn set_expire_at(&mut self, expire_at: Option<u64>) {
+        match (self.word.has_expiry(), expire_at) {
+            (false, None) => {}
+            (true, Some(at)) => {
+                // SAFETY: an entry with the flag begins with its expiry.
+                unsafe { self.word.base().cast::<u64>().write(at) };
+                self.table.note_due(at);
+            }
+            _ => {
+                self.table.count_expiry(self.word.has_expiry(), expire_at);
+                self.word = self.word.with_expiry(expire_at);
+                self.table.words.replace(self.place, self.word.0);
+            }
+        }
+    }
+
+    /// Puts another value, and another expiry, in place of the old value, which is returned unless
+    /// it was overwritten where it lay. The eviction clock stays.
+    #[inline]
+    pub fn replace(&mut self, value: Value<'_>, expire_at: Option<u64>) -> Option<Removed> {
+        if self.word.has_expiry() == expire_at.is_some()
+            && let Value::String(string) = &value
+            && let Some(word) = self.word.overwrite(string)
+        {
+            self.put(word);
+            self.set_expire_at(expire_at);
+            return None;
+        }
+        let word = Word::new(self.word.key(), value, expire_at);
+        word.set_clock(self.word.clock());
+        word.set_version(self.word.version());
+        self.table.count_expiry(self.word.has_expiry(), expire_at);
+        let old = self.word;
+        self.put(word);
+        Some(Removed(old))
+    }
+
+    /// The bytes of a string for a change in place, lengthened by zeros to `length` where they are
+    /// fewer. The string counts as raw from now on. `None` when the value is no string.
+    ///
+    /// Growing step by step costs O(1) per byte on average.
+    pub fn string_mut(&mut self, length: usize) -> Option<&mut [u8]> {
+        let ValueRef::String(string) = self.word.value() else { return None };
+        let old_length = string.len();
+        let length = length.max(old_length);
+        if let Some(word) = self.word.resized(Kind::InlineRaw, length) {
+            self.put(word);
+            word.inline_mut()[old_length..].fill(0);
+        } else if !self.grow_buffer(length) {
+            let word = self.word.with_grown_string(&string.bytes(), length);
+            let old = self.word;
+            self.put(word);
+            old.free();
+        }
+        Some(self.string_bytes_mut())
+    }
+
+    /// Lengthens a buffer where it lies, if there is one and nobody else reads it.
+    fn grow_buffer(&mut self, length: usize) -> bool {
+        let buffer = self.buffer_mut().and_then(Arc::get_mut);
+        buffer.is_some_and(|buffer| {
+            string::grow_buffer(buffer, length);
+            true
+        })
+    }
+
+    /// The buffer of a string that has one.
+    fn buffer_mut(&mut self) -> Option<&mut Arc<Vec<u8>>> {
+        // SAFETY: the payload of this kind is the handle of a buffer; `self` is borrowed for as
+        // long as it may be used.
+        (self.word.kind() == Kind::Shared).then(|| unsafe { &mut *self.word.payload().cast() })
+    }
+
+    /// The bytes of a raw string that nobody else reads.
+    fn string_bytes_mut(&mut self) -> &mut [u8] {
+        if self.word.kind() == Kind::InlineRaw {
+            return self.word.inline_mut();
+        }
+        let buffer = self.buffer_mut().and_then(Arc::get_mut);
+        buffer.expect("a raw string is inline or has a buffer of its own")
+    }
+
+    fn put(&mut self, word: Word) {
+        if word != self.word {
+            self.table.words.replace(self.place, word.0);
+            self.word = word;
+        }
+    }
+}
+
+/// An entry that has left its table. Dropping it frees it, which may take long for a large
+/// collection: see [`Removed::is_large`].
+pub struct Removed(pub(crate) Word);
+
+// SAFETY: the entry is owned; strings and collections are plain memory, and shared buffers are
+// counted atomically.
+unsafe impl Send for Removed {}
+
+impl Removed {
+    /// The entry.
+    pub fn entry(&self) -> Entry<'_> {
+        Entry::new(self.0)
+    }
+
+    /// The value, to be stored elsewhere.
+    pub fn into_value(self) -> Value<'static> {
+        ManuallyDrop::new(self).0.into_value()
+    }
+
+    /// Whether freeing it costs no more than the allocator's fastest way: one small allocation.
+    pub fn is_small(&self) -> bool {
+        matches!(self.0.kind(), Kind::Int | Kind::Inline | Kind::InlineRaw)
+    }
+
+    /// Whether freeing it should be left to the background thread: see [`Entry::is_large`].
+    pub fn is_large(&self) -> bool {
+        self.entry().is_large()
+    }
+}
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        self.0.free();
+    }
+}

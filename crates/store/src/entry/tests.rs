@@ -1,0 +1,153 @@
+//! Strings in entries against a model: set, overwritten, grown and given an expiry in any order.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Held, Key, Keyspace};
+
+/// A string of the model: its bytes, and whether it was modified in place since it was set.
+#[derive(Clone, Debug, PartialEq)]
+struct Model {
+    bytes: Vec<u8>,
+    modified: bool,
+    expire_at: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Set(Vec<u8>, Option<u64>),
+    Grow(usize, u8),
+    Expire(Option<u64>),
+    Remove,
+}
+
+fn expiry() -> impl Strategy<Value = Option<u64>> {
+    prop_oneof![Just(None), (1u64..1000).prop_map(Some)]
+}
+
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        4 => proptest::collection::vec(any::<u8>(), 0..40),
+        2 => any::<i64>().prop_map(|number| number.to_string().into_bytes()),
+        2 => (0usize..600).prop_map(|length| vec![b'x'; length]),
+        1 => (INLINE_MAX - 3..INLINE_MAX + 3).prop_map(|length| vec![b'y'; length]),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (value(), expiry()).prop_map(|(bytes, expire_at)| Step::Set(bytes, expire_at)),
+        4 => (0usize..700, any::<u8>()).prop_map(|(length, byte)| Step::Grow(length, byte)),
+        1 => (0usize..20_000, any::<u8>()).prop_map(|(length, byte)| Step::Grow(length, byte)),
+        2 => expiry().prop_map(Step::Expire),
+        1 => Just(Step::Remove),
+    ]
+}
+
+fn set(held: &mut Held<'_, ()>, key: &Key<'_>, bytes: &[u8], expire_at: Option<u64>) {
+    let value = Value::String(StringValue::from_bytes(bytes));
+    match held.find_mut(0, key) {
+        Some(mut entry) => drop(entry.replace(value, expire_at)),
+        None => {
+            held.insert(0, key, value, expire_at).set_clock(55);
+            held.find_mut(0, key).expect("it was added").set_version(77);
+        }
+    }
+}
+
+fn check(held: &Held<'_, ()>, key: &Key<'_>, model: Option<&Model>) {
+    let entry = held.find(0, key);
+    assert_eq!(entry.is_some(), model.is_some());
+    let (Some(entry), Some(model)) = (entry, model) else { return };
+    let ValueRef::String(string) = entry.value() else { panic!("strings stay strings") };
+    assert_eq!((entry.key(), &*string.bytes()), (key.bytes, &*model.bytes));
+    assert_eq!(entry.expire_at(), model.expire_at);
+    assert_eq!((entry.version(), entry.clock()), (77, 55), "they follow the entry about");
+    let integer = base::num::parse_i64(&model.bytes).is_some();
+    let expected = match model {
+        Model { modified: true, .. } => "raw",
+        _ if integer => "int",
+        Model { bytes, .. } if bytes.len() <= 44 => "embstr",
+        _ => "raw",
+    };
+    assert_eq!(string.encoding(), expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn strings_keep_what_they_are_told(
+        key in proptest::collection::vec(any::<u8>(), 0..300),
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let keyspace = Keyspace::<()>::new(1);
+        let key = Key::new(&key);
+        let mut held = keyspace.try_hold(&[key.slot], 0).expect("nobody else is there");
+        let mut model: Option<Model> = None;
+        for step in steps {
+            match step {
+                Step::Set(bytes, expire_at) => {
+                    set(&mut held, &key, &bytes, expire_at);
+                    model = Some(Model { bytes, modified: false, expire_at });
+                }
+                Step::Grow(length, byte) => {
+                    let Some(model) = &mut model else { continue };
+                    let mut entry = held.find_mut(0, &key).expect("the model has it");
+                    let length = length.max(model.bytes.len());
+                    model.bytes.resize(length, 0);
+                    model.modified = true;
+                    let bytes = entry.string_mut(length).expect("it is a string");
+                    if let (Some(last), Some(own)) = (bytes.last_mut(), model.bytes.last_mut()) {
+                        (*last, *own) = (byte, byte);
+                    }
+                }
+                Step::Expire(expire_at) => {
+                    let Some(model) = &mut model else { continue };
+                    held.find_mut(0, &key).expect("the model has it").set_expire_at(expire_at);
+                    model.expire_at = expire_at;
+                }
+                Step::Remove => {
+                    prop_assert_eq!(held.remove(0, &key).is_some(), model.take().is_some());
+                }
+            }
+            check(&held, &key, model.as_ref());
+            let table = held.table(0, key.slot).expect("the database was used");
+            let expiring = model.as_ref().and_then(|model| model.expire_at);
+            prop_assert_eq!(table.expires(), usize::from(expiring.is_some()));
+            prop_assert!(expiring.is_none_or(|at| table.next_due() <= at));
+        }
+    }
+}
+
+#[test]
+fn a_string_that_fits_is_overwritten_where_it_lies() {
+    let keyspace = Keyspace::<()>::new(1);
+    let key = Key::new(b"key:000000000042");
+    let mut held = keyspace.try_hold(&[key.slot], 0).expect("nobody else is there");
+    set(&mut held, &key, b"abc", None);
+    let address = held.find(0, &key).expect("it was set").key().as_ptr();
+    for value in [&b"xyz"[..], b"", b"abcd"] {
+        set(&mut held, &key, value, None);
+        let entry = held.find(0, &key).expect("it was set");
+        assert_eq!(entry.key().as_ptr(), address, "32 bytes hold 12 of header and 20 of the rest");
+    }
+    set(&mut held, &key, b"abcde", None);
+    assert_eq!(held.find(0, &key).expect("it was set").allocated(), 48);
+}
+
+#[test]
+fn a_buffer_that_a_reply_reads_is_left_alone() {
+    let keyspace = Keyspace::<()>::new(1);
+    let key = Key::new(b"k");
+    let mut held = keyspace.try_hold(&[key.slot], 0).expect("nobody else is there");
+    let buffer = Arc::new(vec![b'a'; 100_000]);
+    let value = Value::String(StringValue::Shared(Arc::clone(&buffer)));
+    held.insert(0, &key, value, None);
+    let mut entry = held.find_mut(0, &key).expect("it was set");
+    entry.string_mut(0).expect("it is a string")[0] = b'b';
+    assert_eq!(buffer[0], b'a');
+    let address = entry.string_mut(0).expect("it is a string").as_ptr();
+    let again = entry.string_mut(100_001).expect("it is a string");
+    assert_eq!((again.as_ptr(), again[0], again[100_000]), (address, b'b', 0));
+}

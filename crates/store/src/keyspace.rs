@@ -1,0 +1,724 @@
+//! The keyspace: 16 384 slots, each with its lock and its tables, and the view of those who hold
+//! the locks.
+//!
+//! A slot is the unit of locking. Its lock covers the slot's table in every database and whatever
+//! the layer above attaches to it (waiters, watchers: the parameter `X`). [`Keyspace::try_hold`]
+//! locks the slots that a command names, in ascending order; a [`Held`] is the proof that they are
+//! locked, and the only way to an entry.
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use base::limits::SLOTS;
+use smallvec::SmallVec;
+
+use crate::entry::{Entry, EntryMut, Removed, Value, Word};
+use crate::gate::Closed;
+use crate::table::dict::{Place, Table};
+
+#[cfg(test)]
+mod tests;
+
+/// How often a contended slot is looked at before the attempt is given up.
+const SPINS: u32 = 400;
+
+/// A key with what every access needs of it, computed once.
+#[derive(Clone, Copy, Debug)]
+pub struct Key<'a> {
+    /// The key itself.
+    pub bytes: &'a [u8],
+    /// Its hash: see [`base::hash`].
+    pub hash: u64,
+    /// Its slot: see [`base::crc::key_slot`].
+    pub slot: u16,
+}
+
+impl<'a> Key<'a> {
+    /// Hashes a key.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Key<'a> {
+        Key { bytes, hash: base::hash::hash(bytes), slot: base::crc::key_slot(bytes) }
+    }
+}
+
+fn hash_of(word: u64) -> u64 {
+    base::hash::hash(Word(word).key())
+}
+
+/// The keys of one slot in one database.
+///
+/// The table knows a lower bound of when its next key is due, so that nobody looks at it in vain.
+/// Keys that go or stay longer do not raise the bound; a look at all entries does, which is done in
+/// steps ([`SlotTable::look_for_due`]) and survives whatever happens to the table between them.
+pub struct SlotTable {
+    pub(crate) words: Table<true>,
+    /// Keys that have an expiry.
+    expires: AtomicU32,
+    /// Where the look at all entries stands; 0 when none is under way.
+    look_position: u32,
+    /// No key of this table is due before this time: a lower bound, in Unix milliseconds. Atomic for
+    /// the sake of those who read it without the lock.
+    next_due: AtomicU64,
+    /// The same of what the look has passed, and of what was set since it began.
+    look_due: u64,
+}
+
+/// What a step of a look at a table came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Look {
+    /// Entries looked at.
+    pub entries: usize,
+    /// Whether all entries have been looked at.
+    pub finished: bool,
+}
+
+impl Default for SlotTable {
+    fn default() -> SlotTable {
+        SlotTable {
+            words: Table::new(),
+            expires: AtomicU32::new(0),
+            look_position: 0,
+            next_due: AtomicU64::new(u64::MAX),
+            look_due: u64::MAX,
+        }
+    }
+}
+
+impl SlotTable {
+    pub(crate) fn note_due(&mut self, at: u64) {
+        let next_due = self.next_due.get_mut();
+        *next_due = (*next_due).min(at);
+        self.look_due = self.look_due.min(at);
+    }
+
+    pub(crate) fn count_expiry(&mut self, had: bool, now: Option<u64>) {
+        if let Some(at) = now {
+            self.note_due(at);
+        }
+        let expires = self.expires.get_mut();
+        *expires = *expires + u32::from(now.is_some()) - u32::from(had);
+        if *expires == 0 {
+            *self.next_due.get_mut() = u64::MAX;
+            self.look_position = 0;
+        }
+    }
+
+    /// Looks at some entries, at least `entries` unless the table ends before, and shows those that
+    /// are due, which the caller deletes. The next call goes on behind them. When all have been
+    /// looked at, the lower bound of the next due time is exact, and the next call begins anew.
+    pub fn look_for_due(
+        &mut self,
+        now: u64,
+        entries: usize,
+        mut show: impl FnMut(Entry<'_>),
+    ) -> Look {
+        if self.look_position == 0 {
+            self.look_due = u64::MAX;
+        }
+        let (mut position, mut seen) = (Some(self.look_position), 0);
+        let mut due = self.look_due;
+        while let Some(at) = position.filter(|_| seen < entries) {
+            position = self.words.walk(at, |word| {
+                seen += 1;
+                let entry = Entry::new(Word(word));
+                match entry.expire_at() {
+                    Some(at) if at <= now => show(entry),
+                    Some(at) => due = due.min(at),
+                    None => {}
+                }
+            });
+        }
+        self.look_due = due;
+        self.look_position = position.unwrap_or(0);
+        if position.is_none() {
+            *self.next_due.get_mut() = due;
+        }
+        Look { entries: seen, finished: position.is_none() }
+    }
+
+    /// Keys.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Keys with an expiry.
+    pub fn expires(&self) -> usize {
+        self.expires.load(Ordering::Relaxed) as usize
+    }
+
+    /// A time before which nothing in this table is due.
+    pub fn next_due(&self) -> u64 {
+        self.next_due.load(Ordering::Relaxed)
+    }
+
+    /// Visits the entries at `position` of a walk: see the table's text. `None` ends it.
+    pub fn walk<'t>(&'t self, position: u32, mut visit: impl FnMut(Entry<'t>)) -> Option<u32> {
+        self.words.walk(position, |word| visit(Entry::new(Word(word))))
+    }
+
+    /// Where a key lies in the order of a walk.
+    pub fn position_of(key: &[u8]) -> u32 {
+        Table::<true>::position_of(base::hash::hash(key))
+    }
+
+    /// An entry chosen with equal chances.
+    pub fn random(&self) -> Option<Entry<'_>> {
+        self.words.random(base::rng::below).map(|word| Entry::new(Word(word)))
+    }
+
+    /// How many buckets hold n keys, for DEBUG HTSTATS.
+    pub fn chain_histogram(&self) -> Vec<usize> {
+        self.words.chain_histogram()
+    }
+
+    /// Buckets.
+    pub fn bucket_count(&self) -> usize {
+        self.words.bucket_count()
+    }
+
+    /// Bytes that the buckets take.
+    pub fn overhead(&self) -> usize {
+        self.words.memory()
+    }
+
+    fn find(&self, key: &Key<'_>) -> Option<Place> {
+        self.words.find(key.hash, |word| Word(word).key() == key.bytes)
+    }
+}
+
+impl Drop for SlotTable {
+    fn drop(&mut self) {
+        self.words.drain(|word| drop(Removed(Word(word))));
+    }
+}
+
+/// What a slot's lock covers besides the tables of the further databases.
+struct SlotState<X> {
+    /// The version of the last write to any key of the slot, deletions included.
+    last_version: u64,
+    attachment: Option<Box<X>>,
+    /// Database 0 lies here, so that lock and table share a cache line.
+    first: SlotTable,
+}
+
+#[repr(align(64))]
+struct Slot<X> {
+    lock: AtomicU32,
+    state: UnsafeCell<SlotState<X>>,
+}
+
+const _: () = assert!(size_of::<Slot<u64>>() == 64, "a slot is one cache line");
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const HELD_BY_PROGRAM: u32 = 2;
+
+struct Database {
+    /// The tables of databases above 0, made at first use.
+    tables: OnceLock<Box<[UnsafeCell<SlotTable>]>>,
+    /// A bit per slot that has keys, so that walks skip the empty ones.
+    occupied: Box<[AtomicU64]>,
+}
+
+impl Database {
+    fn new() -> Database {
+        let occupied = (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect();
+        Database { tables: OnceLock::new(), occupied }
+    }
+}
+
+/// All slots and databases. See the module's text.
+pub struct Keyspace<X> {
+    slots: Box<[Slot<X>]>,
+    databases: Box<[Database]>,
+    /// Versions that are given from now on are above this.
+    floor: AtomicU64,
+}
+
+// SAFETY: what lies in the cells is reached only by who holds the slot's lock (through `Held`) or
+// has closed all gates, and everything in there may move between threads.
+unsafe impl<X: Send> Sync for Keyspace<X> {}
+// SAFETY: as above; the keyspace owns all that its tables point to.
+unsafe impl<X: Send> Send for Keyspace<X> {}
+
+impl<X> Keyspace<X> {
+    /// An empty keyspace with this many databases.
+    pub fn new(databases: usize) -> Keyspace<X> {
+        let slot = || Slot {
+            lock: AtomicU32::new(FREE),
+            state: UnsafeCell::new(SlotState {
+                last_version: 0,
+                attachment: None,
+                first: SlotTable::default(),
+            }),
+        };
+        Keyspace {
+            slots: (0..SLOTS).map(|_| slot()).collect(),
+            databases: (0..databases.max(1)).map(|_| Database::new()).collect(),
+            floor: AtomicU64::new(0),
+        }
+    }
+
+    /// Databases.
+    pub fn databases(&self) -> usize {
+        self.databases.len()
+    }
+
+    /// Locks these slots, which are ascending and distinct, or none of them when one stays
+    /// contended. `clock` is the time of the turn in Unix microseconds, for versions.
+    #[inline]
+    pub fn try_hold(&self, slots: &[u16], clock: u64) -> Option<Held<'_, X>> {
+        debug_assert!(slots.is_sorted_by(|a, b| a < b), "ascending and distinct");
+        for (count, &slot) in slots.iter().enumerate() {
+            if !self.try_lock(slot) {
+                slots[..count].iter().for_each(|&slot| self.unlock(slot));
+                return None;
+            }
+        }
+        Some(self.hold(SmallVec::from_slice(slots), Mode::Declared, clock))
+    }
+
+    #[inline]
+    fn hold(&self, slots: SmallVec<[u16; 12]>, mode: Mode, clock: u64) -> Held<'_, X> {
+        let recent = Cell::new(slots.first().copied());
+        Held { space: self, slots: RefCell::new(slots), mode, clock, recent }
+    }
+
+    /// Holds no slot yet, and locks each at the first touch: for the one program that runs.
+    pub fn hold_as_program(&self, _program: &crate::gate::Program<'_>, clock: u64) -> Held<'_, X> {
+        self.hold(SmallVec::new(), Mode::Program, clock)
+    }
+
+    /// Holds nothing: a stand-in.
+    pub fn hold_none(&self) -> Held<'_, X> {
+        self.hold(SmallVec::new(), Mode::Declared, 0)
+    }
+
+    /// Takes up locks that were detached.
+    pub fn attach(&self, mut detached: Detached) -> Held<'_, X> {
+        let slots = std::mem::take(&mut detached.slots);
+        self.hold(slots, detached.mode, detached.clock)
+    }
+
+    /// Holds everything, with all gates closed.
+    pub fn hold_all(&self, _closed: &Closed<'_>, clock: u64) -> Held<'_, X> {
+        self.hold(SmallVec::new(), Mode::Everything, clock)
+    }
+
+    #[inline]
+    fn try_lock(&self, slot: u16) -> bool {
+        let lock = &self.slots[usize::from(slot)].lock;
+        for _ in 0..SPINS {
+            match lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                // A program keeps its slots to its end: no use in waiting for it here.
+                Err(HELD_BY_PROGRAM) => return false,
+                Err(_) => std::hint::spin_loop(),
+            }
+        }
+        false
+    }
+
+    fn lock_for_program(&self, slot: u16) {
+        let lock = &self.slots[usize::from(slot)].lock;
+        let mut spins = 0;
+        while lock
+            .compare_exchange_weak(FREE, HELD_BY_PROGRAM, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
+            spins += 1;
+            if spins % SPINS == 0 {
+                // The holder may have lost its processor; it never waits for us (see `gate`).
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    #[inline]
+    fn unlock(&self, slot: u16) {
+        self.slots[usize::from(slot)].lock.store(FREE, Ordering::Release);
+    }
+
+    /// The cell of a slot's table; null while the database was never used.
+    fn cell(&self, database: usize, slot: u16) -> *mut SlotTable {
+        if database == 0 {
+            // SAFETY: only the address is taken, through raw pointers, without a reference.
+            unsafe { &raw mut (*self.slots[usize::from(slot)].state.get()).first }
+        } else {
+            match self.databases[database].tables.get() {
+                Some(tables) => tables[usize::from(slot)].get(),
+                None => std::ptr::null_mut(),
+            }
+        }
+    }
+
+    fn cell_or_new(&self, database: usize, slot: u16) -> *mut SlotTable {
+        if database > 0 {
+            self.databases[database].tables.get_or_init(|| {
+                (0..SLOTS).map(|_| UnsafeCell::new(SlotTable::default())).collect()
+            });
+        }
+        self.cell(database, slot)
+    }
+
+    fn set_occupied(&self, database: usize, slot: u16, occupied: bool) {
+        let word = &self.databases[database].occupied[usize::from(slot) / 64];
+        let bit = 1 << (slot % 64);
+        if occupied {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    /// The first slot at or after `from` that has keys in `database`. Read without a lock.
+    pub fn next_occupied(&self, database: usize, from: usize) -> Option<u16> {
+        let words = &self.databases[database].occupied;
+        let mut index = from / 64;
+        let mut word = words.get(index)?.load(Ordering::Relaxed) & (u64::MAX << (from % 64));
+        while word == 0 {
+            index += 1;
+            word = words.get(index)?.load(Ordering::Relaxed);
+        }
+        Some((index * 64) as u16 + word.trailing_zeros() as u16)
+    }
+
+    /// The slots that have keys in `database`, ascending. Read without locks.
+    pub fn occupied(&self, database: usize) -> impl Iterator<Item = u16> {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let slot = self.next_occupied(database, from)?;
+            from = usize::from(slot) + 1;
+            Some(slot)
+        })
+    }
+
+    /// Keys of a slot, read without its lock.
+    pub fn slot_len(&self, database: usize, slot: u16) -> usize {
+        let cell = self.cell(database, slot);
+        // SAFETY: only an atomic inside the cell is read, through a shared reference to it alone.
+        if cell.is_null() { 0 } else { unsafe { (*cell).words.len() } }
+    }
+
+    /// Keys of a slot that have an expiry, read without its lock.
+    pub fn slot_expires(&self, database: usize, slot: u16) -> usize {
+        let cell = self.cell(database, slot);
+        if cell.is_null() {
+            return 0;
+        }
+        // SAFETY: only an atomic inside the cell is read, through a shared reference to it alone.
+        unsafe { (*cell).expires.load(Ordering::Relaxed) as usize }
+    }
+
+    /// A time before which nothing in a slot is due, read without its lock.
+    pub fn slot_next_due(&self, database: usize, slot: u16) -> u64 {
+        let cell = self.cell(database, slot);
+        if cell.is_null() {
+            return u64::MAX;
+        }
+        // SAFETY: only an atomic inside the cell is read, through a shared reference to it alone.
+        unsafe { (*cell).next_due.load(Ordering::Relaxed) }
+    }
+
+    /// Keys in a database, counted without locks.
+    pub fn len(&self, database: usize) -> usize {
+        self.occupied(database).map(|slot| self.slot_len(database, slot)).sum()
+    }
+
+    /// Whether a database has no key.
+    pub fn is_empty(&self, database: usize) -> bool {
+        self.next_occupied(database, 0).is_none()
+    }
+
+    /// Keys with an expiry in a database, counted without locks.
+    pub fn expires(&self, database: usize) -> usize {
+        self.occupied(database).map(|slot| self.slot_expires(database, slot)).sum()
+    }
+
+    /// A slot chosen with a chance in proportion to its keys.
+    pub fn random_slot(&self, database: usize) -> Option<u16> {
+        let mut remaining = match self.len(database) {
+            0 => return None,
+            total => base::rng::below(total as u64) as usize,
+        };
+        let mut last = None;
+        for slot in self.occupied(database) {
+            let len = self.slot_len(database, slot);
+            if remaining < len {
+                return Some(slot);
+            }
+            remaining -= len;
+            last = Some(slot);
+        }
+        last
+    }
+
+    /// Exchanges two databases.
+    pub fn swap(&self, _closed: &Closed<'_>, one: usize, other: usize) {
+        if one == other {
+            return;
+        }
+        for slot in 0..SLOTS as u16 {
+            let (a, b) = (self.cell_or_new(one, slot), self.cell_or_new(other, slot));
+            // SAFETY: all gates are closed, so nobody else is at a table; the cells differ.
+            unsafe { std::ptr::swap(a, b) };
+        }
+        for (a, b) in self.databases[one].occupied.iter().zip(&self.databases[other].occupied) {
+            b.store(a.swap(b.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// Takes all tables of a database away, to be dropped by whoever has time.
+    pub fn take_all(&self, _closed: &Closed<'_>, database: usize) -> Vec<SlotTable> {
+        let mut taken = Vec::new();
+        for slot in self.occupied(database) {
+            let cell = self.cell(database, slot);
+            // SAFETY: all gates are closed; an occupied slot has a cell.
+            taken.push(unsafe { std::mem::take(&mut *cell) });
+            self.set_occupied(database, slot, false);
+        }
+        taken
+    }
+
+    /// Raises the floor of versions.
+    pub fn raise_floor(&self, floor: u64) {
+        self.floor.fetch_max(floor, Ordering::Relaxed);
+    }
+
+    /// Brings a slot's lock and first table near.
+    #[inline]
+    pub fn prefetch_slot(&self, slot: u16) {
+        crate::table::dict::prefetch((&raw const self.slots[usize::from(slot)]).cast());
+    }
+
+    /// Brings the bucket of a key near.
+    #[inline]
+    pub fn prefetch_bucket(&self, database: usize, slot: u16, hash: u64) {
+        let cell = self.cell(database, slot);
+        if !cell.is_null() {
+            // SAFETY: a shared reference to the table alone, of which only atomics are read.
+            unsafe { (*cell).words.prefetch_bucket(hash) };
+        }
+    }
+
+    /// Brings the entry of a key near. The caller is inside its gate.
+    #[inline]
+    pub fn prefetch_entry(&self, database: usize, slot: u16, hash: u64) {
+        let cell = self.cell(database, slot);
+        if !cell.is_null() {
+            // SAFETY: a shared reference to the table alone, of which only atomics are read, and
+            // whose retired blocks live until the caller has left its gate.
+            unsafe { (*cell).words.prefetch_entry(hash) };
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// The slots that a command named.
+    Declared,
+    /// Slots are locked at the first touch and kept.
+    Program,
+    /// All gates are closed.
+    Everything,
+}
+
+/// The slots that the caller holds, and the way to their entries. Dropping it unlocks.
+pub struct Held<'k, X> {
+    space: &'k Keyspace<X>,
+    /// Ascending.
+    slots: RefCell<SmallVec<[u16; 12]>>,
+    mode: Mode,
+    clock: u64,
+    /// A slot that may be touched: the one that was touched last, which most often is the next too.
+    recent: Cell<Option<u16>>,
+}
+
+/// The locks of a [`Held`] on their way to another one of the same keyspace, with another lifetime.
+#[must_use = "the slots stay locked until the locks are attached again"]
+pub struct Detached {
+    slots: SmallVec<[u16; 12]>,
+    mode: Mode,
+    clock: u64,
+}
+
+impl<'k, X> Held<'k, X> {
+    /// Lets go of the locks without unlocking.
+    pub fn detach(self) -> Detached {
+        let slots = std::mem::take(&mut *self.slots.borrow_mut());
+        Detached { slots, mode: self.mode, clock: self.clock }
+    }
+
+    /// Makes sure that a slot is locked.
+    #[inline]
+    fn ensure(&self, slot: u16) {
+        if self.recent.get() != Some(slot) {
+            self.ensure_another(slot);
+        }
+    }
+
+    fn ensure_another(&self, slot: u16) {
+        if self.mode != Mode::Everything {
+            let found = self.slots.borrow().binary_search(&slot);
+            if let Err(at) = found {
+                assert!(self.mode == Mode::Program, "a command touches a key that it did not name");
+                self.space.lock_for_program(slot);
+                self.slots.borrow_mut().insert(at, slot);
+            }
+        }
+        self.recent.set(Some(slot));
+    }
+
+    /// Whether touching this slot is allowed without locking more.
+    pub fn covers(&self, slot: u16) -> bool {
+        self.mode != Mode::Declared || self.slots.borrow().binary_search(&slot).is_ok()
+    }
+
+    /// The keyspace.
+    pub fn space(&self) -> &'k Keyspace<X> {
+        self.space
+    }
+
+    fn state(&self, slot: u16) -> *mut SlotState<X> {
+        self.ensure(slot);
+        self.space.slots[usize::from(slot)].state.get()
+    }
+
+    /// The table of a slot, or `None` when the database was never used.
+    #[inline]
+    pub fn table(&self, database: usize, slot: u16) -> Option<&SlotTable> {
+        self.ensure(slot);
+        // SAFETY: the slot is locked by us until `self` is dropped, so nobody else writes, and
+        // the shared borrow of `self` rules out `table_mut` meanwhile.
+        unsafe { self.space.cell(database, slot).as_ref() }
+    }
+
+    /// The table of a slot, for changes.
+    #[inline]
+    pub fn table_mut(&mut self, database: usize, slot: u16) -> &mut SlotTable {
+        self.ensure(slot);
+        // SAFETY: as in `table`, with `self` borrowed exclusively; the cell exists.
+        unsafe { &mut *self.space.cell_or_new(database, slot) }
+    }
+
+    /// What the layer above has attached to a slot.
+    pub fn attachment(&self, slot: u16) -> Option<&X> {
+        // SAFETY: the slot is locked by us; shared borrow of `self`.
+        unsafe { (*self.state(slot)).attachment.as_deref() }
+    }
+
+    /// The place for an attachment. An empty one should be taken away again.
+    pub fn attachment_mut(&mut self, slot: u16) -> &mut Option<Box<X>> {
+        // SAFETY: the slot is locked by us; exclusive borrow of `self`.
+        unsafe { &mut (*self.state(slot)).attachment }
+    }
+
+    /// The number of a new write to a slot: above all before it in this slot, and near the time in
+    /// microseconds.
+    #[inline]
+    pub fn next_version(&mut self, slot: u16) -> u64 {
+        let floor = self.space.floor.load(Ordering::Relaxed);
+        // SAFETY: the slot is locked by us; exclusive borrow of `self`.
+        let state = unsafe { &mut *self.state(slot) };
+        state.last_version = 1 + state.last_version.max(floor).max(self.clock);
+        state.last_version
+    }
+
+    /// Finds a key, whether expired or not.
+    #[inline]
+    pub fn find(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
+        let table = self.table(database, key.slot)?;
+        Some(Entry::new(Word(table.words.word(table.find(key)?))))
+    }
+
+    /// Finds a key for a change.
+    #[inline]
+    pub fn find_mut(&mut self, database: usize, key: &Key<'_>) -> Option<EntryMut<'_>> {
+        let table = self.table_mut(database, key.slot);
+        let place = table.find(key)?;
+        let word = Word(table.words.word(place));
+        Some(EntryMut { word, table, place })
+    }
+
+    /// Adds a key that is not there. It has the version of a new write.
+    pub fn insert(
+        &mut self,
+        database: usize,
+        key: &Key<'_>,
+        value: Value<'_>,
+        expire_at: Option<u64>,
+    ) -> Entry<'_> {
+        let space = self.space;
+        let version = self.next_version(key.slot);
+        let table = self.table_mut(database, key.slot);
+        debug_assert!(table.find(key).is_none(), "insert is for keys that are not there");
+        let word = Word::new(key.bytes, value, expire_at);
+        word.set_version(version);
+        if table.is_empty() {
+            space.set_occupied(database, key.slot, true);
+        }
+        table.count_expiry(false, expire_at);
+        table.words.insert(key.hash, word.0, hash_of);
+        Entry::new(word)
+    }
+
+    /// Finds a key for a change, or adds it with the value that `make` gives. Says whether it was
+    /// added.
+    #[inline]
+    pub fn find_or_insert(
+        &mut self,
+        database: usize,
+        key: &Key<'_>,
+        make: impl FnOnce() -> Value<'static>,
+    ) -> (EntryMut<'_>, bool) {
+        let space = self.space;
+        let table = self.table_mut(database, key.slot);
+        if let Some(place) = table.find(key) {
+            let word = Word(table.words.word(place));
+            return (EntryMut { word, table, place }, false);
+        }
+        if table.is_empty() {
+            space.set_occupied(database, key.slot, true);
+        }
+        let word = Word::new(key.bytes, make(), None);
+        table.words.insert(key.hash, word.0, hash_of);
+        let place = table.find(key).expect("the key was added just now");
+        (EntryMut { word, table, place }, true)
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, database: usize, key: &Key<'_>) -> Option<Removed> {
+        let space = self.space;
+        let table = self.table_mut(database, key.slot);
+        let place = table.find(key)?;
+        let word = Word(table.words.remove(place));
+        table.count_expiry(word.expire_at().is_some(), None);
+        if table.is_empty() {
+            space.set_occupied(database, key.slot, false);
+        }
+        Some(Removed(word))
+    }
+
+    /// Takes all keys of a slot out.
+    pub fn take_slot(&mut self, database: usize, slot: u16) -> SlotTable {
+        self.space.set_occupied(database, slot, false);
+        std::mem::take(self.table_mut(database, slot))
+    }
+}
+
+impl<X> Drop for Held<'_, X> {
+    #[inline]
+    fn drop(&mut self) {
+        for &slot in self.slots.get_mut().iter() {
+            self.space.unlock(slot);
+        }
+    }
+}

@@ -1,0 +1,533 @@
+//! The keyspace against a model, through every way of holding it; and its locks under threads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::gate::Gates;
+use crate::{Limits, Set, StringRef, StringValue, ValueMut, ValueRef};
+
+const DATABASES: usize = 3;
+const CLOCK: u64 = 1_000_000;
+/// Sets beyond four members, or with a text among them, become tables.
+const LIMITS: Limits = Limits { entries: 4, value: 64 };
+
+/// What a key holds: enough kinds for every way in which an entry owns its value.
+#[derive(Clone, Debug, PartialEq)]
+enum Content {
+    Text(Vec<u8>),
+    Members(BTreeSet<Vec<u8>>),
+}
+
+impl Content {
+    fn value(&self) -> Value<'static> {
+        match self {
+            Content::Text(bytes) if bytes.len() % 7 == 3 => {
+                Value::String(StringValue::Shared(Arc::new(bytes.clone())))
+            }
+            Content::Text(bytes) => Value::String(StringValue::Plain(bytes.clone().into())),
+            Content::Members(members) => {
+                let mut set = Set::new();
+                for member in members {
+                    set.add(member, LIMITS);
+                }
+                Value::Set(set)
+            }
+        }
+    }
+
+    fn of(value: ValueRef<'_>) -> Content {
+        match value {
+            ValueRef::String(string) => Content::Text(string.bytes().to_vec()),
+            ValueRef::Set(set) => {
+                Content::Members(set.iter().map(|member| member.to_vec()).collect())
+            }
+            other => panic!("nobody stored a {}", other.type_name()),
+        }
+    }
+}
+
+/// A key: few slots, so that tables fill, and few names, so that they are met again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Name {
+    database: usize,
+    tag: u8,
+    number: u16,
+}
+
+impl Name {
+    fn bytes(self) -> Vec<u8> {
+        let padding = if self.number.is_multiple_of(10) { 300 } else { 0 };
+        format!("{{{}}}{:x<2$}", self.tag, self.number, padding).into_bytes()
+    }
+
+    fn slot(self) -> u16 {
+        base::crc::key_slot(&self.bytes())
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(Name, Content, Option<u64>),
+    FindOrPut(Name, Content),
+    Grow(Name, Vec<u8>),
+    Expire(Name, Option<u64>),
+    /// Deletes what is due at a time, after a look at so many entries.
+    DeleteDue(Name, u64, usize),
+    Remove(Name),
+    TakeSlot(Name),
+    Swap(usize, usize),
+    TakeAll(usize),
+    Floor(u64),
+}
+
+fn name() -> impl Strategy<Value = Name> {
+    (0..DATABASES, 0u8..4, 0u16..60).prop_map(|(database, tag, number)| Name {
+        database,
+        tag,
+        number,
+    })
+}
+
+fn content() -> impl Strategy<Value = Content> {
+    let member = "[0-9]{1,3}|[a-c]{1,20}".prop_map(String::into_bytes);
+    prop_oneof![
+        3 => prop::collection::vec(any::<u8>(), 0..300).prop_map(Content::Text),
+        1 => prop::collection::btree_set(member, 1..12).prop_map(Content::Members),
+    ]
+}
+
+fn expiry() -> impl Strategy<Value = Option<u64>> {
+    prop::option::of(1u64..1000)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        40 => (name(), content(), expiry()).prop_map(|(name, content, at)| Step::Put(name, content, at)),
+        20 => (name(), content()).prop_map(|(name, content)| Step::FindOrPut(name, content)),
+        10 => (name(), prop::collection::vec(any::<u8>(), 1..40)).prop_map(|(name, added)| Step::Grow(name, added)),
+        15 => (name(), expiry()).prop_map(|(name, at)| Step::Expire(name, at)),
+        15 => (name(), 1u64..600, prop_oneof![1usize..10, Just(usize::MAX)])
+            .prop_map(|(name, now, entries)| Step::DeleteDue(name, now, entries)),
+        20 => name().prop_map(Step::Remove),
+        1 => name().prop_map(Step::TakeSlot),
+        2 => (0..DATABASES, 0..DATABASES).prop_map(|(one, other)| Step::Swap(one, other)),
+        1 => (0..DATABASES).prop_map(Step::TakeAll),
+        1 => (CLOCK / 2..CLOCK * 2).prop_map(Step::Floor),
+    ]
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Known {
+    content: Content,
+    expire_at: Option<u64>,
+    version: u64,
+}
+
+/// The keyspace and what it should hold.
+struct Rig {
+    keyspace: Keyspace<u32>,
+    gates: Gates,
+    model: BTreeMap<Name, Known>,
+    /// The last version that each slot gave.
+    versions: BTreeMap<u16, u64>,
+    floor: u64,
+    steps: usize,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        Rig {
+            keyspace: Keyspace::new(DATABASES),
+            gates: Gates::new(),
+            model: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            floor: 0,
+            steps: 0,
+        }
+    }
+
+    /// Holds a slot, in each of the three ways in turn, and acts on the model as well.
+    fn act<T>(
+        &mut self,
+        name: Name,
+        act: impl FnOnce(&mut Held<'_, u32>, &Key<'_>, &mut BTreeMap<Name, Known>) -> T,
+    ) -> T {
+        let bytes = name.bytes();
+        let key = Key::new(&bytes);
+        self.steps += 1;
+        let Rig { keyspace, gates, model, .. } = self;
+        match self.steps % 3 {
+            0 => {
+                let mut held = keyspace.try_hold(&[key.slot], CLOCK).expect("nobody holds it");
+                act(&mut held, &key, model)
+            }
+            1 => {
+                let program = gates.program();
+                let mut held = keyspace.hold_as_program(&program, CLOCK);
+                act(&mut held, &key, model)
+            }
+            _ => {
+                let closed = gates.close();
+                let mut held = keyspace.hold_all(&closed, CLOCK);
+                act(&mut held, &key, model)
+            }
+        }
+    }
+
+    /// Notes a version that a slot gave: it is above all before it.
+    fn note_version(&mut self, name: Name, version: u64) {
+        let last = self.versions.entry(name.slot()).or_default();
+        assert!(version > *last && version > CLOCK && version > self.floor);
+        *last = version;
+    }
+
+    fn put(&mut self, name: Name, content: Content, expire_at: Option<u64>) {
+        let version = self.act(name, |held, key, model| {
+            let value = content.value();
+            let version = if model.contains_key(&name) {
+                let version = held.next_version(key.slot);
+                let mut entry = held.find_mut(name.database, key).expect("the model has it");
+                drop(entry.replace(value, expire_at));
+                entry.set_version(version);
+                version
+            } else {
+                held.insert(name.database, key, value, expire_at).version()
+            };
+            model.insert(name, Known { content, expire_at, version });
+            version
+        });
+        self.note_version(name, version);
+    }
+
+    fn find_or_put(&mut self, name: Name, content: Content) {
+        let version = self.act(name, |held, key, model| {
+            let version = held.next_version(key.slot);
+            let (mut entry, added) = held.find_or_insert(name.database, key, || content.value());
+            assert_eq!(added, !model.contains_key(&name));
+            entry.set_version(version);
+            let known = model.entry(name).or_insert(Known { content, expire_at: None, version });
+            known.version = version;
+            version
+        });
+        self.note_version(name, version);
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Put(name, content, expire_at) => self.put(name, content, expire_at),
+            Step::FindOrPut(name, content) => self.find_or_put(name, content),
+            Step::Grow(name, added) => self.act(name, |held, key, model| {
+                let entry = held.find_mut(name.database, key);
+                let (Some(mut entry), Some(known)) = (entry, model.get_mut(&name)) else { return };
+                match &mut known.content {
+                    Content::Text(bytes) => {
+                        let old = bytes.len();
+                        bytes.extend_from_slice(&added);
+                        let place = entry.string_mut(bytes.len()).expect("it is a string");
+                        place[old..].copy_from_slice(&added);
+                    }
+                    Content::Members(members) => {
+                        let ValueMut::Set(set) = entry.value_mut() else { panic!("it is a set") };
+                        assert_eq!(set.add(&added, LIMITS), members.insert(added));
+                    }
+                }
+            }),
+            Step::Expire(name, at) => self.act(name, |held, key, model| {
+                let entry = held.find_mut(name.database, key);
+                assert_eq!(entry.is_some(), model.contains_key(&name));
+                let (Some(mut entry), Some(known)) = (entry, model.get_mut(&name)) else { return };
+                entry.set_expire_at(at);
+                known.expire_at = at;
+            }),
+            Step::DeleteDue(name, now, entries) => self.act(name, |held, key, model| {
+                delete_due(held, key, model, name, now, entries);
+            }),
+            Step::Remove(name) => self.act(name, |held, key, model| {
+                let removed = held.remove(name.database, key);
+                let known = model.remove(&name);
+                assert_eq!(removed.is_some(), known.is_some());
+                let (Some(removed), Some(known)) = (removed, known) else { return };
+                assert_eq!(removed.entry().key(), key.bytes);
+                // A value that leaves its entry outlives it.
+                let version = removed.entry().version();
+                assert_eq!(version, known.version);
+                drop(removed.into_value());
+            }),
+            Step::TakeSlot(name) => self.act(name, |held, key, model| {
+                let taken = held.take_slot(name.database, key.slot);
+                let before = model.len();
+                model.retain(|other, _| (other.database, other.tag) != (name.database, name.tag));
+                assert_eq!(taken.len(), before - model.len());
+            }),
+            Step::Swap(one, other) => {
+                self.keyspace.swap(&self.gates.close(), one, other);
+                let model = std::mem::take(&mut self.model).into_iter().map(|(name, known)| {
+                    let database = match name.database {
+                        database if database == one => other,
+                        database if database == other => one,
+                        database => database,
+                    };
+                    (Name { database, ..name }, known)
+                });
+                self.model = model.collect();
+            }
+            Step::TakeAll(database) => {
+                let taken = self.keyspace.take_all(&self.gates.close(), database);
+                let before = self.model.len();
+                self.model.retain(|name, _| name.database != database);
+                let taken: usize = taken.iter().map(SlotTable::len).sum();
+                assert_eq!(taken, before - self.model.len());
+            }
+            Step::Floor(floor) => {
+                self.keyspace.raise_floor(floor);
+                self.floor = self.floor.max(floor);
+            }
+        }
+    }
+
+    /// Everything that reads, against the model.
+    fn check(&self) {
+        for database in 0..DATABASES {
+            let known = || self.model.iter().filter(|(name, _)| name.database == database);
+            let expiring = known().filter(|(_, known)| known.expire_at.is_some()).count();
+            let slots: BTreeSet<u16> = known().map(|(name, _)| name.slot()).collect();
+            assert_eq!(self.keyspace.len(database), known().count());
+            assert_eq!(self.keyspace.is_empty(database), slots.is_empty());
+            assert_eq!(self.keyspace.expires(database), expiring);
+            assert!(self.keyspace.occupied(database).eq(slots.iter().copied()));
+            match self.keyspace.random_slot(database) {
+                Some(slot) => assert!(slots.contains(&slot)),
+                None => assert!(slots.is_empty()),
+            }
+            for &slot in &slots {
+                self.check_slot(database, slot);
+            }
+        }
+    }
+
+    fn check_slot(&self, database: usize, slot: u16) {
+        let held = self.keyspace.try_hold(&[slot], CLOCK).expect("nobody holds it");
+        let table = held.table(database, slot).expect("the slot is occupied");
+        let mut left: BTreeMap<_, _> = self
+            .model
+            .iter()
+            .filter(|(name, _)| name.database == database && name.slot() == slot)
+            .map(|(name, known)| (name.bytes(), known))
+            .collect();
+        assert_eq!(table.len(), left.len());
+        assert_eq!(self.keyspace.slot_len(database, slot), left.len());
+        let times = left.values().filter_map(|known| known.expire_at);
+        assert_eq!(table.expires(), times.clone().count());
+        assert_eq!(self.keyspace.slot_expires(database, slot), times.clone().count());
+        assert!(times.min().is_none_or(|first| table.next_due() <= first));
+        let drawn = table.random().expect("the slot is occupied");
+        assert!(left.contains_key(drawn.key()));
+
+        let mut position = Some(0);
+        while let Some(at) = position {
+            position = table.walk(at, |entry| {
+                let known = left.remove(entry.key()).expect("known, and met once");
+                assert_eq!(Content::of(entry.value()), known.content);
+                assert_eq!(entry.expire_at(), known.expire_at);
+                assert_eq!(entry.version(), known.version);
+                let found = held.find(database, &Key::new(entry.key())).expect("it was met");
+                assert_eq!(found.key().as_ptr(), entry.key().as_ptr());
+            });
+        }
+        assert!(left.is_empty(), "a walk meets every key");
+    }
+}
+
+/// Takes a step of a look for keys that are due, and deletes what it shows.
+fn delete_due(
+    held: &mut Held<'_, u32>,
+    key: &Key<'_>,
+    model: &mut BTreeMap<Name, Known>,
+    name: Name,
+    now: u64,
+    entries: usize,
+) {
+    let in_slot = |other: &Name| (other.database, other.tag) == (name.database, name.tag);
+    let table = held.table_mut(name.database, key.slot);
+    let is_whole = table.look_position == 0;
+    let mut due: Vec<Box<[u8]>> = Vec::new();
+    let look = table.look_for_due(now, entries, |entry| due.push(entry.key().into()));
+    assert!(look.finished || look.entries >= entries);
+    for bytes in due {
+        assert!(held.remove(name.database, &Key::new(&bytes)).is_some());
+        model.retain(|other, known| {
+            let shown = in_slot(other) && *other.bytes() == *bytes;
+            assert!(!shown || known.expire_at.is_some_and(|at| at <= now));
+            !shown
+        });
+    }
+    if look.finished && is_whole {
+        let times = model.iter().filter(|(other, _)| in_slot(other));
+        let first = times.filter_map(|(_, known)| known.expire_at).min();
+        assert!(first.is_none_or(|first| first > now), "all that were due are gone");
+        assert_eq!(held.table_mut(name.database, key.slot).next_due(), first.unwrap_or(u64::MAX));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn behaves_as_a_map_for_each_database(steps in prop::collection::vec(step(), 1..400)) {
+        let mut rig = Rig::new();
+        for (count, step) in steps.into_iter().enumerate() {
+            rig.apply(step);
+            if count % 40 == 0 {
+                rig.check();
+            }
+        }
+        rig.check();
+    }
+}
+
+#[test]
+fn slots_are_locked_all_or_none() {
+    let keyspace = Keyspace::<()>::new(1);
+    let held = keyspace.try_hold(&[3, 7], CLOCK).expect("nobody else is there");
+    assert!(held.covers(3) && held.covers(7) && !held.covers(4));
+    assert!(keyspace.try_hold(&[1, 5, 7, 9], CLOCK).is_none());
+    drop(keyspace.try_hold(&[1, 5, 9], CLOCK).expect("the failed attempt let go of 1 and 5"));
+    let detached = held.detach();
+    assert!(keyspace.try_hold(&[7], CLOCK).is_none(), "locks on their way are locks");
+    drop(keyspace.attach(detached));
+    drop(keyspace.try_hold(&[3, 7], CLOCK).expect("unlocked again"));
+}
+
+#[test]
+fn a_program_keeps_what_it_touched() {
+    let (keyspace, gates) = (Keyspace::<()>::new(2), Gates::new());
+    let program = gates.program();
+    assert!(gates.try_program().is_none() && gates.program_runs());
+    let mut held = keyspace.hold_as_program(&program, CLOCK);
+    let (one, other) = (Key::new(b"one"), Key::new(b"other"));
+    let value = || Value::String(StringValue::Int(5));
+    held.insert(1, &one, value(), None);
+    drop(keyspace.try_hold(&[other.slot], CLOCK).expect("not touched yet"));
+    held.insert(1, &other, value(), None);
+    assert!(keyspace.try_hold(&[one.slot], CLOCK).is_none());
+    assert!(keyspace.try_hold(&[other.slot], CLOCK).is_none());
+    drop(held);
+    drop(program);
+    assert!(keyspace.try_hold(&[one.slot], CLOCK).is_some() && !gates.program_runs());
+}
+
+#[test]
+#[should_panic(expected = "did not name")]
+fn a_command_cannot_touch_what_it_did_not_name() {
+    let keyspace = Keyspace::<()>::new(1);
+    let key = Key::new(b"somewhere");
+    let held = keyspace.try_hold(&[key.slot ^ 1], CLOCK).expect("nobody else is there");
+    held.find(0, &key);
+}
+
+#[test]
+fn attachments_belong_to_slots_and_not_to_databases() {
+    let (keyspace, gates) = (Keyspace::<u32>::new(2), Gates::new());
+    let mut held = keyspace.try_hold(&[9], CLOCK).expect("nobody else is there");
+    assert!(held.attachment(9).is_none());
+    *held.attachment_mut(9) = Some(Box::new(41));
+    drop(held);
+    keyspace.swap(&gates.close(), 0, 1);
+    keyspace.take_all(&gates.close(), 0);
+    let mut held = keyspace.try_hold(&[9], CLOCK).expect("nobody else is there");
+    assert_eq!(held.attachment_mut(9).take().as_deref(), Some(&41));
+    assert!(held.attachment(9).is_none());
+}
+
+/// The amount that a key holds.
+fn amount(held: &Held<'_, ()>, key: &Key<'_>) -> i64 {
+    match held.find(0, key).map(Entry::value) {
+        Some(ValueRef::String(StringRef::Int(amount))) => amount,
+        other => panic!("an amount is an integer: {other:?}"),
+    }
+}
+
+/// Moves amounts between two accounts at a time, as a command that names both.
+fn move_amounts(keyspace: &Keyspace<()>, gates: &Gates, accounts: &[Vec<u8>], seed: u64) {
+    let gate = gates.register();
+    let mut rng = base::rng::Rng::from_seed(seed);
+    for round in 0..1500 {
+        let from = Key::new(&accounts[rng.index(accounts.len())]);
+        let to = Key::new(&accounts[rng.index(accounts.len())]);
+        if from.bytes == to.bytes {
+            continue;
+        }
+        let slots = [from.slot.min(to.slot), from.slot.max(to.slot)];
+        let slots = if slots[0] == slots[1] { &slots[..1] } else { &slots[..] };
+        loop {
+            let inside = gate.enter();
+            if let Some(mut held) = keyspace.try_hold(slots, CLOCK) {
+                let changes =
+                    [(&from, -1), (&to, 1)].map(|(key, by)| (key, amount(&held, key) + by));
+                for (key, amount) in changes {
+                    // Anew at times, so that tables shrink and grow while others look on.
+                    let value = Value::String(StringValue::Int(amount));
+                    if round % 3 == 0 {
+                        drop(held.remove(0, key));
+                        held.insert(0, key, value, None);
+                    } else {
+                        let mut entry = held.find_mut(0, key).expect("accounts stay");
+                        drop(entry.replace(value, None));
+                    }
+                }
+                break;
+            }
+            drop(inside);
+            thread::yield_now();
+        }
+    }
+    gates.unregister(&gate);
+}
+
+#[test]
+fn sums_are_never_torn() {
+    let (keyspace, gates) = (Keyspace::<()>::new(1), Gates::new());
+    let accounts: Vec<_> = (0..8).map(|index| format!("account:{index}").into_bytes()).collect();
+    for account in &accounts {
+        let key = Key::new(account);
+        let mut held = keyspace.try_hold(&[key.slot], CLOCK).expect("nobody else is there");
+        held.insert(0, &key, Value::String(StringValue::Int(100)), None);
+    }
+    let sum = |held: Held<'_, ()>| -> i64 {
+        accounts.iter().map(|account| amount(&held, &Key::new(account))).sum()
+    };
+    let moving = AtomicBool::new(true);
+    thread::scope(|scope| {
+        let (keyspace, gates, accounts) = (&keyspace, &gates, &accounts);
+        let movers: Vec<_> = (1..=3)
+            .map(|seed| scope.spawn(move || move_amounts(keyspace, gates, accounts, seed)))
+            .collect();
+        let (sum, moving) = (&sum, &moving);
+        let by_program = scope.spawn(move || {
+            while moving.load(Ordering::Relaxed) {
+                let program = gates.program();
+                assert_eq!(sum(keyspace.hold_as_program(&program, CLOCK)), 800);
+                drop(program);
+                thread::yield_now();
+            }
+        });
+        let by_gates = scope.spawn(move || {
+            while moving.load(Ordering::Relaxed) {
+                let closed = gates.close();
+                assert_eq!(sum(keyspace.hold_all(&closed, CLOCK)), 800);
+                drop(closed);
+                thread::yield_now();
+            }
+        });
+        let moved: Vec<_> = movers.into_iter().map(|mover| mover.join()).collect();
+        moving.store(false, Ordering::Relaxed);
+        assert!(moved.iter().all(Result::is_ok));
+        assert!(by_program.join().is_ok() && by_gates.join().is_ok());
+    });
+    assert_eq!(sum(keyspace.hold_all(&gates.close(), CLOCK)), 800);
+}

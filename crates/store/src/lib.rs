@@ -1,0 +1,30 @@
+//! The keyspace: slots, tables, entries and the data types.
+//!
+//! Reading order: [`keyspace`] (slots and their locks), `entry` (one key and its value in one
+//! allocation), `table::dict` (how both are found), then the types, one file each.
+
+pub mod bitmap;
+mod entry;
+pub mod evict;
+pub mod gate;
+pub mod geo;
+mod hash;
+pub mod hyperloglog;
+pub mod keyspace;
+pub mod list;
+mod member;
+pub mod pack;
+mod packed;
+mod set;
+mod string;
+pub mod table;
+mod zset;
+
+pub use entry::{Entry, EntryMut, INLINE_MAX, Removed, Value, ValueMut, ValueRef};
+pub use hash::{Hash, HashIter};
+pub use keyspace::{Held, Key, Keyspace, Look, SlotTable};
+pub use list::List;
+pub use packed::{Limits, Malformed};
+pub use set::{Set, SetIter};
+pub use string::{EMBSTR_MAX, StringBytes, StringRef, StringValue};
+pub use zset::{Insertion, LexBound, ScoreBound, Zset, ZsetBuilder, ZsetRange};

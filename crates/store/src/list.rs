@@ -1,0 +1,487 @@
+//! Lists: a deque of packed blocks.
+//!
+//! The textbook list of this kind is a linked list of listpacks. We keep the listpacks and drop the
+//! links: a long list is a chain, an array of nodes with the number of elements of each beside its
+//! pointer, so that finding an index reads one short array instead of chasing every node. A list that
+//! fits one node is that node alone, without a directory.
+//!
+//! Three more differences in the nodes: room is kept at both ends, so that a push or a pop at either
+//! moves no other element; block sizes are chosen for the allocator (see [`ListLimits`]); and a node
+//! is shared with the snapshots that still read it and copied at the first change after that.
+//!
+//! An element too large for a node is a plain node: a shared buffer of its own, which neither a push
+//! of a shared buffer nor a read copies.
+
+mod chain;
+mod items;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::pack::{
+    EMPTY_LISTPACK_BYTES, Encoded, End, Form, FormMut, Growth, ListpackSlice, NODE_HEAD_BYTES,
+    Needle, Node, PackError, PackedOr,
+};
+use chain::{Chain, Slot};
+
+pub use items::{Items, ListInput, ListItem, NodeRef, Nodes, Popped};
+
+/// The block of a list that has nothing yet: room for one short element.
+const FIRST_BLOCK_BYTES: usize = 32;
+
+/// A chain of one node this small becomes a single node again. Well below the size at which a node
+/// becomes a chain, so that no list changes back and forth.
+const SINGLE_NODE_BYTES: usize = 2048;
+
+/// When an element goes into a new node, and when it gets a plain node of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListLimits {
+    /// Size of the largest packed block.
+    block_bytes: usize,
+    /// Elements in a packed node.
+    elements: usize,
+    /// Elements of this length and more get a plain node, whether or not a packed one could hold them.
+    plain_from: usize,
+}
+
+impl ListLimits {
+    /// Limits from the setting `list-max-listpack-size` and the packed threshold in bytes (1 GiB
+    /// unless a debug command changes it).
+    ///
+    /// `fill` is a number of elements, or -1 to -5 for a bound of 4 to 64 kB. The blocks we allocate
+    /// are below that bound: 7/8 of it, and 14 kB at most. jemalloc serves blocks of 7 times a power of
+    /// two from shared slabs, but gives one of exactly 8 kB a slab with a record of its own (2% of
+    /// overhead), and one beyond 14 kB a page more than it asked for.
+    pub fn new(fill: i32, packed_threshold: usize) -> Self {
+        let (block_bytes, elements) = match fill {
+            0.. => (7 << 10, usize::try_from(fill).unwrap_or(1).max(1)),
+            -1 => (7 << 9, usize::MAX),
+            -2 => (7 << 10, usize::MAX),
+            _ => (7 << 11, usize::MAX),
+        };
+        ListLimits { block_bytes, elements, plain_from: packed_threshold }
+    }
+
+    /// Whether a node of `total` listpack bytes and `count` elements takes one of `extra` bytes more.
+    #[inline]
+    fn fits(&self, total: usize, count: usize, extra: usize) -> bool {
+        NODE_HEAD_BYTES + total + extra <= self.block_bytes && count < self.elements
+    }
+
+    /// The encoded form of `value`, unless it must be plain.
+    #[inline(always)]
+    fn encode<'a>(&self, value: &'a ListInput<'_>) -> Option<Encoded<'a>> {
+        let encoded = match value {
+            ListInput::Int(value) => Encoded::integer(*value),
+            ListInput::Bytes(text) if self.may_pack(text.len()) => Encoded::text(text),
+            ListInput::Shared(text) if self.may_pack(text.len()) => Encoded::text(text),
+            _ => return None,
+        };
+        self.fits(EMPTY_LISTPACK_BYTES, 0, encoded.len()).then_some(encoded)
+    }
+
+    #[inline]
+    fn may_pack(&self, len: usize) -> bool {
+        len < self.plain_from && len < self.block_bytes
+    }
+
+    /// The size at which a chain's new end node begins.
+    fn first_block(&self) -> usize {
+        self.block_bytes / 4
+    }
+
+    /// How the end nodes of a chain grow.
+    fn growth(&self) -> Growth {
+        Growth::Double(self.block_bytes)
+    }
+}
+
+impl Default for ListLimits {
+    fn default() -> Self {
+        ListLimits::new(-2, 1 << 30)
+    }
+}
+
+/// Which side of a pivot to insert at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Nearer to the head.
+    Before,
+    /// Nearer to the tail.
+    After,
+}
+
+/// A list of byte strings: eight bytes, as `Option<List>` is.
+///
+/// A clone shares all nodes; each of the two copies a node before it first changes it.
+#[repr(transparent)]
+#[derive(Clone)]
+pub struct List(PackedOr<Node, Chain>);
+
+impl List {
+    /// An empty list.
+    pub fn new() -> Self {
+        List(PackedOr::packed(Node::new(FIRST_BLOCK_BYTES, End::Back)))
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self.0.get() {
+            Form::Packed(node) => node.len(),
+            Form::Boxed(chain) => chain.len(),
+        }
+    }
+
+    /// Whether there are no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        match self.0.get() {
+            Form::Packed(node) => node.is_empty(),
+            Form::Boxed(chain) => chain.len() == 0,
+        }
+    }
+
+    /// Adds an element at an end.
+    #[inline]
+    pub fn push<'a>(&mut self, end: End, value: impl Into<ListInput<'a>>, limits: &ListLimits) {
+        let value = value.into();
+        let Some(encoded) = limits.encode(&value) else {
+            return self.chain_mut().push_plain(end, value.into_shared());
+        };
+        match self.0.get_mut() {
+            FormMut::Boxed(chain) => chain.push(end, &encoded, limits),
+            FormMut::Packed(node) if limits.fits(node.total_bytes(), node.len(), encoded.len()) => {
+                node.push(end, &encoded, Growth::Tight);
+            }
+            FormMut::Packed(_) => self.chain_mut().push(end, &encoded, limits),
+        }
+    }
+
+    /// Removes the element at an end and returns it.
+    #[inline]
+    pub fn pop(&mut self, end: End) -> Option<Popped> {
+        self.pop_with(end, |item| item.to_popped())
+    }
+
+    /// Removes the element at an end, handing it to `take` first: nothing is copied.
+    #[inline]
+    pub fn pop_with<R>(&mut self, end: End, take: impl FnOnce(ListItem<'_>) -> R) -> Option<R> {
+        match self.0.get_mut() {
+            FormMut::Packed(node) if node.is_empty() => None,
+            FormMut::Packed(node) => Some(node.pop_with(end, |element| take(element.into()))),
+            FormMut::Boxed(chain) => {
+                let taken = chain.pop_with(end, take);
+                if chain.slots().len() <= 1 {
+                    self.settle();
+                }
+                taken
+            }
+        }
+    }
+
+    /// The element with this index; negative indexes count from the tail, -1 the last.
+    #[inline]
+    pub fn get(&self, index: i64) -> Option<ListItem<'_>> {
+        match self.0.get() {
+            Form::Packed(node) => node.get(index).map(ListItem::from),
+            Form::Boxed(chain) => chain.get(resolve(index, chain.len())?),
+        }
+    }
+
+    /// Replaces the element with this index. Returns whether there is one.
+    pub fn set<'a>(
+        &mut self,
+        index: i64,
+        value: impl Into<ListInput<'a>>,
+        limits: &ListLimits,
+    ) -> bool {
+        let Some(index) = resolve(index, self.len()) else { return false };
+        let value = value.into();
+        if let FormMut::Packed(node) = self.0.get_mut()
+            && let Some(encoded) = limits.encode(&value)
+            && let Some(position) = node.seek(index as i64)
+            // Not counting what the old element gives back: nearly always enough.
+            && limits.fits(node.total_bytes(), 0, encoded.len())
+        {
+            node.replace(position, &encoded, Growth::Tight);
+            return true;
+        }
+        self.chain_mut().set(index, value, limits);
+        self.settle();
+        true
+    }
+
+    /// Inserts an element next to the first one whose text is `pivot`. Returns whether there is one.
+    pub fn insert<'a>(
+        &mut self,
+        side: Side,
+        pivot: &[u8],
+        value: impl Into<ListInput<'a>>,
+        limits: &ListLimits,
+    ) -> bool {
+        let value = value.into();
+        if let FormMut::Packed(node) = self.0.get_mut() {
+            let Some(position) = node.find(pivot, 0) else { return false };
+            if let Some(encoded) = limits.encode(&value)
+                && limits.fits(node.total_bytes(), node.len(), encoded.len())
+            {
+                let position = match side {
+                    Side::Before => position,
+                    Side::After => node.next_or_end(position),
+                };
+                node.insert(position, &encoded, Growth::Tight);
+                return true;
+            }
+        }
+        self.chain_mut().insert(side, &Needle::new(pivot), value, limits)
+    }
+
+    /// Removes elements whose text is `text`: the first `count`, the last `-count` if it is negative,
+    /// all if it is 0. Returns how many.
+    pub fn remove(&mut self, count: i64, text: &[u8], limits: &ListLimits) -> usize {
+        let from = if count < 0 { End::Back } else { End::Front };
+        let limit = match count {
+            0 => usize::MAX,
+            _ => usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX),
+        };
+        let needle = Needle::new(text);
+        match self.0.get_mut() {
+            FormMut::Packed(node) => node.remove_matches(&needle, from, limit),
+            FormMut::Boxed(chain) => {
+                let removed = chain.remove(&needle, from, limit, limits);
+                self.settle();
+                removed
+            }
+        }
+    }
+
+    /// Keeps only the elements from index `start` to `stop`, both included, negative ones counted
+    /// from the tail. Returns how many were removed.
+    pub fn trim(&mut self, start: i64, stop: i64) -> usize {
+        let len = self.len();
+        let (first, count) = resolve_range(start, stop, len).unwrap_or((0, 0));
+        // With nothing to keep, all of it goes from the tail.
+        let from_back = len - first - count;
+        match self.0.get_mut() {
+            FormMut::Packed(node) => {
+                node.drop_elements(End::Back, from_back);
+                node.drop_elements(End::Front, first);
+            }
+            FormMut::Boxed(chain) => {
+                chain.drop_elements(End::Back, from_back);
+                chain.drop_elements(End::Front, first);
+                self.settle();
+            }
+        }
+        len - count
+    }
+
+    /// All elements from the head.
+    #[inline]
+    pub fn iter(&self) -> Items<'_> {
+        self.range(0, usize::MAX, End::Front)
+    }
+
+    /// Up to `count` elements from `index` on, towards the tail for [`End::Front`], towards the head
+    /// for [`End::Back`]. Without an element at `index` there are none. The iterator's `for_each` and
+    /// `fold` are its fastest way through.
+    pub fn range(&self, index: usize, count: usize, from: End) -> Items<'_> {
+        let len = self.len();
+        if index >= len {
+            return Items::empty();
+        }
+        let available = if from == End::Front { len - index } else { index + 1 };
+        let count = count.min(available);
+        match self.0.get() {
+            Form::Packed(node) => Items::in_node(node, index, count, from),
+            Form::Boxed(chain) => {
+                let (slot, within) = chain.locate(index);
+                Items::in_slots(chain.slots(), slot, within, count, from)
+            }
+        }
+    }
+
+    /// The index of the first element and the number of elements that the inclusive range from
+    /// `start` to `stop` covers, negative ones counted from the tail; `None` if it covers none.
+    #[inline]
+    pub fn resolve_range(&self, start: i64, stop: i64) -> Option<(usize, usize)> {
+        resolve_range(start, stop, self.len())
+    }
+
+    /// Indexes of the elements whose text is `text`, in the order of a walk that begins at the end
+    /// `from`. The first `skip` matches are left out, and the walk ends after `limit` matches or after
+    /// looking at `scan` elements.
+    pub fn positions(
+        &self,
+        text: &[u8],
+        from: End,
+        skip: usize,
+        limit: usize,
+        scan: usize,
+    ) -> Vec<usize> {
+        let needle = Needle::new(text);
+        let len = self.len();
+        let start = if from == End::Front { 0 } else { len.saturating_sub(1) };
+        self.range(start, scan, from)
+            .enumerate()
+            .filter(|(_, item)| needle.matches(item.as_element()))
+            .map(|(step, _)| if from == End::Front { step } else { len - 1 - step })
+            .skip(skip)
+            .take(limit)
+            .collect()
+    }
+
+    /// The list as it is now, for reading elsewhere while this one changes. Costs one reference per
+    /// node.
+    pub fn freeze(&self) -> FrozenList {
+        FrozenList(self.clone())
+    }
+
+    /// The nodes from head to tail, as a dump writes them.
+    pub fn nodes(&self) -> Nodes<'_> {
+        match self.0.get() {
+            Form::Packed(node) => Nodes::one(node),
+            Form::Boxed(chain) => Nodes::many(chain.slots()),
+        }
+    }
+
+    /// Number of nodes.
+    pub fn node_count(&self) -> usize {
+        match self.0.get() {
+            Form::Packed(_) => 1,
+            Form::Boxed(chain) => chain.slots().len(),
+        }
+    }
+
+    /// Appends the elements of a dumped packed node, after checking every byte of it. A node within
+    /// the limits is taken over as it is, others are distributed.
+    ///
+    /// # Errors
+    /// As [`ListpackSlice::from_bytes`]; the list is unchanged then.
+    pub fn push_packed_node(&mut self, bytes: &[u8], limits: &ListLimits) -> Result<(), PackError> {
+        let listpack = ListpackSlice::from_bytes(bytes)?;
+        let count = listpack.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let whole = count <= limits.elements
+            && NODE_HEAD_BYTES + listpack.total_bytes() <= limits.block_bytes
+            && limits.plain_from > limits.block_bytes;
+        if !whole {
+            listpack.elements().for_each(|element| self.push(End::Back, element, limits));
+        } else if self.is_empty() {
+            self.0 = PackedOr::packed(Node::from_listpack(listpack));
+        } else {
+            self.chain_mut().push_node(Node::from_listpack(listpack), count);
+        }
+        Ok(())
+    }
+
+    /// Appends the element of a dumped plain node.
+    pub fn push_plain_node(&mut self, value: Arc<Vec<u8>>, limits: &ListLimits) {
+        self.push(End::Back, value, limits);
+    }
+
+    /// What the list takes from the allocator, in bytes; nodes shared with a snapshot count in full.
+    pub fn memory_usage(&self) -> usize {
+        match self.0.get() {
+            Form::Packed(node) => node.block_size(),
+            Form::Boxed(chain) => chain.memory_usage(),
+        }
+    }
+
+    /// Asserts the invariants.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check(&self) {
+        match self.0.get() {
+            Form::Packed(node) => node.check(),
+            Form::Boxed(chain) => chain.check(),
+        }
+    }
+
+    /// The chain, made from the single node if there is none yet.
+    fn chain_mut(&mut self) -> &mut Chain {
+        if let FormMut::Packed(node) = self.0.get_mut() {
+            let chain = Chain::from_node(node.clone());
+            self.0 = PackedOr::boxed(Box::new(chain));
+        }
+        match self.0.get_mut() {
+            FormMut::Boxed(chain) => chain,
+            FormMut::Packed(_) => unreachable!("the node was replaced by a chain"),
+        }
+    }
+
+    /// Makes a chain that shrank to one small node a single node again.
+    fn settle(&mut self) {
+        let FormMut::Boxed(chain) = self.0.get_mut() else { return };
+        match chain.sole_slot() {
+            None if chain.len() == 0 => *self = List::new(),
+            Some(Slot::Packed { node, .. }) if node.total_bytes() <= SINGLE_NODE_BYTES => {
+                // Replacing the chain drops its handle, without which the block is not shared any
+                // more; only then it can be trimmed.
+                self.0 = PackedOr::packed(node.clone());
+                if let FormMut::Packed(own) = self.0.get_mut() {
+                    own.trim();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The index from the head that `index` means in a list of `len` elements.
+#[inline]
+fn resolve(index: i64, len: usize) -> Option<usize> {
+    let magnitude = usize::try_from(index.unsigned_abs()).ok()?;
+    let index = if index < 0 { len.checked_sub(magnitude)? } else { magnitude };
+    (index < len).then_some(index)
+}
+
+/// See [`List::resolve_range`].
+#[inline]
+fn resolve_range(start: i64, stop: i64, len: usize) -> Option<(usize, usize)> {
+    let from_tail = |index: i64| {
+        let len = i64::try_from(len).unwrap_or(i64::MAX);
+        if index < 0 { len.saturating_add(index) } else { index }
+    };
+    let first = usize::try_from(from_tail(start).max(0)).ok()?;
+    let last = usize::try_from(from_tail(stop)).ok()?.min(len.checked_sub(1)?);
+    (first <= last).then(|| (first, last - first + 1))
+}
+
+impl Default for List {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for List {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl<'a> IntoIterator for &'a List {
+    type Item = ListItem<'a>;
+    type IntoIter = Items<'a>;
+
+    fn into_iter(self) -> Items<'a> {
+        self.iter()
+    }
+}
+
+/// A list that does not change any more; its nodes may be shared with one that does.
+#[derive(Debug)]
+pub struct FrozenList(List);
+
+impl std::ops::Deref for FrozenList {
+    type Target = List;
+
+    fn deref(&self) -> &List {
+        &self.0
+    }
+}

@@ -1,0 +1,455 @@
+//! The directory of a list that has more than one node.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::items::{ListInput, ListItem};
+use super::{ListLimits, Side};
+use crate::pack::{
+    EMPTY_LISTPACK_BYTES, Encoded, End, Growth, NODE_HEAD_BYTES, Needle, Node, Position, good_size,
+};
+
+/// A node, and how many elements it has: kept here, so that finding an index touches no node.
+#[derive(Debug, Clone)]
+pub(super) enum Slot {
+    /// Many small elements.
+    Packed { count: u32, node: Node },
+    /// One large element.
+    Plain(Arc<Vec<u8>>),
+}
+
+impl Slot {
+    fn packed(node: Node) -> Self {
+        Slot::Packed { count: node.len() as u32, node }
+    }
+
+    /// A node of the smallest size for one element.
+    fn with_element(element: &Encoded<'_>) -> Self {
+        let size = NODE_HEAD_BYTES + EMPTY_LISTPACK_BYTES + element.len();
+        let mut node = Node::new(size, End::Back);
+        node.push(End::Back, element, Growth::Tight);
+        Slot::Packed { count: 1, node }
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Slot::Packed { count, .. } => *count as usize,
+            Slot::Plain(_) => 1,
+        }
+    }
+
+    /// Adds an element at an end if this node has room for it.
+    #[inline]
+    fn try_push(&mut self, end: End, element: &Encoded<'_>, limits: &ListLimits) -> bool {
+        let Slot::Packed { count, node } = self else { return false };
+        let fits = |total| limits.fits(total, *count as usize, element.len());
+        let pushed = node.push_if(end, element, limits.growth(), fits);
+        *count += u32::from(pushed);
+        pushed
+    }
+
+    /// Appends the elements of `next` if that leaves a quarter of the node free, so that the next
+    /// insertion does not split it again.
+    fn try_absorb(&mut self, next: &Slot, limits: &ListLimits) -> bool {
+        let (Slot::Packed { count, node }, Slot::Packed { count: more, node: other }) =
+            (self, next)
+        else {
+            return false;
+        };
+        let total = NODE_HEAD_BYTES + node.total_bytes() + other.total_bytes();
+        if total > limits.block_bytes / 4 * 3 || (*count + *more) as usize > limits.elements {
+            return false;
+        }
+        node.append(other, Growth::Tight);
+        *count += *more;
+        true
+    }
+}
+
+/// The nodes of a long list.
+///
+/// Invariants: `len` is the sum of the counts, each count is its node's, and no node is empty, but for
+/// the moments inside a method.
+#[derive(Debug, Clone)]
+pub(super) struct Chain {
+    slots: VecDeque<Slot>,
+    len: usize,
+}
+
+impl Chain {
+    /// A chain of this node, or of none if it is empty.
+    pub(super) fn from_node(node: Node) -> Self {
+        let len = node.len();
+        let mut slots = VecDeque::with_capacity(2);
+        if len > 0 {
+            slots.push_back(Slot::packed(node));
+        }
+        Chain { slots, len }
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(super) fn slots(&self) -> &VecDeque<Slot> {
+        &self.slots
+    }
+
+    /// The slot, if there is only one.
+    pub(super) fn sole_slot(&self) -> Option<&Slot> {
+        self.slots.front().filter(|_| self.slots.len() == 1)
+    }
+
+    #[inline]
+    fn end_mut(&mut self, end: End) -> Option<&mut Slot> {
+        match end {
+            End::Front => self.slots.front_mut(),
+            End::Back => self.slots.back_mut(),
+        }
+    }
+
+    fn push_slot(&mut self, end: End, slot: Slot) {
+        match end {
+            End::Front => self.slots.push_front(slot),
+            End::Back => self.slots.push_back(slot),
+        }
+    }
+
+    fn pop_slot(&mut self, end: End) -> Option<Slot> {
+        match end {
+            End::Front => self.slots.pop_front(),
+            End::Back => self.slots.pop_back(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, end: End, element: &Encoded<'_>, limits: &ListLimits) {
+        self.len += 1;
+        if !self.end_mut(end).is_some_and(|slot| slot.try_push(end, element, limits)) {
+            self.push_new_node(end, element, limits);
+        }
+    }
+
+    #[cold]
+    fn push_new_node(&mut self, end: End, element: &Encoded<'_>, limits: &ListLimits) {
+        self.seal(end);
+        let mut node = Node::new(limits.first_block(), end);
+        node.push(end, element, limits.growth());
+        self.push_slot(end, Slot::Packed { count: 1, node });
+    }
+
+    /// Gives back what the end node does not use, before it becomes an inner one.
+    fn seal(&mut self, end: End) {
+        if let Some(Slot::Packed { node, .. }) = self.end_mut(end) {
+            node.trim();
+        }
+    }
+
+    pub(super) fn push_plain(&mut self, end: End, value: Arc<Vec<u8>>) {
+        self.seal(end);
+        self.push_slot(end, Slot::Plain(value));
+        self.len += 1;
+    }
+
+    /// Appends a whole node of `count` elements.
+    pub(super) fn push_node(&mut self, node: Node, count: usize) {
+        self.seal(End::Back);
+        self.slots.push_back(Slot::packed(node));
+        self.len += count;
+    }
+
+    #[inline]
+    pub(super) fn pop_with<R>(
+        &mut self,
+        end: End,
+        take: impl FnOnce(ListItem<'_>) -> R,
+    ) -> Option<R> {
+        let (taken, count) = match self.end_mut(end)? {
+            Slot::Packed { count, node } => {
+                let taken = node.pop_with(end, |element| take(element.into()));
+                *count -= 1;
+                (taken, *count)
+            }
+            Slot::Plain(text) => (take(ListItem::Plain(text)), 0),
+        };
+        self.len -= 1;
+        if count == 0 {
+            self.pop_slot(end);
+        }
+        Some(taken)
+    }
+
+    /// The slot of the element with this index, and its index there. The index is below the length.
+    #[inline]
+    pub(super) fn locate(&self, index: usize) -> (usize, usize) {
+        if index < self.len / 2 {
+            let mut within = index;
+            for (slot, count) in self.slots.iter().map(Slot::count).enumerate() {
+                if within < count {
+                    return (slot, within);
+                }
+                within -= count;
+            }
+        } else {
+            // How many elements come after it, in the slot and beyond.
+            let mut after = self.len - 1 - index;
+            for (slot, count) in self.slots.iter().map(Slot::count).enumerate().rev() {
+                if after < count {
+                    return (slot, count - 1 - after);
+                }
+                after -= count;
+            }
+        }
+        unreachable!("the index is below the sum of all counts")
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<ListItem<'_>> {
+        let (slot, within) = self.locate(index);
+        match &self.slots[slot] {
+            Slot::Packed { node, .. } => node.get(within as i64).map(ListItem::from),
+            Slot::Plain(text) => Some(ListItem::Plain(text)),
+        }
+    }
+
+    /// Replaces the element with this index, which is below the length.
+    pub(super) fn set(&mut self, index: usize, value: ListInput<'_>, limits: &ListLimits) {
+        let (at, within) = self.locate(index);
+        let encoded = limits.encode(&value);
+        let alone = match (&mut self.slots[at], &encoded) {
+            (Slot::Packed { count: 2.., node }, Some(element)) => {
+                let position = node.seek(within as i64).expect("located in this node");
+                if limits.fits(node.total_bytes(), 0, element.len()) {
+                    return node.replace(position, element, Growth::Tight);
+                }
+                false
+            }
+            (slot, _) => slot.count() == 1,
+        };
+        if alone {
+            self.slots[at] = match &encoded {
+                Some(element) => Slot::with_element(element),
+                None => Slot::Plain(value.into_shared()),
+            };
+            self.merge_around(at, limits);
+            return;
+        }
+        // The new element does not fit where the old one was: take that out, then insert.
+        let Slot::Packed { count, node } = &mut self.slots[at] else {
+            unreachable!("a plain node has one element")
+        };
+        let position = node.seek(within as i64).expect("located in this node");
+        node.remove_at(position);
+        *count -= 1;
+        self.len -= 1;
+        self.insert_in(at, position, value, limits);
+    }
+
+    /// Inserts next to the first element that matches. Returns whether there is one.
+    pub(super) fn insert(
+        &mut self,
+        side: Side,
+        pivot: &Needle<'_>,
+        value: ListInput<'_>,
+        limits: &ListLimits,
+    ) -> bool {
+        for at in 0..self.slots.len() {
+            match &self.slots[at] {
+                Slot::Packed { node, .. } => {
+                    let found = node.first().and_then(|first| node.find_from(first, pivot, 0));
+                    let Some(mut position) = found else { continue };
+                    if side == Side::After {
+                        position = node.next_or_end(position);
+                    }
+                    self.insert_in(at, position, value, limits);
+                    return true;
+                }
+                Slot::Plain(text) if text.as_slice() == pivot.text() => {
+                    self.insert_between(at + usize::from(side == Side::After), value, limits);
+                    return true;
+                }
+                Slot::Plain(_) => {}
+            }
+        }
+        false
+    }
+
+    /// Inserts before this position of the packed node at `at`.
+    fn insert_in(
+        &mut self,
+        at: usize,
+        position: Position,
+        value: ListInput<'_>,
+        limits: &ListLimits,
+    ) {
+        let Slot::Packed { count, node } = &mut self.slots[at] else {
+            unreachable!("positions are of packed nodes")
+        };
+        if let Some(element) = limits.encode(&value)
+            && limits.fits(node.total_bytes(), *count as usize, element.len())
+        {
+            node.insert(position, &element, Growth::Tight);
+            *count += 1;
+            self.len += 1;
+            return;
+        }
+        if node.is_first(position) {
+            return self.insert_between(at, value, limits);
+        }
+        if !node.is_end(position) {
+            let rest = Slot::packed(node.split_off(position));
+            *count -= rest.count() as u32;
+            self.slots.insert(at + 1, rest);
+        }
+        self.insert_between(at + 1, value, limits);
+    }
+
+    /// Inserts before the slot at `at`, which may be one past the last: into a neighbour with room, or
+    /// as a node of its own.
+    fn insert_between(&mut self, at: usize, value: ListInput<'_>, limits: &ListLimits) {
+        self.len += 1;
+        let slot = match limits.encode(&value) {
+            Some(element) => {
+                let before = at.checked_sub(1).and_then(|before| self.slots.get_mut(before));
+                if before.is_some_and(|slot| slot.try_push(End::Back, &element, limits)) {
+                    return self.merge_around(at - 1, limits);
+                }
+                let after = self.slots.get_mut(at);
+                if after.is_some_and(|slot| slot.try_push(End::Front, &element, limits)) {
+                    return self.merge_around(at, limits);
+                }
+                Slot::with_element(&element)
+            }
+            None => Slot::Plain(value.into_shared()),
+        };
+        self.slots.insert(at, slot);
+    }
+
+    /// Merges the slot at `at` with its neighbours where both together are small.
+    fn merge_around(&mut self, at: usize, limits: &ListLimits) {
+        self.merge_with_next(at, limits);
+        if let Some(before) = at.checked_sub(1) {
+            self.merge_with_next(before, limits);
+        }
+    }
+
+    fn merge_with_next(&mut self, at: usize, limits: &ListLimits) {
+        if at + 1 >= self.slots.len() {
+            return;
+        }
+        let Some(next) = self.slots.remove(at + 1) else { return };
+        if !self.slots[at].try_absorb(&next, limits) {
+            self.slots.insert(at + 1, next);
+        }
+    }
+
+    /// Removes up to `limit` elements that match, the ones nearest to `from` first. Returns how many.
+    pub(super) fn remove(
+        &mut self,
+        needle: &Needle<'_>,
+        from: End,
+        limit: usize,
+        limits: &ListLimits,
+    ) -> usize {
+        let nodes = self.slots.len();
+        let (mut removed, mut changed) = (0, (nodes, 0));
+        for step in 0..nodes {
+            if removed == limit {
+                break;
+            }
+            let at = if from == End::Front { step } else { nodes - 1 - step };
+            let here = match &mut self.slots[at] {
+                Slot::Packed { count, node } => {
+                    let here = node.remove_matches(needle, from, limit - removed);
+                    *count -= here as u32;
+                    here
+                }
+                Slot::Plain(text) if text.as_slice() == needle.text() => {
+                    // An empty node, which goes with the other empty ones.
+                    self.slots[at] = Slot::packed(Node::new(0, End::Back));
+                    1
+                }
+                Slot::Plain(_) => 0,
+            };
+            if here > 0 {
+                changed = (changed.0.min(at), changed.1.max(at));
+                removed += here;
+            }
+        }
+        self.len -= removed;
+        if removed > 0 {
+            self.compact(changed.0, changed.1, limits);
+        }
+        removed
+    }
+
+    /// Drops the empty nodes from `first` to `last` and merges the small ones there.
+    fn compact(&mut self, first: usize, last: usize, limits: &ListLimits) {
+        if first == last {
+            if self.slots[first].count() == 0 {
+                self.slots.remove(first);
+            } else {
+                self.merge_around(first, limits);
+            }
+            return;
+        }
+        let mut kept: VecDeque<Slot> = VecDeque::with_capacity(self.slots.len());
+        for slot in std::mem::take(&mut self.slots) {
+            let absorbed = slot.count() == 0
+                || kept.back_mut().is_some_and(|before| before.try_absorb(&slot, limits));
+            if !absorbed {
+                kept.push_back(slot);
+            }
+        }
+        self.slots = kept;
+    }
+
+    /// Removes the `count` elements nearest to an end.
+    pub(super) fn drop_elements(&mut self, end: End, count: usize) {
+        self.len -= count;
+        let mut left = count;
+        while left > 0 {
+            let Some(slot) = self.end_mut(end) else { return };
+            match slot {
+                Slot::Packed { count, node } if *count as usize > left => {
+                    node.drop_elements(end, left);
+                    *count -= left as u32;
+                    return;
+                }
+                slot => left -= slot.count(),
+            }
+            self.pop_slot(end);
+        }
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        let nodes: usize = self
+            .slots
+            .iter()
+            .map(|slot| match slot {
+                Slot::Packed { node, .. } => node.block_size(),
+                Slot::Plain(text) => {
+                    // The reference counts stand before the vector.
+                    let shared = size_of::<Vec<u8>>() + 2 * size_of::<usize>();
+                    good_size(shared) + good_size(text.capacity())
+                }
+            })
+            .sum();
+        let directory = good_size(self.slots.capacity() * size_of::<Slot>());
+        good_size(size_of::<Chain>()) + directory + nodes
+    }
+
+    pub(super) fn check(&self) {
+        assert_eq!(self.len, self.slots.iter().map(Slot::count).sum::<usize>());
+        for slot in &self.slots {
+            assert!(slot.count() > 0);
+            if let Slot::Packed { count, node } = slot {
+                node.check();
+                assert_eq!(*count as usize, node.len());
+            }
+        }
+    }
+}

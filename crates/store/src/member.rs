@@ -1,0 +1,648 @@
+//! The members of a large hash, set or sorted set: one allocation each, found by name.
+//!
+//! ```text
+//! set           [length][member]
+//! hash          [length][field][length][value]
+//! sorted set    [score: 8 bytes][length][member]
+//! ```
+//! A length takes one byte up to 127, two up to 16383 and nine beyond. Nothing else is stored, neither
+//! hash nor version nor reference count: a member of 12 bytes meets the allocator's class of 16, a
+//! field and a value of 12 bytes each that of 32. The table's words are the addresses.
+//!
+//! Blocks always have the [`good_size`] of what they hold, so a value is overwritten where it lies
+//! whenever the new one fits the same class.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::collections::HashSet;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use base::hash::hash;
+use base::rng::Rng;
+use smallvec::SmallVec;
+
+use crate::pack::good_size;
+use crate::packed::choose;
+use crate::table::dict::{Place, Table, prefetch};
+use crate::table::ranked::RankedItem;
+
+/// Bytes of a score.
+const SCORE_BYTES: usize = 8;
+
+/// Lengths below this take one byte.
+const SHORT: usize = 0x80;
+/// Lengths below this take two bytes, of which the first begins with the bits 10.
+const MIDDLE: usize = 0x4000;
+/// The first byte of a length of nine bytes.
+const LONG_MARK: u8 = 0xC0;
+
+/// How many members an iteration brings near at once, at least.
+const BATCH: usize = 16;
+
+/// What a member's block holds besides its name.
+pub(crate) trait Shape {
+    /// Bytes in front of the name.
+    const HEAD: usize;
+    /// Whether a value follows the name.
+    const HAS_VALUE: bool;
+}
+
+/// A set's member: a name.
+pub(crate) enum Plain {}
+
+/// A hash's field and its value.
+pub(crate) enum Valued {}
+
+/// A sorted set's member and its score.
+pub(crate) enum Scored {}
+
+impl Shape for Plain {
+    const HEAD: usize = 0;
+    const HAS_VALUE: bool = false;
+}
+
+impl Shape for Valued {
+    const HEAD: usize = 0;
+    const HAS_VALUE: bool = true;
+}
+
+impl Shape for Scored {
+    const HEAD: usize = SCORE_BYTES;
+    const HAS_VALUE: bool = false;
+}
+
+/// Bytes that a text takes with its length.
+#[inline]
+fn text_bytes(text: &[u8]) -> usize {
+    text.len()
+        + match text.len() {
+            0..SHORT => 1,
+            SHORT..MIDDLE => 2,
+            _ => 9,
+        }
+}
+
+/// Writes a text with its length.
+///
+/// # Safety
+/// `at` is good for writing [`text_bytes`] bytes, which do not overlap `text`.
+#[inline]
+unsafe fn write_text(at: *mut u8, text: &[u8]) {
+    let len = text.len();
+    // SAFETY: all writes lie within `text_bytes(text)`, by the caller's promise.
+    unsafe {
+        let start = match len {
+            0..SHORT => {
+                at.write(len as u8);
+                at.add(1)
+            }
+            SHORT..MIDDLE => {
+                at.cast::<[u8; 2]>().write((0x8000 | len as u16).to_be_bytes());
+                at.add(2)
+            }
+            _ => {
+                at.write(LONG_MARK);
+                at.add(1).cast::<[u8; 8]>().write((len as u64).to_le_bytes());
+                at.add(9)
+            }
+        };
+        start.copy_from_nonoverlapping(text.as_ptr(), len);
+    }
+}
+
+/// Reads a text that `write_text` wrote.
+///
+/// # Safety
+/// `at` points to such a text, which stays unchanged for `'a`.
+#[inline]
+unsafe fn read_text<'a>(at: *const u8) -> &'a [u8] {
+    // SAFETY: the first byte tells how many more the length has; then follows the text.
+    unsafe {
+        let first = at.read();
+        let (len, start) = if usize::from(first) < SHORT {
+            (usize::from(first), at.add(1))
+        } else if first < LONG_MARK {
+            let bits = u16::from_be_bytes(at.cast::<[u8; 2]>().read());
+            (usize::from(bits & 0x3FFF), at.add(2))
+        } else {
+            (u64::from_le_bytes(at.add(1).cast::<[u8; 8]>().read()) as usize, at.add(9))
+        };
+        std::slice::from_raw_parts(start, len)
+    }
+}
+
+fn layout(bytes: usize) -> Layout {
+    Layout::from_size_align(good_size(bytes), 8)
+        .expect("a member is smaller than the address space")
+}
+
+/// A member where it lies: a thin pointer to its block, borrowed from the [`Members`] that own it.
+pub(crate) struct Member<'a, S> {
+    start: NonNull<u8>,
+    life: PhantomData<(&'a [u8], S)>,
+}
+
+impl<S> Clone for Member<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Member<'_, S> {}
+
+// SAFETY: a member is plain bytes, which are changed only while its owner is borrowed mutably.
+unsafe impl<S> Send for Member<'_, S> {}
+// SAFETY: as above.
+unsafe impl<S> Sync for Member<'_, S> {}
+
+impl<'a, S: Shape> Member<'a, S> {
+    /// Allocates a member. A head is left to be written by the caller.
+    fn allocate(name: &[u8], value: Option<&[u8]>) -> Self {
+        debug_assert_eq!(value.is_some(), S::HAS_VALUE);
+        let layout = layout(S::HEAD + text_bytes(name) + value.map_or(0, text_bytes));
+        // SAFETY: a member has at least one byte.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        // SAFETY: the block has room for head, name and value.
+        unsafe {
+            let name_at = start.as_ptr().add(S::HEAD);
+            write_text(name_at, name);
+            if let Some(value) = value {
+                write_text(name_at.add(text_bytes(name)), value);
+            }
+        }
+        Member { start, life: PhantomData }
+    }
+
+    /// A copy of this member in a block of its own.
+    fn duplicate(self) -> Member<'static, S> {
+        let layout = layout(self.bytes());
+        // SAFETY: a member has at least one byte.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        // SAFETY: both blocks have this many bytes, and the new one is not shared yet.
+        unsafe { start.copy_from_nonoverlapping(self.start, self.bytes()) };
+        Member { start, life: PhantomData }
+    }
+
+    /// The word under which a table keeps this member.
+    #[inline]
+    fn word(self) -> u64 {
+        self.start.as_ptr().expose_provenance() as u64
+    }
+
+    /// # Safety
+    /// `word` is a live member's, and the member lives and stays unchanged for `'a`.
+    #[inline]
+    unsafe fn from_word(word: u64) -> Self {
+        let start = std::ptr::with_exposed_provenance_mut(word as usize);
+        // SAFETY: words are addresses of allocations, hence not null.
+        Member { start: unsafe { NonNull::new_unchecked(start) }, life: PhantomData }
+    }
+
+    /// The same member without a lifetime, for an index that is kept beside its owner.
+    ///
+    /// # Safety
+    /// Whoever keeps the result uses it only while the member lives, and never while it changes.
+    pub(crate) unsafe fn detach(self) -> Member<'static, S> {
+        Member { start: self.start, life: PhantomData }
+    }
+
+    /// The bytes by which the member is found.
+    #[inline]
+    pub(crate) fn name(self) -> &'a [u8] {
+        // SAFETY: the name follows the head, and stays unchanged as long as the member lives.
+        unsafe { read_text(self.start.as_ptr().add(S::HEAD)) }
+    }
+
+    /// The value's place.
+    #[inline]
+    fn value_offset(self) -> usize {
+        S::HEAD + text_bytes(self.name())
+    }
+
+    /// Bytes in use of the block.
+    fn bytes(self) -> usize {
+        let offset = self.value_offset();
+        if S::HAS_VALUE {
+            // SAFETY: members of this shape have a value there.
+            offset + text_bytes(unsafe { read_text(self.start.as_ptr().add(offset)) })
+        } else {
+            offset
+        }
+    }
+
+    /// # Safety
+    /// Nobody uses the member any more.
+    unsafe fn free(self) {
+        // SAFETY: allocated with this layout: blocks have the size class of their content.
+        unsafe { dealloc(self.start.as_ptr(), layout(self.bytes())) }
+    }
+}
+
+impl<'a> Member<'a, Valued> {
+    /// The value.
+    #[inline]
+    pub(crate) fn value(self) -> &'a [u8] {
+        // SAFETY: the value follows the name; it changes only while the owner is borrowed mutably.
+        unsafe { read_text(self.start.as_ptr().add(self.value_offset())) }
+    }
+}
+
+impl Member<'_, Scored> {
+    /// The score.
+    #[inline]
+    pub(crate) fn score(self) -> f64 {
+        // SAFETY: the block begins with the score, and blocks are aligned to 8.
+        unsafe { self.start.cast::<f64>().read() }
+    }
+
+    /// Overwrites the score.
+    ///
+    /// # Safety
+    /// The caller has the owner for itself: nobody else reads or writes this member meanwhile.
+    pub(crate) unsafe fn set_score(self, score: f64) {
+        // SAFETY: as in `score`; no reference to these bytes is ever given out.
+        unsafe { self.start.cast::<f64>().write(score) }
+    }
+}
+
+impl RankedItem for Member<'static, Scored> {
+    #[inline]
+    fn score(&self) -> f64 {
+        Member::score(*self)
+    }
+
+    #[inline]
+    fn member(&self) -> &[u8] {
+        self.name()
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        prefetch(self.start.as_ptr());
+    }
+}
+
+/// A table that owns its members.
+///
+/// Invariant: its words are the addresses of live members of shape `S` with different names, which
+/// belong to this table alone.
+pub(crate) struct Members<S: Shape> {
+    table: Table,
+    shape: PhantomData<S>,
+}
+
+/// The hash of the member with this word.
+///
+/// # Safety
+/// `word` is a live member's.
+unsafe fn hash_of<S: Shape>(word: u64) -> u64 {
+    // SAFETY: by the caller's promise.
+    hash(unsafe { Member::<S>::from_word(word) }.name())
+}
+
+impl<S: Shape> Members<S> {
+    pub(crate) const fn new() -> Self {
+        Members { table: Table::new(), shape: PhantomData }
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// The member with this word of the table.
+    #[inline]
+    fn member(&self, word: u64) -> Member<'_, S> {
+        // SAFETY: the table's words are live members, which do not change while it is borrowed.
+        unsafe { Member::from_word(word) }
+    }
+
+    #[inline]
+    fn locate(&self, hash: u64, name: &[u8]) -> Option<Place> {
+        self.table.find(hash, |word| self.member(word).name() == name)
+    }
+
+    /// Adds a member whose name is not there yet, and which belongs to the table from now on.
+    fn put(&mut self, hash: u64, member: Member<'static, S>) {
+        // SAFETY: the table's words are live members.
+        self.table.insert(hash, member.word(), |word| unsafe { hash_of::<S>(word) });
+    }
+
+    /// Where the member with this name is; good until the table changes.
+    #[inline]
+    pub(crate) fn find(&self, name: &[u8]) -> Option<Place> {
+        self.locate(hash(name), name)
+    }
+
+    /// The member at a place that was just found.
+    #[inline]
+    pub(crate) fn at(&self, place: Place) -> Member<'_, S> {
+        self.member(self.table.word(place))
+    }
+
+    /// The member with this name.
+    #[inline]
+    pub(crate) fn get(&self, name: &[u8]) -> Option<Member<'_, S>> {
+        Some(self.at(self.find(name)?))
+    }
+
+    /// Removes the member at a place that was just found.
+    pub(crate) fn remove_at(&mut self, place: Place) {
+        let word = self.table.remove(place);
+        // SAFETY: the member has left its table, and nobody borrows from it.
+        unsafe { Member::<S>::from_word(word).free() }
+    }
+
+    /// Removes the member with this name. Returns whether it was there.
+    pub(crate) fn remove(&mut self, name: &[u8]) -> bool {
+        let place = self.find(name);
+        place.map(|place| self.remove_at(place)).is_some()
+    }
+
+    /// All members, in no order that means anything.
+    pub(crate) fn iter(&self) -> MemberIter<'_, S> {
+        MemberIter { members: self, bucket: 0, batch: SmallVec::new(), left: self.len() }
+    }
+
+    /// Shows the members at `position` of a scan; see [`Table::walk`].
+    pub(crate) fn scan(&self, position: u32, mut visit: impl FnMut(Member<'_, S>)) -> Option<u32> {
+        self.table.walk(position, |word| visit(self.member(word)))
+    }
+
+    /// A member chosen with equal chances.
+    pub(crate) fn random(&self, rng: &mut Rng) -> Option<Member<'_, S>> {
+        let word = self.table.random(|bound| rng.below(bound))?;
+        Some(self.member(word))
+    }
+
+    /// Shows up to `count` different members, each set of them with equal chances.
+    pub(crate) fn random_distinct<'a>(
+        &'a self,
+        count: usize,
+        rng: &mut Rng,
+        mut visit: impl FnMut(Member<'a, S>),
+    ) {
+        // Drawing until a new one comes is quick while most are new.
+        if count > self.len() / 3 {
+            return choose(self.iter(), self.len(), count, rng, visit);
+        }
+        let mut seen = HashSet::with_capacity(count);
+        while seen.len() < count {
+            let Some(member) = self.random(rng) else { return };
+            if seen.insert(member.word()) {
+                visit(member);
+            }
+        }
+    }
+
+    /// How many chains of buckets hold n members each.
+    pub(crate) fn chain_histogram(&self) -> Vec<usize> {
+        self.table.chain_histogram()
+    }
+
+    /// Bytes that table and members take, the members' estimated from the first `samples` of them.
+    pub(crate) fn memory(&self, samples: usize) -> usize {
+        let sampled = samples.min(self.len());
+        let bytes: usize = self.iter().take(sampled).map(|member| good_size(member.bytes())).sum();
+        let all = bytes as u128 * self.len() as u128 / sampled.max(1) as u128;
+        self.table.memory() + all as usize
+    }
+
+    /// Asserts the invariants.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn check(&self) {
+        // SAFETY: the table's words are live members.
+        self.table.check(|word| unsafe { hash_of::<S>(word) });
+        let mut names = HashSet::new();
+        assert!(self.iter().all(|member| names.insert(member.name())), "names are unique");
+        assert_eq!(names.len(), self.len());
+    }
+}
+
+impl Members<Plain> {
+    /// Adds a member. Returns whether it is new.
+    pub(crate) fn add(&mut self, name: &[u8]) -> bool {
+        let hash = hash(name);
+        let is_new = self.locate(hash, name).is_none();
+        if is_new {
+            self.put(hash, Member::allocate(name, None));
+        }
+        is_new
+    }
+}
+
+impl Members<Valued> {
+    /// Sets the value of a field. Returns whether the field is new.
+    pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) -> bool {
+        let hash = hash(name);
+        let place = self.locate(hash, name);
+        match place {
+            Some(place) => self.set_value(place, value),
+            None => self.put(hash, Member::allocate(name, Some(value))),
+        }
+        place.is_none()
+    }
+
+    fn set_value(&mut self, place: Place, value: &[u8]) {
+        let old = self.at(place);
+        let offset = old.value_offset();
+        if layout(offset + text_bytes(value)) == layout(old.bytes()) {
+            // SAFETY: the block has room for this value, and we are borrowed mutably.
+            unsafe { write_text(old.start.as_ptr().add(offset), value) }
+        } else {
+            let new = Member::<Valued>::allocate(old.name(), Some(value));
+            let (old, new) = (old.word(), new.word());
+            self.table.replace(place, new);
+            // SAFETY: the old member has left the table, and nobody borrows from it.
+            unsafe { Member::<Valued>::from_word(old).free() }
+        }
+    }
+}
+
+impl Members<Scored> {
+    /// Adds a member whose name is not there yet.
+    fn put_scored(&mut self, hash: u64, name: &[u8], score: f64) -> Member<'_, Scored> {
+        let member = Member::allocate(name, None);
+        // SAFETY: nobody else knows the member yet.
+        unsafe { member.set_score(score) }
+        self.put(hash, member);
+        member
+    }
+
+    /// Adds a member. Returns it, unless its name is there already.
+    pub(crate) fn add_scored(&mut self, name: &[u8], score: f64) -> Option<Member<'_, Scored>> {
+        let hash = hash(name);
+        self.locate(hash, name).is_none().then(|| self.put_scored(hash, name, score))
+    }
+
+    /// The member with this name, and whether it was added by this call.
+    pub(crate) fn get_or_add(&mut self, name: &[u8], score: f64) -> (Member<'_, Scored>, bool) {
+        let hash = hash(name);
+        match self.locate(hash, name) {
+            Some(place) => (self.at(place), false),
+            None => (self.put_scored(hash, name, score), true),
+        }
+    }
+
+    /// Gives the member at a place that was just found another score. An index by score is not
+    /// told.
+    pub(crate) fn set_score(&mut self, place: Place, score: f64) {
+        // SAFETY: the members are borrowed mutably.
+        unsafe { self.at(place).set_score(score) }
+    }
+
+    /// Adds a copy of a member of another table, whose name is not there yet.
+    pub(crate) fn add_copy(&mut self, member: Member<'_, Scored>) -> Member<'_, Scored> {
+        let copy = member.duplicate();
+        self.put(hash(copy.name()), copy);
+        copy
+    }
+
+    /// Removes this member.
+    ///
+    /// # Safety
+    /// It is a member of this table, and is not used afterwards.
+    pub(crate) unsafe fn remove_member(&mut self, member: Member<'static, Scored>) {
+        let place = self.table.find(hash(member.name()), |word| word == member.word());
+        self.remove_at(place.expect("a member of this table"));
+    }
+}
+
+impl<S: Shape> Clone for Members<S> {
+    fn clone(&self) -> Self {
+        let mut copy = Members::new();
+        for member in self.iter() {
+            copy.put(hash(member.name()), member.duplicate());
+        }
+        copy
+    }
+}
+
+impl<S: Shape> Drop for Members<S> {
+    fn drop(&mut self) {
+        // SAFETY: the members leave the table, and nobody borrows from them.
+        self.table.drain(|word| unsafe { Member::<S>::from_word(word).free() });
+    }
+}
+
+/// Iterator over members. Brings a batch of them near before it shows the first, so that their cache
+/// misses overlap, and goes through the buckets as they lie in memory.
+pub(crate) struct MemberIter<'a, S: Shape> {
+    members: &'a Members<S>,
+    /// The next bucket to go through.
+    bucket: u32,
+    batch: SmallVec<[u64; 2 * BATCH]>,
+    left: usize,
+}
+
+impl<S: Shape> MemberIter<'_, S> {
+    #[cold]
+    fn refill(&mut self) {
+        let table = &self.members.table;
+        while self.batch.len() < BATCH && (self.bucket as usize) < table.bucket_count() {
+            // A walk's position is a hash's low bits reversed, and the low bits name the bucket.
+            table.walk(self.bucket.reverse_bits(), |word| {
+                prefetch(word as *const u8);
+                self.batch.push(word);
+            });
+            self.bucket += 1;
+        }
+    }
+}
+
+impl<'a, S: Shape> Iterator for MemberIter<'a, S> {
+    type Item = Member<'a, S>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Member<'a, S>> {
+        if self.batch.is_empty() {
+            self.refill();
+        }
+        let word = self.batch.pop()?;
+        self.left -= 1;
+        Some(self.members.member(word))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl<S: Shape> ExactSizeIterator for MemberIter<'_, S> {}
+
+impl<S: Shape> FusedIterator for MemberIter<'_, S> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_twelve_bytes_meet_their_size_classes() {
+        let name = b"member:12345";
+        let size = |bytes| layout(bytes).size();
+        let plain = Member::<Plain>::allocate(name, None);
+        let valued = Member::<Valued>::allocate(name, Some(name));
+        let scored = Member::<Scored>::allocate(name, None);
+        assert_eq!((size(plain.bytes()), size(valued.bytes()), size(scored.bytes())), (16, 32, 32));
+        // SAFETY: nobody else knows them.
+        unsafe {
+            plain.free();
+            valued.free();
+            scored.free();
+        }
+    }
+
+    #[test]
+    fn lengths_of_every_width_come_back() {
+        let mut members = Members::<Valued>::new();
+        let texts: Vec<Vec<u8>> = [0, 1, 127, 128, 16_383, 16_384, 70_000]
+            .iter()
+            .enumerate()
+            .map(|(index, &len)| vec![b'a' + index as u8; len])
+            .collect();
+        for (index, text) in texts.iter().enumerate() {
+            assert!(members.set(text, &texts[texts.len() - 1 - index]));
+        }
+        members.check();
+        for (index, text) in texts.iter().enumerate() {
+            let member = members.get(text).expect("was set");
+            assert_eq!(member.value(), texts[texts.len() - 1 - index]);
+        }
+    }
+
+    #[test]
+    fn a_value_that_fits_is_overwritten_in_place() {
+        let mut members = Members::<Valued>::new();
+        members.set(b"field", b"0123456789");
+        let before = members.get(b"field").expect("was set").word();
+        assert!(!members.set(b"field", b"a somewhat longer one"));
+        assert_eq!(members.get(b"field").expect("was set").word(), before);
+        assert!(!members.set(b"field", &[7; 200]));
+        assert_eq!(members.get(b"field").expect("was set").value(), [7; 200]);
+        members.check();
+    }
+
+    #[test]
+    fn draws_of_different_members_repeat_none() {
+        let mut members = Members::<Plain>::new();
+        (0..300u32).for_each(|number| assert!(members.add(&number.to_le_bytes())));
+        let mut rng = Rng::from_seed(5);
+        for count in [0, 1, 20, 99, 100, 101, 250, 300, 400] {
+            let mut drawn = HashSet::new();
+            members.random_distinct(count, &mut rng, |member| {
+                assert!(drawn.insert(member.name()));
+            });
+            assert_eq!(drawn.len(), count.min(300));
+        }
+    }
+}

@@ -1,0 +1,887 @@
+//! The hash table of the keyspace, of hashes, of sets and of sorted sets.
+//!
+//! A table maps a 64-bit hash to *words*: non-zero 64-bit handles whose low 48 bits are a pointer
+//! that the owner knows how to read. It never looks behind a word itself; the owner passes a
+//! closure that compares or hashes what the word stands for. Two textbook ideas are combined:
+//!
+//! * **Bucketised chaining.** A bucket is one cache line: seven words and seven one-byte tags (the
+//!   top byte of the hash). A lookup compares seven tags at once and reads a word only where the
+//!   tag agrees, so that a miss costs one cache line and a hit one more. A bucket that overflows
+//!   gives up its last word for a pointer to a further bucket.
+//! * **Linear hashing** (Litwin, VLDB 1980). Buckets split one at a time, in index order, so growth
+//!   never stalls, no second table exists, and the table is always nearly full. Shrinking runs the
+//!   same steps backwards.
+//!
+//! The difference to the textbook is the order of a walk: positions are *reversed hash bits*. A
+//! bucket covers an interval of that order and splitting cuts the interval in two, so a cursor
+//! stays valid through any number of splits and merges: whatever was in the table from the start
+//! of a walk to its end is visited at least once.
+//!
+//! Buckets and the table's root are atomics that are written under the owner's lock alone. The
+//! only reader without it is [`Table::prefetch_entry`], which brings cache lines near before a
+//! batch of commands runs; blocks that it could be reading are handed to [`super::retire`] rather
+//! than freed at once.
+#![allow(unsafe_code)]
+
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use super::retire;
+
+/// Words in a bucket.
+const WORDS: usize = 7;
+/// Buckets in a segment: the unit in which big tables grow (4 kB).
+const SEGMENT: u32 = 64;
+/// The mean number of words per bucket above which a bucket is split, times two.
+const SPLIT_ABOVE_TWICE: u64 = 11;
+/// The mean number of words per bucket below which two buckets are merged.
+const MERGE_BELOW: u64 = 2;
+/// Marks, in the control byte, that the last word points to a further bucket.
+const CHAINED: u64 = 1 << 56;
+const TAG_BITS: u64 = 0x00ff_ffff_ffff_ffff;
+const ONES: u64 = 0x0001_0101_0101_0101;
+const HIGHS: u64 = 0x0080_8080_8080_8080;
+const POINTER: u64 = 0x0000_ffff_ffff_ffff;
+
+/// One cache line: a word of seven tags and a control byte, then seven words.
+#[repr(C, align(64))]
+struct Bucket {
+    meta: AtomicU64,
+    words: [AtomicU64; WORDS],
+}
+
+impl Bucket {
+    fn tag(meta: u64, index: usize) -> u8 {
+        (meta >> (index * 8)) as u8
+    }
+
+    fn set_tag(&self, index: usize, tag: u8) {
+        let shift = index * 8;
+        let meta = self.meta.load(Relaxed) & !(0xff << shift);
+        self.meta.store(meta | (u64::from(tag) << shift), Relaxed);
+    }
+
+    fn chained(meta: u64) -> bool {
+        meta & CHAINED != 0
+    }
+
+    /// Words that a bucket can hold besides a pointer to the next one.
+    fn room(meta: u64) -> usize {
+        WORDS - usize::from(Self::chained(meta))
+    }
+
+    fn next(&self) -> Option<&Bucket> {
+        if !Self::chained(self.meta.load(Relaxed)) {
+            return None;
+        }
+        // SAFETY: a chained bucket's last word is the address of a bucket that `push` made and
+        // that lives until the chain is cut by the same owner.
+        Some(unsafe { &*(self.words[WORDS - 1].load(Relaxed) as *const Bucket) })
+    }
+
+    fn free_index(&self) -> Option<usize> {
+        let meta = self.meta.load(Relaxed);
+        (0..Self::room(meta)).find(|&index| Self::tag(meta, index) == 0)
+    }
+
+    fn count(&self) -> usize {
+        let meta = self.meta.load(Relaxed);
+        (0..Self::room(meta)).filter(|&index| Self::tag(meta, index) != 0).count()
+    }
+
+    fn for_each(&self, mut visit: impl FnMut(u64)) {
+        let mut bucket = Some(self);
+        while let Some(here) = bucket {
+            let meta = here.meta.load(Relaxed);
+            for index in 0..Self::room(meta) {
+                if Self::tag(meta, index) != 0 {
+                    visit(here.words[index].load(Relaxed));
+                }
+            }
+            bucket = here.next();
+        }
+    }
+
+    fn set(&self, index: usize, tag: u8, word: u64) {
+        self.words[index].store(word, Relaxed);
+        self.set_tag(index, tag);
+    }
+
+    /// Appends to the chain that begins here, making a further bucket when all are full.
+    fn push(&self, tag: u8, word: u64) {
+        let mut bucket = self;
+        loop {
+            if let Some(index) = bucket.free_index() {
+                return bucket.set(index, tag, word);
+            }
+            if bucket.next().is_none() {
+                bucket.chain();
+            }
+            bucket = bucket.next().expect("the bucket was chained just now");
+        }
+    }
+
+    /// Turns the last word of a full bucket into a pointer to a new bucket that holds it.
+    fn chain(&self) {
+        let further = allocate_buckets(1);
+        // SAFETY: `further` was allocated as one zeroed bucket just now.
+        let bucket = unsafe { further.as_ref() };
+        let meta = self.meta.load(Relaxed);
+        bucket.set(0, Self::tag(meta, WORDS - 1), self.words[WORDS - 1].load(Relaxed));
+        self.words[WORDS - 1].store(further.as_ptr() as u64, Relaxed);
+        let last_tag = 0xff << ((WORDS - 1) * 8);
+        self.meta.store((meta & !last_tag) | CHAINED, Relaxed);
+    }
+
+    /// Empties the chain and frees its further buckets, giving each (tag, word) to `visit`.
+    fn drain(&self, mut visit: impl FnMut(u8, u64)) {
+        let mut bucket = self;
+        loop {
+            let meta = bucket.meta.load(Relaxed);
+            for index in 0..Self::room(meta) {
+                let tag = Self::tag(meta, index);
+                if tag != 0 {
+                    visit(tag, bucket.words[index].load(Relaxed));
+                }
+            }
+            let next = bucket.next().map(NonNull::from);
+            if !std::ptr::eq(bucket, self) {
+                // SAFETY: further buckets are single allocations that only this chain points to,
+                // and nobody but the owner follows chains.
+                unsafe { free_buckets(NonNull::from(bucket), 1) };
+            }
+            match next {
+                // SAFETY: as in `next`: it lives until it is freed here, one step later.
+                Some(next) => bucket = unsafe { next.as_ref() },
+                None => break,
+            }
+        }
+        self.meta.store(0, Relaxed);
+    }
+}
+
+fn bucket_layout(count: u32) -> Layout {
+    Layout::array::<Bucket>(count as usize).expect("a segment is at most 4 kB")
+}
+
+fn allocate_buckets(count: u32) -> NonNull<Bucket> {
+    let layout = bucket_layout(count);
+    // SAFETY: the layout has a size above zero, and all-zero bytes are an empty bucket.
+    let pointer = unsafe { alloc_zeroed(layout) };
+    NonNull::new(pointer.cast()).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+/// # Safety
+/// `buckets` came from `allocate_buckets(count)` and nothing refers to it any more.
+unsafe fn free_buckets(buckets: NonNull<Bucket>, count: u32) {
+    // SAFETY: same layout as at the allocation, by the caller's word.
+    unsafe { std::alloc::dealloc(buckets.as_ptr().cast(), bucket_layout(count)) };
+}
+
+/// How many buckets a table of one segment allocates to hold `buckets`: the allocator's own size
+/// classes, four to a doubling, so that nothing is rounded up and growing copies little.
+fn segment_capacity(buckets: u32) -> u32 {
+    if buckets <= 8 {
+        return buckets.max(1);
+    }
+    let step = (buckets - 1).next_power_of_two() / 8;
+    buckets.div_ceil(step.max(1)) * step.max(1)
+}
+
+/// The segments of a table of more than one.
+#[repr(C)]
+struct Directory {
+    capacity: u64,
+    segments: [AtomicU64; 0],
+}
+
+impl Directory {
+    fn layout(capacity: u64) -> Layout {
+        Layout::array::<u64>(capacity as usize + 1).expect("a directory fits the address space")
+    }
+
+    fn allocate(capacity: u64) -> NonNull<Directory> {
+        let layout = Self::layout(capacity);
+        // SAFETY: the size is above zero; zero is the null segment.
+        let pointer = unsafe { alloc_zeroed(layout) }.cast::<Directory>();
+        let directory = NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout));
+        // SAFETY: allocated just now, not shared yet.
+        unsafe { (*directory.as_ptr()).capacity = capacity };
+        directory
+    }
+
+    /// # Safety
+    /// `directory` is live, and `index` below its capacity.
+    unsafe fn segment(directory: NonNull<Directory>, index: u64) -> *const AtomicU64 {
+        // SAFETY: the segments lie behind the header word in the same allocation.
+        unsafe { directory.as_ptr().cast::<AtomicU64>().add(1 + index as usize) }
+    }
+}
+
+/// Where a table keeps its buckets, as one word so that a reader without the lock sees a pointer
+/// and the bound that belongs to it together.
+#[derive(Clone, Copy)]
+enum Root {
+    Empty,
+    /// One block of up to 64 buckets.
+    Single(NonNull<Bucket>, u32),
+    Many(NonNull<Directory>),
+}
+
+const MANY: u64 = 1 << 63;
+
+impl Root {
+    fn pack(self) -> u64 {
+        match self {
+            Root::Empty => 0,
+            Root::Single(buckets, capacity) => {
+                buckets.as_ptr() as u64 | (u64::from(capacity) << 48)
+            }
+            Root::Many(directory) => directory.as_ptr() as u64 | MANY,
+        }
+    }
+
+    fn unpack(word: u64) -> Root {
+        let address = word & POINTER;
+        if word & MANY != 0 {
+            NonNull::new(address as *mut Directory).map_or(Root::Empty, Root::Many)
+        } else {
+            NonNull::new(address as *mut Bucket)
+                .map_or(Root::Empty, |buckets| Root::Single(buckets, (word >> 48) as u32))
+        }
+    }
+}
+
+/// Where a word lies; valid until the table is changed.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    home: u32,
+    bucket: NonNull<Bucket>,
+    index: usize,
+}
+
+/// A set of words found by hash. See the module's text.
+///
+/// Dropping a table frees its buckets, not what the words stand for: the owner drains it first.
+///
+/// A `SHARED` table is the keyspace's: other workers may run [`Table::prefetch_entry`] beside a
+/// writer, so its blocks are retired. Others are seen by the lock's owner alone.
+pub(crate) struct Table<const SHARED: bool = false> {
+    root: AtomicU64,
+    buckets: AtomicU32,
+    /// Atomic for the sake of those who count keys without the lock.
+    len: AtomicU32,
+}
+
+/// The tag of a hash: its top byte, where zero stands for "empty".
+fn tag_of(hash: u64) -> u8 {
+    ((hash >> 56) as u8).max(1)
+}
+
+/// The bucket of `hash` among `buckets`, and how many low hash bits decided it.
+fn address(hash: u64, buckets: u32) -> (u32, u32) {
+    let level = 31 - buckets.leading_zeros();
+    let low = hash as u32;
+    let wide = low & (((2u64 << level) - 1) as u32);
+    if wide < buckets { (wide, level + 1) } else { (wide & ((1u32 << level) - 1), level) }
+}
+
+/// How many low hash bits decide membership of bucket `index`.
+fn depth_of(index: u32, buckets: u32) -> u32 {
+    let level = 31 - buckets.leading_zeros();
+    let split = buckets - (1 << level);
+    if index < split || index >= (1 << level) { level + 1 } else { level }
+}
+
+impl<const SHARED: bool> Table<SHARED> {
+    /// An empty table, which takes no memory but its own.
+    pub(crate) const fn new() -> Self {
+        Table { root: AtomicU64::new(0), buckets: AtomicU32::new(0), len: AtomicU32::new(0) }
+    }
+
+    /// Words in the table.
+    pub(crate) fn len(&self) -> usize {
+        self.len.load(Relaxed) as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Home buckets, for DEBUG HTSTATS.
+    pub(crate) fn bucket_count(&self) -> usize {
+        self.buckets.load(Relaxed) as usize
+    }
+
+    fn root(&self) -> Root {
+        Root::unpack(self.root.load(Relaxed))
+    }
+
+    fn bucket(&self, index: u32) -> &Bucket {
+        let pointer = match self.root() {
+            Root::Empty => unreachable!("an empty table has no buckets"),
+            // SAFETY: `index` is below the number of buckets, which the block holds.
+            Root::Single(buckets, _) => unsafe { buckets.as_ptr().add(index as usize) },
+            Root::Many(directory) => {
+                // SAFETY: every bucket below the count lies in a segment of the directory.
+                unsafe {
+                    let segment = &*Directory::segment(directory, u64::from(index / SEGMENT));
+                    (segment.load(Relaxed) as *mut Bucket).add((index % SEGMENT) as usize)
+                }
+            }
+        };
+        // SAFETY: buckets are freed by `&mut self` methods alone.
+        unsafe { &*pointer }
+    }
+
+    /// Finds the word with this hash for which `same` holds.
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u64) -> bool) -> Option<Place> {
+        let buckets = self.buckets.load(Relaxed);
+        if buckets == 0 {
+            return None;
+        }
+        let (home, _) = address(hash, buckets);
+        let pattern = u64::from(tag_of(hash)) * ONES;
+        let mut bucket = Some(self.bucket(home));
+        while let Some(here) = bucket {
+            let meta = here.meta.load(Relaxed);
+            let difference = (meta ^ pattern) & TAG_BITS;
+            let mut candidates = difference.wrapping_sub(ONES) & !difference & HIGHS;
+            while candidates != 0 {
+                let index = candidates.trailing_zeros() as usize / 8;
+                candidates &= candidates - 1;
+                let live = index < Bucket::room(meta) && Bucket::tag(meta, index) != 0;
+                if live && same(here.words[index].load(Relaxed)) {
+                    return Some(Place { home, bucket: NonNull::from(here), index });
+                }
+            }
+            bucket = here.next();
+        }
+        None
+    }
+
+    /// The word at a place that `find` gave, with the table unchanged since.
+    #[inline]
+    pub(crate) fn word(&self, place: Place) -> u64 {
+        // SAFETY: places are made by `find` and used before the table changes (see `Place`).
+        unsafe { place.bucket.as_ref().words[place.index].load(Relaxed) }
+    }
+
+    /// Puts another word, with the same hash, in the place of one.
+    #[inline]
+    pub(crate) fn replace(&mut self, place: Place, word: u64) {
+        // SAFETY: as in `word`.
+        unsafe { place.bucket.as_ref().words[place.index].store(word, Relaxed) };
+    }
+
+    /// Adds a word that is not there yet. `hash_of` tells the hash of words that have to move.
+    pub(crate) fn insert(&mut self, hash: u64, word: u64, hash_of: impl Fn(u64) -> u64) {
+        debug_assert_ne!(word, 0, "zero is no word");
+        let len = *self.len.get_mut() + 1;
+        *self.len.get_mut() = len;
+        let buckets = self.buckets.load(Relaxed);
+        if buckets == 0 {
+            self.add_bucket();
+        } else if u64::from(len) * 2 > u64::from(buckets) * SPLIT_ABOVE_TWICE {
+            self.split(hash_of);
+        }
+        let (home, _) = address(hash, self.buckets.load(Relaxed));
+        self.bucket(home).push(tag_of(hash), word);
+    }
+
+    /// Removes and returns the word at a place that `find` gave.
+    pub(crate) fn remove(&mut self, place: Place) -> u64 {
+        // SAFETY: as in `word`.
+        let bucket = unsafe { place.bucket.as_ref() };
+        let word = bucket.words[place.index].load(Relaxed);
+        bucket.set_tag(place.index, 0);
+        *self.len.get_mut() -= 1;
+        self.compact_chain(self.bucket(place.home));
+        if self.is_empty() {
+            self.release();
+        } else if (self.len() as u64) < u64::from(self.buckets.load(Relaxed)) * MERGE_BELOW {
+            self.merge();
+        }
+        word
+    }
+
+    /// Shortens a chain whose words fit one bucket less than it has.
+    fn compact_chain(&self, home: &Bucket) {
+        let Some(mut further) = home.next() else { return };
+        let (mut words, mut chain) = (home.count() + further.count(), 1);
+        while let Some(next) = further.next() {
+            (further, chain) = (next, chain + 1);
+            words += further.count();
+        }
+        // A chain of n further buckets holds up to 6n + 7; rebuilding is due at 6n + 1.
+        if words <= chain * (WORDS - 1) + 1 {
+            let mut kept = Vec::with_capacity(words);
+            home.drain(|tag, word| kept.push((tag, word)));
+            for (tag, word) in kept {
+                home.push(tag, word);
+            }
+        }
+    }
+
+    /// Adds one empty bucket at the end.
+    fn add_bucket(&mut self) {
+        let buckets = self.buckets.load(Relaxed);
+        let grown = buckets + 1;
+        match self.root() {
+            Root::Single(_, capacity) if grown <= capacity => {}
+            Root::Empty | Root::Single(..) if grown <= SEGMENT => {
+                self.move_single(segment_capacity(grown));
+            }
+            Root::Empty => unreachable!("an empty table grows to one bucket first"),
+            Root::Single(first, _) => {
+                let directory = Directory::allocate(8);
+                // SAFETY: a fresh directory of eight segments.
+                unsafe { &*Directory::segment(directory, 0) }.store(first.as_ptr() as u64, Relaxed);
+                self.root.store(Root::Many(directory).pack(), Relaxed);
+                self.add_segment(directory, buckets / SEGMENT);
+            }
+            Root::Many(directory) => {
+                if buckets.is_multiple_of(SEGMENT) {
+                    let directory = self.grow_directory(directory, buckets / SEGMENT);
+                    self.add_segment(directory, buckets / SEGMENT);
+                }
+            }
+        }
+        self.buckets.store(grown, Relaxed);
+    }
+
+    /// Moves the one segment to a block of another capacity.
+    fn move_single(&mut self, capacity: u32) {
+        let block = allocate_buckets(capacity);
+        if let Root::Single(old, old_capacity) = self.root() {
+            let used = self.buckets.load(Relaxed).min(capacity) as usize;
+            for index in 0..used {
+                // SAFETY: both blocks hold `used` buckets, and the new one is not shared yet.
+                let (from, to) =
+                    unsafe { (&*old.as_ptr().add(index), &*block.as_ptr().add(index)) };
+                to.meta.store(from.meta.load(Relaxed), Relaxed);
+                for (to, from) in to.words.iter().zip(&from.words) {
+                    to.store(from.load(Relaxed), Relaxed);
+                }
+            }
+            self.root.store(Root::Single(block, capacity).pack(), Relaxed);
+            self.free(old.cast(), bucket_layout(old_capacity));
+        } else {
+            self.root.store(Root::Single(block, capacity).pack(), Relaxed);
+        }
+    }
+
+    fn add_segment(&mut self, directory: NonNull<Directory>, index: u32) {
+        let segment = allocate_buckets(SEGMENT).as_ptr() as u64;
+        // SAFETY: the caller made sure that the directory has room for `index`.
+        unsafe { &*Directory::segment(directory, u64::from(index)) }.store(segment, Relaxed);
+    }
+
+    fn grow_directory(&mut self, old: NonNull<Directory>, used: u32) -> NonNull<Directory> {
+        // SAFETY: the root's directory is live.
+        let capacity = unsafe { old.as_ref().capacity };
+        if u64::from(used) < capacity {
+            return old;
+        }
+        let directory = Directory::allocate(capacity * 2);
+        for index in 0..capacity {
+            // SAFETY: `index` is below both capacities.
+            unsafe {
+                let segment = (*Directory::segment(old, index)).load(Relaxed);
+                (*Directory::segment(directory, index)).store(segment, Relaxed);
+            }
+        }
+        self.root.store(Root::Many(directory).pack(), Relaxed);
+        self.free(old.cast(), Directory::layout(capacity));
+        directory
+    }
+
+    /// Frees a block of this table, or retires it when others may still be looking at it.
+    fn free(&self, block: NonNull<u8>, layout: Layout) {
+        if SHARED {
+            retire::retire(block, layout);
+        } else {
+            // SAFETY: allocated with this layout, and no longer reachable from the root.
+            unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+        }
+    }
+
+    /// Splits the next bucket in turn: one step of growth.
+    fn split(&mut self, hash_of: impl Fn(u64) -> u64) {
+        let buckets = self.buckets.load(Relaxed);
+        let level = 31 - buckets.leading_zeros();
+        let source = buckets - (1 << level);
+        self.add_bucket();
+        let (from, to) = (self.bucket(source), self.bucket(buckets));
+        prefetch_words(from);
+        let mut stay = smallvec::SmallVec::<[(u8, u64); 16]>::new();
+        from.drain(|tag, word| {
+            if (hash_of(word) >> level) & 1 == 1 {
+                to.push(tag, word);
+            } else {
+                stay.push((tag, word));
+            }
+        });
+        for (tag, word) in stay {
+            from.push(tag, word);
+        }
+    }
+
+    /// Merges the last bucket into the one it was split from: one step of shrinking.
+    fn merge(&mut self) {
+        let buckets = self.buckets.load(Relaxed);
+        if buckets <= 1 {
+            return;
+        }
+        let last = buckets - 1;
+        let level = 31 - last.leading_zeros();
+        let target = last - (1 << level);
+        let (from, to) = (self.bucket(last), self.bucket(target));
+        from.drain(|tag, word| to.push(tag, word));
+        self.buckets.store(last, Relaxed);
+        match self.root() {
+            Root::Single(_, capacity) if segment_capacity(last) * 2 <= capacity => {
+                self.move_single(segment_capacity(last));
+            }
+            Root::Many(directory) if last.is_multiple_of(SEGMENT) => {
+                self.drop_segment(directory, last / SEGMENT);
+            }
+            _ => {}
+        }
+    }
+
+    fn drop_segment(&mut self, directory: NonNull<Directory>, index: u32) {
+        // SAFETY: segment `index` was the last in use, so it is below the capacity.
+        let cell = unsafe { &*Directory::segment(directory, u64::from(index)) };
+        let segment = NonNull::new(cell.swap(0, Relaxed) as *mut u8);
+        self.free(segment.expect("a segment in use"), bucket_layout(SEGMENT));
+        if index == 1 {
+            // SAFETY: the directory is live and its first segment always exists.
+            let (first, capacity) = unsafe {
+                (
+                    (*Directory::segment(directory, 0)).load(Relaxed) as *mut Bucket,
+                    directory.as_ref().capacity,
+                )
+            };
+            let first = NonNull::new(first).expect("the first segment");
+            self.root.store(Root::Single(first, SEGMENT).pack(), Relaxed);
+            self.free(directory.cast(), Directory::layout(capacity));
+        }
+    }
+
+    /// Gives back all buckets of a table whose words are gone.
+    fn release(&mut self) {
+        let buckets = self.buckets.swap(0, Relaxed);
+        let root = Root::unpack(self.root.swap(0, Relaxed));
+        self.len.store(0, Relaxed);
+        match root {
+            Root::Empty => {}
+            Root::Single(block, capacity) => self.free(block.cast(), bucket_layout(capacity)),
+            Root::Many(directory) => {
+                for index in 0..buckets.div_ceil(SEGMENT) {
+                    // SAFETY: segments below the used count exist.
+                    let segment = unsafe { &*Directory::segment(directory, u64::from(index)) };
+                    let segment = NonNull::new(segment.load(Relaxed) as *mut u8);
+                    self.free(segment.expect("a segment in use"), bucket_layout(SEGMENT));
+                }
+                // SAFETY: still live: it is freed on the next line.
+                let capacity = unsafe { directory.as_ref().capacity };
+                self.free(directory.cast(), Directory::layout(capacity));
+            }
+        }
+    }
+
+    /// Empties the table, giving each word to `visit`.
+    pub(crate) fn drain(&mut self, mut visit: impl FnMut(u64)) {
+        for index in 0..self.buckets.load(Relaxed) {
+            self.bucket(index).drain(|_, word| visit(word));
+        }
+        self.release();
+    }
+
+    /// Visits the words of the bucket at `position` of a walk and returns the position after it,
+    /// or `None` at the end. A walk begins at 0; see the module's text for what it guarantees.
+    pub(crate) fn walk(&self, position: u32, visit: impl FnMut(u64)) -> Option<u32> {
+        let buckets = self.buckets.load(Relaxed);
+        if buckets == 0 {
+            return None;
+        }
+        let (index, _) = address(u64::from(position.reverse_bits()), buckets);
+        self.bucket(index).for_each(visit);
+        let depth = depth_of(index, buckets);
+        if depth == 0 {
+            return None;
+        }
+        let width = 1u32 << (32 - depth);
+        (position & !(width - 1)).checked_add(width)
+    }
+
+    /// Where a hash lies in the order of a walk.
+    pub(crate) fn position_of(hash: u64) -> u32 {
+        (hash as u32).reverse_bits()
+    }
+
+    /// A word chosen with equal chances, by rejection; `below(n)` yields a number under n.
+    pub(crate) fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<u64> {
+        const DEPTH: u64 = 2 * WORDS as u64;
+        if self.is_empty() {
+            return None;
+        }
+        let buckets = self.buckets.load(Relaxed);
+        loop {
+            let bucket = self.bucket(below(u64::from(buckets)) as u32);
+            let wanted = below(DEPTH) as usize;
+            let (mut seen, mut found) = (0, None);
+            bucket.for_each(|word| {
+                if seen == wanted {
+                    found = Some(word);
+                }
+                seen += 1;
+            });
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+
+    /// Bytes that the buckets take.
+    pub(crate) fn memory(&self) -> usize {
+        let mut bytes = match self.root() {
+            Root::Empty => 0,
+            Root::Single(_, capacity) => bucket_layout(capacity).size(),
+            Root::Many(directory) => {
+                // SAFETY: the root's directory is live.
+                let capacity = unsafe { directory.as_ref().capacity };
+                let segments = self.buckets.load(Relaxed).div_ceil(SEGMENT) as usize;
+                Directory::layout(capacity).size() + segments * bucket_layout(SEGMENT).size()
+            }
+        };
+        let buckets = self.buckets.load(Relaxed);
+        // Chains are counted exactly in small tables and estimated from the first ones in big.
+        let sampled = buckets.min(64);
+        let mut further = 0;
+        for index in 0..sampled {
+            let mut bucket = self.bucket(index);
+            while let Some(next) = bucket.next() {
+                (bucket, further) = (next, further + 1);
+            }
+        }
+        if sampled > 0 {
+            bytes += further * size_of::<Bucket>() * buckets as usize / sampled as usize;
+        }
+        bytes
+    }
+
+    /// Chain lengths: how many home buckets have n words, for DEBUG HTSTATS.
+    pub(crate) fn chain_histogram(&self) -> Vec<usize> {
+        let mut histogram = Vec::new();
+        for index in 0..self.buckets.load(Relaxed) {
+            let mut words = 0usize;
+            self.bucket(index).for_each(|_| words += 1);
+            if histogram.len() <= words {
+                histogram.resize(words + 1, 0);
+            }
+            histogram[words] += 1;
+        }
+        histogram
+    }
+
+    /// Brings the home bucket of `hash` near. Needs no lock: nothing is read but the root.
+    #[inline]
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
+        if let Some(bucket) = self.bucket_unlocked(hash) {
+            prefetch(bucket.cast());
+        }
+    }
+
+    /// Brings near what the words that could match `hash` point to. Needs no lock, but the caller
+    /// is inside its gate, so that no block of this table is freed meanwhile.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        let Some(bucket) = self.bucket_unlocked(hash) else { return };
+        debug_assert!(SHARED, "only shared tables retire their blocks");
+        // SAFETY: the bucket lies inside a block that was the table's at the load of the root, and
+        // retired blocks outlive the caller's gate. All its words are atomics.
+        let bucket = unsafe { &*bucket };
+        let pattern = u64::from(tag_of(hash)) * ONES;
+        let difference = (bucket.meta.load(Relaxed) ^ pattern) & TAG_BITS;
+        let candidates = difference.wrapping_sub(ONES) & !difference & HIGHS;
+        if candidates != 0 {
+            let index = candidates.trailing_zeros() as usize / 8;
+            let address = bucket.words[index].load(Relaxed) & POINTER;
+            prefetch(address as *const u8);
+            prefetch((address + 64) as *const u8);
+        }
+    }
+
+    fn bucket_unlocked(&self, hash: u64) -> Option<*const Bucket> {
+        // Acquire pairs with nothing but the owner's lock: the count may be newer or older than
+        // the root, so the index is checked against the bound that came with the pointer.
+        let buckets = self.buckets.load(Relaxed);
+        if buckets == 0 {
+            return None;
+        }
+        let (index, _) = address(hash, buckets);
+        match Root::unpack(self.root.load(std::sync::atomic::Ordering::Acquire)) {
+            Root::Empty => None,
+            Root::Single(block, capacity) => {
+                // SAFETY: in bounds of the block.
+                (index < capacity)
+                    .then(|| unsafe { block.as_ptr().add(index as usize).cast_const() })
+            }
+            Root::Many(directory) => {
+                // SAFETY: a directory, even a retired one, is readable inside the gate; a segment
+                // that it names has 64 buckets.
+                unsafe {
+                    let segment = u64::from(index / SEGMENT);
+                    if segment >= directory.as_ref().capacity {
+                        return None;
+                    }
+                    let block = (*Directory::segment(directory, segment)).load(Relaxed);
+                    (block != 0).then(|| (block as *const Bucket).add((index % SEGMENT) as usize))
+                }
+            }
+        }
+    }
+
+    /// Asserts every invariant of the structure.
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn check(&self, hash_of: impl Fn(u64) -> u64) {
+        let buckets = self.buckets.load(Relaxed);
+        let mut words = 0;
+        for index in 0..buckets {
+            self.bucket(index).for_each(|word| {
+                words += 1;
+                assert_ne!(word, 0);
+                assert_eq!(address(hash_of(word), buckets).0, index, "a word in its home bucket");
+            });
+        }
+        assert_eq!(words, self.len(), "the count agrees with the words");
+        assert_eq!(buckets == 0, self.is_empty(), "an empty table holds no buckets");
+    }
+}
+
+impl<const SHARED: bool> Drop for Table<SHARED> {
+    fn drop(&mut self) {
+        for index in 0..self.buckets.load(Relaxed) {
+            self.bucket(index).drain(|_, _| {});
+        }
+        self.release();
+    }
+}
+
+/// Brings near what the words of a bucket point to, so that hashing them does not wait for each.
+fn prefetch_words(bucket: &Bucket) {
+    bucket.for_each(|word| prefetch((word & POINTER) as *const u8));
+}
+
+#[inline]
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch is a hint; any address is allowed.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn mix(word: u64) -> u64 {
+        let word = (word ^ (word >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word ^ (word >> 29)
+    }
+
+    fn find<const SHARED: bool>(table: &Table<SHARED>, word: u64) -> Option<Place> {
+        table.find(mix(word), |candidate| candidate == word)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn behaves_as_a_set(steps in prop::collection::vec((0u8..10, 1u64..900), 1..3000)) {
+            let (mut table, mut model) = (Table::<false>::new(), BTreeSet::new());
+            // Ten steps in a direction at a time, so that tables both grow and shrink.
+            for (index, (kind, word)) in steps.into_iter().enumerate() {
+                let grow = (index / 600) % 2 == 0;
+                if (kind < 7) == grow {
+                    if model.insert(word) {
+                        prop_assert!(find(&table, word).is_none());
+                        table.insert(mix(word), word, mix);
+                    }
+                } else if model.remove(&word) {
+                    let place = find(&table, word).expect("the model has it");
+                    prop_assert_eq!(table.remove(place), word);
+                }
+                prop_assert_eq!(table.len(), model.len());
+            }
+            table.check(mix);
+            for word in 1..900 {
+                prop_assert_eq!(find(&table, word).is_some(), model.contains(&word));
+            }
+        }
+
+        #[test]
+        fn a_walk_meets_all_that_stays(start in 0u64..2000, end in 0u64..2000, every in 1usize..20) {
+            let mut table = Table::<false>::new();
+            (1..=start).for_each(|word| table.insert(mix(word), word, mix));
+            let (mut next, mut seen, mut position) = (start, BTreeSet::new(), Some(0));
+            let mut step = 0;
+            while let Some(at) = position {
+                position = table.walk(at, |word| { seen.insert(word); });
+                step += 1;
+                // The table grows or shrinks towards `end` while the walk is under way.
+                for _ in 0..every {
+                    if next < end {
+                        next += 1;
+                        table.insert(mix(next), next, mix);
+                    } else if next > end {
+                        let place = find(&table, next).expect("not removed yet");
+                        table.remove(place);
+                        next -= 1;
+                    }
+                }
+                prop_assert!(step < 10_000);
+            }
+            for word in 1..=start.min(end) {
+                prop_assert!(seen.contains(&word), "{word} was there all the time");
+            }
+        }
+    }
+
+    #[test]
+    fn grows_past_one_segment_and_gives_it_back() {
+        let mut table = Table::<true>::new();
+        (1..=20_000u64).for_each(|word| table.insert(mix(word), word, mix));
+        table.check(mix);
+        assert!(table.memory() < 20_000 * 18, "{} bytes", table.memory());
+        assert!(table.random(base::rng::below).is_some());
+        (1..=20_000u64).for_each(|word| table.prefetch_entry(mix(word)));
+        (1..=20_000u64).for_each(|word| {
+            let place = find(&table, word).expect("was put in");
+            table.remove(place);
+        });
+        assert_eq!(table.memory(), 0);
+        assert_eq!(table.walk(0, |_| panic!("nothing is left")), None);
+        // SAFETY: no other thread looks at the table.
+        unsafe { retire::collect(|| {}) };
+    }
+
+    #[test]
+    fn hashes_that_agree_still_chain() {
+        let mut table = Table::<false>::new();
+        (1..=100u64).for_each(|word| table.insert(7, word, |_| 7));
+        for word in 1..=100u64 {
+            let place = table.find(7, |candidate| candidate == word).expect("chained");
+            table.remove(place);
+        }
+        assert!(table.is_empty());
+    }
+}

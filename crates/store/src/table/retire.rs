@@ -1,0 +1,42 @@
+//! Blocks that are out of use but that a thread without the lock may still be looking at.
+//!
+//! Workers look at bucket tables without a lock only inside their gate, and keep nothing from one
+//! turn to the next. A block may therefore be freed as soon as every gate has been open once after
+//! the block was taken out of its table. Whoever calls [`collect`] brings the means to wait for
+//! that.
+#![allow(unsafe_code)]
+
+use std::alloc::Layout;
+use std::ptr::NonNull;
+
+use parking_lot::Mutex;
+
+struct Block(NonNull<u8>, Layout);
+
+// SAFETY: a retired block belongs to this list alone; which thread frees it does not matter.
+unsafe impl Send for Block {}
+
+static RETIRED: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+
+/// Hands a block over, to be freed later with this layout.
+pub(crate) fn retire(block: NonNull<u8>, layout: Layout) {
+    RETIRED.lock().push(Block(block, layout));
+}
+
+/// Frees what was retired before this call, after `pass_gates` has returned.
+///
+/// # Safety
+/// `pass_gates` returns only when every thread that reads tables without a lock has left its gate
+/// at least once since it was called.
+pub unsafe fn collect(pass_gates: impl FnOnce()) {
+    let blocks = std::mem::take(&mut *RETIRED.lock());
+    if blocks.is_empty() {
+        return;
+    }
+    pass_gates();
+    for Block(block, layout) in blocks {
+        // SAFETY: nobody can reach the block from a table any more, and by the caller's promise
+        // nobody still holds it from before.
+        unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+    }
+}

@@ -1,0 +1,130 @@
+//! Resident bytes per item.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use tests::client::{Client, Received, encode};
+use tests::process::resident_bytes;
+use tests::server::Target;
+
+use crate::pinning::Places;
+use crate::{Options, Row, heading};
+
+/// Requests that are sent before their replies are read.
+const BATCH: usize = 500;
+
+/// A way of storing many items.
+struct Shape {
+    name: &'static str,
+    count: usize,
+    /// The request that stores item number so much.
+    request: fn(usize) -> Vec<String>,
+    bar: f64,
+}
+
+const SHAPES: &[Shape] = &[
+    Shape {
+        name: "key of 16 B, value of 3 B",
+        count: 1_000_000,
+        request: |item| words(&["SET", &key(item), "xxx"]),
+        bar: 0.65,
+    },
+    Shape {
+        name: "key of 16 B, value of 100 B",
+        count: 1_000_000,
+        request: |item| words(&["SET", &key(item), &"x".repeat(100)]),
+        bar: 0.85,
+    },
+    Shape {
+        name: "the same with an expiry",
+        count: 1_000_000,
+        request: |item| words(&["SET", &key(item), &"x".repeat(100), "EX", "86400"]),
+        bar: 0.75,
+    },
+    Shape {
+        name: "list, elements of 100 B",
+        count: 1_000_000,
+        request: |item| words(&["RPUSH", "list", &format!("{}{item:08}", "x".repeat(92))]),
+        bar: 1.00,
+    },
+    Shape {
+        name: "hash, fields of 12 + 12 B",
+        count: 1_000_000,
+        request: |item| words(&["HSET", "hash", &format!("f{item:011}"), &format!("v{item:011}")]),
+        bar: 0.80,
+    },
+    Shape {
+        name: "set, members of 12 B",
+        count: 1_000_000,
+        request: |item| words(&["SADD", "set", &format!("m{item:011}")]),
+        bar: 0.60,
+    },
+    Shape {
+        name: "sorted set, members of 12 B",
+        count: 1_000_000,
+        request: |item| words(&["ZADD", "zset", &item.to_string(), &format!("m{item:011}")]),
+        bar: 0.60,
+    },
+    Shape {
+        name: "hashes of 10 fields",
+        count: 100_000,
+        request: |item| {
+            let fields = (0..10).flat_map(|field| [format!("f{field}"), format!("v{item:07}")]);
+            words(&["HSET", &format!("h:{item:08}")]).into_iter().chain(fields).collect()
+        },
+        bar: 0.90,
+    },
+];
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn key(item: usize) -> String {
+    format!("key:{item:012}")
+}
+
+/// Sends requests in batches, and makes sure that none is refused.
+fn store(client: &mut Client, shape: &Shape, count: usize) -> Result<()> {
+    let mut request = Vec::new();
+    for begin in (0..count).step_by(BATCH) {
+        let items = begin..count.min(begin + BATCH);
+        request.clear();
+        items.clone().for_each(|item| encode(&(shape.request)(item), &mut request));
+        client.send_raw(&request)?;
+        for _ in items {
+            let Received::Reply(reply) = client.receive()? else { bail!("the server is gone") };
+            ensure!(!reply.is_error(), "{}: {reply:?}", shape.name);
+        }
+    }
+    Ok(())
+}
+
+/// Fills servers, each with one shape of data.
+pub(crate) fn resident(options: &Options) -> Result<()> {
+    let shapes: Vec<_> =
+        SHAPES.iter().filter(|shape| options.wants(&format!("memory: {}", shape.name))).collect();
+    if shapes.is_empty() {
+        return Ok(());
+    }
+    heading("Resident bytes per item, beyond those of the empty server", "dunlin", "reference")?;
+    let places = Places::new(1)?;
+    for shape in shapes {
+        let mut figures = [0.0; 2];
+        let count = options.scaled(shape.count);
+        for (figure, target) in figures.iter_mut().zip([Target::Dunlin, Target::Reference]) {
+            let server = places.start(target, 1)?;
+            let mut client = server.connect()?;
+            let before = resident_bytes(server.pid())?;
+            store(&mut client, shape, count)?;
+            // What the allocator gives back with some delay is not counted.
+            sleep(Duration::from_secs(1));
+            let after = resident_bytes(server.pid())?;
+            *figure = after.saturating_sub(before) as f64 / count as f64;
+        }
+        let [ours, theirs] = figures;
+        Row { name: shape.name.to_owned(), ours, theirs, bar: shape.bar }.print()?;
+    }
+    Ok(())
+}

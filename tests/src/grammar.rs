@@ -1,0 +1,584 @@
+//! Random commands, made from a table of shapes.
+//!
+//! A shape is written like a line of documentation: a word stands for itself, `<kind>` for a
+//! random argument of that kind, `( a | b )` for one of several, `[ a ]` for a or nothing, and
+//! `( a )+` for one to four times a. Each shape says how its replies can be compared.
+
+use crate::random::Random;
+
+/// How the replies of two servers to one command are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// They are the same.
+    Exact,
+    /// They are the same but for the order of elements.
+    Unordered,
+    /// They are the same but for the order of pairs of elements.
+    Pairs,
+    /// Numbers may differ by what a clock does between two servers.
+    Time,
+    /// They are of one type and have as many elements.
+    Shape,
+}
+
+use Comparison::{Exact, Pairs, Shape, Time, Unordered};
+
+/// One random command.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// Its arguments, the name first.
+    pub words: Vec<Vec<u8>>,
+    /// How its replies are compared.
+    pub comparison: Comparison,
+}
+
+/// All shapes, by family; a family is chosen first, so that long families do not drown others.
+const FAMILIES: &[&[(Comparison, &str)]] = &[
+    &[
+        (
+            Exact,
+            "SET <string> <value> [ ( NX | XX ) ] [ GET ] [ ( EXAT <future> | KEEPTTL | EX <seconds> ) ]",
+        ),
+        (Exact, "SET <string> <value>"),
+        (Exact, "SET <key> <value>"),
+        (Exact, "SETNX <string> <value>"),
+        (Exact, "SETEX <string> <seconds> <value>"),
+        (Exact, "GET <string>"),
+        (Exact, "GETSET <string> <value>"),
+        (Exact, "GETDEL <string>"),
+        (Exact, "GETEX <string> [ ( PERSIST | EXAT <unix> | PXAT <unixms> ) ]"),
+        (Exact, "APPEND <string> <value>"),
+        (Exact, "STRLEN <string>"),
+        (Exact, "INCR <string>"),
+        (Exact, "DECR <string>"),
+        (Exact, "INCRBY <string> <integer>"),
+        (Exact, "DECRBY <string> <integer>"),
+        (Exact, "INCRBYFLOAT <string> <float>"),
+        (Exact, "MSET ( <string> <value> )+"),
+        (Exact, "MSETNX ( <string> <value> )+"),
+        (Exact, "MGET ( <string> )+"),
+        (Exact, "GETRANGE <string> <index> <index>"),
+        (Exact, "SETRANGE <string> <offset> <value>"),
+        (Exact, "LCS <string> <string> [ LEN ] [ IDX ] [ MINMATCHLEN <count> ] [ WITHMATCHLEN ]"),
+    ],
+    &[
+        (Exact, "SETBIT <bits> <offset> <bit>"),
+        (Exact, "GETBIT <bits> <offset>"),
+        (Exact, "BITCOUNT <bits> [ <index> <index> [ ( BYTE | BIT ) ] ]"),
+        (Exact, "BITPOS <bits> <bit> [ <index> [ <index> [ ( BYTE | BIT ) ] ] ]"),
+        (Exact, "BITOP ( AND | OR | XOR ) <bits> ( <bits> )+"),
+        (Exact, "BITOP NOT <bits> <bits>"),
+        (
+            Exact,
+            "BITFIELD <bits> ( ( GET <width> <bitoffset> | SET <width> <bitoffset> <integer> | INCRBY <width> <bitoffset> <integer> | OVERFLOW ( WRAP | SAT | FAIL ) ) )+",
+        ),
+        (Exact, "BITFIELD_RO <bits> ( GET <width> <bitoffset> )+"),
+        (Exact, "GET <bits>"),
+    ],
+    &[
+        (Exact, "DEL ( <key> )+"),
+        (Exact, "UNLINK <key>"),
+        (Exact, "EXISTS ( <key> )+"),
+        (Exact, "TOUCH ( <key> )+"),
+        (Exact, "TYPE <key>"),
+        (Exact, "OBJECT ENCODING <key>"),
+        (Exact, "RENAME <key> <key>"),
+        (Exact, "RENAMENX <key> <key>"),
+        (Exact, "COPY <key> <key> [ DB ( 0 | 1 ) ] [ REPLACE ]"),
+        (Exact, "MOVE <key> ( 0 | 1 )"),
+        (Exact, "SELECT ( 0 | 0 | 1 )"),
+        (Exact, "SWAPDB 0 1"),
+        (Exact, "DBSIZE"),
+        (Unordered, "KEYS <pattern>"),
+        (
+            Unordered,
+            "SCAN 0 COUNT 1000 [ MATCH <pattern> ] [ TYPE ( string | list | set | zset | hash ) ]",
+        ),
+        (Shape, "RANDOMKEY"),
+    ],
+    &[
+        (Exact, "EXPIRE <key> <seconds> [ ( NX | XX ) ]"),
+        (Exact, "PEXPIRE <key> <milliseconds>"),
+        (Exact, "EXPIREAT <key> <unix> [ ( NX | XX | GT | LT ) ]"),
+        (Exact, "PEXPIREAT <key> <unixms> [ ( NX | XX | GT | LT ) ]"),
+        (Exact, "PERSIST <key>"),
+        (Time, "TTL <key>"),
+        (Time, "PTTL <key>"),
+        (Time, "EXPIRETIME <key>"),
+        (Time, "PEXPIRETIME <key>"),
+    ],
+    &[
+        (Exact, "RPUSH <list> ( <value> )+"),
+        (Exact, "LPUSH <list> ( <value> )+"),
+        (Exact, "RPUSHX <list> ( <member> )+"),
+        (Exact, "LPUSHX <list> ( <member> )+"),
+        (Exact, "LPOP <list> [ <count> ]"),
+        (Exact, "RPOP <list> [ <count> ]"),
+        (Exact, "LLEN <list>"),
+        (Exact, "LINDEX <list> <index>"),
+        (Exact, "LSET <list> <index> <value>"),
+        (Exact, "LINSERT <list> ( BEFORE | AFTER ) <member> <value>"),
+        (Exact, "LRANGE <list> <index> <index>"),
+        (Exact, "LTRIM <list> <index> <index>"),
+        (Exact, "LREM <list> <index> <member>"),
+        (Exact, "LPOS <list> <member> [ RANK <index> ] [ COUNT <count> ] [ MAXLEN <count> ]"),
+        (Exact, "RPOPLPUSH <list> <list>"),
+        (Exact, "LMOVE <list> <list> ( LEFT | RIGHT ) ( LEFT | RIGHT )"),
+        (Exact, "LMPOP 2 <list> <list> ( LEFT | RIGHT ) [ COUNT <count> ]"),
+        (Exact, "BLPOP <list> <list> 0.001"),
+        (Exact, "BLMOVE <list> <list> ( LEFT | RIGHT ) ( LEFT | RIGHT ) 0.001"),
+        (
+            Exact,
+            "SORT <list> [ LIMIT <index> <index> ] [ ( ASC | DESC ) ] [ ALPHA ] [ STORE <list> ]",
+        ),
+        (
+            Unordered,
+            "SORT <list> [ BY ( s* | h*->f1 | nosort ) ] [ ( GET ( # | s* | h*->f1 ) )+ ] ALPHA",
+        ),
+    ],
+    &[
+        (Exact, "SADD <set> ( <member> )+"),
+        (Exact, "SADD <set> ( <small> )+"),
+        (Exact, "SREM <set> ( <member> )+"),
+        (Exact, "SCARD <set>"),
+        (Exact, "SISMEMBER <set> <member>"),
+        (Exact, "SMISMEMBER <set> ( <member> )+"),
+        (Unordered, "SMEMBERS <set>"),
+        (Exact, "SMOVE <set> <set> <member>"),
+        (Unordered, "SPOP <set> 1000"),
+        (Shape, "SRANDMEMBER <set> [ <count> ]"),
+        (Unordered, "SINTER ( <set> )+"),
+        (Unordered, "SUNION ( <set> )+"),
+        (Unordered, "SDIFF ( <set> )+"),
+        (Exact, "SINTERSTORE <set> ( <set> )+"),
+        (Exact, "SUNIONSTORE <set> ( <set> )+"),
+        (Exact, "SDIFFSTORE <set> ( <set> )+"),
+        (Exact, "SINTERCARD 2 <set> <set> [ LIMIT <count> ]"),
+        (Unordered, "SSCAN <set> 0 COUNT 1000 [ MATCH <pattern> ]"),
+        (Exact, "SORT <set> ALPHA [ LIMIT <index> <index> ] [ STORE <list> ]"),
+    ],
+    &[
+        (Exact, "HSET <hash> ( <field> <value> )+"),
+        (Exact, "HMSET <hash> ( <field> <value> )+"),
+        (Exact, "HSETNX <hash> <field> <value>"),
+        (Exact, "HGET <hash> <field>"),
+        (Exact, "HMGET <hash> ( <field> )+"),
+        (Pairs, "HGETALL <hash>"),
+        (Unordered, "HKEYS <hash>"),
+        (Unordered, "HVALS <hash>"),
+        (Exact, "HLEN <hash>"),
+        (Exact, "HDEL <hash> ( <field> )+"),
+        (Exact, "HEXISTS <hash> <field>"),
+        (Exact, "HSTRLEN <hash> <field>"),
+        (Exact, "HINCRBY <hash> <field> <integer>"),
+        (Exact, "HINCRBYFLOAT <hash> <field> <float>"),
+        (Shape, "HRANDFIELD <hash> [ <count> [ WITHVALUES ] ]"),
+        (Pairs, "HSCAN <hash> 0 COUNT 1000 [ MATCH <pattern> ]"),
+    ],
+    &[
+        (
+            Exact,
+            "ZADD <zset> [ ( NX | XX ) ] [ ( GT | LT ) ] [ CH ] [ INCR ] ( <score> <member> )+",
+        ),
+        (Exact, "ZADD <zset> ( <score> <member> )+"),
+        (Exact, "ZINCRBY <zset> <score> <member>"),
+        (Exact, "ZREM <zset> ( <member> )+"),
+        (Exact, "ZCARD <zset>"),
+        (Exact, "ZSCORE <zset> <member>"),
+        (Exact, "ZMSCORE <zset> ( <member> )+"),
+        (Exact, "ZRANK <zset> <member>"),
+        (Exact, "ZREVRANK <zset> <member>"),
+        (Exact, "ZCOUNT <zset> <bound> <bound>"),
+        (Exact, "ZRANGE <zset> <index> <index> [ REV ] [ WITHSCORES ]"),
+        (
+            Exact,
+            "ZRANGE <zset> <bound> <bound> BYSCORE [ REV ] [ LIMIT <index> <index> ] [ WITHSCORES ]",
+        ),
+        (Exact, "ZRANGEBYSCORE <zset> <bound> <bound> [ WITHSCORES ] [ LIMIT <index> <index> ]"),
+        (Exact, "ZREVRANGEBYSCORE <zset> <bound> <bound> [ WITHSCORES ]"),
+        (Exact, "ZREVRANGE <zset> <index> <index> [ WITHSCORES ]"),
+        (Exact, "ZRANGESTORE <zset> <zset> <index> <index> [ REV ]"),
+        (Exact, "ZRANGESTORE <zset> <zset> <bound> <bound> BYSCORE [ LIMIT <index> <index> ]"),
+        (Exact, "ZREMRANGEBYRANK <zset> <index> <index>"),
+        (Exact, "ZREMRANGEBYSCORE <zset> <bound> <bound>"),
+        (Exact, "ZPOPMIN <zset> [ <count> ]"),
+        (Exact, "ZPOPMAX <zset> [ <count> ]"),
+        (Exact, "ZMPOP 2 <zset> <zset> ( MIN | MAX ) [ COUNT <count> ]"),
+        (Exact, "BZPOPMIN <zset> <zset> 0.001"),
+        (Shape, "ZRANDMEMBER <zset> [ <count> [ WITHSCORES ] ]"),
+        (
+            Exact,
+            "ZUNION 2 <zset> <zset> [ WEIGHTS <weight> <weight> ] [ AGGREGATE ( SUM | MIN | MAX ) ] [ WITHSCORES ]",
+        ),
+        (
+            Exact,
+            "ZINTER 2 <zset> <zset> [ WEIGHTS <weight> <weight> ] [ AGGREGATE ( SUM | MIN | MAX ) ] [ WITHSCORES ]",
+        ),
+        (Exact, "ZDIFF 2 <zset> <zset> [ WITHSCORES ]"),
+        (
+            Exact,
+            "ZUNIONSTORE <zset> 3 <zset> <zset> <set> [ WEIGHTS <weight> <weight> <weight> ] [ AGGREGATE ( SUM | MIN | MAX ) ]",
+        ),
+        (Exact, "ZINTERSTORE <zset> 2 <zset> <set> [ AGGREGATE ( SUM | MIN | MAX ) ]"),
+        (Exact, "ZDIFFSTORE <zset> 2 <zset> <zset>"),
+        (Exact, "ZINTERCARD 2 <zset> <zset> [ LIMIT <count> ]"),
+        (Pairs, "ZSCAN <zset> 0 COUNT 1000"),
+        (Exact, "SORT <lexical> BY nosort [ ( ASC | DESC ) ] [ LIMIT <index> <index> ]"),
+    ],
+    // Ranges by bytes are defined where all scores are equal: keys of their own see to that.
+    &[
+        (Exact, "ZADD <lexical> ( 0 <member> )+"),
+        (Exact, "ZADD <lexical> ( 0 <member> )+"),
+        (Exact, "ZREM <lexical> ( <member> )+"),
+        (Exact, "ZLEXCOUNT <lexical> <lexbound> <lexbound>"),
+        (Exact, "ZRANGE <lexical> <lexbound> <lexbound> BYLEX [ REV ] [ LIMIT <index> <index> ]"),
+        (Exact, "ZRANGEBYLEX <lexical> <lexbound> <lexbound> [ LIMIT <index> <index> ]"),
+        (Exact, "ZREVRANGEBYLEX <lexical> <lexbound> <lexbound> [ LIMIT <index> <index> ]"),
+        (Exact, "ZREMRANGEBYLEX <lexical> <lexbound> <lexbound>"),
+        (Exact, "ZRANGESTORE <lexical> <lexical> <lexbound> <lexbound> BYLEX"),
+        (Exact, "ZUNIONSTORE <lexical> 2 <lexical> <lexical>"),
+        (Exact, "ZINTERSTORE <lexical> 2 <lexical> <lexical>"),
+        (Exact, "ZDIFFSTORE <lexical> 2 <lexical> <lexical>"),
+        (Exact, "ZRANK <lexical> <member>"),
+        (Exact, "ZPOPMAX <lexical>"),
+    ],
+    &[
+        (Exact, "GEOADD <geo> [ ( NX | XX ) ] [ CH ] ( <longitude> <latitude> <member> )+"),
+        (Exact, "GEOPOS <geo> ( <member> )+"),
+        (Exact, "GEODIST <geo> <member> <member> [ <unit> ]"),
+        (Exact, "GEOHASH <geo> ( <member> )+"),
+        (
+            Exact,
+            "GEOSEARCH <geo> ( FROMLONLAT <longitude> <latitude> | FROMMEMBER <member> ) ( BYRADIUS <distance> <unit> | BYBOX <distance> <distance> <unit> ) ( ASC | DESC ) [ WITHCOORD ] [ WITHDIST ] [ WITHHASH ]",
+        ),
+        (
+            Exact,
+            "GEOSEARCHSTORE <geo> <geo> FROMLONLAT <longitude> <latitude> BYRADIUS <distance> <unit>",
+        ),
+        (Exact, "GEORADIUS <geo> <longitude> <latitude> <distance> <unit> ASC [ WITHDIST ]"),
+        (Exact, "GEORADIUSBYMEMBER <geo> <member> <distance> <unit> DESC [ WITHCOORD ]"),
+    ],
+    &[
+        (Exact, "PFADD <estimate> ( <value> )+"),
+        (Exact, "PFCOUNT ( <estimate> )+"),
+        (Exact, "PFMERGE <estimate> ( <estimate> )+"),
+        (Exact, "GET <estimate>"),
+        (Exact, "STRLEN <estimate>"),
+    ],
+    &[
+        (Exact, "MULTI"),
+        (Exact, "EXEC"),
+        (Exact, "EXEC"),
+        (Exact, "DISCARD"),
+        (Exact, "WATCH ( <key> )+"),
+        (Exact, "UNWATCH"),
+        (Exact, "PING [ <member> ]"),
+        (Exact, "ECHO <value>"),
+    ],
+];
+
+/// How often each family of [`FAMILIES`] is chosen.
+const WEIGHTS: &[usize] = &[12, 8, 10, 5, 18, 14, 14, 18, 5, 5, 4, 3];
+const _: () = assert!(FAMILIES.len() == WEIGHTS.len());
+
+/// A random command.
+pub fn command(random: &mut Random) -> Command {
+    let mut chosen = random.below(WEIGHTS.iter().sum());
+    let mut family = 0;
+    while chosen >= WEIGHTS[family] {
+        chosen -= WEIGHTS[family];
+        family += 1;
+    }
+    let (comparison, shape) = *random.pick(FAMILIES[family]);
+    let mut words = of_shape(shape, random);
+    // A blocking command whose time limit is spoilt might wait for ever, a cursor that no server
+    // gave out means nothing, SPOP of fewer than all is chance, and a lexical key might come by
+    // another score.
+    let delicate =
+        [&b"BLPOP"[..], b"BLMOVE", b"BZPOPMIN", b"SCAN", b"SSCAN", b"HSCAN", b"ZSCAN", b"SPOP"];
+    let is_delicate = delicate.iter().any(|name| words[0].eq_ignore_ascii_case(name))
+        || words.iter().any(|word| LEXICAL.iter().any(|key| word == key));
+    if !is_delicate && random.percent(2) {
+        spoil(&mut words, random);
+    }
+    Command { words, comparison }
+}
+
+/// The words of a random command of a shape.
+pub fn of_shape(shape: &str, random: &mut Random) -> Vec<Vec<u8>> {
+    let tokens: Vec<_> = shape.split(' ').collect();
+    let mut words = Vec::new();
+    sequence(&tokens, &mut 0, true, random, &mut words);
+    words
+}
+
+/// Follows tokens up to the end of their group; takes part only if `on`.
+fn sequence(
+    tokens: &[&str],
+    at: &mut usize,
+    on: bool,
+    random: &mut Random,
+    out: &mut Vec<Vec<u8>>,
+) {
+    while let Some(&token) = tokens.get(*at) {
+        match token {
+            "|" | ")" | ")+" | "]" => return,
+            "[" => {
+                *at += 1;
+                let taken = on && random.percent(35);
+                sequence(tokens, at, taken, random, out);
+            }
+            "(" => {
+                choice(tokens, at, on, random, out);
+            }
+            _ if !on => {}
+            _ => match token.strip_prefix('<').and_then(|kind| kind.strip_suffix('>')) {
+                Some(kind) => out.push(argument(kind, random)),
+                None => out.push(cased(token, random)),
+            },
+        }
+        *at += 1;
+    }
+}
+
+/// Follows one alternative of the group that opens at `at`, several times if it ends in `)+`;
+/// leaves `at` on its end.
+fn choice(tokens: &[&str], at: &mut usize, on: bool, random: &mut Random, out: &mut Vec<Vec<u8>>) {
+    let start = *at + 1;
+    let mut times = 1;
+    let mut done = 0;
+    while done < times {
+        *at = start;
+        let chosen = random.below(alternatives(tokens, start));
+        let mut current = 0;
+        loop {
+            sequence(tokens, at, on && current == chosen, random, out);
+            if tokens[*at] != "|" {
+                break;
+            }
+            *at += 1;
+            current += 1;
+        }
+        if done == 0 && tokens[*at] == ")+" && on {
+            times = 1 + if random.percent(50) { 0 } else { random.below(4) };
+        }
+        done += 1;
+    }
+}
+
+/// How many alternatives the group has whose first token is at `start`.
+fn alternatives(tokens: &[&str], start: usize) -> usize {
+    let mut depth = 0;
+    let mut count = 1;
+    for token in &tokens[start..] {
+        match *token {
+            "(" | "[" => depth += 1,
+            ")" | ")+" | "]" if depth == 0 => break,
+            ")" | ")+" | "]" => depth -= 1,
+            "|" if depth == 0 => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// A word of the protocol, now and then in lower case.
+fn cased(word: &str, random: &mut Random) -> Vec<u8> {
+    // The patterns of SORT name keys: those are not ours to change.
+    if random.percent(10) && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
+        word.to_ascii_lowercase().into_bytes()
+    } else {
+        word.as_bytes().to_vec()
+    }
+}
+
+/// Makes a command wrong in one of the usual ways.
+fn spoil(words: &mut Vec<Vec<u8>>, random: &mut Random) {
+    let at = 1 + random.below(words.len());
+    match random.below(4) {
+        0 if at < words.len() => drop(words.remove(at)),
+        1 if at < words.len() => words[at] = nonsense(random),
+        2 if at < words.len() => words.insert(at, words[at].clone()),
+        _ => words.push(nonsense(random)),
+    }
+    // Later versions than the reference take an option here, and so queue it in a transaction.
+    if [&b"ZRANK"[..], b"ZREVRANK"].iter().any(|name| words[0].eq_ignore_ascii_case(name)) {
+        words.truncate(3);
+    }
+}
+
+fn nonsense(random: &mut Random) -> Vec<u8> {
+    let choices = [
+        "",
+        "abc",
+        "-1",
+        "0",
+        "1.5",
+        "nan",
+        "inf",
+        "(1",
+        "[a",
+        "NX",
+        "LIMIT",
+        "9223372036854775807",
+        "9223372036854775808",
+        " 1",
+        "1 ",
+        "1e3",
+        "+1",
+        "\u{fe}",
+    ];
+    random.pick(&choices).as_bytes().to_vec()
+}
+
+/// Keys of sorted sets whose scores are all equal.
+const LEXICAL: &[&[u8]] = &[b"x0", b"x1", b"x2"];
+
+/// One of a few keys whose name tells the type that they mostly have.
+fn key(letter: char, random: &mut Random) -> Vec<u8> {
+    let letter = if random.percent(5) { *random.pick(&['s', 'l', 'm', 'h', 'z']) } else { letter };
+    format!("{letter}{}", random.below(4)).into_bytes()
+}
+
+/// A random argument of a kind.
+fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
+    if kind != "lexical" && random.percent(1) {
+        return nonsense(random);
+    }
+    let text = match kind {
+        "key" => return key(*random.pick(&['s', 'b', 'l', 'm', 'h', 'z', 'g', 'p']), random),
+        "string" => return key('s', random),
+        "bits" => return key('b', random),
+        "list" => return key('l', random),
+        "set" => return key('m', random),
+        "hash" => return key('h', random),
+        "zset" => return key('z', random),
+        "lexical" => return random.pick(LEXICAL).to_vec(),
+        "geo" => return key('g', random),
+        "estimate" => return key('p', random),
+        "value" => return value(random),
+        "member" => return member(random),
+        "field" => format!("f{}", random.below(8)),
+        // Neither negative nor zero: the sign of a zero survives in some encodings only.
+        "weight" => random.pick(&["1", "2", "0.5", "3.25"]).to_string(),
+        "small" => random.between(-3, 12).to_string(),
+        "integer" => integer(random),
+        "float" => float(random),
+        "score" => score(random),
+        "index" => random.between(-6, 12).to_string(),
+        "count" => random.between(0, 6).to_string(),
+        "bit" => random.below(2).to_string(),
+        "offset" => random.pick(&["0", "1", "3", "7", "8", "15", "40", "100", "300"]).to_string(),
+        "width" => random
+            .pick(&["u1", "i1", "u3", "i5", "u8", "i8", "i13", "u16", "i32", "u63", "i64"])
+            .to_string(),
+        "bitoffset" => {
+            random.pick(&["0", "1", "5", "8", "33", "100", "#0", "#1", "#2", "#7"]).to_string()
+        }
+        "pattern" => {
+            random.pick(&["*", "s*", "?1", "[lm]*", "[^h]0", "m1", "f*", "x*", "*0"]).to_string()
+        }
+        "seconds" => random.pick(&["1000", "2000", "300000"]).to_string(),
+        "milliseconds" => random.pick(&["1000000", "2000000", "-1"]).to_string(),
+        "unix" => random.pick(&["9999999999", "8888888888", "7777777777", "1"]).to_string(),
+        "future" => random.pick(&["9999999999", "8888888888"]).to_string(),
+        "unixms" => random.pick(&["9999999999999", "8888888888888", "7777777777777"]).to_string(),
+        "bound" => match random.below(6) {
+            0 => "-inf".to_owned(),
+            1 => "+inf".to_owned(),
+            2 => format!("({}", score(random)),
+            _ => score(random),
+        },
+        "lexbound" => match random.below(6) {
+            0 => "-".to_owned(),
+            1 => "+".to_owned(),
+            2 | 3 => return [b"[", member(random).as_slice()].concat(),
+            _ => return [b"(", member(random).as_slice()].concat(),
+        },
+        "longitude" => format!("{}.{}", random.between(-180, 180), random.below(1000)),
+        "latitude" => format!("{}.{}", random.between(-85, 85), random.below(1000)),
+        "distance" => random.pick(&["0", "10", "500.5", "3000", "20000"]).to_string(),
+        "unit" => random.pick(&["m", "km", "mi", "ft"]).to_string(),
+        _ => unreachable!("no argument is of kind {kind}"),
+    };
+    text.into_bytes()
+}
+
+fn integer(random: &mut Random) -> String {
+    match random.below(8) {
+        0 => "9223372036854775807".to_owned(),
+        1 => "-9223372036854775808".to_owned(),
+        2 => random.between(-70_000, 70_000).to_string(),
+        _ => random.between(-20, 200).to_string(),
+    }
+}
+
+fn float(random: &mut Random) -> String {
+    match random.below(6) {
+        0 => random.pick(&["1e3", "-2.5e-3", "0.1", "3.0", "1e17", "12345.678"]).to_string(),
+        1 => random.between(-5, 5).to_string(),
+        _ => format!("{}.{}", random.between(-20, 20), random.below(10_000)),
+    }
+}
+
+fn score(random: &mut Random) -> String {
+    match random.below(12) {
+        0 => random.pick(&["inf", "-inf", "1e20", "-1e-7", "0.1", "3.5e3"]).to_string(),
+        1 | 2 => format!("{}.{}", random.between(-5, 5), random.pick(&["5", "25", "125"])),
+        _ => random.between(-5, 15).to_string(),
+    }
+}
+
+/// Few different ones, so that members are found again.
+fn member(random: &mut Random) -> Vec<u8> {
+    match random.below(24) {
+        0 => Vec::new(),
+        1 => vec![b'x'; 70],
+        2 => b"\xff\xfe".to_vec(),
+        3 => {
+            random.pick(&["007", "-0", "1.0", "9223372036854775807", "100000"]).as_bytes().to_vec()
+        }
+        4..=12 => random.between(0, 9).to_string().into_bytes(),
+        _ => format!("m{}", random.below(12)).into_bytes(),
+    }
+}
+
+fn value(random: &mut Random) -> Vec<u8> {
+    match random.below(12) {
+        0 => integer(random).into_bytes(),
+        1 => float(random).into_bytes(),
+        2 => vec![*random.pick(b"abc"); random.below(120)],
+        3 => vec![b'y'; *random.pick(&[43, 44, 45, 63, 64, 65, 300])],
+        4 => b"\x01\x80\xff\"'\\\r\n".to_vec(),
+        _ => member(random),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shape_can_be_followed() {
+        let mut random = Random::new(1);
+        for (_, shape) in FAMILIES.iter().copied().flatten() {
+            let tokens: Vec<_> = shape.split(' ').collect();
+            for _ in 0..200 {
+                let (mut at, mut words) = (0, Vec::new());
+                sequence(&tokens, &mut at, true, &mut random, &mut words);
+                assert_eq!(at, tokens.len(), "groups do not pair up in {shape}");
+                assert!(words.iter().all(|word| word != b"|" && word != b")+"), "{shape}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_seed_makes_one_sequence() {
+        let make = |seed| {
+            let mut random = Random::new(seed);
+            (0..100).map(|_| command(&mut random).words).collect::<Vec<_>>()
+        };
+        assert_eq!(make(7), make(7));
+        assert_ne!(make(7), make(8));
+    }
+}

@@ -1,0 +1,24 @@
+//! Drives the real binary and the reference server.
+//!
+//! The tests of this crate know the server only from outside: a process, a port, bytes. The
+//! client here is written apart from the product's own parser, so that a mistake in one cannot
+//! hide the same mistake in the other.
+//!
+//! * [`server`] starts a process on a free loopback port and ends it again;
+//! * [`client`] speaks RESP2 and RESP3 to it;
+//! * [`quoting`] reads and writes words as redis-cli does;
+//! * [`notation`] prints a reply the way redis-cli prints it;
+//! * [`transcript`] reads `suite/*.t` and writes them back;
+//! * [`play`] plays one section of a transcript;
+//! * [`process`] asks the system about a process;
+//! * [`random`] and [`grammar`] make the random command sequences of the differential test.
+
+pub mod client;
+pub mod grammar;
+pub mod notation;
+pub mod play;
+pub mod process;
+pub mod quoting;
+pub mod random;
+pub mod server;
+pub mod transcript;

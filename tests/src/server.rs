@@ -1,0 +1,306 @@
+//! Starts a server process on a free loopback port, and ends it again.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::client::{Client, Reply};
+
+/// Which server is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The binary under test.
+    Dunlin,
+    /// The judge: `redis-server` of the system.
+    Reference,
+}
+
+impl Target {
+    /// The name that test names carry.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Dunlin => "dunlin",
+            Target::Reference => "reference",
+        }
+    }
+
+    /// The command line up to the options.
+    fn command(self) -> Result<Command> {
+        Ok(match self {
+            Target::Dunlin => {
+                let mut command = Command::new(dunlin_binary()?);
+                command.arg("serve");
+                command
+            }
+            Target::Reference => Command::new("redis-server"),
+        })
+    }
+}
+
+/// What every test server is started with; a test's own options come behind and win.
+const USUAL_OPTIONS: &[(&str, &str)] = &[
+    ("bind", "127.0.0.1"),
+    ("save", ""),
+    ("appendonly", "no"),
+    ("daemonize", "no"),
+    ("enable-debug-command", "yes"),
+];
+
+/// How long a start may take.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server; dropping it kills the process and removes its directory.
+#[derive(Debug)]
+pub struct Server {
+    target: Target,
+    child: Child,
+    port: u16,
+    options: Vec<(String, String)>,
+    directory: TempDir,
+}
+
+impl Server {
+    /// Starts `target` in a new directory, with options named as in redis.conf.
+    ///
+    /// # Errors
+    /// The binary is missing, or does not say that it is ready in time.
+    pub fn start(target: Target, options: &[(&str, &str)]) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("dunlin-test-").tempdir()?;
+        let options: Vec<_> =
+            options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        // Between finding a free port and binding it another process may take it: try again.
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let port = free_port()?;
+            match spawn(target, port, &options, directory.path()) {
+                Ok(child) => return Ok(Self { target, child, port, options, directory }),
+                Err(error) if attempts == 5 || !error.to_string().contains("in use") => {
+                    return Err(error);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Starts the process again, on the same port and directory, after it has ended.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_again(&mut self) -> Result<()> {
+        self.kill();
+        self.child = spawn(self.target, self.port, &self.options, self.directory.path())?;
+        Ok(())
+    }
+
+    /// The port it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The working directory of the process: its log and its data files.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Opens a connection.
+    ///
+    /// # Errors
+    /// The connection is refused.
+    pub fn connect(&self) -> Result<Client> {
+        Client::connect(self.port)
+    }
+
+    /// Whether the process still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Ends the process at once, as a power cut would, and waits until it is gone.
+    pub fn kill(&mut self) {
+        // Both fail only when the process is gone already, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Asks the process to end, and waits until it has; returns its exit code if it has one.
+    ///
+    /// # Errors
+    /// It is still running after the usual patience.
+    pub fn terminate(&mut self) -> Result<Option<i32>> {
+        self.end_by(Signal::TERM)
+    }
+
+    /// Sends the process a signal that ends it, and waits until it has; returns its exit code if it
+    /// has one.
+    ///
+    /// # Errors
+    /// It is still running after the usual patience.
+    pub fn end_by(&mut self, signal: Signal) -> Result<Option<i32>> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(|| anyhow!("a process id out of range"))?;
+        kill_process(pid, signal)?;
+        let start = Instant::now();
+        while start.elapsed() < START_PATIENCE {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status.code());
+            }
+            sleep(Duration::from_millis(10));
+        }
+        bail!("the server ignores {signal:?}")
+    }
+
+    /// Everything the process has written to its output.
+    #[must_use]
+    pub fn log(&self) -> String {
+        read_log(self.directory.path())
+    }
+
+    /// The last lines of the log, for failure messages.
+    #[must_use]
+    pub fn log_tail(&self) -> String {
+        tail(&self.log(), 25)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// Starts the process and waits until it accepts connections.
+fn spawn(
+    target: Target,
+    port: u16,
+    options: &[(String, String)],
+    directory: &Path,
+) -> Result<Child> {
+    let log = File::create(log_path(directory))?;
+    let mut command = target.command()?;
+    command.arg("--port").arg(port.to_string()).arg("--dir").arg(directory);
+    for (name, value) in USUAL_OPTIONS {
+        command.arg(format!("--{name}")).arg(value);
+    }
+    for (name, value) in options {
+        command.arg(format!("--{name}")).arg(value);
+    }
+    // Some commands sort in the order of the locale; tests are about the plain one.
+    command.env("LC_ALL", "C");
+    command.current_dir(directory).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+    let start = Instant::now();
+    loop {
+        if read_log(directory).contains("Ready to accept connections") {
+            return Ok(child);
+        }
+        if let Some(status) = child.try_wait()? {
+            bail!("{} ended with {status}:\n{}", target.name(), tail(&read_log(directory), 25));
+        }
+        if start.elapsed() > START_PATIENCE {
+            // The process is of no use; that it may be gone by now is no further error.
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("{} never became ready:\n{}", target.name(), tail(&read_log(directory), 25));
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn log_path(directory: &Path) -> PathBuf {
+    directory.join("server.log")
+}
+
+fn read_log(directory: &Path) -> String {
+    let bytes = fs::read(log_path(directory)).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn tail(text: &str, count: usize) -> String {
+    let lines: Vec<_> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+/// The binary under test: `DUNLIN_BIN`, or what cargo builds with the `ci` profile.
+///
+/// # Errors
+/// It cannot be built. The answer is remembered, so that cargo runs once per process.
+pub fn dunlin_binary() -> Result<PathBuf> {
+    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BINARY.get_or_init(|| {
+        if let Some(path) = std::env::var_os("DUNLIN_BIN") {
+            return Ok(PathBuf::from(path));
+        }
+        let root = repository();
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .args(["build", "--quiet", "--profile", "ci", "--package", "dunlin"])
+            .current_dir(&root)
+            .stdin(Stdio::null())
+            .status();
+        match built {
+            Ok(status) if status.success() => Ok(target_directory(&root).join("ci/dunlin")),
+            Ok(status) => Err(format!("building dunlin ended with {status}")),
+            Err(error) => Err(format!("cargo does not start: {error}")),
+        }
+    });
+    built.clone().map_err(|message| anyhow!(message))
+}
+
+/// The root of the repository.
+#[must_use]
+pub fn repository() -> PathBuf {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    tests.parent().unwrap_or(tests).to_owned()
+}
+
+/// Where `scripts/install-peers` puts the client libraries.
+#[must_use]
+pub fn peers() -> PathBuf {
+    target_directory(&repository()).join("peers")
+}
+
+fn target_directory(root: &Path) -> PathBuf {
+    let chosen = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    root.join(chosen)
+}
+
+/// The settings of a server, as `CONFIG GET *` lists them.
+///
+/// # Errors
+/// The server does not answer with pairs of texts.
+pub fn settings(control: &mut Client) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let reply = control.call(&["CONFIG", "GET", "*"])?;
+    let Reply::Array(texts) = reply else { bail!("CONFIG GET * answers {reply:?}") };
+    let mut settings: Vec<_> = texts
+        .chunks_exact(2)
+        .map(|pair| match pair {
+            [Reply::Bulk(name), Reply::Bulk(value)] => Ok((name.clone(), value.clone())),
+            other => bail!("CONFIG GET * holds {other:?}"),
+        })
+        .collect::<Result<_>>()?;
+    settings.sort();
+    Ok(settings)
+}

@@ -1,0 +1,483 @@
+# The wire itself: inline commands, arrays, pipelines, and what ends a connection.
+
+== inline commands
+> PING
+PONG
+>> "PING\r\n"
+"+PONG\r\n"
+>> "PING\n"
+"+PONG\r\n"
+>> "  PING  \r\n"
+"+PONG\r\n"
+>> "\r\n\r\nPING\r\n"
+"+PONG\r\n"
+>> "SET k 'a b'\r\nGET k\r\n"
+"+OK\r\n"
+"$3\r\n"
+"a b\r\n"
+>> "SET k \"a\\x00\\n\"\r\nGET k\r\n"
+"+OK\r\n"
+"$3\r\n"
+"a\x00\n"
+"\r\n"
+>> "ECHO ''\r\n"
+"$0\r\n"
+"\r\n"
+>> "echo\thello\r\n"
+"$5\r\n"
+"hello\r\n"
+>> "nosuch\r\n"
+"-ERR unknown command 'nosuch', with args beginning with: \r\n"
+>> "PING\r\nPING hello\r\n"
+"+PONG\r\n"
+"$5\r\n"
+"hello\r\n"
+
+== an inline command with broken quotes ends the connection
+>> "SET k \"open\r\n"
+"-ERR Protocol error: unbalanced quotes in request\r\n"
+(closed)
+2>> "SET k 'a'b\r\n"
+"-ERR Protocol error: unbalanced quotes in request\r\n"
+(closed)
+
+== arrays of bulk strings
+>> "*1\r\n$4\r\nPING\r\n"
+"+PONG\r\n"
+>> "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n"
+"$0\r\n"
+"\r\n"
+>> "*2\r\n$4\r\nECHO\r\n$6\r\na\r\nb\r\n\r\n"
+"$6\r\n"
+"a\r\n"
+"b\r\n"
+"\r\n"
+>> "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$3\r\n\x00\xff\n\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"
+"+OK\r\n"
+"$3\r\n"
+"\x00\xff\n"
+"\r\n"
+>> "*0\r\n*1\r\n$4\r\nPING\r\n"
+"+PONG\r\n"
+>> "*-1\r\n*1\r\n$4\r\nPING\r\n"
+"+PONG\r\n"
+>> "*-10\r\nPING\r\n"
+"+PONG\r\n"
+>> "*1\r\n$4\r\npInG\r\n"
+"+PONG\r\n"
+>> "*1\r\n$0\r\n\r\n"
+"-ERR unknown command '', with args beginning with: \r\n"
+
+== pieces that come one after another
+>> "*2\r"
+>> "\n$4\r\nEC"
+>> "HO\r\n$5"
+>> "\r\nhel"
+>> "lo\r\nPI"
+"$5\r\n"
+"hello\r\n"
+>> "NG\r"
+>> "\n"
+"+PONG\r\n"
+
+== arrays and inline commands in one stream
+>> "*1\r\n$4\r\nPING\r\nPING inline\r\n*1\r\n$4\r\nPING\r\n"
+"+PONG\r\n"
+"$6\r\n"
+"inline\r\n"
+"+PONG\r\n"
+
+== a long pipeline is answered in order
+>> "$times(20,INCR n\r\n)ECHO end\r\n"
+":1\r\n"
+":2\r\n"
+":3\r\n"
+":4\r\n"
+":5\r\n"
+":6\r\n"
+":7\r\n"
+":8\r\n"
+":9\r\n"
+":10\r\n"
+":11\r\n"
+":12\r\n"
+":13\r\n"
+":14\r\n"
+":15\r\n"
+":16\r\n"
+":17\r\n"
+":18\r\n"
+":19\r\n"
+":20\r\n"
+"$3\r\n"
+"end\r\n"
+> GET n
+"20"
+
+== broken framing ends the connection
+>> "*abc\r\n"
+"-ERR Protocol error: invalid multibulk length\r\n"
+(closed)
+2>> "*1\r\nPING\r\n"
+"-ERR Protocol error: expected '$', got 'P'\r\n"
+(closed)
+3>> "*1\r\n$abc\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+4>> "*1\r\n$-1\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+5>> "*1\r\n$-5\r\nabc\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+7>> "*2147483648\r\n"
+"-ERR Protocol error: invalid multibulk length\r\n"
+(closed)
+8>> "*1\r\n$536870913\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+9>> "*1\r\n:1\r\n"
+"-ERR Protocol error: expected '$', got ':'\r\n"
+(closed)
+10>> "*1\r\n$99999999999999999999\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+11>> "*1\r\n\r\n"
+"-ERR Protocol error: expected '$', got ' '\r\n"
+(closed)
+12>> "* 1\r\n"
+"-ERR Protocol error: invalid multibulk length\r\n"
+(closed)
+13>> "*1\r\n$4 \r\nPING\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+14>> "*\r\n"
+"-ERR Protocol error: invalid multibulk length\r\n"
+(closed)
+15>> "*1\r\n$\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+16>> "*+1\r\n"
+"-ERR Protocol error: invalid multibulk length\r\n"
+(closed)
+
+== what came before broken framing is answered
+>> "PING\r\nSET k v\r\n*1\r\n+x\r\n"
+"+PONG\r\n"
+"+OK\r\n"
+"-ERR Protocol error: expected '$', got '+'\r\n"
+(closed)
+2> GET k
+"v"
+
+== lines that are too long
+>> "*1\r\n$$times(70000,1)"
+"-ERR Protocol error: too big bulk count string\r\n"
+(closed)
+2>> "*$times(70000,1)"
+"-ERR Protocol error: too big mbulk count string\r\n"
+(closed)
+3>> "$times(70000,a)"
+"-ERR Protocol error: too big inline request\r\n"
+(closed)
+
+== an unauthenticated connection may send only small requests
+@resp2
+config set requirepass secret
+2>> "*11\r\n"
+"-ERR Protocol error: unauthenticated multibulk length\r\n"
+(closed)
+3>> "*10\r\n$16385\r\n"
+"-ERR Protocol error: unauthenticated bulk length\r\n"
+(closed)
+4>> "*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n*11\r\n$4\r\nMGET\r\n$times(10,$1\r\nk\r\n)"
+"+OK\r\n"
+"*10\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"$-1\r\n"
+
+== HTTP and mail are not Redis
+>> "POST / HTTP/1.1\r\n"
+(closed)
+2>> "Host: localhost\r\n"
+(closed)
+
+== proto-max-bulk-len limits a bulk string
+config set proto-max-bulk-len 1048576
+>> "*2\r\n$4\r\nECHO\r\n$1048577\r\n"
+"-ERR Protocol error: invalid bulk length\r\n"
+(closed)
+2> SETRANGE k 1048576 x
+(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)
+2> SETRANGE k 1048575 x
+(integer) 1048576
+2> APPEND k y
+(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)
+2> STRLEN k
+(integer) 1048576
+
+== raw replies of each type in RESP2
+@resp2
+>> "SET k v\r\nGET k\r\nGET nokey\r\nINCR n\r\nLPUSH l a b\r\nLRANGE l 0 -1\r\nLRANGE nokey 0 -1\r\nHGETALL nokey\r\nBLPOP nokey 0.001\r\nGET l\r\nZADD z 1.5 a\r\nZSCORE z a\r\nZRANK z nokey\r\nSPOP nokey\r\nEXEC\r\n"
+"+OK\r\n"
+"$1\r\n"
+"v\r\n"
+"$-1\r\n"
+":1\r\n"
+":2\r\n"
+"*2\r\n"
+"$1\r\n"
+"b\r\n"
+"$1\r\n"
+"a\r\n"
+"*0\r\n"
+"*0\r\n"
+"*-1\r\n"
+"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+":1\r\n"
+"$3\r\n"
+"1.5\r\n"
+"$-1\r\n"
+"$-1\r\n"
+"-ERR EXEC without MULTI\r\n"
+>> "SADD s x\r\nSMEMBERS s\r\nCONFIG GET maxmemory\r\nZPOPMIN z\r\nZPOPMIN z\r\nLPOS l x\r\nLMPOP 1 nokey LEFT\r\n"
+":1\r\n"
+"*1\r\n"
+"$1\r\n"
+"x\r\n"
+"*2\r\n"
+"$9\r\n"
+"maxmemory\r\n"
+"$1\r\n"
+"0\r\n"
+"*2\r\n"
+"$1\r\n"
+"a\r\n"
+"$3\r\n"
+"1.5\r\n"
+"*0\r\n"
+"$-1\r\n"
+"*-1\r\n"
+
+== raw replies of each type in RESP3
+@resp3
+>> "SET k v\r\nGET k\r\nGET nokey\r\nINCR n\r\nLPUSH l a b\r\nLRANGE l 0 -1\r\nLRANGE nokey 0 -1\r\nHGETALL nokey\r\nBLPOP nokey 0.001\r\nGET l\r\nZADD z 1.5 a\r\nZSCORE z a\r\nZRANK z nokey\r\nSPOP nokey\r\nEXEC\r\n"
+"+OK\r\n"
+"$1\r\n"
+"v\r\n"
+"_\r\n"
+":1\r\n"
+":2\r\n"
+"*2\r\n"
+"$1\r\n"
+"b\r\n"
+"$1\r\n"
+"a\r\n"
+"*0\r\n"
+"%0\r\n"
+"_\r\n"
+"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
+":1\r\n"
+",1.5\r\n"
+"_\r\n"
+"_\r\n"
+"-ERR EXEC without MULTI\r\n"
+>> "SADD s x\r\nSMEMBERS s\r\nCONFIG GET maxmemory\r\nZPOPMIN z\r\nZPOPMIN z\r\nLPOS l x\r\nLMPOP 1 nokey LEFT\r\n"
+":1\r\n"
+"~1\r\n"
+"$1\r\n"
+"x\r\n"
+"%1\r\n"
+"$9\r\n"
+"maxmemory\r\n"
+"$1\r\n"
+"0\r\n"
+"*2\r\n"
+"$1\r\n"
+"a\r\n"
+",1.5\r\n"
+"*0\r\n"
+"_\r\n"
+"_\r\n"
+>> "ZADD z inf a -inf b 1e20 c 0.1 d 3 e -0 f\r\nZRANGE z 0 -1 WITHSCORES\r\nZMSCORE z a b nokey\r\n"
+":6\r\n"
+"*6\r\n"
+"*2\r\n"
+"$1\r\n"
+"b\r\n"
+",-inf\r\n"
+"*2\r\n"
+"$1\r\n"
+"f\r\n"
+",0\r\n"
+"*2\r\n"
+"$1\r\n"
+"d\r\n"
+",0.10000000000000001\r\n"
+"*2\r\n"
+"$1\r\n"
+"e\r\n"
+",3\r\n"
+"*2\r\n"
+"$1\r\n"
+"c\r\n"
+",1e+20\r\n"
+"*2\r\n"
+"$1\r\n"
+"a\r\n"
+",inf\r\n"
+"*3\r\n"
+",inf\r\n"
+",-inf\r\n"
+"_\r\n"
+>> "SUBSCRIBE c\r\nPUBLISH c hello\r\n"
+">3\r\n"
+"$9\r\n"
+"subscribe\r\n"
+"$1\r\n"
+"c\r\n"
+":1\r\n"
+">3\r\n"
+"$7\r\n"
+"message\r\n"
+"$1\r\n"
+"c\r\n"
+"$5\r\n"
+"hello\r\n"
+":1\r\n"
+
+== DEBUG PROTOCOL shows every type in RESP2
+@resp2
+>> "DEBUG PROTOCOL string\r\n"
+"$11\r\n"
+"Hello World\r\n"
+>> "DEBUG PROTOCOL integer\r\n"
+":12345\r\n"
+>> "DEBUG PROTOCOL double\r\n"
+"$5\r\n"
+"3.141\r\n"
+>> "DEBUG PROTOCOL null\r\n"
+"$-1\r\n"
+>> "DEBUG PROTOCOL array\r\n"
+"*3\r\n"
+":0\r\n"
+":1\r\n"
+":2\r\n"
+>> "DEBUG PROTOCOL set\r\n"
+"*3\r\n"
+":0\r\n"
+":1\r\n"
+":2\r\n"
+>> "DEBUG PROTOCOL map\r\n"
+"*6\r\n"
+":0\r\n"
+":0\r\n"
+":1\r\n"
+":1\r\n"
+":2\r\n"
+":0\r\n"
+>> "DEBUG PROTOCOL attrib\r\n"
+"$39\r\n"
+"Some real reply following the attribute\r\n"
+>> "DEBUG PROTOCOL bignum\r\n"
+"$37\r\n"
+"1234567999999999999999999999999999999\r\n"
+>> "DEBUG PROTOCOL verbatim\r\n"
+"$25\r\n"
+"This is a verbatim\n"
+"string\r\n"
+>> "DEBUG PROTOCOL true\r\n"
+":1\r\n"
+>> "DEBUG PROTOCOL false\r\n"
+":0\r\n"
+>> "DEBUG PROTOCOL foo\r\n"
+"-ERR Wrong protocol type name. Please use one of the following: string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false\r\n"
+>> "DEBUG PROTOCOL\r\n"
+"-ERR unknown subcommand or wrong number of arguments for 'PROTOCOL'. Try DEBUG HELP.\r\n"
+
+== DEBUG PROTOCOL shows every type in RESP3
+@resp3
+>> "DEBUG PROTOCOL string\r\n"
+"$11\r\n"
+"Hello World\r\n"
+>> "DEBUG PROTOCOL integer\r\n"
+":12345\r\n"
+>> "DEBUG PROTOCOL double\r\n"
+",3.141\r\n"
+>> "DEBUG PROTOCOL null\r\n"
+"_\r\n"
+>> "DEBUG PROTOCOL array\r\n"
+"*3\r\n"
+":0\r\n"
+":1\r\n"
+":2\r\n"
+>> "DEBUG PROTOCOL set\r\n"
+"~3\r\n"
+":0\r\n"
+":1\r\n"
+":2\r\n"
+>> "DEBUG PROTOCOL map\r\n"
+"%3\r\n"
+":0\r\n"
+"#f\r\n"
+":1\r\n"
+"#t\r\n"
+":2\r\n"
+"#f\r\n"
+>> "DEBUG PROTOCOL attrib\r\n"
+"|1\r\n"
+"$14\r\n"
+"key-popularity\r\n"
+"*2\r\n"
+"$7\r\n"
+"key:123\r\n"
+":90\r\n"
+"$39\r\n"
+"Some real reply following the attribute\r\n"
+>> "DEBUG PROTOCOL push\r\n"
+">2\r\n"
+"$16\r\n"
+"server-cpu-usage\r\n"
+":42\r\n"
+"$40\r\n"
+"Some real reply following the push reply\r\n"
+>> "DEBUG PROTOCOL bignum\r\n"
+"(1234567999999999999999999999999999999\r\n"
+>> "DEBUG PROTOCOL verbatim\r\n"
+"=29\r\n"
+"txt:This is a verbatim\n"
+"string\r\n"
+>> "DEBUG PROTOCOL true\r\n"
+"#t\r\n"
+>> "DEBUG PROTOCOL false\r\n"
+"#f\r\n"
+
+== errors of unknown commands are cut and cleaned
+> "foo\r\nbar"
+(error) ERR unknown command 'foo  bar', with args beginning with:\x20
+> $times(200,x)
+(error) ERR unknown command 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx', with args beginning with:\x20
+> foo $times(200,y) z
+(error) ERR unknown command 'foo', with args beginning with: 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy'\x20
+> foo a b c d e f g h i j k l m n o p q r s t u v w x y z a b c d e f g h i j k l m n o p q r s t u v w x y z
+(error) ERR unknown command 'foo', with args beginning with: 'a' 'b' 'c' 'd' 'e' 'f' 'g' 'h' 'i' 'j' 'k' 'l' 'm' 'n' 'o' 'p' 'q' 'r' 's' 't' 'u' 'v' 'w' 'x' 'y' 'z' 'a' 'b' 'c' 'd' 'e' 'f'\x20
+> ""
+(error) ERR unknown command '', with args beginning with:\x20
+> foo "a\r\nb"
+(error) ERR unknown command 'foo', with args beginning with: 'a  b'\x20
+> "a b"
+(error) ERR unknown command 'a b', with args beginning with:\x20
+> "GET\x00"
+(error) ERR unknown command 'GET', with args beginning with:\x20
+> CONFIG|GET x
+(error) ERR unknown command 'CONFIG|GET', with args beginning with: 'x'\x20
+> client|list
+(error) ERR unknown command 'client|list', with args beginning with:\x20

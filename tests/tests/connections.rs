@@ -1,0 +1,391 @@
+//! Connections in great number and of bad behaviour: nobody else notices, and memory is bounded.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tests::client::{Client, Received, Reply, encode};
+use tests::process::{open_files, resident_bytes};
+use tests::random::Random;
+use tests::server::{Server, Target};
+
+const MEGABYTE: u64 = 1024 * 1024;
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    let mut all = vec![("threads", "4")];
+    all.extend(options);
+    Server::start(Target::Dunlin, &all)
+}
+
+fn ping(client: &mut Client) -> Result<()> {
+    let pong = client.call_text("PING")?;
+    ensure!(pong == Reply::Status(b"PONG".to_vec()), "{pong:?}");
+    Ok(())
+}
+
+fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begin = Instant::now();
+    while !attempt()? {
+        ensure!(begin.elapsed() < Duration::from_secs(30), "{what} does not happen");
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// A number out of INFO.
+fn figure(client: &mut Client, name: &str) -> Result<u64> {
+    let info = client.call_text("INFO everything")?;
+    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let prefix = format!("{name}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&prefix));
+    line.with_context(|| format!("no {name} in INFO"))?.parse().context("a number of INFO")
+}
+
+/// Waits until only `client` is connected.
+fn wait_until_alone(client: &mut Client) -> Result<()> {
+    wait_until("the end of all other connections", || Ok(figure(client, "connected_clients")? == 1))
+}
+
+/// A connection of which the test minds the bytes itself.
+fn raw(server: &Server) -> Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", server.port()))?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(10)))?;
+    Ok(stream)
+}
+
+/// How many connections this process may have, up to `wanted`.
+fn possible(wanted: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    // What is not allowed is left as it is.
+    let _ = setrlimit(Resource::Nofile, raised);
+    let allowed = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    wanted.min(usize::try_from(allowed).unwrap_or(usize::MAX).saturating_sub(200))
+}
+
+// ---- Many ---------------------------------------------------------------------------------------
+
+#[test]
+fn ten_thousand_idle_connections_hinder_nobody() -> Result<()> {
+    let server = start(&[("maxclients", "11000")])?;
+    let mut control = server.connect()?;
+    let count = possible(10_000);
+    let before = resident_bytes(server.pid())?;
+    let mut idle = Vec::new();
+    for index in 0..count {
+        let mut stream = raw(&server)?;
+        // A third has said nothing yet, and a third has begun to.
+        match index % 3 {
+            0 => stream.write_all(b"PING\r\n")?,
+            1 => stream.write_all(b"*2\r\n$4\r\nPI")?,
+            _ => {}
+        }
+        idle.push(stream);
+    }
+    wait_until("the acceptance of all", || {
+        Ok(figure(&mut control, "connected_clients")? == count as u64 + 1)
+    })?;
+    let each = resident_bytes(server.pid())?.saturating_sub(before) / count as u64;
+    ensure!(each < 24 * 1024, "{each} bytes of memory for each idle connection");
+    for round in 0..2000 {
+        let set = control.call(&["SET", &format!("key:{}", round % 50), &round.to_string()])?;
+        ensure!(set == Reply::Status(b"OK".to_vec()));
+        ensure!(control.call_text("DBSIZE")? == Reply::Integer(50.min(round + 1)));
+    }
+    // They are idle, not dead.
+    for index in (0..count).step_by(97) {
+        let (rest, expected): (&[u8], &[u8]) = match index % 3 {
+            0 => (b"", b"+PONG\r\n"),
+            1 => (b"NG\r\n$1\r\nx\r\n", b"$1\r\nx\r\n"),
+            _ => (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n"),
+        };
+        idle[index].write_all(rest)?;
+        let mut reply = vec![0; expected.len()];
+        idle[index].read_exact(&mut reply)?;
+        ensure!(reply == expected, "{reply:?} instead of {expected:?}");
+    }
+    drop(idle);
+    wait_until_alone(&mut control)
+}
+
+/// Puts a connection in one of the states in which it may be when it ends.
+fn begin_something(stream: &mut TcpStream, state: usize) -> std::io::Result<()> {
+    stream.write_all(match state % 9 {
+        0 => b"",
+        1 => b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$100000\r\nbegun",
+        2 => b"SUBSCRIBE a b\r\nPSUBSCRIBE p*\r\nSSUBSCRIBE s\r\n",
+        3 => b"WATCH k\r\nMULTI\r\nSET k 1\r\n",
+        4 => b"BLPOP none 0\r\n",
+        5 => b"BLMOVE none other LEFT LEFT 0\r\nPING\r\n",
+        6 => b"MONITOR\r\n",
+        7 => b"HELLO 3\r\nCLIENT TRACKING OFF\r\nBZPOPMIN none 0\r\n",
+        _ => b"QUIT\r\n",
+    })
+}
+
+#[test]
+fn connections_come_and_go_by_the_thousand() -> Result<()> {
+    const ROUNDS: usize = 8;
+    let server = start(&[("maxclients", "11000")])?;
+    let mut control = server.connect()?;
+    let count = possible(1000);
+    ping(&mut control)?;
+    let (files, mut resident) = (open_files(server.pid())?, 0);
+    for round in 0..ROUNDS {
+        let mut streams = Vec::new();
+        for state in 0..count {
+            let mut stream = raw(&server)?;
+            begin_something(&mut stream, state)?;
+            if state % 2 == 0 {
+                // Unread bytes, or none: some end by a reset, others in order.
+                stream.set_nonblocking(true)?;
+                let _ = stream.read(&mut [0; 64]);
+            }
+            streams.push(stream);
+            // Some end while others are still beginning.
+            if state % 5 == round % 5 {
+                streams.swap_remove(state % streams.len());
+            }
+        }
+        ping(&mut control)?;
+        drop(streams);
+        wait_until_alone(&mut control)?;
+        ensure!(figure(&mut control, "blocked_clients")? == 0);
+        ensure!(
+            figure(&mut control, "pubsub_channels")? + figure(&mut control, "pubsub_patterns")?
+                == 0
+        );
+        ensure!(control.call_text("DBSIZE")? == Reply::Integer(0));
+        if round == ROUNDS / 2 {
+            resident = resident_bytes(server.pid())?;
+        }
+    }
+    wait_until("the closing of all files", || Ok(open_files(server.pid())? <= files))?;
+    let grown = resident_bytes(server.pid())?.saturating_sub(resident);
+    ensure!(grown < 16 * MEGABYTE, "{grown} bytes more after as many connections again");
+    Ok(())
+}
+
+// ---- Those who do not read ----------------------------------------------------------------------
+
+#[test]
+fn a_subscriber_that_does_not_read_is_closed() -> Result<()> {
+    let server = start(&[("client-output-buffer-limit", "pubsub 2mb 0 0")])?;
+    let mut deaf = server.connect()?;
+    deaf.call_text("SUBSCRIBE news")?;
+    let mut listening = server.connect()?;
+    listening.call_text("SUBSCRIBE other")?;
+    let mut publisher = server.connect()?;
+    let before = resident_bytes(server.pid())?;
+    let message = "m".repeat(100_000);
+    let mut sent = 0;
+    // The sockets' own buffers hold some megabytes besides.
+    while publisher.call(&["PUBLISH", "news", &message])? == Reply::Integer(1) {
+        sent += 1;
+        ensure!(sent < 1000, "100 MB wait for a client that does not read");
+        let grown = resident_bytes(server.pid())?.saturating_sub(before);
+        ensure!(grown < 24 * MEGABYTE, "{grown} bytes more");
+    }
+    ensure!(sent > 20, "closed after {sent} messages, before the limit");
+    ensure!(publisher.call_text("PUBLISH other still")? == Reply::Integer(1));
+    let Received::Reply(Reply::Array(push)) = listening.receive()? else { bail!("no message") };
+    ensure!(push[2] == Reply::Bulk(b"still".to_vec()));
+    // What had been sent may still be read, but that is all: then the connection ends.
+    let mut read = 0;
+    while matches!(deaf.receive(), Ok(Received::Reply(_))) {
+        read += 1;
+        ensure!(read <= sent);
+    }
+    ensure!(read < sent, "all {sent} messages came through");
+    Ok(())
+}
+
+#[test]
+fn replies_that_nobody_reads_are_bounded() -> Result<()> {
+    let server = start(&[("client-output-buffer-limit", "normal 4mb 0 0")])?;
+    let mut control = server.connect()?;
+    control.call(&["SET", "big", &"v".repeat(10_000)])?;
+    let before = resident_bytes(server.pid())?;
+    let mut greedy = raw(&server)?;
+    greedy.set_write_timeout(Some(Duration::from_millis(500)))?;
+    let requests = b"*2\r\n$3\r\nGET\r\n$3\r\nbig\r\n".repeat(1000);
+    for _ in 0..100 {
+        // Either it is closed, or nobody takes its requests as long as it reads nothing.
+        if greedy.write_all(&requests).is_err() {
+            break;
+        }
+        let grown = resident_bytes(server.pid())?.saturating_sub(before);
+        ensure!(grown < 48 * MEGABYTE, "{grown} bytes more");
+        ping(&mut control)?;
+    }
+    drop(greedy);
+    wait_until_alone(&mut control)
+}
+
+#[test]
+fn who_reads_late_gets_everything_in_order() -> Result<()> {
+    const REQUESTS: usize = 20_000;
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    let padding = "p".repeat(1000);
+    let mut requests = Vec::new();
+    for number in 0..REQUESTS {
+        encode(&["ECHO", &format!("{number}:{padding}")], &mut requests);
+    }
+    let mut sender = raw(&server)?;
+    let reader = sender.try_clone()?;
+    thread::scope(|scope| -> Result<()> {
+        let sent = scope.spawn(move || sender.write_all(&requests));
+        thread::sleep(Duration::from_millis(300));
+        ping(&mut client)?;
+        let mut reader = std::io::BufReader::new(reader);
+        let mut reply = Vec::new();
+        for number in 0..REQUESTS {
+            let expected = format!("{number}:{padding}");
+            let expected = format!("${}\r\n{expected}\r\n", expected.len());
+            reply.resize(expected.len(), 0);
+            reader.read_exact(&mut reply)?;
+            ensure!(reply == expected.as_bytes(), "reply {number} is another's");
+        }
+        sent.join().ok().context("the sender panicked")??;
+        Ok(())
+    })
+}
+
+// ---- Those who send little, or nonsense ---------------------------------------------------------
+
+#[test]
+fn requests_that_trickle_in_are_answered() -> Result<()> {
+    const CLIENTS: usize = 100;
+    let server = start(&[])?;
+    let mut streams: Vec<_> = (0..CLIENTS).map(|_| raw(&server)).collect::<Result<_>>()?;
+    let requests: Vec<_> = (0..CLIENTS)
+        .map(|index| {
+            let mut request = Vec::new();
+            encode(&["SET", &format!("key:{index}"), &index.to_string()], &mut request);
+            request.extend_from_slice(format!("GET \"key:{index}\"\r\n").as_bytes());
+            request
+        })
+        .collect();
+    let longest = requests.iter().map(Vec::len).max().unwrap_or(0);
+    for position in 0..longest {
+        for (stream, request) in streams.iter_mut().zip(&requests) {
+            if let Some(byte) = request.get(position) {
+                stream.write_all(&[*byte])?;
+            }
+        }
+    }
+    for (index, stream) in streams.iter_mut().enumerate() {
+        let text = index.to_string();
+        let expected = format!("+OK\r\n${}\r\n{text}\r\n", text.len());
+        let mut reply = vec![0; expected.len()];
+        stream.read_exact(&mut reply)?;
+        ensure!(reply == expected.as_bytes());
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_only_announced_costs_nothing() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    let before = resident_bytes(server.pid())?;
+    let mut streams = Vec::new();
+    for _ in 0..50 {
+        for announcement in [
+            &b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\n"[..],
+            b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$500000000\r\nbegun",
+            b"*1000000000\r\n",
+            b"*2147483647\r\n$4\r\nMSET\r\n$1\r\nk\r\n",
+            b"*1048576\r\n$3\r\nDEL\r\n",
+        ] {
+            let mut stream = raw(&server)?;
+            stream.write_all(announcement)?;
+            streams.push(stream);
+        }
+    }
+    ping(&mut control)?;
+    thread::sleep(Duration::from_millis(200));
+    let grown = resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 32 * MEGABYTE, "{grown} bytes more for 250 announcements");
+    drop(streams);
+    wait_until_alone(&mut control)
+}
+
+/// What other protocols' clients say, and what nobody says.
+fn nonsense(random: &mut Random) -> Vec<u8> {
+    let random_bytes = |random: &mut Random, length: usize| -> Vec<u8> {
+        (0..length).map(|_| random.bits() as u8).collect()
+    };
+    match random.below(9) {
+        0 => b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n".to_vec(),
+        1 => b"POST /x HTTP/1.1\r\nContent-Length: 20\r\n\r\nSET k v\r\n".to_vec(),
+        // The beginning of a TLS connection.
+        2 => [&b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..], &random_bytes(random, 500)]
+            .concat(),
+        3 => b"SSH-2.0-OpenSSH_9.2\r\n".to_vec(),
+        4 => b"*-5\r\n*abc\r\n".to_vec(),
+        5 => [&b"*2\r\n$-3\r\n"[..], &random_bytes(random, 50)].concat(),
+        6 => vec![b'x'; 200_000],
+        7 => b"\r\n\n\r\n".repeat(1000),
+        _ => {
+            let length = random.below(5000);
+            random_bytes(random, length)
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_refused_and_nobody_else_notices() -> Result<()> {
+    const SENDERS: u64 = 6;
+    let mut server = start(&[])?;
+    let mut control = server.connect()?;
+    let before = resident_bytes(server.pid())?;
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| -> Result<()> {
+        let (server, done) = (&server, &done);
+        let senders: Vec<_> = (0..SENDERS)
+            .map(|seed| {
+                scope.spawn(move || -> Result<()> {
+                    let mut random = Random::new(seed);
+                    for _ in 0..300 {
+                        let mut stream = raw(server)?;
+                        // It may be closed before all is sent; what comes back is not of interest.
+                        let _ = stream.write_all(&nonsense(&mut random));
+                        let _ = stream.shutdown(std::net::Shutdown::Write);
+                        let _ = stream.read_to_end(&mut Vec::new());
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let decent = scope.spawn(move || -> Result<()> {
+            let mut client = server.connect()?;
+            let mut count = 0;
+            while !done.load(Ordering::Relaxed) {
+                count += 1;
+                ensure!(client.call_text("INCR decent")? == Reply::Integer(count));
+            }
+            Ok(())
+        });
+        let sent: Vec<_> = senders.into_iter().map(|sender| sender.join()).collect();
+        done.store(true, Ordering::Relaxed);
+        decent.join().ok().context("the decent client panicked")??;
+        for result in sent {
+            result.ok().context("a sender panicked")??;
+        }
+        Ok(())
+    })?;
+    wait_until_alone(&mut control)?;
+    let keys = control.call_text("KEYS *")?;
+    ensure!(keys == Reply::Array(vec![Reply::Bulk(b"decent".to_vec())]), "{keys:?}");
+    let grown = resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 32 * MEGABYTE, "{grown} bytes more");
+    ensure!(server.is_running(), "the server is gone:\n{}", server.log_tail());
+    Ok(())
+}

@@ -1,0 +1,486 @@
+//! The same random commands to dunlin and to the reference: replies and all that is left at the
+//! end must be the same.
+//!
+//! A round is a few hundred commands over few keys, from an empty server, with random limits of
+//! the encodings, in RESP2 or RESP3. What differs is shortened to a minimal sequence before it is
+//! reported. `SEED=n` replays the round that a report names; `SECONDS=n` runs longer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+use std::mem::discriminant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use libtest_mimic::{Arguments, Failed, Trial};
+use tests::client::{Client, Received, Reply};
+use tests::grammar::{Command, Comparison, command};
+use tests::notation;
+use tests::play::sorted;
+use tests::quoting::command_line;
+use tests::random::Random;
+use tests::server::{Server, Target};
+
+/// Commands of a round.
+const ROUND: usize = 400;
+/// Commands that are sent before their replies are read.
+const BATCH: usize = 40;
+/// Differences that are reported before the run gives up.
+const ENOUGH: usize = 8;
+/// How long one difference may be shortened.
+const SHORTENING: Duration = Duration::from_secs(15);
+
+fn main() -> std::process::ExitCode {
+    let arguments = Arguments::from_args();
+    let wrap =
+        |run: fn() -> Result<()>| move || run().map_err(|error| Failed::from(format!("{error:#}")));
+    let trials = vec![
+        Trial::test("random commands are answered alike", wrap(random_rounds)),
+        Trial::test("commands describe themselves alike", wrap(command_tables)),
+    ];
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn number_from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn random_rounds() -> Result<()> {
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let clock_seed = u64::from(clock.subsec_nanos()) + clock.as_secs() * 1_000_000;
+    let asked = number_from_environment("SEED");
+    let first = asked.unwrap_or(clock_seed);
+    // Who names a seed wants that round, unless a time is named too.
+    let usual = if asked.is_some() { 0 } else { 25 };
+    let patience = Duration::from_secs(number_from_environment("SECONDS").unwrap_or(usual));
+    // The seed is worth a line even if the test harness shows none on success.
+    let _ = writeln!(std::io::stderr(), "first seed: {first}");
+    let mut pair = Pair::start()?;
+    let mut reports = BTreeMap::new();
+    let start = Instant::now();
+    let mut seed = first;
+    loop {
+        let round = Round::new(seed);
+        let played = round.play(&mut pair).with_context(|| format!("SEED={seed}"))?;
+        if let Some(difference) = played {
+            let (round, difference) = round.shortened(&mut pair, difference)?;
+            let report = format!("SEED={seed}\n{}", difference.shown(&round));
+            reports.entry(difference.signature).or_insert(report);
+        }
+        seed += 1;
+        if start.elapsed() >= patience || reports.len() >= ENOUGH {
+            break;
+        }
+    }
+    if reports.is_empty() {
+        return Ok(());
+    }
+    let rounds = seed - first;
+    let reports: Vec<_> = reports.into_values().collect();
+    bail!("{} differences in {rounds} rounds\n\n{}", reports.len(), reports.join("\n\n"))
+}
+
+/// Both servers.
+struct Pair {
+    dunlin: Server,
+    reference: Server,
+}
+
+impl Pair {
+    fn start() -> Result<Self> {
+        // The reference looks at the times of blocked clients as often as its clock ticks.
+        let options = [("rdbcompression", "no"), ("hz", "500")];
+        Ok(Self {
+            dunlin: Server::start(Target::Dunlin, &options)?,
+            reference: Server::start(Target::Reference, &options)?,
+        })
+    }
+
+    /// Fresh connections to both, which are started again if they have ended.
+    fn connect(&mut self) -> Result<[Client; 2]> {
+        for server in [&mut self.dunlin, &mut self.reference] {
+            if !server.is_running() {
+                server.start_again()?;
+            }
+        }
+        Ok([self.dunlin.connect()?, self.reference.connect()?])
+    }
+}
+
+/// What was found to differ.
+struct Difference {
+    /// What several reports of one mistake have in common.
+    signature: String,
+    /// How many commands it took.
+    length: usize,
+    dunlin: String,
+    reference: String,
+}
+
+impl Difference {
+    fn shown(&self, round: &Round) -> String {
+        let mut text = format!("  (RESP{})\n", if round.resp3 { 3 } else { 2 });
+        for words in &round.settings {
+            text.push_str(&format!("  > {}\n", command_line(words)));
+        }
+        for command in &round.commands {
+            text.push_str(&format!("  > {}\n", command_line(&command.words)));
+        }
+        text.push_str(&format!("{}\ndunlin:\n{}\n", self.signature, self.dunlin));
+        text.push_str(&format!("reference:\n{}", self.reference));
+        text
+    }
+}
+
+/// One sequence of commands.
+#[derive(Clone)]
+struct Round {
+    resp3: bool,
+    settings: Vec<Vec<Vec<u8>>>,
+    commands: Vec<Command>,
+}
+
+impl Round {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let limits = [
+            ("hash-max-listpack-entries", &["512", "4", "0"][..]),
+            ("hash-max-listpack-value", &["64", "5"]),
+            ("zset-max-listpack-entries", &["128", "4", "0"]),
+            ("zset-max-listpack-value", &["64", "5"]),
+            ("set-max-intset-entries", &["512", "3", "0"]),
+            ("list-max-listpack-size", &["-2", "-1", "2", "5"]),
+            ("list-compress-depth", &["0", "1"]),
+            ("hll-sparse-max-bytes", &["3000", "20"]),
+        ];
+        let settings = limits.into_iter().map(|(name, values)| {
+            let value: &str = random.pick::<&str>(values);
+            ["CONFIG", "SET", name, value].map(|word| word.as_bytes().to_vec()).to_vec()
+        });
+        let settings = settings.collect();
+        Self {
+            resp3: random.percent(50),
+            settings,
+            commands: (0..ROUND).map(|_| command(&mut random)).collect(),
+        }
+    }
+
+    /// Plays the round; tells the first difference.
+    fn play(&self, pair: &mut Pair) -> Result<Option<Difference>> {
+        let mut clients = pair.connect()?;
+        if self.resp3 {
+            for client in &mut clients {
+                client.call_text("HELLO 3")?;
+            }
+        }
+        for client in &mut clients {
+            client.call_text("FLUSHALL")?;
+            for words in &self.settings {
+                client.call(words)?;
+            }
+        }
+        let mut queue = Vec::new();
+        for (index, batch) in self.commands.chunks(BATCH).enumerate() {
+            for client in &mut clients {
+                let mut request = Vec::new();
+                batch.iter().for_each(|it| tests::client::encode(&it.words, &mut request));
+                client.send_raw(&request)?;
+            }
+            for (within, command) in batch.iter().enumerate() {
+                let [dunlin, reference] = clients.each_mut().map(Client::receive);
+                let (dunlin, reference) = (dunlin?, reference?);
+                if !answered_alike(command, &mut queue, &dunlin, &reference) {
+                    let name = String::from_utf8_lossy(&command.words[0]).to_uppercase();
+                    return Ok(Some(Difference {
+                        signature: format!("{name} is answered differently"),
+                        length: index * BATCH + within + 1,
+                        dunlin: shown(&dunlin),
+                        reference: shown(&reference),
+                    }));
+                }
+            }
+        }
+        self.compare_data(&mut clients)
+    }
+
+    /// Compares what the commands left behind.
+    fn compare_data(&self, clients: &mut [Client; 2]) -> Result<Option<Difference>> {
+        let different = |what: String, [dunlin, reference]: [String; 2]| {
+            let length = self.commands.len();
+            Ok(Some(Difference { signature: what, length, dunlin, reference }))
+        };
+        for client in clients.iter_mut() {
+            client.call_text("DISCARD")?;
+        }
+        for database in ["0", "1"] {
+            let mut keys = Vec::new();
+            for client in clients.iter_mut() {
+                client.call(&["SELECT", database])?;
+                let found = client.call_text("KEYS *")?.elements().unwrap_or_default();
+                let found = found.iter().filter_map(|key| key.text().map(<[u8]>::to_vec));
+                keys.push(found.collect::<BTreeSet<_>>());
+            }
+            if keys[0] != keys[1] {
+                let of = |keys: &BTreeSet<Vec<u8>>| {
+                    command_line(&keys.iter().cloned().collect::<Vec<_>>())
+                };
+                let shown = [of(&keys[0]), of(&keys[1])];
+                return different("other keys are left".to_owned(), shown);
+            }
+            for key in &keys[0] {
+                let [dunlin, reference] = clients.each_mut().map(|client| content(client, key));
+                let (dunlin, reference) = (dunlin?, reference?);
+                let name = String::from_utf8_lossy(key).into_owned();
+                for ((what, dunlin), (_, reference)) in dunlin.iter().zip(&reference) {
+                    // What has no definite payload on one server is compared by value alone: a list
+                    // that SORT stored is cut into nodes by no setting on the reference.
+                    let comparable =
+                        *what != "payload" || !dunlin.is_empty() && !reference.is_empty();
+                    if dunlin != reference && comparable {
+                        let shown = [dunlin.clone(), reference.clone()];
+                        return different(format!("{what} of {name} differs"), shown);
+                    }
+                }
+                if let Some(what) = exchanged(clients, key)? {
+                    return different(format!("{name} {what}"), [String::new(), String::new()]);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Leaves out whatever is not needed for a difference of the same signature.
+    fn shortened(&self, pair: &mut Pair, found: Difference) -> Result<(Self, Difference)> {
+        let start = Instant::now();
+        let mut best = self.clone();
+        best.commands.truncate(found.length);
+        let mut difference = found;
+        let mut size = best.commands.len().div_ceil(2);
+        while size > 0 && start.elapsed() < SHORTENING {
+            let mut at = 0;
+            while at < best.commands.len() && start.elapsed() < SHORTENING {
+                let mut shorter = best.clone();
+                shorter.commands.drain(at..(at + size).min(best.commands.len()));
+                match shorter.play(pair) {
+                    Ok(Some(again)) if again.signature == difference.signature => {
+                        shorter.commands.truncate(again.length);
+                        best = shorter;
+                        difference = again;
+                    }
+                    // Another difference, or none, or a server that is gone: not this way.
+                    _ => at += size,
+                }
+            }
+            size /= 2;
+        }
+        for index in (0..best.settings.len()).rev() {
+            let mut simpler = best.clone();
+            simpler.settings[index][3] = Self::usual(&simpler.settings[index][2]);
+            if let Ok(Some(again)) = simpler.play(pair)
+                && again.signature == difference.signature
+            {
+                best = simpler;
+                difference = again;
+            }
+        }
+        best.settings.retain(|words| words[3] != Self::usual(&words[2]));
+        Ok((best, difference))
+    }
+
+    /// The default value of a setting that rounds change.
+    fn usual(name: &[u8]) -> Vec<u8> {
+        let value = match name {
+            b"hash-max-listpack-entries" | b"set-max-intset-entries" => "512",
+            b"zset-max-listpack-entries" => "128",
+            b"list-max-listpack-size" => "-2",
+            b"list-compress-depth" => "0",
+            b"hll-sparse-max-bytes" => "3000",
+            _ => "64",
+        };
+        value.as_bytes().to_vec()
+    }
+}
+
+fn shown(received: &Received) -> String {
+    match received {
+        Received::Closed => "(closed)".to_owned(),
+        Received::Reply(reply) => notation::lines(reply).join("\n"),
+    }
+}
+
+/// Compares two answers. `queue` holds the comparisons of the commands that wait for EXEC.
+fn answered_alike(
+    command: &Command,
+    queue: &mut Vec<Comparison>,
+    dunlin: &Received,
+    reference: &Received,
+) -> bool {
+    let (Received::Reply(dunlin), Received::Reply(reference)) = (dunlin, reference) else {
+        return false;
+    };
+    let is = |name: &[u8]| command.words[0].eq_ignore_ascii_case(name);
+    if *reference == Reply::Status(b"QUEUED".to_vec()) {
+        queue.push(command.comparison);
+    } else if is(b"EXEC") {
+        let comparisons = std::mem::take(queue);
+        if let (Reply::Array(ours), Reply::Array(theirs)) = (dunlin, reference) {
+            return ours.len() == theirs.len()
+                && comparisons.len() == ours.len()
+                && comparisons.iter().zip(ours).zip(theirs).all(|((by, a), b)| alike(*by, a, b));
+        }
+    } else if !reference.is_error() && (is(b"MULTI") || is(b"DISCARD")) {
+        queue.clear();
+    }
+    alike(command.comparison, dunlin, reference)
+}
+
+fn alike(comparison: Comparison, dunlin: &Reply, reference: &Reply) -> bool {
+    let unordered = |group| sorted(dunlin.clone(), group) == sorted(reference.clone(), group);
+    dunlin == reference
+        || match comparison {
+            Comparison::Exact => false,
+            Comparison::Unordered => unordered(1),
+            Comparison::Pairs => unordered(2),
+            Comparison::Time => near(dunlin, reference),
+            Comparison::Shape => same_shape(dunlin, reference),
+        }
+}
+
+/// Whether two times are as near as the clocks of two servers.
+fn near(dunlin: &Reply, reference: &Reply) -> bool {
+    match (dunlin, reference) {
+        (Reply::Integer(ours), Reply::Integer(theirs)) => {
+            *ours > 0 && *theirs > 0 && ours.abs_diff(*theirs) < 5000
+        }
+        _ => false,
+    }
+}
+
+/// Whether two replies have one type and as many elements.
+fn same_shape(dunlin: &Reply, reference: &Reply) -> bool {
+    let size = |reply: &Reply| reply.clone().elements().map(|elements| elements.len());
+    discriminant(dunlin) == discriminant(reference) && size(dunlin) == size(reference)
+}
+
+/// What a key holds, as texts that must be the same on both servers.
+fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static str, String)>> {
+    let call = |client: &mut Client, words: &[&[u8]]| -> Result<Reply> { client.call(words) };
+    let show = |reply: &Reply| notation::lines(reply).join("\n");
+    let kind = call(client, &[b"TYPE", key])?;
+    let encoding = call(client, &[b"OBJECT", b"ENCODING", key])?;
+    let expiry = match call(client, &[b"PEXPIRETIME", key])? {
+        // Minutes, because relative times were given to two clocks.
+        Reply::Integer(time) if time > 0 => format!("about {}", (time + 30_000) / 60_000),
+        other => show(&other),
+    };
+    let value = match kind.text().unwrap_or_default() {
+        b"string" => call(client, &[b"GET", key])?,
+        b"list" => call(client, &[b"LRANGE", key, b"0", b"-1"])?,
+        b"set" => sorted(call(client, &[b"SMEMBERS", key])?, 1),
+        b"hash" => sorted(call(client, &[b"HGETALL", key])?, 2),
+        b"zset" => call(client, &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"])?,
+        other => bail!("a key of type {}", String::from_utf8_lossy(other)),
+    };
+    let payload = call(client, &[b"DUMP", key])?;
+    let is_ordered = match kind.text().unwrap_or_default() {
+        // Where a list is cut into nodes is no one's business, unless there is but one.
+        // Where a list is cut into nodes is each server's own affair; its elements were compared.
+        b"list" => false,
+        b"string" | b"zset" => true,
+        _ => encoding.text() != Some(b"hashtable"),
+    };
+    let payload = if is_ordered { show(&payload) } else { String::new() };
+    Ok(vec![
+        ("type", show(&kind)),
+        ("value", show(&value)),
+        ("encoding", show(&encoding)),
+        ("expiry", expiry),
+        ("payload", payload),
+    ])
+}
+
+/// Hands a key's payload from each server to the other; says what went wrong.
+fn exchanged(clients: &mut [Client; 2], key: &[u8]) -> Result<Option<&'static str>> {
+    const GUEST: &[u8] = b"from the other server";
+    let routes = [(0, 1, "of dunlin is not restored"), (1, 0, "of the reference is not restored")];
+    for (from, to, failure) in routes {
+        let payload = clients[from].call(&[b"DUMP", key])?;
+        let payload = payload.text().unwrap_or_default();
+        let words: [&[u8]; 5] = [b"RESTORE", GUEST, b"0", payload, b"REPLACE"];
+        let restored = clients[to].call(&words)?;
+        let (guest, host) = (content(&mut clients[to], GUEST), content(&mut clients[to], key)?);
+        if restored.is_error() || guest?[..2] != host[..2] {
+            return Ok(Some(failure));
+        }
+        clients[to].call(&[b"DEL", GUEST])?;
+    }
+    Ok(None)
+}
+
+/// Compares COMMAND INFO of each command that both servers know.
+fn command_tables() -> Result<()> {
+    let mut pair = Pair::start()?;
+    let mut clients = pair.connect()?;
+    let names = clients[1].call_text("COMMAND LIST")?.elements().unwrap_or_default();
+    let mut differences = Vec::new();
+    for name in names.iter().filter_map(Reply::text) {
+        let words: [&[u8]; 3] = [b"COMMAND", b"INFO", name];
+        let [dunlin, reference] = clients.each_mut().map(|client| client.call(&words));
+        let first =
+            |reply: Reply| reply.elements().and_then(|mut it| it.pop()).unwrap_or(Reply::Nil);
+        describe(&first(dunlin?), &first(reference?), &mut differences);
+    }
+    if differences.is_empty() { Ok(()) } else { bail!("{}", differences.join("\n")) }
+}
+
+/// What is described as in a later version than the reference: ZRANK takes WITHSCORE.
+const NEWER: [(&str, &str); 2] = [("zrank", "arity"), ("zrevrank", "arity")];
+
+/// Compares two descriptions and those of their subcommands.
+fn describe(dunlin: &Reply, reference: &Reply, differences: &mut Vec<String>) {
+    const NAMES: [&str; 9] =
+        ["name", "arity", "flags", "first", "last", "step", "categories", "tips", "keys"];
+    let (Reply::Array(ours), Reply::Array(theirs)) = (dunlin, reference) else { return };
+    let name = theirs[0].text().map(|text| String::from_utf8_lossy(text).into_owned());
+    let name = name.unwrap_or_default();
+    for (index, what) in NAMES.iter().enumerate() {
+        let of = |fields: &[Reply]| {
+            let field = fields.get(index).cloned().unwrap_or(Reply::Nil);
+            notation::lines(&sorted(without_notes(field), 1)).join(" ")
+        };
+        if of(ours) != of(theirs) && !NEWER.contains(&(name.as_str(), what)) {
+            differences.push(format!("{name}: {what}: {} but {}", of(ours), of(theirs)));
+        }
+    }
+    let (Some(Reply::Array(ours)), Some(Reply::Array(theirs))) = (ours.get(9), theirs.get(9))
+    else {
+        return;
+    };
+    let title = |reply: &Reply| match reply {
+        Reply::Array(fields) => fields.first().cloned(),
+        _ => None,
+    };
+    for their in theirs {
+        if let Some(our) = ours.iter().find(|our| title(our) == title(their)) {
+            describe(our, their, differences);
+        }
+    }
+}
+
+/// Key specifications without the remarks that some carry: prose is each server's own.
+fn without_notes(reply: Reply) -> Reply {
+    match reply {
+        Reply::Array(elements) => {
+            let mut kept = Vec::new();
+            let mut elements = elements.into_iter();
+            while let Some(element) = elements.next() {
+                if element.text() == Some(b"notes") {
+                    elements.next();
+                } else {
+                    kept.push(without_notes(element));
+                }
+            }
+            Reply::Array(kept)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,525 @@
+//! The process as an operator meets it: command line, configuration, log, signals, sockets, files.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tests::client::{Client, Reply};
+use tests::server::{Server, Target, dunlin_binary};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Runs the binary to its end.
+fn run(arguments: &[&str]) -> Result<Output> {
+    let directory = directory()?;
+    let mut command = Command::new(dunlin_binary()?);
+    command.args(arguments).current_dir(directory.path()).stdin(Stdio::null());
+    Ok(command.output()?)
+}
+
+fn directory() -> Result<TempDir> {
+    Ok(tempfile::Builder::new().prefix("dunlin-test-").tempdir()?)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn free_port() -> Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// Waits until `attempt` gives something.
+fn wait_for<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> Result<T> {
+    let start = Instant::now();
+    loop {
+        if let Some(result) = attempt() {
+            return Ok(result);
+        }
+        ensure!(start.elapsed() < PATIENCE, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn wait_for_end(child: &mut Child) -> Result<ExitStatus> {
+    wait_for("the end of the process", || child.try_wait().ok().flatten())
+}
+
+fn signal(pid: u32, signal: Signal) -> Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("a process id")?;
+    Ok(kill_process(pid, signal)?)
+}
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    Server::start(Target::Dunlin, options)
+}
+
+fn ping(client: &mut Client) -> Result<()> {
+    ensure!(client.call(&["PING"])? == Reply::Status(b"PONG".to_vec()));
+    Ok(())
+}
+
+// ---- Command line -------------------------------------------------------------------------------
+
+#[test]
+fn the_binary_explains_itself() -> Result<()> {
+    for arguments in [&["--help"][..], &["-h"], &["serve", "--help"]] {
+        let output = run(arguments)?;
+        ensure!(output.status.success() && text(&output.stdout).contains("Usage: dunlin"));
+    }
+    for arguments in [&["--version"][..], &["-v"], &["serve", "-v"]] {
+        let output = run(arguments)?;
+        ensure!(output.status.success() && text(&output.stdout).starts_with("Dunlin server v="));
+    }
+    let output = run(&["swim"])?;
+    ensure!(output.status.code() == Some(1));
+    ensure!(text(&output.stderr).contains("there is no command 'swim'"));
+    Ok(())
+}
+
+#[test]
+fn mistakes_in_the_configuration_end_the_start() -> Result<()> {
+    for (arguments, expected) in [
+        (
+            &["serve", "--port", "7", "--bogus", "1"][..],
+            ">>> 'bogus \"1\"'\nBad directive or wrong number of arguments\n",
+        ),
+        (&["serve", "--port", "x"], "argument couldn't be parsed into an integer\n"),
+        (&["serve", "--include", "none.conf"], "can't open config file 'none.conf': No such file"),
+        (&["serve", "none.conf"], "can't open config file 'none.conf': No such file"),
+        (&["serve", "--dir", "/nowhere"], "No such file or directory\n"),
+        (&["serve", "--logfile", "/nowhere/x.log"], "Can't open the log file: No such file"),
+    ] {
+        let output = run(arguments)?;
+        let complaint = text(&output.stderr);
+        ensure!(output.status.code() == Some(1), "{arguments:?}: {}", output.status);
+        ensure!(complaint.contains("*** FATAL CONFIG FILE ERROR ("), "{complaint}");
+        ensure!(complaint.contains(expected), "{arguments:?}: {complaint}");
+        ensure!(output.stdout.is_empty());
+    }
+    Ok(())
+}
+
+#[test]
+fn files_and_standard_input_configure_as_well() -> Result<()> {
+    let directory = directory()?;
+    let port = free_port()?;
+    fs::write(directory.path().join("main.conf"), "include part-*.conf\nloglevel warning\n")?;
+    fs::write(directory.path().join("part-1.conf"), format!("port {port}\nmaxclients 77\n"))?;
+    fs::write(directory.path().join("part-2.conf"), "requirepass one\n")?;
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "main.conf", "--save", "", "-"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()?;
+    let mut stdin = child.stdin.take().context("standard input is a pipe")?;
+    stdin.write_all(b"requirepass two\n")?;
+    drop(stdin);
+    let connected = wait_for("a connection", || Client::connect(port).ok());
+    let answers = connected.and_then(|mut client| {
+        let wrong = client.call(&["AUTH", "one"])?;
+        Ok((wrong, client.call(&["AUTH", "two"])?))
+    });
+    signal(child.id(), Signal::TERM)?;
+    let status = wait_for_end(&mut child)?;
+    let (wrong, right) = answers?;
+    ensure!(wrong.is_error() && right == Reply::Status(b"OK".to_vec()), "{wrong:?} {right:?}");
+    ensure!(status.success());
+    Ok(())
+}
+
+// ---- Start and stop -----------------------------------------------------------------------------
+
+#[test]
+fn the_log_tells_the_way_from_start_to_stop() -> Result<()> {
+    for (sent, name) in [(Signal::TERM, "SIGTERM"), (Signal::INT, "SIGINT")] {
+        let mut server = start(&[])?;
+        let (pid, port) = (server.pid(), server.port());
+        ping(&mut server.connect()?)?;
+        ensure!(server.end_by(sent)? == Some(0));
+        let log = server.log();
+        let mut rest = log.as_str();
+        for expected in [
+            "Dunlin is starting".to_owned(),
+            "Dunlin version=".to_owned(),
+            "Configuration loaded".to_owned(),
+            format!("Running mode=standalone, port={port}."),
+            format!("Port: {port}, PID: {pid}"),
+            "Server initialized".to_owned(),
+            "Ready to accept connections".to_owned(),
+            format!("Received {name} scheduling shutdown..."),
+            "User requested shutdown...".to_owned(),
+            "is now ready to exit, bye bye...".to_owned(),
+        ] {
+            let (_, behind) = rest.split_once(&expected).with_context(|| log.clone())?;
+            rest = behind;
+        }
+        for line in log.lines() {
+            ensure!(is_log_line(line, pid), "{line}");
+        }
+    }
+    Ok(())
+}
+
+/// `PID:M DD Mon YYYY HH:MM:SS.mmm LEVEL message`
+fn is_log_line(line: &str, pid: u32) -> bool {
+    let date =
+        r"\d\d (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) \d{4} \d\d:\d\d:\d\d\.\d{3}";
+    let pattern = format!(r"^{pid}:M {date} [.\-*#] .+$");
+    regex_lite::Regex::new(&pattern).is_ok_and(|pattern| pattern.is_match(line))
+}
+
+#[test]
+fn a_stop_sends_what_was_answered() -> Result<()> {
+    let mut server = start(&[])?;
+    let mut client = server.connect()?;
+    client.send_raw(&[&b"PING\r\n".repeat(1000)[..], b"SHUTDOWN NOSAVE\r\nPING\r\n"].concat())?;
+    let (answers, closed) = client.receive_raw(usize::MAX, PATIENCE)?;
+    // The last one may be answered or not.
+    ensure!(closed && text(&answers).starts_with(&"+PONG\r\n".repeat(1000)));
+    wait_for("the end", || (!server.is_running()).then_some(()))
+}
+
+#[test]
+fn hangups_are_ignored() -> Result<()> {
+    let mut server = start(&[])?;
+    signal(server.pid(), Signal::HUP)?;
+    signal(server.pid(), Signal::PIPE)?;
+    ping(&mut server.connect()?)?;
+    ensure!(server.terminate()? == Some(0));
+    Ok(())
+}
+
+#[test]
+fn the_level_decides_what_is_logged() -> Result<()> {
+    let directory = directory()?;
+    let log = directory.path().join("own.log");
+    let path = log.to_str().context("a path in UTF-8")?;
+    // Only standard output is looked at for the line that says that the server is ready.
+    let port = free_port()?.to_string();
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "--port", &port, "--loglevel", "warning", "--logfile", path])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let initialized = wait_for("a log", || {
+        fs::read_to_string(&log).ok().filter(|log| log.contains("initialized"))
+    });
+    signal(child.id(), Signal::TERM)?;
+    wait_for_end(&mut child)?;
+    initialized?;
+    let text = fs::read_to_string(&log)?;
+    ensure!(text.contains(" # Server initialized") && !text.contains(" * "), "{text}");
+    let mut output = String::new();
+    child.stdout.take().context("standard output is a pipe")?.read_to_string(&mut output)?;
+    ensure!(output.is_empty(), "{output}");
+    Ok(())
+}
+
+#[test]
+fn directives_without_effect_are_mentioned() -> Result<()> {
+    let server = start(&[("io-threads", "4")])?;
+    ensure!(server.log().contains("io-threads has no effect: "), "{}", server.log());
+    ensure!(!server.log().contains("WARNING"), "{}", server.log());
+    let mut client = server.connect()?;
+    ensure!(is_ok(&set(&mut client, &["appendonly", "yes"])?));
+    ensure!(server.log().contains("WARNING: nothing is saved to disk"), "{}", server.log());
+    Ok(())
+}
+
+// ---- Sockets ------------------------------------------------------------------------------------
+
+#[test]
+fn a_port_in_use_ends_the_start() -> Result<()> {
+    let taken = TcpListener::bind(("127.0.0.1", 0))?;
+    let port = taken.local_addr()?.port().to_string();
+    let output = run(&["serve", "--port", &port])?;
+    let log = text(&output.stdout);
+    ensure!(output.status.code() == Some(1));
+    ensure!(
+        log.contains(&format!(
+            "Could not create server TCP listening socket 127.0.0.1:{port}: bind: Address already \
+             in use"
+        )),
+        "{log}"
+    );
+    ensure!(log.contains(&format!("Failed listening on port {port} (TCP), aborting.")), "{log}");
+    let output = run(&["serve", "--port", "0"])?;
+    ensure!(text(&output.stdout).contains("Configured to not listen anywhere, exiting."));
+    ensure!(output.status.code() == Some(1));
+    Ok(())
+}
+
+#[test]
+fn a_unix_socket_serves_beside_the_port() -> Result<()> {
+    let directory = directory()?;
+    let path = directory.path().join("d.sock");
+    // What an earlier process left behind.
+    drop(std::os::unix::net::UnixListener::bind(&path)?);
+    let name = path.to_str().context("a path in UTF-8")?;
+    let mut server = start(&[("unixsocket", name), ("unixsocketperm", "700")])?;
+    ensure!(server.log().contains(&format!("ready to accept connections at {name}")));
+    ensure!(fs::metadata(&path)?.permissions().mode() & 0o777 == 0o700);
+    let mut socket = UnixStream::connect(&path)?;
+    socket.write_all(b"PING\r\n")?;
+    let mut answer = [0; 7];
+    socket.read_exact(&mut answer)?;
+    ensure!(&answer == b"+PONG\r\n");
+    ping(&mut server.connect()?)?;
+    ensure!(server.terminate()? == Some(0));
+    ensure!(!path.exists());
+    Ok(())
+}
+
+#[test]
+fn clients_beyond_the_limit_are_refused() -> Result<()> {
+    let server = start(&[("maxclients", "2")])?;
+    let mut first = server.connect()?;
+    let mut second = server.connect()?;
+    ping(&mut first)?;
+    ping(&mut second)?;
+    let mut refused = TcpStream::connect(("127.0.0.1", server.port()))?;
+    let mut answer = String::new();
+    refused.read_to_string(&mut answer)?;
+    ensure!(answer == "-ERR max number of clients reached\r\n", "{answer}");
+    drop(first);
+    wait_for("room for another", || {
+        let mut another = server.connect().ok()?;
+        ping(&mut another).ok()
+    })
+}
+
+#[test]
+fn few_descriptors_mean_few_clients() -> Result<()> {
+    let directory = directory()?;
+    let port = free_port()?.to_string();
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -n 100; exec \"$0\" \"$@\""])
+        .arg(dunlin_binary()?)
+        .args(["serve", "--port", &port, "--threads", "2"])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut output = child.stdout.take().context("standard output is a pipe")?;
+    let mut log = Vec::new();
+    while !text(&log).contains("Ready to accept") {
+        let mut piece = [0; 512];
+        let received = output.read(&mut piece)?;
+        ensure!(received > 0, "{}", text(&log));
+        log.extend_from_slice(&piece[..received]);
+    }
+    signal(child.id(), Signal::TERM)?;
+    wait_for_end(&mut child)?;
+    let log = text(&log);
+    for expected in [
+        "You requested maxclients of 10000 requiring at least 10032 max file descriptors.",
+        "Server can't set maximum open files to 10032 because of OS error: ",
+        "Current maximum open files is 100. maxclients has been reduced to 68 to compensate",
+    ] {
+        ensure!(log.contains(expected), "{log}");
+    }
+    Ok(())
+}
+
+// ---- Settings that change -----------------------------------------------------------------------
+
+fn set(client: &mut Client, pairs: &[&str]) -> Result<Reply> {
+    client.call(&[&["CONFIG", "SET"], pairs].concat())
+}
+
+fn is_ok(reply: &Reply) -> bool {
+    *reply == Reply::Status(b"OK".to_vec())
+}
+
+#[test]
+fn port_and_addresses_change_while_serving() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    let port = free_port()?;
+    let name = port.to_string();
+    ensure!(is_ok(&set(&mut client, &["port", &name])?));
+    ping(&mut Client::connect(port)?)?;
+    ensure!(server.connect().is_err(), "the old port still serves");
+    ensure!(is_ok(&set(&mut client, &["bind", "* -::1"])?));
+    ping(&mut Client::connect(port)?)?;
+
+    // No machine has an address that is reserved for documentation.
+    let refusal = set(&mut client, &["maxmemory", "1gb", "bind", "127.0.0.1 192.0.2.1"])?;
+    let expected = "ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind \
+                    to specified addresses.";
+    ensure!(refusal == Reply::Error(expected.into()), "{refusal:?}");
+    let taken = TcpListener::bind(("127.0.0.1", 0))?;
+    let other = taken.local_addr()?.port().to_string();
+    let refusal = set(&mut client, &["port", &other])?;
+    let expected = "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen \
+                    on this port. Check server logs.";
+    ensure!(refusal == Reply::Error(expected.into()), "{refusal:?}");
+    ping(&mut Client::connect(port)?)?;
+    let settings = client.call(&["CONFIG", "GET", "port", "bind", "maxmemory"])?;
+    let settings: Vec<_> = settings.elements().context("pairs")?;
+    let values: Vec<_> = settings.iter().filter_map(Reply::text).map(text).collect();
+    ensure!(values == ["port", &name, "bind", "* -::1", "maxmemory", "0"], "{values:?}");
+    let shown = text(&fs::read(format!("/proc/{}/cmdline", server.pid()))?);
+    ensure!(shown.contains(&format!("dunlin *:{name}")), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn more_clients_than_the_system_allows_are_refused() -> Result<()> {
+    let server = start(&[("maxclients", "10")])?;
+    let mut client = server.connect()?;
+    ensure!(is_ok(&set(&mut client, &["maxclients", "20"])?));
+    let refusal = set(&mut client, &["maxclients", "4000000000"])?;
+    let refusal = refusal.text().map(text).unwrap_or_default();
+    let expected = "The operating system is not able to handle the specified number of clients, \
+                    try with ";
+    ensure!(refusal.contains(expected), "{refusal}");
+    Ok(())
+}
+
+#[test]
+fn rewriting_keeps_the_file_and_what_changed() -> Result<()> {
+    let directory = directory()?;
+    let file = directory.path().join("d.conf");
+    let port = free_port()?;
+    fs::write(&file, format!("# mine\nport {port}\nhz 20\nsave \"\"\n"))?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+    // The file is found again though the server goes to another directory.
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "d.conf", "--dir", "/tmp"])
+        .current_dir(directory.path())
+        .stdout(Stdio::null())
+        .spawn()?;
+    let connected = wait_for("a connection", || Client::connect(port).ok());
+    let answers = connected.and_then(|mut client| {
+        let set = set(&mut client, &["hz", "30", "maxmemory-policy", "allkeys-lru"])?;
+        Ok([set, client.call(&["CONFIG", "REWRITE"])?])
+    });
+    signal(child.id(), Signal::TERM)?;
+    wait_for_end(&mut child)?;
+    ensure!(answers?.iter().all(is_ok));
+    let rewritten = fs::read_to_string(&file)?;
+    let lines: Vec<_> = rewritten.lines().collect();
+    ensure!(lines[..3] == ["# mine", &format!("port {port}"), "hz 30"], "{rewritten}");
+    ensure!(lines.contains(&"maxmemory-policy allkeys-lru"), "{rewritten}");
+    ensure!(fs::metadata(&file)?.permissions().mode() & 0o777 == 0o600);
+    ensure!(fs::read_dir(directory.path())?.count() == 1);
+    Ok(())
+}
+
+#[test]
+fn there_may_be_no_file_to_rewrite() -> Result<()> {
+    let server = start(&[])?;
+    let reply = server.connect()?.call(&["CONFIG", "REWRITE"])?;
+    let expected = "ERR The server is running without a config file";
+    ensure!(reply == Reply::Error(expected.into()), "{reply:?}");
+    Ok(())
+}
+
+#[test]
+fn the_title_and_the_log_follow_the_settings() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    ensure!(is_ok(&set(&mut client, &["proc-title-template", "{title} of tests {port}"])?));
+    let shown = text(&fs::read(format!("/proc/{}/cmdline", server.pid()))?);
+    let expected = format!("dunlin of tests {}", server.port());
+    ensure!(shown.trim_end_matches('\0').ends_with(&expected), "{shown}");
+    ensure!(is_ok(&set(&mut client, &["loglevel", "warning"])?));
+    ensure!(is_ok(&set(&mut client, &["maxmemory", "1"])?));
+    ensure!(is_ok(&set(&mut client, &["maxmemory", "0", "loglevel", "notice"])?));
+    ensure!(server.log().contains("# WARNING: the new maxmemory value set via CONFIG SET (1)"));
+    Ok(())
+}
+
+// ---- The process among others -------------------------------------------------------------------
+
+#[test]
+fn a_daemon_leaves_its_process_id() -> Result<()> {
+    let directory = directory()?;
+    let port = free_port()?;
+    let output = Command::new(dunlin_binary()?)
+        .args(["serve", "--daemonize", "yes", "--pidfile", "d.pid", "--logfile", "d.log"])
+        .args(["--port", &port.to_string()])
+        .current_dir(directory.path())
+        .stdin(Stdio::null())
+        .output()?;
+    ensure!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
+    let file = directory.path().join("d.pid");
+    let pid: u32 = wait_for("a pid file", || fs::read_to_string(&file).ok()?.trim().parse().ok())?;
+    let connected = wait_for("a connection", || Client::connect(port).ok());
+    let answered = connected.and_then(|mut client| ping(&mut client));
+    signal(pid, Signal::TERM)?;
+    wait_for("the end", || (!Path::new(&format!("/proc/{pid}")).exists()).then_some(()))?;
+    answered?;
+    ensure!(!file.exists());
+    let log = fs::read_to_string(directory.path().join("d.log"))?;
+    ensure!(log.contains("Dunlin is starting") && log.contains("bye bye"), "{log}");
+    ensure!(log.lines().all(|line| is_log_line(line, pid)), "{log}");
+    Ok(())
+}
+
+#[test]
+fn the_title_names_the_address() -> Result<()> {
+    let server = start(&[])?;
+    let shown = fs::read(format!("/proc/{}/cmdline", server.pid()))?;
+    let shown = text(&shown);
+    let expected = format!("dunlin 127.0.0.1:{}", server.port());
+    ensure!(shown.trim_end_matches('\0').ends_with(&expected), "{shown}");
+    drop(server);
+    let server = start(&[("set-proc-title", "no")])?;
+    let shown = text(&fs::read(format!("/proc/{}/cmdline", server.pid()))?);
+    ensure!(shown.contains("\0serve\0--port\0"), "{shown}");
+    Ok(())
+}
+
+#[test]
+fn systemd_is_told() -> Result<()> {
+    let directory = directory()?;
+    let path = directory.path().join("notify");
+    let manager = UnixDatagram::bind(&path)?;
+    manager.set_read_timeout(Some(PATIENCE))?;
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "--supervised", "auto", "--port", &free_port()?.to_string()])
+        .env("NOTIFY_SOCKET", &path)
+        .env_remove("UPSTART_JOB")
+        .current_dir(directory.path())
+        .stdout(Stdio::null())
+        .spawn()?;
+    let mut messages = Vec::new();
+    let mut buffer = [0; 512];
+    let first = manager.recv(&mut buffer).map(|length| messages.push(text(&buffer[..length])));
+    signal(child.id(), Signal::TERM)?;
+    let second = manager.recv(&mut buffer).map(|length| messages.push(text(&buffer[..length])));
+    wait_for_end(&mut child)?;
+    first.and(second)?;
+    ensure!(messages[0].lines().any(|line| line == "READY=1"), "{messages:?}");
+    ensure!(messages[1].lines().any(|line| line == "STOPPING=1"), "{messages:?}");
+    Ok(())
+}
+
+#[test]
+fn a_crash_leaves_a_report() -> Result<()> {
+    let mut server = start(&[])?;
+    ensure!(server.end_by(Signal::SEGV)?.is_none(), "it ended by itself");
+    let log = server.log();
+    ensure!(log.contains("Reason: crashed by signal SIGSEGV"), "{log}");
+    ensure!(log.contains("Backtrace:") && log.contains("REPORT END"), "{log}");
+    let mut server = start(&[])?;
+    server.connect()?.send(&["DEBUG", "PANIC"])?;
+    wait_for("the end", || (!server.is_running()).then_some(()))?;
+    ensure!(server.log().contains("REPORT END"), "{}", server.log());
+    let mut server = start(&[("crash-log-enabled", "no")])?;
+    ensure!(server.end_by(Signal::SEGV)?.is_none(), "it ended by itself");
+    ensure!(!server.log().contains("REPORT"), "{}", server.log());
+    Ok(())
+}
