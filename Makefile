@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run test lint memcheck bench peers oracle suite update differential
+.PHONY: run test lint memcheck explore bench peers oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -7,10 +7,16 @@ run:
 	exec target/release/dunlin serve $(OPTIONS)
 
 # Everything that can fail. The server binary and the tests share one profile, so that the
-# dependencies are built once.
+# dependencies are built once. Random tests begin with the same seeds each time, so that a change
+# is judged by what it changed; `make explore` looks for what they have not met yet.
 test: peers
 	cargo build --profile ci --package dunlin
-	SECONDS=8 cargo test --profile ci --workspace
+	SEED=1 SECONDS=8 PROPTEST_RNG_SEED=1 cargo test --profile ci --workspace --no-fail-fast
+
+# The random tests from new seeds, for longer.
+explore: peers
+	cargo build --profile ci --package dunlin
+	SECONDS=60 PROPTEST_CASES=2000 cargo test --profile ci --workspace --no-fail-fast
 
 lint:
 	cargo fmt --all --check

@@ -1,5 +1,8 @@
 //! A small seeded generator, so that a failing run can be played again from its seed.
 
+use std::io::Write;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
 /// The generator: splitmix64.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -40,5 +43,38 @@ impl Random {
     /// One of `choices`, which are not empty.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
+    }
+}
+
+/// Which rounds of a random test to play.
+#[derive(Clone, Copy, Debug)]
+pub struct Rounds {
+    /// Seed of the first round; each next round's is one more.
+    pub first: u64,
+    /// How long rounds are begun.
+    pub patience: Duration,
+}
+
+impl Rounds {
+    /// `SEED` names the first round, which is the only one unless `SECONDS` says how long to go
+    /// on. Without a seed the clock gives one, and rounds go on for `usual`.
+    pub fn from_environment(usual: Duration) -> Self {
+        let setting =
+            |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
+        let seed = setting("SEED");
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let first = seed.unwrap_or(clock.as_secs() * 1_000_000 + u64::from(clock.subsec_micros()));
+        let usual = if seed.is_some() { Duration::ZERO } else { usual };
+        let patience = setting("SECONDS").map_or(usual, Duration::from_secs);
+        // The seed is worth a line even if the test harness shows none on success.
+        let _ = writeln!(std::io::stderr(), "first seed: {first}");
+        Self { first, patience }
+    }
+
+    /// The seeds, until the time is up: one at least.
+    pub fn seeds(self) -> impl Iterator<Item = u64> {
+        let begin = Instant::now();
+        (self.first..)
+            .take_while(move |&seed| seed == self.first || begin.elapsed() < self.patience)
     }
 }

@@ -6,9 +6,8 @@
 //! reported. `SEED=n` replays the round that a report names; `SECONDS=n` runs longer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::mem::discriminant;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -17,7 +16,7 @@ use tests::grammar::{Command, Comparison, command};
 use tests::notation;
 use tests::play::sorted;
 use tests::quoting::command_line;
-use tests::random::Random;
+use tests::random::{Random, Rounds};
 use tests::server::{Server, Target};
 
 /// Commands of a round.
@@ -28,6 +27,8 @@ const BATCH: usize = 40;
 const ENOUGH: usize = 8;
 /// How long one difference may be shortened.
 const SHORTENING: Duration = Duration::from_secs(15);
+/// How long rounds are played if nobody says otherwise.
+const USUAL_TIME: Duration = Duration::from_secs(25);
 
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::from_args();
@@ -40,43 +41,29 @@ fn main() -> std::process::ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn number_from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
-
 fn random_rounds() -> Result<()> {
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let clock_seed = u64::from(clock.subsec_nanos()) + clock.as_secs() * 1_000_000;
-    let asked = number_from_environment("SEED");
-    let first = asked.unwrap_or(clock_seed);
-    // Who names a seed wants that round, unless a time is named too.
-    let usual = if asked.is_some() { 0 } else { 25 };
-    let patience = Duration::from_secs(number_from_environment("SECONDS").unwrap_or(usual));
-    // The seed is worth a line even if the test harness shows none on success.
-    let _ = writeln!(std::io::stderr(), "first seed: {first}");
+    let rounds = Rounds::from_environment(USUAL_TIME);
     let mut pair = Pair::start()?;
     let mut reports = BTreeMap::new();
-    let start = Instant::now();
-    let mut seed = first;
-    loop {
+    let mut played = 0;
+    for seed in rounds.seeds() {
         let round = Round::new(seed);
-        let played = round.play(&mut pair).with_context(|| format!("SEED={seed}"))?;
-        if let Some(difference) = played {
+        let outcome = round.play(&mut pair).with_context(|| format!("SEED={seed}"))?;
+        played += 1;
+        if let Some(difference) = outcome {
             let (round, difference) = round.shortened(&mut pair, difference)?;
             let report = format!("SEED={seed}\n{}", difference.shown(&round));
             reports.entry(difference.signature).or_insert(report);
         }
-        seed += 1;
-        if start.elapsed() >= patience || reports.len() >= ENOUGH {
+        if reports.len() >= ENOUGH {
             break;
         }
     }
     if reports.is_empty() {
         return Ok(());
     }
-    let rounds = seed - first;
     let reports: Vec<_> = reports.into_values().collect();
-    bail!("{} differences in {rounds} rounds\n\n{}", reports.len(), reports.join("\n\n"))
+    bail!("{} differences in {played} rounds\n\n{}", reports.len(), reports.join("\n\n"))
 }
 
 /// Both servers.

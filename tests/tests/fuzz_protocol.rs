@@ -1,42 +1,27 @@
 //! Requests that were damaged at random: in memory to the parser, and over sockets to the server
 //! and to the reference, which answers with the same bytes.
 //!
-//! Each test runs for some seconds. `SECONDS=n` sets how many; `SEED=n` plays the one round that a
+//! Each test runs for some seconds. `SECONDS=n` sets how many; `SEED=n` plays the round that a
 //! report names.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use resp::request::{BigArgument, Limits, Parsed, Parser, ProtocolError};
 use tests::client::encode;
 use tests::quoting::quote;
-use tests::random::Random;
+use tests::random::{Random, Rounds};
 use tests::server::{Server, Target};
 
 /// How long each test goes on if nobody says otherwise.
-const USUAL_SECONDS: u64 = 6;
+const USUAL_TIME: Duration = Duration::from_secs(6);
 
 /// Plays rounds, each with the generator of a seed of its own, until the time is up.
 fn play_rounds(mut round: impl FnMut(&mut Random) -> Result<()>) -> Result<()> {
-    let setting = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let mut play = |seed: u64| {
-        round(&mut Random::new(seed)).map_err(|error| error.context(format!("SEED={seed}")))
-    };
-    if let Some(seed) = setting("SEED") {
-        return play(seed);
-    }
-    let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let first = u64::from(clock.subsec_nanos()) + clock.as_secs() * 1_000_000_000;
-    // The seed is worth a line even if the test harness shows none on success.
-    let _ = writeln!(std::io::stderr(), "first seed: {first}");
-    let patience = Duration::from_secs(setting("SECONDS").unwrap_or(USUAL_SECONDS));
-    let begin = Instant::now();
-    let mut seed = first;
-    while begin.elapsed() < patience {
-        play(seed)?;
-        seed += 1;
+    for seed in Rounds::from_environment(USUAL_TIME).seeds() {
+        round(&mut Random::new(seed)).map_err(|error| error.context(format!("SEED={seed}")))?;
     }
     Ok(())
 }

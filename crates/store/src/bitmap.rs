@@ -191,9 +191,16 @@ impl Field {
         }
     }
 
-    /// The number that SET takes from an argument: an unsigned field reads it as unsigned.
+    /// The number that SET takes from an argument: an unsigned field reads it as unsigned. A signed
+    /// one of fewer than 64 bits takes a number further below its highest than 63 bits reach for
+    /// one above it, as Redis does, so that saturation ends at the highest.
     pub fn argument(self, value: i64) -> i128 {
-        if self.signed { i128::from(value) } else { i128::from(value.cast_unsigned()) }
+        if !self.signed {
+            return i128::from(value.cast_unsigned());
+        }
+        let highest = i64::MAX >> (64 - self.width);
+        let wraps = highest.checked_sub(value).is_none();
+        i128::from(value) + if wraps && self.width < 64 { 1 << 64 } else { 0 }
     }
 
     /// The lowest bits of a number, with the sign that they have in this field.
