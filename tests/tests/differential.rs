@@ -176,11 +176,15 @@ impl Round {
                 let [dunlin, reference] = clients.each_mut().map(Client::receive);
                 let (dunlin, reference) = (dunlin?, reference?);
                 if !answered_alike(command, &mut queue, &dunlin, &reference) {
+                    let end = match dunlin {
+                        Received::Closed => format!("\n{}", pair.dunlin.log_tail()),
+                        Received::Reply(_) => String::new(),
+                    };
                     let name = String::from_utf8_lossy(&command.words[0]).to_uppercase();
                     return Ok(Some(Difference {
                         signature: format!("{name} is answered differently"),
                         length: index * BATCH + within + 1,
-                        dunlin: shown(&dunlin),
+                        dunlin: shown(&dunlin) + &end,
                         reference: shown(&reference),
                     }));
                 }
