@@ -38,8 +38,9 @@ const CALIBRATION_NS: u64 = 10_000_000;
 
 /// A point in time, for measuring short spans on one thread: `Ticks::now().elapsed_ns()`.
 ///
-/// On x86-64 this is the time stamp counter once calibrated: a few nanoseconds to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// On x86-64 this is the time stamp counter once calibrated: a few nanoseconds to read. The default
+/// is a moment before all others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticks(u64);
 
 impl Ticks {

@@ -100,6 +100,26 @@ pub fn key_slot(key: &[u8]) -> u16 {
 
 #[inline]
 fn hash_tag(key: &[u8]) -> &[u8] {
+    if has_open_brace(key) { inside_braces(key) } else { key }
+}
+
+/// Whether there is a `{`. Keys are short mostly, so that even a call to a fast search takes longer
+/// than looking at eight bytes at a time.
+#[inline]
+fn has_open_brace(key: &[u8]) -> bool {
+    const LOWEST_BITS: u64 = 0x0101_0101_0101_0101;
+    const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
+    let (blocks, rest) = key.as_chunks::<8>();
+    // A byte of `difference` is zero where the block has a brace, and subtracting one borrows from
+    // its highest bit. (A borrow may run on into the next byte, behind a brace that was found.)
+    let in_block = |block: &[u8; 8]| {
+        let difference = u64::from_le_bytes(*block) ^ (LOWEST_BITS * u64::from(b'{'));
+        difference.wrapping_sub(LOWEST_BITS) & !difference & HIGHEST_BITS != 0
+    };
+    blocks.iter().any(in_block) || rest.contains(&b'{')
+}
+
+fn inside_braces(key: &[u8]) -> &[u8] {
     let Some(open) = memchr::memchr(b'{', key) else { return key };
     let inside = &key[open + 1..];
     match memchr::memchr(b'}', inside) {

@@ -30,7 +30,14 @@ pub(crate) fn destination_slots(held: &Held<'_, Attachment>, slots: &[u16]) -> S
 }
 
 /// Serves the waiters of all keys that became ready, and of keys that this makes ready.
+#[inline]
 pub(crate) fn serve_ready(cx: &mut Context<'_>) {
+    if !cx.db.effects.ready.is_empty() {
+        serve_all(cx);
+    }
+}
+
+fn serve_all(cx: &mut Context<'_>) {
     while !cx.db.effects.ready.is_empty() {
         let ready = cx.db.effects.ready.remove(0);
         let key = Key::new(&ready.key);
@@ -114,7 +121,6 @@ impl Context<'_> {
                 packed_threshold: self.db.packed_threshold,
                 clock: self.db.clock,
                 touch: self.db.touch,
-                expired: Default::default(),
             },
             reply: Reply::new(output, resp3),
             session,
@@ -123,13 +129,10 @@ impl Context<'_> {
             authority: self.authority,
             nested: true,
             block: None,
-            forgotten_watches: Vec::new(),
         };
         action(&mut inner);
-        let expired = inner.db.expired.take();
         let locks = inner.db.held.detach();
         self.db.held = keyspace.attach(locks);
-        self.db.expired.get_mut().extend(expired);
     }
 }
 
@@ -154,6 +157,7 @@ fn remove_at(held: &mut Held<'_, Attachment>, slot: u16, key: &[u8], waiter: &Ar
 }
 
 /// Puts a client that wants to wait into the slots of its keys, which are locked still.
+#[inline]
 pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
     let Some(waiter) = cx.block.take() else { return Outcome::Done };
     for key in &waiter.keys {

@@ -36,7 +36,11 @@ impl Engine {
     pub fn prepare(&self, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) -> Option<&'static Row> {
         let row = command::resolve(argv)?;
         if row.command.accepts(argv.len()) {
-            collect_keys(row.command, argv, keys);
+            if row.one_key {
+                add_key(argv, 1, keys);
+            } else {
+                collect_keys(row.command, argv, keys);
+            }
         }
         Some(row)
     }
@@ -201,27 +205,27 @@ impl Engine {
         };
         let resp3 = session.resp3;
         let (parts, effects) = turn_parts(turn);
-        let mut db = Db::new(parts, effects, session.database, held);
-        db.touch = !session.no_touch;
-        let mut cx = Context {
-            db,
-            reply: Reply::new(output, resp3),
-            session,
-            engine: self,
-            row,
-            authority,
-            nested: false,
-            block: None,
-            forgotten_watches: Vec::new(),
+        let touch = !session.no_touch;
+        let outcome = {
+            let mut cx = Context {
+                db: Db::new(parts, effects, session.database, held, touch),
+                reply: Reply::new(output, resp3),
+                session,
+                engine: self,
+                row,
+                authority,
+                nested: false,
+                block: None,
+            };
+            cx.run_handler(row, &mut Args::new(request.argv, request.keys));
+            blocking::serve_ready(&mut cx);
+            let outcome = blocking::begin_to_wait(&mut cx);
+            self.settle(&mut cx.db);
+            // The end of the context unlocks the slots.
+            outcome
         };
-        cx.run_handler(row, &mut Args::new(request.argv, request.keys));
-        blocking::serve_ready(&mut cx);
-        let blocked = blocking::begin_to_wait(&mut cx);
-        let forgotten = std::mem::take(&mut cx.forgotten_watches);
-        self.settle(cx);
         self.clean_up(turn);
-        forgotten.iter().for_each(|watch| self.remove_watch(watch));
-        blocked
+        outcome
     }
 
     /// Locks the slots of the command's keys, and those that serving waiters may need.
@@ -241,7 +245,7 @@ impl Engine {
             Authority::Ordinary => {}
         }
         if let [key] = request.keys {
-            let held = self.keyspace.try_hold(&[key.slot], turn.clock)?;
+            let held = self.keyspace.try_hold_one(key.slot, turn.clock)?;
             if held.attachment(key.slot).is_none() || !row.command.has(command::WRITE) {
                 return Some(held);
             }
@@ -262,18 +266,11 @@ impl Engine {
         }
     }
 
-    /// What remains to be done under the locks, and the end of the locks: the journal receives the
-    /// effects; then the slots are free.
-    pub(crate) fn settle(&self, cx: Context<'_>) {
-        self.settle_db(cx.db);
-    }
-
-    fn settle_db(&self, db: Db<'_>) {
-        let effects = db.effects;
+    /// What remains to be done under the locks: the journal receives the effects.
+    #[inline]
+    pub(crate) fn settle(&self, db: &mut Db<'_>) {
+        let effects = &mut db.effects;
         if !effects.journal.is_empty() {
-            if effects.journal.len() > 1 {
-                wrap_in_transaction(&mut effects.journal);
-            }
             self.journal.append(&effects.journal);
             effects.journal.clear();
         }
@@ -281,13 +278,20 @@ impl Engine {
             db.stats.changes.add(effects.dirty);
             effects.dirty = 0;
         }
-        // Dropping the database drops `Held`: the slots are unlocked here.
     }
 
     /// What is done when the slots are free again: waking, publishing and freeing.
+    #[inline]
     pub(crate) fn clean_up(&self, turn: &mut Turn) {
+        if turn.effects.leave_work() {
+            self.finish_effects(turn);
+        }
+    }
+
+    fn finish_effects(&self, turn: &mut Turn) {
         let effects = &mut turn.effects;
         effects.woken.drain(..).for_each(|client| self.host.wake(&client));
+        effects.forgotten_watches.drain(..).for_each(|watch| self.remove_watch(&watch));
         for notification in std::mem::take(effects.notifications.get_mut()) {
             self.publish_notification(&turn.config, &notification);
         }
@@ -330,9 +334,10 @@ impl Engine {
         delete: impl FnOnce(&mut Db<'_>),
     ) {
         let (parts, effects) = turn_parts(turn);
-        let mut db = Db::new(parts, effects, database, held);
+        let mut db = Db::new(parts, effects, database, held, true);
         delete(&mut db);
-        self.settle_db(db);
+        self.settle(&mut db);
+        drop(db);
         self.clean_up(turn);
     }
 
@@ -403,7 +408,7 @@ impl Context<'_> {
     /// Runs one handler and settles what belongs to this command alone: its error reply, its
     /// journal entry, its statistics.
     pub(crate) fn run_handler(&mut self, row: &'static Row, args: &mut Args<'_>) {
-        let begun = Ticks::now();
+        let begun = self.db.effects.last_end;
         let mark = self.reply.mark();
         let journal_at = self.db.effects.journal.len();
         let dirty_before = self.db.effects.dirty;
@@ -414,10 +419,10 @@ impl Context<'_> {
         if self.engine.pubsub.is_monitored() {
             monitor::show(self.engine, self.session, row, args.argv());
         }
-        if !self.db.expired.get_mut().is_empty() {
+        if !self.db.effects.expired.get_mut().is_empty() {
             if self.engine.is_paused(self.db.now) {
                 // CLIENT PAUSE: an expired key is absent, but stays where it is.
-                self.db.expired.get_mut().clear();
+                self.db.effects.expired.get_mut().clear();
             }
             self.db.settle_expired(journal_at);
         }
@@ -425,7 +430,9 @@ impl Context<'_> {
         if effects.journaling && effects.dirty > dirty_before && !effects.explicit {
             effects.journal_command(self.db.index, args.argv().iter());
         }
-        self.engine.note_duration(self, row, args, begun);
+        let ended = Ticks::now();
+        self.db.effects.last_end = ended;
+        self.engine.note_duration(self, row, args, ended.since_ns(begun));
     }
 
     fn finish_handler(&mut self, row: &'static Row, result: CommandResult, mark: Mark) {
@@ -440,8 +447,14 @@ impl Context<'_> {
 }
 
 impl Engine {
-    fn note_duration(&self, cx: &Context<'_>, row: &'static Row, args: &Args<'_>, begun: Ticks) {
-        let nanoseconds = begun.elapsed_ns();
+    #[inline]
+    fn note_duration(
+        &self,
+        cx: &Context<'_>,
+        row: &'static Row,
+        args: &Args<'_>,
+        nanoseconds: u64,
+    ) {
         cx.db.stats.commands_processed.add(1);
         cx.db.stats.commands[row.id].record(nanoseconds, cx.db.config.latency_tracking);
         let config = cx.db.config;
@@ -545,8 +558,7 @@ fn allowed_while_subscribed(session: &Session, command: &Command) -> CommandResu
         "quit",
         "reset",
     ];
-    let allowed = command.parent.is_none() && ALLOWED.contains(&command.name);
-    if allowed || !session.in_pubsub_mode() {
+    if !session.in_pubsub_mode() || (command.parent.is_none() && ALLOWED.contains(&command.name)) {
         return Ok(());
     }
     Err(CommandError::owned(format!(
@@ -623,12 +635,16 @@ fn lacking_authority(
     program.then_some(Outcome::NeedsProgram)
 }
 
+#[inline]
+fn add_key(argv: Arguments<'_>, index: usize, keys: &mut Vec<KeyAt>) {
+    let Some(bytes) = argv.get(index) else { return };
+    let key = Key::new(bytes);
+    keys.push(KeyAt { index: index as u32, hash: key.hash, slot: key.slot });
+}
+
 /// Appends the keys of a command, in the order of its arguments.
 pub(crate) fn collect_keys(command: &Command, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
-    let mut add = |index| {
-        let key = Key::new(argv.at(index));
-        keys.push(KeyAt { index: index as u32, hash: key.hash, slot: key.slot });
-    };
+    let mut add = |index| add_key(argv, index, keys);
     for spec in command.keys {
         if spec.flags & command::NOT_KEY == 0 {
             spec.each(argv, &mut add);
@@ -648,15 +664,6 @@ fn collect_transaction_slots(session: &Session, slots: &mut Slots) {
         collect_keys(queued.row.command, queued.argv.view(), &mut keys);
     }
     slots.extend(keys.iter().map(|key| key.slot));
-}
-
-/// Several effects replay as one.
-fn wrap_in_transaction(effects: &mut Vec<crate::effects::Effect>) {
-    let word =
-        |word: &[u8], database| crate::effects::Effect { database, argv: vec![word.to_vec()] };
-    let (first, last) = (effects[0].database, effects[effects.len() - 1].database);
-    effects.insert(0, word(b"MULTI", first));
-    effects.push(word(b"EXEC", last));
 }
 
 /// Marks a client as blocked or not, for CLIENT LIST.

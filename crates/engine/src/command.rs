@@ -717,24 +717,102 @@ pub struct Row {
     pub id: RowId,
     /// The row.
     pub command: &'static Command,
+    /// Its only key, if there is one at all, is the argument behind its name: most commands.
+    pub(crate) one_key: bool,
+}
+
+impl Row {
+    fn new(id: RowId, command: &'static Command) -> Row {
+        let one_key = match command.keys {
+            [spec] => {
+                let first = matches!(spec.begin, Begin::Index(1))
+                    && matches!(spec.find, Find::Range { last: 0, .. });
+                first && spec.flags & NOT_KEY == 0 && command.key_finder.is_none()
+            }
+            _ => false,
+        };
+        Row { id, command, one_key }
+    }
 }
 
 static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let mut rows = Vec::new();
     for command in crate::commands::FAMILIES.iter().copied().flatten() {
-        rows.push(Row { id: rows.len(), command });
+        rows.push(Row::new(rows.len(), command));
         for command in command.subcommands {
-            rows.push(Row { id: rows.len(), command });
+            rows.push(Row::new(rows.len(), command));
         }
     }
     rows
 });
 
-static BY_NAME: LazyLock<HashMap<&'static [u8], usize, foldhash::fast::FixedState>> =
-    LazyLock::new(|| {
-        let rows = ROWS.iter().filter(|row| row.command.parent.is_none());
-        rows.map(|row| (row.command.name.as_bytes(), row.id)).collect()
-    });
+/// Commands by their names in small letters.
+struct Names {
+    /// Names of up to eight bytes, as most are: an open table, by the name as a number.
+    short: [Option<(u64, &'static Row)>; SHORT_PLACES],
+    long: HashMap<&'static [u8], &'static Row, foldhash::fast::FixedState>,
+}
+
+/// Four times as many as there are short names, so that the first place is nearly always right.
+const SHORT_PLACES: usize = 1024;
+
+impl Names {
+    fn new(rows: &'static [Row]) -> Names {
+        let mut names = Names { short: [None; SHORT_PLACES], long: HashMap::default() };
+        for row in rows.iter().filter(|row| row.command.parent.is_none()) {
+            let name = row.command.name.as_bytes();
+            if name.len() > size_of::<u64>() {
+                names.long.insert(name, row);
+                continue;
+            }
+            let word = short_word(name);
+            let mut place = short_place(word);
+            while names.short[place].is_some() {
+                place = (place + 1) % SHORT_PLACES;
+            }
+            names.short[place] = Some((word, row));
+        }
+        names
+    }
+
+    #[inline]
+    fn find_short(&self, word: u64) -> Option<&'static Row> {
+        let mut place = short_place(word);
+        loop {
+            let (name, row) = self.short[place]?;
+            if name == word {
+                return Some(row);
+            }
+            place = (place + 1) % SHORT_PLACES;
+        }
+    }
+
+    fn find_long(&self, name: &[u8]) -> Option<&'static Row> {
+        // No command's name is longer.
+        let mut lower = [0; 32];
+        let lower = lower.get_mut(..name.len())?;
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        self.long.get(&*lower).copied()
+    }
+}
+
+/// Up to eight bytes as a number, letters made small.
+#[inline]
+fn short_word(name: &[u8]) -> u64 {
+    let mut word = 0;
+    for &byte in name {
+        word = word << 8 | u64::from(byte.to_ascii_lowercase());
+    }
+    word
+}
+
+#[inline]
+fn short_place(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHORT_PLACES.ilog2())) as usize
+}
+
+static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(&ROWS));
 
 /// All rows, subcommands behind their command.
 pub fn rows() -> &'static [Row] {
@@ -744,13 +822,12 @@ pub fn rows() -> &'static [Row] {
 /// Finds a command by its name, in any case.
 #[inline]
 pub fn find(name: &[u8]) -> Option<&'static Row> {
-    // No command's name is longer.
-    let mut lower = [0; 32];
-    let lower = lower.get_mut(..name.len())?;
-    for (to, from) in lower.iter_mut().zip(name) {
-        *to = from.to_ascii_lowercase();
+    if name.len() <= size_of::<u64>() {
+        // Zero bytes before a name do not show in the number.
+        NAMES.find_short(short_word(name)).filter(|row| row.command.name.len() == name.len())
+    } else {
+        NAMES.find_long(name)
     }
-    BY_NAME.get(&*lower).map(|&id| &ROWS[id])
 }
 
 /// Finds the row that runs these arguments: a container's subcommand where there is one.

@@ -30,8 +30,6 @@ pub struct Context<'a> {
     pub(crate) nested: bool,
     /// The client is going to wait.
     pub(crate) block: Option<Arc<Waiter>>,
-    /// Watches that were given up, to be taken out of their slots when all is unlocked.
-    pub(crate) forgotten_watches: Vec<crate::watching::Watch>,
 }
 
 /// What a blocking command says to wait.

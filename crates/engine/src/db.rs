@@ -5,8 +5,6 @@
 //! Whoever changed a key says so with [`Db::changed`]: it stamps the version, marks the watchers,
 //! counts the change and records the notification.
 
-use std::cell::RefCell;
-
 use store::list::ListLimits;
 use store::{
     Entry, EntryMut, Hash, Held, Key, Limits, List, Removed, Set, StringRef, StringValue, Value,
@@ -41,8 +39,6 @@ pub struct Db<'a> {
     pub(crate) clock: EvictionClock,
     /// Whether accesses leave traces in the eviction clock: CLIENT NO-TOUCH.
     pub(crate) touch: bool,
-    /// Keys that a read found expired.
-    pub(crate) expired: RefCell<Vec<(usize, Box<[u8]>)>>,
 }
 
 /// How accesses are remembered for eviction.
@@ -86,11 +82,13 @@ impl EvictionClock {
 }
 
 impl<'a> Db<'a> {
+    #[inline]
     pub(crate) fn new(
         turn: TurnParts<'a>,
         effects: &'a mut Effects,
         index: usize,
         held: Held<'a, Attachment>,
+        touch: bool,
     ) -> Db<'a> {
         Db {
             held,
@@ -101,8 +99,7 @@ impl<'a> Db<'a> {
             stats: turn.stats,
             clock: turn.clock,
             packed_threshold: turn.packed_threshold,
-            touch: true,
-            expired: RefCell::default(),
+            touch,
         }
     }
 
@@ -115,7 +112,7 @@ impl<'a> Db<'a> {
     pub fn peek_in(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
         let entry = self.held.find(database, key)?;
         if entry.expire_at().is_some_and(|at| at <= self.now) {
-            self.expired.borrow_mut().push((database, key.bytes.into()));
+            self.effects.expired.borrow_mut().push((database, key.bytes.into()));
             return None;
         }
         Some(entry)
@@ -189,7 +186,8 @@ impl<'a> Db<'a> {
     fn delete_expired(&mut self, database: usize, key: &Key<'_>) {
         if self.drop_unasked(database, key, Event(Class::EXPIRED, "expired")) {
             self.stats.expired_keys.add(1);
-            self.effects.journal_command(database, [self.expiry_command(), key.bytes]);
+            let command = [self.expiry_command(), key.bytes];
+            self.effects.journal_command(database, command.into_iter());
         }
     }
 
@@ -211,7 +209,7 @@ impl<'a> Db<'a> {
         if self.drop_unasked(index, key, Event(Class::EVICTED, "evicted")) {
             let lazy = self.config.lazyfree_lazy_eviction;
             let command: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
-            self.effects.journal_command(index, [command, key.bytes]);
+            self.effects.journal_command(index, [command, key.bytes].into_iter());
         }
     }
 
@@ -235,14 +233,14 @@ impl<'a> Db<'a> {
     /// Deletes what reads found expired. Called when the command has ended, still under its locks;
     /// `at` is where in the journal the command began.
     pub(crate) fn settle_expired(&mut self, at: usize) {
-        for (database, key) in std::mem::take(self.expired.get_mut()) {
+        for (database, key) in std::mem::take(self.effects.expired.get_mut()) {
             let key = Key::new(&key);
             let due = self.held.find(database, &key).and_then(Entry::expire_at);
             // The command may have put another value in its place meanwhile.
             if due.is_some_and(|due| due <= self.now) {
                 let own = self.effects.journal.split_off(at);
                 self.delete_expired(database, &key);
-                self.effects.journal.extend(own);
+                self.effects.journal.extend(&own);
             }
         }
     }

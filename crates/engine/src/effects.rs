@@ -7,31 +7,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use base::clock::Ticks;
 use store::Removed;
 
 use crate::client::Client;
 use crate::config::Config;
+use crate::journal::Batch;
 use crate::notify::{Event, Notification};
-
-/// The one ordered stream of writes. It is called while slots are locked: an implementation takes
-/// the bytes into memory and returns; it never waits for a disk or a socket.
-pub trait Journal: Send + Sync {
-    /// Whether anybody reads the stream. When nobody does, effects are not even put together.
-    fn listening(&self) -> bool;
-
-    /// Appends the effects of one command, transaction or program, contiguously, and returns the
-    /// offset behind them. `database` is the one that each command applies to.
-    fn append(&self, effects: &[Effect]) -> u64;
-}
-
-/// One command of the journal: what happened, in terms that replay to the same state.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effect {
-    /// The database.
-    pub database: usize,
-    /// The command and its arguments.
-    pub argv: Vec<Vec<u8>>,
-}
+use crate::watching::Watch;
 
 /// A key that may have become what a waiter waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,9 +28,9 @@ pub(crate) struct ReadyKey {
 pub struct Effects {
     /// Changes so far, as Redis counts them for `save` points.
     pub dirty: u64,
-    /// Whether the journal listens: see [`Journal::listening`].
+    /// Whether the journal listens: see [`crate::journal::Journal::listening`].
     pub(crate) journaling: bool,
-    pub(crate) journal: Vec<Effect>,
+    pub(crate) journal: Batch,
     /// A handler said what goes into the journal for the command that runs now.
     pub(crate) explicit: bool,
     pub(crate) ready: Vec<ReadyKey>,
@@ -57,11 +40,27 @@ pub struct Effects {
     pub(crate) notifications: RefCell<Vec<Notification>>,
     /// CONFIG SET or DEBUG changed what a turn looks at only once.
     pub(crate) settings_changed: bool,
+    /// When the command before ended: see [`crate::engine::Turn::start_timing`].
+    pub(crate) last_end: Ticks,
     /// Freed when the slots are unlocked.
     pub(crate) garbage: Vec<Removed>,
+    /// Keys that a read found expired, with their databases. In a cell, since reads fill it.
+    pub(crate) expired: RefCell<Vec<(usize, Box<[u8]>)>>,
+    /// Watches that were given up, to be taken out of their slots when all is unlocked.
+    pub(crate) forgotten_watches: Vec<Watch>,
 }
 
 impl Effects {
+    /// Whether there is anything to do when the slots are unlocked.
+    #[inline]
+    pub(crate) fn leave_work(&mut self) -> bool {
+        !self.woken.is_empty()
+            || !self.garbage.is_empty()
+            || !self.forgotten_watches.is_empty()
+            || !self.notifications.get_mut().is_empty()
+            || self.settings_changed
+    }
+
     /// Records an event of a key, if the settings ask for its class.
     #[inline]
     pub(crate) fn note(&self, config: &Config, database: usize, key: &[u8], event: Event) {
@@ -82,11 +81,10 @@ impl Effects {
     pub(crate) fn journal_command<'c>(
         &mut self,
         database: usize,
-        argv: impl IntoIterator<Item = &'c [u8]>,
+        argv: impl Iterator<Item = &'c [u8]> + Clone,
     ) {
         if self.journaling {
-            let argv = argv.into_iter().map(<[u8]>::to_vec).collect();
-            self.journal.push(Effect { database, argv });
+            self.journal.push(database, argv);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
+use base::clock::Ticks;
 use parking_lot::Mutex;
 use store::Keyspace;
 use store::gate::{Closed, Gates, Program};
@@ -14,7 +15,8 @@ use crate::client::{Client, Clients};
 use crate::command::Row;
 use crate::config::{Apply, Config, SharedConfig};
 use crate::db::EvictionClock;
-use crate::effects::{Effects, Journal};
+use crate::effects::Effects;
+use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
 use crate::memory::{Evictor, Memory, UsedMemory};
 use crate::pubsub::PubSub;
@@ -164,6 +166,8 @@ pub struct Turn {
     pub clock: u64,
     /// The settings, for the whole turn.
     pub config: Arc<Config>,
+    /// Which settings they are: see [`SharedConfig::generation`].
+    config_generation: u64,
     /// The thread's counters.
     pub stats: Arc<ThreadStats>,
     /// The eviction clock of the turn.
@@ -184,6 +188,7 @@ impl Turn {
             clock: 0,
             eviction_clock: EvictionClock::new(&config, 0),
             config,
+            config_generation: 0,
             stats: engine.stats.register(thread),
             packed_threshold: 0,
             effects: Effects::default(),
@@ -201,13 +206,22 @@ impl Turn {
         self.load_settings(engine);
         self.used_memory.note_published(&engine.memory);
         self.effects.journaling = engine.journal.listening();
+        self.start_timing();
+    }
+
+    /// Says that time which passed until now belongs to no command: each is timed from the end of
+    /// the one before, so that the clock is read once for each.
+    #[inline]
+    pub fn start_timing(&mut self) {
+        self.effects.last_end = Ticks::now();
     }
 
     /// Looks at the settings again.
     pub(crate) fn load_settings(&mut self, engine: &Engine) {
-        let config = engine.config.load();
-        if !Arc::ptr_eq(&config, &self.config) {
-            self.config = Arc::clone(&config);
+        let generation = engine.config.generation();
+        if generation != self.config_generation {
+            self.config_generation = generation;
+            self.config = engine.config.snapshot();
         }
         self.eviction_clock = EvictionClock::new(&self.config, self.now);
         self.packed_threshold = engine.debug.quicklist_packed_threshold.load(Relaxed);

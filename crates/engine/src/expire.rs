@@ -205,8 +205,7 @@ fn look(engine: &Engine, turn: &mut Turn, database: usize, slot: u16) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::effects::Effect;
-    use crate::testing::TestServer;
+    use crate::testing::{Effect, TestServer};
 
     /// "abc" as DUMP serialises it.
     const PAYLOAD: &[u8] = b"\x00\x03abc\x09\x00\x09^a\xf1\x15\xf4\xc1S";

@@ -26,6 +26,7 @@ pub mod engine;
 pub mod error;
 pub mod expire;
 pub mod help;
+pub mod journal;
 pub mod latency;
 mod memory;
 pub mod monitor;

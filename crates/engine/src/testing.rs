@@ -14,12 +14,13 @@ use store::gate::Gate;
 use crate::client::Client;
 use crate::config::{Apply, ApplyError, Config, DirectiveId};
 use crate::db::EvictionClock;
-use crate::effects::{Effect, Journal};
 use crate::engine::{
     Authority, CpuSeconds, Engine, Host, LogLevel, MemoryFigures, Outcome, ProcessFacts, Request,
     Shutdown, Turn,
 };
+use crate::journal::{Batch, Journal};
 use crate::session::Session;
+use resp::client::{ReplyParser, Value};
 
 /// A world outside that does nothing.
 #[derive(Default)]
@@ -82,6 +83,22 @@ impl Host for NoHost {
     }
 }
 
+/// One command of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Effect {
+    pub(crate) database: usize,
+    pub(crate) argv: Vec<Vec<u8>>,
+}
+
+impl Effect {
+    fn parse(database: usize, command: &[u8]) -> Effect {
+        let (value, _) = ReplyParser::new().next(command).unwrap().unwrap();
+        let Value::Array(words) = value else { panic!("a command is an array: {value:?}") };
+        let argv = words.iter().map(|word| word.as_bytes().unwrap().to_vec()).collect();
+        Effect { database, argv }
+    }
+}
+
 /// A journal that keeps all that is appended.
 #[derive(Default)]
 pub(crate) struct Recorder {
@@ -109,9 +126,19 @@ impl Journal for Recording {
         !self.0.deaf.load(Relaxed)
     }
 
-    fn append(&self, effects: &[Effect]) -> u64 {
+    fn append(&self, batch: &Batch) -> u64 {
         let mut own = self.0.effects.lock();
-        own.extend_from_slice(effects);
+        let mut effects: Vec<_> =
+            batch.commands().map(|(database, command)| Effect::parse(database, command)).collect();
+        if effects.len() > 1 {
+            let word = |word: &str, at: &Effect| Effect {
+                database: at.database,
+                argv: vec![word.as_bytes().to_vec()],
+            };
+            effects.insert(0, word("MULTI", &effects[0]));
+            effects.push(word("EXEC", &effects[effects.len() - 1]));
+        }
+        own.append(&mut effects);
         own.len() as u64
     }
 }

@@ -118,7 +118,7 @@ impl Context<'_> {
     pub(crate) fn forget_watch(&mut self) {
         if let Some(watch) = self.session.watch.take() {
             show(&self.session.client, None);
-            self.forgotten_watches.push(*watch);
+            self.db.effects.forgotten_watches.push(*watch);
         }
     }
 

@@ -131,7 +131,9 @@ impl<'a> Arguments<'a> {
 
     /// All arguments in order.
     #[inline]
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator + use<'a> {
+    pub fn iter(
+        &self,
+    ) -> impl ExactSizeIterator<Item = &'a [u8]> + DoubleEndedIterator + Clone + use<'a> {
         let arguments = *self;
         self.ranges.iter().map(move |range| arguments.resolve(*range))
     }

@@ -6,6 +6,7 @@
 //! a peer can make them do: nesting by [`limits::MAX_REPLY_NESTING`], memory by what was really
 //! received.
 
+use crate::reply::write_header;
 use base::limits;
 use base::num::{self, parse_i64};
 
@@ -98,16 +99,16 @@ impl std::fmt::Display for ReplyError {
 impl std::error::Error for ReplyError {}
 
 /// Appends a command with its arguments, the name first.
-pub fn encode_command<T: AsRef<[u8]>>(arguments: &[T], output: &mut Vec<u8>) {
-    let header = |output: &mut Vec<u8>, kind: u8, count: usize| {
-        output.push(kind);
-        num::write_u64(output, count as u64);
-        output.extend_from_slice(b"\r\n");
-    };
-    header(output, b'*', arguments.len());
+#[inline]
+pub fn encode_command<A: AsRef<[u8]>>(
+    arguments: impl Iterator<Item = A> + Clone,
+    output: &mut Vec<u8>,
+) {
+    write_header(output, b'*', arguments.clone().count() as u64);
     for argument in arguments {
         let argument = argument.as_ref();
-        header(output, b'$', argument.len());
+        output.reserve(argument.len() + 16);
+        write_header(output, b'$', argument.len() as u64);
         output.extend_from_slice(argument);
         output.extend_from_slice(b"\r\n");
     }

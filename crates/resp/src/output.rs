@@ -146,7 +146,11 @@ impl Output {
     }
 
     /// The first waiting bytes that lie together, for a plain write. Empty if nothing waits.
+    #[inline]
     pub fn first_slice(&self) -> &[u8] {
+        if self.shared.is_empty() {
+            return &self.buffer[self.sent..];
+        }
         self.slices().next().unwrap_or(&[])
     }
 

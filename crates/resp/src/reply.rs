@@ -256,32 +256,9 @@ impl<'a> Reply<'a> {
         self.output.insert(mark, &header[..digits.len() + 3]);
     }
 
-    /// `<kind><count>\r\n`; the short ones, which are most, without any conversion of numbers.
     #[inline]
     fn header(&mut self, kind: u8, count: u64) {
-        let buffer = &mut self.output.buffer;
-        if count < 10 {
-            buffer.extend_from_slice(&[kind, b'0' + count as u8, b'\r', b'\n']);
-        } else if count < 100 {
-            let (tens, ones) = (count as u8 / 10, count as u8 % 10);
-            buffer.extend_from_slice(&[kind, b'0' + tens, b'0' + ones, b'\r', b'\n']);
-        } else {
-            self.long_header(kind, count);
-        }
-    }
-
-    /// The kind, up to 20 digits and the line end, put together from behind and copied once.
-    fn long_header(&mut self, kind: u8, mut count: u64) {
-        let mut line = *b"---------------------\r\n";
-        let mut at = line.len() - 2;
-        while count > 0 {
-            at -= 1;
-            line[at] = b'0' + (count % 10) as u8;
-            count /= 10;
-        }
-        at -= 1;
-        line[at] = kind;
-        self.output.buffer.extend_from_slice(&line[at..]);
+        write_header(&mut self.output.buffer, kind, count);
     }
 
     fn long_line(&mut self, kind: u8, digits: &str) {
@@ -306,6 +283,33 @@ impl<'a> Reply<'a> {
         }
         buffer.extend_from_slice(b"\r\n");
     }
+}
+
+/// `<kind><count>\r\n`; the short ones, which are most, without any conversion of numbers.
+#[inline]
+pub(crate) fn write_header(buffer: &mut Vec<u8>, kind: u8, count: u64) {
+    if count < 10 {
+        buffer.extend_from_slice(&[kind, b'0' + count as u8, b'\r', b'\n']);
+    } else if count < 100 {
+        let (tens, ones) = (count as u8 / 10, count as u8 % 10);
+        buffer.extend_from_slice(&[kind, b'0' + tens, b'0' + ones, b'\r', b'\n']);
+    } else {
+        write_long_header(buffer, kind, count);
+    }
+}
+
+/// The kind, up to 20 digits and the line end, put together from behind and copied once.
+fn write_long_header(buffer: &mut Vec<u8>, kind: u8, mut count: u64) {
+    let mut line = *b"---------------------\r\n";
+    let mut at = line.len() - 2;
+    while count > 0 {
+        at -= 1;
+        line[at] = b'0' + (count % 10) as u8;
+        count /= 10;
+    }
+    at -= 1;
+    line[at] = kind;
+    buffer.extend_from_slice(&line[at..]);
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use engine::config::{Config, Invocation, LoadError, ShutdownOptions};
-use engine::effects::{Effect, Journal};
 use engine::engine::{Engine, ProcessFacts, Shutdown};
+use engine::journal::{Batch, Journal};
 use parking_lot::Mutex;
 
 use crate::cron::Cron;
@@ -357,7 +357,7 @@ impl Journal for NoJournal {
         false
     }
 
-    fn append(&self, _: &[Effect]) -> u64 {
+    fn append(&self, _: &Batch) -> u64 {
         0
     }
 }

@@ -285,6 +285,17 @@ impl<X> Keyspace<X> {
         Some(self.hold(SmallVec::from_slice(slots), Mode::Declared, clock))
     }
 
+    /// [`Keyspace::try_hold`] of one slot.
+    #[inline]
+    pub fn try_hold_one(&self, slot: u16, clock: u64) -> Option<Held<'_, X>> {
+        if !self.try_lock(slot) {
+            return None;
+        }
+        let mut slots = SmallVec::new();
+        slots.push(slot);
+        Some(self.hold(slots, Mode::Declared, clock))
+    }
+
     #[inline]
     fn hold(&self, slots: SmallVec<[u16; 12]>, mode: Mode, clock: u64) -> Held<'_, X> {
         let recent = Cell::new(slots.first().copied());

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
@@ -203,13 +204,32 @@ pub trait Apply {
 #[derive(Debug)]
 pub struct SharedConfig {
     current: ArcSwap<Config>,
+    /// Configurations so far, this one included.
+    generation: AtomicU64,
     writer: Mutex<()>,
 }
 
 impl SharedConfig {
     /// Shares `config`.
     pub fn new(config: Config) -> Self {
-        Self { current: ArcSwap::from_pointee(config), writer: Mutex::new(()) }
+        Self {
+            current: ArcSwap::from_pointee(config),
+            generation: AtomicU64::new(1),
+            writer: Mutex::new(()),
+        }
+    }
+
+    /// A number that rises with each change, after the change: who sees the same number as before
+    /// may go on with the configuration that it took then.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The caller is the one writer.
+    fn replace(&self, config: Config) {
+        self.current.store(Arc::new(config));
+        self.generation.fetch_add(1, Ordering::Release);
     }
 
     /// The current configuration, for a short while.
@@ -239,7 +259,7 @@ impl SharedConfig {
             let _ = hook.apply(&config, &mut Config::clone(&old), &directives);
             return Err(SetError::failed(error.directive.name(), error.message));
         }
-        self.current.store(Arc::new(config));
+        self.replace(config);
         Ok(directives)
     }
 
@@ -248,7 +268,7 @@ impl SharedConfig {
         let _writing = self.writer.lock();
         let mut config = Config::clone(&self.current.load());
         change(&mut config);
-        self.current.store(Arc::new(config));
+        self.replace(config);
     }
 }
 

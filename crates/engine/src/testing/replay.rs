@@ -10,9 +10,8 @@ use store::ValueRef;
 use tests::grammar;
 use tests::random::Random;
 
-use super::TestServer;
+use super::{Effect, TestServer};
 use crate::config::Config;
-use crate::effects::Effect;
 
 /// When the runs begin: before all times in the future that the grammar knows, in Unix
 /// milliseconds.

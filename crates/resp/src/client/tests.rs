@@ -97,7 +97,7 @@ fn numbers_and_bytes_of_values() {
 #[test]
 fn commands_are_encoded() {
     let mut bytes = Vec::new();
-    encode_command(&["SET", "k", ""], &mut bytes);
+    encode_command(["SET", "k", ""].iter(), &mut bytes);
     assert_eq!(bytes, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n");
 }
 

@@ -70,6 +70,8 @@ pub(super) struct Connection {
     attempts: u32,
     /// Since when the output is above the soft limit, in Unix milliseconds.
     pub(super) over_soft_limit_since: Option<u64>,
+    /// When [`super::coalesce::Coalescing`] counted it last.
+    pub(super) counted_in_window: u32,
 }
 
 impl Connection {
@@ -94,12 +96,19 @@ impl Connection {
             new_deadline: None,
             attempts: 0,
             over_soft_limit_since: None,
+            counted_in_window: 0,
         }
     }
 
     /// Whether its commands may run.
     pub(super) fn runs(&self) -> bool {
         matches!(self.hold, Hold::None) && self.doom.is_none() && !self.session.close
+    }
+
+    /// Whether commands that were parsed earlier may have to run now.
+    #[inline]
+    pub(super) fn is_held_back(&self) -> bool {
+        !self.pending.is_empty() || !matches!(self.hold, Hold::None | Hold::Blocked(_))
     }
 
     /// Reads its share of this turn: about [`limits::READ_PER_TURN`] bytes. Returns how many.

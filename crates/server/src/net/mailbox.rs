@@ -45,8 +45,12 @@ impl Mailbox {
         }
     }
 
-    /// Takes all letters.
+    /// Takes all letters. Those that come later come with a wake-up.
     pub(super) fn take(&self) -> Letters {
+        // Who puts a letter in sets the mark afterwards.
+        if !self.woken.load(Ordering::Acquire) {
+            return Letters::default();
+        }
         self.woken.store(false, Ordering::Release);
         std::mem::take(&mut *self.letters.lock())
     }

@@ -5,6 +5,7 @@
 //! [`worker`] holds the turn of a worker, the loop that all of this happens in.
 
 mod accept;
+mod coalesce;
 mod connection;
 mod mailbox;
 mod stream;

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
 /// A worker's deadlines. Those that were met or given up stay until they are due; the client's
 /// number tells whether they still mean anything.
@@ -24,8 +25,9 @@ impl Timers {
         Some((place, client))
     }
 
-    /// Milliseconds to the next deadline.
-    pub(super) fn wait(&self, now: u64) -> Option<u64> {
-        self.0.peek().map(|Reverse((due, ..))| due.saturating_sub(now))
+    /// Time to the next deadline, if there is one; `now` reads the clock, in Unix milliseconds.
+    pub(super) fn wait(&self, now: impl FnOnce() -> u64) -> Option<Duration> {
+        let Reverse((due, ..)) = self.0.peek()?;
+        Some(Duration::from_millis(due.saturating_sub(now())))
     }
 }

@@ -3,9 +3,11 @@
 //! A turn is a sequence of phases over batches: wait, open the mail, read and parse, execute, run
 //! what needs more than slot locks, send, close, look at the clock. Commands of all readable
 //! connections are executed as one batch, inside the worker's gate; what they lie in is fetched into
-//! the cache a window ahead, so that cache misses overlap instead of adding up.
+//! the cache a window ahead, so that cache misses overlap instead of adding up. While many
+//! connections are busy, a turn begins with a short pause: see [`super::coalesce`].
 
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
@@ -23,6 +25,7 @@ use resp::reply::Reply;
 use resp::request::{Limits, Parsed};
 use store::gate::Gate;
 
+use super::coalesce::Coalescing;
 use super::connection::{Connection, Hold};
 use super::mailbox::{Mailbox, WAKE, Wakers};
 use super::stream::Stream;
@@ -67,6 +70,7 @@ pub(super) struct Worker {
     /// Read buffers without content, for the next connections that read.
     buffers: Vec<Vec<u8>>,
     next_tick: u64,
+    coalescing: Coalescing,
 }
 
 impl Worker {
@@ -89,10 +93,13 @@ impl Worker {
             keys: Vec::new(),
             buffers: Vec::new(),
             next_tick: 0,
+            coalescing: Coalescing::default(),
         })
     }
 
     pub(super) fn run(mut self) {
+        // The kernel lets short sleeps take 50 microseconds longer, unless asked not to.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut events = Events::with_capacity(limits::EVENTS_PER_TURN);
         while !self.mailbox.stopping.load(Acquire) {
             self.run_turn(&mut events);
@@ -126,8 +133,10 @@ impl Worker {
         let timeout = if !self.scheduled.is_empty() {
             Duration::ZERO
         } else {
-            let timer = self.timers.wait(base::clock::now_ms()).map(Duration::from_millis);
-            timer.map_or(TICK, |timer| timer.min(TICK))
+            if let Some(pause) = self.coalescing.pause(self.turn.clock) {
+                std::thread::sleep(pause);
+            }
+            self.timers.wait(base::clock::now_ms).map_or(TICK, |timer| timer.min(TICK))
         };
         if let Err(error) = self.poll.poll(events, Some(timeout))
             && error.kind() != io::ErrorKind::Interrupted
@@ -146,6 +155,9 @@ impl Worker {
                 continue;
             };
             connection.readable |= event.is_readable() || event.is_read_closed();
+            if event.is_readable() {
+                self.coalescing.note_event(&mut connection.counted_in_window);
+            }
             connection.read_closed |= event.is_read_closed();
             connection.writable |= event.is_writable();
             self.schedule(place);
@@ -293,6 +305,9 @@ impl Worker {
                     let row = self.engine.prepare(arguments, &mut self.keys);
                     self.items.push(Item { place, row, args, keys: keys..self.keys.len() });
                     parsed += 1;
+                    if connection.parser.position() == connection.input.len() {
+                        break;
+                    }
                 }
                 Parsed::Empty { .. } => {}
                 Parsed::Incomplete => break,
@@ -318,36 +333,30 @@ impl Worker {
     // ---- Executing ------------------------------------------------------------------------------
 
     fn execute_batch(&mut self) {
-        let items = std::mem::take(&mut self.items);
-        if !items.is_empty() {
-            let engine = Arc::clone(&self.engine);
-            let _inside = self.gate.enter();
-            for window in items.chunks(WINDOW) {
-                prefetch(&engine, &self.connections, &self.keys, window);
-                for item in window {
-                    let Some(connection) = &mut self.connections[item.place] else { continue };
-                    execute(
-                        &engine,
-                        &mut self.turn,
-                        connection,
-                        item,
-                        &self.args[item.args.clone()],
-                        &self.keys[item.keys.clone()],
-                    );
-                }
+        let Worker { engine, gate, turn, connections, items, args, keys, .. } = self;
+        if items.is_empty() {
+            return;
+        }
+        let _inside = gate.enter();
+        turn.start_timing();
+        for window in items.chunks(WINDOW) {
+            prefetch(engine, connections, keys, window);
+            for item in window {
+                let Some(connection) = &mut connections[item.place] else { continue };
+                let (args, keys) = (&args[item.args.clone()], &keys[item.keys.clone()]);
+                execute(engine, turn, connection, item, args, keys);
             }
         }
-        self.items = items;
     }
 
     /// Runs what held the connection back, where that needs the program lock, closed gates, or just
     /// another attempt; then the commands behind it.
     fn run_with_more_authority(&mut self, place: usize) {
-        let engine = Arc::clone(&self.engine);
         let Some(connection) = &mut self.connections[place] else { return };
-        if connection.doom.is_some() {
+        if connection.doom.is_some() || !connection.is_held_back() {
             return;
         }
+        let engine = Arc::clone(&self.engine);
         match connection.hold {
             Hold::None | Hold::Blocked(_) => {}
             // Even before the time has come: UNPAUSE may have ended the pause.
@@ -552,6 +561,7 @@ fn run_owned(
     let mut keys = Vec::new();
     let row = engine.prepare(argv, &mut keys);
     let request = Request { argv, row, keys: &keys };
+    turn.start_timing();
     let (session, output) = (&mut connection.session, &mut connection.output);
     let outcome = engine.execute(turn, session, request, authority, output);
     if !matches!(outcome, Outcome::Done) {
