@@ -13,8 +13,8 @@ struct Settings(*const u8);
 // SAFETY: the text is constant.
 unsafe impl Sync for Settings {}
 
-/// Unused pages go back to the system after a second, rather than ten: what is freed then shows in
+/// Unused pages go back to the system within half a second, rather than ten: what is freed then shows in
 /// the process's size, and a load that frees and allocates keeps its pages all the same.
 // SAFETY: the allocator declares this symbol weakly, as a pointer to such a text.
 #[unsafe(export_name = "malloc_conf")]
-static SETTINGS: Settings = Settings(c"dirty_decay_ms:1000,muzzy_decay_ms:0".as_ptr().cast());
+static SETTINGS: Settings = Settings(c"dirty_decay_ms:400,muzzy_decay_ms:0".as_ptr().cast());

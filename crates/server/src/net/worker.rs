@@ -463,6 +463,7 @@ impl Worker {
             return;
         }
         self.next_tick = self.turn.now + TICK.as_millis() as u64;
+        self.give_back_space();
         let timeout = u64::from(self.turn.config.timeout) * 1000;
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
@@ -474,6 +475,14 @@ impl Worker {
                 self.schedule(place);
             }
         }
+    }
+
+    /// Frees what a large batch has left behind. A load that goes on has it again in no time.
+    fn give_back_space(&mut self) {
+        self.items.shrink_to(WINDOW);
+        self.args.shrink_to(WINDOW);
+        self.keys.shrink_to(WINDOW);
+        self.buffers.retain(|buffer| buffer.capacity() <= limits::READ_BUFFER);
     }
 
     fn flush_and_close(&mut self) {

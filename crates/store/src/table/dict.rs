@@ -179,6 +179,12 @@ unsafe fn free_buckets(buckets: NonNull<Bucket>, count: u32) {
     unsafe { std::alloc::dealloc(buckets.as_ptr().cast(), bucket_layout(count)) };
 }
 
+/// Whether so many words are too many for so many buckets. One bucket alone may be filled to the
+/// brim, since no other can overflow for it: most tables of a sparse keyspace are such.
+fn is_full(words: u64, buckets: u64) -> bool {
+    if buckets == 1 { words > WORDS as u64 } else { words * 2 > buckets * SPLIT_ABOVE_TWICE }
+}
+
 /// How many buckets a table of one segment allocates to hold `buckets`: the allocator's own size
 /// classes, four to a doubling, so that nothing is rounded up and growing copies little.
 fn segment_capacity(buckets: u32) -> u32 {
@@ -384,7 +390,7 @@ impl<const SHARED: bool> Table<SHARED> {
         let buckets = self.buckets.load(Relaxed);
         if buckets == 0 {
             self.add_bucket();
-        } else if u64::from(len) * 2 > u64::from(buckets) * SPLIT_ABOVE_TWICE {
+        } else if is_full(u64::from(len), u64::from(buckets)) {
             self.split(hash_of);
         }
         let (home, _) = address(hash, self.buckets.load(Relaxed));
