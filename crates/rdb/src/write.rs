@@ -25,6 +25,16 @@ impl<W: Write> Writer<W> {
         Writer { sink, compress }
     }
 
+    /// Where it writes to.
+    pub(crate) fn sink(&self) -> &W {
+        &self.sink
+    }
+
+    /// Where it wrote to.
+    pub(crate) fn into_sink(self) -> W {
+        self.sink
+    }
+
     /// Writes bytes as they are.
     ///
     /// # Errors
@@ -115,7 +125,7 @@ impl<W: Write> Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Reader;
+    use crate::read::{Input, Reader};
 
     fn written(action: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> io::Result<()>) -> Vec<u8> {
         let mut bytes = Vec::new();
