@@ -213,7 +213,9 @@ impl<'a> Reader<'a> {
             }
             let at = match (self.length()?, layout) {
                 (0, _) => None,
-                (after, Layout::HashExpiring) => earliest.checked_add(after - 1),
+                (after, Layout::HashExpiring) => {
+                    Some(earliest.checked_add(after - 1).ok_or(FIELD_EXPIRY)?)
+                }
                 (at, _) => Some(at),
             };
             let at = at.map(|at| to_ms(at.cast_signed())).transpose()?;
