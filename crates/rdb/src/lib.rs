@@ -20,8 +20,6 @@ mod layout;
 mod module;
 mod opcodes;
 mod read;
-#[cfg(test)]
-mod testing;
 mod value;
 pub mod write;
 mod ziplist;

@@ -29,9 +29,6 @@ mod reader;
 mod source;
 mod writer;
 
-#[cfg(test)]
-mod tests;
-
 pub use batch::{Batch, DecodeOptions, Entries, Entry, RawEntry};
 pub use error::FileError;
 pub use reader::{Checksum, FileReader, Function, Item, NEWEST_REDIS, NEWEST_VALKEY};

@@ -36,7 +36,8 @@ pub enum Item {
         /// The text.
         value: Vec<u8>,
     },
-    /// How large a database is. A hint: the keys that follow may be more or fewer.
+    /// How large a database is. A hint, and maybe a lie: the keys that follow may be more or fewer, so
+    /// whoever makes room bounds it.
     Resize {
         /// The number of the database.
         database: usize,

@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod assemble;
+pub mod sample;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -139,20 +140,33 @@ impl Found {
 }
 
 impl FoundEntry {
-    fn line(&self) -> String {
-        let expiry = self.expire_at_ms.map_or_else(|| "-1".to_owned(), |at| at.to_string());
-        let kind = self.layout.type_name();
-        format!("{} {kind} {expiry} {} {}", self.database, text(&self.key), self.shown)
+    /// The key's line in a listing.
+    pub fn line(&self) -> String {
+        line(self.database, self.layout.type_name(), self.expire_at_ms, &self.key, &self.shown)
     }
 }
 
-/// Shows a value as the server would: from its entry in a keyspace.
+fn line(database: usize, kind: &str, expire_at_ms: Option<u64>, key: &[u8], shown: &str) -> String {
+    let expiry = expire_at_ms.map_or_else(|| "-1".to_owned(), |at| at.to_string());
+    format!("{database} {kind} {expiry} {} {shown}", text(key))
+}
+
 fn shown_value(value: Value<'_>) -> String {
-    let space: Keyspace<()> = Keyspace::new(1);
-    let key = Key::new(b"k");
-    let mut held = space.try_hold(&[key.slot], 0).unwrap();
-    held.insert(0, &key, value, None);
-    held.find(0, &key).map(Entry::value).map(contents).unwrap().join(" ")
+    with_entry(value, |value| contents(value).join(" "))
+}
+
+/// Shows a value as the server sees it: in its entry in a keyspace.
+pub fn with_entry<T>(value: Value<'_>, action: impl FnOnce(ValueRef<'_>) -> T) -> T {
+    // A keyspace has many slots, so one serves all values.
+    thread_local!(static SPACE: Keyspace<()> = Keyspace::new(1));
+    SPACE.with(|space| {
+        let key = Key::new(b"k");
+        let mut held = space.try_hold(&[key.slot], 0).unwrap();
+        held.insert(0, &key, value, None);
+        let result = action(held.find(0, &key).map(Entry::value).unwrap());
+        held.remove(0, &key);
+        result
+    })
 }
 
 fn contents(value: ValueRef<'_>) -> Vec<String> {
