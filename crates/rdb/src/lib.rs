@@ -5,7 +5,7 @@
 //! strings with a length that packs itself, and values that are sequences of strings. Reading order:
 //! `opcodes` (the numbers) and [`Layout`], `read` and [`mod@write`] (lengths and strings), `decode` and
 //! `value` (the types, one way and the other), then what they are used in: [`dump`](mod@dump) (the
-//! payload) and [`file`] (the snapshot).
+//! payload) and [`mod@file`] (the snapshot).
 //!
 //! We write what Redis 7.0 writes and read what any version of Redis and Valkey writes, back to the
 //! first one's encodings. The difference lies in what we believe: every byte from outside is checked,

@@ -16,7 +16,7 @@ use crate::module;
 use crate::opcodes::opcode;
 use crate::read::{Input, ReadError, Reader};
 
-/// The newest version of Redis's files that we know: that of Redis 7.4 to 8.2.
+/// The newest version of Redis's files that we know: that of Redis 7.4 to 8.4.
 pub const NEWEST_REDIS: u32 = 12;
 /// The newest version of Valkey's own files that we know: that of Valkey 9.
 pub const NEWEST_VALKEY: u32 = 80;
