@@ -168,11 +168,10 @@ impl<R: Read> FileReader<R> {
     /// The next item, of which entries may come before a failure.
     fn item(&mut self) -> Result<Item, FileError> {
         loop {
-            if self.spanned >= RDB_CHUNK {
-                return Ok(self.batch());
-            }
             if self.spans.is_empty() {
                 self.source.hold();
+            } else if self.source.held_bytes() >= RDB_CHUNK {
+                return Ok(self.batch());
             }
             let opcode = self.source.byte();
             let opcode = self.located("a type or opcode", opcode)?;
