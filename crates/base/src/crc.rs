@@ -1,19 +1,18 @@
 //! Checksums: CRC-16 for slots, CRC-64 for RDB files and DUMP payloads.
 //!
-//! Both work on eight bytes at a time ("slicing by eight"): `TABLE[k][b]` is the checksum of byte
+//! CRC-16 works on eight bytes at a time ("slicing by eight"): `TABLE[k][b]` is the checksum of byte
 //! `b` followed by `k` zero bytes, and since a CRC is linear, the checksum of eight bytes is the
-//! exclusive or of eight independent lookups.
+//! exclusive or of eight independent lookups. Keys are short, so this is all it needs. CRC-64 runs
+//! over whole files and is taken with the processor's carry-less multiplication.
+
+use crc_fast::{CrcAlgorithm, Digest};
 
 use crate::limits::SLOTS;
 
 /// CRC-16/XMODEM's polynomial: x^16 + x^12 + x^5 + 1, highest bit first.
 const POLYNOMIAL_16: u16 = 0x1021;
 
-/// The "Jones" polynomial of RDB files, lowest bit first.
-const POLYNOMIAL_64: u64 = 0x95ac_9329_ac4b_c9b5;
-
 static TABLE_16: [[u16; 256]; 8] = table_16();
-static TABLE_64: [[u64; 256]; 8] = table_64();
 
 const fn table_16() -> [[u16; 256]; 8] {
     let mut table = [[0u16; 256]; 8];
@@ -34,32 +33,6 @@ const fn table_16() -> [[u16; 256]; 8] {
         while byte < 256 {
             let crc = table[zeros - 1][byte];
             table[zeros][byte] = (crc << 8) ^ table[0][(crc >> 8) as usize];
-            byte += 1;
-        }
-        zeros += 1;
-    }
-    table
-}
-
-const fn table_64() -> [[u64; 256]; 8] {
-    let mut table = [[0u64; 256]; 8];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u64;
-        let mut bit = 0;
-        while bit < 8 {
-            crc = if crc & 1 != 0 { (crc >> 1) ^ POLYNOMIAL_64 } else { crc >> 1 };
-            bit += 1;
-        }
-        table[0][byte] = crc;
-        byte += 1;
-    }
-    let mut zeros = 1;
-    while zeros < 8 {
-        let mut byte = 0;
-        while byte < 256 {
-            let crc = table[zeros - 1][byte];
-            table[zeros][byte] = (crc >> 8) ^ table[0][(crc & 0xff) as usize];
             byte += 1;
         }
         zeros += 1;
@@ -129,47 +102,35 @@ fn inside_braces(key: &[u8]) -> &[u8] {
 }
 
 /// A CRC-64 (Jones) taken piece by piece: reflected, initial value 0, no final inversion.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Crc64(u64);
+#[derive(Clone, Copy, Debug)]
+pub struct Crc64(Digest);
 
 impl Crc64 {
     /// The checksum of nothing.
-    pub const fn new() -> Self {
-        Crc64(0)
+    pub fn new() -> Self {
+        Crc64(Digest::new(CrcAlgorithm::Crc64Redis))
     }
 
-    /// Continues over `bytes`.
+    /// Continues over `bytes`. Pieces of some hundred bytes and more are worth their call.
     pub fn update(&mut self, bytes: &[u8]) {
-        let (blocks, rest) = bytes.as_chunks::<8>();
-        let mut crc = self.0;
-        for block in blocks {
-            let word = (crc ^ u64::from_le_bytes(*block)).to_le_bytes();
-            crc = TABLE_64[7][usize::from(word[0])]
-                ^ TABLE_64[6][usize::from(word[1])]
-                ^ TABLE_64[5][usize::from(word[2])]
-                ^ TABLE_64[4][usize::from(word[3])]
-                ^ TABLE_64[3][usize::from(word[4])]
-                ^ TABLE_64[2][usize::from(word[5])]
-                ^ TABLE_64[1][usize::from(word[6])]
-                ^ TABLE_64[0][usize::from(word[7])];
-        }
-        for &byte in rest {
-            crc = (crc >> 8) ^ TABLE_64[0][usize::from(crc as u8 ^ byte)];
-        }
-        self.0 = crc;
+        self.0.update(bytes);
     }
 
     /// The checksum so far.
-    pub const fn value(self) -> u64 {
-        self.0
+    pub fn value(&self) -> u64 {
+        self.0.finalize()
+    }
+}
+
+impl Default for Crc64 {
+    fn default() -> Self {
+        Crc64::new()
     }
 }
 
 /// CRC-64 (Jones) of `bytes` at once.
 pub fn crc64(bytes: &[u8]) -> u64 {
-    let mut crc = Crc64::new();
-    crc.update(bytes);
-    crc.value()
+    crc_fast::checksum(CrcAlgorithm::Crc64Redis, bytes)
 }
 
 #[cfg(test)]
@@ -225,6 +186,9 @@ mod tests {
         })
     }
 
+    /// The "Jones" polynomial of RDB files, lowest bit first.
+    const POLYNOMIAL_64: u64 = 0x95ac_9329_ac4b_c9b5;
+
     fn bitwise_64(bytes: &[u8]) -> u64 {
         bytes.iter().fold(0, |crc, &byte| {
             (0..8).fold(crc ^ u64::from(byte), |crc, _| {
@@ -235,8 +199,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn eight_at_a_time_equals_bit_by_bit(
-            bytes in proptest::collection::vec(any::<u8>(), 0..80),
+        fn many_at_a_time_equals_bit_by_bit(
+            bytes in proptest::collection::vec(any::<u8>(), 0..700),
         ) {
             prop_assert_eq!(crc16(&bytes), bitwise_16(&bytes));
             prop_assert_eq!(crc64(&bytes), bitwise_64(&bytes));
@@ -244,8 +208,8 @@ mod tests {
 
         #[test]
         fn pieces_give_the_same_checksum(
-            bytes in proptest::collection::vec(any::<u8>(), 0..80),
-            cut in 0usize..80,
+            bytes in proptest::collection::vec(any::<u8>(), 0..700),
+            cut in 0usize..700,
         ) {
             let cut = cut.min(bytes.len());
             let mut crc = Crc64::new();

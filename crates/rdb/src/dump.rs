@@ -10,7 +10,9 @@ use base::crc::crc64;
 use store::{Value, ValueRef};
 
 use crate::VERSION;
-use crate::read::{ReadError, Reader};
+use crate::layout::{Dialect, Layout};
+use crate::opcodes::kind;
+use crate::read::{Input, ReadError, Reader};
 use crate::value::ValueLimits;
 use crate::write::Writer;
 
@@ -25,12 +27,17 @@ pub enum RestoreError {
     Value(#[from] ReadError),
 }
 
-/// Serialises a value; `compress` is the setting `rdbcompression`.
-pub fn dump(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
-    let mut payload = Vec::new();
-    let mut writer = Writer::new(&mut payload, compress);
+/// Appends type and value, without a footer. `compress` is the setting `rdbcompression`.
+pub fn serialize(value: ValueRef<'_>, compress: bool, payload: &mut Vec<u8>) {
+    let mut writer = Writer::new(payload, compress);
     let written = writer.kind(value).and_then(|()| writer.value(value));
     written.expect("writing to memory cannot fail");
+}
+
+/// The payload of a value; `compress` is the setting `rdbcompression`.
+pub fn dump(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
+    let mut payload = Vec::new();
+    serialize(value, compress, &mut payload);
     payload.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
@@ -38,14 +45,20 @@ pub fn dump(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
 }
 
 /// Makes a value of what [`dump`] made of it, here or elsewhere. Bytes between value and footer are
-/// passed over, as Redis does.
+/// passed over, as Redis does. Strings may be borrowed from the payload.
 ///
 /// # Errors
 /// [`RestoreError`]. The payload may come from anywhere: all of it is checked.
-pub fn restore(payload: &[u8], limits: &ValueLimits) -> Result<Value<'static>, RestoreError> {
+pub fn restore<'p>(payload: &'p [u8], limits: &ValueLimits) -> Result<Value<'p>, RestoreError> {
     let mut reader = Reader::new(body(payload).ok_or(RestoreError::Footer)?);
-    let kind = reader.byte()?;
-    Ok(reader.value(kind, limits)?)
+    // No server gives a newer layout the version that the footer says.
+    let layout = match reader.byte()? {
+        byte @ ..=kind::LIST_OF_NODES => Layout::from_byte(byte, Dialect::Redis),
+        _ => None,
+    };
+    let layout = layout.ok_or(ReadError::Malformed("an unknown type of value"))?;
+    let value = reader.value(layout, limits, 0)?.value;
+    Ok(value.ok_or(ReadError::Malformed("a collection is empty"))?)
 }
 
 /// What a payload's footer vouches for.

@@ -1,41 +1,78 @@
 //! The numbers of the format.
 
-/// A type byte: how a value is laid out. Lists of strings first, packed blocks later in history; 6
-/// and 7 are modules' values, 15 and 19 streams.
+/// A type byte: how a value is laid out, see [`Layout`](crate::Layout). Counted strings first, packed
+/// blocks later in history.
 pub(crate) mod kind {
-    /// A string.
     pub(crate) const STRING: u8 = 0;
-    /// A list as a sequence of strings.
     pub(crate) const LIST: u8 = 1;
-    /// A set as a sequence of strings.
     pub(crate) const SET: u8 = 2;
-    /// A sorted set as a sequence of strings and scores in text.
     pub(crate) const ZSET: u8 = 3;
-    /// A hash as a sequence of strings.
     pub(crate) const HASH: u8 = 4;
-    /// A sorted set as a sequence of strings and binary scores.
     pub(crate) const ZSET_BINARY: u8 = 5;
-    /// A hash as a zipmap.
+    pub(crate) const MODULE_EARLY: u8 = 6;
+    pub(crate) const MODULE: u8 = 7;
     pub(crate) const HASH_ZIPMAP: u8 = 9;
-    /// A list as one ziplist.
     pub(crate) const LIST_ZIPLIST: u8 = 10;
-    /// A set as an intset.
     pub(crate) const SET_INTSET: u8 = 11;
-    /// A sorted set as a ziplist.
     pub(crate) const ZSET_ZIPLIST: u8 = 12;
-    /// A hash as a ziplist.
     pub(crate) const HASH_ZIPLIST: u8 = 13;
-    /// A list as a sequence of ziplists.
-    pub(crate) const LIST_QUICKLIST: u8 = 14;
-    /// A hash as a listpack.
+    pub(crate) const LIST_OF_ZIPLISTS: u8 = 14;
+    pub(crate) const STREAM_1: u8 = 15;
     pub(crate) const HASH_LISTPACK: u8 = 16;
-    /// A sorted set as a listpack.
     pub(crate) const ZSET_LISTPACK: u8 = 17;
-    /// A list as a sequence of listpacks and single large elements.
-    pub(crate) const LIST_QUICKLIST_2: u8 = 18;
+    /// The newest that is in a payload of DUMP of [`VERSION`](crate::VERSION), besides streams.
+    pub(crate) const LIST_OF_NODES: u8 = 18;
+    pub(crate) const STREAM_2: u8 = 19;
+    pub(crate) const SET_LISTPACK: u8 = 20;
+    pub(crate) const STREAM_3: u8 = 21;
+    pub(crate) const HASH_EXPIRING_EARLY: u8 = 22;
+    pub(crate) const HASH_EXPIRING_VALKEY: u8 = 22;
+    pub(crate) const HASH_EXPIRING_LISTPACK_EARLY: u8 = 23;
+    pub(crate) const HASH_EXPIRING: u8 = 24;
+    pub(crate) const HASH_EXPIRING_LISTPACK: u8 = 25;
 }
 
-/// How a node of a [`kind::LIST_QUICKLIST_2`] holds its elements.
+/// What stands in a file where a type byte could: the highest numbers, counted down in history.
+pub(crate) mod opcode {
+    /// Valkey: a migration of slots that was going on. A name, and counted pairs of slots.
+    pub(crate) const SLOT_IMPORT: u8 = 243;
+    /// How many keys a slot has: slot, keys, keys that expire.
+    pub(crate) const SLOT_INFO: u8 = 244;
+    /// The source of a library of functions.
+    pub(crate) const FUNCTION: u8 = 245;
+    /// A function as the release candidates of 7.0 wrote it: name, engine, description, source.
+    pub(crate) const FUNCTION_EARLY: u8 = 246;
+    /// What a module keeps besides values: its id, then as in a [`kind::MODULE`](super::kind).
+    pub(crate) const MODULE_AUX: u8 = 247;
+    /// The next key was not used for so many seconds.
+    pub(crate) const IDLE: u8 = 248;
+    /// How often the next key was used, as one byte.
+    pub(crate) const FREQUENCY: u8 = 249;
+    /// A name and a text.
+    pub(crate) const AUX: u8 = 250;
+    /// How many keys the database has, and how many of them expire.
+    pub(crate) const RESIZE: u8 = 251;
+    /// When the next key expires, in milliseconds, eight bytes.
+    pub(crate) const EXPIRE_MS: u8 = 252;
+    /// When the next key expires, in seconds, four bytes.
+    pub(crate) const EXPIRE_SECONDS: u8 = 253;
+    /// The database of the keys that follow.
+    pub(crate) const SELECT: u8 = 254;
+    /// The end. Since version 5 a checksum follows.
+    pub(crate) const END: u8 = 255;
+}
+
+/// The pieces of a module's value, each after one of these numbers.
+pub(crate) mod module {
+    pub(crate) const END: u64 = 0;
+    pub(crate) const SIGNED: u64 = 1;
+    pub(crate) const UNSIGNED: u64 = 2;
+    pub(crate) const FLOAT: u64 = 3;
+    pub(crate) const DOUBLE: u64 = 4;
+    pub(crate) const STRING: u64 = 5;
+}
+
+/// How a node of a [`kind::LIST_OF_NODES`] holds its elements.
 pub(crate) mod container {
     /// One large element as it is.
     pub(crate) const PLAIN: u64 = 1;

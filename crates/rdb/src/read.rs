@@ -1,23 +1,27 @@
 //! Reading lengths and strings.
 
-use std::io::{self, Read};
+use std::borrow::Cow;
+use std::io;
 
 use base::lzf;
 
 use crate::opcodes::{encoding, length};
 
-/// What is allocated for a string before its bytes arrive. A longer one grows with what comes.
-const EAGER: u64 = 64 * 1024;
-
 /// Why something could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The source failed, or ended in the middle.
+    /// The source failed.
     #[error("reading failed: {0}")]
     Io(#[from] io::Error),
+    /// The bytes end in the middle.
+    #[error("the data ends too early")]
+    Truncated,
     /// The bytes are no value; says what was wrong first.
     #[error("{0}")]
     Malformed(&'static str),
+    /// The bytes may be right, but they say what we do not know.
+    #[error("unsupported: {0}")]
+    Unsupported(Cow<'static, str>),
 }
 
 impl From<store::pack::PackError> for ReadError {
@@ -32,69 +36,41 @@ impl From<store::Malformed> for ReadError {
     }
 }
 
-/// Reads the format from a source of bytes, which should be buffered.
-pub struct Reader<R> {
-    source: R,
-}
-
 /// A length, or what stands in its place.
-enum Length {
+pub(crate) enum Length {
     Plain(u64),
     /// One of [`encoding`].
     Encoded(u8),
 }
 
-impl<R: Read> Reader<R> {
-    /// Reads from where `source` stands.
-    pub fn new(source: R) -> Reader<R> {
-        Reader { source }
-    }
+/// Where bytes come from: a slice that has them all, or a file of which a part is in memory.
+pub(crate) trait Input {
+    /// The next `count` bytes. Nothing is allocated for bytes that do not exist.
+    fn take(&mut self, count: u64) -> Result<&[u8], ReadError>;
 
     /// The next `N` bytes.
-    ///
-    /// # Errors
-    /// [`ReadError::Io`], at the end too.
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
-        let mut bytes = [0; N];
-        self.source.read_exact(&mut bytes)?;
-        Ok(bytes)
+    #[inline]
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
+        let bytes = self.take(N as u64)?;
+        Ok(*bytes.first_chunk().expect("`take` gives what was asked for"))
     }
 
     /// The next byte.
-    ///
-    /// # Errors
-    /// As [`Reader::array`].
-    pub fn byte(&mut self) -> Result<u8, ReadError> {
+    #[inline]
+    fn byte(&mut self) -> Result<u8, ReadError> {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// The next `count` bytes.
-    ///
-    /// # Errors
-    /// [`ReadError::Io`] when there are fewer; no more memory than twice what there was is taken.
-    pub fn bytes(&mut self, count: u64) -> Result<Vec<u8>, ReadError> {
-        let mut bytes = Vec::with_capacity(count.min(EAGER) as usize);
-        let read = self.source.by_ref().take(count).read_to_end(&mut bytes)?;
-        if (read as u64) < count {
-            return Err(ReadError::Io(io::ErrorKind::UnexpectedEof.into()));
-        }
-        if bytes.capacity() - bytes.len() > bytes.len() / 8 {
-            bytes.shrink_to_fit();
-        }
-        Ok(bytes)
-    }
-
-    /// A length or a count.
-    ///
-    /// # Errors
-    /// [`ReadError`], also for the mark of an encoded string.
-    pub fn length(&mut self) -> Result<u64, ReadError> {
+    /// A length or a count; the mark of an encoded string is none.
+    #[inline]
+    fn length(&mut self) -> Result<u64, ReadError> {
         match self.length_or_encoding()? {
             Length::Plain(length) => Ok(length),
             Length::Encoded(_) => Err(ReadError::Malformed("an encoding where a length belongs")),
         }
     }
 
+    /// What a string begins with.
     fn length_or_encoding(&mut self) -> Result<Length, ReadError> {
         let first = self.byte()?;
         Ok(match first & length::MASK {
@@ -112,25 +88,100 @@ impl<R: Read> Reader<R> {
         })
     }
 
+    /// Passes over a string without decoding it.
+    fn skip_string(&mut self) -> Result<(), ReadError> {
+        let size = match self.length_or_encoding()? {
+            Length::Plain(length) => length,
+            Length::Encoded(encoding::INT_8) => 1,
+            Length::Encoded(encoding::INT_16) => 2,
+            Length::Encoded(encoding::INT_32) => 4,
+            Length::Encoded(encoding::LZF) => {
+                let compressed = self.length()?;
+                self.length()?;
+                compressed
+            }
+            Length::Encoded(_) => return Err(UNKNOWN_ENCODING),
+        };
+        self.take(size).map(drop)
+    }
+}
+
+const UNKNOWN_ENCODING: ReadError = ReadError::Malformed("an unknown encoding of a string");
+
+/// A string as it was written.
+pub(crate) enum Text<'a> {
+    Plain(&'a [u8]),
+    Integer(i64),
+    Inflated(Vec<u8>),
+}
+
+impl<'a> Text<'a> {
+    /// The string's bytes.
+    pub(crate) fn into_bytes(self) -> Cow<'a, [u8]> {
+        match self {
+            Text::Plain(bytes) => Cow::Borrowed(bytes),
+            Text::Inflated(bytes) => Cow::Owned(bytes),
+            Text::Integer(number) => {
+                let mut digits = Vec::with_capacity(base::num::i64_len(number));
+                base::num::write_i64(&mut digits, number);
+                Cow::Owned(digits)
+            }
+        }
+    }
+}
+
+/// Reads the format from bytes in memory.
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl Input for Reader<'_> {
+    #[inline]
+    fn take(&mut self, count: u64) -> Result<&[u8], ReadError> {
+        self.bytes(count)
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the start of `bytes`.
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes, position: 0 }
+    }
+
+    /// Bytes that were read so far.
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    /// The next `count` bytes.
+    #[inline]
+    pub(crate) fn bytes(&mut self, count: u64) -> Result<&'a [u8], ReadError> {
+        let rest = &self.bytes[self.position..];
+        let count = usize::try_from(count).map_err(|_| ReadError::Truncated)?;
+        let bytes = rest.get(..count).ok_or(ReadError::Truncated)?;
+        self.position += count;
+        Ok(bytes)
+    }
+
     /// A string, whatever its encoding.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn string(&mut self) -> Result<Vec<u8>, ReadError> {
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, [u8]>, ReadError> {
+        self.text().map(Text::into_bytes)
+    }
+
+    /// A string, with its encoding undone where that takes a copy.
+    pub(crate) fn text(&mut self) -> Result<Text<'a>, ReadError> {
         let encoded = match self.length_or_encoding()? {
-            Length::Plain(length) => return self.bytes(length),
+            Length::Plain(length) => return self.bytes(length).map(Text::Plain),
             Length::Encoded(encoded) => encoded,
         };
-        let number = match encoded {
-            encoding::INT_8 => i64::from(i8::from_le_bytes(self.array()?)),
-            encoding::INT_16 => i64::from(i16::from_le_bytes(self.array()?)),
-            encoding::INT_32 => i64::from(i32::from_le_bytes(self.array()?)),
-            encoding::LZF => return self.compressed_string(),
-            _ => return Err(ReadError::Malformed("an unknown encoding of a string")),
-        };
-        let mut digits = Vec::with_capacity(base::num::i64_len(number));
-        base::num::write_i64(&mut digits, number);
-        Ok(digits)
+        Ok(match encoded {
+            encoding::INT_8 => Text::Integer(i64::from(i8::from_le_bytes(self.array()?))),
+            encoding::INT_16 => Text::Integer(i64::from(i16::from_le_bytes(self.array()?))),
+            encoding::INT_32 => Text::Integer(i64::from(i32::from_le_bytes(self.array()?))),
+            encoding::LZF => Text::Inflated(self.compressed_string()?),
+            _ => return Err(UNKNOWN_ENCODING),
+        })
     }
 
     fn compressed_string(&mut self) -> Result<Vec<u8>, ReadError> {
@@ -139,23 +190,17 @@ impl<R: Read> Reader<R> {
         let compressed = self.bytes(compressed_length)?;
         usize::try_from(length)
             .ok()
-            .and_then(|length| lzf::decompress(&compressed, length))
+            .and_then(|length| lzf::decompress(compressed, length))
             .ok_or(ReadError::Malformed("a compressed string is damaged"))
     }
 
-    /// A score in eight bytes.
-    ///
-    /// # Errors
-    /// [`ReadError`], also for what is no number.
-    pub fn binary_score(&mut self) -> Result<f64, ReadError> {
+    /// A score in eight bytes; NaN is none.
+    pub(crate) fn binary_score(&mut self) -> Result<f64, ReadError> {
         checked_score(f64::from_le_bytes(self.array()?))
     }
 
-    /// A score in text, as the first versions wrote it.
-    ///
-    /// # Errors
-    /// [`ReadError`], also for what is no number.
-    pub fn text_score(&mut self) -> Result<f64, ReadError> {
+    /// A score in text, as the first versions wrote it; NaN is none.
+    pub(crate) fn text_score(&mut self) -> Result<f64, ReadError> {
         use crate::opcodes::score::{INFINITY, NAN, NEGATIVE_INFINITY};
         match self.byte()? {
             NAN => checked_score(f64::NAN),
@@ -163,7 +208,7 @@ impl<R: Read> Reader<R> {
             NEGATIVE_INFINITY => Ok(f64::NEG_INFINITY),
             length => {
                 let text = self.bytes(u64::from(length))?;
-                base::num::parse_f64(&text).ok_or(ReadError::Malformed("a score is no number"))
+                base::num::parse_f64(text).ok_or(ReadError::Malformed("a score is no number"))
             }
         }
     }
@@ -178,7 +223,13 @@ mod tests {
     use super::*;
 
     fn string(bytes: &[u8]) -> Option<Vec<u8>> {
-        Reader::new(bytes).string().ok()
+        let text = Reader::new(bytes).string().ok().map(Cow::into_owned);
+        let mut skipper = Reader::new(bytes);
+        // Only what a compressed string contains is not looked at in passing.
+        let skipped = skipper.skip_string().is_ok();
+        assert!(skipped || text.is_none());
+        assert!(text.is_none() || skipper.position() == bytes.len());
+        text
     }
 
     #[test]

@@ -13,16 +13,31 @@ const COMPRESS_ABOVE: usize = 20;
 /// What a compressed string must be shorter than the string: it has a second length.
 const COMPRESS_GAIN: usize = 4;
 
+/// Room that stays from one compressed string to the next, in bytes.
+const SCRATCH_KEPT: usize = 64 * 1024;
+
 /// Writes the format to a sink of bytes, which should be buffered.
 pub struct Writer<W> {
     sink: W,
     compress: bool,
+    /// Room for a string that is being compressed.
+    scratch: Vec<u8>,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes to `sink`; `compress` is the setting `rdbcompression`.
     pub fn new(sink: W, compress: bool) -> Writer<W> {
-        Writer { sink, compress }
+        Writer { sink, compress, scratch: Vec::new() }
+    }
+
+    /// Where it writes to.
+    pub(crate) fn sink(&self) -> &W {
+        &self.sink
+    }
+
+    /// Where it wrote to.
+    pub(crate) fn into_sink(self) -> W {
+        self.sink
     }
 
     /// Writes bytes as they are.
@@ -100,22 +115,26 @@ impl<W: Write> Writer<W> {
 
     /// Writes a string compressed, if it becomes shorter. Returns whether it did.
     fn compressed(&mut self, text: &[u8]) -> io::Result<bool> {
-        let mut compressed = Vec::new();
-        if !lzf::compress(text, &mut compressed, text.len() - COMPRESS_GAIN) {
-            return Ok(false);
+        let mut compressed = std::mem::take(&mut self.scratch);
+        let shorter = lzf::compress(text, &mut compressed, text.len() - COMPRESS_GAIN);
+        if shorter {
+            self.bytes(&[length::ENCODED | encoding::LZF])?;
+            self.length(compressed.len() as u64)?;
+            self.length(text.len() as u64)?;
+            self.bytes(&compressed)?;
         }
-        self.bytes(&[length::ENCODED | encoding::LZF])?;
-        self.length(compressed.len() as u64)?;
-        self.length(text.len() as u64)?;
-        self.bytes(&compressed)?;
-        Ok(true)
+        if compressed.capacity() <= SCRATCH_KEPT {
+            compressed.clear();
+            self.scratch = compressed;
+        }
+        Ok(shorter)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Reader;
+    use crate::read::{Input, Reader};
 
     fn written(action: impl FnOnce(&mut Writer<&mut Vec<u8>>) -> io::Result<()>) -> Vec<u8> {
         let mut bytes = Vec::new();

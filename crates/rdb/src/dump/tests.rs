@@ -103,7 +103,8 @@ fn values_that_do_not_add_up_are_refused() {
         b"\x11\x11\x11\x00\x00\x00\x04\x00\x81b\x02\x02\x01\x81a\x02\x01\x01\xff",
     ];
     for body in bodies {
-        let result = restore(&sealed(body, VERSION), &limits(8));
+        let payload = sealed(body, VERSION);
+        let result = restore(&payload, &limits(8));
         assert!(matches!(result, Err(RestoreError::Value(_))), "{body:?}");
     }
 }
@@ -137,7 +138,7 @@ fn values() -> impl Strategy<Value = (Value<'static>, usize)> {
         |(kind, items, entries)| {
             let limits = limits(entries);
             let value = match kind {
-                0 => Value::String(crate::value::string_value(items[0].0.clone())),
+                0 => Value::String(crate::decode::string_value(items[0].0.clone().into())),
                 1 => {
                     let mut list = List::new();
                     let texts = items.iter().map(|item| item.0.as_slice());

@@ -1,0 +1,331 @@
+//! Reading values, whatever their layout.
+//!
+//! A block that the store keeps as well is taken over after every byte of it was checked. Older
+//! layouts are read element by element through the types' own additions, which choose the encoding
+//! by the limits as if clients had added the elements.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use store::list::ListLimits;
+use store::pack::{Element, End, Intset, Listpack, ListpackSlice, MAX_LISTPACK_BYTES};
+use store::{Hash, INLINE_MAX, Limits, List, Set, StringValue, Value, Zset, ZsetBuilder};
+
+use crate::layout::Layout;
+use crate::opcodes::container;
+use crate::read::{Input, ReadError, Reader, Text};
+use crate::value::ValueLimits;
+use crate::{module, ziplist, zipmap};
+
+const DUPLICATE: ReadError = ReadError::Malformed("a field or member occurs twice");
+const UNPAIRED: ReadError = ReadError::Malformed("a field without a value");
+const FIELD_EXPIRY: ReadError = ReadError::Malformed("a field expires at an impossible time");
+
+/// When a field of a hash expires.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FieldExpiry {
+    /// The field.
+    pub field: Vec<u8>,
+    /// Milliseconds since 1970.
+    pub at_ms: u64,
+}
+
+/// What a value becomes.
+#[derive(Debug)]
+pub(crate) struct Decoded<'a> {
+    /// `None` if nothing is left: an empty collection, or a hash of which all fields expired.
+    pub(crate) value: Option<Value<'a>>,
+    /// Those of a hash's fields that expire.
+    pub(crate) field_expiries: Vec<FieldExpiry>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a value that is laid out as `layout` says. Fields that expired before `now_ms` are left
+    /// out.
+    pub(crate) fn value(
+        &mut self,
+        layout: Layout,
+        limits: &ValueLimits,
+        now_ms: u64,
+    ) -> Result<Decoded<'a>, ReadError> {
+        let mut field_expiries = Vec::new();
+        let value = match layout {
+            Layout::String => Value::String(self.string_value()?),
+            Layout::List => Value::List(self.list_of_strings(&limits.list)?),
+            Layout::ListZiplist => Value::List(self.list_of_ziplists(1, &limits.list)?),
+            Layout::ListOfZiplists => {
+                let nodes = self.length()?;
+                Value::List(self.list_of_ziplists(nodes, &limits.list)?)
+            }
+            Layout::ListOfNodes => Value::List(self.list_of_nodes(&limits.list)?),
+            Layout::Set => Value::Set(self.set_of_strings(limits.set)?),
+            Layout::SetIntset => {
+                let intset = Intset::from_bytes(&self.string()?)?;
+                Value::Set(Set::from_intset(intset, limits.set))
+            }
+            Layout::SetListpack => Value::Set(self.set_of_listpack(limits.set)?),
+            Layout::Hash => Value::Hash(self.hash_of_strings(limits.hash)?),
+            Layout::HashZipmap => Value::Hash(self.hash_of_zipmap(limits.hash)?),
+            Layout::HashZiplist => {
+                Value::Hash(Hash::from_listpack(self.ziplist_as_listpack()?, limits.hash)?)
+            }
+            Layout::HashListpack => {
+                let listpack = Listpack::from_bytes(&self.string()?)?;
+                Value::Hash(Hash::from_listpack(listpack, limits.hash)?)
+            }
+            Layout::HashExpiring
+            | Layout::HashExpiringEarly
+            | Layout::HashExpiringValkey
+            | Layout::HashExpiringListpack
+            | Layout::HashExpiringListpackEarly => {
+                let mut hash = ExpiringHash::new(limits.hash, now_ms);
+                self.expiring_hash(layout, &mut hash)?;
+                field_expiries = hash.expiries;
+                Value::Hash(hash.hash)
+            }
+            Layout::Zset => Value::Zset(self.zset_of_pairs(limits.zset, Self::text_score)?),
+            Layout::ZsetBinary => Value::Zset(self.zset_of_pairs(limits.zset, Self::binary_score)?),
+            Layout::ZsetZiplist => {
+                Value::Zset(Zset::from_listpack(self.ziplist_as_listpack()?, limits.zset)?)
+            }
+            Layout::ZsetListpack => {
+                let listpack = Listpack::from_bytes(&self.string()?)?;
+                Value::Zset(Zset::from_listpack(listpack, limits.zset)?)
+            }
+            Layout::Stream1 | Layout::Stream2 | Layout::Stream3 => {
+                return Err(ReadError::Unsupported(Cow::Borrowed("a stream")));
+            }
+            Layout::Module => {
+                let name = module::name(self.length()?);
+                return Err(ReadError::Unsupported(
+                    format!("a value of module type {name}").into(),
+                ));
+            }
+            Layout::ModuleEarly => return Err(module::EARLY),
+        };
+        let value = (!is_empty(&value)).then_some(value);
+        Ok(Decoded { value, field_expiries })
+    }
+
+    fn string_value(&mut self) -> Result<StringValue<'a>, ReadError> {
+        Ok(match self.text()? {
+            Text::Integer(number) => StringValue::Int(number),
+            Text::Plain(bytes) => string_value(Cow::Borrowed(bytes)),
+            Text::Inflated(bytes) => string_value(Cow::Owned(bytes)),
+        })
+    }
+
+    fn list_of_strings(&mut self, limits: &ListLimits) -> Result<List, ReadError> {
+        let mut list = List::new();
+        for _ in 0..self.length()? {
+            push_string(&mut list, self.string()?, limits);
+        }
+        Ok(list)
+    }
+
+    fn list_of_ziplists(&mut self, nodes: u64, limits: &ListLimits) -> Result<List, ReadError> {
+        let mut list = List::new();
+        for _ in 0..nodes {
+            for element in ziplist::elements(&self.string()?)? {
+                list.push(End::Back, element, limits);
+            }
+        }
+        Ok(list)
+    }
+
+    fn list_of_nodes(&mut self, limits: &ListLimits) -> Result<List, ReadError> {
+        let mut list = List::new();
+        for _ in 0..self.length()? {
+            let form = self.length()?;
+            let node = self.string()?;
+            match form {
+                container::PACKED => list.push_packed_node(&node, limits)?,
+                // Redis writes no plain node of nothing, and passes over one.
+                container::PLAIN if node.is_empty() => {}
+                container::PLAIN => push_string(&mut list, node, limits),
+                _ => return Err(ReadError::Malformed("an unknown form of list node")),
+            }
+        }
+        Ok(list)
+    }
+
+    fn set_of_strings(&mut self, limits: Limits) -> Result<Set, ReadError> {
+        let mut set = Set::new();
+        for _ in 0..self.length()? {
+            if !set.add(&self.string()?, limits) {
+                return Err(DUPLICATE);
+            }
+        }
+        Ok(set)
+    }
+
+    fn set_of_listpack(&mut self, limits: Limits) -> Result<Set, ReadError> {
+        let block = self.string()?;
+        let mut set = Set::new();
+        for member in ListpackSlice::from_bytes(&block)?.elements() {
+            if !set.add_element(member, limits) {
+                return Err(DUPLICATE);
+            }
+        }
+        Ok(set)
+    }
+
+    fn hash_of_strings(&mut self, limits: Limits) -> Result<Hash, ReadError> {
+        let mut hash = Hash::new();
+        for _ in 0..self.length()? {
+            let (field, value) = (self.string()?, self.string()?);
+            if !hash.set(&field, &value, limits) {
+                return Err(DUPLICATE);
+            }
+        }
+        Ok(hash)
+    }
+
+    fn hash_of_zipmap(&mut self, limits: Limits) -> Result<Hash, ReadError> {
+        let mut hash = Hash::new();
+        for (field, value) in zipmap::pairs(&self.string()?)? {
+            if !hash.set(field, value, limits) {
+                return Err(DUPLICATE);
+            }
+        }
+        Ok(hash)
+    }
+
+    fn expiring_hash(&mut self, layout: Layout, hash: &mut ExpiringHash) -> Result<(), ReadError> {
+        // The earliest expiry of all fields. Counted hashes state the others relative to it.
+        let earliest = match layout {
+            Layout::HashExpiring | Layout::HashExpiringListpack => {
+                u64::from_le_bytes(self.array()?)
+            }
+            _ => 0,
+        };
+        if matches!(layout, Layout::HashExpiringListpack | Layout::HashExpiringListpackEarly) {
+            return hash.add_listpack(ListpackSlice::from_bytes(&self.string()?)?);
+        }
+        for _ in 0..self.length()? {
+            if layout == Layout::HashExpiringValkey {
+                let (field, value) = (self.string()?, self.string()?);
+                let at = i64::from_le_bytes(self.array()?);
+                // -1 is "never".
+                let at = if at == -1 { None } else { Some(to_ms(at)?) };
+                hash.add(&field, &value, at)?;
+                continue;
+            }
+            let at = match (self.length()?, layout) {
+                (0, _) => None,
+                (after, Layout::HashExpiring) => {
+                    Some(earliest.checked_add(after - 1).ok_or(FIELD_EXPIRY)?)
+                }
+                (at, _) => Some(at),
+            };
+            let at = at.map(|at| to_ms(at.cast_signed())).transpose()?;
+            let (field, value) = (self.string()?, self.string()?);
+            hash.add(&field, &value, at)?;
+        }
+        Ok(())
+    }
+
+    fn zset_of_pairs(
+        &mut self,
+        limits: Limits,
+        read_score: fn(&mut Self) -> Result<f64, ReadError>,
+    ) -> Result<Zset, ReadError> {
+        let mut members = ZsetBuilder::new();
+        for _ in 0..self.length()? {
+            let member = self.string()?;
+            let score = read_score(self)?;
+            if !members.add(&member, score) {
+                return Err(DUPLICATE);
+            }
+        }
+        Ok(members.finish(limits))
+    }
+
+    fn ziplist_as_listpack(&mut self) -> Result<Listpack, ReadError> {
+        let block = self.string()?;
+        let elements = ziplist::elements(&block)?;
+        if !elements.len().is_multiple_of(2) {
+            return Err(UNPAIRED);
+        }
+        // A listpack spends at most ten bytes on an element besides its text.
+        let size: usize = elements.iter().map(|element| element.len() + 10).sum();
+        if size >= MAX_LISTPACK_BYTES {
+            return Err(ReadError::Malformed("a packed block is too large"));
+        }
+        Ok(Listpack::from_elements(elements.iter().copied()))
+    }
+}
+
+/// A hash in the making, of which fields expire.
+struct ExpiringHash {
+    hash: Hash,
+    expiries: Vec<FieldExpiry>,
+    limits: Limits,
+    now_ms: u64,
+}
+
+impl ExpiringHash {
+    fn new(limits: Limits, now_ms: u64) -> ExpiringHash {
+        ExpiringHash { hash: Hash::new(), expiries: Vec::new(), limits, now_ms }
+    }
+
+    /// Adds a field, unless it expired.
+    fn add(&mut self, field: &[u8], value: &[u8], at_ms: Option<u64>) -> Result<(), ReadError> {
+        if at_ms.is_some_and(|at| at < self.now_ms) {
+            return Ok(());
+        }
+        if !self.hash.set(field, value, self.limits) {
+            return Err(DUPLICATE);
+        }
+        self.expiries.extend(at_ms.map(|at_ms| FieldExpiry { field: field.to_vec(), at_ms }));
+        Ok(())
+    }
+
+    /// Adds the fields of a listpack: each is followed by its value and its expiry, 0 for never.
+    fn add_listpack(&mut self, listpack: &ListpackSlice) -> Result<(), ReadError> {
+        let mut elements = listpack.elements();
+        while let Some(field) = elements.next() {
+            let (Some(value), Some(at)) = (elements.next(), elements.next()) else {
+                return Err(UNPAIRED);
+            };
+            let at = match at {
+                Element::Int(0) => None,
+                Element::Int(at) => Some(to_ms(at)?),
+                Element::Str(_) => return Err(FIELD_EXPIRY),
+            };
+            self.add(&field.to_vec(), &value.to_vec(), at)?;
+        }
+        Ok(())
+    }
+}
+
+fn to_ms(at: i64) -> Result<u64, ReadError> {
+    u64::try_from(at).map_err(|_| FIELD_EXPIRY)
+}
+
+fn is_empty(value: &Value<'_>) -> bool {
+    match value {
+        Value::String(_) => false,
+        Value::List(list) => list.is_empty(),
+        Value::Set(set) => set.is_empty(),
+        Value::Hash(hash) => hash.is_empty(),
+        Value::Zset(zset) => zset.is_empty(),
+    }
+}
+
+/// The form in which SET would store a string.
+pub(crate) fn string_value(text: Cow<'_, [u8]>) -> StringValue<'_> {
+    match base::num::parse_i64(&text) {
+        Some(number) => StringValue::Int(number),
+        None if text.len() > INLINE_MAX => StringValue::Shared(Arc::new(text.into_owned())),
+        None => StringValue::Plain(text),
+    }
+}
+
+fn push_string(list: &mut List, text: Cow<'_, [u8]>, limits: &ListLimits) {
+    if text.len() > INLINE_MAX {
+        list.push(End::Back, Arc::new(text.into_owned()), limits);
+    } else {
+        list.push(End::Back, &*text, limits);
+    }
+}

@@ -1,0 +1,116 @@
+//! Assembles files byte by byte, without the crate's own writer: what old and other servers wrote.
+
+use store::pack::{Element, Listpack};
+
+/// A file in the making.
+pub struct Assembler(Vec<u8>);
+
+impl Assembler {
+    /// Begins with a magic such as `REDIS0003`.
+    pub fn new(magic: &str) -> Assembler {
+        Assembler(magic.as_bytes().to_vec())
+    }
+
+    /// Adds bytes as they are.
+    pub fn raw(mut self, bytes: &[u8]) -> Assembler {
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    /// Adds a string shorter than 16 kB, which is not encoded.
+    pub fn string(self, text: &[u8]) -> Assembler {
+        let length = length(text.len());
+        self.raw(&length).raw(text)
+    }
+
+    /// Adds a type and a key: its value follows.
+    pub fn key(self, kind: u8, key: &str) -> Assembler {
+        self.raw(&[kind]).string(key.as_bytes())
+    }
+
+    /// Adds a name and a text.
+    pub fn aux(self, name: &str, text: &str) -> Assembler {
+        self.raw(&[250]).string(name.as_bytes()).string(text.as_bytes())
+    }
+
+    /// Adds nothing but the mark of the end: files before version 5.
+    pub fn end_without_checksum(self) -> Vec<u8> {
+        self.raw(&[255]).0
+    }
+
+    /// Adds the mark of the end and the checksum.
+    pub fn end(self) -> Vec<u8> {
+        let mut file = self.raw(&[255]).0;
+        let checksum = base::crc::crc64(&file);
+        file.extend_from_slice(&checksum.to_le_bytes());
+        file
+    }
+}
+
+/// A length below 16384.
+pub fn length(value: usize) -> Vec<u8> {
+    match u8::try_from(value) {
+        Ok(short @ ..64) => vec![short],
+        _ => vec![0x40 | (value >> 8) as u8, value as u8],
+    }
+}
+
+/// A zipmap of short fields and values, each with unused bytes behind.
+pub fn zipmap(pairs: &[(&str, &str)]) -> Vec<u8> {
+    let mut map = vec![pairs.len() as u8];
+    for (index, (field, value)) in pairs.iter().enumerate() {
+        map.push(field.len() as u8);
+        map.extend_from_slice(field.as_bytes());
+        let unused = index as u8 % 3;
+        map.extend_from_slice(&[value.len() as u8, unused]);
+        map.extend_from_slice(value.as_bytes());
+        map.extend(std::iter::repeat_n(b'?', unused.into()));
+    }
+    map.push(0xff);
+    map
+}
+
+/// A ziplist of texts shorter than 64 bytes, of which those that are small integers are stored so.
+pub fn ziplist(texts: &[&str]) -> Vec<u8> {
+    let mut list = vec![0; 10];
+    let (mut tail, mut previous) = (10, 0);
+    for text in texts {
+        tail = list.len();
+        list.push(previous);
+        match text.parse::<i16>() {
+            Ok(small @ 0..=12) => list.push(0xf1 + small as u8),
+            Ok(number) => {
+                list.push(0xc0);
+                list.extend_from_slice(&number.to_le_bytes());
+            }
+            Err(_) => {
+                list.push(text.len() as u8);
+                list.extend_from_slice(text.as_bytes());
+            }
+        }
+        previous = (list.len() - tail) as u8;
+    }
+    list.push(0xff);
+    let size = list.len() as u32;
+    list[..4].copy_from_slice(&size.to_le_bytes());
+    list[4..8].copy_from_slice(&(tail as u32).to_le_bytes());
+    list[8..10].copy_from_slice(&(texts.len() as u16).to_le_bytes());
+    list
+}
+
+/// A listpack of texts, of which integers are stored so.
+pub fn listpack(texts: &[&str]) -> Vec<u8> {
+    let elements = texts.iter().map(|text| match base::num::parse_i64(text.as_bytes()) {
+        Some(number) => Element::Int(number),
+        None => Element::Str(text.as_bytes()),
+    });
+    Listpack::from_elements(elements).as_bytes().to_vec()
+}
+
+/// An intset of 16-bit integers, which ascend.
+pub fn intset(members: &[i16]) -> Vec<u8> {
+    let mut set = 2u32.to_le_bytes().to_vec();
+    set.extend_from_slice(&(members.len() as u32).to_le_bytes());
+    set.extend(members.iter().flat_map(|member| member.to_le_bytes()));
+    set
+}

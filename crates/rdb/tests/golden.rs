@@ -1,0 +1,102 @@
+//! Files that the reference server wrote, compared with what it says of their contents. They are
+//! made by `scripts/make-golden`.
+
+#![allow(clippy::unwrap_used, reason = "what fails is the test")]
+
+mod common;
+
+use std::path::PathBuf;
+
+use common::{Found, options, options_packing, read};
+use rdb::file::{Checksum, DecodeOptions, Function, Usage};
+use rdb::{Dialect, Layout};
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(name)
+}
+
+/// Reads a file and compares it with its listing, except for keys that had expired.
+fn compared(name: &str) -> Found {
+    compared_with(name, &options())
+}
+
+fn compared_with(name: &str, options: &DecodeOptions) -> Found {
+    let file = std::fs::File::open(golden(&format!("{name}.rdb"))).unwrap();
+    let found = read(file, options).unwrap();
+    assert_eq!((found.dialect, found.version), (Dialect::Redis, 10));
+    assert_eq!(found.aux[&b"redis-ver"[..]], b"7.0.15");
+    assert_eq!(found.aux[&b"aof-base"[..]], b"0");
+    let listing = std::fs::read_to_string(golden(&format!("{name}.txt"))).unwrap();
+    let mut expected: Vec<&str> = listing.lines().collect();
+    expected.sort_unstable();
+    let mut lines = found.listing();
+    lines.retain(|line| !line.contains("\"expired\""));
+    for (line, expected) in lines.iter().zip(&expected) {
+        assert_eq!(line, expected);
+    }
+    assert_eq!(lines.len(), expected.len());
+    found
+}
+
+fn layouts(found: &Found) -> Vec<Layout> {
+    let mut layouts: Vec<Layout> = found.entries.iter().map(|entry| entry.layout).collect();
+    layouts.sort_unstable();
+    layouts.dedup();
+    layouts
+}
+
+#[test]
+fn all_types_in_all_encodings() {
+    let found = compared("types");
+    assert_eq!(found.checksum, Checksum::Correct);
+    let expected = [
+        Layout::String,
+        Layout::ListOfNodes,
+        Layout::Set,
+        Layout::SetIntset,
+        Layout::Hash,
+        Layout::HashListpack,
+        Layout::ZsetBinary,
+        Layout::ZsetListpack,
+    ];
+    assert_eq!(layouts(&found), expected);
+    let databases: Vec<usize> = found.sizes.iter().map(|(database, ..)| *database).collect();
+    assert_eq!(databases, [0, 5, 15]);
+    let (_, keys, expiring) = found.sizes[0];
+    assert_eq!(keys, found.entries.len() as u64 - 2);
+    assert_eq!(expiring, 3);
+}
+
+#[test]
+fn a_key_that_expired_before_the_file_was_written_says_so() {
+    let found = compared("types");
+    let expired = found.entry("expired");
+    let written: u64 = String::from_utf8_lossy(&found.aux[&b"ctime"[..]]).parse().unwrap();
+    assert!(expired.expire_at_ms.unwrap() <= (written + 1) * 1000);
+    assert_eq!(expired.shown, "\"gone\"");
+}
+
+#[test]
+fn neither_compressed_nor_checked_and_no_packed_encodings() {
+    // A packed sorted set keeps no negative zero, so this has to stay as it is.
+    let found = compared_with("plain", &options_packing(2));
+    assert_eq!(found.checksum, Checksum::Absent);
+    let unpacked = [Layout::Set, Layout::Hash, Layout::ZsetBinary];
+    assert!(unpacked.iter().all(|layout| layouts(&found).contains(layout)));
+}
+
+#[test]
+fn hints_for_eviction() {
+    let idle = compared("lru").entry("idle").usage;
+    assert!(matches!(idle, Some(Usage::IdleSeconds(100_000..=100_010))), "{idle:?}");
+    assert_eq!(compared("lfu").entry("frequent").usage, Some(Usage::Frequency(77)));
+    assert_eq!(compared("types").entry("fifth").usage, None);
+}
+
+#[test]
+fn functions_are_kept_and_streams_are_named() {
+    let found = compared("stream");
+    let [Function::Library(source)] = &found.functions[..] else { panic!("one library") };
+    assert!(source.starts_with(b"#!lua name=golden\n") && source.ends_with(b"end)"));
+    assert_eq!(found.entry("stream").layout, Layout::Stream2);
+}
