@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use crate::freeze::{Freezing, Frozen};
 use crate::string;
 use crate::{Hash, List, Set, StringRef, StringValue, Zset};
 
@@ -83,6 +84,29 @@ pub enum Value<'v> {
     Hash(Hash),
     /// A sorted set.
     Zset(Zset),
+}
+
+impl Value<'_> {
+    /// The value as a reader sees it.
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::String(string) => ValueRef::String(string.as_ref()),
+            Value::List(list) => ValueRef::List(list),
+            Value::Set(set) => ValueRef::Set(set),
+            Value::Hash(hash) => ValueRef::Hash(hash),
+            Value::Zset(zset) => ValueRef::Zset(zset),
+        }
+    }
+
+    /// The snapshot that reads it in pieces, if one does.
+    pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
+        match self {
+            Value::String(_) | Value::List(_) => None,
+            Value::Set(set) => set.frozen(),
+            Value::Hash(hash) => hash.frozen(),
+            Value::Zset(zset) => zset.frozen(),
+        }
+    }
 }
 
 /// A value as it lies in its entry.
@@ -328,6 +352,17 @@ impl Word {
                     _ => unreachable!("the other kinds are strings"),
                 },
             }
+        }
+    }
+
+    /// The table of a large set, hash or sorted set, for a snapshot to begin or go on with. The
+    /// caller has the entry for itself: it holds the slot's lock, or owns the entry's table.
+    pub(crate) fn freezing<'e>(self) -> Option<&'e mut dyn Freezing> {
+        match self.value_mut() {
+            ValueMut::Set(set) => set.freezing(),
+            ValueMut::Hash(hash) => hash.freezing(),
+            ValueMut::Zset(zset) => zset.freezing(),
+            ValueMut::String(_) | ValueMut::List(_) => None,
         }
     }
 
@@ -777,6 +812,10 @@ impl Removed {
 
 impl Drop for Removed {
     fn drop(&mut self) {
-        self.0.free();
+        let frozen = self.0.freezing().and_then(|table| table.frozen().cloned());
+        // A snapshot that has not read it to its end goes on with it.
+        if frozen.is_none_or(|frozen| !frozen.adopt(Removed(self.0))) {
+            self.0.free();
+        }
     }
 }

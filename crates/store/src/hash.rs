@@ -4,9 +4,11 @@
 //! Redis. A small hash costs its listpack block and nothing else (see [`PackedOr`]).
 
 use std::iter::FusedIterator;
+use std::sync::Arc;
 
 use base::rng::Rng;
 
+use crate::freeze::{Freezing, Frozen};
 use crate::member::{Member, MemberIter, Members, Valued};
 use crate::pack::{Element, Elements, Encoded, Form, FormMut, Listpack, ListpackSlice, PackedOr};
 use crate::packed::{Limits, Malformed, choose, has_duplicates, has_room_for_pair};
@@ -17,6 +19,22 @@ use crate::packed::{Limits, Malformed, choose, has_duplicates, has_room_for_pair
 pub struct Hash(PackedOr<Listpack, Members<Valued>>);
 
 impl Hash {
+    /// The snapshot that reads the table, if one does.
+    pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
+        match self.0.get() {
+            Form::Packed(_) => None,
+            Form::Boxed(members) => members.frozen(),
+        }
+    }
+
+    /// The table, if it is large enough to have one.
+    pub(crate) fn freezing(&mut self) -> Option<&mut dyn Freezing> {
+        match self.0.get_mut() {
+            FormMut::Packed(_) => None,
+            FormMut::Boxed(members) => Some(members),
+        }
+    }
+
     /// An empty hash.
     pub fn new() -> Self {
         Hash(PackedOr::packed(Listpack::new()))

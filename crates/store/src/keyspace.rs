@@ -8,12 +8,14 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::limits::SLOTS;
+use parking_lot::RwLock;
 use smallvec::SmallVec;
 
+use crate::cut::{Cut, Walker};
 use crate::entry::{Entry, EntryMut, Removed, Value, Word};
 use crate::gate::Closed;
 use crate::table::dict::{Place, Table};
@@ -168,6 +170,11 @@ impl SlotTable {
         Table::<true>::position_of(base::hash::hash(key))
     }
 
+    /// Where a hash lies in the order of a walk.
+    pub(crate) fn position_at(hash: u64) -> u32 {
+        Table::<true>::position_of(hash)
+    }
+
     /// An entry chosen with equal chances.
     pub fn random(&self) -> Option<Entry<'_>> {
         self.words.random(base::rng::below).map(|word| Entry::new(Word(word)))
@@ -186,6 +193,11 @@ impl SlotTable {
     /// Bytes that the buckets take.
     pub fn overhead(&self) -> usize {
         self.words.memory()
+    }
+
+    /// The word of a key.
+    pub(crate) fn word_of(&self, key: &Key<'_>) -> Option<Word> {
+        Some(Word(self.words.word(self.find(key)?)))
     }
 
     fn find(&self, key: &Key<'_>) -> Option<Place> {
@@ -240,6 +252,9 @@ pub struct Keyspace<X> {
     databases: Box<[Database]>,
     /// Versions that are given from now on are above this.
     floor: AtomicU64,
+    /// Whether `cut` holds one: all that writes ask while there is none.
+    cutting: AtomicBool,
+    cut: RwLock<Option<Arc<Cut>>>,
 }
 
 // SAFETY: what lies in the cells is reached only by who holds the slot's lock (through `Held`) or
@@ -263,6 +278,8 @@ impl<X> Keyspace<X> {
             slots: (0..SLOTS).map(|_| slot()).collect(),
             databases: (0..databases.max(1)).map(|_| Database::new()).collect(),
             floor: AtomicU64::new(0),
+            cutting: AtomicBool::new(false),
+            cut: RwLock::new(None),
         }
     }
 
@@ -482,6 +499,9 @@ impl<X> Keyspace<X> {
             // SAFETY: all gates are closed, so nobody else is at a table; the cells differ.
             unsafe { std::ptr::swap(a, b) };
         }
+        if let Some(cut) = self.cut() {
+            cut.swap(one, other);
+        }
         for (a, b) in self.databases[one].occupied.iter().zip(&self.databases[other].occupied) {
             b.store(a.swap(b.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -493,10 +513,48 @@ impl<X> Keyspace<X> {
         for slot in self.occupied(database) {
             let cell = self.cell(database, slot);
             // SAFETY: all gates are closed; an occupied slot has a cell.
-            taken.push(unsafe { std::mem::take(&mut *cell) });
+            let table = unsafe { std::mem::take(&mut *cell) };
             self.set_occupied(database, slot, false);
+            taken.extend(match self.cut() {
+                Some(cut) => cut.take_table(database, slot, table),
+                None => Some(table),
+            });
         }
         taken
+    }
+
+    /// Begins a cut: the data as it is now. `None` while there is one already.
+    pub fn begin_cut(&self, _closed: &Closed<'_>, clock: u64) -> Option<Walker<'_, X>> {
+        if self.cutting.load(Ordering::Relaxed) {
+            return None;
+        }
+        let newest = self.slots.iter().map(|slot| {
+            // SAFETY: all gates are closed, so nobody else is at a slot.
+            unsafe { (*slot.state.get()).last_version }
+        });
+        let floor = self.floor.load(Ordering::Relaxed).max(clock);
+        let version = newest.fold(floor, u64::max);
+        self.raise_floor(version);
+        let cut = Arc::new(Cut::new(version, self.databases()));
+        *self.cut.write() = Some(Arc::clone(&cut));
+        self.cutting.store(true, Ordering::Relaxed);
+        Some(Walker::new(self, cut))
+    }
+
+    /// Ends the cut.
+    pub(crate) fn end_cut(&self) {
+        self.cutting.store(false, Ordering::Relaxed);
+        *self.cut.write() = None;
+    }
+
+    /// The cut, if there is one.
+    fn cut(&self) -> Option<Arc<Cut>> {
+        if self.cutting.load(Ordering::Relaxed) { self.cut.read().clone() } else { None }
+    }
+
+    /// Whether writers should wait until more of a cut is written.
+    pub fn cut_is_behind(&self) -> bool {
+        self.cutting.load(Ordering::Relaxed) && self.cut().is_some_and(|cut| cut.is_behind())
     }
 
     /// Raises the floor of versions.
@@ -650,9 +708,40 @@ impl<'k, X> Held<'k, X> {
         Some(Entry::new(Word(table.words.word(table.find(key)?))))
     }
 
+    /// To be called before an entry is changed or removed: a cut that it belongs to gets it first.
+    #[inline]
+    fn before_change(&mut self, database: usize, key: &Key<'_>) {
+        if self.space.cutting.load(Ordering::Relaxed) {
+            self.hand_over(database, key);
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self, database: usize, key: &Key<'_>) {
+        let Some(cut) = self.space.cut() else { return };
+        let Some(word) = self.find(database, key).map(|entry| entry.word) else { return };
+        if cut.wants(database, key, word.version()) {
+            cut.take_over(database, word);
+            // It is not wanted again.
+            word.set_version(self.next_version(key.slot));
+        }
+    }
+
+    /// To be called with a value that is put under a key, where it may have come from another: a cut
+    /// that reads it in pieces goes on there.
+    #[inline]
+    pub fn note_placed(&self, database: usize, key: &Key<'_>, value: &Value<'_>) {
+        if self.space.cutting.load(Ordering::Relaxed)
+            && let Some(cut) = self.space.cut()
+        {
+            cut.note_placed(database, key.bytes, value);
+        }
+    }
+
     /// Finds a key for a change.
     #[inline]
     pub fn find_mut(&mut self, database: usize, key: &Key<'_>) -> Option<EntryMut<'_>> {
+        self.before_change(database, key);
         let table = self.table_mut(database, key.slot);
         let place = table.find(key)?;
         let word = Word(table.words.word(place));
@@ -668,6 +757,7 @@ impl<'k, X> Held<'k, X> {
         expire_at: Option<u64>,
     ) -> Entry<'_> {
         let space = self.space;
+        self.note_placed(database, key, &value);
         let version = self.next_version(key.slot);
         let table = self.table_mut(database, key.slot);
         debug_assert!(table.find(key).is_none(), "insert is for keys that are not there");
@@ -691,6 +781,7 @@ impl<'k, X> Held<'k, X> {
         make: impl FnOnce() -> Value<'static>,
     ) -> (EntryMut<'_>, bool) {
         let space = self.space;
+        self.before_change(database, key);
         let table = self.table_mut(database, key.slot);
         if let Some(place) = table.find(key) {
             let word = Word(table.words.word(place));
@@ -708,6 +799,7 @@ impl<'k, X> Held<'k, X> {
     /// Takes a key out.
     pub fn remove(&mut self, database: usize, key: &Key<'_>) -> Option<Removed> {
         let space = self.space;
+        self.before_change(database, key);
         let table = self.table_mut(database, key.slot);
         let place = table.find(key)?;
         let word = Word(table.words.remove(place));
@@ -716,12 +808,6 @@ impl<'k, X> Held<'k, X> {
             space.set_occupied(database, key.slot, false);
         }
         Some(Removed(word))
-    }
-
-    /// Takes all keys of a slot out.
-    pub fn take_slot(&mut self, database: usize, slot: u16) -> SlotTable {
-        self.space.set_occupied(database, slot, false);
-        std::mem::take(self.table_mut(database, slot))
     }
 }
 

@@ -4,8 +4,10 @@
 //! allocation), `table::dict` (how both are found), then the types, one file each.
 
 pub mod bitmap;
+pub mod cut;
 mod entry;
 pub mod evict;
+pub mod freeze;
 pub mod gate;
 pub mod geo;
 mod hash;

@@ -18,11 +18,13 @@ use std::collections::HashSet;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use base::hash::hash;
 use base::rng::Rng;
 use smallvec::SmallVec;
 
+use crate::freeze::{Freeze, Freezing, Frozen, Piece, PieceKind};
 use crate::pack::good_size;
 use crate::packed::choose;
 use crate::table::dict::{Place, Table, prefetch};
@@ -42,11 +44,17 @@ const LONG_MARK: u8 = 0xC0;
 const BATCH: usize = 16;
 
 /// What a member's block holds besides its name.
-pub(crate) trait Shape {
+pub(crate) trait Shape: Sized {
     /// Bytes in front of the name.
     const HEAD: usize;
     /// Whether a value follows the name.
     const HAS_VALUE: bool;
+
+    /// What snapshots call such members.
+    const KIND: PieceKind;
+
+    /// The member as snapshots have it.
+    fn piece(member: Member<'_, Self>) -> Piece<'_>;
 }
 
 /// A set's member: a name.
@@ -61,16 +69,31 @@ pub(crate) enum Scored {}
 impl Shape for Plain {
     const HEAD: usize = 0;
     const HAS_VALUE: bool = false;
+    const KIND: PieceKind = PieceKind::Member;
+
+    fn piece(member: Member<'_, Self>) -> Piece<'_> {
+        Piece::Member(member.name())
+    }
 }
 
 impl Shape for Valued {
     const HEAD: usize = 0;
     const HAS_VALUE: bool = true;
+    const KIND: PieceKind = PieceKind::Field;
+
+    fn piece(member: Member<'_, Self>) -> Piece<'_> {
+        Piece::Field(member.name(), member.value())
+    }
 }
 
 impl Shape for Scored {
     const HEAD: usize = SCORE_BYTES;
     const HAS_VALUE: bool = false;
+    const KIND: PieceKind = PieceKind::Scored;
+
+    fn piece(member: Member<'_, Self>) -> Piece<'_> {
+        Piece::Scored(member.name(), member.score())
+    }
 }
 
 /// Bytes that a text takes with its length.
@@ -292,6 +315,8 @@ impl RankedItem for Member<'static, Scored> {
 /// belong to this table alone.
 pub(crate) struct Members<S: Shape> {
     table: Table,
+    /// A snapshot reads the table: whoever changes a member calls [`Members::before_change`].
+    freeze: Option<Box<Freeze>>,
     shape: PhantomData<S>,
 }
 
@@ -306,7 +331,7 @@ unsafe fn hash_of<S: Shape>(word: u64) -> u64 {
 
 impl<S: Shape> Members<S> {
     pub(crate) const fn new() -> Self {
-        Members { table: Table::new(), shape: PhantomData }
+        Members { table: Table::new(), freeze: None, shape: PhantomData }
     }
 
     #[inline]
@@ -333,6 +358,7 @@ impl<S: Shape> Members<S> {
 
     /// Adds a member whose name is not there yet, and which belongs to the table from now on.
     fn put(&mut self, hash: u64, member: Member<'static, S>) {
+        self.before_change(hash);
         // SAFETY: the table's words are live members.
         self.table.insert(hash, member.word(), |word| unsafe { hash_of::<S>(word) });
     }
@@ -357,6 +383,7 @@ impl<S: Shape> Members<S> {
 
     /// Removes the member at a place that was just found.
     pub(crate) fn remove_at(&mut self, place: Place) {
+        self.before_change_at(place);
         let word = self.table.remove(place);
         // SAFETY: the member has left its table, and nobody borrows from it.
         unsafe { Member::<S>::from_word(word).free() }
@@ -453,6 +480,7 @@ impl Members<Valued> {
     }
 
     fn set_value(&mut self, place: Place, value: &[u8]) {
+        self.before_change_at(place);
         let old = self.at(place);
         let offset = old.value_offset();
         if layout(offset + text_bytes(value)) == layout(old.bytes()) {
@@ -496,6 +524,7 @@ impl Members<Scored> {
     /// Gives the member at a place that was just found another score. An index by score is not
     /// told.
     pub(crate) fn set_score(&mut self, place: Place, score: f64) {
+        self.before_change_at(place);
         // SAFETY: the members are borrowed mutably.
         unsafe { self.at(place).set_score(score) }
     }
@@ -517,6 +546,101 @@ impl Members<Scored> {
     }
 }
 
+// ---- Snapshots --------------------------------------------------------------------------------------
+
+impl<S: Shape> Members<S> {
+    /// To be called before a member with this hash is added, removed or changed: hands its bucket
+    /// over to the snapshot that has not read it yet.
+    #[inline]
+    pub(crate) fn before_change(&mut self, hash: u64) {
+        if self.freeze.is_some() {
+            self.hand_over_bucket_of(hash);
+        }
+    }
+
+    /// [`Members::before_change`] of the member at a place.
+    #[inline]
+    pub(crate) fn before_change_at(&mut self, place: Place) {
+        if self.freeze.is_some() {
+            self.hand_over_bucket_of(hash(self.at(place).name()));
+        }
+    }
+
+    #[cold]
+    fn hand_over_bucket_of(&mut self, changed: u64) {
+        let Some(mut freeze) = self.freeze.take_if(|freeze| !freeze.frozen.is_given_up()) else {
+            self.freeze = None;
+            return;
+        };
+        let home = Table::<false>::home_of(changed, freeze.buckets());
+        if freeze.wants(Table::<false>::position_of(changed), home) {
+            freeze.frozen.hand_over(|push| {
+                self.table.for_each_of_former(home, freeze.buckets(), |word| {
+                    let member = self.member(word);
+                    let own = hash(member.name());
+                    let wanted = Table::<false>::home_of(own, freeze.buckets()) == home
+                        && freeze.wants(Table::<false>::position_of(own), home);
+                    if wanted {
+                        push(S::piece(member));
+                    }
+                });
+            });
+            freeze.mark(home);
+        }
+        self.freeze = Some(freeze);
+    }
+
+    /// Hands over all that the snapshot has not read, since the table is going away.
+    fn hand_over_rest(&mut self) {
+        let Some(frozen) = self.frozen().filter(|frozen| !frozen.is_given_up()).cloned() else {
+            return;
+        };
+        frozen.hand_over(|push| while self.read_frozen(usize::MAX, &mut *push) {});
+    }
+}
+
+impl<S: Shape> Freezing for Members<S> {
+    fn kind(&self) -> PieceKind {
+        S::KIND
+    }
+
+    fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    fn freeze(&mut self, frozen: Arc<Frozen>) {
+        self.freeze = Some(Box::new(Freeze::new(frozen, self.table.bucket_count())));
+    }
+
+    fn frozen(&self) -> Option<&Arc<Frozen>> {
+        self.freeze.as_ref().map(|freeze| &freeze.frozen)
+    }
+
+    fn read_frozen(&mut self, count: usize, visit: &mut dyn FnMut(Piece<'_>)) -> bool {
+        let Some(mut freeze) = self.freeze.take() else { return false };
+        let mut read = 0;
+        while read < count && !freeze.is_finished() {
+            let next = self.table.walk(freeze.position(), |word| {
+                let member = self.member(word);
+                let own = hash(member.name());
+                let home = Table::<false>::home_of(own, freeze.buckets());
+                if freeze.wants(Table::<false>::position_of(own), home) {
+                    visit(S::piece(member));
+                }
+                read += 1;
+            });
+            // An empty bucket is some work, too.
+            read += 1;
+            freeze.advance(next);
+        }
+        if freeze.is_finished() {
+            return false;
+        }
+        self.freeze = Some(freeze);
+        true
+    }
+}
+
 impl<S: Shape> Clone for Members<S> {
     fn clone(&self) -> Self {
         let mut copy = Members::new();
@@ -529,6 +653,7 @@ impl<S: Shape> Clone for Members<S> {
 
 impl<S: Shape> Drop for Members<S> {
     fn drop(&mut self) {
+        self.hand_over_rest();
         // SAFETY: the members leave the table, and nobody borrows from them.
         self.table.drain(|word| unsafe { Member::<S>::from_word(word).free() });
     }

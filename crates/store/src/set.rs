@@ -4,10 +4,12 @@
 //! costs its intset block and nothing else (see [`PackedOr`]).
 
 use std::iter::FusedIterator;
+use std::sync::Arc;
 
 use base::num::parse_i64;
 use base::rng::Rng;
 
+use crate::freeze::{Freezing, Frozen};
 use crate::member::{Member, MemberIter, Members, Plain};
 use crate::pack::{
     Element, Form, FormMut, INTEGER_TEXT_BYTES, Intset, IntsetIter, OwnedElement, PackedOr,
@@ -24,6 +26,22 @@ const MAX_INTSET_ENTRIES: usize = 1 << 30;
 pub struct Set(PackedOr<Intset, Members<Plain>>);
 
 impl Set {
+    /// The snapshot that reads the table, if one does.
+    pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
+        match self.0.get() {
+            Form::Packed(_) => None,
+            Form::Boxed(members) => members.frozen(),
+        }
+    }
+
+    /// The table, if it is large enough to have one.
+    pub(crate) fn freezing(&mut self) -> Option<&mut dyn Freezing> {
+        match self.0.get_mut() {
+            FormMut::Packed(_) => None,
+            FormMut::Boxed(members) => Some(members),
+        }
+    }
+
     /// An empty set.
     pub fn new() -> Self {
         Set(PackedOr::packed(Intset::new()))

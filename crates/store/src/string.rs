@@ -32,6 +32,16 @@ pub enum StringValue<'v> {
 }
 
 impl<'v> StringValue<'v> {
+    /// The string as a reader sees it.
+    pub fn as_ref(&self) -> StringRef<'_> {
+        match self {
+            StringValue::Int(number) => StringRef::Int(*number),
+            StringValue::Plain(bytes) => StringRef::Inline { bytes, raw: false },
+            StringValue::Raw(bytes) => StringRef::Inline { bytes, raw: true },
+            StringValue::Shared(buffer) => StringRef::Shared(buffer),
+        }
+    }
+
     /// The form in which SET stores these bytes: an integer where they are one.
     #[inline]
     pub fn from_bytes(bytes: &'v [u8]) -> StringValue<'v> {

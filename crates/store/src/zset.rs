@@ -13,9 +13,11 @@ mod tests;
 
 use std::iter::FusedIterator;
 use std::ops::Range;
+use std::sync::Arc;
 
 use base::rng::Rng;
 
+use crate::freeze::{Freezing, Frozen};
 use crate::pack::{
     Element, Form, FormMut, INTEGER_TEXT_BYTES, Listpack, ListpackSlice, OwnedElement, PackedOr,
 };
@@ -88,6 +90,22 @@ pub enum Insertion {
 pub struct Zset(PackedOr<Listpack, RankedMembers>);
 
 impl Zset {
+    /// The snapshot that reads the table, if one does.
+    pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
+        match self.0.get() {
+            Form::Packed(_) => None,
+            Form::Boxed(ranked) => ranked.members().frozen(),
+        }
+    }
+
+    /// The table, if it is large enough to have one.
+    pub(crate) fn freezing(&mut self) -> Option<&mut dyn Freezing> {
+        match self.0.get_mut() {
+            FormMut::Packed(_) => None,
+            FormMut::Boxed(ranked) => Some(ranked.members_mut()),
+        }
+    }
+
     /// An empty sorted set.
     pub fn new() -> Self {
         Zset(PackedOr::packed(Listpack::new()))

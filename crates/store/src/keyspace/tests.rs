@@ -79,7 +79,6 @@ enum Step {
     /// Deletes what is due at a time, after a look at so many entries.
     DeleteDue(Name, u64, usize),
     Remove(Name),
-    TakeSlot(Name),
     Swap(usize, usize),
     TakeAll(usize),
     Floor(u64),
@@ -114,7 +113,6 @@ fn step() -> impl Strategy<Value = Step> {
         15 => (name(), 1u64..600, prop_oneof![1usize..10, Just(usize::MAX)])
             .prop_map(|(name, now, entries)| Step::DeleteDue(name, now, entries)),
         20 => name().prop_map(Step::Remove),
-        1 => name().prop_map(Step::TakeSlot),
         2 => (0..DATABASES, 0..DATABASES).prop_map(|(one, other)| Step::Swap(one, other)),
         1 => (0..DATABASES).prop_map(Step::TakeAll),
         1 => (CLOCK / 2..CLOCK * 2).prop_map(Step::Floor),
@@ -257,12 +255,6 @@ impl Rig {
                 let version = removed.entry().version();
                 assert_eq!(version, known.version);
                 drop(removed.into_value());
-            }),
-            Step::TakeSlot(name) => self.act(name, |held, key, model| {
-                let taken = held.take_slot(name.database, key.slot);
-                let before = model.len();
-                model.retain(|other, _| (other.database, other.tag) != (name.database, name.tag));
-                assert_eq!(taken.len(), before - model.len());
             }),
             Step::Swap(one, other) => {
                 self.keyspace.swap(&self.gates.close(), one, other);

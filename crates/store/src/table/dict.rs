@@ -624,6 +624,23 @@ impl<const SHARED: bool> Table<SHARED> {
         (position & !(width - 1)).checked_add(width)
     }
 
+    /// The bucket of a hash in a table of so many buckets.
+    pub(crate) fn home_of(hash: u64, buckets: u32) -> u32 {
+        address(hash, buckets).0
+    }
+
+    /// Visits all words that lay in a bucket when the table had `former` buckets, and others that
+    /// lie beside them now.
+    pub(crate) fn for_each_of_former(&self, home: u32, former: u32, mut visit: impl FnMut(u64)) {
+        let depth = depth_of(home, former);
+        let begin = u64::from(home.reverse_bits());
+        let end = begin + (1u64 << (32 - depth));
+        let mut position = Some(home.reverse_bits());
+        while let Some(at) = position.filter(|&at| u64::from(at) < end) {
+            position = self.walk(at, &mut visit);
+        }
+    }
+
     /// Where a hash lies in the order of a walk.
     pub(crate) fn position_of(hash: u64) -> u32 {
         (hash as u32).reverse_bits()

@@ -58,6 +58,16 @@ impl RankedMembers {
         self.members.len()
     }
 
+    /// The members.
+    pub(super) fn members(&self) -> &Members<Scored> {
+        &self.members
+    }
+
+    /// The members, to be read by a snapshot: none may be added, removed or changed there.
+    pub(super) fn members_mut(&mut self) -> &mut Members<Scored> {
+        &mut self.members
+    }
+
     #[inline]
     pub(super) fn contains(&self, member: &[u8]) -> bool {
         self.members.find(member).is_some()
@@ -83,6 +93,7 @@ impl RankedMembers {
         if member.score() == score {
             return Insertion::Same;
         }
+        self.members.before_change(base::hash::hash(member.name()));
         // SAFETY: the members are borrowed mutably, and the index calls this when it reads none.
         let found = self.order.rescore(member, score, |member, score| unsafe {
             member.set_score(score);

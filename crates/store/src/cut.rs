@@ -1,0 +1,493 @@
+//! A cut: the data as it was at an instant between two commands, read while commands go on.
+//!
+//! It begins with all gates closed and costs a look at each slot. From then on a [`Walker`] goes
+//! through all entries in the order of (database, slot, reversed hash) and shows them to a
+//! [`Sink`]; whoever is about to change or remove an entry that is as old as the cut, and that the
+//! walker has not passed, first hands the old one over. So each entry of the cut is shown exactly
+//! once, through splits and merges, RENAME, expiry, eviction, SWAPDB and FLUSHALL. Small values are
+//! handed over as copies, large strings and lists by reference, and large tables stay where they
+//! are and are [frozen](crate::freeze): they are read in pieces.
+//!
+//! One cut at a time. The walker holds one slot at a time, for some dozens of entries.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use base::limits::SLOTS;
+use parking_lot::Mutex;
+
+use crate::entry::{Entry, Value, ValueRef, Word};
+use crate::freeze::{Frozen, Location, Piece, PieceKind};
+use crate::keyspace::{Held, Key, Keyspace, SlotTable};
+
+/// Tables with more members than this are frozen rather than copied.
+const COPIED_MEMBERS: usize = 64;
+/// Lists with more elements than this are written when their slot is free again.
+const COPIED_ELEMENTS: usize = 128;
+/// Entries that the walker looks at while it holds a slot, about.
+const ENTRIES_PER_HOLD: usize = 64;
+/// Bytes that it looks at, about.
+const BYTES_PER_HOLD: usize = 64 * 1024;
+/// Members of a frozen table that it reads while it holds the table's slot, about.
+const MEMBERS_PER_HOLD: usize = 256;
+/// Bytes handed over and not written yet, from which on writers should wait.
+const BACKLOG_MAX: usize = 64 << 20;
+
+/// A key, and what is to know of it besides its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head<'h> {
+    /// The database, as it was numbered at the cut.
+    pub database: usize,
+    /// The key.
+    pub key: &'h [u8],
+    /// When it expires, in milliseconds of Unix time.
+    pub expire_at: Option<u64>,
+    /// Its eviction clock: see [`crate::evict`].
+    pub clock: u32,
+}
+
+/// Who gets the entries of a cut.
+pub trait Sink {
+    /// An entry. A slot may be locked meanwhile: no waiting here.
+    fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>);
+    /// The beginning of a collection of `len` pieces, which follow before anything else does.
+    fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize);
+    /// A piece of it.
+    fn piece(&mut self, piece: Piece<'_>);
+    /// Its end.
+    fn end(&mut self);
+}
+
+/// A key by itself.
+struct OwnedHead {
+    database: usize,
+    key: Box<[u8]>,
+    expire_at: Option<u64>,
+    clock: u32,
+}
+
+impl OwnedHead {
+    fn new(database: usize, entry: Entry<'_>) -> OwnedHead {
+        OwnedHead {
+            database,
+            key: entry.key().into(),
+            expire_at: entry.expire_at(),
+            clock: entry.clock(),
+        }
+    }
+
+    fn view(&self) -> Head<'_> {
+        let OwnedHead { database, ref key, expire_at, clock } = *self;
+        Head { database, key, expire_at, clock }
+    }
+}
+
+/// An entry that was handed over.
+struct Handed {
+    head: OwnedHead,
+    value: Value<'static>,
+    bytes: usize,
+}
+
+/// A table that FLUSHALL took away before it was walked to its end.
+struct Taken {
+    database: usize,
+    slot: u16,
+    /// From where on.
+    position: u32,
+    table: SlotTable,
+}
+
+/// What walker and writers share.
+pub struct Cut {
+    version: u64,
+    /// What the walker is at: the database's number times [`SLOTS`], plus the slot. Written under
+    /// the lock of the slot that it leaves, if that has keys.
+    at: AtomicU64,
+    /// Reversed hashes in that slot below this are passed.
+    position: AtomicU64,
+    /// The numbers that databases had at the cut, by their numbers now.
+    databases: Box<[AtomicUsize]>,
+    handed: Mutex<VecDeque<Handed>>,
+    frozen: Mutex<VecDeque<(OwnedHead, Arc<Frozen>)>>,
+    taken: Mutex<VecDeque<Taken>>,
+    backlog: Arc<AtomicUsize>,
+}
+
+impl Cut {
+    pub(crate) fn new(version: u64, databases: usize) -> Cut {
+        Cut {
+            version,
+            at: AtomicU64::new(0),
+            position: AtomicU64::new(0),
+            databases: (0..databases).map(AtomicUsize::new).collect(),
+            handed: Mutex::default(),
+            frozen: Mutex::default(),
+            taken: Mutex::default(),
+            backlog: Arc::default(),
+        }
+    }
+
+    /// Entries with a version up to this belong to the cut.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether so much waits to be written that writers should wait.
+    pub fn is_behind(&self) -> bool {
+        self.backlog.load(Ordering::Relaxed) > BACKLOG_MAX
+    }
+
+    /// The number at the cut of a database.
+    pub(crate) fn number_of(&self, database: usize) -> usize {
+        self.databases[database].load(Ordering::Relaxed)
+    }
+
+    /// The database now of a number at the cut.
+    fn database_of(&self, number: usize) -> usize {
+        let mut databases = 0..self.databases.len();
+        databases.find(|&database| self.number_of(database) == number).expect("a permutation")
+    }
+
+    /// A value is put under a key.
+    pub(crate) fn note_placed(&self, database: usize, key: &[u8], value: &Value<'_>) {
+        if let Some(frozen) = value.frozen() {
+            let location = Location { database: self.number_of(database), key: key.into() };
+            *frozen.location.lock() = location;
+        }
+    }
+
+    /// Two databases were exchanged, with all gates closed.
+    pub(crate) fn swap(&self, one: usize, other: usize) {
+        let number = self.number_of(one);
+        self.databases[one].store(self.number_of(other), Ordering::Relaxed);
+        self.databases[other].store(number, Ordering::Relaxed);
+    }
+
+    /// From which position on a slot, which is locked, is still to be walked: `None` when it is
+    /// passed.
+    fn rest_of(&self, number: usize, slot: u16) -> Option<u32> {
+        let own = number as u64 * SLOTS as u64 + u64::from(slot);
+        match self.at.load(Ordering::Relaxed).cmp(&own) {
+            std::cmp::Ordering::Less => Some(0),
+            std::cmp::Ordering::Equal => u32::try_from(self.position.load(Ordering::Relaxed)).ok(),
+            std::cmp::Ordering::Greater => None,
+        }
+    }
+
+    /// Whether an entry belongs to the cut and was not shown yet. Its slot is locked.
+    pub(crate) fn wants(&self, database: usize, key: &Key<'_>, version: u64) -> bool {
+        let passed = || {
+            let rest = self.rest_of(self.number_of(database), key.slot);
+            rest.is_none_or(|rest| SlotTable::position_at(key.hash) < rest)
+        };
+        version <= self.version && !passed()
+    }
+
+    /// Takes an entry over before it changes. The caller has it for itself, and gives it a new
+    /// version afterwards.
+    pub(crate) fn take_over(&self, database: usize, word: Word) {
+        let number = self.number_of(database);
+        let entry = Entry::new(word);
+        let head = OwnedHead::new(number, entry);
+        if self.freeze(number, word) {
+            return;
+        }
+        let value = entry.value().to_value();
+        let bytes = entry.allocated() + value_bytes(entry.value());
+        self.backlog.fetch_add(bytes, Ordering::Relaxed);
+        self.handed.lock().push_back(Handed { head, value, bytes });
+    }
+
+    /// Freezes a large table. Says whether it is one.
+    fn freeze(&self, number: usize, word: Word) -> bool {
+        let Some(table) = word.freezing() else { return false };
+        if table.len() <= COPIED_MEMBERS {
+            return false;
+        }
+        let entry = Entry::new(word);
+        let location = Location { database: number, key: entry.key().into() };
+        let backlog = Arc::clone(&self.backlog);
+        let frozen = Frozen::new(table.kind(), table.len(), location, backlog);
+        table.freeze(Arc::clone(&frozen));
+        self.frozen.lock().push_back((OwnedHead::new(number, entry), frozen));
+        true
+    }
+
+    /// A table leaves the keyspace, with all gates closed. Gives it back if nothing of it is wanted.
+    pub(crate) fn take_table(
+        &self,
+        database: usize,
+        slot: u16,
+        table: SlotTable,
+    ) -> Option<SlotTable> {
+        let number = self.number_of(database);
+        // Behind the walker there may still be a table that is being read in pieces.
+        let reading = !self.frozen.lock().is_empty();
+        let position = match self.rest_of(number, slot) {
+            Some(position) => position,
+            None if reading => u32::MAX,
+            None => return Some(table),
+        };
+        self.taken.lock().push_back(Taken { database: number, slot, position, table });
+        None
+    }
+
+    /// Nobody goes on reading.
+    fn give_up(&self) {
+        self.handed.lock().clear();
+        for (_, frozen) in self.frozen.lock().drain(..) {
+            frozen.give_up();
+        }
+        self.taken.lock().clear();
+    }
+}
+
+/// Bytes that a copy of a value takes, about.
+fn value_bytes(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::String(_) | ValueRef::List(_) => 0,
+        ValueRef::Set(set) => set.memory_usage(1),
+        ValueRef::Hash(hash) => hash.memory_usage(1),
+        ValueRef::Zset(zset) => zset.memory_usage(1),
+    }
+}
+
+/// What a step of a walk came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Something was done, and more is left.
+    More,
+    /// A slot is in use: try again.
+    Contended,
+    /// All entries of the cut were shown.
+    Finished,
+}
+
+/// Shows all entries of a cut, step by step. Dropping it ends the cut.
+pub struct Walker<'k, X> {
+    space: &'k Keyspace<X>,
+    cut: Arc<Cut>,
+    /// The collection that is being read in pieces.
+    open: Option<(OwnedHead, Arc<Frozen>)>,
+}
+
+impl<'k, X> Walker<'k, X> {
+    pub(crate) fn new(space: &'k Keyspace<X>, cut: Arc<Cut>) -> Walker<'k, X> {
+        Walker { space, cut, open: None }
+    }
+
+    /// Goes on a little. The caller is inside its gate.
+    pub fn step(&mut self, sink: &mut dyn Sink) -> Step {
+        if self.open.is_some() {
+            return self.read_open(sink);
+        }
+        if self.show_handed(sink) {
+            return Step::More;
+        }
+        let next = self.cut.frozen.lock().pop_front();
+        if let Some((head, frozen)) = next {
+            sink.begin(&head.view(), frozen.kind(), frozen.len());
+            self.open = Some((head, frozen));
+            return Step::More;
+        }
+        if self.show_taken(sink) {
+            return Step::More;
+        }
+        self.walk(sink)
+    }
+
+    fn show_handed(&self, sink: &mut dyn Sink) -> bool {
+        let mut handed: Vec<Handed> = {
+            let mut queue = self.cut.handed.lock();
+            let count = queue.len().min(ENTRIES_PER_HOLD);
+            queue.drain(..count).collect()
+        };
+        let any = !handed.is_empty();
+        for handed in handed.drain(..) {
+            sink.entry(&handed.head.view(), handed.value.as_ref());
+            self.cut.backlog.fetch_sub(handed.bytes, Ordering::Relaxed);
+        }
+        any
+    }
+
+    // ---- Collections in pieces ------------------------------------------------------------------
+
+    fn read_open(&mut self, sink: &mut dyn Sink) -> Step {
+        let Some((_, frozen)) = &self.open else { return Step::More };
+        let frozen = Arc::clone(frozen);
+        let more = self.read_where_it_lies(&frozen, &mut |piece| sink.piece(piece));
+        frozen.take().show(frozen.kind(), |piece| sink.piece(piece));
+        match more {
+            // It is on its way from one place to another, or its slot is in use.
+            None => Step::Contended,
+            Some(true) => Step::More,
+            Some(false) => {
+                sink.end();
+                frozen.give_up();
+                self.open = None;
+                Step::More
+            }
+        }
+    }
+
+    /// Reads on in a table, wherever it is by now. Says whether more is left, or nothing when the
+    /// table was not found.
+    fn read_where_it_lies(
+        &self,
+        frozen: &Arc<Frozen>,
+        show: &mut dyn FnMut(Piece<'_>),
+    ) -> Option<bool> {
+        let read = |word: Word, show: &mut dyn FnMut(Piece<'_>)| {
+            let table = word.freezing()?;
+            let same = table.frozen().is_some_and(|other| Arc::ptr_eq(other, frozen));
+            same.then(|| table.read_frozen(MEMBERS_PER_HOLD, show))
+        };
+        if let Some(orphan) = frozen.take_orphan() {
+            let more = read(orphan.0, show);
+            if more == Some(true) {
+                // Nobody else knows it, so it comes back here.
+                frozen.adopt(orphan);
+            }
+            return more;
+        }
+        let location = frozen.location.lock().clone();
+        let key = Key::new(&location.key);
+        if let Some(taken) = self.cut.taken.lock().iter_mut().find(|taken| {
+            (taken.database, taken.slot) == (location.database, key.slot)
+                && taken.table.word_of(&key).is_some()
+        }) {
+            let more = taken.table.word_of(&key).and_then(|word| read(word, show));
+            if more.is_some() {
+                return more;
+            }
+        }
+        let held = self.space.try_hold_one(key.slot, 0)?;
+        let database = self.cut.database_of(location.database);
+        let word = held.table(database, key.slot)?.word_of(&key)?;
+        read(word, show)
+    }
+
+    // ---- Tables that were taken away ------------------------------------------------------------
+
+    fn show_taken(&self, sink: &mut dyn Sink) -> bool {
+        let Some(mut taken) = self.cut.taken.lock().pop_front() else { return false };
+        let mut entries = 0;
+        let mut position = (taken.position < u32::MAX).then_some(taken.position);
+        while let Some(at) = position.filter(|_| entries < ENTRIES_PER_HOLD) {
+            position = taken.table.walk(at, |entry| {
+                entries += 1;
+                let wanted = entry.version() <= self.cut.version
+                    && SlotTable::position_of(entry.key()) >= at;
+                if wanted {
+                    sink.entry(&head_of(taken.database, entry), entry.value());
+                }
+            });
+        }
+        if let Some(position) = position {
+            taken.position = position;
+            self.cut.taken.lock().push_front(taken);
+        }
+        true
+    }
+
+    // ---- The keyspace ---------------------------------------------------------------------------
+
+    fn walk(&mut self, sink: &mut dyn Sink) -> Step {
+        let at = self.cut.at.load(Ordering::Relaxed);
+        let (number, slot) = ((at / SLOTS as u64) as usize, (at % SLOTS as u64) as usize);
+        if number == self.space.databases() {
+            return Step::Finished;
+        }
+        let database = self.cut.database_of(number);
+        let Some(next) = self.space.next_occupied(database, slot) else {
+            self.go_to(number + 1, 0);
+            return Step::More;
+        };
+        if usize::from(next) != slot {
+            self.go_to(number, next);
+        }
+        let Some(mut held) = self.space.try_hold_one(next, 0) else { return Step::Contended };
+        let later = self.walk_held(&mut held, (number, database, next), sink);
+        drop(held);
+        for (head, value) in later {
+            sink.entry(&head.view(), value.as_ref());
+        }
+        Step::More
+    }
+
+    /// Shows some entries of a slot. Returns what is better shown when the slot is free.
+    fn walk_held(
+        &self,
+        held: &mut Held<'_, X>,
+        (number, database, slot): (usize, usize, u16),
+        sink: &mut dyn Sink,
+    ) -> Vec<(OwnedHead, Value<'static>)> {
+        let mut later = Vec::new();
+        let (mut entries, mut bytes) = (0, 0);
+        let from = self.cut.position.load(Ordering::Relaxed) as u32;
+        let mut position = Some(from);
+        let Some(table) = held.table(database, slot) else { return later };
+        while let Some(at) =
+            position.filter(|_| entries < ENTRIES_PER_HOLD && bytes < BYTES_PER_HOLD)
+        {
+            position = table.walk(at, |entry| {
+                entries += 1;
+                bytes += entry.allocated();
+                // A bucket that grew by a merge begins before the place where we are.
+                let passed = SlotTable::position_of(entry.key()) < at;
+                if passed || entry.version() > self.cut.version || self.freeze(number, entry) {
+                    return;
+                }
+                match entry.value() {
+                    ValueRef::List(list) if list.len() > COPIED_ELEMENTS => {
+                        later.push((OwnedHead::new(number, entry), entry.value().to_value()));
+                    }
+                    value => sink.entry(&head_of(number, entry), value),
+                }
+            });
+        }
+        match position {
+            Some(position) => {
+                self.cut.position.store(u64::from(position), Ordering::Relaxed);
+            }
+            None => self.go_to_behind(number, slot),
+        }
+        later
+    }
+
+    fn freeze(&self, number: usize, entry: Entry<'_>) -> bool {
+        self.cut.freeze(number, entry.word)
+    }
+
+    fn go_to_behind(&self, number: usize, slot: u16) {
+        match slot + 1 {
+            next if usize::from(next) < SLOTS => self.go_to(number, next),
+            _ => self.go_to(number + 1, 0),
+        }
+    }
+
+    fn go_to(&self, number: usize, slot: u16) {
+        // Together they never say that more is passed than is: the place only moves on.
+        self.cut.at.store(number as u64 * SLOTS as u64 + u64::from(slot), Ordering::Relaxed);
+        self.cut.position.store(0, Ordering::Relaxed);
+    }
+}
+
+fn head_of<'e>(database: usize, entry: Entry<'e>) -> Head<'e> {
+    Head { database, key: entry.key(), expire_at: entry.expire_at(), clock: entry.clock() }
+}
+
+impl<X> Drop for Walker<'_, X> {
+    fn drop(&mut self) {
+        self.space.end_cut();
+        if let Some((_, frozen)) = self.open.take() {
+            frozen.give_up();
+        }
+        self.cut.give_up();
+    }
+}
+
+#[cfg(test)]
+mod tests;

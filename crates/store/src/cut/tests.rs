@@ -1,0 +1,310 @@
+//! Whatever happens during a walk, the sink gets the data of the cut, each entry once.
+
+use std::collections::BTreeMap;
+
+use base::rng::Rng;
+use proptest::prelude::*;
+
+use super::*;
+use crate::gate::Gates;
+use crate::list::ListLimits;
+use crate::pack::End;
+use crate::{Hash, Limits, List, Set, StringValue, ValueMut, Zset};
+
+const DATABASES: usize = 3;
+const LIMITS: Limits = Limits { entries: 8, value: 64 };
+
+/// A value as text, to be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Content {
+    Text(Vec<u8>),
+    List(Vec<Vec<u8>>),
+    Pieces(BTreeMap<Vec<u8>, Vec<u8>>),
+}
+
+fn pieces_of(value: ValueRef<'_>) -> Content {
+    match value {
+        ValueRef::String(string) => Content::Text(string.bytes().to_vec()),
+        ValueRef::List(list) => {
+            Content::List(list.iter().map(|item| item.as_element().to_vec()).collect())
+        }
+        ValueRef::Set(set) => {
+            Content::Pieces(set.iter().map(|member| (member.to_vec(), Vec::new())).collect())
+        }
+        ValueRef::Hash(hash) => Content::Pieces(
+            hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec())).collect(),
+        ),
+        ValueRef::Zset(zset) => Content::Pieces(
+            zset.range(0..zset.len())
+                .map(|(member, score)| (member.to_vec(), score.to_le_bytes().to_vec()))
+                .collect(),
+        ),
+    }
+}
+
+type Entries = BTreeMap<(usize, Vec<u8>), (Option<u64>, Content)>;
+
+/// Collects what is shown, and notices what is shown twice.
+#[derive(Default)]
+struct Collector {
+    entries: Entries,
+    open: Option<((usize, Vec<u8>), Option<u64>, usize, BTreeMap<Vec<u8>, Vec<u8>>)>,
+}
+
+impl Collector {
+    fn put(&mut self, at: (usize, Vec<u8>), expire_at: Option<u64>, content: Content) {
+        let before = self.entries.insert(at.clone(), (expire_at, content));
+        assert!(before.is_none(), "{at:?} was shown twice");
+    }
+}
+
+impl Sink for Collector {
+    fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
+        assert!(self.open.is_none(), "nothing comes between pieces");
+        self.put((head.database, head.key.to_vec()), head.expire_at, pieces_of(value));
+    }
+
+    fn begin(&mut self, head: &Head<'_>, _: PieceKind, len: usize) {
+        assert!(self.open.is_none());
+        let at = (head.database, head.key.to_vec());
+        self.open = Some((at, head.expire_at, len, BTreeMap::new()));
+    }
+
+    fn piece(&mut self, piece: Piece<'_>) {
+        let (name, value) = match piece {
+            Piece::Member(member) => (member.to_vec(), Vec::new()),
+            Piece::Field(field, value) => (field.to_vec(), value.to_vec()),
+            Piece::Scored(member, score) => (member.to_vec(), score.to_le_bytes().to_vec()),
+        };
+        let open = &mut self.open.as_mut().expect("pieces come after a beginning").3;
+        assert!(open.insert(name, value).is_none(), "a piece was shown twice");
+    }
+
+    fn end(&mut self) {
+        let (at, expire_at, len, pieces) = self.open.take().expect("an end has a beginning");
+        assert_eq!(pieces.len(), len, "as many pieces as announced");
+        self.put(at, expire_at, Content::Pieces(pieces));
+    }
+}
+
+/// A keyspace with a random hand at it.
+struct World<'k> {
+    space: &'k Keyspace<()>,
+    gates: Gates,
+    random: Rng,
+    /// Removed entries that a background thread would free later.
+    garbage: Vec<crate::Removed>,
+    tables: Vec<SlotTable>,
+}
+
+impl<'k> World<'k> {
+    fn new(space: &'k Keyspace<()>, seed: u64) -> World<'k> {
+        World {
+            space,
+            gates: Gates::new(),
+            random: Rng::from_seed(seed),
+            garbage: Vec::new(),
+            tables: Vec::new(),
+        }
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.random.index(bound)
+    }
+
+    /// Two slots hold most keys, so that their tables split and merge.
+    fn key(&mut self) -> Vec<u8> {
+        match self.below(10) {
+            0 => format!("key:{}", self.below(20)),
+            n => format!("{{{}}}:{}", n % 2, self.below(60)),
+        }
+        .into_bytes()
+    }
+
+    fn name(&mut self) -> Vec<u8> {
+        format!("member:{}", self.below(1500)).into_bytes()
+    }
+
+    fn value(&mut self) -> Value<'static> {
+        let len = match self.below(4) {
+            0 => 3,
+            1 => 70,
+            2 => 200,
+            _ => 1200,
+        };
+        let names: Vec<_> = (0..len).map(|_| self.name()).collect();
+        match self.below(8) {
+            0 => {
+                let mut set = Set::new();
+                names.iter().for_each(|name| {
+                    set.add(name, LIMITS);
+                });
+                Value::Set(set)
+            }
+            1 => {
+                let mut hash = Hash::new();
+                names.iter().for_each(|name| {
+                    hash.set(name, b"before", LIMITS);
+                });
+                Value::Hash(hash)
+            }
+            2 => {
+                let mut zset = Zset::new();
+                for (rank, name) in names.iter().enumerate() {
+                    zset.insert(name, rank as f64, LIMITS);
+                }
+                Value::Zset(zset)
+            }
+            3 => {
+                let mut list = List::new();
+                names
+                    .iter()
+                    .for_each(|name| list.push(End::Back, &name[..], &ListLimits::default()));
+                Value::List(list)
+            }
+            4 => Value::String(StringValue::Shared(std::sync::Arc::new(vec![b'x'; 20_000]))),
+            _ => Value::String(StringValue::Plain(self.name().into())),
+        }
+    }
+
+    /// One random change.
+    fn change(&mut self) {
+        let (database, name) = (self.below(DATABASES), self.key());
+        let key = Key::new(&name);
+        match self.below(40) {
+            0..10 => self.put(database, &key),
+            10..28 => self.modify(database, &key),
+            28..33 => {
+                let mut held = self.space.try_hold_one(key.slot, 0).unwrap();
+                self.garbage.extend(held.remove(database, &key));
+            }
+            33..36 => self.rename(database, &key),
+            36..38 => self.garbage.clear(),
+            38 => {
+                let other = self.below(DATABASES);
+                self.space.swap(&self.gates.close(), database, other);
+            }
+            _ if self.below(20) == 0 => {
+                self.tables.extend(self.space.take_all(&self.gates.close(), database));
+            }
+            _ => self.tables.clear(),
+        }
+    }
+
+    fn put(&mut self, database: usize, key: &Key<'_>) {
+        let value = self.value();
+        let expire_at = (self.below(3) == 0).then(|| 1 + self.below(1000) as u64);
+        let mut held = self.space.try_hold_one(key.slot, 0).unwrap();
+        if let Some(mut entry) = held.find_mut(database, key) {
+            self.garbage.extend(entry.replace(value, expire_at));
+        } else {
+            held.insert(database, key, value, expire_at);
+        }
+        Self::stamp(&mut held, database, key);
+    }
+
+    /// Gives the entry the version of a write, if it is there.
+    fn stamp(held: &mut Held<'_, ()>, database: usize, key: &Key<'_>) {
+        let version = held.next_version(key.slot);
+        if let Some(mut entry) = held.find_mut(database, key) {
+            entry.set_version(version);
+        }
+    }
+
+    fn modify(&mut self, database: usize, key: &Key<'_>) {
+        let names: Vec<_> = (0..1 + self.below(30)).map(|_| self.name()).collect();
+        let removes = self.below(2) == 0;
+        let expire_at = (self.below(2) == 0).then(|| 1 + self.below(1000) as u64);
+        let mut held = self.space.try_hold_one(key.slot, 0).unwrap();
+        let Some(mut entry) = held.find_mut(database, key) else { return };
+        for name in &names {
+            match entry.value_mut() {
+                ValueMut::Set(set) if removes && set.len() > 1 => drop(set.remove(name)),
+                ValueMut::Set(set) => drop(set.add(name, LIMITS)),
+                ValueMut::Hash(hash) if removes && hash.len() > 1 => drop(hash.remove(name)),
+                ValueMut::Hash(hash) => drop(hash.set(name, b"after, and longer", LIMITS)),
+                ValueMut::Zset(zset) if removes && zset.len() > 1 => drop(zset.remove(name)),
+                ValueMut::Zset(zset) => drop(zset.insert(name, -1.0, LIMITS)),
+                ValueMut::List(list) => list.push(End::Front, &name[..], &ListLimits::default()),
+                ValueMut::String(_) => entry.set_expire_at(expire_at),
+            }
+        }
+        Self::stamp(&mut held, database, key);
+    }
+
+    fn rename(&mut self, database: usize, from: &Key<'_>) {
+        let (name, target) = (self.key(), self.below(DATABASES));
+        let to = Key::new(&name);
+        let mut slots = vec![from.slot, to.slot];
+        slots.sort_unstable();
+        slots.dedup();
+        let mut held = self.space.try_hold(&slots, 0).unwrap();
+        if held.find(target, &to).is_some() {
+            return;
+        }
+        let Some(removed) = held.remove(database, from) else { return };
+        held.insert(target, &to, removed.into_value(), None);
+    }
+
+    fn content(&self) -> Entries {
+        let mut entries = Entries::new();
+        for database in 0..DATABASES {
+            for slot in self.space.occupied(database) {
+                let held = self.space.try_hold_one(slot, 0).unwrap();
+                let table = held.table(database, slot).unwrap();
+                let mut position = Some(0);
+                while let Some(at) = position {
+                    position = table.walk(at, |entry| {
+                        let content = (entry.expire_at(), pieces_of(entry.value()));
+                        entries.insert((database, entry.key().to_vec()), content);
+                    });
+                }
+            }
+        }
+        entries
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #[test]
+    fn the_cut_is_shown_as_it_was(seed in any::<u64>(), before in 0usize..400, pace in 1usize..30) {
+        let space = Keyspace::new(DATABASES);
+        let mut world = World::new(&space, seed);
+        (0..before).for_each(|_| world.change());
+        let wanted = world.content();
+        let mut collector = Collector::default();
+        let mut walker = space.begin_cut(&world.gates.close(), 0).expect("there is no other");
+        prop_assert!(space.begin_cut(&world.gates.close(), 0).is_none());
+        let mut steps = 0;
+        while walker.step(&mut collector) != Step::Finished {
+            (0..world.below(pace)).for_each(|_| world.change());
+            steps += 1;
+            prop_assert!(steps < 200_000, "the walk comes to its end");
+        }
+        drop(walker);
+        prop_assert!(collector.open.is_none());
+        prop_assert_eq!(collector.entries, wanted);
+        prop_assert!(!space.cut_is_behind());
+    }
+
+    #[test]
+    fn a_walk_that_is_given_up_hinders_no_other(seed in any::<u64>(), steps in 0usize..60) {
+        let space = Keyspace::new(DATABASES);
+        let mut world = World::new(&space, seed);
+        (0..200).for_each(|_| world.change());
+        let mut walker = space.begin_cut(&world.gates.close(), 0).expect("there is no other");
+        let mut ignored = Collector::default();
+        for _ in 0..steps {
+            walker.step(&mut ignored);
+            world.change();
+        }
+        drop(walker);
+        world.garbage.clear();
+        let wanted = world.content();
+        let mut walker = space.begin_cut(&world.gates.close(), 0).expect("the last one ended");
+        let mut collector = Collector::default();
+        while walker.step(&mut collector) != Step::Finished {}
+        prop_assert_eq!(collector.entries, wanted);
+    }
+}

@@ -1,0 +1,257 @@
+//! A large collection at an instant, read in pieces while it goes on changing.
+//!
+//! Copying a set of ten million members would stop its slot for seconds. Instead, a snapshot leaves a
+//! [`Freeze`] in the collection's table, and reads the table piece by piece in the order of reversed
+//! hash bits, which holds through splits and merges of buckets. Whoever changes a member that the
+//! snapshot has not read yet first *hands over* its bucket, as the table was cut into buckets at the
+//! beginning, and marks it. So each bucket of the beginning is read as it was then, once, by one or
+//! the other. A write costs a copy of some six members at most, and memory beyond the data is what
+//! was handed over and not written yet.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::entry::Removed;
+
+/// What kind of pieces a collection consists of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PieceKind {
+    /// Members of a set.
+    Member,
+    /// Fields of a hash with their values.
+    Field,
+    /// Members of a sorted set with their scores.
+    Scored,
+}
+
+/// A member of a frozen collection.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Piece<'p> {
+    /// A member of a set.
+    Member(&'p [u8]),
+    /// A field of a hash, and its value.
+    Field(&'p [u8], &'p [u8]),
+    /// A member of a sorted set, and its score.
+    Scored(&'p [u8], f64),
+}
+
+/// Where a collection is now: it may have been renamed or moved since it was frozen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Location {
+    /// The database, as it was numbered at the cut.
+    pub(crate) database: usize,
+    pub(crate) key: Box<[u8]>,
+}
+
+/// What a snapshot and a collection's table share.
+pub struct Frozen {
+    kind: PieceKind,
+    /// Members at the instant of the snapshot.
+    len: usize,
+    pub(crate) location: Mutex<Location>,
+    handed: Mutex<Pieces>,
+    /// The entry with the collection, once it was removed.
+    orphan: Mutex<Option<Removed>>,
+    /// Nobody reads any more what is handed over.
+    given_up: AtomicBool,
+    /// Bytes handed over and not taken, of all collections of the snapshot.
+    backlog: Arc<AtomicUsize>,
+}
+
+impl Frozen {
+    pub(crate) fn new(
+        kind: PieceKind,
+        len: usize,
+        location: Location,
+        backlog: Arc<AtomicUsize>,
+    ) -> Arc<Frozen> {
+        Arc::new(Frozen {
+            kind,
+            len,
+            location: Mutex::new(location),
+            handed: Mutex::default(),
+            orphan: Mutex::default(),
+            given_up: AtomicBool::new(false),
+            backlog,
+        })
+    }
+
+    /// The kind of its pieces.
+    pub fn kind(&self) -> PieceKind {
+        self.kind
+    }
+
+    /// Members at the instant of the snapshot.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there was none, which is never so.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes what was handed over.
+    pub(crate) fn take(&self) -> Pieces {
+        let pieces = std::mem::take(&mut *self.handed.lock());
+        self.backlog.fetch_sub(pieces.0.len(), Ordering::Relaxed);
+        pieces
+    }
+
+    /// Takes down members that are handed over.
+    pub(crate) fn hand_over(&self, fill: impl FnOnce(&mut dyn FnMut(Piece<'_>))) {
+        let mut handed = self.handed.lock();
+        let before = handed.0.len();
+        fill(&mut |piece| handed.push(piece));
+        self.backlog.fetch_add(handed.0.len() - before, Ordering::Relaxed);
+    }
+
+    /// Says that the snapshot ended: tables forget about it at their next change.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+        self.take();
+        // Dropped when the lock is free again, since its drop asks here whether to be adopted.
+        let orphan = self.orphan.lock().take();
+        drop(orphan);
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Acquire)
+    }
+
+    /// Takes care of the collection, which was removed before it was read to its end, unless nobody
+    /// reads it any more. Says whether it does.
+    pub(crate) fn adopt(&self, removed: Removed) -> bool {
+        let mut orphan = self.orphan.lock();
+        if self.is_given_up() {
+            // The caller frees it.
+            std::mem::forget(removed);
+            return false;
+        }
+        *orphan = Some(removed);
+        true
+    }
+
+    pub(crate) fn take_orphan(&self) -> Option<Removed> {
+        self.orphan.lock().take()
+    }
+}
+
+/// A table that can be frozen.
+pub(crate) trait Freezing {
+    fn kind(&self) -> PieceKind;
+    fn len(&self) -> usize;
+    /// Lets a snapshot read the table as it is now.
+    fn freeze(&mut self, frozen: Arc<Frozen>);
+    /// The snapshot that reads the table, if one does.
+    fn frozen(&self) -> Option<&Arc<Frozen>>;
+    /// Reads on, for the snapshot: at least `count` members unless the table ends before. Returns
+    /// whether more are left; when none is, the snapshot has left the table.
+    fn read_frozen(&mut self, count: usize, visit: &mut dyn FnMut(Piece<'_>)) -> bool;
+}
+
+/// Members in one buffer: lengths in eight bytes, then the bytes.
+#[derive(Default)]
+pub(crate) struct Pieces(Vec<u8>);
+
+impl Pieces {
+    fn push(&mut self, piece: Piece<'_>) {
+        let mut text = |bytes: &[u8]| {
+            self.0.extend_from_slice(&bytes.len().to_le_bytes());
+            self.0.extend_from_slice(bytes);
+        };
+        match piece {
+            Piece::Member(member) => text(member),
+            Piece::Field(field, value) => {
+                text(field);
+                text(value);
+            }
+            Piece::Scored(member, score) => {
+                text(member);
+                self.0.extend_from_slice(&score.to_le_bytes());
+            }
+        }
+    }
+
+    /// Shows all members.
+    pub(crate) fn show(&self, kind: PieceKind, mut visit: impl FnMut(Piece<'_>)) {
+        let mut rest = &self.0[..];
+        while !rest.is_empty() {
+            let first = take_text(&mut rest);
+            visit(match kind {
+                PieceKind::Member => Piece::Member(first),
+                PieceKind::Field => Piece::Field(first, take_text(&mut rest)),
+                PieceKind::Scored => Piece::Scored(first, f64::from_le_bytes(take_word(&mut rest))),
+            });
+        }
+    }
+}
+
+fn take_word(rest: &mut &[u8]) -> [u8; 8] {
+    let (word, behind) = rest.split_first_chunk().expect("what was pushed is whole");
+    *rest = behind;
+    *word
+}
+
+fn take_text<'p>(rest: &mut &'p [u8]) -> &'p [u8] {
+    let length = usize::from_le_bytes(take_word(rest));
+    let (text, behind) = rest.split_at(length);
+    *rest = behind;
+    text
+}
+
+/// A snapshot's place in a table. Belongs to the table, and is used under its owner's lock.
+pub(crate) struct Freeze {
+    pub(crate) frozen: Arc<Frozen>,
+    /// Buckets of the table at the beginning.
+    buckets: u32,
+    /// Those of them that were handed over.
+    marked: Box<[u64]>,
+    /// Reversed hashes below this were read.
+    position: u64,
+}
+
+/// The position behind all.
+const END: u64 = 1 << 32;
+
+impl Freeze {
+    pub(crate) fn new(frozen: Arc<Frozen>, buckets: usize) -> Freeze {
+        let marked = vec![0; buckets.div_ceil(64)].into_boxed_slice();
+        Freeze { frozen, buckets: buckets as u32, marked, position: 0 }
+    }
+
+    pub(crate) fn buckets(&self) -> u32 {
+        self.buckets
+    }
+
+    /// Whether the table is read to its end.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.position == END
+    }
+
+    /// Where to read next.
+    pub(crate) fn position(&self) -> u32 {
+        self.position as u32
+    }
+
+    /// Goes on to a position of a walk, or to the end.
+    pub(crate) fn advance(&mut self, position: Option<u32>) {
+        self.position = position.map_or(END, u64::from);
+    }
+
+    /// Whether what lies at a reversed hash, in a bucket of the beginning, is still to be read.
+    pub(crate) fn wants(&self, position: u32, bucket: u32) -> bool {
+        u64::from(position) >= self.position && !self.is_marked(bucket)
+    }
+
+    fn is_marked(&self, bucket: u32) -> bool {
+        self.marked[bucket as usize / 64] >> (bucket % 64) & 1 != 0
+    }
+
+    /// Marks a bucket of the beginning as handed over.
+    pub(crate) fn mark(&mut self, bucket: u32) {
+        self.marked[bucket as usize / 64] |= 1 << (bucket % 64);
+    }
+}
