@@ -64,7 +64,16 @@ const RANGE_COMPLEXITY: &str = "O(N) where N is the length of the returned strin
 const SET_ARGUMENTS: &[Argument] = &[
     KEY,
     VALUE,
-    one_of("condition", &[word("nx", "NX"), word("xx", "XX")]).since("2.6.12").optional(),
+    one_of(
+        "condition",
+        &[
+            word("nx", "NX"),
+            word("xx", "XX"),
+            argument("comparison-value", String).token("IFEQ").since("8.1.0"),
+        ],
+    )
+    .since("2.6.12")
+    .optional(),
     word("get", "GET").since("6.2.0").optional(),
     one_of(
         "expiration",
@@ -107,6 +116,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             ("6.0.0", "Added the `KEEPTTL` option."),
             ("6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."),
             ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
+            ("8.1.0", "Added the `IFEQ` option."),
         ]),
     Command::new("get", set::get, 2, Group::String, "1.0.0")
         .flags(READONLY | FAST)
