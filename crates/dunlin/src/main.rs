@@ -41,7 +41,9 @@ fn main() -> ExitCode {
             Err(boot::Failed) => ExitCode::FAILURE,
         },
         // For `make docs`, not for users: the page is in the repository.
-        (Some(b"docs"), [page]) if page == b"compatibility" => print(&engine::compatibility::page()),
+        (Some(b"docs"), [page]) if page == b"compatibility" => {
+            print(&engine::compatibility::page())
+        }
         (Some(unknown), _) => {
             let unknown = String::from_utf8_lossy(unknown);
             // Nobody could be told that nobody can be told.
