@@ -25,8 +25,8 @@ lint:
 # Rewrites the documents that are made from the program. A failed build leaves them as they were.
 docs:
 	cargo build --profile ci --package dunlin
-	$${CARGO_TARGET_DIR:-target}/ci/dunlin docs compatibility > docs/COMPATIBILITY.md.new
-	mv docs/COMPATIBILITY.md.new docs/COMPATIBILITY.md
+	cd $${CARGO_TARGET_DIR:-target}/ci && ./dunlin docs compatibility > COMPATIBILITY.md
+	mv $${CARGO_TARGET_DIR:-target}/ci/COMPATIBILITY.md docs/COMPATIBILITY.md
 
 # The store's tests under valgrind, since that is where the unsafe code is: nothing is read that was
 # freed or never written, and nothing leaks. Random tests take few cases: valgrind is slow.

@@ -129,8 +129,8 @@ fn all_directives() -> String {
         text += &directive_line(directive);
     }
     text += "\n### Accepted without effect\n\n";
-    text += "CONFIG GET and SET answer as usual. A value other than the default is noted in the ";
-    text += "log at start.\n\n";
+    text += "CONFIG GET and SET answer as usual. The log notes a value other than the default, at ";
+    text += "start and when CONFIG SET gives it.\n\n";
     let without_effect = |effect| match effect {
         Effect::None(reason) => Some(reason),
         Effect::Full | Effect::Refused(_) => None,
