@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run test lint memcheck explore bench peers oracle suite update differential
+.PHONY: run test lint docs memcheck explore bench peers oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -21,6 +21,12 @@ explore: peers
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+
+# Rewrites the documents that are made from the program. A failed build leaves them as they were.
+docs:
+	cargo build --profile ci --package dunlin
+	cd $${CARGO_TARGET_DIR:-target}/ci && ./dunlin docs compatibility > COMPATIBILITY.md
+	mv $${CARGO_TARGET_DIR:-target}/ci/COMPATIBILITY.md docs/COMPATIBILITY.md
 
 # The store's tests under valgrind, since that is where the unsafe code is: nothing is read that was
 # freed or never written, and nothing leaks. Random tests take few cases: valgrind is slow.

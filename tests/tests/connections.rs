@@ -231,6 +231,44 @@ fn replies_that_nobody_reads_are_bounded() -> Result<()> {
 }
 
 #[test]
+fn together_clients_hold_no_more_than_they_may() -> Result<()> {
+    const LIMIT: u64 = 20 * MEGABYTE;
+    let server = start(&[("maxmemory-clients", "20mb")])?;
+    let mut control = server.connect()?;
+    // Being small saves nobody where a protected client alone takes more than the limit.
+    control.call_text("CLIENT NO-EVICT ON")?;
+    let mut protected = raw(&server)?;
+    protected.write_all(b"CLIENT NO-EVICT ON\r\n")?;
+    protected.read_exact(&mut [0; 5])?;
+    let mut greedy: Vec<_> = (0..5).map(|_| raw(&server)).collect::<Result<_>>()?;
+    // Each sends a part of an argument that never ends; the protected one most of all.
+    for stream in greedy.iter_mut().chain([&mut protected]) {
+        stream.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$400000000\r\n")?;
+    }
+    let part = vec![b'x'; MEGABYTE as usize];
+    for _ in 0..8 {
+        protected.write_all(&part)?;
+        for stream in &mut greedy {
+            // It may have been closed already.
+            let _ = stream.write_all(&part);
+        }
+        wait_until("the eviction of the largest", || {
+            Ok(figure(&mut control, "mem_clients_normal")? < LIMIT)
+        })?;
+    }
+    wait_until("the eviction of most", || Ok(figure(&mut control, "evicted_clients")? >= 3))?;
+    protected.write_all(&part)?;
+    let listed = control.call_text("CLIENT LIST")?;
+    let listed = String::from_utf8_lossy(listed.text().unwrap_or_default()).into_owned();
+    ensure!(listed.matches("flags=e ").count() == 2, "a protected client has gone:\n{listed}");
+    drop(protected);
+    // Lowered under those that are idle, the limit closes them too.
+    let set = control.call_text("CONFIG SET maxmemory-clients 1mb")?;
+    ensure!(set == Reply::Status(b"OK".to_vec()), "{set:?}");
+    wait_until_alone(&mut control)
+}
+
+#[test]
 fn who_reads_late_gets_everything_in_order() -> Result<()> {
     const REQUESTS: usize = 20_000;
     let server = start(&[])?;

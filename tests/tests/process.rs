@@ -94,6 +94,7 @@ fn mistakes_in_the_configuration_end_the_start() -> Result<()> {
             ">>> 'bogus \"1\"'\nBad directive or wrong number of arguments\n",
         ),
         (&["serve", "--port", "x"], "argument couldn't be parsed into an integer\n"),
+        (&["serve", "--replicaof", "h", "1"], "replication is not offered yet\n"),
         (&["serve", "--include", "none.conf"], "can't open config file 'none.conf': No such file"),
         (&["serve", "none.conf"], "can't open config file 'none.conf': No such file"),
         (&["serve", "--dir", "/nowhere"], "No such file or directory\n"),
@@ -232,6 +233,8 @@ fn directives_without_effect_are_mentioned() -> Result<()> {
     ensure!(server.log().contains("io-threads has no effect: "), "{}", server.log());
     ensure!(!server.log().contains("WARNING"), "{}", server.log());
     let mut client = server.connect()?;
+    ensure!(is_ok(&set(&mut client, &["list-compress-depth", "1"])?));
+    ensure!(server.log().contains("list-compress-depth has no effect: "), "{}", server.log());
     ensure!(is_ok(&set(&mut client, &["appendonly", "yes"])?));
     ensure!(server.log().contains("WARNING: nothing is saved to disk"), "{}", server.log());
     Ok(())

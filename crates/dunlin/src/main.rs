@@ -40,6 +40,10 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(boot::Failed) => ExitCode::FAILURE,
         },
+        // For `make docs`, not for users: the page is in the repository.
+        (Some(b"docs"), [page]) if page == b"compatibility" => {
+            print(&engine::compatibility::page())
+        }
         (Some(unknown), _) => {
             let unknown = String::from_utf8_lossy(unknown);
             // Nobody could be told that nobody can be told.

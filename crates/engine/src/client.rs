@@ -13,6 +13,10 @@ use crate::error::CommandError;
 use crate::waiting::Waiter;
 use crate::watching::WatchFlag;
 
+mod eviction;
+
+pub use eviction::memory_limit;
+
 /// What another thread has for a client. Taken by the client's worker when it was woken.
 #[derive(Default)]
 pub struct Inbox {
@@ -112,12 +116,16 @@ pub struct Client {
     pub query_bytes: AtomicUsize,
     /// Bytes the query buffer could take besides.
     pub query_free: AtomicUsize,
+    /// Bytes of memory that complete commands hold while they wait to be run.
+    pub argument_bytes: AtomicUsize,
     /// Bytes of output that wait.
     pub output_bytes: AtomicUsize,
     /// The most bytes of output that ever waited.
     pub output_peak: AtomicUsize,
     /// Bytes of memory that the output buffer holds.
     pub output_memory: AtomicUsize,
+    /// What the sum over all clients has of it: see [`Clients::count_memory`].
+    counted_memory: AtomicUsize,
     /// The connection is to be closed.
     pub killed: AtomicBool,
     /// What others have for it.
@@ -158,9 +166,11 @@ impl Client {
             queued_bytes: AtomicUsize::new(0),
             query_bytes: AtomicUsize::new(0),
             query_free: AtomicUsize::new(0),
+            argument_bytes: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
             output_peak: AtomicUsize::new(0),
             output_memory: AtomicUsize::new(0),
+            counted_memory: AtomicUsize::new(0),
             killed: AtomicBool::new(false),
             inbox: Mutex::default(),
             waiter: Mutex::default(),
@@ -214,6 +224,7 @@ impl Client {
             + self.names.lock().memory()
             + self.query_bytes.load(Relaxed)
             + self.query_free.load(Relaxed)
+            + self.argument_bytes.load(Relaxed)
             + self.output_memory.load(Relaxed)
             + self.queued_bytes.load(Relaxed)
             + self.inbox.lock().bytes
@@ -241,10 +252,10 @@ impl Client {
 
     /// The line of CLIENT LIST, without its end. `now` is in Unix milliseconds.
     ///
-    /// Arguments stay where they were received until a command is complete, so `argv-mem` is always
-    /// 0. The output is one buffer here; it is shown as Redis has it, which keeps the first 16 kB
-    /// apart from a list of blocks of that size, so that `omem` means the same to those who watch
-    /// it.
+    /// Arguments stay where they were received until a command is complete, so `argv-mem` is what
+    /// complete commands hold that wait. The output is one buffer here; it is shown as Redis has it,
+    /// which keeps the first 16 kB apart from a list of blocks of that size, so that `omem` means
+    /// the same to those who watch it.
     pub fn describe(&self, now: u64) -> Vec<u8> {
         const BLOCK: usize = 16 * 1024;
         let age = |since: u64| now.saturating_sub(since) / 1000;
@@ -257,7 +268,7 @@ impl Client {
         line.extend_from_slice(&names.name);
         let rest = format!(
             " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} qbuf-free={} \
-             argv-mem=0 multi-mem={} rbs={} rbp={} obl={buffered} oll={} omem={listed} tot-mem={} \
+             argv-mem={} multi-mem={} rbs={} rbp={} obl={buffered} oll={} omem={listed} tot-mem={} \
              events={} cmd={} user=default redir=-1 resp={}",
             age(self.connected_at),
             age(self.last_interaction.load(Relaxed)),
@@ -269,6 +280,7 @@ impl Client {
             i64::from(self.queued.load(Relaxed)) - 1,
             self.query_bytes.load(Relaxed),
             self.query_free.load(Relaxed),
+            self.argument_bytes.load(Relaxed),
             self.queued_bytes.load(Relaxed),
             self.output_memory.load(Relaxed),
             self.output_peak.load(Relaxed),
@@ -335,6 +347,10 @@ pub(crate) fn is_one_word(text: &[u8]) -> bool {
 #[derive(Default)]
 pub struct Clients {
     by_id: Mutex<HashMap<u64, Arc<Client>>>,
+    /// Bytes that all clients take, while `maxmemory-clients` asks for it.
+    memory: AtomicUsize,
+    /// When every client may be looked at again, in Unix milliseconds.
+    next_look: AtomicU64,
     peaks: Mutex<[BufferPeak; PEAK_SECONDS]>,
 }
 
@@ -357,7 +373,10 @@ impl Clients {
 
     /// Removes a client.
     pub fn remove(&self, id: u64) {
-        self.by_id.lock().remove(&id);
+        let removed = self.by_id.lock().remove(&id);
+        if let Some(client) = removed {
+            self.discount_memory(&client);
+        }
     }
 
     /// Finds a client.

@@ -17,6 +17,7 @@ mod call;
 pub mod client;
 pub mod command;
 mod commands;
+pub mod compatibility;
 pub mod config;
 pub mod context;
 pub mod db;

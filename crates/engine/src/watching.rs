@@ -74,13 +74,14 @@ impl Watch {
     }
 
     /// Whether a watched key has changed, or has expired since it was watched. Looks at the slots
-    /// of the watched keys, which EXEC has locked.
+    /// of the watched keys, which EXEC has locked, or locks by looking where it runs as the program:
+    /// so the flag comes last, when nobody can raise it any more.
     pub(crate) fn is_stale(&self, db: &Db<'_>) -> bool {
-        self.flag.load(Relaxed)
-            || self.keys.iter().any(|watched| {
-                let (database, key) = (watched.database, Key::new(&watched.key));
-                has_expired(db, database, &key) && !self.was_expired(db, database, &key)
-            })
+        let expired = self.keys.iter().any(|watched| {
+            let (database, key) = (watched.database, Key::new(&watched.key));
+            has_expired(db, database, &key) && !self.was_expired(db, database, &key)
+        });
+        expired || self.flag.load(Relaxed)
     }
 
     /// Whether a key that has expired counted as such when it was watched.
@@ -190,5 +191,50 @@ impl Db<'_> {
             }
             *self.held.attachment_mut(slot) = Some(attachment);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use resp::args::OwnedArguments;
+    use resp::output::Output;
+
+    use super::*;
+    use crate::engine::{Authority, Request};
+    use crate::testing::TestServer;
+
+    /// EXEC waits for the slot of a watched key while another thread changes the key.
+    #[test]
+    fn a_change_before_the_program_has_the_slot_counts() {
+        let mut server = TestServer::new();
+        for line in ["WATCH k", "MULTI", "DBSIZE"] {
+            server.text(line);
+        }
+        let TestServer { engine, session, turn, .. } = &mut server;
+        let engine = &*engine;
+        let flag = Arc::clone(&session.watch.as_ref().unwrap().flag);
+        let (locked, is_locked) = mpsc::channel();
+        let mut output = Output::new();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let slot = base::crc::key_slot(b"k");
+                let held = engine.keyspace.try_hold(&[slot], base::clock::now_us()).unwrap();
+                locked.send(()).unwrap();
+                // EXEC gets as far as it gets without the slot.
+                std::thread::sleep(Duration::from_millis(50));
+                flag.store(true, Relaxed);
+                drop(held);
+            });
+            is_locked.recv().unwrap();
+            let argv: OwnedArguments = [b"EXEC"].into_iter().collect();
+            let row = engine.prepare(argv.view(), &mut Vec::new());
+            let request = Request { argv: argv.view(), row, keys: &[] };
+            let program = engine.gates.program();
+            engine.execute(turn, session, request, Authority::Program(&program), &mut output);
+        });
+        assert_eq!(output.to_vec(), b"*-1\r\n");
     }
 }

@@ -113,12 +113,6 @@ pub fn warn_about_what_is_not_there(config: &Config, log: &Log) {
              data lives as long as the process",
         );
     }
-    if config.replicaof.is_some() {
-        log.warning("WARNING: `replicaof` has no effect yet: this server replicates no other");
-    }
-    if config.cluster_enabled {
-        log.warning("WARNING: `cluster-enabled` has no effect yet: this server stands alone");
-    }
 }
 
 /// What the process arranges with its system before it has threads.

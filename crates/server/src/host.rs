@@ -124,6 +124,11 @@ impl Apply for Outside {
                 ApplyError { directive, message }
             })?;
         }
+        for note in engine::config::notes(new) {
+            if changed.contains(&note.directive) {
+                self.log.notice(note.to_string());
+            }
+        }
         Ok(())
     }
 }

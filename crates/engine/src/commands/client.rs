@@ -427,7 +427,7 @@ const SUBCOMMANDS: &[Command] = &[
         .tips(&["nondeterministic_output"]),
     sub("kill", kill, -3, OTHERS, "2.4.0")
         .docs(
-            "O(N) where N is the number of client connections",
+            "O(N) for N connections.",
             "Closes connections: the one of an address, or all that match the filters.",
         )
         .history(&[
@@ -440,7 +440,7 @@ const SUBCOMMANDS: &[Command] = &[
         .arguments(KILL_ARGUMENTS),
     sub("list", list, -2, OTHERS, "2.4.0")
         .docs(
-            "O(N) where N is the number of client connections",
+            "O(N) for N connections.",
             "Describes all connections, or some of them, in a line each.",
         )
         .tips(&["nondeterministic_output"])
@@ -493,7 +493,7 @@ const SUBCOMMANDS: &[Command] = &[
         .arguments(&[argument("connection-name", ArgumentKind::String)]),
     sub("unblock", unblock, -3, OTHERS, "5.0.0")
         .docs(
-            "O(log N) where N is the number of client connections",
+            "O(log(N)) for N connections.",
             "Ends the waiting of a connection in a blocking command.",
         )
         .arguments(&[
@@ -502,7 +502,7 @@ const SUBCOMMANDS: &[Command] = &[
                 .optional(),
         ]),
     sub("unpause", unpause, 2, OTHERS, "6.2.0")
-        .docs("O(N) Where N is the number of paused clients", "Ends CLIENT PAUSE."),
+        .docs("O(N) for N clients that are held up.", "Ends CLIENT PAUSE."),
 ];
 
 /// The rows of this family.

@@ -62,16 +62,13 @@ const ADMINISTRATION: u32 = ADMIN | NOSCRIPT | LOADING | STALE;
 const SUBCOMMANDS: &[Command] = &[
     Command::sub("config", "get", get, -3, Group::Server, "2.0.0")
         .flags(ADMINISTRATION)
-        .docs(
-            "O(N) when N is the number of configuration parameters provided",
-            "Shows settings by their names or by patterns.",
-        )
+        .docs("O(N) for N parameters.", "Shows settings by their names or by patterns.")
         .arguments(&[block("parameter", &[argument("parameter", ArgumentKind::String)]).multiple()])
         .history(&[("7.0.0", "Takes several parameters.")]),
     Command::sub("config", "set", set, -4, Group::Server, "2.0.0")
         .flags(ADMINISTRATION)
         .docs(
-            "O(N) when N is the number of configuration parameters provided",
+            "O(N) for N parameters.",
             "Changes settings: all of them or, where one cannot be, none.",
         )
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])

@@ -226,10 +226,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[argument("index", ArgumentKind::Integer)]),
     Command::new("auth", auth, -2, Group::Connection, "1.0.0")
         .flags(ALWAYS)
-        .docs(
-            "O(N) where N is the number of passwords defined for the user",
-            "Tells the server the password.",
-        )
+        .docs("O(N) for N passwords of the user.", "Tells the server the password.")
         .history(&[("6.0.0", "Takes a user name too.")])
         .arguments(&[
             argument("username", ArgumentKind::String).optional().since("6.0.0"),

@@ -242,9 +242,7 @@ pub(crate) const COMMANDS: &[Command] = &[
              replicas",
         )])
         .docs(
-            "O(1) with a very small average constant time when called with a single key. O(N) \
-             with N being the number of keys, and much bigger constant times, when called with \
-             multiple keys.",
+            "O(1) for one key; O(N) for N keys, each of which takes a while.",
             "Estimates how many distinct elements HyperLogLogs have seen together.",
         )
         .arguments(&[KEY.multiple()]),
@@ -252,7 +250,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(RW | ACCESS | INSERT, 1), KeySpec::range(RO | ACCESS, 2, -1, 1)])
         .docs(
-            "O(N) to merge N HyperLogLogs, but with high constant times.",
+            "O(N) for N keys, each of which takes a while.",
             "Adds to a HyperLogLog what others have seen.",
         )
         .arguments(&[key("destkey", 0), key("sourcekey", 1).multiple()]),

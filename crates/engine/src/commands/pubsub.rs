@@ -201,80 +201,58 @@ const fn sub(name: &'static str, handler: Handler, arity: i32, since: &'static s
 const SUBCOMMANDS: &[Command] = &[
     sub("channels", channels, -2, "2.8.0")
         .docs(
-            "O(N) where N is the number of active channels, and assuming constant time pattern \
-             matching (relatively short channels and patterns)",
+            "O(N) for N channels that have subscribers, with short names.",
             "Lists the channels that have subscribers.",
         )
         .arguments(&[argument("pattern", ArgumentKind::Pattern).optional()]),
     Command::help("pubsub", Group::PubSub, "6.2.0"),
     sub("numpat", numpat, 2, "2.8.0").docs("O(1)", "Counts the patterns that have subscribers."),
     sub("numsub", numsub, -2, "2.8.0")
-        .docs(
-            "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
-            "Counts the subscribers of channels.",
-        )
+        .docs("O(N) for N channels that are named.", "Counts the subscribers of channels.")
         .arguments(&[argument("channel", ArgumentKind::String).optional().multiple()]),
     sub("shardchannels", shardchannels, -2, "7.0.0")
         .docs(
-            "O(N) where N is the number of active shard channels, and assuming constant time \
-             pattern matching (relatively short shard channels).",
+            "O(N) for N channels that have subscribers, with short names.",
             "Lists the shard channels that have subscribers.",
         )
         .arguments(&[argument("pattern", ArgumentKind::Pattern).optional()]),
     sub("shardnumsub", shardnumsub, -2, "7.0.0")
-        .docs(
-            "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested shard channels",
-            "Counts the subscribers of shard channels.",
-        )
+        .docs("O(N) for N channels that are named.", "Counts the subscribers of shard channels.")
         .arguments(&[argument("shardchannel", ArgumentKind::String).optional().multiple()]),
 ];
 
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] = &[
     subscribing("subscribe", subscribe, -2, "2.0.0")
-        .docs(
-            "O(N) where N is the number of channels to subscribe to.",
-            "Begins to listen to channels.",
-        )
+        .docs("O(N) for N channels that are named.", "Begins to listen to channels.")
         .arguments(&[argument("channel", ArgumentKind::String).multiple()]),
     subscribing("unsubscribe", unsubscribe, -1, "2.0.0")
-        .docs(
-            "O(N) where N is the number of clients already subscribed to a channel.",
-            "Stops listening to channels.",
-        )
+        .docs("O(N) for N subscribers of a channel.", "Stops listening to channels.")
         .arguments(&[argument("channel", ArgumentKind::String).optional().multiple()]),
     subscribing("psubscribe", psubscribe, -2, "2.0.0")
         .docs(
-            "O(N) where N is the number of patterns the client is already subscribed to.",
+            "O(N) for N patterns that the client has.",
             "Begins to listen to all channels that match patterns.",
         )
         .arguments(&[block("pattern", &[argument("pattern", ArgumentKind::Pattern)]).multiple()]),
     subscribing("punsubscribe", punsubscribe, -1, "2.0.0")
         .docs(
-            "O(N+M) where N is the number of patterns the client is already subscribed and M is \
-             the number of total patterns subscribed in the system (by any client).",
+            "O(N+M) for N patterns that the client has and M that all clients have.",
             "Stops listening to the channels that match patterns.",
         )
         .arguments(&[argument("pattern", ArgumentKind::Pattern).optional().multiple()]),
     subscribing("ssubscribe", ssubscribe, -2, "7.0.0")
         .keys(&[KeySpec::range(NOT_KEY, 1, -1, 1)])
-        .docs(
-            "O(N) where N is the number of shard channels to subscribe to.",
-            "Begins to listen to shard channels.",
-        )
+        .docs("O(N) for N channels that are named.", "Begins to listen to shard channels.")
         .arguments(&[argument("shardchannel", ArgumentKind::String).multiple()]),
     subscribing("sunsubscribe", sunsubscribe, -1, "7.0.0")
         .keys(&[KeySpec::range(NOT_KEY, 1, -1, 1)])
-        .docs(
-            "O(N) where N is the number of clients already subscribed to a shard channel.",
-            "Stops listening to shard channels.",
-        )
+        .docs("O(N) for N subscribers of a channel.", "Stops listening to shard channels.")
         .arguments(&[argument("shardchannel", ArgumentKind::String).optional().multiple()]),
     Command::new("publish", publish, 3, Group::PubSub, "2.0.0")
         .flags(PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE)
         .docs(
-            "O(N+M) where N is the number of clients subscribed to the receiving channel and M is \
-             the total number of subscribed patterns (by any client).",
+            "O(N+M) for N subscribers of the channel and M patterns that all clients have.",
             "Sends a message to the subscribers of a channel.",
         )
         .arguments(&[
@@ -285,7 +263,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(PUBSUB | LOADING | STALE | FAST | MAY_REPLICATE)
         .keys(&[KeySpec::at(NOT_KEY, 1)])
         .docs(
-            "O(N) where N is the number of clients subscribed to the receiving shard channel.",
+            "O(N) for N subscribers of the channel.",
             "Sends a message to the subscribers of a shard channel.",
         )
         .arguments(&[

@@ -56,7 +56,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command::sub("slowlog", "get", get, -2, Group::Server, "2.2.12")
         .flags(ADMIN | LOADING | STALE)
         .docs(
-            "O(N) where N is the number of entries returned",
+            "O(N) for N entries that are answered.",
             "Shows the newest entries: number, time, microseconds, arguments, client.",
         )
         .tips(&["request_policy:all_nodes", "nondeterministic_output"])
@@ -68,7 +68,7 @@ const SUBCOMMANDS: &[Command] = &[
         .tips(&["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"]),
     Command::sub("slowlog", "reset", reset, 2, Group::Server, "2.2.12")
         .flags(ADMIN | LOADING | STALE)
-        .docs("O(N) where N is the number of entries in the slowlog", "Forgets all entries.")
+        .docs("O(N) for N entries of the log.", "Forgets all entries.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"]),
     Command::help("slowlog", Group::Server, "6.2.0"),
 ];

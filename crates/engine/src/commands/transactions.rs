@@ -94,7 +94,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs("Depends on commands in the transaction", "Runs the queued commands as one."),
     Command::new("discard", discard_command, 1, Group::Transactions, "2.0.0")
         .flags(NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | NEVER_QUEUED)
-        .docs("O(N), when N is the number of queued commands", "Forgets the queued commands."),
+        .docs("O(N) for N commands that are queued.", "Forgets the queued commands."),
     Command::new("watch", watch, -2, Group::Transactions, "2.2.0")
         .flags(NOSCRIPT | LOADING | STALE | FAST | ALLOW_BUSY | NEVER_QUEUED)
         .keys(&[KeySpec::range(RO, 1, -1, 1)])

@@ -241,9 +241,6 @@ impl<'a> Loader<'a> {
     /// What holds only between directives, and what the defaults leave open.
     fn finish(mut self) -> Result<Config, LoadError> {
         let fail = |message| LoadError { place: None, message };
-        if self.config.cluster_enabled && self.config.replicaof.is_some() {
-            return Err(fail("replicaof directive not allowed in cluster mode".to_owned()));
-        }
         self.config.dir = self.host.directory(&self.config.dir).map_err(fail)?;
         Ok(self.config)
     }
@@ -373,7 +370,7 @@ fn check_user(user: &[u8], rules: &[&[u8]]) -> Result<(), String> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::values::{LogLevel, PrimaryAddress, SaveRule};
+    use super::super::values::{LogLevel, SaveRule};
     use super::*;
     use proptest::prelude::*;
 
@@ -455,9 +452,8 @@ mod tests {
         assert_eq!(from_arguments(&["--requirepass", "a b"]).unwrap().requirepass, b"a b");
         assert_eq!(from_arguments(&["--requirepass", "\"a"]).unwrap().requirepass, b"\"a");
         assert_eq!(from_arguments(&["--requirepass", "a\nb"]).unwrap().requirepass, b"a\nb");
-        let config = from_arguments(&["--port", "6380", "--slaveof", "127.0.0.1", "1"]).unwrap();
-        assert_eq!(config.port, 6380);
-        assert_eq!(config.replicaof, Some(PrimaryAddress { host: b"127.0.0.1".to_vec(), port: 1 }));
+        let config = from_arguments(&["--slaveof", "no", "one", "--port", "6380"]).unwrap();
+        assert_eq!((config.port, config.replicaof), (6380, None));
     }
 
     #[test]
@@ -576,10 +572,10 @@ mod tests {
             ("vm-enabled no", BAD_DIRECTIVE),
             ("save 3600 1 \"\"", "Invalid save parameters"),
             ("dir /nowhere", "No such file or directory"),
-            (
-                "cluster-enabled yes\nreplicaof h 1",
-                "replicaof directive not allowed in cluster mode",
-            ),
+            ("replicaof 127.0.0.1 x", "Invalid master port"),
+            ("replicaof 127.0.0.1 1", "replication is not offered yet"),
+            ("min-replicas-to-write 1", "replication is not offered yet"),
+            ("cluster-enabled yes", "cluster mode is not offered yet"),
             ("databases 0", "argument must be between 1 and 2147483647 inclusive"),
             ("aclfile /x", "access control lists are not offered; use requirepass"),
             ("tls-port 1", "TLS is not offered; put a TLS proxy in front"),

@@ -17,7 +17,8 @@
 //! Names, defaults, ranges, texts and formats are those of Redis 7.0, whose files can be used as
 //! they are. Different by intent: `bind` defaults to the loopback interface, `threads` is added, a
 //! size beyond 64 bits is refused instead of wrapped around, and what is not offered (TLS, access
-//! control lists, modules) is refused rather than accepted in silence.
+//! control lists, modules, replication, cluster mode) is refused where its absence would mislead,
+//! and noted in the log where nothing is lost. `docs/COMPATIBILITY.md` lists them all.
 
 mod change;
 mod directive;

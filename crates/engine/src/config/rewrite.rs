@@ -190,7 +190,7 @@ mod tests {
                     rename-command get foo\nlogfile \"\"\ndbfilename x.rdb\n\
                     latency-tracking-info-percentiles 10 20.5\nshutdown-on-sigterm save now\n\
                     oom-score-adj-values 1 2 3\nproc-title-template \"x{title}\"\ndir .\n\
-                    slaveof 127.0.0.1 1\nlist-max-ziplist-entries 4\nmasterauth x\nport 7614\n\
+                    slave-priority 7\nlist-max-ziplist-entries 4\nmasterauth x\nport 7614\n\
                     port 7614\n";
         let config = load(&Invocation::default(), file.as_bytes(), &NoWorld).unwrap();
         assert_eq!(
@@ -201,7 +201,7 @@ mod tests {
              rename-command get foo\nlogfile \"\"\ndbfilename \"x.rdb\"\n\
              latency-tracking-info-percentiles 10 20.5\nshutdown-on-sigterm save now\n\
              oom-score-adj-values 1 2 3\nproc-title-template \"x{title}\"\ndir \"/data\"\n\
-             replicaof 127.0.0.1 1\n# ??? list-max-ziplist-entries 4\nmasterauth \"x\"\nport 7614\n"
+             replica-priority 7\n# ??? list-max-ziplist-entries 4\nmasterauth \"x\"\nport 7614\n"
         );
     }
 
@@ -209,7 +209,7 @@ mod tests {
     fn a_default_takes_the_line_away_where_there_is_none() {
         let file = format!(
             "{DIR}{SAVE}{PERCENTILES}bind 127.0.0.1 -::1\nrequirepass foo\n\
-             replicaof h 1\nreplicaof no one\nhz 20\n"
+             replicaof no one\nhz 20\n"
         );
         assert_eq!(
             rewritten(&file, &["requirepass", "", "hz", "10"]),

@@ -28,7 +28,12 @@ const NO_PINNING: &str = "threads are not pinned by the server; use taskset or a
 const NO_TEST_DELAY: &str = "a delay for tests of other servers";
 const NO_TLS: &str = "TLS is not offered; put a TLS proxy in front";
 const TLS_ONLY: &str = "it concerns TLS, which is not offered";
-const NO_ACL_FILE: &str = "access control lists are not offered; use requirepass";
+const NO_ACL: &str = "access control lists are not offered; use requirepass";
+const NO_REPLICATION: &str = "replication is not offered yet";
+const NO_CLUSTER: &str = "cluster mode is not offered yet";
+const NO_SCRIPTS: &str = "scripts are not offered yet";
+const NO_STREAMS: &str = "streams are not offered yet";
+const ALWAYS_LAZY: &str = "large values are always freed in the background";
 
 const MEGABYTE: u64 = 1 << 20;
 
@@ -79,7 +84,7 @@ directives! {
     bind: Vec<Vec<u8>> = vec![b"127.0.0.1".to_vec(), b"-::1".to_vec()]
         => named("bind"), BindAddresses;
     /// Local address of the connections that the server opens itself.
-    bind_source_addr: Vec<u8> = Vec::new() => named("bind-source-addr"), OPTIONAL_TEXT;
+    bind_source_addr: Vec<u8> = Vec::new() => named("bind-source-addr").without_effect("the server opens no connections itself"), OPTIONAL_TEXT;
     /// Refuse clients from other machines while no password is set.
     protected_mode: bool = true => named("protected-mode"), YesNo;
     /// Connections that the kernel holds until they are accepted.
@@ -241,7 +246,7 @@ directives! {
     shutdown_on_sigterm: ShutdownOptions = ShutdownOptions::default()
         => named("shutdown-on-sigterm"), OnSignal;
     /// Seconds for which a shutdown waits for replicas that lag behind.
-    shutdown_timeout: u32 = 10 => named("shutdown-timeout"), integer(0, INT_MAX);
+    shutdown_timeout: u32 = 10 => named("shutdown-timeout").without_effect("there are no replicas to wait for"), integer(0, INT_MAX);
     /// Adjust the score by which the kernel picks a process to end when memory is out.
     oom_score_adj: OomScoreAdj = OomScoreAdj::No
         => named("oom-score-adj"), OneOf;
@@ -278,12 +283,12 @@ directives! {
     /// Password that clients must give; empty for none.
     requirepass: Vec<u8> = Vec::new() => named("requirepass"), OPTIONAL_TEXT;
     /// File of users and their rights.
-    aclfile: Vec<u8> = Vec::new() => named("aclfile").immutable().refused(NO_ACL_FILE), TEXT;
+    aclfile: Vec<u8> = Vec::new() => named("aclfile").immutable().refused(NO_ACL), TEXT;
     /// Entries of the log of refused commands.
-    acllog_max_len: u64 = 128 => named("acllog-max-len"), integer(0, LONG_MAX);
+    acllog_max_len: u64 = 128 => named("acllog-max-len").without_effect(NO_ACL), integer(0, LONG_MAX);
     /// Which channels new users may use.
     acl_pubsub_default: PubsubDefault = PubsubDefault::ResetChannels
-        => named("acl-pubsub-default"), OneOf;
+        => named("acl-pubsub-default").without_effect(NO_ACL), OneOf;
     /// Who may change protected directives at run time.
     enable_protected_configs: Permission = Permission::No
         => named("enable-protected-configs").immutable(), OneOf;
@@ -369,115 +374,115 @@ directives! {
 
     /// Server to replicate; none for a primary.
     replicaof: Option<PrimaryAddress> = None
-        => named("replicaof").alias("slaveof").immutable(), FollowPrimary;
+        => named("replicaof").alias("slaveof").immutable().refused(NO_REPLICATION), FollowPrimary;
     /// Password for the primary.
-    masterauth: Vec<u8> = Vec::new() => named("masterauth"), OPTIONAL_TEXT;
+    masterauth: Vec<u8> = Vec::new() => named("masterauth").without_effect(NO_REPLICATION), OPTIONAL_TEXT;
     /// User name for the primary.
-    masteruser: Vec<u8> = Vec::new() => named("masteruser"), OPTIONAL_TEXT;
+    masteruser: Vec<u8> = Vec::new() => named("masteruser").without_effect(NO_REPLICATION), OPTIONAL_TEXT;
     /// Answer from old data while the primary is out of reach.
     replica_serve_stale_data: bool = true
-        => named("replica-serve-stale-data").alias("slave-serve-stale-data"), YesNo;
+        => named("replica-serve-stale-data").alias("slave-serve-stale-data").without_effect(NO_REPLICATION), YesNo;
     /// Refuse writes of clients on a replica.
-    replica_read_only: bool = true => named("replica-read-only").alias("slave-read-only"), YesNo;
+    replica_read_only: bool = true => named("replica-read-only").alias("slave-read-only").without_effect(NO_REPLICATION), YesNo;
     /// Do not evict on a replica: the primary's deletions suffice.
     replica_ignore_maxmemory: bool = true
-        => named("replica-ignore-maxmemory").alias("slave-ignore-maxmemory"), YesNo;
+        => named("replica-ignore-maxmemory").alias("slave-ignore-maxmemory").without_effect(NO_REPLICATION), YesNo;
     /// Carry on as a replica when a write cannot be stored on disk.
     replica_ignore_disk_write_errors: bool = false
-        => named("replica-ignore-disk-write-errors"), YesNo;
+        => named("replica-ignore-disk-write-errors").without_effect(NO_REPLICATION), YesNo;
     /// Free the old data in the background when a full sync replaces it.
     replica_lazy_flush: bool = false
-        => named("replica-lazy-flush").alias("slave-lazy-flush"), YesNo;
+        => named("replica-lazy-flush").alias("slave-lazy-flush").without_effect(NO_REPLICATION), YesNo;
     /// Rank for promotion: lower goes first, 0 never.
     replica_priority: u32 = 100
-        => named("replica-priority").alias("slave-priority"), integer(0, INT_MAX);
+        => named("replica-priority").alias("slave-priority").without_effect(NO_REPLICATION), integer(0, INT_MAX);
     /// Whether monitors may report this replica.
-    replica_announced: bool = true => named("replica-announced"), YesNo;
+    replica_announced: bool = true => named("replica-announced").without_effect(NO_REPLICATION), YesNo;
     /// Address that a replica announces instead of its own.
     replica_announce_ip: Vec<u8> = Vec::new()
-        => named("replica-announce-ip").alias("slave-announce-ip"), OPTIONAL_TEXT;
+        => named("replica-announce-ip").alias("slave-announce-ip").without_effect(NO_REPLICATION), OPTIONAL_TEXT;
     /// Port that a replica announces instead of its own.
     replica_announce_port: u16 = 0
-        => named("replica-announce-port").alias("slave-announce-port"), integer(0, 65535);
+        => named("replica-announce-port").alias("slave-announce-port").without_effect(NO_REPLICATION), integer(0, 65535);
     /// Send a full sync without a file in between.
     repl_diskless_sync: bool = true
-        => named("repl-diskless-sync").without_effect("a full sync never needs a file"), YesNo;
+        => named("repl-diskless-sync").without_effect(NO_REPLICATION), YesNo;
     /// Seconds to wait for more replicas before a full sync starts.
-    repl_diskless_sync_delay: u32 = 5 => named("repl-diskless-sync-delay"), integer(0, INT_MAX);
+    repl_diskless_sync_delay: u32 = 5 => named("repl-diskless-sync-delay").without_effect(NO_REPLICATION), integer(0, INT_MAX);
     /// Replicas that end this wait; 0 for no such number.
     repl_diskless_sync_max_replicas: u32 = 0
-        => named("repl-diskless-sync-max-replicas"), integer(0, INT_MAX);
+        => named("repl-diskless-sync-max-replicas").without_effect(NO_REPLICATION), integer(0, INT_MAX);
     /// How a replica takes in a full sync.
     repl_diskless_load: DisklessLoad = DisklessLoad::Disabled
-        => named("repl-diskless-load").denied_while_loading(), OneOf;
+        => named("repl-diskless-load").denied_while_loading().without_effect(NO_REPLICATION), OneOf;
     /// Let the kernel gather small packets to replicas.
-    repl_disable_tcp_nodelay: bool = false => named("repl-disable-tcp-nodelay"), YesNo;
+    repl_disable_tcp_nodelay: bool = false => named("repl-disable-tcp-nodelay").without_effect(NO_REPLICATION), YesNo;
     /// Seconds between the primary's pings.
     repl_ping_replica_period: u32 = 10
-        => named("repl-ping-replica-period").alias("repl-ping-slave-period"), integer(1, INT_MAX);
+        => named("repl-ping-replica-period").alias("repl-ping-slave-period").without_effect(NO_REPLICATION), integer(1, INT_MAX);
     /// Seconds of silence after which the other side counts as lost.
-    repl_timeout: u32 = 60 => named("repl-timeout"), integer(1, INT_MAX);
+    repl_timeout: u32 = 60 => named("repl-timeout").without_effect(NO_REPLICATION), integer(1, INT_MAX);
     /// Bytes of the stream of writes that are kept for replicas that come back.
     repl_backlog_size: u64 = MEGABYTE
-        => named("repl-backlog-size"), Clamped { kind: memory(1), min: 16 << 10, max: u64::MAX };
+        => named("repl-backlog-size").without_effect(NO_REPLICATION), Clamped { kind: memory(1), min: 16 << 10, max: u64::MAX };
     /// Seconds without replicas after which they are let go; 0 never.
-    repl_backlog_ttl: u64 = 3600 => named("repl-backlog-ttl"), integer(0, LONG_MAX);
+    repl_backlog_ttl: u64 = 3600 => named("repl-backlog-ttl").without_effect(NO_REPLICATION), integer(0, LONG_MAX);
     /// Replicas without which writes are refused.
     min_replicas_to_write: u32 = 0
-        => named("min-replicas-to-write").alias("min-slaves-to-write"), integer(0, INT_MAX);
+        => named("min-replicas-to-write").alias("min-slaves-to-write").refused(NO_REPLICATION), integer(0, INT_MAX);
     /// Seconds that such a replica may lag behind.
     min_replicas_max_lag: u32 = 10
-        => named("min-replicas-max-lag").alias("min-slaves-max-lag"), integer(0, INT_MAX);
+        => named("min-replicas-max-lag").alias("min-slaves-max-lag").without_effect(NO_REPLICATION), integer(0, INT_MAX);
     /// What happens when a write from the primary or the append-only file fails.
     propagation_error_behavior: PropagationError = PropagationError::Ignore
-        => named("propagation-error-behavior"), OneOf;
+        => named("propagation-error-behavior").without_effect(NO_REPLICATION), OneOf;
 
     // ---- Cluster --------------------------------------------------------------------------
 
     /// Be a node of a cluster.
-    cluster_enabled: bool = false => named("cluster-enabled").immutable(), YesNo;
+    cluster_enabled: bool = false => named("cluster-enabled").immutable().refused(NO_CLUSTER), YesNo;
     /// File in which the node keeps the state of the cluster.
     cluster_config_file: Vec<u8> = b"nodes.conf".to_vec()
-        => named("cluster-config-file").immutable(), TEXT;
+        => named("cluster-config-file").immutable().without_effect(NO_CLUSTER), TEXT;
     /// Port of the connections between nodes; 0 adds 10000 to the port for clients.
-    cluster_port: u16 = 0 => named("cluster-port").immutable(), integer(0, 65535);
+    cluster_port: u16 = 0 => named("cluster-port").immutable().without_effect(NO_CLUSTER), integer(0, 65535);
     /// Milliseconds of silence after which a node counts as failed.
-    cluster_node_timeout: u64 = 15_000 => named("cluster-node-timeout"), integer(0, LONG_MAX);
+    cluster_node_timeout: u64 = 15_000 => named("cluster-node-timeout").without_effect(NO_CLUSTER), integer(0, LONG_MAX);
     /// Node timeouts without its primary after which a replica's data is too old for promotion.
     cluster_replica_validity_factor: u32 = 10
-        => named("cluster-replica-validity-factor").alias("cluster-slave-validity-factor"),
+        => named("cluster-replica-validity-factor").alias("cluster-slave-validity-factor").without_effect(NO_CLUSTER),
         integer(0, INT_MAX);
     /// Replicas that a primary keeps when one moves to a primary without.
-    cluster_migration_barrier: u32 = 1 => named("cluster-migration-barrier"), integer(0, INT_MAX);
+    cluster_migration_barrier: u32 = 1 => named("cluster-migration-barrier").without_effect(NO_CLUSTER), integer(0, INT_MAX);
     /// Let replicas move to primaries without.
-    cluster_allow_replica_migration: bool = true => named("cluster-allow-replica-migration"), YesNo;
+    cluster_allow_replica_migration: bool = true => named("cluster-allow-replica-migration").without_effect(NO_CLUSTER), YesNo;
     /// Never promote this replica by itself.
     cluster_replica_no_failover: bool = false
-        => named("cluster-replica-no-failover").alias("cluster-slave-no-failover"), YesNo;
+        => named("cluster-replica-no-failover").alias("cluster-slave-no-failover").without_effect(NO_CLUSTER), YesNo;
     /// Refuse commands while some slot has no node.
-    cluster_require_full_coverage: bool = true => named("cluster-require-full-coverage"), YesNo;
+    cluster_require_full_coverage: bool = true => named("cluster-require-full-coverage").without_effect(NO_CLUSTER), YesNo;
     /// Answer reads while the cluster is down.
-    cluster_allow_reads_when_down: bool = false => named("cluster-allow-reads-when-down"), YesNo;
+    cluster_allow_reads_when_down: bool = false => named("cluster-allow-reads-when-down").without_effect(NO_CLUSTER), YesNo;
     /// Serve sharded channels while the cluster is down.
     cluster_allow_pubsubshard_when_down: bool = true
-        => named("cluster-allow-pubsubshard-when-down"), YesNo;
+        => named("cluster-allow-pubsubshard-when-down").without_effect(NO_CLUSTER), YesNo;
     /// Bytes that may wait for another node; 0 without bound.
-    cluster_link_sendbuf_limit: u64 = 0 => named("cluster-link-sendbuf-limit"), ANY_MEMORY;
+    cluster_link_sendbuf_limit: u64 = 0 => named("cluster-link-sendbuf-limit").without_effect(NO_CLUSTER), ANY_MEMORY;
     /// Address that the node announces.
-    cluster_announce_ip: Vec<u8> = Vec::new() => named("cluster-announce-ip"), OPTIONAL_TEXT;
+    cluster_announce_ip: Vec<u8> = Vec::new() => named("cluster-announce-ip").without_effect(NO_CLUSTER), OPTIONAL_TEXT;
     /// Host name that the node announces.
     cluster_announce_hostname: Vec<u8> = Vec::new()
-        => named("cluster-announce-hostname"),
+        => named("cluster-announce-hostname").without_effect(NO_CLUSTER),
         OPTIONAL_TEXT.checked("host name; empty for none", check_hostname);
     /// Port for clients that the node announces.
-    cluster_announce_port: u16 = 0 => named("cluster-announce-port"), integer(0, 65535);
+    cluster_announce_port: u16 = 0 => named("cluster-announce-port").without_effect(NO_CLUSTER), integer(0, 65535);
     /// Port for encrypted connections that the node announces.
-    cluster_announce_tls_port: u16 = 0 => named("cluster-announce-tls-port"), integer(0, 65535);
+    cluster_announce_tls_port: u16 = 0 => named("cluster-announce-tls-port").without_effect(NO_CLUSTER), integer(0, 65535);
     /// Port of the connections between nodes that the node announces.
-    cluster_announce_bus_port: u16 = 0 => named("cluster-announce-bus-port"), integer(0, 65535);
+    cluster_announce_bus_port: u16 = 0 => named("cluster-announce-bus-port").without_effect(NO_CLUSTER), integer(0, 65535);
     /// What redirections name.
     cluster_preferred_endpoint_type: EndpointType = EndpointType::Ip
-        => named("cluster-preferred-endpoint-type"), OneOf;
+        => named("cluster-preferred-endpoint-type").without_effect(NO_CLUSTER), OneOf;
 
     // ---- Memory ---------------------------------------------------------------------------
 
@@ -497,15 +502,15 @@ directives! {
     /// Effort of looking for expired keys, from 1 to 10.
     active_expire_effort: u32 = 1 => named("active-expire-effort"), integer(1, 10);
     /// Free evicted values in the background.
-    lazyfree_lazy_eviction: bool = false => named("lazyfree-lazy-eviction"), YesNo;
+    lazyfree_lazy_eviction: bool = false => named("lazyfree-lazy-eviction").without_effect(ALWAYS_LAZY), YesNo;
     /// Free expired values in the background.
-    lazyfree_lazy_expire: bool = false => named("lazyfree-lazy-expire"), YesNo;
+    lazyfree_lazy_expire: bool = false => named("lazyfree-lazy-expire").without_effect(ALWAYS_LAZY), YesNo;
     /// Free values that a command replaces in the background.
-    lazyfree_lazy_server_del: bool = false => named("lazyfree-lazy-server-del"), YesNo;
+    lazyfree_lazy_server_del: bool = false => named("lazyfree-lazy-server-del").without_effect(ALWAYS_LAZY), YesNo;
     /// Let DEL free in the background, as UNLINK does.
-    lazyfree_lazy_user_del: bool = false => named("lazyfree-lazy-user-del"), YesNo;
+    lazyfree_lazy_user_del: bool = false => named("lazyfree-lazy-user-del").without_effect(ALWAYS_LAZY), YesNo;
     /// Let FLUSHALL, FLUSHDB, SCRIPT FLUSH and FUNCTION FLUSH free in the background by default.
-    lazyfree_lazy_user_flush: bool = false => named("lazyfree-lazy-user-flush"), YesNo;
+    lazyfree_lazy_user_flush: bool = false => named("lazyfree-lazy-user-flush").without_effect(ALWAYS_LAZY), YesNo;
     /// Move the entries of growing tables in the background.
     activerehashing: bool = true
         => named("activerehashing").without_effect("tables grow one bucket at a time"), YesNo;
@@ -549,7 +554,7 @@ directives! {
         => named("list-max-listpack-size").alias("list-max-ziplist-size"),
         integer(i32::MIN as i64, INT_MAX);
     /// Blocks at each end of a list that are not compressed; 0 compresses none.
-    list_compress_depth: u32 = 0 => named("list-compress-depth"), integer(0, INT_MAX);
+    list_compress_depth: u32 = 0 => named("list-compress-depth").without_effect("the blocks of a list are not compressed in memory"), integer(0, INT_MAX);
     /// Members up to which a set of integers is packed.
     set_max_intset_entries: usize = 512 => named("set-max-intset-entries"), integer(0, LONG_MAX);
     /// Members up to which a sorted set is packed.
@@ -562,18 +567,18 @@ directives! {
     /// Bytes up to which a HyperLogLog is sparse.
     hll_sparse_max_bytes: usize = 3000 => named("hll-sparse-max-bytes"), memory(0);
     /// Bytes of a stream's packed block; 0 without bound.
-    stream_node_max_bytes: usize = 4096 => named("stream-node-max-bytes"), memory(0);
+    stream_node_max_bytes: usize = 4096 => named("stream-node-max-bytes").without_effect(NO_STREAMS), memory(0);
     /// Entries of a stream's packed block; 0 without bound.
-    stream_node_max_entries: u64 = 100 => named("stream-node-max-entries"), integer(0, LONG_MAX);
+    stream_node_max_entries: u64 = 100 => named("stream-node-max-entries").without_effect(NO_STREAMS), integer(0, LONG_MAX);
 
     // ---- Scripts --------------------------------------------------------------------------
 
     /// Milliseconds after which a script answers others with BUSY; 0 never.
     busy_reply_threshold: u64 = 5000
-        => named("busy-reply-threshold").alias("lua-time-limit"), integer(0, LONG_MAX);
+        => named("busy-reply-threshold").alias("lua-time-limit").without_effect(NO_SCRIPTS), integer(0, LONG_MAX);
     /// Offer scripts the parts of the Lua interface that are deprecated.
     lua_enable_deprecated_api: bool = false
-        => named("lua-enable-deprecated-api").immutable().hidden(), YesNo;
+        => named("lua-enable-deprecated-api").immutable().hidden().without_effect(NO_SCRIPTS), YesNo;
 
     // ---- Notifications and observation ----------------------------------------------------
 
@@ -582,7 +587,7 @@ directives! {
         => named("notify-keyspace-events"), EventLetters;
     /// Keys that are remembered for client-side caching; 0 without bound.
     tracking_table_max_keys: u64 = 1_000_000
-        => named("tracking-table-max-keys"), integer(0, LONG_MAX);
+        => named("tracking-table-max-keys").without_effect("client-side caching is not offered yet"), integer(0, LONG_MAX);
     /// Microseconds from which a command enters the slow log; -1 none, 0 every one.
     slowlog_log_slower_than: i64 = 10_000
         => named("slowlog-log-slower-than"), integer(-1, LONG_MAX);

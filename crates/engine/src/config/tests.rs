@@ -1,6 +1,7 @@
 //! Tests of the table as a whole, against `reference.txt` and against itself.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use super::directive::Found;
 use super::*;
@@ -160,6 +161,46 @@ fn every_row_is_documented() {
         assert!(!directive.values().is_empty(), "{name}");
         if let Effect::None(reason) | Effect::Refused(reason) = directive.effect() {
             assert!(!reason.is_empty() && !reason.ends_with('.'), "{name}: {reason}");
+        }
+    }
+}
+
+/// Directives about files of data, whose readers are not all there yet.
+fn concerns_data_files(name: &str) -> bool {
+    ["aof-", "append", "auto-aof-", "rdb", "save", "stop-writes-on-bgsave-error"]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
+        || ["dbfilename", "no-appendfsync-on-rewrite"].contains(&name)
+}
+
+/// A row that claims an effect is read somewhere; its field is named like the directive, some in
+/// the plural.
+#[test]
+fn what_has_an_effect_is_read() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut sources = String::new();
+    read_sources(&crates, &mut sources);
+    let is_identifier = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: HashSet<&str> =
+        sources.split('.').map(|rest| rest.split(|c| !is_identifier(c)).next().unwrap()).collect();
+    for directive in directives().iter().filter(|it| it.effect() == Effect::Full) {
+        let field = directive.name().replace('-', "_");
+        let is_read = words.contains(&*field) || words.contains(&*format!("{field}s"));
+        assert!(is_read || concerns_data_files(directive.name()), "nobody reads {field}");
+    }
+}
+
+/// Gathers the text of all sources but the table itself, and tests.
+fn read_sources(directory: &Path, sources: &mut String) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path: PathBuf = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            read_sources(&path, sources);
+        } else if name.ends_with(".rs") && !name.starts_with("test") && name != "table.rs" {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let own_tests = text.find("#[cfg(test)]").unwrap_or(text.len());
+            sources.push_str(&text[..own_tests]);
         }
     }
 }

@@ -1,8 +1,5 @@
 //! Where the memory is: what INFO, MEMORY STATS and MEMORY DOCTOR say.
 
-use std::sync::atomic::Ordering::Relaxed;
-
-use crate::client::Client;
 use crate::engine::{Engine, MemoryFigures};
 
 /// Slots of a database that the size of its tables is taken from; with more, it is estimated.
@@ -99,7 +96,7 @@ impl Engine {
             used,
             peak: self.memory.peak(),
             startup: self.memory.startup(),
-            clients: clients.iter().map(|client| client_memory(client)).sum(),
+            clients: clients.iter().map(|client| client.memory()).sum(),
             client_count: clients.len(),
             keys: filled.iter().map(|&database| self.keyspace.len(database)).sum(),
             tables: filled.iter().map(|&database| (database, self.table_bytes(database))).collect(),
@@ -121,13 +118,4 @@ impl Engine {
         }
         (bytes * slots.len()).checked_div(seen).unwrap_or(0)
     }
-}
-
-/// Bytes that a client's buffers and its queue take.
-fn client_memory(client: &Client) -> usize {
-    size_of::<Client>()
-        + client.query_bytes.load(Relaxed)
-        + client.query_free.load(Relaxed)
-        + client.output_bytes.load(Relaxed)
-        + client.queued_bytes.load(Relaxed)
 }

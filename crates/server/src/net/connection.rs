@@ -277,8 +277,7 @@ impl Connection {
     /// Bytes that the connection holds of what it received.
     pub(super) fn query_memory(&self) -> usize {
         let big = self.big.as_ref().map_or(0, |big| big.bytes.capacity());
-        let pending: usize = self.pending.iter().map(OwnedArguments::memory).sum();
-        self.input.capacity() + self.parser.memory() + big + pending
+        self.input.capacity() + self.parser.memory() + big + self.pending_memory()
     }
 
     /// Whether the output is above the limits of its class for too long.
@@ -303,9 +302,19 @@ impl Connection {
     /// Shows the state of the buffers to CLIENT LIST.
     pub(super) fn publish(&self, now: u64) {
         let client = &self.session.client;
+        let (mut used, mut room) = (self.input.len(), self.input.capacity());
+        if let Some(big) = &self.big {
+            used += big.bytes.len();
+            room += big.bytes.capacity();
+        }
         client.last_interaction.store(now, Relaxed);
-        client.query_bytes.store(self.input.len(), Relaxed);
-        client.query_free.store(self.input.capacity() - self.input.len(), Relaxed);
-        client.output_bytes.store(self.output.len(), Relaxed);
+        client.query_bytes.store(used, Relaxed);
+        client.query_free.store(room - used, Relaxed);
+        client.argument_bytes.store(self.parser.memory() + self.pending_memory(), Relaxed);
+        client.note_output(self.output.len(), self.output.memory());
+    }
+
+    fn pending_memory(&self) -> usize {
+        self.pending.iter().map(OwnedArguments::memory).sum()
     }
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use base::limits;
 use engine::args::KeyAt;
-use engine::client::{Client, flag};
+use engine::client::{Client, flag, memory_limit};
 use engine::command::Row;
 use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
 use engine::session::Session;
@@ -71,6 +71,8 @@ pub(super) struct Worker {
     buffers: Vec<Vec<u8>>,
     next_tick: u64,
     coalescing: Coalescing,
+    /// Whether `maxmemory-clients` is set, as of the last tick.
+    limits_client_memory: bool,
 }
 
 impl Worker {
@@ -94,6 +96,7 @@ impl Worker {
             buffers: Vec::new(),
             next_tick: 0,
             coalescing: Coalescing::default(),
+            limits_client_memory: false,
         })
     }
 
@@ -126,6 +129,7 @@ impl Worker {
         }
         self.recycle(batch);
         self.tick();
+        self.engine.evict_clients(&mut self.turn);
         crate::memory::publish();
     }
 
@@ -411,6 +415,9 @@ impl Worker {
             self.turn.stats.writes_processed.add(1);
         }
         connection.publish(self.turn.now);
+        if self.limits_client_memory {
+            self.engine.clients.count_memory(&connection.session.client);
+        }
         if connection.session.close && connection.output.is_empty() {
             connection.doom.get_or_insert("it asked to");
         }
@@ -465,8 +472,13 @@ impl Worker {
         self.next_tick = self.turn.now + TICK.as_millis() as u64;
         self.give_back_space();
         let timeout = u64::from(self.turn.config.timeout) * 1000;
+        // Those that were idle when the limit was set have to be counted too.
+        self.limits_client_memory = memory_limit(&self.turn.config).is_some();
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
+            if self.limits_client_memory {
+                self.engine.clients.count_memory(&connection.session.client);
+            }
             if connection.is_idle_beyond(timeout, self.turn.now) {
                 connection.doom = Some("it was idle for longer than timeout");
             }

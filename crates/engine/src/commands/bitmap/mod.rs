@@ -216,7 +216,7 @@ const KEY: Argument = key("key", 0);
 const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
 const UNIT: Argument =
     one_of("index_unit", &[word("byte", "BYTE"), word("bit", "BIT")]).since("7.0.0").optional();
-const UNITS_ADDED: &[(&str, &str)] = &[("7.0.0", "Added the `BYTE|BIT` option.")];
+const UNITS_ADDED: &[(&str, &str)] = &[("7.0.0", "Takes `BYTE` and `BIT`.")];
 
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] = &[

@@ -51,12 +51,8 @@ const BY: Argument = one_of(
 
 const READ: KeySpec = KeySpec::at(RO | ACCESS, 1);
 
-const RADIUS_COST: &str = "O(N+log(M)) where N is the number of elements inside the bounding box of \
-                           the circular area delimited by center and radius and M is the number of \
-                           items inside the index.";
-const SEARCH_COST: &str = "O(N+log(M)) where N is the number of elements in the grid-aligned \
-                           bounding box area around the shape provided as the filter and M is the \
-                           number of items inside the shape";
+const RADIUS_COST: &str = "O(N+log(M)) for N members in the box around the circle, of M in all.";
+const SEARCH_COST: &str = "O(N+log(M)) for N members in the box around the shape, of M in all.";
 const ANY_ADDED: (&str, &str) = ("6.2.0", "Added the option `ANY` of `COUNT`.");
 const UPPERCASE: (&str, &str) = ("7.0.0", "Names of units may be in upper case.");
 const BY_RADIUS: &str = "`GEOSEARCH` with the `BYRADIUS` argument";
@@ -81,7 +77,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
         .docs(
-            "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+            "O(log(N)) for each member that is given, of N.",
             "Adds members with their positions, or moves them.",
         )
         .arguments(&[
@@ -92,15 +88,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         ])
         .history(&[("6.2.0", "Added the options `CH`, `NX` and `XX`.")]),
     reading("geopos", geopos, -2, "3.2.0")
-        .docs(
-            "O(N) where N is the number of members requested.",
-            "Returns the positions of members.",
-        )
+        .docs("O(N) for N members that are asked for.", "Returns the positions of members.")
         .arguments(&[KEY, MEMBER.multiple()]),
     reading("geohash", geohash, -2, "3.2.0")
         .docs(
-            "O(log(N)) for each member requested, where N is the number of elements in the sorted \
-             set.",
+            "O(log(N)) for each member that is asked for, of N.",
             "Returns the positions of members as standard geohash strings.",
         )
         .arguments(&[KEY, MEMBER.multiple()]),

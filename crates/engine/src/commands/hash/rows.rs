@@ -31,8 +31,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM | FAST)
         .keys(UPDATE_KEY)
         .docs(
-            "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the \
-             command is called with multiple field/value pairs.",
+            "O(N) for N fields that are given.",
             "Sets fields of a hash, which is created if necessary.",
         )
         .arguments(SET)
@@ -40,7 +39,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hmset", hmset, -4, Group::Hash, "2.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(UPDATE_KEY)
-        .docs("O(N) where N is the number of fields being set.", "Sets fields of a hash.")
+        .docs("O(N) for N fields that are given.", "Sets fields of a hash.")
         .arguments(SET)
         .deprecated("4.0.0", "`HSET` with multiple field-value pairs"),
     Command::new("hsetnx", hsetnx, 4, Group::Hash, "2.0.0")
@@ -56,10 +55,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hmget", hmget, -3, Group::Hash, "2.0.0")
         .flags(READONLY | FAST)
         .keys(READ)
-        .docs(
-            "O(N) where N is the number of fields being requested.",
-            "Returns the values of several fields.",
-        )
+        .docs("O(N) for N fields that are asked for.", "Returns the values of several fields.")
         .arguments(&[KEY, FIELD.multiple()]),
     Command::new("hgetall", hgetall, 2, Group::Hash, "2.0.0")
         .flags(READONLY)
@@ -87,7 +83,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hdel", hdel, -3, Group::Hash, "2.0.0")
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | DELETE, 1)])
-        .docs("O(N) where N is the number of fields to be removed.", "Removes fields of a hash.")
+        .docs("O(N) for N fields that are named.", "Removes fields of a hash.")
         .arguments(&[KEY, FIELD.multiple()])
         .history(&[("2.4.0", "Takes several fields.")]),
     Command::new("hexists", hexists, 3, Group::Hash, "2.0.0")
@@ -114,7 +110,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .keys(READ)
         .docs(
-            "O(N) where N is the number of fields returned",
+            "O(N) for N fields that are answered.",
             "Returns random fields of a hash, with their values if wanted.",
         )
         .arguments(&[
@@ -126,9 +122,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .keys(READ)
         .docs(
-            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
-             for the cursor to return back to 0. N is the number of elements inside the \
-             collection..",
+            "O(1) for a call, O(N) for a whole walk of N elements.",
             "Returns some fields of a hash with their values, and where to go on.",
         )
         .arguments(&[

@@ -177,11 +177,11 @@ const fn sub(name: &'static str, handler: Handler, arity: i32, since: &'static s
 }
 
 /// The cost of subcommands that look commands up by name.
-const PER_COMMAND: &str = "O(N) where N is the number of commands to look up";
+const PER_COMMAND: &str = "O(N) for N commands that are asked for.";
 /// The cost of subcommands that go through all commands.
-const PER_ROW: &str = "O(N) where N is the total number of Redis commands";
+const PER_ROW: &str = "O(N) for N commands in all.";
 /// The cost of subcommands that look at a whole command.
-const PER_ARGUMENT: &str = "O(N) where N is the number of arguments to the command";
+const PER_ARGUMENT: &str = "O(N) for N arguments.";
 /// Commands are answered in any order.
 const ANY_ORDER: &[&str] = &["nondeterministic_output_order"];
 

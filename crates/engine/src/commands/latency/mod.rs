@@ -155,7 +155,7 @@ const SUBCOMMANDS: &[Command] = &[
         .tips(OBSERVING),
     sub("histogram", histogram, -2, "7.0.0")
         .docs(
-            "O(N) where N is the number of commands with latency information being retrieved.",
+            "O(N) for N commands that are shown.",
             "Shows how many calls of commands took how long.",
         )
         .tips(OBSERVING)

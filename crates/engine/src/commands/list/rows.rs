@@ -28,10 +28,8 @@ const POPPED: KeySpec = KeySpec::at(RW | ACCESS | DELETE, 1);
 const PUSHED: KeySpec = KeySpec::at(RW | INSERT, 1);
 const MOVED: &[KeySpec] = &[POPPED, KeySpec::at(RW | INSERT, 2)];
 
-const PUSH_COST: &str = "O(1) for each element added, so O(N) to add N elements when the command is \
-                         called with multiple arguments.";
-const POP_MANY_COST: &str = "O(N+M) where N is the number of provided keys and M is the number of \
-                             elements returned.";
+const PUSH_COST: &str = "O(N) for N elements that are given.";
+const POP_MANY_COST: &str = "O(N+M) for N keys and M elements that are taken.";
 const SEVERAL: &str = "Takes several elements.";
 const FRACTIONS: &str = "The timeout may have a fraction.";
 
@@ -65,7 +63,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | FAST)
         .keys(&[POPPED])
         .docs(
-            "O(N) where N is the number of elements returned",
+            "O(N) for N elements that are answered.",
             "Takes the first elements out of a list and returns them.",
         )
         .arguments(&[KEY, COUNT.since("6.2.0").optional()])
@@ -74,7 +72,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | FAST)
         .keys(&[POPPED])
         .docs(
-            "O(N) where N is the number of elements returned",
+            "O(N) for N elements that are answered.",
             "Takes the last elements out of a list and returns them.",
         )
         .arguments(&[KEY, COUNT.since("6.2.0").optional()])
@@ -88,8 +86,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .keys(&[KeySpec::at(RO | ACCESS, 1)])
         .docs(
-            "O(N) where N is the number of elements to traverse to get to the element at index. \
-             This makes asking for the first or the last element of the list O(1).",
+            "O(N) for an element that is N away from the nearer end.",
             "Returns the element at an index of a list.",
         )
         .arguments(&[KEY, argument("index", ArgumentKind::Integer)]),
@@ -97,8 +94,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
         .docs(
-            "O(N) where N is the length of the list. Setting either the first or the last element \
-             of the list is O(1).",
+            "O(N) for a list of N elements; O(1) at its ends.",
             "Replaces the element at an index of a list.",
         )
         .arguments(&[KEY, argument("index", ArgumentKind::Integer), ELEMENT]),
@@ -106,9 +102,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[PUSHED])
         .docs(
-            "O(N) where N is the number of elements to traverse before seeing the value pivot. \
-             This means that inserting somewhere on the left end on the list (head) can be \
-             considered O(1) and inserting somewhere on the right end (tail) is O(N).",
+            "O(N) for a pivot that is the N-th element from the left.",
             "Puts an element next to the first one that has a given value.",
         )
         .arguments(&[
@@ -121,25 +115,20 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE)
         .keys(&[KeySpec::at(RW | DELETE, 1)])
         .docs(
-            "O(N+M) where N is the length of the list and M is the number of elements removed.",
+            "O(N+M) for a list of N elements of which M go.",
             "Removes elements that have a given value.",
         )
         .arguments(&[KEY, COUNT, ELEMENT]),
     Command::new("ltrim", ltrim, 4, Group::List, "1.0.0")
         .flags(WRITE)
         .keys(&[KeySpec::at(RW | DELETE, 1)])
-        .docs(
-            "O(N) where N is the number of elements to be removed by the operation.",
-            "Removes all elements outside of a range.",
-        )
+        .docs("O(N) for N elements that go.", "Removes all elements outside of a range.")
         .arguments(&[KEY, START, STOP]),
     Command::new("lrange", lrange, 4, Group::List, "1.0.0")
         .flags(READONLY)
         .keys(&[KeySpec::at(RO | ACCESS, 1)])
         .docs(
-            "O(S+N) where S is the distance of start offset from HEAD for small lists, from \
-             nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the \
-             specified range.",
+            "O(S+N) for N elements that begin S away from the nearer end.",
             "Returns the elements in a range.",
         )
         .arguments(&[KEY, START, STOP]),
@@ -147,9 +136,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .keys(&[KeySpec::at(RO | ACCESS, 1)])
         .docs(
-            "O(N) where N is the number of elements in the list, for the average case. When \
-             searching for elements near the head or the tail of the list, or when the MAXLEN \
-             option is provided, the command may run in constant time.",
+            "O(N) for N elements that are compared before enough are found.",
             "Returns where in a list elements with a given value are.",
         )
         .arguments(&[
@@ -184,7 +171,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | NOSCRIPT | BLOCKING)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
-            "O(N) where N is the number of provided keys.",
+            "O(N) for N keys.",
             "Takes the first element out of one of several lists, and waits for one if necessary.",
         )
         .arguments(&[KEY.multiple(), TIMEOUT])
@@ -193,7 +180,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | NOSCRIPT | BLOCKING)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
-            "O(N) where N is the number of provided keys.",
+            "O(N) for N keys.",
             "Takes the last element out of one of several lists, and waits for one if necessary.",
         )
         .arguments(&[KEY.multiple(), TIMEOUT])

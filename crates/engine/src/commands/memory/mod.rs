@@ -167,13 +167,13 @@ const SUBCOMMANDS: &[Command] = &[
         .tips(OBSERVING),
     Command::sub("memory", "malloc-stats", malloc_stats, 2, Group::Server, "4.0.0")
         .docs(
-            "Depends on how much memory is allocated, could be slow",
+            "Depends on how much memory is in use; it may take long.",
             "Shows the allocator's own figures.",
         )
         .tips(OBSERVING),
     Command::sub("memory", "purge", purge, 2, Group::Server, "4.0.0")
         .docs(
-            "Depends on how much memory is allocated, could be slow",
+            "Depends on how much memory is in use; it may take long.",
             "Gives unused memory back to the system.",
         )
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"]),

@@ -194,20 +194,14 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("flushdb", flushdb, -1, Group::Server, "1.0.0")
         .flags(WRITE | CLOSES_GATES)
         .categories(&["keyspace", "dangerous"])
-        .docs(
-            "O(N) where N is the number of keys in the selected database",
-            "Removes all keys of the selected database.",
-        )
+        .docs("O(N) for N keys in the database.", "Removes all keys of the selected database.")
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .arguments(MODES)
         .history(MODES_HISTORY),
     Command::new("flushall", flushall, -1, Group::Server, "1.0.0")
         .flags(WRITE | CLOSES_GATES)
         .categories(&["keyspace", "dangerous"])
-        .docs(
-            "O(N) where N is the total number of keys in all databases",
-            "Removes all keys of all databases.",
-        )
+        .docs("O(N) for N keys in all databases.", "Removes all keys of all databases.")
         .tips(&["request_policy:all_shards", "response_policy:all_succeeded"])
         .arguments(MODES)
         .history(MODES_HISTORY),
@@ -215,7 +209,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | FAST | CLOSES_GATES)
         .categories(&["keyspace", "dangerous"])
         .docs(
-            "O(N) where N is the count of clients watching or blocking on keys from both databases.",
+            "O(N) for N clients that watch or wait for keys of the two databases.",
             "Exchanges two databases.",
         )
         .arguments(&[
@@ -237,8 +231,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("shutdown", shutdown, -1, Group::Server, "1.0.0")
         .flags(ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY)
         .docs(
-            "O(N) when saving, where N is the total number of keys in all databases when saving \
-             data, otherwise O(1)",
+            "O(N) for N keys in all databases when they are saved, otherwise O(1).",
             "Stops the server.",
         )
         .arguments(&[

@@ -20,9 +20,8 @@ const OVERWRITE: &[KeySpec] = &[KeySpec::at(OW | UPDATE, 1), KeySpec::range(RO |
 const UNORDERED: &[&str] = &["nondeterministic_output_order"];
 const RANDOM: &[&str] = &["nondeterministic_output"];
 
-const INTERSECTION_COST: &str = "O(N*M) worst case where N is the cardinality of the smallest set \
-                                 and M is the number of sets.";
-const TOTAL_COST: &str = "O(N) where N is the total number of elements in all given sets.";
+const INTERSECTION_COST: &str = "O(N*M) at worst, for M sets of which the smallest has N members.";
+const TOTAL_COST: &str = "O(N) for N members in all sets together.";
 
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] = &[
@@ -30,8 +29,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | INSERT, 1)])
         .docs(
-            "O(1) for each element added, so O(N) to add N elements when the command is called \
-             with multiple arguments.",
+            "O(N) for N elements that are given.",
             "Adds members to a set, which is created if necessary.",
         )
         .arguments(&[KEY, MEMBER.multiple()])
@@ -39,7 +37,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("srem", srem, -3, Group::Set, "1.0.0")
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | DELETE, 1)])
-        .docs("O(N) where N is the number of members to be removed.", "Removes members from a set.")
+        .docs("O(N) for N members that are named.", "Removes members from a set.")
         .arguments(&[KEY, MEMBER.multiple()])
         .history(&[("2.4.0", "Takes several members.")]),
     Command::new("smembers", smembers, 2, Group::Set, "1.0.0")
@@ -56,10 +54,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("smismember", smismember, -3, Group::Set, "6.2.0")
         .flags(READONLY | FAST)
         .keys(READ_KEY)
-        .docs(
-            "O(N) where N is the number of elements being checked for membership",
-            "Tells which of several members a set has.",
-        )
+        .docs("O(N) for N members that are asked for.", "Tells which of several members a set has.")
         .arguments(&[KEY, MEMBER.multiple()]),
     Command::new("scard", scard, 2, Group::Set, "1.0.0")
         .flags(READONLY | FAST)
@@ -70,8 +65,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | ACCESS | DELETE, 1)])
         .docs(
-            "Without the count argument O(1), otherwise O(N) where N is the value of the passed \
-             count.",
+            "O(N) for a count of N; O(1) without a count.",
             "Takes random members out of a set and returns them.",
         )
         .arguments(&[KEY, COUNT.since("3.2.0").optional()])
@@ -81,8 +75,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .keys(READ_KEY)
         .docs(
-            "Without the count argument O(1), otherwise O(N) where N is the absolute value of the \
-             passed count.",
+            "O(N) for a count of N or -N; O(1) without a count.",
             "Returns random members of a set.",
         )
         .arguments(&[KEY, COUNT.since("2.6.0").optional()])
@@ -139,9 +132,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .keys(READ_KEY)
         .docs(
-            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
-             for the cursor to return back to 0. N is the number of elements inside the \
-             collection..",
+            "O(1) for a call, O(N) for a whole walk of N elements.",
             "Returns some members of a set, and where to go on.",
         )
         .arguments(&[

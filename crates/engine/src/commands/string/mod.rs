@@ -57,14 +57,21 @@ const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
 const OVERWRITES: &[KeySpec] = &[KeySpec::at(OW | UPDATE, 1)];
 const CHANGES: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
 
-const RANGE_COMPLEXITY: &str = "O(N) where N is the length of the returned string. The complexity \
-    is ultimately determined by the returned length, but because creating a substring from an \
-    existing string is very cheap, it can be considered O(1) for small strings.";
+const RANGE_COMPLEXITY: &str = "O(N) for N bytes that are answered.";
 
 const SET_ARGUMENTS: &[Argument] = &[
     KEY,
     VALUE,
-    one_of("condition", &[word("nx", "NX"), word("xx", "XX")]).since("2.6.12").optional(),
+    one_of(
+        "condition",
+        &[
+            word("nx", "NX"),
+            word("xx", "XX"),
+            argument("comparison-value", String).token("IFEQ").since("8.1.0"),
+        ],
+    )
+    .since("2.6.12")
+    .optional(),
     word("get", "GET").since("6.2.0").optional(),
     one_of(
         "expiration",
@@ -103,10 +110,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs("O(1)", "Stores a string under a key, whatever was there before.")
         .arguments(SET_ARGUMENTS)
         .history(&[
-            ("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."),
-            ("6.0.0", "Added the `KEEPTTL` option."),
-            ("6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."),
-            ("7.0.0", "Allowed the `NX` and `GET` options to be used together."),
+            ("2.6.12", "Takes `EX`, `PX`, `NX` and `XX`."),
+            ("6.0.0", "Takes `KEEPTTL`."),
+            ("6.2.0", "Takes `GET`, `EXAT` and `PXAT`."),
+            ("7.0.0", "`NX` and `GET` go together."),
+            ("8.1.0", "Takes `IFEQ`, as Valkey does."),
         ]),
     Command::new("get", set::get, 2, Group::String, "1.0.0")
         .flags(READONLY | FAST)
@@ -149,20 +157,20 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("mget", set::mget, -2, Group::String, "1.0.0")
         .flags(READONLY | FAST)
         .keys(&[KeySpec::range(RO | ACCESS, 1, -1, 1)])
-        .docs("O(N) where N is the number of keys to retrieve.", "Returns the strings under keys.")
+        .docs("O(N) for N keys.", "Returns the strings under keys.")
         .arguments(&[KEY.multiple()])
         .tips(&["request_policy:multi_shard"]),
     Command::new("mset", set::mset, -3, Group::String, "1.0.1")
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::range(OW | UPDATE, 1, -1, 2)])
-        .docs("O(N) where N is the number of keys to set.", "Stores strings under keys at once.")
+        .docs("O(N) for N keys.", "Stores strings under keys at once.")
         .arguments(PAIRS)
         .tips(&["request_policy:multi_shard", "response_policy:all_succeeded"]),
     Command::new("msetnx", set::msetnx, -3, Group::String, "1.0.1")
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::range(OW | INSERT, 1, -1, 2)])
         .docs(
-            "O(N) where N is the number of keys to set.",
+            "O(N) for N keys.",
             "Stores strings under keys at once, if none of the keys exists yet.",
         )
         .arguments(PAIRS)
@@ -196,9 +204,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | INSERT, 1)])
         .docs(
-            "O(1). The amortized time complexity is O(1) assuming the appended value is small and \
-             the already present value is of any size, since the dynamic string library used by \
-             Redis will double the free space available on every reallocation.",
+            "O(1) on average, while what is appended is short.",
             "Appends to the string under a key.",
         )
         .arguments(KEY_VALUE),
@@ -210,12 +216,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("setrange", range::setrange, 4, Group::String, "2.2.0")
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
-        .docs(
-            "O(1), not counting the time taken to copy the new string in place. Usually, this \
-             string is very small so the amortized complexity is O(1). Otherwise, complexity is \
-             O(M) with M being the length of the value argument.",
-            "Overwrites a part of the string under a key.",
-        )
+        .docs("O(M) for M bytes that are written.", "Overwrites a part of the string under a key.")
         .arguments(&[KEY, argument("offset", Integer), VALUE]),
     Command::new("getrange", range::getrange, 4, Group::String, "2.4.0")
         .flags(READONLY)
@@ -232,7 +233,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY)
         .keys(&[KeySpec::range(RO | ACCESS, 1, 1, 1)])
         .docs(
-            "O(N*M) where N and M are the lengths of s1 and s2, respectively",
+            "O(N*M) for strings of N and M bytes.",
             "Finds the longest common subsequence of two strings.",
         )
         .arguments(&[

@@ -52,31 +52,18 @@ const READ_SEVERAL: KeySpec = KeySpec::counted(RO | ACCESS, 1);
 const OVERWRITTEN: KeySpec = KeySpec::at(OW | UPDATE, 1);
 const STORED: &[KeySpec] = &[OVERWRITTEN, KeySpec::counted(RO | ACCESS, 2)];
 
-const LOGARITHMIC: &str = "O(log(N)) with N being the number of elements in the sorted set.";
-const RANGE_COST: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M \
-                          the number of elements returned.";
-const RANGE_BY_COST: &str = "O(log(N)+M) with N being the number of elements in the sorted set and \
-                             M the number of elements being returned. If M is constant (e.g. \
-                             always asking for the first 10 elements with LIMIT), you can consider \
-                             it O(log(N)).";
-const REMOVE_COST: &str = "O(log(N)+M) with N being the number of elements in the sorted set and M \
-                           the number of elements removed by the operation.";
-const POP_COST: &str = "O(log(N)*M) with N being the number of elements in the sorted set, and M \
-                        being the number of elements popped.";
-const POP_SEVERAL_COST: &str = "O(K) + O(M*log(N)) where K is the number of provided keys, N being \
-                                the number of elements in the sorted set, and M being the number \
-                                of elements popped.";
-const UNION_COST: &str = "O(N)+O(M*log(M)) with N being the sum of the sizes of the input sorted \
-                          sets, and M being the number of elements in the resulting sorted set.";
-const UNION_STORE_COST: &str = "O(N)+O(M log(M)) with N being the sum of the sizes of the input \
-                                sorted sets, and M being the number of elements in the resulting \
-                                sorted set.";
-const INTERSECTION_COST: &str = "O(N*K)+O(M*log(M)) worst case with N being the smallest input \
-                                 sorted set, K being the number of input sorted sets and M being \
-                                 the number of elements in the resulting sorted set.";
-const DIFFERENCE_COST: &str = "O(L + (N-K)log(N)) worst case where L is the total number of \
-                               elements in all the sets, N is the size of the first set, and K is \
-                               the size of the result set.";
+const LOGARITHMIC: &str = "O(log(N)) for N members.";
+const RANGE_COST: &str = "O(log(N)+M) for M members that are answered, of N.";
+const RANGE_BY_COST: &str = "O(log(N)+M) for M members that are answered, of N.";
+const REMOVE_COST: &str = "O(log(N)+M) for M members that go, of N.";
+const POP_COST: &str = "O(log(N)*M) for M members that are taken, of N.";
+const POP_SEVERAL_COST: &str = "O(K)+O(M*log(N)) for K keys and M members that are taken, of N.";
+const UNION_COST: &str = "O(N)+O(M*log(M)) for N members in all sources and M in the result.";
+const UNION_STORE_COST: &str = "O(N)+O(M*log(M)) for N members in all sources and M in the result.";
+const INTERSECTION_COST: &str =
+    "O(N*K)+O(M*log(M)) at worst: K sources, N members in the smallest, M in the result.";
+const DIFFERENCE_COST: &str =
+    "O(L+(N-K)*log(N)) at worst: L members in all, N in the first, K in the result.";
 const FRACTIONS: &str = "The timeout may have a fraction.";
 const WITH_SCORE: &str = "Added the option `WITHSCORE`.";
 
@@ -124,7 +111,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
         .docs(
-            "O(log(N)) for each item added, where N is the number of elements in the sorted set.",
+            "O(log(N)) for each member that is given, of N.",
             "Adds members to a sorted set, or gives them other scores.",
         )
         .arguments(&[
@@ -144,7 +131,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | ACCESS | UPDATE, 1)])
         .docs(
-            "O(log(N)) where N is the number of elements in the sorted set.",
+            "O(log(N)) for N members.",
             "Adds a number to the score of a member of a sorted set.",
         )
         .arguments(&[KEY, argument("increment", ArgumentKind::Integer), MEMBER]),
@@ -152,8 +139,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | FAST)
         .keys(&[REMOVED])
         .docs(
-            "O(M*log(N)) with N being the number of elements in the sorted set and M the number of \
-             elements to be removed.",
+            "O(M*log(N)) for M members that go, of N.",
             "Removes members from a sorted set.",
         )
         .arguments(&[KEY, MEMBER.multiple()])
@@ -170,7 +156,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     reading("zmscore", zmscore, -3, "6.2.0")
         .flags(READONLY | FAST)
         .docs(
-            "O(N) where N is the number of members being requested.",
+            "O(N) for N members that are asked for.",
             "Returns the scores of several members of a sorted set.",
         )
         .arguments(&[KEY, MEMBER.multiple()]),
@@ -236,8 +222,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[OVERWRITTEN, KeySpec::at(RO | ACCESS, 2)])
         .docs(
-            "O(log(N)+M) with N being the number of elements in the sorted set and M the number of \
-             elements stored into the destination key.",
+            "O(log(N)+M) for M members that are stored, of N.",
             "Stores the members of a sorted set in a range under another key.",
         )
         .arguments(&[key("dst", 0), key("src", 1), MIN, MAX, SORTBY, REV, LIMIT]),
@@ -299,16 +284,14 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[TIMEOUT, NUMKEYS, KEYS, WHERE, COUNT_OPTION]),
     reading("zrandmember", zrandmember, -2, "6.2.0")
         .docs(
-            "O(N) where N is the number of elements returned",
+            "O(N) for N elements that are answered.",
             "Returns members of a sorted set that are chosen at random.",
         )
         .tips(&["nondeterministic_output"])
         .arguments(&[KEY, block("options", &[COUNT, WITHSCORES]).optional()]),
     reading("zscan", zscan, -3, "2.8.0")
         .docs(
-            "O(1) for every call. O(N) for a complete iteration, including enough command calls \
-             for the cursor to return back to 0. N is the number of elements inside the \
-             collection..",
+            "O(1) for a call, O(N) for a whole walk of N elements.",
             "Goes through the members of a sorted set and their scores, some at each call.",
         )
         .tips(&["nondeterministic_output"])
@@ -329,8 +312,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[NUMKEYS, KEYS, WITHSCORES]),
     combining("zintercard", zintercard, "7.0.0")
         .docs(
-            "O(N*K) worst case with N being the smallest input sorted set, K being the number of \
-             input sorted sets.",
+            "O(N*K) at worst, for K sources of which the smallest has N members.",
             "Counts the members that several sorted sets have in common.",
         )
         .arguments(&[

@@ -1,0 +1,234 @@
+//! `docs/COMPATIBILITY.md`: what of Redis is here, what is not, and what differs.
+//!
+//! The page is made from what the server itself runs on, the rows of commands and the table of
+//! directives, so that it cannot promise what is not there. Only the reasons for differences are
+//! prose, in `compatibility/differences.md`. `dunlin docs compatibility` prints it.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use crate::command::{Argument, Command, Group, rows};
+use crate::config::{Change, Directive, Effect, directives};
+
+const PREFACE: &str = include_str!("compatibility/preface.md");
+const OTHER_WORDS: &str = include_str!("compatibility/other-words.md");
+const DIFFERENCES: &str = include_str!("compatibility/differences.md");
+
+/// The commands of the reference: see the file's first lines.
+const REFERENCE: &str = include_str!("compatibility/redis-7.0.txt");
+
+/// The version that counts as the reference's: what is later than this is marked.
+const REFERENCE_VERSION: (u32, u32) = (7, 0);
+
+/// The page, in Markdown.
+pub fn page() -> String {
+    let sections = [present_commands(), absent_commands(), all_directives()];
+    [PREFACE, &sections.concat(), DIFFERENCES].concat()
+}
+
+// ---- Commands -----------------------------------------------------------------------------------
+
+fn present_commands() -> String {
+    let mut text = String::from("## Commands\n");
+    let mut groups: Vec<Group> = Vec::new();
+    for row in rows() {
+        if !groups.contains(&row.command.group) {
+            groups.push(row.command.group);
+        }
+    }
+    for group in groups {
+        let commands = rows().iter().map(|row| row.command).filter(|it| it.group == group);
+        let lines: String = commands.map(command_line).collect();
+        let title = group.name();
+        text += &format!("\n### {title}\n\n| command | since | |\n|---|---|---|\n{lines}");
+    }
+    text
+}
+
+fn command_line(command: &Command) -> String {
+    let name = shown_name(&command.full_name());
+    let mut remarks = escaped(command.summary);
+    if is_newer(command.since) {
+        remarks += " **Newer than 7.0.**";
+    }
+    let mut options = Vec::new();
+    newer_options(command.arguments, &mut options);
+    for (option, since) in options {
+        remarks += &format!(" **Newer than 7.0:** `{option}` ({since}).");
+    }
+    format!("| `{name}` | {} | {remarks} |\n", command.since)
+}
+
+/// The arguments that are later than the reference, with their versions.
+fn newer_options(arguments: &[Argument], found: &mut Vec<(&'static str, &'static str)>) {
+    for argument in arguments {
+        match argument.since {
+            Some(since) if is_newer(since) => {
+                found.push((argument.token.unwrap_or(argument.name), since));
+            }
+            _ => newer_options(argument.arguments, found),
+        }
+    }
+}
+
+fn is_newer(since: &str) -> bool {
+    let mut numbers = since.split('.').map(|number| number.parse().unwrap_or(0));
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next()) > REFERENCE_VERSION
+}
+
+fn absent_commands() -> String {
+    let mut text = String::from(
+        "\n## Commands of Redis 7.0 that are not there\n\n\
+         They are answered as any unknown command is.\n\n\
+         | family | commands |\n|---|---|\n",
+    );
+    let ours: HashSet<String> = rows().iter().map(|row| row.command.full_name()).collect();
+    let is_absent = |name: &str| !ours.contains(name);
+    let mut families: Vec<(&str, Vec<String>)> = Vec::new();
+    for (family, name) in reference_commands().filter(|(_, name)| is_absent(name)) {
+        // With a command all its subcommands are absent.
+        if name.split_once('|').is_some_and(|(command, _)| is_absent(command)) {
+            continue;
+        }
+        if families.last().is_none_or(|(last, _)| *last != family) {
+            families.push((family, Vec::new()));
+        }
+        if let Some((_, names)) = families.last_mut() {
+            names.push(format!("`{}`", shown_name(name)));
+        }
+    }
+    for (family, names) in families {
+        text += &format!("| {family} | {} |\n", names.join(", "));
+    }
+    text
+}
+
+/// The commands of the reference as (family, name), subcommands as "config|get".
+fn reference_commands() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let lines = REFERENCE.lines().filter(|line| !line.starts_with('#'));
+    lines.flat_map(|line| {
+        let (family, names) = line.split_once(' ').unwrap_or((line, ""));
+        names.split(' ').map(move |name| (family, name))
+    })
+}
+
+/// "CONFIG GET" for "config|get".
+fn shown_name(name: &str) -> String {
+    name.replace('|', " ").to_uppercase()
+}
+
+// ---- Directives ---------------------------------------------------------------------------------
+
+fn all_directives() -> String {
+    let mut text = String::from("\n## Directives of the configuration\n");
+    text += "\nAll names of Redis 7.0 are known, and their older names. Others are refused.\n";
+    text += "\n### Those that do what they say\n\n";
+    text += "| directive | values | default | CONFIG SET | |\n|---|---|---|---|---|\n";
+    for directive in directives().iter().filter(|it| it.effect() == Effect::Full) {
+        text += &directive_line(directive);
+    }
+    text += "\n### Accepted without effect\n\n";
+    text += "CONFIG GET and SET answer as usual. The log notes a value other than the default, at ";
+    text += "start and when CONFIG SET gives it.\n\n";
+    let without_effect = |effect| match effect {
+        Effect::None(reason) => Some(reason),
+        Effect::Full | Effect::Refused(_) => None,
+    };
+    text += &by_reason(without_effect);
+    text += "\n### Refused\n\n";
+    text += "Values other than the default are errors, because their meaning matters and is not ";
+    text += "there.\n\n";
+    let refused = |effect| match effect {
+        Effect::Refused(reason) => Some(reason),
+        Effect::Full | Effect::None(_) => None,
+    };
+    text += &by_reason(refused);
+    text + OTHER_WORDS
+}
+
+fn directive_line(directive: &Directive) -> String {
+    let default = directive.default_value();
+    let default = match &*String::from_utf8_lossy(&default) {
+        "" => "empty".to_owned(),
+        default => format!("`{default}`"),
+    };
+    let change = match directive.change() {
+        Change::Modifiable => "yes",
+        Change::Immutable => "no",
+        Change::Protected => "protected",
+    };
+    let (names, doc) = (names(directive), escaped(directive.doc()));
+    format!("| {names} | {} | {default} | {change} | {doc} |\n", escaped(&directive.values()))
+}
+
+/// A list of the reasons that `reason` finds, each with its directives.
+fn by_reason(reason: impl Fn(Effect) -> Option<&'static str>) -> String {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for directive in directives() {
+        let Some(reason) = reason(directive.effect()) else { continue };
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, list)) => list.push(names(directive)),
+            None => reasons.push((reason, vec![names(directive)])),
+        }
+    }
+    reasons.iter().fold(String::new(), |mut text, (reason, names)| {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "- {}: {reason}", names.join(", "));
+        text
+    })
+}
+
+fn names(directive: &Directive) -> String {
+    match directive.alias() {
+        Some(alias) => format!("`{}` (`{alias}`)", directive.name()),
+        None => format!("`{}`", directive.name()),
+    }
+}
+
+/// Text for a cell of a table.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_with(what: &str) -> Vec<String> {
+        page().lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_command_and_directive_stands_there_once() {
+        for row in rows() {
+            let name = shown_name(&row.command.full_name());
+            assert_eq!(lines_with(&format!("| `{name}` | ")).len(), 1, "{name}");
+        }
+        let page = page();
+        for directive in directives() {
+            let name = format!("`{}`", directive.name());
+            assert!(page.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_later_than_the_reference_is_marked() {
+        let marked = |line: &str| line.contains("**Newer than 7.0");
+        for (name, word) in [("SET", "`IFEQ` (8.1.0)"), ("ZRANK", "`WITHSCORE` (7.2.0)")] {
+            let line = lines_with(&format!("| `{name}` | ")).remove(0);
+            assert!(marked(&line) && line.contains(word), "{line}");
+        }
+        assert!(marked(&lines_with("| `CLIENT SETINFO` | ")[0]));
+        assert!(!marked(&lines_with("| `GET` | ")[0]));
+        assert!(is_newer("7.2.0") && is_newer("8.0.0") && is_newer("10.0.0"));
+        assert!(!is_newer("7.0.0") && !is_newer("6.2.0"));
+    }
+
+    #[test]
+    fn the_reference_has_each_command_once() {
+        let names: Vec<_> = reference_commands().map(|(_, name)| name).collect();
+        let unique: HashSet<_> = names.iter().collect();
+        assert_eq!((names.len(), unique.len()), (366, 366));
+    }
+}
