@@ -6,6 +6,7 @@
 //! | [`manifest`] | which files make up the data, in which order? |
 //! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
 //! | [`aof`] | which commands does a file hold, and where does it end or break? |
+//! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
 //!
 //! This is the room that syncs. Order is what it is about: a file is synced before another one
 //! names it, and a directory is synced after its names have changed.
@@ -13,4 +14,5 @@
 pub mod aof;
 pub mod directory;
 pub mod disk;
+pub mod journal;
 pub mod manifest;
