@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::config::AppendFsync;
+use engine::journal::{Batch, Journal};
 use engine::stats::{Counter, Histogram};
 use parking_lot::{Condvar, Mutex};
 
@@ -419,6 +420,18 @@ impl FileJournal {
     /// What the thread has done so far.
     pub fn figures(&self) -> &Figures {
         &self.shared.figures
+    }
+}
+
+impl Journal for FileJournal {
+    #[inline]
+    fn listening(&self) -> bool {
+        FileJournal::listening(self)
+    }
+
+    #[inline]
+    fn append(&self, batch: &Batch) -> u64 {
+        self.append_with(|out, selected| batch.write_to(out, selected))
     }
 }
 

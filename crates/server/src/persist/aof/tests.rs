@@ -24,7 +24,7 @@ fn file(lines: &[&str]) -> Vec<u8> {
             content.extend_from_slice(line.as_bytes());
             content.extend_from_slice(b"\r\n");
         } else {
-            encode_command(&line.split(' ').collect::<Vec<_>>(), &mut content);
+            encode_command(line.split(' '), &mut content);
         }
     }
     content
