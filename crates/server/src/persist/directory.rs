@@ -24,6 +24,7 @@ pub struct AofDirectory {
     /// What the names of all files begin with: `appendfilename`.
     prefix: OsString,
     manifest: Mutex<Manifest>,
+    adopted: bool,
 }
 
 /// Why the directory is of no use.
@@ -110,35 +111,38 @@ impl AofDirectory {
             Some(manifest) => Mutex::new(manifest),
             None => Mutex::default(),
         };
-        let opened = AofDirectory { disk, path, prefix, manifest };
+        let mut opened = AofDirectory { disk, path, prefix, manifest, adopted: false };
         let old = directory.join(file_name);
-        opened.adopt(&old).map_err(|error| DirectoryError::System { path: old, error })?;
+        let adopted = opened.adopt(&old);
+        opened.adopted = adopted.map_err(|error| DirectoryError::System { path: old, error })?;
         opened.check_presence()?;
         Ok(opened)
     }
 
     /// Takes over an append-only file of the time before there was a directory. The list comes
-    /// first, so that a move that was interrupted is seen: the only file listed is missing.
-    fn adopt(&self, old: &Path) -> io::Result<()> {
+    /// first, so that a move that was interrupted is seen: the only file listed is missing. Returns
+    /// whether there was such a file.
+    fn adopt(&self, old: &Path) -> io::Result<bool> {
         if self.disk.length(old)?.is_none() || old == self.path {
-            return Ok(());
+            return Ok(false);
         }
         let base = AofFile { name: self.prefix.clone(), sequence: 1, kind: Kind::Base };
         let adopted = Manifest { base: Some(base), ..Manifest::default() };
         let home = self.path.join(&self.prefix);
         let listed = *self.manifest.lock() == adopted;
         if listed && self.disk.length(&home)?.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         if !listed {
             if self.disk.length(&self.manifest_path())?.is_some() {
-                return Ok(());
+                return Ok(false);
             }
             self.store(&mut self.manifest.lock(), adopted)?;
         }
         self.disk.rename(old, &home)?;
         self.disk.sync_directory(&self.path)?;
-        self.disk.sync_directory(super::disk::directory_of(old))
+        self.disk.sync_directory(super::disk::directory_of(old))?;
+        Ok(true)
     }
 
     fn check_presence(&self) -> Result<(), DirectoryError> {
@@ -150,6 +154,11 @@ impl AofDirectory {
             }
         }
         Ok(())
+    }
+
+    /// Whether opening it took over a file of the time before Redis 7.
+    pub fn has_adopted(&self) -> bool {
+        self.adopted
     }
 
     /// Where the directory is.

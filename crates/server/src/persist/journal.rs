@@ -124,9 +124,11 @@ pub struct Figures {
 
 /// Settings that change while the journal runs.
 struct Settings {
-    policy: AtomicU8,
     timestamps: AtomicBool,
+    policy: AtomicU8,
     syncs_paused: AtomicBool,
+    /// One of the two above has changed, so that more or less may be covered than before.
+    changed: AtomicBool,
     write_delay_us: AtomicU64,
 }
 
@@ -196,6 +198,7 @@ impl FileJournal {
                 policy: AtomicU8::new(policy as u8),
                 timestamps: AtomicBool::new(false),
                 syncs_paused: AtomicBool::new(false),
+                changed: AtomicBool::new(false),
                 write_delay_us: AtomicU64::new(0),
             },
             timing,
@@ -330,6 +333,7 @@ impl FileJournal {
     /// Changes `appendfsync`.
     pub fn set_policy(&self, policy: AppendFsync) {
         self.shared.settings.policy.store(policy as u8, Ordering::Relaxed);
+        self.shared.settings.changed.store(true, Ordering::Release);
         self.wake();
     }
 
@@ -341,6 +345,7 @@ impl FileJournal {
     /// Lets syncs rest while a snapshot needs the disk (`no-appendfsync-on-rewrite`), or ends that.
     pub fn pause_syncs(&self, paused: bool) {
         self.shared.settings.syncs_paused.store(paused, Ordering::Relaxed);
+        self.shared.settings.changed.store(true, Ordering::Release);
         self.wake();
     }
 

@@ -126,7 +126,8 @@ fn a_file_from_before_the_directory_moves_in() {
     assert!(matches!(open(disk, &home), Err(DirectoryError::System { .. })));
     assert!(old.exists());
     let directory = open(RealDisk, &home).unwrap();
-    assert!(!old.exists());
+    assert!(!old.exists() && directory.has_adopted());
+    assert!(!open(RealDisk, &home).unwrap().has_adopted());
     assert_eq!(directory.live_files(), [directory.path().join(NAME)]);
     assert_eq!(loaded(&home), "old");
     write(directory.open_increment(), "new");

@@ -227,6 +227,24 @@ fn the_policy_says_when_to_sync_and_can_change() {
     assert_eq!(rig.journal.synced(), third, "the end makes everything durable");
 }
 
+/// Replies that wait under one policy need not under another: whoever holds them is told.
+#[test]
+fn a_change_of_the_policy_is_told() {
+    let rig = Rig::usual(AppendFsync::Always);
+    rig.journal.flush().unwrap();
+    rig.disk.sync_takes(Duration::from_millis(100));
+    let offset = rig.append(&["SET", "a", "1"]);
+    assert!(!rig.journal.covers(offset));
+    rig.journal.set_policy(AppendFsync::No);
+    assert!(rig.journal.covers(offset));
+    for paused in [true, false] {
+        rig.wait_for("quiet", |journal| !journal.shared.settings.changed.load(Ordering::Relaxed));
+        let told = rig.told.progress.lock().len();
+        rig.journal.pause_syncs(paused);
+        rig.wait_for("the news", |_| rig.told.progress.lock().len() > told);
+    }
+}
+
 #[test]
 fn a_late_disk_is_noticed() {
     let late = Duration::from_millis(100);

@@ -70,6 +70,9 @@ impl Writer {
             if self.sync_is_due() {
                 self.sync();
             }
+            if self.shared.settings.changed.swap(false, Ordering::Acquire) {
+                self.tell_progress();
+            }
             match idle {
                 true => self.rest(),
                 false => self.pause(),
