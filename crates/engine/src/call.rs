@@ -270,6 +270,8 @@ impl Engine {
     #[inline]
     pub(crate) fn settle(&self, db: &mut Db<'_>) {
         let effects = &mut db.effects;
+        // What was found expired while waiters were served is deleted by whoever meets it next.
+        effects.expired.get_mut().clear();
         if !effects.journal.is_empty() {
             self.journal.append(&effects.journal);
             effects.journal.clear();
