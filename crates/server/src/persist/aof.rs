@@ -20,7 +20,7 @@ pub const TIMESTAMP: &[u8] = b"#TS:";
 
 /// Whether a file with these first bytes begins with data in the RDB format.
 pub fn begins_with_rdb(first: &[u8]) -> bool {
-    first.starts_with(b"REDIS")
+    first.starts_with(b"REDIS") || first.starts_with(b"VALKEY")
 }
 
 /// What comes next in a file.

@@ -190,7 +190,11 @@ impl Check<'_> {
                 manifests.extend(with_extension(&below, "manifest")?);
             }
         }
-        let snapshots = with_extension(path, "rdb")?;
+        // A snapshot is of one time, so there is no going back in it.
+        let snapshots = match self.options.truncate_to {
+            None => with_extension(path, "rdb")?,
+            Some(_) => Vec::new(),
+        };
         if manifests.is_empty() && snapshots.is_empty() {
             return Err(CheckError::Nothing { path: path.to_owned() });
         }
@@ -229,12 +233,18 @@ impl Check<'_> {
         let mut verdict = Verdict::Good;
         for (index, file) in files.iter().enumerate() {
             let looked = self.file(file, index == 0)?;
-            self.change(file, &looked)?;
-            verdict = worse(verdict, looked.verdict);
-            if looked.shortened {
-                self.set_aside(path, manifest, &files[index + 1..])?;
+            if verdict == Verdict::Damaged && !looked.pieces.is_empty() {
+                self.say(format_args!("  left as it is, since a file before it is damaged"))?;
                 break;
             }
+            verdict = worse(verdict, looked.verdict);
+            if looked.shortened {
+                // The list first: a shorter file must not be followed by others for an instant.
+                self.set_aside(path, manifest, &files[index + 1..])?;
+                self.change(file, &looked)?;
+                break;
+            }
+            self.change(file, &looked)?;
         }
         Ok(verdict)
     }

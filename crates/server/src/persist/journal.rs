@@ -257,7 +257,8 @@ impl FileJournal {
     }
 
     /// Begins to listen, in a file that does not follow the present one: a base for this cut is
-    /// going to be written. So a journal that has failed works again. Returns the offset of the cut.
+    /// going to be written. So a journal that has failed works again. Returns the offset of the
+    /// cut.
     ///
     /// To be called with all gates closed: it takes locks that are never held for long, and memory.
     /// The file is opened later; that this failed shows in [`FileJournal::failure`].

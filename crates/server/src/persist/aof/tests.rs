@@ -199,3 +199,26 @@ proptest! {
         prop_assert_eq!(scan(&content[..good], 1 << 20).1, Ending::Complete);
     }
 }
+
+/// Says what reading costs: `cargo test --profile ci -p server scan_costs -- --ignored
+/// --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn scan_costs() {
+    const COMMANDS: usize = 1_000_000;
+    let mut content = Vec::new();
+    for number in 0..COMMANDS {
+        let words = ["SET", &format!("key:{number:012}"), "a value of some bytes"];
+        encode_command(words.iter(), &mut content);
+    }
+    let begun = std::time::Instant::now();
+    let mut scanner = Scanner::new(&content[..], 0);
+    let mut arguments_seen = 0;
+    while let Item::Command(arguments) = scanner.next().unwrap() {
+        arguments_seen += arguments.len();
+    }
+    assert_eq!(arguments_seen, 3 * COMMANDS);
+    let took = begun.elapsed();
+    let (each, length) = (took.as_nanos() / COMMANDS as u128, content.len() / COMMANDS);
+    println!("reading a command of {length} bytes takes {each} ns");
+}

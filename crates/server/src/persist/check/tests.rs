@@ -181,10 +181,26 @@ fn time_goes_back_over_files() {
     let too_early = go_back(home.path(), 99).0.unwrap_err();
     assert!(matches!(too_early, CheckError::TooEarly { begins: 100, .. }), "{too_early}");
     assert!(matches!(go_back(home.path(), 101).0, Err(CheckError::NoTimes { .. })));
+    let around = tempfile::tempdir().unwrap();
+    fs::rename(directory(&[&first]).keep(), around.path().join("appendonlydir")).unwrap();
+    fs::write(around.path().join("dump.rdb"), snapshot("0010")).unwrap();
+    assert_eq!(go_back(around.path(), 115).0.unwrap(), Verdict::Changed);
     let alone = home.path().join("alone.aof");
     fs::write(&alone, &first).unwrap();
     let too_early = go_back(&alone, 109).0.unwrap_err();
     assert!(matches!(too_early, CheckError::TooEarly { begins: 110, .. }), "{too_early}");
+}
+
+/// Nothing is changed behind a file that stays damaged.
+#[test]
+fn going_back_needs_a_whole_past() {
+    let torn = [&commands(&["#TS:110", "SET a 1"])[..], b"*1\r\n"].concat();
+    let later = commands(&["#TS:130", "SET a 3", "#TS:140", "SET a 4"]);
+    let home = directory(&[&torn, &later]);
+    let (verdict, report) = go_back(home.path(), 135);
+    assert_eq!(verdict.unwrap(), Verdict::Damaged);
+    assert!(report.ends_with("left as it is, since a file before it is damaged\n"), "{report}");
+    assert_eq!(names(&home).len(), 4);
 }
 
 /// Of a snapshot with a damaged value everything else is kept, in its database.
