@@ -63,6 +63,18 @@ pub const MAX_REPLY_NESTING: usize = 128;
 /// Longest single string in a reply that the client side accepts, in bytes.
 pub const MAX_REPLY_BULK: u64 = 4 * 1024 * 1024 * 1024;
 
+// ---- Journal ------------------------------------------------------------------------------------
+
+/// Bytes that the journal may have in memory before connections that write have to wait: what a
+/// slow disk takes in about a second.
+pub const JOURNAL_PENDING: u64 = 64 * 1024 * 1024;
+
+/// A piece of the journal's memory is full at this size, in bytes.
+pub const JOURNAL_CHUNK: usize = 128 * 1024;
+
+/// Empty pieces kept for reuse; what a burst took beyond that is freed.
+pub const JOURNAL_SPARE_CHUNKS: usize = 32;
+
 // ---- A worker's turn ----------------------------------------------------------------------------
 
 /// Readiness events taken from the kernel at once.

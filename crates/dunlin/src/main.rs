@@ -1,6 +1,7 @@
 //! `dunlin`: one binary, one subcommand per purpose.
 
 mod allocator;
+mod check;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -11,10 +12,12 @@ const USAGE: &str = "\
 An in-memory data-structure server that speaks the Redis protocol and uses every core.
 
 Usage: dunlin [serve [CONFIG-FILE] [OPTIONS] [-]]
+       dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin --help | --version
 
 Commands:
   serve    Runs a server; so does dunlin alone
+  check    Says what files of data hold and where they are damaged
 
 CONFIG-FILE and OPTIONS are those of redis-server: each directive of a configuration
 file is an option as well, and - reads directives from standard input.
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         (Some(b"docs"), [page]) if page == b"compatibility" => {
             print(&engine::compatibility::page())
         }
+        (Some(b"check"), arguments) => check::run(arguments),
         (Some(unknown), _) => {
             let unknown = String::from_utf8_lossy(unknown);
             // Nobody could be told that nobody can be told.

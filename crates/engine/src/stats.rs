@@ -39,7 +39,7 @@ const SUB_BUCKET_BITS: usize = SUB_BUCKETS.trailing_zeros() as usize;
 const POWERS: usize = 38;
 const BUCKETS: usize = POWERS * SUB_BUCKETS;
 
-/// How often a command took how long, to within 3 %.
+/// How often something took how long, to within 3 %. One thread counts, any thread reads.
 pub struct Histogram(Box<[AtomicU32; BUCKETS]>);
 
 impl Default for Histogram {
@@ -63,9 +63,18 @@ impl Histogram {
         (((SUB_BUCKETS + fraction + 1) as u64) << scale) - 1
     }
 
-    fn add(&self, nanoseconds: u64) {
+    /// Counts a duration. To be called by the owning thread alone.
+    pub fn add(&self, nanoseconds: u64) {
         let bucket = &self.0[Self::bucket(nanoseconds)];
         bucket.store(bucket.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// What was counted: (highest nanoseconds of the bucket, count), ascending, without empty
+    /// buckets.
+    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.0.iter().map(|bucket| u64::from(bucket.load(Relaxed))).enumerate();
+        let counts = counts.filter(|(_, count)| *count > 0);
+        counts.map(|(bucket, count)| (Histogram::upper_bound(bucket), count))
     }
 }
 

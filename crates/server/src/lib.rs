@@ -10,6 +10,7 @@
 //! | [`log`], [`crash`] | what does an operator read? |
 //! | [`daemon`], [`signal`], [`title`] | how does the process behave towards its system? |
 //! | [`memory`], [`freeing`] | how much memory is in use, and who gives it back? |
+//! | [`persist`] | what outlives the process, and how? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
 //! | [`system`] | which system calls have no safe wrapper? |
 //!
@@ -27,6 +28,7 @@ pub mod listen;
 pub mod log;
 pub mod memory;
 pub mod net;
+pub mod persist;
 pub mod signal;
 pub mod system;
 pub mod title;

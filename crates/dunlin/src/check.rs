@@ -1,0 +1,66 @@
+//! `dunlin check`: what files of data hold, where they are damaged, and keeping what can be kept.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use server::persist::check::{CheckError, Options, Verdict, check};
+
+const USAGE: &str = "\
+Says what an append-only file, its directory or an RDB file holds, and where it is damaged.
+
+Usage: dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
+
+  --fix                            keeps what can be kept of damaged files
+  --truncate-to-timestamp SECONDS  takes away what was written after this Unix second
+
+What is changed stays beside the new file, with .original behind its name. No server may use the
+files meanwhile. The exit code is 0 if a server can load everything (now), and 1 otherwise.
+";
+
+/// Runs the command with these arguments.
+pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
+    if matches!(arguments, [only] if matches!(&only[..], b"-h" | b"--help")) {
+        return crate::print(USAGE);
+    }
+    let Some((path, options)) = parse(arguments) else {
+        complain(USAGE);
+        return ExitCode::FAILURE;
+    };
+    match check(&path, options, &mut io::stdout().lock()) {
+        Ok(Verdict::Good | Verdict::Changed) => ExitCode::SUCCESS,
+        Ok(Verdict::Damaged) => ExitCode::FAILURE,
+        Err(CheckError::Report(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            complain(&format!("dunlin: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(arguments: &[Vec<u8>]) -> Option<(PathBuf, Options)> {
+    let mut path = None;
+    let mut options = Options::default();
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        match &argument[..] {
+            b"--fix" => options.fix = true,
+            b"--truncate-to-timestamp" => {
+                options.truncate_to = Some(std::str::from_utf8(rest.next()?).ok()?.parse().ok()?);
+            }
+            [b'-', ..] => return None,
+            _ if path.is_some() => return None,
+            name => path = Some(PathBuf::from(OsString::from_vec(name.to_vec()))),
+        }
+    }
+    Some((path?, options))
+}
+
+fn complain(text: &str) {
+    // Nobody could be told that nobody can be told.
+    let _ = io::stderr().write_all(text.as_bytes());
+}

@@ -1,0 +1,419 @@
+//! `dunlin check`: what files of data hold, where they are damaged, and keeping what can be kept.
+//!
+//! A path is a file of commands, an RDB file, a manifest, or a directory of these. Nothing is
+//! changed unless that is asked for, and then the original stays beside the new file. It must not
+//! run while a server uses the files.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use rdb::ReadError;
+use rdb::file::FileReader;
+
+use super::aof::{Ending, begins_with_rdb};
+use super::directory::DirectoryError;
+use super::disk::{Disk, RealDisk};
+use super::manifest::Manifest;
+
+mod commands;
+mod repair;
+mod snapshot;
+
+use commands::Contents;
+use repair::Piece;
+use snapshot::{End, Snapshot};
+
+/// What is to be done besides looking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Keep what can be kept of damaged files.
+    pub fix: bool,
+    /// Go back to the state at this Unix second, as far as the files say when things happened.
+    pub truncate_to: Option<i64>,
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A server can load all of it.
+    Good,
+    /// Something is damaged, and still is.
+    Damaged,
+    /// A server can load it now; something was taken away.
+    Changed,
+}
+
+/// Why nothing can be said.
+#[derive(Debug)]
+pub enum CheckError {
+    /// A file or directory cannot be read or written.
+    System {
+        /// Which one.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// The list of files is wrong.
+    Directory(DirectoryError),
+    /// There is nothing of ours.
+    Nothing {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The time to go back to lies before everything that is there.
+    TooEarly {
+        /// What begins later.
+        path: PathBuf,
+        /// When it begins, as a Unix second.
+        begins: i64,
+    },
+    /// No file says when things happened, so there is no going back to a time.
+    NoTimes {
+        /// What was looked at.
+        path: PathBuf,
+    },
+    /// The report cannot be written.
+    Report(io::Error),
+}
+
+impl fmt::Display for CheckError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CheckError::System { path, error } => write!(formatter, "{}: {error}", path.display()),
+            CheckError::Directory(error) => error.fmt(formatter),
+            CheckError::Nothing { path } => write!(
+                formatter,
+                "{}: no manifest of an append-only file and no RDB file is here",
+                path.display()
+            ),
+            CheckError::TooEarly { path, begins } => write!(
+                formatter,
+                "{}: its data is of {begins} or later, so there is nothing to go back to",
+                path.display()
+            ),
+            CheckError::NoTimes { path } => write!(
+                formatter,
+                "{}: nothing here says when it was written (aof-timestamp-enabled), so there is no \
+                 going back to a time",
+                path.display()
+            ),
+            CheckError::Report(error) => write!(formatter, "writing the report: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for CheckError {}
+
+impl CheckError {
+    fn system(path: &Path) -> impl FnOnce(io::Error) -> CheckError + use<> {
+        let path = path.to_owned();
+        move |error| CheckError::System { path, error }
+    }
+}
+
+/// First bytes that tell an RDB file from commands.
+const MAGIC_BYTES: u64 = 9;
+
+type Result<T> = std::result::Result<T, CheckError>;
+
+/// Looks at what is at `path`, and reports in lines of text to `out`.
+///
+/// # Errors
+/// [`CheckError`]: nothing can be said of some file, and nothing more was changed.
+pub fn check(path: &Path, options: Options, out: &mut dyn Write) -> Result<Verdict> {
+    let mut check = Check { options, out, saw_time: false };
+    let verdict = check.path(path)?;
+    if options.truncate_to.is_some() && !check.saw_time {
+        return Err(CheckError::NoTimes { path: path.to_owned() });
+    }
+    Ok(verdict)
+}
+
+/// What a look at a file led to.
+struct Looked {
+    /// What can be said of it as it is, or as it is going to be.
+    verdict: Verdict,
+    /// What the file is to be made of.
+    pieces: Vec<Piece>,
+    /// Commands at its end are going to be missing, so that no other file can follow.
+    shortened: bool,
+}
+
+impl Looked {
+    fn unchanged(verdict: Verdict) -> Looked {
+        Looked { verdict, pieces: Vec::new(), shortened: false }
+    }
+
+    fn cut(offset: u64) -> Looked {
+        let pieces = vec![Piece::Copy(0..offset)];
+        Looked { verdict: Verdict::Changed, pieces, shortened: true }
+    }
+}
+
+struct Check<'a> {
+    options: Options,
+    out: &'a mut dyn Write,
+    /// Whether some file says when something happened.
+    saw_time: bool,
+}
+
+impl Check<'_> {
+    fn say(&mut self, line: fmt::Arguments<'_>) -> Result<()> {
+        writeln!(self.out, "{line}").map_err(CheckError::Report)
+    }
+
+    fn path(&mut self, path: &Path) -> Result<Verdict> {
+        if path.is_dir() {
+            return self.directory(path);
+        }
+        if path.extension() == Some(OsStr::new("manifest")) {
+            return self.listed(path);
+        }
+        let looked = self.file(path, true)?;
+        self.change(path, &looked)?;
+        Ok(looked.verdict)
+    }
+
+    /// A directory of an append-only file, or one that has such directories or RDB files in it.
+    fn directory(&mut self, path: &Path) -> Result<Verdict> {
+        let inside = with_extension(path, "manifest")?;
+        if !inside.is_empty() {
+            return self.all(&inside, Check::listed);
+        }
+        let mut manifests = Vec::new();
+        for below in entries(path)? {
+            if below.is_dir() {
+                manifests.extend(with_extension(&below, "manifest")?);
+            }
+        }
+        // A snapshot is of one time, so there is no going back in it.
+        let snapshots = match self.options.truncate_to {
+            None => with_extension(path, "rdb")?,
+            Some(_) => Vec::new(),
+        };
+        if manifests.is_empty() && snapshots.is_empty() {
+            return Err(CheckError::Nothing { path: path.to_owned() });
+        }
+        let snapshots = self.all(&snapshots, Check::path)?;
+        Ok(worse(snapshots, self.all(&manifests, Check::listed)?))
+    }
+
+    fn all(
+        &mut self,
+        paths: &[PathBuf],
+        look: impl Fn(&mut Self, &Path) -> Result<Verdict>,
+    ) -> Result<Verdict> {
+        paths.iter().try_fold(Verdict::Good, |verdict, path| Ok(worse(verdict, look(self, path)?)))
+    }
+
+    /// The files that a manifest lists. They follow one another, so what comes after a cut has no
+    /// meaning any more.
+    fn listed(&mut self, path: &Path) -> Result<Verdict> {
+        let content = RealDisk.read(path).map_err(CheckError::system(path))?;
+        let manifest = Manifest::parse(&content).map_err(|error| {
+            CheckError::Directory(DirectoryError::Manifest { path: path.to_owned(), error })
+        })?;
+        self.say(format_args!(
+            "{}: {} base, {} increments, {} to be removed",
+            path.display(),
+            if manifest.base.is_some() { "a" } else { "no" },
+            manifest.increments.len(),
+            manifest.history.len(),
+        ))?;
+        let files: Vec<PathBuf> =
+            manifest.live().map(|file| path.with_file_name(&file.name)).collect();
+        if let Some(path) = files.iter().find(|file| !file.exists()) {
+            let path = path.clone();
+            return Err(CheckError::Directory(DirectoryError::Missing { path }));
+        }
+        let mut verdict = Verdict::Good;
+        for (index, file) in files.iter().enumerate() {
+            let looked = self.file(file, index == 0)?;
+            if verdict == Verdict::Damaged && !looked.pieces.is_empty() {
+                self.say(format_args!("  left as it is, since a file before it is damaged"))?;
+                break;
+            }
+            verdict = worse(verdict, looked.verdict);
+            if looked.shortened {
+                // The list first: a shorter file must not be followed by others for an instant.
+                self.set_aside(path, manifest, &files[index + 1..])?;
+                self.change(file, &looked)?;
+                break;
+            }
+            self.change(file, &looked)?;
+        }
+        Ok(verdict)
+    }
+
+    /// A file with data of any kind. `first` says that no other file comes before it.
+    fn file(&mut self, path: &Path, first: bool) -> Result<Looked> {
+        let file = File::open(path).map_err(CheckError::system(path))?;
+        let size = file.metadata().map_err(CheckError::system(path))?.len();
+        let mut magic = Vec::new();
+        let read = (&file).take(MAGIC_BYTES).read_to_end(&mut magic);
+        read.map_err(CheckError::system(path))?;
+        let input = io::Cursor::new(magic.clone()).chain(file);
+        if begins_with_rdb(&magic) {
+            self.say(format_args!("{}: RDB file, {size} bytes", path.display()))?;
+            return self.snapshot(path, input, size);
+        }
+        self.say(format_args!("{}: commands, {size} bytes", path.display()))?;
+        self.commands(path, input, 0..size, first)
+    }
+
+    /// An RDB file, and commands behind it if there are some.
+    fn snapshot(&mut self, path: &Path, input: impl Read, size: u64) -> Result<Looked> {
+        let mut reader = match FileReader::open(input, true) {
+            Ok(reader) => reader,
+            Err(error) => match error.cause {
+                ReadError::Io(error) => return Err(CheckError::system(path)(error)),
+                _ => {
+                    self.say(format_args!("  DAMAGED: {error}"))?;
+                    return Ok(Looked::unchanged(Verdict::Damaged));
+                }
+            },
+        };
+        let found = Snapshot::read(&mut reader).map_err(CheckError::system(path))?;
+        for line in found.lines() {
+            self.say(format_args!("  {line}"))?;
+        }
+        if let (Some(begins), Some(until)) = (found.created, self.options.truncate_to)
+            && begins > until
+        {
+            return Err(CheckError::TooEarly { path: path.to_owned(), begins });
+        }
+        let (end, version) = (reader.offset(), reader.version());
+        let mut looked = Looked::unchanged(Verdict::Good);
+        if found.end != End::Missing && end < size {
+            self.say(format_args!("  commands follow at offset {end}"))?;
+            let (input, rest) = reader.into_rest();
+            looked = self.commands(path, io::Cursor::new(rest).chain(input), end..size, false)?;
+        } else if found.is_good() {
+            self.say(format_args!("  good"))?;
+        }
+        if found.is_good() {
+            return Ok(looked);
+        }
+        if !self.options.fix {
+            return Ok(Looked::unchanged(Verdict::Damaged));
+        }
+        let tail = match looked.pieces[..] {
+            [Piece::Copy(Range { end: good, .. })] => end..good,
+            _ => end..size,
+        };
+        looked.pieces = repair::whole_snapshot(&found, version);
+        if found.end != End::Missing {
+            looked.pieces.push(Piece::Copy(tail));
+        }
+        looked.verdict = Verdict::Changed;
+        Ok(looked)
+    }
+
+    /// The commands in a part of a file. `first` says that nothing comes before them.
+    fn commands(
+        &mut self,
+        path: &Path,
+        input: impl Read,
+        part: Range<u64>,
+        first: bool,
+    ) -> Result<Looked> {
+        let contents = Contents::read(input, part.start, self.options.truncate_to)
+            .map_err(CheckError::system(path))?;
+        for line in contents.lines() {
+            self.say(format_args!("  {line}"))?;
+        }
+        self.saw_time |= contents.has_times();
+        if let Some((second, at)) = contents.later {
+            if first && at == part.start {
+                return Err(CheckError::TooEarly { path: path.to_owned(), begins: second });
+            }
+            self.say(format_args!("  what follows offset {at} was written at {second} or later"))?;
+            return Ok(Looked::cut(at));
+        }
+        let good = match contents.ending {
+            Ending::Complete => {
+                self.say(format_args!("  good"))?;
+                return Ok(Looked::unchanged(Verdict::Good));
+            }
+            Ending::Torn { good, tear } => {
+                self.say(format_args!("  TORN: {tear}"))?;
+                good
+            }
+            Ending::Damaged { good, at, damage } => {
+                self.say(format_args!("  DAMAGED at offset {at}: {damage}"))?;
+                good
+            }
+        };
+        self.say(format_args!("  good up to offset {good}, {} bytes follow", part.end - good))?;
+        Ok(match self.options.fix {
+            true => Looked::cut(good),
+            false => Looked::unchanged(Verdict::Damaged),
+        })
+    }
+
+    /// Makes a file what it is to be.
+    fn change(&mut self, path: &Path, looked: &Looked) -> Result<()> {
+        if looked.pieces.is_empty() {
+            return Ok(());
+        }
+        let (original, size) =
+            repair::rebuild(&RealDisk, path, &looked.pieces).map_err(CheckError::system(path))?;
+        self.say(format_args!(
+            "{}: has {size} bytes now; the original is {}",
+            path.display(),
+            original.display()
+        ))
+    }
+
+    /// Takes files out of a list, and gives them names that say so.
+    fn set_aside(&mut self, list: &Path, manifest: Manifest, files: &[PathBuf]) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let original = repair::shorten_list(&RealDisk, list, manifest, files)
+            .map_err(CheckError::system(list))?;
+        self.say(format_args!(
+            "{}: now ends there; the original is {}",
+            list.display(),
+            original.display()
+        ))?;
+        for file in files {
+            let aside = repair::set_aside(&RealDisk, file).map_err(CheckError::system(file))?;
+            self.say(format_args!("{}: set aside as {}", file.display(), aside.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn worse(one: Verdict, other: Verdict) -> Verdict {
+    match (one, other) {
+        (Verdict::Damaged, _) | (_, Verdict::Damaged) => Verdict::Damaged,
+        (Verdict::Changed, _) | (_, Verdict::Changed) => Verdict::Changed,
+        _ => Verdict::Good,
+    }
+}
+
+/// What is in a directory, in the order of names.
+fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut names = RealDisk.list(directory).map_err(CheckError::system(directory))?;
+    names.sort();
+    Ok(names.into_iter().map(|name| directory.join(name)).collect())
+}
+
+/// The complete files in a directory with this extension.
+fn with_extension(directory: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut paths = entries(directory)?;
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let temporary = name.starts_with(super::disk::TEMPORARY_PREFIX.as_bytes());
+        path.extension() == Some(OsStr::new(extension)) && !temporary && path.is_file()
+    });
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Changing files so that the originals stay beside them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use base::crc::Crc64;
+
+use super::snapshot::Snapshot;
+use crate::persist::disk::{Disk, DiskFile, TEMPORARY_PREFIX, directory_of};
+use crate::persist::manifest::Manifest;
+
+/// What ends the name of an original.
+const ORIGINAL: &str = ".original";
+
+/// A part of a new file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// These bytes of the original.
+    Copy(Range<u64>),
+    /// Other bytes.
+    Bytes(Vec<u8>),
+    /// The checksum of all that comes before it.
+    Checksum,
+}
+
+/// The opcodes of an RDB file for "what follows is in this database" and "the file ends".
+const SELECT: u8 = 254;
+const END: u8 = 255;
+
+/// The first version of RDB files that end with a checksum.
+const FIRST_WITH_CHECKSUM: u32 = 5;
+
+/// What an RDB file without its damaged entries is made of.
+pub(super) fn whole_snapshot(found: &Snapshot, version: u32) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    for (gap, database) in &found.gaps {
+        // What was left out may have said which database follows.
+        let mut select = vec![SELECT];
+        let written = rdb::Writer::new(&mut select, false).length(*database as u64);
+        debug_assert!(written.is_ok(), "writing to memory succeeds");
+        pieces.extend([Piece::Copy(at..gap.start), Piece::Bytes(select)]);
+        at = gap.end;
+    }
+    pieces.extend([Piece::Copy(at..found.good), Piece::Bytes(vec![END])]);
+    if version >= FIRST_WITH_CHECKSUM {
+        pieces.push(Piece::Checksum);
+    }
+    pieces
+}
+
+/// Makes a file of pieces of itself. Returns where the original is now, and the new size.
+///
+/// # Errors
+/// The system's; the file is then as it was.
+pub(super) fn rebuild(
+    disk: &dyn Disk,
+    path: &Path,
+    pieces: &[Piece],
+) -> io::Result<(PathBuf, u64)> {
+    let mut size = 0;
+    let original = replace(disk, path, |output| {
+        let mut input = File::open(path)?;
+        let mut output = Counted { output, size: 0, checksum: Crc64::new() };
+        for piece in pieces {
+            match piece {
+                Piece::Bytes(bytes) => output.write_all(bytes)?,
+                Piece::Checksum => {
+                    let checksum = output.checksum.value().to_le_bytes();
+                    output.write_all(&checksum)?;
+                }
+                Piece::Copy(range) => {
+                    input.seek(io::SeekFrom::Start(range.start))?;
+                    let length = range.end - range.start;
+                    if io::copy(&mut (&input).take(length), &mut output)? != length {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                }
+            }
+        }
+        size = output.size;
+        Ok(())
+    })?;
+    Ok((original, size))
+}
+
+/// A file, and what was written to it.
+struct Counted<'a> {
+    output: &'a mut dyn DiskFile,
+    size: u64,
+    checksum: Crc64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.output.write(bytes)?;
+        self.size += count as u64;
+        self.checksum.update(&bytes[..count]);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+/// Takes the last files out of a list. Returns where the original list is now.
+///
+/// # Errors
+/// The system's; the list is then as it was.
+pub(super) fn shorten_list(
+    disk: &dyn Disk,
+    path: &Path,
+    mut manifest: Manifest,
+    without: &[PathBuf],
+) -> io::Result<PathBuf> {
+    manifest.increments.retain(|file| !without.contains(&path.with_file_name(&file.name)));
+    replace(disk, path, |output| output.write_all(&manifest.format()))
+}
+
+/// Gives a file the name of an original, with nothing in its place.
+///
+/// # Errors
+/// The system's.
+pub(super) fn set_aside(disk: &dyn Disk, path: &Path) -> io::Result<PathBuf> {
+    let aside = free_name(disk, path)?;
+    disk.rename(path, &aside)?;
+    disk.sync_directory(directory_of(path))?;
+    Ok(aside)
+}
+
+/// Puts another file in the place of this one, which gets the name of an original. There is a whole
+/// file of this name at every instant.
+fn replace(
+    disk: &dyn Disk,
+    path: &Path,
+    write: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
+) -> io::Result<PathBuf> {
+    let mut name = OsString::from(TEMPORARY_PREFIX);
+    name.push(path.file_name().unwrap_or_default());
+    let temporary = path.with_file_name(name);
+    let original = free_name(disk, path)?;
+    let replaced = disk.create(&temporary).and_then(|mut output| {
+        write(&mut *output)?;
+        output.sync()?;
+        disk.link(path, &original)?;
+        disk.rename(&temporary, path)
+    });
+    if let Err(error) = replaced {
+        // What remains of the attempt is of no use; the first error is the one that matters.
+        let _ = disk.remove(&temporary);
+        let _ = disk.remove(&original);
+        return Err(error);
+    }
+    disk.sync_directory(directory_of(path))?;
+    Ok(original)
+}
+
+/// A name for the original, at which there is nothing.
+fn free_name(disk: &dyn Disk, path: &Path) -> io::Result<PathBuf> {
+    let mut count = 1;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ORIGINAL);
+        if count > 1 {
+            name.push(format!(".{count}"));
+        }
+        let name = PathBuf::from(name);
+        if disk.length(&name)?.is_none() {
+            return Ok(name);
+        }
+        count += 1;
+    }
+}

@@ -1,0 +1,187 @@
+//! What an RDB file holds.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::ops::Range;
+
+use rdb::file::{Batch, Checksum, DecodeOptions, FileError, FileReader, Function, Item, RawEntry};
+use rdb::{ReadError, ValueLimits};
+use store::Limits;
+use store::list::ListLimits;
+
+/// Damaged entries that a report shows.
+const SHOWN_MAX: u64 = 10;
+
+/// Bytes of a text that a report shows; old files hold whole scripts in such texts.
+const SHOWN_BYTES: usize = 60;
+
+/// How values are decoded to see whether they can be. They are thrown away, so their encoding does
+/// not matter.
+fn decoding() -> DecodeOptions {
+    let packed = Limits { entries: 128, value: 64 };
+    let limits =
+        ValueLimits { list: ListLimits::new(-2, 1 << 30), set: packed, hash: packed, zset: packed };
+    DecodeOptions { limits, now_ms: 0 }
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct Snapshot {
+    /// The first lines of the report.
+    header: Vec<String>,
+    /// When the data was as it is here, as a Unix second.
+    pub(super) created: Option<i64>,
+    databases: BTreeMap<usize, Keys>,
+    /// Keys and bytes of values, by type.
+    types: BTreeMap<&'static str, (u64, u64)>,
+    functions: u64,
+    modules: u64,
+    /// Values that may be right and that a server cannot load.
+    unsupported: u64,
+    /// What was wrong, in words: the first of all these.
+    problems: Vec<String>,
+    problem_count: u64,
+    /// Entries that are damaged, each with what lies before it and belongs to it, and the database
+    /// of the entries that follow.
+    pub(super) gaps: Vec<(Range<u64>, usize)>,
+    /// Where the last thing ends that could be read, besides the end of the file.
+    pub(super) good: u64,
+    pub(super) end: End,
+}
+
+/// Keys of a database.
+#[derive(Default)]
+struct Keys {
+    all: u64,
+    expiring: u64,
+}
+
+/// How a file ends.
+#[derive(Default, PartialEq, Eq)]
+pub(super) enum End {
+    /// It does not: it breaks off, or what comes cannot be read.
+    #[default]
+    Missing,
+    /// With a checksum that is right, or with none.
+    Good,
+    /// With a checksum that is wrong.
+    WrongChecksum,
+}
+
+impl Snapshot {
+    /// Reads a file to its end, or to where it cannot be read any more.
+    ///
+    /// # Errors
+    /// The system's alone.
+    pub(super) fn read(reader: &mut FileReader<impl Read>) -> std::io::Result<Snapshot> {
+        let mut found = Snapshot { good: reader.offset(), ..Snapshot::default() };
+        found.header.push(format!("version {} of {}", reader.version(), reader.dialect()));
+        while let Some(item) = reader.next() {
+            match item {
+                Ok(Item::Entries(batch)) => found.entries(&batch),
+                Ok(Item::End(checksum)) => found.end(checksum),
+                Ok(item) => {
+                    found.section(item);
+                    found.good = reader.offset();
+                }
+                Err(FileError { cause: ReadError::Io(error), .. }) => return Err(error),
+                Err(error) => found.problem(error.to_string()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether a server can load it.
+    pub(super) fn is_good(&self) -> bool {
+        self.gaps.is_empty() && self.end == End::Good
+    }
+
+    fn section(&mut self, item: Item) {
+        match item {
+            Item::Aux { name, value } => {
+                if name == b"ctime" {
+                    self.created = base::num::parse_i64(&value);
+                }
+                let (name, more) = (name.escape_ascii(), &value[value.len().min(SHOWN_BYTES)..]);
+                let value = value[..value.len() - more.len()].escape_ascii();
+                let more = if more.is_empty() { "" } else { ".." };
+                self.header.push(format!("{name} {value}{more}"));
+            }
+            Item::Function(Function::Library(_) | Function::PreRelease { .. }) => {
+                self.functions += 1;
+            }
+            Item::ModuleAux { .. } => self.modules += 1,
+            Item::End(_) | Item::Resize { .. } | Item::Entries(_) => {}
+        }
+    }
+
+    fn end(&mut self, checksum: Checksum) {
+        self.end = End::Good;
+        if let Checksum::Wrong { stated, computed } = checksum {
+            self.end = End::WrongChecksum;
+            self.problem(format!(
+                "the checksum is {stated:016x} and should be {computed:016x}: some value is wrong"
+            ));
+        }
+    }
+
+    fn entries(&mut self, batch: &Batch) {
+        let decoding = decoding();
+        for entry in batch {
+            let end = entry.value_offset() + entry.value_bytes() as u64;
+            match entry.decode(&decoding) {
+                Ok(_) => self.count(&entry),
+                Err(FileError { cause: ReadError::Unsupported(_), .. }) => {
+                    self.unsupported += 1;
+                    self.count(&entry);
+                }
+                Err(error) => {
+                    self.problem(error.to_string());
+                    self.gaps.push((self.good..end, entry.database()));
+                }
+            }
+            self.good = end;
+        }
+    }
+
+    fn problem(&mut self, problem: String) {
+        self.problem_count += 1;
+        if self.problem_count <= SHOWN_MAX {
+            self.problems.push(problem);
+        }
+    }
+
+    fn count(&mut self, entry: &RawEntry<'_>) {
+        let keys = self.databases.entry(entry.database()).or_default();
+        keys.all += 1;
+        keys.expiring += u64::from(entry.expire_at_ms().is_some());
+        let (count, bytes) = self.types.entry(entry.layout().type_name()).or_default();
+        *count += 1;
+        *bytes += entry.value_bytes() as u64;
+    }
+
+    /// The report.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.header.join(", ")];
+        for (database, Keys { all, expiring }) in &self.databases {
+            lines.push(format!("database {database}: {all} keys, {expiring} of them expire"));
+        }
+        for (name, (count, bytes)) in &self.types {
+            lines.push(format!("{name}: {count} keys, {bytes} bytes"));
+        }
+        for (count, what) in [
+            (self.functions, "libraries of functions"),
+            (self.modules, "sections of modules"),
+            (self.unsupported, "values of types that this server does not load"),
+        ] {
+            if count > 0 {
+                lines.push(format!("{count} {what}"));
+            }
+        }
+        lines.extend(self.problems.iter().map(|problem| format!("DAMAGED: {problem}")));
+        if let Some(more @ 1..) = self.problem_count.checked_sub(SHOWN_MAX) {
+            lines.push(format!("and {more} more"));
+        }
+        lines
+    }
+}

@@ -1,0 +1,350 @@
+//! The directory of the append-only file, and how its list of files changes.
+//!
+//! The list on the disk is right at every instant: a file is complete and synced before a list
+//! names it, a list replaces the old one as a whole, and a file is removed only after the list that
+//! does without it is durable. A machine that stops in between leaves a file that nobody names; the
+//! next one of that name replaces it. Where the sync of the directory fails, a stop of the machine
+//! decides between the old list and the new one, and both are right.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::disk::{Disk, DiskFile, TEMPORARY_PREFIX};
+use super::manifest::{AofFile, BaseFormat, Kind, Manifest, ManifestError, manifest_name};
+
+/// See the module's text.
+pub struct AofDirectory {
+    disk: Arc<dyn Disk>,
+    path: PathBuf,
+    /// What the names of all files begin with: `appendfilename`.
+    prefix: OsString,
+    manifest: Mutex<Manifest>,
+    adopted: bool,
+}
+
+/// Why the directory is of no use.
+#[derive(Debug)]
+pub enum DirectoryError {
+    /// The system refuses something.
+    System {
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// The list cannot be read.
+    Manifest {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong.
+        error: ManifestError,
+    },
+    /// A file of the list is not there.
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for DirectoryError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DirectoryError::System { path, error } => {
+                write!(formatter, "{}: {error}", path.display())
+            }
+            DirectoryError::Manifest { path, error } => {
+                write!(formatter, "{}: {error}", path.display())
+            }
+            DirectoryError::Missing { path } => {
+                write!(
+                    formatter,
+                    "{}: the manifest names this file, but there is none",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for DirectoryError {}
+
+/// An increment that was just opened.
+pub struct Opened {
+    /// The file.
+    pub file: Box<dyn DiskFile>,
+    /// What it is called.
+    pub name: OsString,
+    /// Bytes that it holds already.
+    pub length: u64,
+}
+
+/// The increment that goes on from the cut of a new base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Successor {
+    /// It is listed, from [`AofDirectory::open_increment`]: this is its sequence.
+    Listed(u64),
+    /// It was opened by [`AofDirectory::open_hidden_increment`].
+    Hidden,
+}
+
+impl AofDirectory {
+    /// Reads what is there, below the server's `directory`. Nothing is an empty list. An
+    /// append-only file of the time before Redis 7 becomes the base, in this directory.
+    ///
+    /// # Errors
+    /// [`DirectoryError`]. Nothing was changed then, or only half of the move of an old file, which
+    /// the next call completes.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        directory: &Path,
+        directory_name: &OsStr,
+        file_name: &OsStr,
+    ) -> Result<AofDirectory, DirectoryError> {
+        let path = directory.join(directory_name);
+        let prefix = file_name.to_owned();
+        let manifest = match read_manifest(&*disk, &path.join(manifest_name(&prefix)))? {
+            Some(manifest) => Mutex::new(manifest),
+            None => Mutex::default(),
+        };
+        let mut opened = AofDirectory { disk, path, prefix, manifest, adopted: false };
+        let old = directory.join(file_name);
+        let adopted = opened.adopt(&old);
+        opened.adopted = adopted.map_err(|error| DirectoryError::System { path: old, error })?;
+        opened.check_presence()?;
+        Ok(opened)
+    }
+
+    /// Takes over an append-only file of the time before there was a directory. The list comes
+    /// first, so that a move that was interrupted is seen: the only file listed is missing. Returns
+    /// whether there was such a file.
+    fn adopt(&self, old: &Path) -> io::Result<bool> {
+        if self.disk.length(old)?.is_none() || old == self.path {
+            return Ok(false);
+        }
+        let base = AofFile { name: self.prefix.clone(), sequence: 1, kind: Kind::Base };
+        let adopted = Manifest { base: Some(base), ..Manifest::default() };
+        let home = self.path.join(&self.prefix);
+        let listed = *self.manifest.lock() == adopted;
+        if listed && self.disk.length(&home)?.is_some() {
+            return Ok(false);
+        }
+        if !listed {
+            if self.disk.length(&self.manifest_path())?.is_some() {
+                return Ok(false);
+            }
+            self.store(&mut self.manifest.lock(), adopted)?;
+        }
+        self.disk.rename(old, &home)?;
+        self.disk.sync_directory(&self.path)?;
+        self.disk.sync_directory(super::disk::directory_of(old))?;
+        Ok(true)
+    }
+
+    fn check_presence(&self) -> Result<(), DirectoryError> {
+        for path in self.live_files() {
+            match self.disk.length(&path) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(DirectoryError::Missing { path }),
+                Err(error) => return Err(DirectoryError::System { path, error }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether opening it took over a file of the time before Redis 7.
+    pub fn has_adopted(&self) -> bool {
+        self.adopted
+    }
+
+    /// Where the directory is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The list as it is now.
+    pub fn manifest(&self) -> Manifest {
+        self.manifest.lock().clone()
+    }
+
+    /// The files to be loaded, in their order.
+    pub fn live_files(&self) -> Vec<PathBuf> {
+        self.manifest.lock().live().map(|file| self.path.join(&file.name)).collect()
+    }
+
+    /// The bytes of the base, and of all files to be loaded.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn sizes(&self) -> io::Result<(u64, u64)> {
+        let manifest = self.manifest();
+        let size = |file: &AofFile| self.disk.length(&self.path.join(&file.name));
+        let base = manifest.base.as_ref().map(size).transpose()?.flatten().unwrap_or(0);
+        let increments = manifest.increments.iter().map(size).sum::<io::Result<Option<u64>>>()?;
+        Ok((base, base + increments.unwrap_or(0)))
+    }
+
+    /// Opens the last increment to go on behind its end, or the first one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn resume(&self) -> io::Result<Opened> {
+        let Some(AofFile { name, .. }) = self.manifest.lock().increments.last().cloned() else {
+            return self.open_increment();
+        };
+        let path = self.path.join(&name);
+        let length = self.disk.length(&path)?.unwrap_or(0);
+        Ok(Opened { file: self.disk.append(&path)?, name, length })
+    }
+
+    /// Adds an increment and opens it, empty. A rewrite begins so, at its cut.
+    ///
+    /// # Errors
+    /// The system's. The list is then what it was, or has one more increment, which is empty.
+    pub fn open_increment(&self) -> io::Result<Opened> {
+        self.make()?;
+        let mut manifest = self.manifest.lock();
+        let mut changed = manifest.clone();
+        let AofFile { name, .. } = changed.add_increment(&self.prefix);
+        let path = self.path.join(&name);
+        let file = self.disk.create(&path)?;
+        if let Err(error) = self.store(&mut manifest, changed) {
+            if manifest.increments.last().is_none_or(|last| last.name != name) {
+                // An empty file that nobody names harms nobody; the first error is what matters.
+                let _ = self.disk.remove(&path);
+            }
+            return Err(error);
+        }
+        Ok(Opened { file, name, length: 0 })
+    }
+
+    /// Opens an increment that is not listed before its base is complete: without that base it
+    /// means nothing, and the files listed so far are worth more.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open_hidden_increment(&self) -> io::Result<Opened> {
+        self.make()?;
+        let path = self.hidden_increment();
+        let file = self.disk.create(&path)?;
+        Ok(Opened { file, name: path.file_name().unwrap_or_default().to_owned(), length: 0 })
+    }
+
+    fn hidden_increment(&self) -> PathBuf {
+        let mut name = OsString::from(TEMPORARY_PREFIX);
+        name.push(&self.prefix);
+        name.push(".incr");
+        self.path.join(name)
+    }
+
+    /// The sequence of the last increment, or 0.
+    pub fn last_increment(&self) -> u64 {
+        self.manifest.lock().last_increment()
+    }
+
+    /// Ends a rewrite: the file `complete`, which was written and synced, becomes the base, and
+    /// `successor` the increment after it. What these make obsolete becomes history.
+    ///
+    /// # Errors
+    /// The system's. The old list or the new one is in force then, and its files are complete.
+    pub fn finish_rewrite(
+        &self,
+        complete: &Path,
+        format: BaseFormat,
+        successor: Successor,
+    ) -> io::Result<()> {
+        self.make()?;
+        let mut manifest = self.manifest.lock();
+        let mut changed = manifest.clone();
+        let covered = match successor {
+            Successor::Listed(sequence) => sequence - 1,
+            Successor::Hidden => changed.last_increment(),
+        };
+        let base = changed.replace_base(&self.prefix, format, covered);
+        let base = self.path.join(base.name);
+        self.disk.rename(complete, &base)?;
+        if successor == Successor::Hidden {
+            let increment = self.path.join(changed.add_increment(&self.prefix).name);
+            self.disk.rename(&self.hidden_increment(), &increment)?;
+        }
+        // The names that the list is going to mention come first.
+        self.disk.sync_directory(&self.path)?;
+        self.store(&mut manifest, changed)
+    }
+
+    /// Removes the files that are of no use any more, and returns their names.
+    ///
+    /// # Errors
+    /// The system's; what could not be removed stays in the list.
+    pub fn remove_history(&self) -> io::Result<Vec<OsString>> {
+        let mut manifest = self.manifest.lock();
+        if manifest.history.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.disk.sync_directory(&self.path)?;
+        let mut changed = manifest.clone();
+        let mut removed = Vec::new();
+        let mut failure = None;
+        for file in std::mem::take(&mut changed.history) {
+            match self.disk.remove(&self.path.join(&file.name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    failure = Some(error);
+                    changed.history.push(file);
+                }
+                _ => removed.push(file.name),
+            }
+        }
+        if !removed.is_empty() {
+            self.store(&mut manifest, changed)?;
+        }
+        failure.map_or(Ok(removed), Err)
+    }
+
+    /// Cuts a file of the list off behind so many bytes, durably.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn truncate(&self, file: &Path, length: u64) -> io::Result<()> {
+        let mut file = self.disk.append(file)?;
+        file.truncate(length)?;
+        file.sync()
+    }
+
+    fn make(&self) -> io::Result<()> {
+        if self.disk.length(&self.path)?.is_some() {
+            return Ok(());
+        }
+        self.disk.make_directory(&self.path)?;
+        self.disk.sync_directory(super::disk::directory_of(&self.path))
+    }
+
+    fn manifest_path(&self) -> PathBuf {
+        self.path.join(manifest_name(&self.prefix))
+    }
+
+    /// Makes `changed` the list. When only the sync fails it is the list nevertheless: names that
+    /// it has taken must not be given again.
+    fn store(&self, manifest: &mut Manifest, changed: Manifest) -> io::Result<()> {
+        self.make()?;
+        self.disk.replace(&self.manifest_path(), &changed.format())?;
+        *manifest = changed;
+        self.disk.sync_directory(&self.path)
+    }
+}
+
+fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Option<Manifest>, DirectoryError> {
+    match disk.read(path) {
+        Ok(content) => Manifest::parse(&content)
+            .map(Some)
+            .map_err(|error| DirectoryError::Manifest { path: path.to_owned(), error }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(DirectoryError::System { path: path.to_owned(), error }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,285 @@
+//! The disk: what the process does to files that must survive it.
+//!
+//! All of it goes through the trait [`Disk`], so that tests can make the third write or the second
+//! sync fail and look at what remains ([`faulty`]). Reading large files does not: a failing read is
+//! an error of one load, and changes nothing.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::path::Path;
+
+#[cfg(test)]
+pub mod faulty;
+
+/// What begins the name of a file that is not complete yet. Redis uses the same.
+pub const TEMPORARY_PREFIX: &str = "temp-";
+
+/// Operations on files. The errors are the system's.
+pub trait Disk: Send + Sync {
+    /// Opens a file for writing, empty. It is made if there is none.
+    ///
+    /// # Errors
+    /// The system's.
+    fn create(&self, file: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Opens a file for writing behind what it holds. It is made if there is none.
+    ///
+    /// # Errors
+    /// The system's.
+    fn append(&self, file: &Path) -> io::Result<Box<dyn DiskFile>>;
+
+    /// Reads a whole file, which should be small.
+    ///
+    /// # Errors
+    /// The system's.
+    fn read(&self, file: &Path) -> io::Result<Vec<u8>>;
+
+    /// The length of a file in bytes; `None` if there is none.
+    ///
+    /// # Errors
+    /// The system's.
+    fn length(&self, file: &Path) -> io::Result<Option<u64>>;
+
+    /// Gives a file another name, at which it replaces what is there.
+    ///
+    /// # Errors
+    /// The system's.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name, at which there must be nothing.
+    ///
+    /// # Errors
+    /// The system's.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// The system's.
+    fn remove(&self, file: &Path) -> io::Result<()>;
+
+    /// Makes a directory, unless it is there.
+    ///
+    /// # Errors
+    /// The system's.
+    fn make_directory(&self, directory: &Path) -> io::Result<()>;
+
+    /// The names in a directory, in no particular order.
+    ///
+    /// # Errors
+    /// The system's.
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// The system's.
+    fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+
+    /// Replaces a file by one with this content, all or nothing, also if the machine stops. Which
+    /// of the two it is then is certain only after [`Disk::sync_directory`].
+    ///
+    /// # Errors
+    /// The system's; the old file is untouched then.
+    fn replace(&self, file: &Path, content: &[u8]) -> io::Result<()> {
+        let mut name = OsString::from(TEMPORARY_PREFIX);
+        name.push(file.file_name().unwrap_or_default());
+        let temporary = file.with_file_name(name);
+        let written = self.create(&temporary).and_then(|mut output| {
+            output.write_all(content)?;
+            output.sync()
+        });
+        let replaced = written.and_then(|()| self.rename(&temporary, file));
+        if replaced.is_err() {
+            // What remains of the attempt is of no use; the first error is the one that matters.
+            let _ = self.remove(&temporary);
+        }
+        replaced
+    }
+}
+
+/// The directory that a file lies in.
+pub fn directory_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A file open for writing.
+pub trait DiskFile: Write + Send {
+    /// Waits until all that was written is durable, with the length that is needed to read it.
+    ///
+    /// # Errors
+    /// The system's. What was written since the last successful sync may be lost then, even if a
+    /// later sync succeeds: the kernel reports a failed page once and forgets it.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Cuts the file off behind so many bytes; writing goes on there.
+    ///
+    /// # Errors
+    /// The system's.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+}
+
+/// The real one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create(&self, file: &Path) -> io::Result<Box<dyn DiskFile>> {
+        // Appending keeps the place of the next write at the end, also after a truncation.
+        let file = OpenOptions::new().append(true).create(true).open(file)?;
+        file.set_len(0)?;
+        Ok(Box::new(file))
+    }
+
+    fn append(&self, file: &Path) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(OpenOptions::new().append(true).create(true).open(file)?))
+    }
+
+    fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
+        fs::read(file)
+    }
+
+    fn length(&self, file: &Path) -> io::Result<Option<u64>> {
+        match fs::metadata(file) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn remove(&self, file: &Path) -> io::Result<()> {
+        fs::remove_file(file)
+    }
+
+    fn make_directory(&self, directory: &Path) -> io::Result<()> {
+        match fs::create_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
+    }
+
+    fn list(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
+    }
+
+    fn sync_directory(&self, directory: &Path) -> io::Result<()> {
+        match File::open(directory)?.sync_all() {
+            // Some file systems cannot sync a directory, and say so.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            synced => synced,
+        }
+    }
+}
+
+impl DiskFile for File {
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+}
+
+/// Writes all the slices, with as few calls as the system makes of it. On an error `written` says
+/// how many bytes went through.
+///
+/// # Errors
+/// The system's. A write that takes nothing is [`io::ErrorKind::WriteZero`].
+pub fn write_all_vectored(
+    file: &mut dyn DiskFile,
+    mut slices: &mut [IoSlice<'_>],
+    written: &mut u64,
+) -> io::Result<()> {
+    // Empty slices at the front would make the system report that nothing was written.
+    IoSlice::advance_slices(&mut slices, 0);
+    while !slices.is_empty() {
+        match file.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => {
+                *written += count as u64;
+                IoSlice::advance_slices(&mut slices, count);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::faulty::{FaultyDisk, Operation};
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_or_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("list");
+        RealDisk.replace(&file, b"old").unwrap();
+        let steps = [Operation::Create, Operation::Write, Operation::Sync, Operation::Rename];
+        for step in steps {
+            let disk = FaultyDisk::new();
+            disk.fail(step, 0, libc::EIO);
+            let error = disk.replace(&file, b"new").unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::EIO), "{step:?}");
+            assert_eq!(fs::read(&file).unwrap(), b"old", "{step:?}");
+            assert_eq!(RealDisk.list(directory.path()).unwrap(), ["list"], "{step:?}");
+        }
+        let disk = FaultyDisk::new();
+        disk.write_at_most(1);
+        disk.replace(&file, b"new").unwrap();
+        assert_eq!(disk.read(&file).unwrap(), b"new");
+        let done = [Operation::Create, Operation::Write, Operation::Write, Operation::Write];
+        let done = [&done[..], &[Operation::Sync, Operation::Rename]];
+        assert_eq!(disk.operations(), done.concat());
+    }
+
+    #[test]
+    fn slices_are_written_however_little_the_disk_takes() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let disk = FaultyDisk::new();
+        disk.write_at_most(3);
+        let mut file = disk.create(&path).unwrap();
+        let mut slices = [&b""[..], b"ab", b"", b"cdefg", b"h", b""].map(IoSlice::new);
+        let mut written = 0;
+        write_all_vectored(&mut *file, &mut slices, &mut written).unwrap();
+        assert_eq!((written, fs::read(&path).unwrap()), (8, b"abcdefgh".to_vec()));
+        file.truncate(4).unwrap();
+        disk.fail(Operation::Write, 1, libc::ENOSPC);
+        let mut slices = [IoSlice::new(b"12345")];
+        let error = write_all_vectored(&mut *file, &mut slices, &mut written).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!((written, fs::read(&path).unwrap()), (11, b"abcd123".to_vec()));
+    }
+
+    #[test]
+    fn a_file_is_opened_empty_or_at_its_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        assert_eq!(RealDisk.length(&file).unwrap(), None);
+        for (content, expected) in [("one", "one"), ("two", "onetwo")] {
+            RealDisk.append(&file).unwrap().write_all(content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+        }
+        assert_eq!(RealDisk.length(&file).unwrap(), Some(6));
+        RealDisk.create(&file).unwrap().write_all(b"x").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"x");
+        RealDisk.make_directory(directory.path()).unwrap();
+        RealDisk.sync_directory(directory.path()).unwrap();
+        assert!(RealDisk.make_directory(&file.join("below")).is_err());
+    }
+}

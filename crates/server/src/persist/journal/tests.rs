@@ -1,0 +1,477 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::sync::mpsc;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::persist::aof::{Ending, Item, Scanner};
+use crate::persist::disk::faulty::{FaultyDisk, Operation as DiskOperation};
+use crate::persist::disk::{Disk, RealDisk};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Remembers what it was told.
+#[derive(Default)]
+struct Told {
+    progress: Mutex<Vec<u64>>,
+    failures: Mutex<Vec<Failure>>,
+    events: Mutex<Vec<&'static str>>,
+}
+
+impl Observer for Told {
+    fn progressed(&self, synced: u64) {
+        self.progress.lock().push(synced);
+    }
+
+    fn failed(&self, failure: &Failure) {
+        self.failures.lock().push(failure.clone());
+    }
+
+    fn took(&self, event: &'static str, _: Duration) {
+        self.events.lock().push(event);
+    }
+}
+
+/// A journal on a disk of its own.
+struct Rig {
+    home: TempDir,
+    disk: FaultyDisk,
+    told: Arc<Told>,
+    journal: FileJournal,
+}
+
+impl Rig {
+    /// A journal that has begun in the file `1`.
+    fn new(policy: AppendFsync, timing: Timing) -> Rig {
+        let told = Arc::new(Told::default());
+        let observer = Arc::clone(&told) as Arc<dyn Observer>;
+        let journal = FileJournal::start(policy, timing, observer).unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let rig = Rig { home, disk: FaultyDisk::new(), told, journal };
+        rig.journal.begin(rig.opener("1"));
+        rig
+    }
+
+    fn usual(policy: AppendFsync) -> Rig {
+        Rig::new(policy, Timing::default())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn opener(&self, name: &str) -> Opener {
+        let (disk, path) = (self.disk.clone(), self.path(name));
+        Box::new(move || {
+            let name = path.file_name().unwrap_or_default().to_owned();
+            Ok(Opened { file: disk.create(&path)?, name, length: 0 })
+        })
+    }
+
+    /// Appends a command of database 0.
+    fn append(&self, words: &[&str]) -> u64 {
+        let offset = append_batch(&self.journal, 0, &[words]);
+        self.journal.nudge();
+        offset
+    }
+
+    /// The commands in a file, which must be complete.
+    fn commands(&self, name: &str) -> Vec<String> {
+        commands(&self.path(name))
+    }
+
+    fn wait_for(&self, what: &str, condition: impl Fn(&FileJournal) -> bool) {
+        let begun = Instant::now();
+        while !condition(&self.journal) {
+            assert!(begun.elapsed() < PATIENCE, "{what} does not happen");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn wait_for_failure(&self) -> Failure {
+        self.wait_for("the failure", |journal| journal.failure().is_some());
+        self.journal.failure().unwrap()
+    }
+}
+
+/// Appends as the engine does.
+fn append_batch(journal: &FileJournal, database: usize, commands: &[&[&str]]) -> u64 {
+    let mut batch = Batch::default();
+    commands
+        .iter()
+        .for_each(|words| batch.push(database, words.iter().map(|word| word.as_bytes())));
+    journal.append(&batch)
+}
+
+fn commands(path: &Path) -> Vec<String> {
+    let mut scanner = Scanner::new(fs::File::open(path).unwrap(), 0);
+    let mut commands = Vec::new();
+    loop {
+        match scanner.next().unwrap() {
+            Item::Command(arguments) => {
+                let words: Vec<_> = arguments.iter().map(String::from_utf8_lossy).collect();
+                commands.push(words.join(" "));
+            }
+            Item::Timestamp(second) => commands.push(format!("at {second}")),
+            Item::End(ending) => {
+                assert_eq!(ending, Ending::Complete);
+                return commands;
+            }
+        }
+    }
+}
+
+/// Threads append at the same time: nothing is lost, mixed up or reordered.
+#[test]
+fn what_was_appended_is_in_the_file() {
+    const THREADS: usize = 3;
+    const BATCHES: usize = 3000;
+    for policy in [AppendFsync::Always, AppendFsync::EverySecond, AppendFsync::No] {
+        let rig = Rig::usual(policy);
+        rig.disk.write_at_most(100_000);
+        let start = Barrier::new(THREADS);
+        let padding = "x".repeat(200);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (rig, start, padding) = (&rig, &start, &padding);
+                scope.spawn(move || {
+                    start.wait();
+                    for batch in 0..BATCHES {
+                        let number = batch.to_string();
+                        let name = format!("t{thread}");
+                        let set = ["SET", &name, &number, padding];
+                        append_batch(&rig.journal, thread, &[&set, &["INCR", &name]]);
+                        if batch % 16 == 0 {
+                            rig.journal.nudge();
+                        }
+                    }
+                });
+            }
+        });
+        let length = "1".repeat(3 * limits::JOURNAL_CHUNK);
+        rig.append(&["SET", "big", &length]);
+        rig.journal.flush().unwrap();
+        assert_eq!((rig.journal.pending(), rig.journal.synced()), (0, rig.journal.appended()));
+        let commands = rig.commands("1");
+        assert_eq!(rig.journal.file_length(), fs::metadata(rig.path("1")).unwrap().len());
+        assert_eq!(rig.journal.appended(), rig.journal.file_length());
+        let mut next = [0; THREADS];
+        let mut rest = commands.iter();
+        let mut database = String::new();
+        while let Some(command) = rest.next() {
+            if let Some(selected) = command.strip_prefix("SELECT ") {
+                database = selected.to_owned();
+            } else if command == "MULTI" {
+                let set = rest.next().unwrap();
+                let thread: usize = database.parse().unwrap();
+                assert!(set.starts_with(&format!("SET t{thread} {} ", next[thread])), "{set}");
+                next[thread] += 1;
+                assert_eq!(*rest.next().unwrap(), format!("INCR t{thread}"));
+                assert_eq!(rest.next().unwrap(), "EXEC");
+            } else {
+                assert_eq!(*command, format!("SET big {length}"));
+            }
+        }
+        assert_eq!(next, [BATCHES; THREADS]);
+    }
+}
+
+#[test]
+fn under_always_a_reply_waits_for_the_sync_that_many_share() {
+    let rig = Rig::usual(AppendFsync::Always);
+    rig.wait_for("the beginning", |_| !rig.told.progress.lock().is_empty());
+    rig.disk.sync_takes(Duration::from_millis(50));
+    let first = rig.append(&["SET", "a", "1"]);
+    assert!(!rig.journal.covers(first) && rig.journal.covers(0));
+    rig.wait_for("the write", |journal| journal.written() >= first);
+    // While the first sync runs, others gather.
+    let offsets: Vec<u64> = (0..100).map(|_| rig.append(&["INCR", "a"])).collect();
+    let last = *offsets.last().unwrap();
+    rig.wait_for("the sync", |journal| journal.covers(last));
+    assert!(rig.journal.figures().syncs.get() <= 4, "{}", rig.journal.figures().syncs.get());
+    rig.wait_for("the news", |_| rig.told.progress.lock().last() == Some(&last));
+    assert!(rig.told.progress.lock().is_sorted());
+    assert!(rig.told.events.lock().contains(&"aof-fsync-always"));
+    let counted: u64 = rig.journal.figures().sync_durations.counts().map(|(_, count)| count).sum();
+    assert_eq!(counted, rig.journal.figures().syncs.get());
+    // While a snapshot needs the disk, being written is enough, where that is configured.
+    rig.disk.sync_takes(Duration::ZERO);
+    rig.journal.pause_syncs(true);
+    let paused = rig.append(&["INCR", "a"]);
+    rig.wait_for("the write", |journal| journal.covers(paused));
+    assert_eq!(rig.journal.synced(), last);
+    rig.wait_for("the news", |_| rig.told.progress.lock().len() >= 4);
+    rig.journal.pause_syncs(false);
+    rig.wait_for("the sync", |journal| journal.synced() == paused);
+}
+
+#[test]
+fn the_policy_says_when_to_sync_and_can_change() {
+    let rig = Rig::usual(AppendFsync::EverySecond);
+    let first = rig.append(&["SET", "a", "1"]);
+    assert!(rig.journal.covers(first), "nobody waits under everysec");
+    rig.wait_for("the sync", |journal| journal.synced() == first);
+    rig.journal.set_policy(AppendFsync::No);
+    let second = rig.append(&["SET", "a", "2"]);
+    rig.wait_for("the write", |journal| journal.written() == second);
+    std::thread::sleep(Timing::default().sync_age + Duration::from_millis(300));
+    assert_eq!((rig.journal.synced(), rig.journal.covers(second)), (first, true));
+    rig.journal.set_policy(AppendFsync::Always);
+    rig.wait_for("the sync", |journal| journal.synced() == second);
+    rig.journal.set_policy(AppendFsync::No);
+    let third = rig.append(&["SET", "a", "3"]);
+    rig.journal.stop();
+    assert_eq!(rig.journal.synced(), third, "the end makes everything durable");
+}
+
+/// Replies that wait under one policy need not under another: whoever holds them is told.
+#[test]
+fn a_change_of_the_policy_is_told() {
+    let rig = Rig::usual(AppendFsync::Always);
+    rig.journal.flush().unwrap();
+    rig.disk.sync_takes(Duration::from_millis(100));
+    let offset = rig.append(&["SET", "a", "1"]);
+    assert!(!rig.journal.covers(offset));
+    rig.journal.set_policy(AppendFsync::No);
+    assert!(rig.journal.covers(offset));
+    for paused in [true, false] {
+        rig.wait_for("quiet", |journal| !journal.shared.settings.changed.load(Ordering::Relaxed));
+        let told = rig.told.progress.lock().len();
+        rig.journal.pause_syncs(paused);
+        rig.wait_for("the news", |_| rig.told.progress.lock().len() > told);
+    }
+}
+
+#[test]
+fn a_late_disk_is_noticed() {
+    let late = Duration::from_millis(100);
+    let sync_age = Duration::from_millis(10);
+    let rig = Rig::new(AppendFsync::EverySecond, Timing { late, sync_age, ..Timing::default() });
+    rig.append(&["SET", "a", "1"]);
+    rig.journal.flush().unwrap();
+    assert!(!rig.journal.is_late());
+    rig.disk.sync_takes(Duration::from_millis(400));
+    rig.append(&["SET", "a", "2"]);
+    rig.wait_for("the lateness", FileJournal::is_late);
+    assert!(rig.journal.is_pressed());
+    rig.append(&["SET", "a", "3"]);
+    rig.wait_for("the count", |journal| journal.figures().delayed_syncs.get() == 1);
+    rig.disk.sync_takes(Duration::ZERO);
+    rig.wait_for("the end", |journal| !journal.is_late() && journal.pending() == 0);
+    assert!(rig.told.events.lock().contains(&"aof-write-pending-fsync"));
+}
+
+#[test]
+fn memory_that_waits_for_the_disk_is_pressure() {
+    let rig = Rig::usual(AppendFsync::EverySecond);
+    rig.journal.set_write_delay(Duration::from_secs(1));
+    let big = "x".repeat(1 << 20);
+    while rig.journal.pending() <= limits::JOURNAL_PENDING {
+        assert!(!rig.journal.is_pressed() || rig.journal.is_late());
+        rig.append(&["SET", "big", &big]);
+    }
+    assert!(rig.journal.is_pressed());
+    rig.journal.set_write_delay(Duration::ZERO);
+    rig.wait_for("relief", |journal| !journal.is_pressed());
+}
+
+/// Each file begins with its own SELECT; the old one is durable before the next is opened.
+#[test]
+fn a_rotation_happens_between_two_appends() {
+    let rig = Rig::usual(AppendFsync::No);
+    rig.append(&["SET", "a", "1"]);
+    let cut = rig.journal.rotate(rig.opener("2"));
+    let after = rig.append(&["SET", "a", "2"]);
+    rig.wait_for("the write", |journal| journal.written() == after);
+    assert_eq!(rig.journal.synced(), cut);
+    assert_eq!(rig.commands("1"), ["SELECT 0", "SET a 1"]);
+    assert_eq!(rig.commands("2"), ["SELECT 0", "SET a 2"]);
+    let order = [DiskOperation::Sync, DiskOperation::Create, DiskOperation::Write];
+    assert!(rig.disk.operations().ends_with(&order), "{:?}", rig.disk.operations());
+    let end = rig.journal.end();
+    assert!(!rig.journal.listening());
+    rig.wait_for("the end", |journal| journal.synced() == end);
+    assert_eq!(rig.append(&["SET", "a", "3"]), end, "nobody listens");
+    rig.journal.begin(rig.opener("3"));
+    rig.append(&["SET", "a", "4"]);
+    rig.journal.flush().unwrap();
+    assert_eq!(rig.commands("3"), ["SELECT 0", "SET a 4"]);
+}
+
+/// Threads append while the file changes again and again: each effect is in the file that the
+/// offset says, once.
+#[test]
+fn rotations_lose_nothing_under_load() {
+    let rig = Rig::usual(AppendFsync::Always);
+    let stop = AtomicBool::new(false);
+    let (cuts, appended) = std::thread::scope(|scope| {
+        let appender = scope.spawn(|| {
+            let mut offsets = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                offsets.push(rig.append(&["SET", "n", &offsets.len().to_string()]));
+            }
+            offsets
+        });
+        let cuts: Vec<u64> = (2..20)
+            .map(|file| {
+                std::thread::sleep(Duration::from_millis(2));
+                rig.journal.rotate(rig.opener(&file.to_string()))
+            })
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        (cuts, appender.join().unwrap())
+    });
+    rig.journal.flush().unwrap();
+    let mut next = 0;
+    for (file, cut) in (1..).zip(cuts.iter().chain([&u64::MAX])) {
+        for command in rig.commands(&file.to_string()) {
+            if command != "SELECT 0" {
+                assert_eq!(command, format!("SET n {next}"));
+                assert!(appended[next] <= *cut, "{command} in {file}");
+                next += 1;
+            }
+        }
+    }
+    assert_eq!(next, appended.len());
+}
+
+#[test]
+fn a_full_disk_ends_the_journal_and_leaves_a_file_that_loads() {
+    let rig = Rig::usual(AppendFsync::Always);
+    let kept = rig.append(&["SET", "a", "1"]);
+    rig.journal.flush().unwrap();
+    rig.disk.write_at_most(7);
+    rig.disk.fail(DiskOperation::Write, 2, libc::ENOSPC);
+    let lost = rig.append(&["SET", "a", "2"]);
+    let failure = rig.wait_for_failure();
+    assert_eq!((failure.operation, failure.errno), (Operation::Write, Some(libc::ENOSPC)));
+    assert_eq!(failure.synced, kept);
+    assert!(failure.to_string().starts_with("writing to the append-only file: No space left"));
+    assert_eq!(*rig.told.failures.lock(), std::slice::from_ref(&failure));
+    assert_eq!(rig.commands("1"), ["SELECT 0", "SET a 1"]);
+    // Space alone changes nothing: an operator has to act.
+    rig.disk.heal();
+    let refused = rig.append(&["SET", "a", "3"]);
+    assert!(refused > lost && !rig.journal.covers(refused) && rig.journal.covers(kept));
+    assert!(rig.journal.has_failed() && !rig.journal.is_pressed());
+    assert_eq!(rig.journal.flush(), Err(failure.clone()));
+    // Nothing can follow the gap.
+    let (called, was_called) = mpsc::channel();
+    rig.journal.rotate(Box::new(move || {
+        called.send(()).unwrap();
+        Err(io::ErrorKind::Other.into())
+    }));
+    assert!(was_called.recv_timeout(PATIENCE).is_err(), "the opener is dropped, not called");
+    assert_eq!(rig.journal.failure(), Some(failure));
+    // A new series, for which a base is written, is another matter.
+    rig.journal.begin(rig.opener("2"));
+    let after = rig.append(&["SET", "a", "4"]);
+    rig.journal.flush().unwrap();
+    assert!(rig.journal.covers(after) && rig.journal.failure().is_none());
+    assert_eq!(rig.commands("2"), ["SELECT 0", "SET a 4"]);
+    assert_eq!(rig.commands("1"), ["SELECT 0", "SET a 1"]);
+}
+
+/// The same with a device that is full in truth.
+#[test]
+fn a_full_device_is_noticed() {
+    let rig = Rig::usual(AppendFsync::EverySecond);
+    rig.journal.begin(Box::new(|| {
+        let file = RealDisk.append(Path::new("/dev/full"))?;
+        Ok(Opened { file, name: "full".into(), length: 0 })
+    }));
+    rig.append(&["SET", "a", "1"]);
+    let failure = rig.wait_for_failure();
+    assert_eq!((failure.operation, failure.errno), (Operation::Write, Some(libc::ENOSPC)));
+}
+
+#[test]
+fn a_failed_sync_is_never_tried_again() {
+    let rig = Rig::usual(AppendFsync::Always);
+    rig.disk.fail(DiskOperation::Sync, 0, libc::EIO);
+    let offset = rig.append(&["SET", "a", "1"]);
+    let failure = rig.wait_for_failure();
+    assert_eq!((failure.operation, failure.errno), (Operation::Sync, Some(libc::EIO)));
+    rig.disk.heal();
+    assert!(rig.journal.flush().is_err());
+    rig.append(&["SET", "a", "2"]);
+    rig.journal.stop();
+    assert_eq!(rig.disk.count(DiskOperation::Sync), 0);
+    assert!(!rig.journal.covers(offset));
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_or_ended_ends_the_journal() {
+    let rig = Rig::usual(AppendFsync::EverySecond);
+    rig.append(&["SET", "a", "1"]);
+    rig.journal.flush().unwrap();
+    rig.disk.fail(DiskOperation::Create, 0, libc::EROFS);
+    rig.journal.rotate(rig.opener("2"));
+    let failure = rig.wait_for_failure();
+    assert_eq!((failure.operation, failure.errno), (Operation::Open, Some(libc::EROFS)));
+    rig.disk.heal();
+    rig.journal.begin(rig.opener("3"));
+    rig.append(&["SET", "a", "2"]);
+    rig.disk.fail(DiskOperation::Sync, 0, libc::EIO);
+    rig.journal.rotate(rig.opener("4"));
+    assert_eq!(rig.wait_for_failure().operation, Operation::Sync);
+    assert!(!rig.path("4").exists());
+}
+
+#[test]
+fn annotations_say_when_things_happened() {
+    let rig = Rig::usual(AppendFsync::No);
+    rig.journal.set_timestamps(true);
+    let before = base::clock::now_us() / 1_000_000;
+    (0..100).for_each(|_| {
+        rig.append(&["INCR", "a"]);
+    });
+    rig.journal.rotate(rig.opener("2"));
+    rig.append(&["INCR", "a"]);
+    rig.journal.flush().unwrap();
+    for file in ["1", "2"] {
+        let commands = rig.commands(file);
+        let times: Vec<u64> =
+            commands.iter().filter_map(|line| line.strip_prefix("at ")?.parse().ok()).collect();
+        assert!(commands[0].starts_with("at ") && commands[1] == "SELECT 0", "{commands:?}");
+        assert!(times[0] >= before && times.is_sorted_by(|one, next| one < next), "{times:?}");
+        let took = base::clock::now_us() / 1_000_000 - before;
+        assert!(times.len() as u64 <= took + 1, "{times:?}");
+    }
+    // They are no part of the stream.
+    let lengths = ["1", "2"].map(|file| fs::metadata(rig.path(file)).unwrap().len());
+    assert!(rig.journal.appended() < lengths[0] + lengths[1]);
+}
+
+/// Says what an append costs, to the thread that appends and altogether: `cargo test --profile ci
+/// -p server append_costs -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement"]
+fn append_costs() {
+    const BATCHES: u32 = 16;
+    const NUDGES: u32 = 100_000;
+    let set = ["SET", "key:000000001", "a value of some bytes"];
+    let mut batch = Batch::default();
+    batch.push(0, set.iter().map(|word| word.as_bytes()));
+    for policy in [AppendFsync::No, AppendFsync::EverySecond] {
+        let rig = Rig::usual(policy);
+        let (begun, cpu) = (Instant::now(), crate::system::cpu_seconds());
+        for _ in 0..NUDGES {
+            for _ in 0..BATCHES {
+                rig.journal.append(&batch);
+            }
+            rig.journal.nudge();
+        }
+        let appending = begun.elapsed() / (NUDGES * BATCHES);
+        rig.journal.flush().unwrap();
+        let after = crate::system::cpu_seconds();
+        let all = after.user + after.system - cpu.user - cpu.system;
+        let all = Duration::from_secs_f64(all) / (NUDGES * BATCHES);
+        println!(
+            "{policy:?}: appending 60 bytes takes {appending:?}, and {all:?} of all processors"
+        );
+    }
+}

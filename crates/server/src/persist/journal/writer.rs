@@ -1,0 +1,291 @@
+//! The thread that writes and syncs.
+
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use base::limits;
+use engine::config::AppendFsync;
+
+use super::queue::{Chunk, Switch, Work};
+use super::{Failure, Operation, Shared};
+use crate::persist::directory::Opened;
+use crate::persist::disk::{DiskFile, write_all_vectored};
+
+/// The longest rest, should an appender have forgotten to say that it appended.
+const REST_MAX: Duration = Duration::from_millis(100);
+
+/// With this much to write the thread does not pause, in bytes.
+const NO_PAUSE: u64 = 1024 * 1024;
+
+/// The present file.
+struct Output {
+    file: Box<dyn DiskFile>,
+    /// Its length up to the last piece that was written as a whole.
+    length: u64,
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    output: Option<Output>,
+    /// The number of the series that the file belongs to.
+    series: u64,
+    /// The series has failed: nothing is written until the next one begins.
+    failed: bool,
+    work: Vec<Work>,
+    /// Pieces that go out with one call.
+    batch: Vec<Chunk>,
+    /// When the queue was last taken, and when it was before: what was taken last was appended
+    /// between the two.
+    taken: Instant,
+    taken_before: Instant,
+    /// Since when something that was taken is not durable.
+    unsynced_since: Option<Instant>,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>) -> Writer {
+        Writer {
+            shared,
+            output: None,
+            series: 0,
+            failed: false,
+            work: Vec::new(),
+            batch: Vec::new(),
+            taken: Instant::now(),
+            taken_before: Instant::now(),
+            unsynced_since: None,
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let stopping = self.shared.stopping.load(Ordering::Acquire);
+            let idle = !self.take();
+            self.perform();
+            if stopping && idle {
+                break self.sync();
+            }
+            if self.sync_is_due() {
+                self.sync();
+            }
+            if self.shared.settings.changed.swap(false, Ordering::Acquire) {
+                self.tell_progress();
+            }
+            match idle {
+                true => self.rest(),
+                false => self.pause(),
+            }
+        }
+    }
+
+    /// Takes what there is to do; whether there is anything.
+    fn take(&mut self) -> bool {
+        self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
+        self.shared.queue.lock().take(&mut self.work);
+        !self.work.is_empty()
+    }
+
+    fn perform(&mut self) {
+        let mut work = std::mem::take(&mut self.work);
+        for item in work.drain(..) {
+            match item {
+                Work::Write(chunk) => {
+                    self.batch.push(chunk);
+                    if self.batch.len() == limits::WRITE_SLICES {
+                        self.write_batch();
+                    }
+                }
+                Work::Switch(switch) => {
+                    self.write_batch();
+                    self.switch(switch);
+                }
+            }
+        }
+        self.work = work;
+        self.write_batch();
+    }
+
+    fn write_batch(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let delay = self.shared.settings.write_delay();
+        if !delay.is_zero() {
+            std::thread::sleep(delay);
+        }
+        let written = match &mut self.output {
+            Some(output) => {
+                if self.unsynced_since.is_none() {
+                    self.unsynced_since = Some(self.taken_before);
+                    self.shared.progress.set_unsynced_since(self.taken_before);
+                }
+                output.write(&self.batch, &self.shared)
+            }
+            // Between a failure and the next file nothing is kept.
+            None => Ok(()),
+        };
+        self.shared.queue.lock().give_back(self.batch.drain(..));
+        if let Err(error) = written {
+            self.fail(Operation::Write, &error);
+        } else if self.shared.settings.syncs_paused() {
+            self.tell_progress();
+        }
+    }
+
+    /// Ends the present file and opens the next.
+    fn switch(&mut self, switch: Switch) {
+        self.sync();
+        self.output = None;
+        if switch.follows && self.failed {
+            return;
+        }
+        self.series = switch.series;
+        self.failed = false;
+        match switch.opener.map(|open| open()) {
+            None => self.settle(switch.offset),
+            Some(Ok(Opened { file, length, .. })) => {
+                self.output = Some(Output { file, length });
+                self.shared.progress.file_length.store(length, Ordering::Relaxed);
+                self.settle(switch.offset);
+            }
+            Some(Err(error)) => self.fail(Operation::Open, &error),
+        }
+    }
+
+    /// Everything up to `offset` is in files that are closed, or replaced by a base.
+    fn settle(&mut self, offset: u64) {
+        self.shared.progress.written.store(offset, Ordering::Release);
+        self.shared.progress.synced.store(offset, Ordering::Release);
+        self.tell_progress();
+    }
+
+    fn sync_is_due(&self) -> bool {
+        let Some(since) = self.unsynced_since else { return false };
+        let settings = &self.shared.settings;
+        let wanted = self.shared.flush_to.load(Ordering::Relaxed);
+        if wanted > self.shared.progress.synced.load(Ordering::Relaxed) {
+            return true;
+        }
+        !settings.syncs_paused()
+            && match settings.policy() {
+                AppendFsync::Always => true,
+                AppendFsync::EverySecond => since.elapsed() >= self.shared.timing.sync_age,
+                AppendFsync::No => false,
+            }
+    }
+
+    /// Makes durable what was written.
+    fn sync(&mut self) {
+        let Some(since) = self.unsynced_since.take() else { return };
+        let progress = &self.shared.progress;
+        if let Some(output) = &mut self.output {
+            let began = Instant::now();
+            let synced = output.file.sync();
+            self.note_sync(began.elapsed(), since.elapsed());
+            if let Err(error) = synced {
+                return self.fail(Operation::Sync, &error);
+            }
+            let written = progress.written.load(Ordering::Relaxed);
+            progress.synced.store(written, Ordering::Release);
+        }
+        progress.unsynced_since_ns.store(0, Ordering::Relaxed);
+        self.tell_progress();
+    }
+
+    fn note_sync(&self, took: Duration, age: Duration) {
+        let figures = &self.shared.figures;
+        figures.syncs.add(1);
+        figures.sync_durations.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        let policy = self.shared.settings.policy();
+        if policy == AppendFsync::EverySecond && age > self.shared.timing.late {
+            figures.delayed_syncs.add(1);
+        }
+        if policy == AppendFsync::Always {
+            self.shared.observer.took("aof-fsync-always", took);
+        } else if !self.shared.queue.lock().is_empty() {
+            self.shared.observer.took("aof-write-pending-fsync", took);
+        }
+    }
+
+    /// Tells the observer, and those who wait for a flush.
+    fn tell_progress(&self) {
+        self.shared.observer.progressed(self.shared.progress.synced.load(Ordering::Relaxed));
+        // With the lock, so that nobody begins to wait between looking and being told.
+        let _waiting = self.shared.failure.lock();
+        self.shared.settled.notify_all();
+    }
+
+    /// Gives the file up. When another series is to begin already, that is all.
+    fn fail(&mut self, operation: Operation, error: &io::Error) {
+        self.failed = true;
+        self.output = None;
+        self.unsynced_since = None;
+        self.shared.progress.unsynced_since_ns.store(0, Ordering::Relaxed);
+        let failure = Failure {
+            operation,
+            errno: error.raw_os_error(),
+            reason: error.to_string(),
+            synced: self.shared.progress.synced.load(Ordering::Relaxed),
+        };
+        let mut queue = self.shared.queue.lock();
+        if queue.refuse(self.series) {
+            self.shared.failed.store(true, Ordering::Relaxed);
+            *self.shared.failure.lock() = Some(failure.clone());
+            self.shared.settled.notify_all();
+        }
+        drop(queue);
+        self.shared.observer.failed(&failure);
+    }
+
+    /// Waits for something to do, at most until the next sync is due.
+    fn rest(&self) {
+        self.shared.resting.store(true, Ordering::Relaxed);
+        // With the lock: see `nudge`.
+        if self.shared.queue.lock().is_empty() {
+            let due = self.unsynced_since.map(|since| since + self.shared.timing.sync_age);
+            let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+            // A sync that is due and waits (for the policy `no`) does not make the thread spin.
+            let left = left.filter(|left| !left.is_zero()).unwrap_or(REST_MAX);
+            std::thread::park_timeout(left.min(REST_MAX));
+        }
+        self.shared.resting.store(false, Ordering::Relaxed);
+    }
+
+    /// Lets effects gather, unless somebody waits for them.
+    fn pause(&self) {
+        let progress = &self.shared.progress;
+        let pending = progress
+            .appended
+            .load(Ordering::Relaxed)
+            .saturating_sub(progress.written.load(Ordering::Relaxed));
+        if self.shared.settings.policy() != AppendFsync::Always && pending < NO_PAUSE {
+            std::thread::park_timeout(self.shared.timing.pause);
+        }
+    }
+}
+
+impl Output {
+    /// Writes pieces behind one another. What was not written as a whole is cut off again.
+    fn write(&mut self, chunks: &[Chunk], shared: &Shared) -> io::Result<()> {
+        let began = Instant::now();
+        let mut slices: Vec<_> = chunks.iter().map(|chunk| IoSlice::new(&chunk.bytes)).collect();
+        let mut written = 0;
+        let outcome = write_all_vectored(&mut *self.file, &mut slices, &mut written);
+        for chunk in chunks {
+            let Some(left) = written.checked_sub(chunk.bytes.len() as u64) else { break };
+            written = left;
+            self.length += chunk.bytes.len() as u64;
+            shared.progress.written.store(chunk.end, Ordering::Release);
+        }
+        shared.progress.file_length.store(self.length, Ordering::Relaxed);
+        if outcome.is_err() {
+            // If this fails too, the file ends in a tear, which loading cuts off.
+            let _ = self.file.truncate(self.length);
+        }
+        shared.figures.writes.add(1);
+        shared.observer.took("aof-write", began.elapsed());
+        outcome
+    }
+}

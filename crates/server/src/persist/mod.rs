@@ -1,0 +1,20 @@
+//! Files that outlive the process: the append-only file and what surrounds it.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`disk`] | how does the process write, sync and rename, and how does a test make that fail? |
+//! | [`manifest`] | which files make up the data, in which order? |
+//! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
+//! | [`aof`] | which commands does a file hold, and where does it end or break? |
+//! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
+//! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
+//!
+//! This is the room that syncs. Order is what it is about: a file is synced before another one
+//! names it, and a directory is synced after its names have changed.
+
+pub mod aof;
+pub mod check;
+pub mod directory;
+pub mod disk;
+pub mod journal;
+pub mod manifest;
