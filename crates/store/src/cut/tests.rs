@@ -44,11 +44,19 @@ fn pieces_of(value: ValueRef<'_>) -> Content {
 
 type Entries = BTreeMap<(usize, Vec<u8>), (Option<u64>, Content)>;
 
+/// A collection whose pieces are coming.
+struct Open {
+    at: (usize, Vec<u8>),
+    expire_at: Option<u64>,
+    len: usize,
+    pieces: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
 /// Collects what is shown, and notices what is shown twice.
 #[derive(Default)]
 struct Collector {
     entries: Entries,
-    open: Option<((usize, Vec<u8>), Option<u64>, usize, BTreeMap<Vec<u8>, Vec<u8>>)>,
+    open: Option<Open>,
 }
 
 impl Collector {
@@ -67,7 +75,7 @@ impl Sink for Collector {
     fn begin(&mut self, head: &Head<'_>, _: PieceKind, len: usize) {
         assert!(self.open.is_none());
         let at = (head.database, head.key.to_vec());
-        self.open = Some((at, head.expire_at, len, BTreeMap::new()));
+        self.open = Some(Open { at, expire_at: head.expire_at, len, pieces: BTreeMap::new() });
     }
 
     fn piece(&mut self, piece: Piece<'_>) {
@@ -76,14 +84,14 @@ impl Sink for Collector {
             Piece::Field(field, value) => (field.to_vec(), value.to_vec()),
             Piece::Scored(member, score) => (member.to_vec(), score.to_le_bytes().to_vec()),
         };
-        let open = &mut self.open.as_mut().expect("pieces come after a beginning").3;
-        assert!(open.insert(name, value).is_none(), "a piece was shown twice");
+        let open = self.open.as_mut().expect("pieces come after a beginning");
+        assert!(open.pieces.insert(name, value).is_none(), "a piece was shown twice");
     }
 
     fn end(&mut self) {
-        let (at, expire_at, len, pieces) = self.open.take().expect("an end has a beginning");
-        assert_eq!(pieces.len(), len, "as many pieces as announced");
-        self.put(at, expire_at, Content::Pieces(pieces));
+        let open = self.open.take().expect("an end has a beginning");
+        assert_eq!(open.pieces.len(), open.len, "as many pieces as announced");
+        self.put(open.at, open.expire_at, Content::Pieces(open.pieces));
     }
 }
 
