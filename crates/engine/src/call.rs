@@ -174,6 +174,7 @@ impl Engine {
         memory::admit(self, turn, session, row.command)?;
         allowed_while_subscribed(session, row.command)?;
         allowed_while_monitoring(session, row.command)?;
+        self.allowed_while_loading(session, row.command)?;
         if let Some(until) = self.paused(turn, session, row.command) {
             return Ok(Admission::Pause(until));
         }
@@ -350,9 +351,18 @@ impl Engine {
         reply.error(error.as_str().as_bytes());
     }
 
+    /// Whoever replays commands is the one that loads.
+    #[inline]
+    fn allowed_while_loading(&self, session: &Session, command: &Command) -> CommandResult {
+        if !self.loading.is_on() || session.replays || all_have(command, session, command::LOADING) {
+            return Ok(());
+        }
+        Err(CommandError::LOADING)
+    }
+
     fn paused(&self, turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
         let until = self.pause.until.load(Relaxed);
-        if until <= turn.now {
+        if until <= turn.now || session.replays {
             return None;
         }
         let writes_only = self.pause.writes_only.load(Relaxed);
@@ -595,6 +605,14 @@ fn any_has(command: &Command, session: &Session, flags: command::Flags) -> bool 
     }
     let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
     transaction.is_some_and(|own| own.commands.iter().any(|queued| queued.row.command.has(flags)))
+}
+
+/// Says whether a command, and all of the transaction that it executes, have a flag.
+fn all_have(command: &Command, session: &Session, flags: command::Flags) -> bool {
+    let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
+    command.has(flags)
+        && transaction
+            .is_none_or(|own| own.commands.iter().all(|queued| queued.row.command.has(flags)))
 }
 
 fn transaction_writes(session: &Session) -> bool {

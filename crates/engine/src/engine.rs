@@ -18,6 +18,7 @@ use crate::db::EvictionClock;
 use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
+use crate::loading::Loading;
 use crate::memory::{Evictor, Memory, UsedMemory};
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
@@ -199,6 +200,22 @@ impl Turn {
         turn
     }
 
+    /// A turn with settings of its own, of which no statistics know: see [`crate::loading`].
+    pub(crate) fn uncounted(engine: &Engine, config: Config) -> Turn {
+        Turn {
+            now: 0,
+            clock: 0,
+            eviction_clock: EvictionClock::new(&config, 0),
+            config: Arc::new(config),
+            config_generation: engine.config.generation(),
+            stats: Arc::new(ThreadStats::new("")),
+            packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
+            effects: Effects::default(),
+            evictor: Evictor::default(),
+            used_memory: UsedMemory::default(),
+        }
+    }
+
     /// Begins another turn: looks at the clock and the settings.
     pub fn begin(&mut self, engine: &Engine) {
         self.clock = base::clock::now_us();
@@ -309,6 +326,8 @@ pub struct Engine {
     pub replication_id: Mutex<String>,
     /// What DEBUG commands have set.
     pub debug: DebugSettings,
+    /// Whether data is being loaded.
+    pub loading: Loading,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
     pub(crate) next_client_id: AtomicU64,
@@ -366,6 +385,7 @@ impl Engine {
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
             debug: DebugSettings::default(),
+            loading: Loading::default(),
             memory: Memory::default(),
             pause: Pause::default(),
             next_client_id: AtomicU64::new(1),

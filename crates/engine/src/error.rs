@@ -62,6 +62,8 @@ texts! {
     INVALID_CURSOR = "ERR invalid cursor";
     /// The limit of `maxmemory` was reached and nothing could be evicted.
     OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+    /// Data is being loaded, and the command cannot do without it.
+    LOADING = "LOADING Redis is loading the dataset in memory";
     /// Nothing but AUTH, HELLO and QUIT before authentication.
     NO_AUTH = "NOAUTH Authentication required.";
     /// Wrong user name or password.

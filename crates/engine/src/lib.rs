@@ -29,6 +29,7 @@ pub mod expire;
 pub mod help;
 pub mod journal;
 pub mod latency;
+pub mod loading;
 mod memory;
 pub mod monitor;
 pub mod notify;

@@ -98,6 +98,8 @@ pub struct Session {
     pub no_touch: bool,
     /// MONITOR.
     pub monitor: bool,
+    /// It replays commands from a file: see [`crate::loading`].
+    pub(crate) replays: bool,
     /// CLIENT PAUSE holds its next command back.
     pub(crate) paused: bool,
     /// Close when the output is sent.
@@ -118,6 +120,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             no_touch: false,
             monitor: false,
+            replays: false,
             paused: false,
             close: false,
         }

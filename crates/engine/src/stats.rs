@@ -119,7 +119,7 @@ macro_rules! thread_stats {
         }
 
         impl ThreadStats {
-            fn new(thread: &str) -> ThreadStats {
+            pub(crate) fn new(thread: &str) -> ThreadStats {
                 ThreadStats {
                     thread: thread.to_string(),
                     $($name: Counter::default(),)*

@@ -26,7 +26,8 @@ fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn set(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let pairs: Vec<&[u8]> = args.rest().iter().collect();
-    let context = SetContext { client_is_local: cx.session.client.is_local(), loading: false };
+    let loading = cx.engine.loading.is_on();
+    let context = SetContext { client_is_local: cx.session.client.is_local(), loading };
     let changed = cx.engine.config.set(&pairs, context, &*cx.engine.host);
     changed.map_err(|error| CommandError::owned(error.to_string()))?;
     cx.db.effects.settings_changed = true;

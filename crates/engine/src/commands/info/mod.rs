@@ -10,6 +10,7 @@ use crate::command::{ArgumentKind, Command, Group, LOADING, STALE, argument};
 use crate::context::Context;
 use crate::error::CommandResult;
 
+mod persistence;
 mod sections;
 mod statistics;
 
@@ -83,7 +84,7 @@ const SECTIONS: &[Section] = &[
     section("server", "Server", Shown::ByDefault, sections::server),
     section("clients", "Clients", Shown::ByDefault, sections::clients),
     section("memory", "Memory", Shown::ByDefault, sections::memory),
-    section("persistence", "Persistence", Shown::ByDefault, sections::persistence),
+    section("persistence", "Persistence", Shown::ByDefault, persistence::persistence),
     section("threads", "Threads", Shown::OnRequest, statistics::threads),
     section("stats", "Stats", Shown::ByDefault, statistics::stats),
     section("replication", "Replication", Shown::ByDefault, sections::replication),

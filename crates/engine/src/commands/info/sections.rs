@@ -132,40 +132,6 @@ fn fragmentation(page: &mut Page, overview: &Overview) {
     }
 }
 
-pub(super) fn persistence(page: &mut Page, cx: &Context<'_>) {
-    page.field("loading", 0);
-    page.field("async_loading", 0);
-    page.field("current_cow_peak", 0);
-    page.field("current_cow_size", 0);
-    page.field("current_cow_size_age", 0);
-    page.field("current_fork_perc", "0.00");
-    page.field("current_save_keys_processed", 0);
-    page.field("current_save_keys_total", 0);
-    page.field("rdb_changes_since_last_save", cx.engine.dirty());
-    page.field("rdb_bgsave_in_progress", 0);
-    // As in Redis, a server that has not saved yet counts from its start.
-    page.field("rdb_last_save_time", cx.engine.started_at / 1000);
-    page.field("rdb_last_bgsave_status", "ok");
-    page.field("rdb_last_bgsave_time_sec", -1);
-    page.field("rdb_current_bgsave_time_sec", -1);
-    page.field("rdb_saves", 0);
-    page.field("rdb_last_cow_size", 0);
-    page.field("rdb_last_load_keys_expired", 0);
-    page.field("rdb_last_load_keys_loaded", 0);
-    page.field("aof_enabled", 0);
-    page.field("aof_rewrite_in_progress", 0);
-    page.field("aof_rewrite_scheduled", 0);
-    page.field("aof_last_rewrite_time_sec", -1);
-    page.field("aof_current_rewrite_time_sec", -1);
-    page.field("aof_last_bgrewrite_status", "ok");
-    page.field("aof_rewrites", 0);
-    page.field("aof_rewrites_consecutive_failures", 0);
-    page.field("aof_last_write_status", "ok");
-    page.field("aof_last_cow_size", 0);
-    page.field("module_fork_in_progress", 0);
-    page.field("module_fork_last_cow_size", 0);
-}
-
 pub(super) fn replication(page: &mut Page, cx: &Context<'_>) {
     page.field("role", "master");
     page.field("connected_slaves", 0);
