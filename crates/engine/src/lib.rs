@@ -21,6 +21,7 @@ pub mod compatibility;
 pub mod config;
 pub mod context;
 pub mod db;
+pub mod durability;
 pub mod effects;
 mod elements;
 pub mod engine;

@@ -164,7 +164,7 @@ impl TestServer {
     /// An empty server.
     pub(crate) fn with_config(config: Config) -> TestServer {
         let journal = Arc::new(Recorder::default());
-        let recording = Box::new(Recording(Arc::clone(&journal)));
+        let recording = Arc::new(Recording(Arc::clone(&journal)));
         let host = Arc::new(NoHost::default());
         let engine = Engine::new(config, Arc::clone(&host) as Arc<dyn Host>, recording);
         let client = new_client(&engine);
