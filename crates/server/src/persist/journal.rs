@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::config::AppendFsync;
-use engine::journal::{Batch, Journal};
+use engine::journal::{Batch, Journal, State};
 use engine::stats::{Counter, Histogram};
 use parking_lot::{Condvar, Mutex};
 
@@ -39,7 +39,7 @@ pub type Opener = Box<dyn FnOnce() -> io::Result<Opened> + Send>;
 /// Who wants to know how far the journal is. Called on the journal's thread, which does nothing
 /// else meanwhile.
 pub trait Observer: Send + Sync {
-    /// Effects up to this offset are durable, or [`FileJournal::covers`] has changed otherwise.
+    /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
     fn progressed(&self, synced: u64);
 
     /// A file was given up. Replies that wait for effects behind [`Failure::synced`] must not
@@ -357,14 +357,14 @@ impl FileJournal {
         self.shared.settings.write_delay_us.store(microseconds, Ordering::Relaxed);
     }
 
-    /// Whether a reply that depends on effects up to this offset may leave, as far as `appendfsync`
-    /// is concerned. Only under `always` does a reply wait.
+    /// Replies that depend on effects up to this offset may leave, as far as `appendfsync` is
+    /// concerned. Only under `always` does a reply wait.
     #[inline]
-    pub fn covers(&self, offset: u64) -> bool {
+    pub fn covered(&self) -> u64 {
         match self.shared.settings.policy() {
-            AppendFsync::Always if self.shared.settings.syncs_paused() => self.written() >= offset,
-            AppendFsync::Always => self.synced() >= offset,
-            AppendFsync::EverySecond | AppendFsync::No => true,
+            AppendFsync::Always if self.shared.settings.syncs_paused() => self.written(),
+            AppendFsync::Always => self.synced(),
+            AppendFsync::EverySecond | AppendFsync::No => u64::MAX,
         }
     }
 
@@ -394,9 +394,11 @@ impl FileJournal {
     /// Whether `everysec` does not keep its promise, because the disk is slow.
     pub fn is_late(&self) -> bool {
         let since = self.shared.progress.unsynced_since_ns.load(Ordering::Relaxed);
+        if since == 0 {
+            return false;
+        }
         let age = Duration::from_nanos(base::clock::monotonic_ns().saturating_sub(since));
-        since != 0
-            && age > self.shared.timing.late
+        age > self.shared.timing.late
             && self.shared.settings.policy() == AppendFsync::EverySecond
             && !self.shared.settings.syncs_paused()
     }
@@ -438,6 +440,42 @@ impl Journal for FileJournal {
     #[inline]
     fn append(&self, batch: &Batch) -> u64 {
         self.append_with(|out, selected| batch.write_to(out, selected))
+    }
+
+    fn state(&self) -> State {
+        let listening = FileJournal::listening(self);
+        let always = self.shared.settings.policy() == AppendFsync::Always;
+        State {
+            listening,
+            holds_replies: listening && always,
+            failed: listening && self.has_failed(),
+            pressed: listening && self.is_pressed(),
+        }
+    }
+
+    fn nudge(&self) {
+        FileJournal::nudge(self);
+    }
+
+    fn end(&self) -> u64 {
+        self.appended()
+    }
+
+    fn covered(&self) -> u64 {
+        FileJournal::covered(self)
+    }
+
+    fn synced(&self) -> u64 {
+        FileJournal::synced(self)
+    }
+
+    fn request_sync(&self, offset: u64) {
+        self.shared.flush_to.fetch_max(offset, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn failure(&self) -> Option<String> {
+        FileJournal::failure(self).map(|failure| failure.reason)
     }
 }
 
