@@ -35,6 +35,7 @@ pub mod monitor;
 pub mod notify;
 pub mod pubsub;
 mod redaction;
+pub mod saving;
 mod scan;
 mod scored;
 pub mod session;

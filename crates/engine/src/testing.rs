@@ -19,7 +19,9 @@ use crate::engine::{
     Shutdown, Turn,
 };
 use crate::journal::{Batch, Journal};
+use crate::saving::{Accepted, Refusal, SaveRequest};
 use crate::session::Session;
+use crate::waiting::Waiter;
 use resp::client::{ReplyParser, Value};
 
 /// A world outside that does nothing.
@@ -72,7 +74,11 @@ impl Host for NoHost {
 
     fn log(&self, _level: LogLevel, _line: &str) {}
 
-    fn shut_down(&self, _request: Shutdown) {}
+    fn save(&self, _request: SaveRequest) -> Result<Accepted, Refusal> {
+        Err(Refusal::InProgress)
+    }
+
+    fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
 
     fn crash(&self, reason: &str) -> ! {
         panic!("{reason}")

@@ -19,6 +19,7 @@ mod latency;
 mod list;
 mod memory;
 mod pubsub;
+mod saving;
 mod server;
 mod set;
 mod slowlog;
@@ -47,6 +48,7 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     config::COMMANDS,
     info::COMMANDS,
     server::COMMANDS,
+    saving::COMMANDS,
     latency::COMMANDS,
     slowlog::COMMANDS,
     memory::COMMANDS,
