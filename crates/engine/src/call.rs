@@ -173,6 +173,7 @@ impl Engine {
         authenticated(turn, session, row.command)?;
         memory::admit(self, turn, session, row.command)?;
         durability::admit(self, turn, session, row.command)?;
+        self.may_write(turn, session, row.command)?;
         allowed_while_subscribed(session, row.command)?;
         allowed_while_monitoring(session, row.command)?;
         self.allowed_while_loading(session, row.command)?;
@@ -376,10 +377,21 @@ impl Engine {
     /// Whoever replays commands is the one that loads.
     #[inline]
     fn allowed_while_loading(&self, session: &Session, command: &Command) -> CommandResult {
-        if !self.loading.is_on() || session.replays || all_have(command, session, command::LOADING) {
+        if !self.loading.is_on() || session.replays || all_have(command, session, command::LOADING)
+        {
             return Ok(());
         }
         Err(CommandError::LOADING)
+    }
+
+    /// Whether writes are accepted, as far as saving them goes.
+    fn may_write(&self, turn: &Turn, session: &Session, command: &Command) -> CommandResult {
+        if !self.saving.stops_writes(&turn.config) {
+            return Ok(());
+        }
+        let writes = command.has(command::WRITE | command::MAY_REPLICATE)
+            || (command.name == "exec" && transaction_writes(session));
+        if writes { Err(crate::saving::refusal()) } else { Ok(()) }
     }
 
     fn paused(&self, turn: &Turn, session: &Session, command: &Command) -> Option<u64> {

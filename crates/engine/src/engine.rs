@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use base::clock::Ticks;
 use parking_lot::Mutex;
@@ -10,6 +11,7 @@ use store::gate::{Closed, Gates, Program};
 
 use resp::args::Arguments;
 
+use crate::append_only::{self, RewriteAnswer};
 use crate::args::KeyAt;
 use crate::client::{Client, Clients};
 use crate::command::Row;
@@ -22,6 +24,7 @@ use crate::latency::LatencyMonitor;
 use crate::loading::Loading;
 use crate::memory::{Evictor, Memory, UsedMemory};
 use crate::pubsub::PubSub;
+use crate::saving::{Accepted, Refusal, SaveRequest, Saving};
 use crate::slowlog::SlowLog;
 use crate::stats::{Stats, ThreadStats};
 use crate::waiting::{Attachment, Waiter};
@@ -58,8 +61,22 @@ pub trait Host: Apply + Send + Sync {
     /// Writes a line to the log.
     fn log(&self, level: LogLevel, line: &str);
 
+    /// Begins to save all data to the file that the settings name.
+    fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
+
+    /// Begins to write the append-only file anew.
+    fn rewrite_append_only(&self) -> RewriteAnswer;
+
+    /// How the append-only file is.
+    fn append_only(&self) -> append_only::Figures;
+
+    /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
+    fn delay_append_only(&self, delay: Duration);
+
     /// Begins to stop the server. The client gets no reply: its connection closes.
-    fn shut_down(&self, request: Shutdown);
+    ///
+    /// When the data is to be saved and cannot be, the server goes on, and the client is answered.
+    fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>);
 
     /// Ends the process at once, with a crash report: DEBUG SEGFAULT, ASSERT, PANIC.
     fn crash(&self, reason: &str) -> !;
@@ -365,6 +382,8 @@ pub struct Engine {
     pub latency: LatencyMonitor,
     /// The stream of writes.
     pub journal: Arc<dyn Journal>,
+    /// Saving to a file.
+    pub saving: Saving,
     /// The world outside.
     pub host: Arc<dyn Host>,
     /// Unix milliseconds of the start.
@@ -420,6 +439,7 @@ pub(crate) fn random_id() -> String {
 impl Engine {
     /// An engine with an empty keyspace.
     pub fn new(config: Config, host: Arc<dyn Host>, journal: Arc<dyn Journal>) -> Engine {
+        let started_at = base::clock::now_ms();
         Engine {
             keyspace: Keyspace::new(config.databases),
             gates: Gates::new(),
@@ -430,8 +450,9 @@ impl Engine {
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             journal,
+            saving: Saving::new(started_at / 1000),
             host,
-            started_at: base::clock::now_ms(),
+            started_at,
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
             debug: DebugSettings::default(),
@@ -455,8 +476,19 @@ impl Engine {
         self.pause.until.load(Relaxed) > now
     }
 
-    /// Changes since the start, as `rdb_changes_since_last_save` counts them.
+    /// Holds all writes back, until [`Engine::let_writes_go_on`]: the data stands still.
+    pub fn hold_writes(&self) {
+        let _closed = self.gates.close();
+        self.pause.extend(0, u64::MAX, true);
+    }
+
+    /// Ends [`Engine::hold_writes`], and CLIENT PAUSE with it.
+    pub fn let_writes_go_on(&self) {
+        self.pause.end();
+    }
+
+    /// Changes since data was saved, as `rdb_changes_since_last_save` counts them.
     pub fn dirty(&self) -> u64 {
-        self.stats.changes()
+        self.stats.changes().saturating_sub(self.saving.saved_changes())
     }
 }

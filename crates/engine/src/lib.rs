@@ -11,6 +11,7 @@ pub const REDIS_VERSION: &str = "7.0.15";
 /// The server's own version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+pub mod append_only;
 pub mod args;
 mod blocking;
 mod call;
@@ -36,6 +37,7 @@ pub mod monitor;
 pub mod notify;
 pub mod pubsub;
 mod redaction;
+pub mod saving;
 mod scan;
 mod scored;
 pub mod session;

@@ -6,11 +6,14 @@ mod replay;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
+use std::time::Duration;
+
 use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::gate::Gate;
 
+use crate::append_only::{self, RewriteAnswer};
 use crate::client::Client;
 use crate::config::{Apply, ApplyError, Config, DirectiveId};
 use crate::db::EvictionClock;
@@ -19,7 +22,9 @@ use crate::engine::{
     Shutdown, Turn,
 };
 use crate::journal::{Batch, Journal};
+use crate::saving::{Accepted, Refusal, SaveRequest};
 use crate::session::Session;
+use crate::waiting::Waiter;
 use resp::client::{ReplyParser, Value};
 
 /// A world outside that does nothing.
@@ -72,7 +77,21 @@ impl Host for NoHost {
 
     fn log(&self, _level: LogLevel, _line: &str) {}
 
-    fn shut_down(&self, _request: Shutdown) {}
+    fn save(&self, _request: SaveRequest) -> Result<Accepted, Refusal> {
+        Err(Refusal::InProgress)
+    }
+
+    fn rewrite_append_only(&self) -> RewriteAnswer {
+        RewriteAnswer::InProgress
+    }
+
+    fn append_only(&self) -> append_only::Figures {
+        append_only::Figures::default()
+    }
+
+    fn delay_append_only(&self, _delay: Duration) {}
+
+    fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
 
     fn crash(&self, reason: &str) -> ! {
         panic!("{reason}")

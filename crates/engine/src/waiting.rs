@@ -73,6 +73,14 @@ impl Waiter {
         Waiter { client, database, keys, destination, awaited, argv, serve, resp3, deadline, state }
     }
 
+    /// A client that waits for no key, but for the host's answer.
+    pub(crate) fn for_host(client: Arc<Client>, database: usize, resp3: bool) -> Waiter {
+        let argv = OwnedArguments::default();
+        let serve: Serve = |_, _, _| Ok(false);
+        let keys = Vec::new();
+        Waiter::new(client, database, keys, None, Awaited::List, argv, serve, resp3, None)
+    }
+
     /// Whether nobody has claimed it yet.
     pub fn is_waiting(&self) -> bool {
         self.state.load(Ordering::Acquire) == WAITING

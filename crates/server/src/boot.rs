@@ -16,7 +16,7 @@ use crate::cron::Cron;
 use crate::daemon::{self, OomScore, PidFile, Supervisor};
 use crate::files::{ConfigFiles, path, reason};
 use crate::freeing::Freeing;
-use crate::host::Outside;
+use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
@@ -49,7 +49,6 @@ pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
     signal::prepare();
     greet(&config, &log);
     let running = Running::start(config, config_file, program, &log)?;
-    // There is nothing to save yet, and nobody to wait for: all ways to stop are one.
     running.wait();
     running.stop();
     Ok(())
@@ -107,11 +106,8 @@ fn greet(config: &Config, log: &Log) {
 
 /// Says aloud which parts of the configuration ask for more than this version does.
 pub fn warn_about_what_is_not_there(config: &Config, log: &Log) {
-    if config.appendonly || !config.save.is_empty() {
-        log.warning(
-            "WARNING: nothing is saved to disk: `save` and `appendonly` have no effect yet, and \
-             data lives as long as the process",
-        );
+    if config.appendonly {
+        log.warning("WARNING: there is no append-only file yet: `appendonly` has no effect");
     }
 }
 
@@ -153,7 +149,8 @@ struct Running {
     cron: Cron,
     pid_file: Option<PidFile>,
     supervisor: Option<Supervisor>,
-    stop: Receiver<Shutdown>,
+    stop: Receiver<StopRequest>,
+    engine: Arc<Engine>,
 }
 
 impl Running {
@@ -196,6 +193,7 @@ impl Running {
             workers: Mutex::new(None),
             listening: Mutex::new(listening),
             stop: stop_sender.clone(),
+            saver: Arc::default(),
             facts: facts(config_file.as_deref(), supervisor, threads),
             config_file,
             title,
@@ -203,13 +201,14 @@ impl Running {
             oom_score,
         });
         let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, Box::new(NoJournal)));
+        outside.saver.connect(&engine);
         start_signal_thread(Arc::clone(&engine), Arc::clone(log), stop_sender)?;
-        let cron = Cron::start(Arc::clone(&engine))?;
+        let cron = Cron::start(Arc::clone(&engine), Arc::clone(&outside.saver))?;
         let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
         memory::publish();
         engine.note_startup();
-        let running = Running { outside, cron, pid_file, supervisor, stop };
-        running.open(workers, &engine.config.load());
+        let running = Running { outside, cron, pid_file, supervisor, stop, engine };
+        running.open(workers, &running.engine.config.load());
         Ok(running)
     }
 
@@ -233,17 +232,50 @@ impl Running {
         }
     }
 
-    /// Waits until somebody wants the server to stop.
+    /// Waits until somebody wants the server to stop, and the data is saved where it should be.
     fn wait(&self) {
         // The sending side lives in `outside`: it cannot be gone.
-        let _ = self.stop.recv();
+        while let Ok(StopRequest { request, client }) = self.stop.recv() {
+            self.outside.log.warning("User requested shutdown...");
+            if self.save_at_the_end(request) {
+                return;
+            }
+            let log = &self.outside.log;
+            log.warning(
+                "Errors trying to shut down the server. Check the logs for more information.",
+            );
+            if let Some(client) = client {
+                self.engine.answer(&client, b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n");
+            }
+        }
+    }
+
+    /// Saves the data, where the request or the settings say so. Says whether the server may stop;
+    /// writes are held back from then on.
+    fn save_at_the_end(&self, request: Shutdown) -> bool {
+        let log = &self.outside.log;
+        self.engine.hold_writes();
+        let saves = request.save.unwrap_or_else(|| !self.engine.config.load().save.is_empty());
+        if !saves {
+            self.outside.saver.cancel();
+            return true;
+        }
+        log.notice("Saving the final RDB snapshot before exiting.");
+        let saved = self.outside.saver.save_now(&self.engine).is_ok();
+        if !saved {
+            log.warning("Error trying to save the DB, can't exit.");
+        }
+        let stops = saved || request.force;
+        if !stops {
+            self.engine.let_writes_go_on();
+        }
+        stops
     }
 
     /// Stops accepting, finishes what is running, sends what waits, and puts away what the server
     /// has put into the system.
     fn stop(self) {
         let log = &self.outside.log;
-        log.warning("User requested shutdown...");
         if let Some(supervisor) = self.supervisor {
             supervisor.stopping();
         }
@@ -308,13 +340,13 @@ fn thread_count(config: &Config) -> usize {
 fn start_signal_thread(
     engine: Arc<Engine>,
     log: Arc<Log>,
-    stop: Sender<Shutdown>,
+    stop: Sender<StopRequest>,
 ) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("signals".to_owned());
     thread.spawn(move || receive_signals(&engine, &log, &stop)).map(drop)
 }
 
-fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<Shutdown>) {
+fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<StopRequest>) {
     let mut stopping = false;
     loop {
         let caught = signal::wait();
@@ -330,7 +362,7 @@ fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<Shutdown>) {
             Caught::Terminate => config.shutdown_on_sigterm,
         };
         // Nobody receives only when the server is stopping already.
-        let _ = stop.send(shutdown(options));
+        let _ = stop.send(StopRequest { request: shutdown(options), client: None });
     }
 }
 

@@ -13,6 +13,8 @@ use engine::engine::{Engine, Turn};
 use engine::expire::ExpireCycle;
 use store::gate::Gate;
 
+use crate::persist::saver::Saver;
+
 /// The longest pause between two rounds, and the time between two samples.
 const ROUND_MAX: Duration = Duration::from_millis(100);
 
@@ -31,12 +33,12 @@ impl Cron {
     ///
     /// # Errors
     /// The thread cannot be made.
-    pub fn start(engine: Arc<Engine>) -> io::Result<Cron> {
+    pub fn start(engine: Arc<Engine>, saver: Arc<Saver>) -> io::Result<Cron> {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("cron".to_owned()).spawn(move || {
             let mut rounds = Rounds::new(&engine);
             while stopped.recv_timeout(pause(&engine)) == Err(RecvTimeoutError::Timeout) {
-                rounds.round(&engine);
+                rounds.round(&engine, &saver);
             }
             engine.gates.unregister(&rounds.gate);
         })?;
@@ -73,7 +75,7 @@ impl Rounds {
         }
     }
 
-    fn round(&mut self, engine: &Engine) {
+    fn round(&mut self, engine: &Engine, saver: &Arc<Saver>) {
         if !engine.debug.pause_cron.load(Relaxed) {
             self.make_room(engine);
             self.expiry.round(engine, &mut self.turn, &self.gate);
@@ -81,6 +83,7 @@ impl Rounds {
         if self.last_sample.elapsed() >= ROUND_MAX {
             self.last_sample = Instant::now();
             engine.sample_rates();
+            saver.tick(engine, saver);
             collect_retired_tables(engine);
         }
         crate::memory::publish();

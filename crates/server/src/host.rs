@@ -9,6 +9,8 @@ use std::sync::mpsc::Sender;
 use engine::client::Client;
 use engine::config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{CpuSeconds, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::saving::{Accepted, Refusal, SaveRequest};
+use engine::waiting::Waiter;
 use parking_lot::Mutex;
 
 use crate::daemon::OomScore;
@@ -16,8 +18,17 @@ use crate::freeing::Freeing;
 use crate::listen::Listening;
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
+use crate::persist::saver::Saver;
 use crate::title::Title;
 use crate::{crash, descriptors, files, memory, system};
+
+/// Somebody wants the server to stop.
+pub struct StopRequest {
+    /// How.
+    pub request: Shutdown,
+    /// Who waits for it, and hears only when it goes on.
+    pub client: Option<Arc<Waiter>>,
+}
 
 /// See the module's text.
 pub struct Outside {
@@ -30,7 +41,9 @@ pub struct Outside {
     /// The sockets that the server listens on.
     pub listening: Mutex<Listening>,
     /// Where requests to stop go.
-    pub stop: Sender<Shutdown>,
+    pub stop: Sender<StopRequest>,
+    /// What saves data to files.
+    pub saver: Arc<Saver>,
     /// The file that the server was configured from, as an absolute path.
     pub config_file: Option<PathBuf>,
     /// What INFO says about the process.
@@ -85,9 +98,13 @@ impl Host for Outside {
         self.log.write(level, line);
     }
 
-    fn shut_down(&self, request: Shutdown) {
+    fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal> {
+        self.saver.save(request, &self.saver)
+    }
+
+    fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>) {
         // Nobody receives only when the server is stopping already.
-        let _ = self.stop.send(request);
+        let _ = self.stop.send(StopRequest { request, client });
     }
 
     fn crash(&self, reason: &str) -> ! {
@@ -100,7 +117,7 @@ impl Host for Outside {
 }
 
 /// Why a directive does not take effect, for the client.
-type Refusal = String;
+type Refused = String;
 
 impl Apply for Outside {
     fn apply(
@@ -134,7 +151,7 @@ impl Apply for Outside {
 }
 
 impl Outside {
-    fn apply_one(&self, name: &str, old: &Config, new: &mut Config) -> Result<(), Refusal> {
+    fn apply_one(&self, name: &str, old: &Config, new: &mut Config) -> Result<(), Refused> {
         match name {
             "port" => self
                 .listen_again(old, new)
@@ -159,7 +176,7 @@ impl Outside {
         match name {
             "loglevel" => self.log.set_level(new),
             "crash-log-enabled" => crash::apply(new),
-            "appendonly" | "save" => crate::boot::warn_about_what_is_not_there(new, &self.log),
+            "appendonly" => crate::boot::warn_about_what_is_not_there(new, &self.log),
             "maxmemory" => self.warn_about_maxmemory(new),
             _ => {}
         }
@@ -179,7 +196,7 @@ impl Outside {
         self.title.show(new).or_else(|| self.title.show(old))
     }
 
-    fn make_room(&self, old: &Config, new: &Config) -> Result<(), Refusal> {
+    fn make_room(&self, old: &Config, new: &Config) -> Result<(), Refused> {
         if new.maxclients <= old.maxclients {
             return Ok(());
         }
@@ -206,7 +223,7 @@ impl Outside {
         }
     }
 
-    fn adjust_oom_score(&self, new: &Config) -> Result<(), Refusal> {
+    fn adjust_oom_score(&self, new: &Config) -> Result<(), Refused> {
         self.oom_score.apply(new).map_err(|error| {
             self.log.warning(format!("Unable to write oom_score_adj: {}", files::reason(&error)));
             "Failed to apply new oom_score_adj configuration, check server logs.".to_owned()
@@ -214,7 +231,7 @@ impl Outside {
     }
 }
 
-fn change_directory(new: &mut Config) -> Result<(), Refusal> {
+fn change_directory(new: &mut Config) -> Result<(), Refused> {
     let directory = engine::config::Host::directory(&files::ConfigFiles, &new.dir)?;
     std::env::set_current_dir(files::path(&directory)).map_err(|error| files::reason(&error))?;
     new.dir = directory;

@@ -4,6 +4,7 @@
 
 use crate::command::Command;
 
+mod append_only;
 mod bitmap;
 mod client;
 mod config;
@@ -19,6 +20,7 @@ mod latency;
 mod list;
 mod memory;
 mod pubsub;
+mod saving;
 mod server;
 mod set;
 mod slowlog;
@@ -47,6 +49,8 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     config::COMMANDS,
     info::COMMANDS,
     server::COMMANDS,
+    saving::COMMANDS,
+    append_only::COMMANDS,
     latency::COMMANDS,
     slowlog::COMMANDS,
     memory::COMMANDS,

@@ -278,6 +278,11 @@ impl MaxmemoryPolicy {
         matches!(self, Self::AllkeysLfu | Self::VolatileLfu)
     }
 
+    /// Whether it looks at when keys were used last.
+    pub fn is_lru(self) -> bool {
+        matches!(self, Self::AllkeysLru | Self::VolatileLru)
+    }
+
     /// Whether all keys are alike to it.
     pub fn is_random(self) -> bool {
         matches!(self, Self::AllkeysRandom | Self::VolatileRandom)

@@ -7,6 +7,8 @@
 //! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
 //! | [`aof`] | which commands does a file hold, and where does it end or break? |
 //! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
+//! | [`snapshot`] | how does the data of an instant become an RDB file? |
+//! | [`saver`] | who asks for such files, and when? |
 //! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
 //!
 //! This is the room that syncs. Order is what it is about: a file is synced before another one
@@ -18,3 +20,5 @@ pub mod directory;
 pub mod disk;
 pub mod journal;
 pub mod manifest;
+pub mod saver;
+pub mod snapshot;

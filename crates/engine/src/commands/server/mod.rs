@@ -167,13 +167,13 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         // The server stops without waiting for anybody, so it is never caught in the act.
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
-    if save {
-        return Err(CommandError::text(
-            "ERR This server does not save yet. SHUTDOWN NOSAVE stops it without saving.",
-        ));
-    }
-    request.save = nosave.then_some(false);
-    cx.engine.host.shut_down(request);
+    request.save = match (save, nosave) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    };
+    let waiter = cx.wait_for_host();
+    cx.engine.host.shut_down(request, Some(waiter));
     Ok(())
 }
 

@@ -1,0 +1,69 @@
+//! SAVE, BGSAVE and LASTSAVE. Other clients go on while data is saved, whichever of them asks.
+
+use std::sync::Arc;
+
+use crate::args::Args;
+use crate::command::{
+    ADMIN, Command, FAST, Group, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE, word,
+};
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::saving::{Accepted, Refusal, SaveRequest};
+
+/// SAVE
+fn save(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
+    let waiter = cx.wait_for_host();
+    let accepted = cx.engine.host.save(SaveRequest::Answer(Arc::clone(&waiter)));
+    accepted.map(drop).map_err(|refusal| {
+        cx.block = None;
+        refused(refusal)
+    })
+}
+
+/// BGSAVE [SCHEDULE]
+fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let schedule = args.word("schedule");
+    if !args.is_empty() {
+        return Err(CommandError::SYNTAX);
+    }
+    match cx.engine.host.save(SaveRequest::Background { schedule }).map_err(refused)? {
+        Accepted::Started => cx.reply.simple(b"Background saving started"),
+        Accepted::Scheduled => cx.reply.simple(b"Background saving scheduled"),
+    }
+    Ok(())
+}
+
+fn refused(refusal: Refusal) -> CommandError {
+    CommandError::text(match refusal {
+        Refusal::InProgress => "ERR Background save already in progress",
+        Refusal::Rewriting => {
+            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE \
+             SCHEDULE in order to schedule a BGSAVE whenever possible."
+        }
+    })
+}
+
+/// LASTSAVE
+fn lastsave(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
+    cx.reply.integer(cx.engine.saving.last_save().cast_signed());
+    Ok(())
+}
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("save", save, 1, Group::Server, "1.0.0")
+        .flags(ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI)
+        .categories(&["dangerous"])
+        .docs("O(N) for N keys in all databases.", "Saves all data to a file, and answers then."),
+    Command::new("bgsave", bgsave, -1, Group::Server, "1.0.0")
+        .flags(ADMIN | NOSCRIPT | NO_ASYNC_LOADING)
+        .categories(&["dangerous"])
+        .docs("O(1)", "Begins to save all data to a file.")
+        .arguments(&[word("schedule", "SCHEDULE").since("3.2.2").optional()])
+        .history(&[("3.2.2", "Takes `SCHEDULE`.")]),
+    Command::new("lastsave", lastsave, 1, Group::Server, "1.0.0")
+        .flags(LOADING | STALE | FAST)
+        .categories(&["admin", "dangerous"])
+        .docs("O(1)", "Tells when data was last saved, in seconds of Unix time.")
+        .tips(&["nondeterministic_output"]),
+];

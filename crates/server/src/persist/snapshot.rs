@@ -1,0 +1,238 @@
+//! Writing the data of a cut as an RDB file.
+//!
+//! The thread that writes goes through the cut in small steps. Within a step it may hold a slot, so
+//! what a step shows is put together in memory; between steps, with nothing held, it goes to the
+//! file. Nobody waits for the disk but this thread.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use engine::config::Config;
+use engine::engine::Engine;
+use engine::waiting::Attachment;
+use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
+use store::ValueRef;
+use store::cut::{self, Sink, Step, Walker};
+use store::freeze::{Piece, PieceKind};
+use store::gate::Gate;
+use store::pack::Element;
+
+/// Bytes that are gathered before they are written.
+const CHUNK: usize = 256 * 1024;
+/// Steps between two looks at how far the file is, and at whether it is still wanted.
+const STEPS_PER_REPORT: usize = 64;
+/// Steps that found a slot in use before the thread lets others run.
+const CONTENDED_MAX: usize = 16;
+
+/// What kind of file it becomes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// A file of its own.
+    Whole,
+    /// The base of an append-only file.
+    AofBase,
+}
+
+/// A file that is complete, but not synced.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Bytes.
+    pub bytes: u64,
+    /// Keys.
+    pub keys: u64,
+}
+
+/// Writes all entries of a cut to `file`. `report` is told the keys written now and then, and says
+/// whether to go on.
+///
+/// # Errors
+/// The file's, and [`io::ErrorKind::Interrupted`] when `report` says so. The file is worth nothing
+/// then.
+pub fn write(
+    engine: &Engine,
+    mut walker: Walker<'_, Attachment>,
+    gate: &Gate,
+    purpose: Purpose,
+    mut file: impl Write,
+    mut report: impl FnMut(u64) -> bool,
+) -> io::Result<Written> {
+    let config = engine.config.snapshot();
+    let staged = Staged::default();
+    let mut sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
+    let (mut contended, mut steps) = (0, 0);
+    loop {
+        let step = {
+            let _inside = gate.enter();
+            walker.step(&mut sink)
+        };
+        sink.failed()?;
+        contended = if step == Step::Contended { contended + 1 } else { 0 };
+        if contended > CONTENDED_MAX {
+            std::thread::yield_now();
+        }
+        staged.pass_on(&mut file, CHUNK)?;
+        steps += 1;
+        if steps % STEPS_PER_REPORT == 0 && !report(sink.keys) {
+            return Err(io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more"));
+        }
+        if step == Step::Finished {
+            break;
+        }
+    }
+    // Writers need not hand anything over any more.
+    drop(walker);
+    let keys = sink.keys;
+    let bytes = sink.writer.finish()?.size;
+    staged.pass_on(&mut file, 0)?;
+    file.flush()?;
+    report(keys);
+    Ok(Written { bytes, keys })
+}
+
+/// Bytes on their way to the file.
+#[derive(Clone, Default)]
+struct Staged(Rc<RefCell<Vec<u8>>>);
+
+impl Staged {
+    /// Writes what has gathered if it is more than `least` bytes.
+    fn pass_on(&self, file: &mut impl Write, least: usize) -> io::Result<()> {
+        let mut bytes = self.0.borrow_mut();
+        if bytes.len() > least {
+            file.write_all(&bytes)?;
+            bytes.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Write for Staged {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shapes entries as an RDB file has them.
+struct RdbSink {
+    writer: FileWriter<Staged>,
+    /// The database of the entries before.
+    database: Option<usize>,
+    keys: u64,
+    /// How the eviction clock is to be read.
+    clock: Clock,
+    /// The first thing that could not be written.
+    error: Option<io::Error>,
+}
+
+/// What the eviction clock of keys means, and the time to compare it with.
+#[derive(Clone, Copy)]
+enum Clock {
+    /// Nothing that outlives the process.
+    Unused,
+    /// Seconds, of which 24 bits are kept: what they are now.
+    Seconds(u32),
+    /// A counter in the lowest byte.
+    Counter,
+}
+
+impl Clock {
+    fn new(config: &Config) -> Clock {
+        if config.maxmemory_policy.is_lfu() {
+            Clock::Counter
+        } else if config.maxmemory_policy.is_lru() {
+            Clock::Seconds((base::clock::now_ms() / 1000) as u32 & 0xff_ffff)
+        } else {
+            Clock::Unused
+        }
+    }
+
+    fn usage(self, clock: u32) -> Option<Usage> {
+        match self {
+            Clock::Unused => None,
+            Clock::Seconds(now) => {
+                Some(Usage::IdleSeconds(u64::from(now.wrapping_sub(clock) & 0xff_ffff)))
+            }
+            Clock::Counter => Some(Usage::Frequency(clock as u8)),
+        }
+    }
+}
+
+impl RdbSink {
+    fn begin(
+        engine: &Engine,
+        config: &Config,
+        purpose: Purpose,
+        staged: Staged,
+    ) -> io::Result<RdbSink> {
+        let options =
+            WriteOptions { compress: config.rdbcompression, checksum: config.rdbchecksum };
+        let mut writer = FileWriter::new(staged, options)?;
+        writer.preamble(&Preamble {
+            server_version: engine::REDIS_VERSION,
+            created_seconds: base::clock::now_ms() / 1000,
+            used_memory: engine.host.used_memory() as u64,
+            aof_base: purpose == Purpose::AofBase,
+        })?;
+        Ok(RdbSink { writer, database: None, keys: 0, clock: Clock::new(config), error: None })
+    }
+
+    fn failed(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    fn note(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            self.error.get_or_insert(error);
+        }
+    }
+
+    fn head<'h>(&mut self, head: &cut::Head<'h>) -> Head<'h> {
+        if self.database != Some(head.database) {
+            self.database = Some(head.database);
+            let written = self.writer.select(head.database);
+            self.note(written);
+        }
+        self.keys += 1;
+        Head { key: head.key, expire_at_ms: head.expire_at, usage: self.clock.usage(head.clock) }
+    }
+}
+
+impl Sink for RdbSink {
+    fn entry(&mut self, head: &cut::Head<'_>, value: ValueRef<'_>) {
+        let head = self.head(head);
+        let written = self.writer.entry(&head, value);
+        self.note(written);
+    }
+
+    fn begin(&mut self, head: &cut::Head<'_>, kind: PieceKind, len: usize) {
+        let head = self.head(head);
+        let collection = match kind {
+            PieceKind::Member => Collection::Set,
+            PieceKind::Field => Collection::Hash,
+            PieceKind::Scored => Collection::Zset,
+        };
+        let written = self.writer.begin(&head, collection, len as u64);
+        self.note(written);
+    }
+
+    fn piece(&mut self, piece: Piece<'_>) {
+        let written = match piece {
+            Piece::Member(member) => self.writer.member(Element::Str(member)),
+            Piece::Field(field, value) => {
+                self.writer.field(Element::Str(field), Element::Str(value))
+            }
+            Piece::Scored(member, score) => self.writer.scored(Element::Str(member), score),
+        };
+        self.note(written);
+    }
+
+    fn end(&mut self) {
+        let written = self.writer.end();
+        self.note(written);
+    }
+}
