@@ -112,9 +112,8 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> Comman
 /// Until when a write has to wait, because the disk does not keep up, in Unix milliseconds.
 #[inline]
 pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
-    let waits = turn.journal_pressed
-        && !session.replays
-        && any_has(command, session, command::WRITE);
+    let waits =
+        turn.journal_pressed && !session.replays && any_has(command, session, command::WRITE);
     waits.then(|| turn.now + PRESSURE_PAUSE)
 }
 

@@ -9,7 +9,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use engine::config::{Config, Invocation, LoadError, ShutdownOptions};
 use engine::engine::{Engine, ProcessFacts, Shutdown};
-use engine::journal::{Batch, Journal};
 use parking_lot::Mutex;
 
 use crate::cron::Cron;
@@ -20,6 +19,8 @@ use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
+use crate::persist::append_only::AppendOnly;
+use crate::persist::saver::Saver;
 use crate::signal::{self, Caught};
 use crate::system::TitleArea;
 use crate::title::Title;
@@ -101,14 +102,6 @@ fn greet(config: &Config, log: &Log) {
     for note in engine::config::notes(config) {
         log.notice(note.to_string());
     }
-    warn_about_what_is_not_there(config, log);
-}
-
-/// Says aloud which parts of the configuration ask for more than this version does.
-pub fn warn_about_what_is_not_there(config: &Config, log: &Log) {
-    if config.appendonly {
-        log.warning("WARNING: there is no append-only file yet: `appendonly` has no effect");
-    }
 }
 
 /// What the process arranges with its system before it has threads.
@@ -169,12 +162,23 @@ impl Running {
         if let Err(error) = memory::start_background_return() {
             log.warning(format!("Unused memory is returned by the threads that serve: {error}"));
         }
-        Running::start_threads(config, config_file, listening, surroundings, threads, log).map_err(
-            |error| {
-                log.warning(format!("A thread cannot be started: {}", reason(&error)));
-                Failed
-            },
-        )
+        let started =
+            Running::start_threads(config, config_file, listening, surroundings, threads, log);
+        let (running, workers) = started.map_err(|error| {
+            log.warning(format!("A thread cannot be started: {}", reason(&error)));
+            Failed
+        })?;
+        running.keep_writes()?;
+        running.open(workers, &running.engine.config.load());
+        Ok(running)
+    }
+
+    /// From here on the append-only file keeps what is written, where the settings say so.
+    fn keep_writes(&self) -> Result<(), Failed> {
+        self.outside.append_only.start(&self.engine).map_err(|reason| {
+            self.outside.log.warning(reason);
+            Failed
+        })
     }
 
     fn start_threads(
@@ -184,32 +188,37 @@ impl Running {
         surroundings: Surroundings,
         threads: usize,
         log: &Arc<Log>,
-    ) -> io::Result<Running> {
+    ) -> io::Result<(Running, Workers)> {
         let Surroundings { supervisor, pid_file, title, oom_score } = surroundings;
         let (stop_sender, stop) = mpsc::channel();
+        let (wakers, saver) = (Arc::new(Wakers::new()), Arc::<Saver>::default());
+        let append_only = Arc::new(AppendOnly::new(&config, log, &wakers, &saver)?);
+        let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside {
             log: Arc::clone(log),
-            wakers: Arc::new(Wakers::new()),
+            wakers,
             workers: Mutex::new(None),
             listening: Mutex::new(listening),
             stop: stop_sender.clone(),
-            saver: Arc::default(),
+            saver,
+            append_only,
             facts: facts(config_file.as_deref(), supervisor, threads),
             config_file,
             title,
             freeing: Freeing::start()?,
             oom_score,
         });
-        let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, Box::new(NoJournal)));
+        let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, journal));
         outside.saver.connect(&engine);
+        outside.append_only.connect(&engine);
         start_signal_thread(Arc::clone(&engine), Arc::clone(log), stop_sender)?;
-        let cron = Cron::start(Arc::clone(&engine), Arc::clone(&outside.saver))?;
+        let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
+        let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
         let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
         memory::publish();
         engine.note_startup();
         let running = Running { outside, cron, pid_file, supervisor, stop, engine };
-        running.open(workers, &running.engine.config.load());
-        Ok(running)
+        Ok((running, workers))
     }
 
     /// Begins to accept clients, and says so.
@@ -255,6 +264,7 @@ impl Running {
     fn save_at_the_end(&self, request: Shutdown) -> bool {
         let log = &self.outside.log;
         self.engine.hold_writes();
+        self.outside.append_only.hold_rewrites();
         let saves = request.save.unwrap_or_else(|| !self.engine.config.load().save.is_empty());
         if !saves {
             self.outside.saver.cancel();
@@ -268,6 +278,7 @@ impl Running {
         let stops = saved || request.force;
         if !stops {
             self.engine.let_writes_go_on();
+            self.outside.append_only.let_rewrites_go_on();
         }
         stops
     }
@@ -285,6 +296,7 @@ impl Running {
             workers.stop();
         }
         self.cron.stop();
+        self.outside.append_only.stop();
         if let Some(file) = self.pid_file {
             file.remove(log);
         }
@@ -373,19 +385,6 @@ fn shutdown(options: ShutdownOptions) -> Shutdown {
         _ => None,
     };
     Shutdown { save, now: options.now, force: options.force }
-}
-
-/// The journal of a server that nobody listens to.
-struct NoJournal;
-
-impl Journal for NoJournal {
-    fn listening(&self) -> bool {
-        false
-    }
-
-    fn append(&self, _: &Batch) -> u64 {
-        0
-    }
 }
 
 /// The words of a command line as bytes.

@@ -2,7 +2,9 @@
 
 use crate::append_only::RewriteAnswer;
 use crate::args::Args;
-use crate::command::{ADMIN, ArgumentKind, BLOCKING, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, argument};
+use crate::command::{
+    ADMIN, ArgumentKind, BLOCKING, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, argument,
+};
 use crate::context::Context;
 use crate::durability::SyncWait;
 use crate::error::{CommandError, CommandResult};
@@ -53,11 +55,7 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 /// A number of copies to wait for.
-fn copies(
-    args: &mut Args<'_>,
-    most: i64,
-    out_of_range: &'static str,
-) -> Result<u64, CommandError> {
+fn copies(args: &mut Args<'_>, most: i64, out_of_range: &'static str) -> Result<u64, CommandError> {
     let count = args.i64()?;
     let count = u64::try_from(count).ok().filter(|_| count <= most);
     count.ok_or(CommandError::text(out_of_range))

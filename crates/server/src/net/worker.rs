@@ -621,6 +621,7 @@ fn execute(
     ranges: &[ArgRange],
     keys: &[KeyAt],
 ) {
+    let from = connection.output.end();
     let argv = connection.parser.arguments(&connection.input, ranges);
     if !connection.runs() {
         if !connection.session.close {
@@ -629,7 +630,6 @@ fn execute(
         return;
     }
     let request = Request { argv, row: item.row, keys };
-    let from = connection.output.end();
     let outcome = engine.execute(
         turn,
         &mut connection.session,
@@ -637,12 +637,12 @@ fn execute(
         Authority::Ordinary,
         &mut connection.output,
     );
-    if turn.holds_replies() {
-        connection.hold_replies(from);
-    }
     if !matches!(outcome, Outcome::Done) {
         let held_back = held_back(argv, &outcome);
         connection.hold_back(outcome, held_back);
+    }
+    if turn.holds_replies() {
+        connection.hold_replies(from);
     }
 }
 

@@ -74,6 +74,16 @@ pub struct Failure {
     pub synced: u64,
 }
 
+impl Failure {
+    /// The error in the system's words alone, as clients are told.
+    pub fn reason(&self) -> String {
+        match self.errno {
+            Some(number) => crate::files::reason(&io::Error::from_raw_os_error(number)),
+            None => self.reason.clone(),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operation = match self.operation {
@@ -169,6 +179,10 @@ struct Shared {
     failure: Mutex<Option<Failure>>,
     /// Whether there is a failure.
     failed: AtomicBool,
+    /// Why writes are refused although nothing has failed, in words.
+    refusal: Mutex<Option<String>>,
+    /// Whether there is such a reason.
+    refusing: AtomicBool,
     settled: Condvar,
     observer: Arc<dyn Observer>,
 }
@@ -208,6 +222,8 @@ impl FileJournal {
             flush_to: AtomicU64::new(0),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
+            refusal: Mutex::new(None),
+            refusing: AtomicBool::new(false),
             settled: Condvar::new(),
             observer,
         });
@@ -420,6 +436,20 @@ impl FileJournal {
         self.shared.failure.lock().clone()
     }
 
+    /// Has writes refused for a reason, also while the journal works; or ends that. After a failure
+    /// it goes on in a file that is worth nothing before its base is complete.
+    pub fn refuse_writes(&self, reason: Option<String>) {
+        let mut refusal = self.shared.refusal.lock();
+        self.shared.refusing.store(reason.is_some(), Ordering::Relaxed);
+        *refusal = reason;
+    }
+
+    /// Whether writes are refused by [`FileJournal::refuse_writes`].
+    #[inline]
+    pub fn refuses_writes(&self) -> bool {
+        self.shared.refusing.load(Ordering::Relaxed)
+    }
+
     /// The length of the present file, in bytes.
     pub fn file_length(&self) -> u64 {
         self.shared.progress.file_length.load(Ordering::Relaxed)
@@ -448,7 +478,7 @@ impl Journal for FileJournal {
         State {
             listening,
             holds_replies: listening && always,
-            failed: listening && self.has_failed(),
+            failed: (listening && self.has_failed()) || self.refuses_writes(),
             pressed: listening && self.is_pressed(),
         }
     }
@@ -475,7 +505,8 @@ impl Journal for FileJournal {
     }
 
     fn failure(&self) -> Option<String> {
-        FileJournal::failure(self).map(|failure| failure.reason)
+        let refusal = self.shared.refusal.lock().clone();
+        refusal.or_else(|| FileJournal::failure(self).map(|failure| failure.reason()))
     }
 }
 
