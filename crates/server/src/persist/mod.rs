@@ -7,6 +7,7 @@
 //! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
 //! | [`aof`] | which commands does a file hold, and where does it end or break? |
 //! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
+//! | [`load`] | how does all of it get back into the keyspace? |
 //! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
 //!
 //! This is the room that syncs. Order is what it is about: a file is synced before another one
@@ -17,4 +18,5 @@ pub mod check;
 pub mod directory;
 pub mod disk;
 pub mod journal;
+pub mod load;
 pub mod manifest;
