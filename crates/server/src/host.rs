@@ -8,14 +8,18 @@ use std::sync::mpsc::Sender;
 
 use engine::client::Client;
 use engine::config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{CpuSeconds, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::engine::{CpuSeconds, Engine, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::loading::{LoadFailed, Source};
 use parking_lot::Mutex;
+use store::gate::Closed;
 
 use crate::daemon::OomScore;
 use crate::freeing::Freeing;
 use crate::listen::Listening;
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
+use crate::persist::disk::RealDisk;
+use crate::persist::load::Load;
 use crate::title::Title;
 use crate::{crash, descriptors, files, memory, system};
 
@@ -83,6 +87,18 @@ impl Host for Outside {
 
     fn log(&self, level: LogLevel, line: &str) {
         self.log.write(level, line);
+    }
+
+    fn load_data(
+        &self,
+        engine: &Engine,
+        source: Source,
+        closed: &Closed<'_>,
+    ) -> Result<(), LoadFailed> {
+        Load::within(engine, Arc::new(RealDisk), closed).from(source).map_err(|error| {
+            self.log.warning(format!("Loading failed: {error}"));
+            LoadFailed
+        })
     }
 
     fn shut_down(&self, request: Shutdown) {

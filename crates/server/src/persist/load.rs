@@ -14,8 +14,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use engine::config::Config;
 use engine::engine::{Engine, LogLevel};
-use engine::loading::{Duplicates, Expired, LoadRules};
+use engine::loading::{Duplicates, Expired, LoadRules, Source};
 use store::gate::Closed;
 
 use super::aof::begins_with_rdb;
@@ -69,13 +70,7 @@ impl<'l> Load<'l> {
     pub fn all(mut self) -> Result<Loaded, LoadError> {
         let config = self.engine.config.snapshot();
         let directory = if config.appendonly {
-            let directory = AofDirectory::open(
-                Arc::clone(&self.disk),
-                Path::new(""),
-                path_of(&config.appenddirname).as_os_str(),
-                path_of(&config.appendfilename).as_os_str(),
-            )
-            .map_err(LoadError::Directory)?;
+            let directory = self.directory(&config)?;
             self.append_only(&directory)?;
             Some(directory)
         } else {
@@ -86,6 +81,32 @@ impl<'l> Load<'l> {
             None
         };
         Ok(Loaded { directory })
+    }
+
+    /// Loads what a command asks for.
+    ///
+    /// # Errors
+    /// [`LoadError`]. What was loaded until then is in the keyspace.
+    pub fn from(mut self, source: Source) -> Result<(), LoadError> {
+        let config = self.engine.config.snapshot();
+        match source {
+            Source::Snapshot(duplicates) => self.rdb_file(path_of(&config.dbfilename), duplicates),
+            Source::AppendOnly => {
+                let directory = self.directory(&config)?;
+                self.append_only(&directory)
+            }
+        }
+    }
+
+    /// The append-only file, wherever the settings have it.
+    fn directory(&self, config: &Config) -> Result<AofDirectory, LoadError> {
+        AofDirectory::open(
+            Arc::clone(&self.disk),
+            Path::new(""),
+            path_of(&config.appenddirname).as_os_str(),
+            path_of(&config.appendfilename).as_os_str(),
+        )
+        .map_err(LoadError::Directory)
     }
 
     /// Loads an RDB file.
@@ -118,10 +139,8 @@ impl<'l> Load<'l> {
         let has_base = directory.manifest().base.is_some();
         self.during(total, |load| {
             for (index, path) in files.iter().enumerate() {
-                let place = Place {
-                    is_base: has_base && index == 0,
-                    is_last: index + 1 == files.len(),
-                };
+                let place =
+                    Place { is_base: has_base && index == 0, is_last: index + 1 == files.len() };
                 load.before += load.append_only_file(directory, path, place)?;
             }
             Ok(())

@@ -241,12 +241,7 @@ impl<'e> Replay<'e> {
         Ok(inside.or_else(|| gate.map(Gate::enter)))
     }
 
-    fn execute(
-        &mut self,
-        argv: Arguments<'_>,
-        index: usize,
-        authority: Authority<'_>,
-    ) -> Outcome {
+    fn execute(&mut self, argv: Arguments<'_>, index: usize, authority: Authority<'_>) -> Outcome {
         let Prepared { row, keys } = &self.prepared[index];
         let request = Request { argv, row: *row, keys: &self.keys[keys.clone()] };
         let (turn, session) = (&mut self.turn, &mut self.session);
