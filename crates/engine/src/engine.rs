@@ -18,7 +18,7 @@ use crate::db::EvictionClock;
 use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
-use crate::loading::Loading;
+use crate::loading::{LoadFailed, Loading, Source};
 use crate::memory::{Evictor, Memory, UsedMemory};
 use crate::pubsub::PubSub;
 use crate::saving::{Accepted, Refusal, SaveRequest, Saving};
@@ -60,6 +60,18 @@ pub trait Host: Apply + Send + Sync {
 
     /// Begins to save all data to the file that the settings name.
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
+
+    /// Loads data beside what is there: DEBUG RELOAD and LOADAOF. What was loaded until an error
+    /// stays.
+    ///
+    /// # Errors
+    /// A file cannot be loaded; the log says why.
+    fn load_data(
+        &self,
+        engine: &Engine,
+        source: Source,
+        closed: &Closed<'_>,
+    ) -> Result<(), LoadFailed>;
 
     /// Begins to stop the server. The client gets no reply: its connection closes.
     ///

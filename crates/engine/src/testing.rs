@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use resp::output::Output;
-use store::gate::Gate;
+use store::gate::{Closed, Gate};
 
 use crate::client::Client;
 use crate::config::{Apply, ApplyError, Config, DirectiveId};
@@ -19,6 +19,7 @@ use crate::engine::{
     Shutdown, Turn,
 };
 use crate::journal::{Batch, Journal};
+use crate::loading::{LoadFailed, Source};
 use crate::saving::{Accepted, Refusal, SaveRequest};
 use crate::session::Session;
 use crate::waiting::Waiter;
@@ -76,6 +77,10 @@ impl Host for NoHost {
 
     fn save(&self, _request: SaveRequest) -> Result<Accepted, Refusal> {
         Err(Refusal::InProgress)
+    }
+
+    fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
+        Err(LoadFailed)
     }
 
     fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
