@@ -97,3 +97,12 @@ pub const WRITE_PER_TURN: usize = 256 * 1024;
 /// Bytes of an RDB file that are read, and decoded by one thread, at a time. A larger value is taken
 /// whole.
 pub const RDB_CHUNK: usize = 256 * 1024;
+
+/// Pieces of a file that wait while it is loaded, for each thread that takes them in.
+pub const LOAD_QUEUE: usize = 4;
+
+/// Commands of an append-only file that are handed from the thread that reads to the one that
+/// replays at a time, and about as many bytes of them.
+pub const REPLAY_CHUNK_COMMANDS: usize = 1024;
+/// See [`REPLAY_CHUNK_COMMANDS`].
+pub const REPLAY_CHUNK_BYTES: usize = 128 * 1024;

@@ -657,6 +657,21 @@ fn transaction_writes(session: &Session) -> bool {
     })
 }
 
+/// Says whether a command, or one of the transaction that it executes, replaces all data.
+fn reloads(command: &Command, session: &Session, argv: Arguments<'_>) -> bool {
+    let alone = |command: &Command, argv: Arguments<'_>| {
+        command.has(command::RELOADS)
+            && argv.get(1).is_some_and(|word| {
+                word.eq_ignore_ascii_case(b"reload") || word.eq_ignore_ascii_case(b"loadaof")
+            })
+    };
+    let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
+    alone(command, argv)
+        || transaction.is_some_and(|own| {
+            own.commands.iter().any(|queued| alone(queued.row.command, queued.argv.view()))
+        })
+}
+
 /// What a command needs beyond slot locks, when it has not got it yet.
 fn lacking_authority(
     command: &Command,
@@ -667,7 +682,7 @@ fn lacking_authority(
     if matches!(authority, Authority::Closed(_)) {
         return None;
     }
-    if any_has(command, session, command::CLOSES_GATES) {
+    if any_has(command, session, command::CLOSES_GATES) || reloads(command, session, argv) {
         return Some(Outcome::NeedsGates);
     }
     if matches!(authority, Authority::Program(_)) {

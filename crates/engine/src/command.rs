@@ -127,6 +127,9 @@ pub const READS_BY_PATTERN: Flags = 1 << 26;
 /// Runs at once inside MULTI instead of being queued. Not shown to clients.
 pub const NEVER_QUEUED: Flags = 1 << 27;
 
+/// With RELOAD or LOADAOF for its first argument it runs with all gates closed (DEBUG). Not shown
+/// to clients.
+pub const RELOADS: Flags = 1 << 29;
 /// Allowed by `enable-debug-command` alone (DEBUG). Not shown to clients.
 pub const PROTECTED: Flags = 1 << 28;
 

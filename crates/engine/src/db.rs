@@ -280,6 +280,7 @@ impl<'a> Db<'a> {
     /// who wait for them. The caller says [`Db::changed`].
     pub fn set(&mut self, key: &Key<'_>, value: Value<'_>, expire_at: Option<u64>) {
         let wakes = matches!(value, Value::List(_) | Value::Zset(_));
+        self.held.note_placed(self.index, key, &value);
         if let Some(mut entry) = self.find_mut(key) {
             if let Some(old) = entry.replace(value, expire_at) {
                 self.discard(old);

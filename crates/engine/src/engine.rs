@@ -21,7 +21,7 @@ use crate::durability::{SlotOffsets, SyncWait};
 use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
-use crate::loading::Loading;
+use crate::loading::{LoadFailed, Loading, Source};
 use crate::memory::{Evictor, Memory, UsedMemory};
 use crate::pubsub::PubSub;
 use crate::saving::{Accepted, Refusal, SaveRequest, Saving};
@@ -72,6 +72,18 @@ pub trait Host: Apply + Send + Sync {
 
     /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
     fn delay_append_only(&self, delay: Duration);
+
+    /// Loads data beside what is there: DEBUG RELOAD and LOADAOF. What was loaded until an error
+    /// stays.
+    ///
+    /// # Errors
+    /// A file cannot be loaded; the log says why.
+    fn load_data(
+        &self,
+        engine: &Engine,
+        source: Source,
+        closed: &Closed<'_>,
+    ) -> Result<(), LoadFailed>;
 
     /// Begins to stop the server. The client gets no reply: its connection closes.
     ///

@@ -28,6 +28,7 @@ mod elements;
 pub mod engine;
 pub mod error;
 pub mod expire;
+mod flush;
 pub mod help;
 pub mod journal;
 pub mod latency;

@@ -139,6 +139,19 @@ pub enum Duplicates {
     Replace,
 }
 
+/// Where data is loaded from when a command asks for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The RDB file.
+    Snapshot(Duplicates),
+    /// The append-only file.
+    AppendOnly,
+}
+
+/// A load failed. The log says why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoadFailed;
+
 /// What becomes of a key that has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expired {

@@ -167,7 +167,7 @@ impl Engine {
         let saving = &self.saving;
         let since_attempt = now.saturating_sub(saving.last_attempt.load(Relaxed));
         let hurt = saving.last_failed.load(Relaxed) && since_attempt <= RETRY_SECONDS;
-        if saving.in_progress.load(Relaxed) || hurt {
+        if saving.in_progress.load(Relaxed) || hurt || self.loading.is_on() {
             return None;
         }
         let (changes, since) = (self.dirty(), now.saturating_sub(saving.last_save()));

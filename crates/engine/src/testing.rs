@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use resp::output::Output;
-use store::gate::Gate;
+use store::gate::{Closed, Gate};
 
 use crate::append_only::{self, RewriteAnswer};
 use crate::client::Client;
@@ -22,6 +22,7 @@ use crate::engine::{
     Shutdown, Turn,
 };
 use crate::journal::{Batch, Journal};
+use crate::loading::{LoadFailed, Source};
 use crate::saving::{Accepted, Refusal, SaveRequest};
 use crate::session::Session;
 use crate::waiting::Waiter;
@@ -90,6 +91,10 @@ impl Host for NoHost {
     }
 
     fn delay_append_only(&self, _delay: Duration) {}
+
+    fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
+        Err(LoadFailed)
+    }
 
     fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
 

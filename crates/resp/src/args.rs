@@ -186,9 +186,37 @@ impl OwnedArguments {
         self.big.push(argument);
     }
 
+    /// Appends copies of all of these; big ones are shared.
+    pub fn extend(&mut self, arguments: Arguments<'_>) {
+        for (index, argument) in arguments.iter().enumerate() {
+            match arguments.shared(index) {
+                Some(shared) => self.push_shared(Arc::clone(shared)),
+                None => self.push(argument),
+            }
+        }
+    }
+
+    /// How many arguments there are.
+    pub fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// The arguments, to be read.
     pub fn view(&self) -> Arguments<'_> {
         Arguments::new(&self.ranges, &[], &self.bytes, &self.big)
+    }
+
+    /// Some of the arguments: for who keeps several commands, one behind the other.
+    ///
+    /// # Panics
+    /// If there are not so many.
+    pub fn part(&self, range: std::ops::Range<usize>) -> Arguments<'_> {
+        Arguments::new(&self.ranges[range], &[], &self.bytes, &self.big)
     }
 
     /// Forgets all arguments and keeps the memory.
@@ -210,12 +238,7 @@ impl From<Arguments<'_>> for OwnedArguments {
     fn from(arguments: Arguments<'_>) -> Self {
         let mut owned = OwnedArguments::new();
         owned.ranges.reserve_exact(arguments.len());
-        for (index, argument) in arguments.iter().enumerate() {
-            match arguments.shared(index) {
-                Some(shared) => owned.push_shared(Arc::clone(shared)),
-                None => owned.push(argument),
-            }
-        }
+        owned.extend(arguments);
         owned
     }
 }
@@ -260,5 +283,11 @@ mod tests {
         assert!(owned.view().is_empty());
         let words: OwnedArguments = ["GET", ""].iter().collect();
         assert_eq!(words.view().iter().collect::<Vec<_>>(), [&b"GET"[..], b""]);
+        owned.extend(words.view());
+        owned.extend(Arguments::new(&ranges, b"SET", &[], &big));
+        assert_eq!((owned.len(), owned.is_empty()), (4, false));
+        assert_eq!(owned.part(0..2).at(1), b"");
+        assert_eq!(owned.part(2..4).at(0), b"SET");
+        assert!(owned.part(2..4).shared(1).is_some_and(|shared| Arc::ptr_eq(shared, &big[0])));
     }
 }

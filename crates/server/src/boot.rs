@@ -1,5 +1,6 @@
 //! The start and the stop of a server, each a list of steps in order.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -20,6 +21,8 @@ use crate::listen::{Listening, NotListening};
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
 use crate::persist::append_only::AppendOnly;
+use crate::persist::disk::RealDisk;
+use crate::persist::load::{self, Load};
 use crate::persist::saver::Saver;
 use crate::signal::{self, Caught};
 use crate::system::TitleArea;
@@ -50,6 +53,7 @@ pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
     signal::prepare();
     greet(&config, &log);
     let running = Running::start(config, config_file, program, &log)?;
+    running.load()?;
     running.wait();
     running.stop();
     Ok(())
@@ -138,12 +142,28 @@ impl Surroundings {
 
 /// A server between start and stop.
 struct Running {
+    engine: Arc<Engine>,
     outside: Arc<Outside>,
     cron: Cron,
     pid_file: Option<PidFile>,
     supervisor: Option<Supervisor>,
-    stop: Receiver<StopRequest>,
-    engine: Arc<Engine>,
+    stop: Stop,
+}
+
+/// How the server learns that it is to stop.
+struct Stop {
+    requests: Receiver<StopRequest>,
+    /// A request has come.
+    seen: Cell<bool>,
+}
+
+impl Stop {
+    fn is_requested(&self) -> bool {
+        if self.requests.try_recv().is_ok() {
+            self.seen.set(true);
+        }
+        self.seen.get()
+    }
 }
 
 impl Running {
@@ -162,15 +182,12 @@ impl Running {
         if let Err(error) = memory::start_background_return() {
             log.warning(format!("Unused memory is returned by the threads that serve: {error}"));
         }
-        let started =
-            Running::start_threads(config, config_file, listening, surroundings, threads, log);
-        let (running, workers) = started.map_err(|error| {
-            log.warning(format!("A thread cannot be started: {}", reason(&error)));
-            Failed
-        })?;
-        running.keep_writes()?;
-        running.open(workers, &running.engine.config.load());
-        Ok(running)
+        Running::start_threads(config, config_file, listening, surroundings, threads, log).map_err(
+            |error| {
+                log.warning(format!("A thread cannot be started: {}", reason(&error)));
+                Failed
+            },
+        )
     }
 
     /// From here on the append-only file keeps what is written, where the settings say so.
@@ -188,7 +205,7 @@ impl Running {
         surroundings: Surroundings,
         threads: usize,
         log: &Arc<Log>,
-    ) -> io::Result<(Running, Workers)> {
+    ) -> io::Result<Running> {
         let Surroundings { supervisor, pid_file, title, oom_score } = surroundings;
         let (stop_sender, stop) = mpsc::channel();
         let (wakers, saver) = (Arc::new(Wakers::new()), Arc::<Saver>::default());
@@ -217,11 +234,15 @@ impl Running {
         let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
         memory::publish();
         engine.note_startup();
-        let running = Running { outside, cron, pid_file, supervisor, stop, engine };
-        Ok((running, workers))
+        let stop = Stop { requests: stop, seen: Cell::new(false) };
+        let running = Running { engine, outside, cron, pid_file, supervisor, stop };
+        // From the first client on: how much there is to be loaded turns out later.
+        running.engine.loading.begin(0);
+        running.open(workers, &running.engine.config.load());
+        Ok(running)
     }
 
-    /// Begins to accept clients, and says so.
+    /// Begins to accept clients, who are told to wait until the data is there.
     fn open(&self, workers: Workers, config: &Config) {
         let log = &self.outside.log;
         let (port, pid) = (config.port, std::process::id());
@@ -231,6 +252,31 @@ impl Running {
         let listening = self.outside.listening.lock();
         workers.listen(listening.handles());
         *self.outside.workers.lock() = Some(workers);
+    }
+
+    /// Loads the data, and says that it is there.
+    fn load(&self) -> Result<(), Failed> {
+        let log = &self.outside.log;
+        let stopped = || self.stop.is_requested();
+        match Load::new(&self.engine, Arc::new(RealDisk), &stopped).all() {
+            Ok(_) => {
+                self.keep_writes()?;
+                self.engine.loading.end();
+                self.ready();
+            }
+            Err(load::LoadError::Stopped) => log.warning("Stopping while the data is being loaded"),
+            Err(error) => {
+                log.warning(format!("Fatal error loading the DB: {error}. Exiting."));
+                return Err(Failed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that clients are served.
+    fn ready(&self) {
+        let log = &self.outside.log;
+        let listening = self.outside.listening.lock();
         log.notice("Ready to accept connections");
         if let Some(path) = listening.unix_path() {
             let path = path.display();
@@ -243,8 +289,12 @@ impl Running {
 
     /// Waits until somebody wants the server to stop, and the data is saved where it should be.
     fn wait(&self) {
+        if self.stop.seen.get() {
+            // While data was being loaded: there is nothing to save.
+            return;
+        }
         // The sending side lives in `outside`: it cannot be gone.
-        while let Ok(StopRequest { request, client }) = self.stop.recv() {
+        while let Ok(StopRequest { request, client }) = self.stop.requests.recv() {
             self.outside.log.warning("User requested shutdown...");
             if self.save_at_the_end(request) {
                 return;

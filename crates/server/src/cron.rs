@@ -81,7 +81,8 @@ impl Rounds {
     }
 
     fn round(&mut self, engine: &Engine, saver: &Arc<Saver>, append_only: &Arc<AppendOnly>) {
-        if !engine.debug.pause_cron.load(Relaxed) {
+        // What is being loaded is not to be deleted meanwhile: see `engine::loading`.
+        if !engine.debug.pause_cron.load(Relaxed) && !engine.loading.is_on() {
             self.make_room(engine);
             self.expiry.round(engine, &mut self.turn, &self.gate);
         }

@@ -10,10 +10,12 @@ use std::time::Duration;
 use engine::append_only::{self, RewriteAnswer};
 use engine::client::Client;
 use engine::config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{CpuSeconds, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::engine::{CpuSeconds, Engine, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::loading::{LoadFailed, Source};
 use engine::saving::{Accepted, Refusal, SaveRequest};
 use engine::waiting::Waiter;
 use parking_lot::Mutex;
+use store::gate::Closed;
 
 use crate::daemon::OomScore;
 use crate::freeing::Freeing;
@@ -21,6 +23,8 @@ use crate::listen::Listening;
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
 use crate::persist::append_only::AppendOnly;
+use crate::persist::disk::RealDisk;
+use crate::persist::load::Load;
 use crate::persist::saver::Saver;
 use crate::title::Title;
 use crate::{crash, descriptors, files, memory, system};
@@ -117,6 +121,18 @@ impl Host for Outside {
 
     fn delay_append_only(&self, delay: Duration) {
         self.append_only.journal().set_write_delay(delay);
+    }
+
+    fn load_data(
+        &self,
+        engine: &Engine,
+        source: Source,
+        closed: &Closed<'_>,
+    ) -> Result<(), LoadFailed> {
+        Load::within(engine, Arc::new(RealDisk), closed).from(source).map_err(|error| {
+            self.log.warning(format!("Loading failed: {error}"));
+            LoadFailed
+        })
     }
 
     fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>) {

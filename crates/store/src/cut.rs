@@ -169,7 +169,7 @@ impl Cut {
     /// passed.
     fn rest_of(&self, number: usize, slot: u16) -> Option<u32> {
         let own = number as u64 * SLOTS as u64 + u64::from(slot);
-        match self.at.load(Ordering::Relaxed).cmp(&own) {
+        match self.at.load(Ordering::Acquire).cmp(&own) {
             std::cmp::Ordering::Less => Some(0),
             std::cmp::Ordering::Equal => u32::try_from(self.position.load(Ordering::Relaxed)).ok(),
             std::cmp::Ordering::Greater => None,
@@ -469,9 +469,10 @@ impl<'k, X> Walker<'k, X> {
     }
 
     fn go_to(&self, number: usize, slot: u16) {
-        // Together they never say that more is passed than is: the place only moves on.
-        self.cut.at.store(number as u64 * SLOTS as u64 + u64::from(slot), Ordering::Relaxed);
+        // Nobody is at the slot that is left: it is locked by us, or has no keys. Whoever is at the
+        // one that comes sees the new position with it.
         self.cut.position.store(0, Ordering::Relaxed);
+        self.cut.at.store(number as u64 * SLOTS as u64 + u64::from(slot), Ordering::Release);
     }
 }
 

@@ -768,7 +768,6 @@ impl<'k, X> Held<'k, X> {
         expire_at: Option<u64>,
     ) -> Entry<'_> {
         let space = self.space;
-        self.note_placed(database, key, &value);
         let version = self.next_version(key.slot);
         let table = self.table_mut(database, key.slot);
         debug_assert!(table.find(key).is_none(), "insert is for keys that are not there");
@@ -782,8 +781,8 @@ impl<'k, X> Held<'k, X> {
         Entry::new(word)
     }
 
-    /// Finds a key for a change, or adds it with the value that `make` gives. Says whether it was
-    /// added.
+    /// Finds a key for a change, or adds it with the value that `make` gives, and the version of a new
+    /// write. Says whether it was added.
     #[inline]
     pub fn find_or_insert(
         &mut self,
@@ -793,15 +792,18 @@ impl<'k, X> Held<'k, X> {
     ) -> (EntryMut<'_>, bool) {
         let space = self.space;
         self.before_change(database, key);
-        let table = self.table_mut(database, key.slot);
-        if let Some(place) = table.find(key) {
+        if let Some(place) = self.table_mut(database, key.slot).find(key) {
+            let table = self.table_mut(database, key.slot);
             let word = Word(table.words.word(place));
             return (EntryMut { word, table, place }, false);
         }
+        let version = self.next_version(key.slot);
+        let table = self.table_mut(database, key.slot);
         if table.is_empty() {
             space.set_occupied(database, key.slot, true);
         }
         let word = Word::new(key.bytes, make(), None);
+        word.set_version(version);
         table.words.insert(key.hash, word.0, hash_of);
         let place = table.find(key).expect("the key was added just now");
         (EntryMut { word, table, place }, true)

@@ -9,6 +9,7 @@
 //! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
 //! | [`snapshot`] | how does the data of an instant become an RDB file? |
 //! | [`saver`] | who asks for such files, and when? |
+//! | [`load`] | how does all of it get back into the keyspace? |
 //! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
 //!
 //! This is the room that syncs. Order is what it is about: a file is synced before another one
@@ -21,6 +22,7 @@ pub mod check;
 pub mod directory;
 pub mod disk;
 pub mod journal;
+pub mod load;
 pub mod manifest;
 mod rewrite;
 pub mod saver;

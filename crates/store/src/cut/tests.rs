@@ -223,7 +223,11 @@ impl<'k> World<'k> {
         let names: Vec<_> = (0..1 + self.below(30)).map(|_| self.name()).collect();
         let removes = self.below(2) == 0;
         let expire_at = (self.below(2) == 0).then(|| 1 + self.below(1000) as u64);
+        let makes = self.below(3) == 0;
         let mut held = self.space.try_hold_one(key.slot, 0).unwrap();
+        if makes {
+            held.find_or_insert(database, key, || Value::Hash(Hash::new()));
+        }
         let Some(mut entry) = held.find_mut(database, key) else { return };
         for name in &names {
             match entry.value_mut() {
@@ -251,7 +255,9 @@ impl<'k> World<'k> {
             return;
         }
         let Some(removed) = held.remove(database, from) else { return };
-        held.insert(target, &to, removed.into_value(), None);
+        let value = removed.into_value();
+        held.note_placed(target, &to, &value);
+        held.insert(target, &to, value, None);
     }
 
     fn content(&self) -> Entries {

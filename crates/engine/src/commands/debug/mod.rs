@@ -10,7 +10,9 @@ use std::time::Duration;
 use store::{Held, Key, StringValue, Value};
 
 use crate::args::Args;
-use crate::command::{ADMIN, Command, Group, LOADING, NOSCRIPT, PROTECTED, STALE, WHOLE_KEYSPACE};
+use crate::command::{
+    ADMIN, Command, Group, LOADING, NOSCRIPT, PROTECTED, RELOADS, STALE, WHOLE_KEYSPACE,
+};
 use crate::context::Context;
 use crate::engine::{Authority, DEFAULT_PACKED_THRESHOLD, LogLevel, random_id};
 use crate::error::{CommandError, CommandResult};
@@ -20,6 +22,7 @@ use crate::watching::Change;
 
 mod digest;
 mod protocol;
+mod reload;
 mod tables;
 
 /// A subcommand: its name, how many arguments it takes, what runs it, what HELP says.
@@ -96,6 +99,12 @@ const TOOLS: &[Tool] = &[
         tables::listpack,
         &["LISTPACK <key>", "    Logs the elements of a packed value."],
     ),
+    tool(
+        "loadaof",
+        0..=0,
+        reload::load_append_only,
+        &["LOADAOF", "    Removes all data and loads the append-only file."],
+    ),
     tool("log", 1..=1, log, &["LOG <message>", "    Writes a message to the log."]),
     tool(
         "object",
@@ -136,6 +145,16 @@ const TOOLS: &[Tool] = &[
         &[
             "QUICKLIST-PACKED-THRESHOLD <size>",
             "    From this size on an element of a list gets a node of its own; 0 restores 1 gb.",
+        ],
+    ),
+    tool(
+        "reload",
+        0..=ANY,
+        reload::reload,
+        &[
+            "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
+            "    Removes all data, unless NOFLUSH says not to, and loads the RDB file. With MERGE its",
+            "    keys take the place of those that are there.",
         ],
     ),
     tool(
@@ -349,7 +368,7 @@ fn add_string(
 
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] = &[Command::new("debug", debug, -2, Group::Server, "1.0.0")
-    .flags(ADMIN | NOSCRIPT | LOADING | STALE | PROTECTED | WHOLE_KEYSPACE)
+    .flags(ADMIN | NOSCRIPT | LOADING | STALE | PROTECTED | WHOLE_KEYSPACE | RELOADS)
     .docs("Depends on subcommand.", "Commands for tests, and for looking inside.")
     .system()];
 

@@ -2,7 +2,6 @@
 
 use resp::args::Arguments;
 use store::Key;
-use store::gate::Closed;
 
 use base::limits::SLOTS;
 
@@ -12,8 +11,9 @@ use crate::command::{
     NO_MULTI, NOSCRIPT, READONLY, STALE, WHOLE_KEYSPACE, WRITE, argument, one_of, word,
 };
 use crate::context::Context;
-use crate::engine::{Authority, Shutdown};
+use crate::engine::Shutdown;
 use crate::error::{CommandError, CommandResult};
+use crate::flush::{closed, empty};
 
 mod lolwut;
 
@@ -62,18 +62,6 @@ fn journal_flush(cx: &mut Context<'_>, argv: Arguments<'_>) {
     }
 }
 
-/// Removes all keys of a database. Returns how many there were.
-fn empty(cx: &mut Context<'_>, database: usize) -> usize {
-    cx.db.mark_all_watchers(database, None);
-    let slots: Vec<u16> = cx.engine.keyspace.occupied(database).collect();
-    for slot in slots {
-        // A key that comes back has a higher version than the one that went.
-        cx.db.held.next_version(slot);
-    }
-    let tables = cx.engine.keyspace.take_all(closed(cx), database);
-    if tables.is_empty() { 0 } else { cx.engine.free_tables_later(tables) }
-}
-
 /// SWAPDB index1 index2
 fn swapdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let one = database_index(args, "ERR invalid first DB index")?;
@@ -100,14 +88,6 @@ fn swapdb(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn database_index(args: &mut Args<'_>, error: &'static str) -> Result<i32, CommandError> {
     let index = args.i64().ok().and_then(|index| i32::try_from(index).ok());
     index.ok_or(CommandError::text(error))
-}
-
-/// Commands that change all slots at once run with all gates closed.
-fn closed<'a>(cx: &Context<'a>) -> &'a Closed<'a> {
-    match cx.authority {
-        Authority::Closed(closed) => closed,
-        _ => unreachable!("the row has CLOSES_GATES"),
-    }
 }
 
 /// Serves those who wait for keys that a database has got.

@@ -1,0 +1,56 @@
+//! RELOAD and LOADAOF: the data anew from its files, while the world stands still.
+
+use crate::args::Args;
+use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
+use crate::flush::{closed, empty};
+use crate::loading::{Duplicates, Source};
+
+/// RELOAD [NOSAVE] [NOFLUSH] [MERGE]
+pub(super) fn reload(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (mut save, mut flush, mut duplicates) = (true, true, Duplicates::Refuse);
+    while !args.is_empty() {
+        if args.word("nosave") {
+            save = false;
+        } else if args.word("noflush") {
+            flush = false;
+        } else if args.word("merge") {
+            duplicates = Duplicates::Replace;
+        } else {
+            return Err(CommandError::text(
+                "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.",
+            ));
+        }
+    }
+    if save {
+        return Err(CommandError::text(
+            "ERR This server does not save yet. DEBUG RELOAD NOSAVE loads what is there.",
+        ));
+    }
+    if flush {
+        empty_all(cx);
+    }
+    cx.engine.host.load_data(cx.engine, Source::Snapshot(duplicates), closed(cx)).map_err(
+        |_| CommandError::text("ERR Error trying to load the RDB dump, check server logs."),
+    )?;
+    cx.propagate_nothing();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// LOADAOF
+pub(super) fn load_append_only(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    empty_all(cx);
+    cx.engine.host.load_data(cx.engine, Source::AppendOnly, closed(cx)).map_err(|_| {
+        CommandError::text("ERR Error trying to load the AOF files, check server logs.")
+    })?;
+    cx.propagate_nothing();
+    cx.reply.ok();
+    Ok(())
+}
+
+fn empty_all(cx: &mut Context<'_>) {
+    for database in 0..cx.engine.keyspace.databases() {
+        empty(cx, database);
+    }
+}

@@ -1,0 +1,262 @@
+//! Loading what the files hold, at the start and when DEBUG asks for it.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | `snapshot` | how does an RDB file get into the keyspace? |
+//! | `replay` | how do the commands of an append-only file? |
+//! | `error` | what is wrong with which file, and where? |
+//!
+//! Lines of the log that scripts wait for are in Redis's words.
+
+use std::fs::File;
+use std::io::{Cursor, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use engine::config::Config;
+use engine::engine::{Engine, LogLevel};
+use engine::loading::{Duplicates, Expired, LoadRules, Source};
+use store::gate::Closed;
+
+use super::aof::begins_with_rdb;
+use super::directory::AofDirectory;
+use super::disk::Disk;
+use crate::files::path as path_of;
+
+mod error;
+mod replay;
+mod snapshot;
+
+pub use error::{LoadError, Problem};
+
+/// First bytes of a file, which tell what it is.
+const MAGIC_BYTES: u64 = 9;
+
+/// What is loaded, and by whose leave.
+pub struct Load<'l> {
+    engine: &'l Engine,
+    disk: Arc<dyn Disk>,
+    /// Whoever loads while the world stands still.
+    closed: Option<&'l Closed<'l>>,
+    /// Whether the server is to stop: then the load ends at the next occasion.
+    stopped: &'l dyn Fn() -> bool,
+    /// Bytes of files before the one that is being loaded.
+    before: u64,
+}
+
+/// What came of a load at the start.
+pub struct Loaded {
+    /// The append-only file, if that is where data comes from.
+    pub directory: Option<AofDirectory>,
+}
+
+impl<'l> Load<'l> {
+    /// A load beside which clients are served.
+    pub fn new(engine: &'l Engine, disk: Arc<dyn Disk>, stopped: &'l dyn Fn() -> bool) -> Load<'l> {
+        Load { engine, disk, closed: None, stopped, before: 0 }
+    }
+
+    /// A load while all gates are closed.
+    pub fn within(engine: &'l Engine, disk: Arc<dyn Disk>, closed: &'l Closed<'l>) -> Load<'l> {
+        Load { engine, disk, closed: Some(closed), stopped: &|| false, before: 0 }
+    }
+
+    /// Loads what the settings name: the append-only file if there is to be one, else the RDB file.
+    /// What does not exist is empty.
+    ///
+    /// # Errors
+    /// [`LoadError`]. What was loaded until then is in the keyspace.
+    pub fn all(mut self) -> Result<Loaded, LoadError> {
+        let config = self.engine.config.snapshot();
+        let directory = if config.appendonly {
+            let directory = self.directory(&config)?;
+            self.append_only(&directory)?;
+            Some(directory)
+        } else {
+            let file = path_of(&config.dbfilename);
+            if self.length(file)?.is_some() {
+                self.rdb_file(file, Duplicates::Refuse)?;
+            }
+            None
+        };
+        Ok(Loaded { directory })
+    }
+
+    /// Loads what a command asks for.
+    ///
+    /// # Errors
+    /// [`LoadError`]. What was loaded until then is in the keyspace.
+    pub fn from(mut self, source: Source) -> Result<(), LoadError> {
+        let config = self.engine.config.snapshot();
+        match source {
+            Source::Snapshot(duplicates) => self.rdb_file(path_of(&config.dbfilename), duplicates),
+            Source::AppendOnly => {
+                let directory = self.directory(&config)?;
+                self.append_only(&directory)
+            }
+        }
+    }
+
+    /// The append-only file, wherever the settings have it.
+    fn directory(&self, config: &Config) -> Result<AofDirectory, LoadError> {
+        AofDirectory::open(
+            Arc::clone(&self.disk),
+            Path::new(""),
+            path_of(&config.appenddirname).as_os_str(),
+            path_of(&config.appendfilename).as_os_str(),
+        )
+        .map_err(LoadError::Directory)
+    }
+
+    /// Loads an RDB file.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn rdb_file(&mut self, path: &Path, duplicates: Duplicates) -> Result<(), LoadError> {
+        let begun = Instant::now();
+        let file = File::open(path).map_err(LoadError::reading(path))?;
+        let size = file.metadata().map_err(LoadError::reading(path))?.len();
+        self.during(size, |load| {
+            let rules = LoadRules { duplicates, expired: Expired::Drop };
+            load.snapshot(path, file, rules).map(drop)
+        })?;
+        self.notice(&format!("DB loaded from disk: {:.3} seconds", begun.elapsed().as_secs_f64()));
+        Ok(())
+    }
+
+    /// Loads the files of an append-only directory, in their order.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn append_only(&mut self, directory: &AofDirectory) -> Result<(), LoadError> {
+        let files = directory.live_files();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        let (_, total) = directory.sizes().map_err(LoadError::reading(directory.path()))?;
+        let has_base = directory.manifest().base.is_some();
+        self.during(total, |load| {
+            for (index, path) in files.iter().enumerate() {
+                let place =
+                    Place { is_base: has_base && index == 0, is_last: index + 1 == files.len() };
+                load.before += load.append_only_file(directory, path, place)?;
+            }
+            Ok(())
+        })?;
+        self.notice(&format!(
+            "DB loaded from append only file: {:.3} seconds",
+            begun.elapsed().as_secs_f64()
+        ));
+        Ok(())
+    }
+
+    /// Loads one file of an append-only directory, and returns its size.
+    fn append_only_file(
+        &self,
+        directory: &AofDirectory,
+        path: &Path,
+        place: Place,
+    ) -> Result<u64, LoadError> {
+        let begun = Instant::now();
+        let mut file = File::open(path).map_err(LoadError::reading(path))?;
+        let size = file.metadata().map_err(LoadError::reading(path))?.len();
+        let mut magic = Vec::new();
+        let read = file.by_ref().take(MAGIC_BYTES).read_to_end(&mut magic);
+        read.map_err(LoadError::reading(path))?;
+        let has_rdb = begins_with_rdb(&magic);
+        let input = Cursor::new(magic).chain(file);
+        let good = if has_rdb {
+            self.notice(match place.is_base {
+                true => "Reading RDB base file on AOF loading...",
+                false => "Reading RDB preamble from AOF file...",
+            });
+            let rules = LoadRules { duplicates: Duplicates::Refuse, expired: Expired::Keep };
+            let rest = self.snapshot(path, input, rules)?;
+            self.replay(path, Cursor::new(rest.read).chain(rest.input), rest.offset)?
+        } else {
+            self.replay(path, input, 0)?
+        };
+        if let Some(torn) = good {
+            self.cut_off(directory, path, place, size, torn)?;
+        }
+        let what = if place.is_base { "base" } else { "incr" };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        self.notice(&format!(
+            "DB loaded from {what} file {name}: {:.3} seconds",
+            begun.elapsed().as_secs_f64()
+        ));
+        Ok(size)
+    }
+
+    /// A process that stopped leaves a last file that breaks off: what is behind its last whole
+    /// command was never promised to anybody.
+    fn cut_off(
+        &self,
+        directory: &AofDirectory,
+        path: &Path,
+        place: Place,
+        size: u64,
+        torn: replay::Torn,
+    ) -> Result<(), LoadError> {
+        let problem = Problem::Torn { good: torn.good, tear: torn.tear };
+        if !place.is_last || !self.engine.config.load().aof_load_truncated {
+            return Err(LoadError::file(path, problem));
+        }
+        let name = path.display();
+        let log = |line: &str| self.engine.host.log(LogLevel::Warning, line);
+        log(&format!("!!! Warning: short read while loading the AOF file {name}!!! {}", torn.tear));
+        log(&format!(
+            "Truncating the AOF {name} at offset {}: {} bytes are cut off",
+            torn.good,
+            size - torn.good
+        ));
+        directory.truncate(path, torn.good).map_err(LoadError::writing(path))?;
+        log(&format!("AOF {name} loaded anyway because aof-load-truncated is enabled"));
+        Ok(())
+    }
+
+    /// Runs `action` while the engine says that it loads so many bytes.
+    fn during(
+        &mut self,
+        total_bytes: u64,
+        action: impl FnOnce(&mut Self) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
+        let engine = self.engine;
+        engine.loading.begin(total_bytes);
+        let result = action(self);
+        // What is written from now on is newer than all that was loaded.
+        engine.keyspace.raise_floor(base::clock::now_us());
+        engine.loading.end();
+        result
+    }
+
+    fn length(&self, path: &Path) -> Result<Option<u64>, LoadError> {
+        self.disk.length(path).map_err(LoadError::reading(path))
+    }
+
+    fn note_offset(&self, offset: u64) {
+        self.engine.loading.note_bytes(self.before + offset);
+    }
+
+    fn notice(&self, line: &str) {
+        self.engine.host.log(LogLevel::Notice, line);
+    }
+}
+
+/// Where a file stands among those of an append-only directory.
+#[derive(Clone, Copy)]
+struct Place {
+    is_base: bool,
+    is_last: bool,
+}
+
+/// What follows an RDB part in its file.
+struct Rest<R> {
+    input: R,
+    /// Bytes of it that were read already.
+    read: Vec<u8>,
+    /// Where it begins in the file.
+    offset: u64,
+}

@@ -1,0 +1,136 @@
+//! What is wrong with which file, and where.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rdb::file::FileError;
+
+use crate::persist::aof::{Damage, Tear};
+use crate::persist::directory::DirectoryError;
+
+/// Why data was not loaded.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The list of files cannot be used.
+    Directory(DirectoryError),
+    /// A file cannot be used.
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What is wrong.
+        problem: Problem,
+    },
+    /// The server is to stop.
+    Stopped,
+}
+
+/// What is wrong with a file.
+#[derive(Debug)]
+pub enum Problem {
+    /// It cannot be read.
+    Reading(io::Error),
+    /// It cannot be changed.
+    Writing(io::Error),
+    /// It is damaged, or holds what is not known here.
+    Snapshot(FileError),
+    /// Its checksum is wrong.
+    Checksum {
+        /// What it says.
+        stated: u64,
+        /// What its bytes give.
+        computed: u64,
+    },
+    /// A key cannot be taken in.
+    Key {
+        /// Where its value begins.
+        at: u64,
+        /// The key, printable.
+        key: String,
+        /// Why not.
+        reason: String,
+    },
+    /// It breaks off.
+    Torn {
+        /// Bytes before the part that is not whole.
+        good: u64,
+        /// How.
+        tear: Tear,
+    },
+    /// It holds something that is no command.
+    Damaged {
+        /// Bytes before.
+        good: u64,
+        /// Where that is.
+        at: u64,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// A command cannot be replayed.
+    Command {
+        /// Where it begins.
+        at: u64,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl LoadError {
+    pub(super) fn file(path: &Path, problem: Problem) -> LoadError {
+        LoadError::File { path: path.to_owned(), problem }
+    }
+
+    pub(super) fn reading(path: &Path) -> impl Fn(io::Error) -> LoadError {
+        |error| LoadError::file(path, Problem::Reading(error))
+    }
+
+    pub(super) fn writing(path: &Path) -> impl Fn(io::Error) -> LoadError {
+        |error| LoadError::file(path, Problem::Writing(error))
+    }
+
+    pub(super) fn snapshot(path: &Path) -> impl Fn(FileError) -> LoadError {
+        |error| LoadError::file(path, Problem::Snapshot(error))
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoadError::Directory(error) => error.fmt(formatter),
+            LoadError::File { path, problem } => write!(formatter, "{}: {problem}", path.display()),
+            LoadError::Stopped => formatter.write_str("the server is stopping"),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Reading(error) => write!(formatter, "cannot be read: {error}"),
+            Problem::Writing(error) => write!(formatter, "cannot be written: {error}"),
+            Problem::Snapshot(error) => error.fmt(formatter),
+            Problem::Checksum { stated, computed } => write!(
+                formatter,
+                "Wrong RDB checksum: the file says {stated:016x}, its bytes give {computed:016x}"
+            ),
+            Problem::Key { at, key, reason } => {
+                write!(formatter, "offset {at}, key \"{key}\": {reason}")
+            }
+            Problem::Torn { good, tear } => write!(
+                formatter,
+                "Unexpected end of file, good up to offset {good}: {tear}. `dunlin check --fix` cuts \
+                 off what is not whole; with aof-load-truncated that is done to the last file of all"
+            ),
+            Problem::Damaged { good, at, damage } => write!(
+                formatter,
+                "Bad file format at offset {at}, good up to offset {good}: {damage}. `dunlin check \
+                 --fix` keeps what can be kept"
+            ),
+            Problem::Command { at, reason } => {
+                write!(formatter, "the command at offset {at}: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}

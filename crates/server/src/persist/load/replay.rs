@@ -1,0 +1,293 @@
+//! Replaying commands: one thread reads the file, the calling one runs what it holds.
+
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::mpsc::{self, SyncSender};
+
+use base::limits::{LOAD_QUEUE, REPLAY_CHUNK_BYTES, REPLAY_CHUNK_COMMANDS};
+use engine::args::KeyAt;
+use engine::command::Row;
+use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
+use engine::session::Session;
+use resp::args::{Arguments, OwnedArguments};
+use resp::output::Output;
+use store::gate::{Closed, Gate, Inside};
+
+use super::{Load, LoadError, Problem};
+use crate::persist::aof::{Ending, Item, Scanner, Tear};
+
+/// Commands fetched into the cache together, before the first of them runs.
+const WINDOW: usize = 32;
+
+/// Errors of replayed commands that are logged; more are only counted.
+const ERRORS_SHOWN: u64 = 10;
+
+/// How a file breaks off.
+#[derive(Clone, Copy)]
+pub(super) struct Torn {
+    /// Bytes before the part that is not whole.
+    pub(super) good: u64,
+    /// How it breaks off.
+    pub(super) tear: Tear,
+}
+
+/// Some commands in the order of the file.
+#[derive(Default)]
+struct Chunk {
+    /// The arguments of all of them.
+    words: OwnedArguments,
+    commands: Vec<Place>,
+    bytes: u64,
+    /// The offset behind the last one.
+    end: u64,
+}
+
+/// A command in a chunk.
+struct Place {
+    /// Where it begins in the file.
+    at: u64,
+    words: Range<usize>,
+}
+
+impl Chunk {
+    fn is_full(&self) -> bool {
+        self.commands.len() >= REPLAY_CHUNK_COMMANDS || self.bytes >= REPLAY_CHUNK_BYTES as u64
+    }
+
+    fn command(&self, index: usize) -> Arguments<'_> {
+        self.words.part(self.commands[index].words.clone())
+    }
+}
+
+impl Load<'_> {
+    /// Replays the commands of a file, or of the part of it that begins at `offset`. Says where it
+    /// breaks off, if it does; what is before that has been replayed.
+    pub(super) fn replay(
+        &self,
+        path: &Path,
+        input: impl Read + Send,
+        offset: u64,
+    ) -> Result<Option<Torn>, LoadError> {
+        let (sender, chunks) = mpsc::sync_channel::<Chunk>(LOAD_QUEUE);
+        let ending = std::thread::scope(|scope| {
+            let reading = scope.spawn(move || scan(input, offset, &sender));
+            let gate = self.closed.is_none().then(|| self.engine.gates.register());
+            let mut replay = Replay::new(self.engine, self.closed);
+            let replayed = chunks.iter().try_for_each(|chunk| {
+                if (self.stopped)() {
+                    return Err(LoadError::Stopped);
+                }
+                self.note_offset(chunk.end);
+                replay.run(&chunk, gate.as_ref()).map_err(|problem| LoadError::file(path, problem))
+            });
+            // The reading thread ends when nobody takes its chunks any more.
+            drop(chunks);
+            if let Some(gate) = &gate {
+                self.engine.gates.unregister(gate);
+            }
+            let ending = reading.join().expect("a panic has ended the process already");
+            replay.report(path);
+            replayed.and_then(|()| ending.map_err(LoadError::reading(path)))
+        })?;
+        match ending {
+            Ending::Complete => Ok(None),
+            Ending::Torn { good, tear } => Ok(Some(Torn { good, tear })),
+            Ending::Damaged { good, at, damage } => {
+                Err(LoadError::file(path, Problem::Damaged { good, at, damage }))
+            }
+        }
+    }
+}
+
+/// Reads a file to its end, and hands out its commands.
+fn scan(input: impl Read, offset: u64, chunks: &SyncSender<Chunk>) -> std::io::Result<Ending> {
+    let mut scanner = Scanner::new(input, offset);
+    let mut chunk = Chunk::default();
+    loop {
+        let first = chunk.words.len();
+        let ending = match scanner.next()? {
+            Item::Command(arguments) => {
+                chunk.words.extend(arguments);
+                None
+            }
+            Item::Timestamp(_) => None,
+            Item::End(ending) => Some(ending),
+        };
+        let words = first..chunk.words.len();
+        if !words.is_empty() {
+            chunk.commands.push(Place { at: scanner.item_offset(), words });
+        }
+        chunk.bytes += scanner.offset() - scanner.item_offset();
+        if ending.is_some() || chunk.is_full() {
+            chunk.end = scanner.offset();
+            // Nobody takes it when the load has failed, which is told elsewhere.
+            let taken = chunks.send(std::mem::take(&mut chunk)).is_ok();
+            if let Some(ending) = ending.or((!taken).then_some(Ending::Complete)) {
+                return Ok(ending);
+            }
+        }
+    }
+}
+
+/// Runs commands as they were once run.
+struct Replay<'e> {
+    engine: &'e Engine,
+    closed: Option<&'e Closed<'e>>,
+    turn: Turn,
+    session: Session,
+    output: Output,
+    errors: u64,
+    keys: Vec<KeyAt>,
+    prepared: Vec<Prepared>,
+}
+
+/// What [`Engine::prepare`] found.
+struct Prepared {
+    row: Option<&'static Row>,
+    keys: Range<usize>,
+}
+
+impl<'e> Replay<'e> {
+    fn new(engine: &'e Engine, closed: Option<&'e Closed<'e>>) -> Replay<'e> {
+        Replay {
+            engine,
+            closed,
+            turn: Turn::replaying(engine),
+            session: engine.replaying_session(),
+            output: Output::new(),
+            errors: 0,
+            keys: Vec::new(),
+            prepared: Vec::new(),
+        }
+    }
+
+    /// Runs the commands of a chunk. `gate` is this thread's; there is none while all are closed.
+    fn run(&mut self, chunk: &Chunk, gate: Option<&Gate>) -> Result<(), Problem> {
+        self.turn.look_at_clock();
+        self.turn.start_timing();
+        let mut next = 0;
+        while next < chunk.commands.len() {
+            let window = next..(next + WINDOW).min(chunk.commands.len());
+            next = window.end;
+            let mut inside = gate.map(Gate::enter);
+            self.prepare(chunk, window.clone());
+            for (index, at) in window.enumerate() {
+                inside = self.command(chunk, at, index, gate, inside)?;
+            }
+        }
+        crate::memory::publish();
+        Ok(())
+    }
+
+    /// Finds the rows and keys of some commands, and brings near what they lie in.
+    fn prepare(&mut self, chunk: &Chunk, window: Range<usize>) {
+        self.keys.clear();
+        self.prepared.clear();
+        for at in window {
+            let first = self.keys.len();
+            let row = self.engine.prepare(chunk.command(at), &mut self.keys);
+            self.prepared.push(Prepared { row, keys: first..self.keys.len() });
+        }
+        self.engine.prefetch_slots(&self.keys);
+        self.engine.prefetch_buckets(self.session.database, &self.keys);
+        self.engine.prefetch_entries(self.session.database, &self.keys);
+    }
+
+    /// Runs a command, the one at `index` of those that were prepared.
+    fn command<'g>(
+        &mut self,
+        chunk: &Chunk,
+        at: usize,
+        index: usize,
+        gate: Option<&'g Gate>,
+        mut inside: Option<Inside<'g>>,
+    ) -> Result<Option<Inside<'g>>, Problem> {
+        let argv = chunk.command(at);
+        let row = self.prepared[index].row;
+        self.turn.now = if depends_on_clock(argv, row) { self.turn.clock / 1000 } else { 0 };
+        let errors = self.turn.stats.error_replies.get();
+        let start = self.output.mark();
+        loop {
+            let authority = self.closed.map_or(Authority::Ordinary, Authority::Closed);
+            match self.execute(argv, index, authority) {
+                Outcome::Done => break,
+                // Nothing blocks in a file; what would have to wait finds nothing.
+                Outcome::Blocked(waiter) => {
+                    waiter.claim();
+                    self.engine.end_wait(&self.session, &waiter);
+                    break;
+                }
+                Outcome::AwaitsSync(_) => {
+                    self.engine.end_sync_wait(&self.session);
+                    break;
+                }
+                Outcome::Contended | Outcome::Paused(_) => std::thread::yield_now(),
+                Outcome::NeedsProgram => {
+                    drop(inside.take());
+                    let program = self.engine.gates.program();
+                    let _inside = gate.map(Gate::enter);
+                    self.execute(argv, index, Authority::Program(&program));
+                    break;
+                }
+                Outcome::NeedsGates => {
+                    drop(inside.take());
+                    let closed = self.engine.gates.close();
+                    self.execute(argv, index, Authority::Closed(&closed));
+                    break;
+                }
+            }
+        }
+        if self.turn.stats.error_replies.get() > errors {
+            self.note_error(chunk.commands[at].at, row)?;
+        }
+        self.output.rollback(start);
+        Ok(inside.or_else(|| gate.map(Gate::enter)))
+    }
+
+    fn execute(&mut self, argv: Arguments<'_>, index: usize, authority: Authority<'_>) -> Outcome {
+        let Prepared { row, keys } = &self.prepared[index];
+        let request = Request { argv, row: *row, keys: &self.keys[keys.clone()] };
+        let (turn, session) = (&mut self.turn, &mut self.session);
+        self.engine.execute(turn, session, request, authority, &mut self.output)
+    }
+
+    /// A command was answered by an error. What changes nothing leaves the data as it was when the
+    /// command was written, most likely; but there is no going on without a command or a database.
+    fn note_error(&mut self, at: u64, row: Option<&'static Row>) -> Result<(), Problem> {
+        let reply = self.output.to_vec();
+        let reason = String::from_utf8_lossy(&reply).trim().trim_start_matches('-').to_owned();
+        let Some(row) = row.filter(|row| row.command.name != "select") else {
+            return Err(Problem::Command { at, reason });
+        };
+        self.errors += 1;
+        if self.errors <= ERRORS_SHOWN {
+            let name = row.command.full_name();
+            let line = format!("== CRITICAL == Replaying '{name}' at offset {at}: '{reason}'");
+            self.engine.host.log(LogLevel::Warning, &line);
+        }
+        Ok(())
+    }
+
+    fn report(&self, path: &Path) {
+        if self.errors > ERRORS_SHOWN {
+            let line = format!("{}: {} commands failed", path.display(), self.errors);
+            self.engine.host.log(LogLevel::Warning, &line);
+        }
+    }
+}
+
+/// Whether what a command does depends on when it runs, because it gives a key so many seconds to
+/// live. Such commands are not journaled, here or in Redis; files made by other means have them.
+fn depends_on_clock(argv: Arguments<'_>, row: Option<&'static Row>) -> bool {
+    let has = |words: &[&[u8]]| {
+        argv.skip(2).iter().any(|word| words.iter().any(|own| word.eq_ignore_ascii_case(own)))
+    };
+    match row.map_or("", |row| row.command.name) {
+        "expire" | "pexpire" | "setex" | "psetex" => true,
+        "set" => argv.len() > 3 && has(&[b"EX", b"PX"]),
+        "getex" => has(&[b"EX", b"PX"]),
+        "restore" => !has(&[b"ABSTTL"]),
+        _ => false,
+    }
+}

@@ -1,0 +1,243 @@
+//! Loading an RDB file with all cores: the calling thread finds what the file consists of, and
+//! others decode keys with their values and place them.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+
+use base::limits::LOAD_QUEUE;
+use engine::engine::{Engine, LogLevel};
+use engine::loading::{Arrival, Counts, LoadRules, Loader, Misfit};
+use parking_lot::Mutex;
+use rdb::file::{Batch, Checksum, DecodeOptions, FileReader, Function, Item, RawEntry};
+use store::gate::Closed;
+
+use super::{Load, LoadError, Problem, Rest};
+
+/// What several threads know of one file.
+struct Shared<'s> {
+    engine: &'s Engine,
+    closed: Option<&'s Closed<'s>>,
+    path: &'s Path,
+    rules: LoadRules,
+    options: DecodeOptions,
+    queue: Mutex<Receiver<Batch>>,
+    /// What stops the load.
+    failure: Mutex<Option<Problem>>,
+    tally: Mutex<Tally>,
+}
+
+/// What a thread has come to.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    counts: Counts,
+    /// Collections without members, as some old servers saved them.
+    empty: u64,
+    /// Fields of hashes that were to expire.
+    expiring_fields: u64,
+}
+
+impl Load<'_> {
+    /// Loads an RDB file, or the RDB part of another, and returns what follows it.
+    pub(super) fn snapshot<R: Read>(
+        &self,
+        path: &Path,
+        input: R,
+        rules: LoadRules,
+    ) -> Result<Rest<R>, LoadError> {
+        let verify = self.engine.config.load().rdbchecksum;
+        let mut reader = FileReader::open(input, verify).map_err(LoadError::snapshot(path))?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let (sender, queue) = mpsc::sync_channel(threads * LOAD_QUEUE);
+        let shared = Shared {
+            engine: self.engine,
+            closed: self.closed,
+            path,
+            rules,
+            options: DecodeOptions {
+                limits: self.engine.value_limits(),
+                now_ms: base::clock::now_ms(),
+            },
+            queue: Mutex::new(queue),
+            failure: Mutex::new(None),
+            tally: Mutex::default(),
+        };
+        let end = std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| shared.take_in());
+            }
+            self.read(&mut reader, &shared, sender)
+        });
+        if let Some(problem) = shared.failure.into_inner() {
+            return Err(LoadError::file(path, problem));
+        }
+        end?;
+        self.report(shared.tally.into_inner());
+        let offset = reader.offset();
+        let (input, read) = reader.into_rest();
+        Ok(Rest { input, read, offset })
+    }
+
+    /// Reads the file to its end, and hands out what the others are to place.
+    fn read<R: Read>(
+        &self,
+        reader: &mut FileReader<R>,
+        shared: &Shared<'_>,
+        batches: SyncSender<Batch>,
+    ) -> Result<(), LoadError> {
+        while let Some(item) = reader.next() {
+            if (self.stopped)() {
+                return Err(LoadError::Stopped);
+            }
+            match item.map_err(LoadError::snapshot(shared.path))? {
+                Item::Entries(batch) => {
+                    // What went wrong is told elsewhere.
+                    if shared.failure.lock().is_some() || batches.send(batch).is_err() {
+                        return Ok(());
+                    }
+                    self.note_offset(reader.offset());
+                }
+                Item::Aux { name, value } => self.note_aux(&name, &value),
+                // Tables here grow without ever standing still, so nobody has to know beforehand.
+                Item::Resize { .. } => {}
+                Item::Function(function) => self.skip_function(&function),
+                Item::ModuleAux { module } => self.warn(&format!(
+                    "Skipped what the module type {module} keeps besides values: there are no \
+                     modules here"
+                )),
+                Item::End(Checksum::Wrong { stated, computed }) => {
+                    let problem = Problem::Checksum { stated, computed };
+                    return Err(LoadError::file(shared.path, problem));
+                }
+                Item::End(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shared<'_> {
+    /// Decodes and places what is in the queue, until nothing comes any more.
+    fn take_in(&self) {
+        let mut loader = match self.closed {
+            Some(closed) => Loader::within(self.engine, self.rules, closed),
+            None => Loader::new(self.engine, self.rules),
+        };
+        let mut tally = Tally::default();
+        loop {
+            // A statement of its own, so that the lock does not last.
+            let batch = self.queue.lock().recv();
+            let Ok(batch) = batch else { break };
+            if self.failure.lock().is_some() {
+                // Taken all the same: the thread that reads may be waiting for room in the queue.
+                continue;
+            }
+            if let Err(failure) = place(&batch, &self.options, &mut loader, &mut tally) {
+                self.failure.lock().get_or_insert(failure);
+            }
+            crate::memory::publish();
+        }
+        let mut all = self.tally.lock();
+        all.counts += loader.counts();
+        all.empty += tally.empty;
+        all.expiring_fields += tally.expiring_fields;
+    }
+}
+
+/// Decodes the entries of a batch and places them.
+fn place(
+    batch: &Batch,
+    options: &DecodeOptions,
+    loader: &mut Loader<'_>,
+    tally: &mut Tally,
+) -> Result<(), Problem> {
+    let mut arrivals = Vec::with_capacity(batch.len());
+    let mut origins = Vec::with_capacity(batch.len());
+    for raw in batch.entries() {
+        let entry = raw.decode(options).map_err(Problem::Snapshot)?;
+        tally.expiring_fields += entry.field_expiries.len() as u64;
+        let Some(value) = entry.value else {
+            tally.empty += 1;
+            continue;
+        };
+        arrivals.push(Arrival {
+            database: raw.database(),
+            key: entry.key,
+            value,
+            expire_at: raw.expire_at_ms(),
+            usage: raw.usage(),
+        });
+        origins.push(raw);
+    }
+    loader.place(arrivals).map_err(|(index, misfit)| unfit(&origins[index], misfit))
+}
+
+fn unfit(raw: &RawEntry<'_>, misfit: Misfit) -> Problem {
+    let at = raw.value_offset();
+    let key = raw.key().unwrap_or_default().escape_ascii().to_string();
+    Problem::Key { at, key, reason: misfit.to_string() }
+}
+
+// ---- What the log says --------------------------------------------------------------------------
+
+impl Load<'_> {
+    fn warn(&self, line: &str) {
+        self.engine.host.log(LogLevel::Warning, line);
+    }
+
+    /// What the file says of itself.
+    fn note_aux(&self, name: &[u8], value: &[u8]) {
+        let number = base::num::parse_i64(value);
+        match (name, number) {
+            (b"redis-ver", _) => self.notice(&format!(
+                "Loading RDB produced by version {}",
+                String::from_utf8_lossy(value)
+            )),
+            (b"ctime", Some(written_at)) => {
+                let now = (base::clock::now_ms() / 1000).cast_signed();
+                self.notice(&format!("RDB age {} seconds", (now - written_at).max(0)));
+                // Versions are times: those that the writer has given out do not come again.
+                let second = u64::try_from(written_at).unwrap_or(0);
+                self.engine.keyspace.raise_floor(second.saturating_mul(1_000_000));
+            }
+            (b"used-mem", Some(bytes)) => {
+                let megabytes = bytes as f64 / f64::from(1 << 20);
+                self.notice(&format!("RDB memory usage when created {megabytes:.2} Mb"));
+                self.engine.loading.note_writer_memory(u64::try_from(bytes).unwrap_or(0));
+            }
+            (b"aof-base", Some(1)) => self.notice("RDB is base AOF"),
+            _ => {}
+        }
+    }
+
+    fn skip_function(&self, function: &Function) {
+        let source = match function {
+            Function::Library(source) | Function::PreRelease { source, .. } => source,
+        };
+        let first = source.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        let first = &first[..first.len().min(100)];
+        self.warn(&format!(
+            "Skipped a library of functions, which begins with \"{}\": there are no functions here",
+            first.escape_ascii()
+        ));
+    }
+
+    fn report(&self, tally: Tally) {
+        let Tally { counts, empty, expiring_fields } = tally;
+        let mut line = format!(
+            "Done loading RDB, keys loaded: {}, keys expired: {}",
+            counts.loaded, counts.expired
+        );
+        if empty > 0 {
+            line += &format!(", empty keys skipped: {empty}");
+        }
+        self.notice(&format!("{line}."));
+        if expiring_fields > 0 {
+            self.warn(&format!(
+                "{expiring_fields} fields of hashes were to expire. They stay until they are \
+                 deleted: fields do not expire here"
+            ));
+        }
+        self.engine.loading.note_outcome(counts);
+    }
+}

@@ -1,0 +1,265 @@
+//! SAVE and its kin: what the reference server makes of our files, whatever went on meanwhile.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tests::client::{Client, Reply};
+use tests::random::Random;
+use tests::server::{Server, Target};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn ok() -> Reply {
+    Reply::Status(b"OK".to_vec())
+}
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    Server::start(Target::Dunlin, options)
+}
+
+fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begin = Instant::now();
+    while !attempt()? {
+        ensure!(begin.elapsed() < PATIENCE, "{what} does not happen");
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn figure(client: &mut Client, name: &str) -> Result<String> {
+    let info = client.call_text("INFO persistence")?;
+    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let prefix = format!("{name}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
+    line.with_context(|| format!("no {name} in INFO"))
+}
+
+/// A reference server that was started on a server's file.
+fn reference_on_file_of(server: &Server) -> Result<Server> {
+    let mut reference = Server::start(Target::Reference, &[])?;
+    reference.kill();
+    fs::copy(server.directory().join("dump.rdb"), reference.directory().join("dump.rdb"))?;
+    reference.start_again()?;
+    Ok(reference)
+}
+
+fn digest(client: &mut Client) -> Result<Reply> {
+    client.call_text("DEBUG DIGEST")
+}
+
+/// Some of everything: packed and large, with and without an expiry, in several databases.
+fn fill(client: &mut Client) -> Result<()> {
+    let mut random = Random::new(7);
+    let mut call = |words: &[String]| client.call(words).map(drop);
+    let words = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    for number in 0..2000 {
+        let length = random.below(400);
+        call(&words(format!("SET string:{number} {}", "v".repeat(length + 1))))?;
+        call(&words(format!("SET number:{number} {}", random.between(-1 << 40, 1 << 40))))?;
+        let (few, many) = (number % 40, number % 3);
+        call(&words(format!("SADD set:{few} member:{number}")))?;
+        call(&words(format!("SADD ints {number}")))?;
+        call(&words(format!("SADD large-set:{many} member:{number}")))?;
+        call(&words(format!("HSET hash:{few} field:{number} {length}")))?;
+        call(&words(format!("HSET large-hash:{many} field:{number} {}", "x".repeat(length + 1))))?;
+        call(&words(format!("ZADD zset:{few} {}.5 member:{number}", random.between(-99, 99))))?;
+        call(&words(format!(
+            "ZADD large-zset:{many} {} member:{number}",
+            random.between(-99, 99)
+        )))?;
+        call(&words(format!("RPUSH list:{few} {number} {}", "y".repeat(length + 1))))?;
+        if number % 5 == 0 {
+            call(&words(format!("EXPIRE string:{number} 100000")))?;
+        }
+    }
+    call(&words("SELECT 9".into()))?;
+    call(&words("SET elsewhere 1".into()))?;
+    call(&words("SELECT 0".into()))
+}
+
+#[test]
+fn the_reference_loads_what_save_writes() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    fill(&mut client)?;
+    let before = client.call_text("LASTSAVE")?;
+    for settings in [["rdbcompression", "yes"], ["rdbcompression", "no"]] {
+        client.call(&["CONFIG", "SET", settings[0], settings[1]])?;
+        ensure!(client.call_text("SAVE")? == ok());
+        ensure!(figure(&mut client, "rdb_changes_since_last_save")? == "0");
+        let reference = reference_on_file_of(&server)?;
+        ensure!(digest(&mut reference.connect()?)? == digest(&mut client)?);
+    }
+    let (Reply::Integer(before), Reply::Integer(after)) = (before, client.call_text("LASTSAVE")?)
+    else {
+        anyhow::bail!("LASTSAVE answers with a time")
+    };
+    ensure!(after >= before);
+    ensure!(figure(&mut client, "rdb_saves")? == "2");
+    Ok(())
+}
+
+/// Moves amounts between accounts, in several shapes of data, until it is told to stop.
+fn transfer(mut client: Client, seed: u64, stop: &AtomicBool) -> Result<()> {
+    let mut random = Random::new(seed);
+    while !stop.load(Ordering::Relaxed) {
+        let (from, to) = (random.below(500), random.below(500));
+        let amount = random.between(1, 9);
+        for line in [
+            "MULTI".to_owned(),
+            format!("DECRBY account:{from} {amount}"),
+            format!("INCRBY account:{to} {amount}"),
+            format!("HINCRBY accounts account:{from} -{amount}"),
+            format!("HINCRBY accounts account:{to} {amount}"),
+            format!("ZINCRBY ranking -{amount} account:{from}"),
+            format!("ZINCRBY ranking {amount} account:{to}"),
+            format!("SMOVE left right account:{from}"),
+            format!("SMOVE right left account:{to}"),
+        ] {
+            client.call_text(&line)?;
+        }
+        let reply = client.call_text("EXEC")?;
+        ensure!(!reply.is_error(), "{reply:?}");
+        if random.percent(1) {
+            client.call_text("RENAME accounts moved")?;
+            client.call_text("RENAME moved accounts")?;
+        }
+    }
+    Ok(())
+}
+
+fn sum(replies: Reply, every: usize) -> Result<i64> {
+    let numbers = replies.elements().context("an array")?;
+    let numbers = numbers.iter().skip(every - 1).step_by(every);
+    let parse = |reply: &Reply| -> Result<i64> {
+        Ok(String::from_utf8_lossy(reply.text().context("a number")?).parse()?)
+    };
+    numbers.map(parse).sum()
+}
+
+/// Saves, and looks at the file with the reference's eyes.
+fn check_sums(server: &Server, client: &mut Client) -> Result<()> {
+    ensure!(client.call_text("SAVE")? == ok());
+    let reference = reference_on_file_of(server)?;
+    let mut reader = reference.connect()?;
+    let accounts = (0..500).map(|account| format!("account:{account}"));
+    let mget: Vec<_> = std::iter::once("MGET".to_owned()).chain(accounts).collect();
+    ensure!(sum(reader.call(&mget)?, 1)? == 500_000);
+    let moved = reader.call_text("EXISTS accounts")? == Reply::Integer(0);
+    let hash = if moved { "HVALS moved" } else { "HVALS accounts" };
+    let in_hash = sum(reader.call_text(hash)?, 1)?;
+    ensure!(in_hash == 500_000, "{hash}: {in_hash}");
+    ensure!(sum(reader.call_text("ZRANGE ranking 0 -1 WITHSCORES")?, 2)? == 500_000);
+    ensure!(reader.call_text("SUNION left right")?.elements().map_or(0, |all| all.len()) == 500);
+    let both = reader.call_text("SINTERCARD 2 left right")?;
+    ensure!(both == Reply::Integer(0), "{both:?}");
+    Ok(())
+}
+
+#[test]
+fn a_file_is_the_data_between_two_commands() -> Result<()> {
+    let server = start(&[("threads", "4")])?;
+    let mut client = server.connect()?;
+    for account in 0..500 {
+        client.call_text(&format!("SET account:{account} 1000"))?;
+        client.call_text(&format!("HSET accounts account:{account} 1000"))?;
+        client.call_text(&format!("ZADD ranking 1000 account:{account}"))?;
+        client.call_text(&format!("SADD left account:{account}"))?;
+    }
+    // More to write, so that the transfers go on for long enough.
+    client.call_text("DEBUG POPULATE 100000 filler 100")?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| -> Result<()> {
+        let workers: Vec<_> = (0..3)
+            .map(|seed| {
+                Ok(scope.spawn({
+                    let (client, stop) = (server.connect()?, &stop);
+                    move || transfer(client, seed, stop)
+                }))
+            })
+            .collect::<Result<_>>()?;
+        let checked = (0..4).try_for_each(|_| check_sums(&server, &mut client));
+        stop.store(true, Ordering::Relaxed);
+        workers.into_iter().try_for_each(|worker| worker.join().expect("no panic"))?;
+        checked
+    })
+}
+
+#[test]
+fn one_file_at_a_time() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    client.call_text("DEBUG POPULATE 300000 key 200")?;
+    let mut other = server.connect()?;
+    ensure!(client.call_text("BGSAVE")? == Reply::Status(b"Background saving started".to_vec()));
+    let refused = Reply::Error(b"ERR Background save already in progress".to_vec());
+    ensure!(other.call_text("BGSAVE")? == refused);
+    ensure!(other.call_text("SAVE")? == refused);
+    ensure!(other.call_text("BGSAVE SCHEDULE")? == refused);
+    ensure!(figure(&mut other, "rdb_bgsave_in_progress")? == "1");
+    wait_until("the end of the save", || Ok(figure(&mut other, "rdb_bgsave_in_progress")? == "0"))?;
+    ensure!(figure(&mut other, "rdb_last_bgsave_status")? == "ok");
+    let reference = reference_on_file_of(&server)?;
+    ensure!(reference.connect()?.call_text("DBSIZE")? == Reply::Integer(300_000));
+    ensure!(client.call_text("BGSAVE now")? == Reply::Error(b"ERR syntax error".to_vec()));
+    Ok(())
+}
+
+#[test]
+fn rules_save_and_failures_stop_writes() -> Result<()> {
+    let server = start(&[
+        ("save", "1 3"),
+        ("dbfilename", "by-rule.rdb"),
+        ("enable-protected-configs", "yes"),
+    ])?;
+    let mut client = server.connect()?;
+    client.call_text("MSET a 1 b 2 c 3")?;
+    client.call_text("SET d 4")?;
+    client.call_text("SET e 5")?;
+    let file = server.directory().join("by-rule.rdb");
+    wait_until("a save by rule", || Ok(file.exists()))?;
+    ensure!(server.log().contains("changes in 1 seconds. Saving..."), "{}", server.log());
+    wait_until("its end", || Ok(figure(&mut client, "rdb_bgsave_in_progress")? == "0"))?;
+
+    // Nobody can put a file where a directory of that name is.
+    fs::create_dir(server.directory().join("taken"))?;
+    let before = fs::read(&file)?;
+    client.call_text("CONFIG SET dbfilename taken")?;
+    let failed = client.call_text("SAVE")?;
+    ensure!(failed == Reply::Error(b"ERR".to_vec()), "{failed:?} {}", server.log());
+    ensure!(figure(&mut client, "rdb_last_bgsave_status")? == "err");
+    let refused = client.call_text("SET f 6")?;
+    ensure!(refused.text().is_some_and(|text| text.starts_with(b"MISCONF ")), "{refused:?}");
+    ensure!(client.call_text("GET a")? == Reply::Bulk(b"1".to_vec()));
+    ensure!(client.call_text("SHUTDOWN")?.is_error(), "the server goes on");
+    ensure!(client.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    ensure!(fs::read(&file)? == before, "the old file is as it was");
+    let left: Vec<_> =
+        fs::read_dir(server.directory())?.flatten().map(|it| it.file_name()).collect();
+    ensure!(!left.iter().any(|name| name.to_string_lossy().starts_with("temp-")), "{left:?}");
+
+    client.call_text("CONFIG SET dbfilename by-rule.rdb")?;
+    ensure!(client.call_text("SAVE")? == ok());
+    ensure!(client.call_text("SET f 6")? == ok());
+    Ok(())
+}
+
+#[test]
+fn the_last_file_has_everything() -> Result<()> {
+    let mut server = start(&[("save", "3600 1")])?;
+    let mut client = server.connect()?;
+    fill(&mut client)?;
+    let wanted = digest(&mut client)?;
+    ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
+    ensure!(server.log().contains("DB saved on disk"), "{}", server.log_tail());
+    let reference = reference_on_file_of(&server)?;
+    ensure!(digest(&mut reference.connect()?)? == wanted);
+    let mode = fs::metadata(server.directory().join("dump.rdb"))?.permissions().mode();
+    ensure!(mode & 0o777 == 0o644, "{mode:o}");
+    Ok(())
+}
