@@ -129,6 +129,8 @@ impl Host for Outside {
         source: Source,
         closed: &Closed<'_>,
     ) -> Result<(), LoadFailed> {
+        // The files then hold all that was written. If they cannot, the load says so, or shows it.
+        let _ = self.append_only.journal().flush();
         Load::within(engine, Arc::new(RealDisk), closed).from(source).map_err(|error| {
             self.log.warning(format!("Loading failed: {error}"));
             LoadFailed
