@@ -164,3 +164,99 @@ impl Engine {
         self.blocked_clients.fetch_sub(1, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+
+    fn holding() -> TestServer {
+        let server = TestServer::new();
+        server.journal.holds_replies.store(true, Relaxed);
+        server
+    }
+
+    /// What the replies of a connection depend on that sends this alone.
+    fn dependence(server: &mut TestServer, line: &str) -> u64 {
+        let mut other = server.connect();
+        server.text_as(&mut other, line);
+        other.depends_on
+    }
+
+    #[test]
+    fn a_reply_depends_on_what_its_command_wrote_or_saw() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "GET a"), 0);
+        assert_eq!(dependence(&mut server, "SET a 1"), 1);
+        assert_eq!(dependence(&mut server, "SET b 1"), 2);
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+        assert_eq!(dependence(&mut server, "DEL absent"), 0);
+        assert_eq!(dependence(&mut server, "MGET a b c"), 2);
+        assert_eq!(dependence(&mut server, "LPUSH a x"), 1, "an error tells of the key too");
+        assert_eq!(dependence(&mut server, "PING"), 0);
+        assert_eq!(dependence(&mut server, "DBSIZE"), 2, "it has looked everywhere");
+        assert_eq!(dependence(&mut server, "DEL a"), 3);
+        assert_eq!(dependence(&mut server, "GET a"), 3, "so does a nil");
+        assert_eq!(dependence(&mut server, "FLUSHALL"), 4);
+        assert_eq!(dependence(&mut server, "GET never-there"), 4);
+    }
+
+    #[test]
+    fn a_transaction_depends_on_all_that_it_touched_and_watched() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "SET seen 1"), 1);
+        assert_eq!(dependence(&mut server, "SET watched 1"), 2);
+        let mut other = server.connect();
+        for line in ["WATCH watched", "MULTI", "GET seen"] {
+            server.text_as(&mut other, line);
+        }
+        assert_eq!(dependence(&mut server, "SET watched 2"), 3);
+        assert_eq!(server.text_as(&mut other, "EXEC"), "*-1\r\n");
+        assert_eq!(other.depends_on, 3);
+    }
+
+    #[test]
+    fn what_was_written_before_replies_waited_counts_as_written_last() {
+        let mut server = TestServer::new();
+        assert_eq!(dependence(&mut server, "SET a 1"), 0, "nobody keeps account");
+        server.journal.holds_replies.store(true, Relaxed);
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+    }
+
+    #[test]
+    fn writes_are_refused_while_nothing_keeps_them() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("SET a 1"), "+OK\r\n");
+        *server.journal.failure.lock() = Some("No space left on device".to_owned());
+        let refusal = "MISCONF Errors writing to the AOF file: No space left on device\r\n";
+        assert_eq!(server.text("SET a 2"), format!("-{refusal}"));
+        assert_eq!(server.text("PING"), format!("-{refusal}"));
+        assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
+        server.text("MULTI");
+        assert_eq!(server.text("SET a 3"), format!("-{refusal}"));
+        assert!(server.text("EXEC").starts_with("-EXECABORT "));
+        *server.journal.failure.lock() = None;
+        assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn waitaof_answers_when_the_own_writes_are_durable() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n", "nothing was written");
+        server.text("SET a 1");
+        assert_eq!(server.text("WAITAOF 0 0 0"), "*2\r\n:0\r\n:0\r\n");
+        assert_eq!(server.text("WAITAOF 1 0 0"), "", "it waits");
+        assert_eq!(server.engine.blocked_clients(), 1);
+        server.engine.end_sync_wait(&server.session);
+        server.text("MULTI");
+        server.text("WAITAOF 1 0 0");
+        assert_eq!(server.text("EXEC"), "*1\r\n*2\r\n:0\r\n:0\r\n", "no waiting there");
+        server.journal.synced.store(1, Relaxed);
+        assert_eq!(server.text("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n");
+        let refused = server.text("WAITAOF 2 0 0");
+        assert_eq!(refused, "-ERR value is out of range, must be between 0 and 1\r\n");
+        assert_eq!(server.text("WAITAOF 0 0 -1"), "-ERR timeout is negative\r\n");
+        server.journal.set_listening(false);
+        assert!(server.text("WAITAOF 1 0 0").starts_with("-ERR WAITAOF cannot be used"));
+    }
+}
