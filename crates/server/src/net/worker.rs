@@ -42,6 +42,9 @@ const CONTENDED_MAX: u32 = 8;
 /// Milliseconds that a stopping worker goes on sending what waits.
 const FLUSH_ON_STOP: u64 = 2000;
 
+/// Why a connection is closed whose replies tell of what the journal has lost.
+const NOT_DURABLE: &str = "what it is to be told could not be made durable";
+
 /// One parsed command of the batch.
 struct Item {
     place: usize,
@@ -208,7 +211,7 @@ impl Worker {
             if let Some(connection) = &mut self.connections[place] {
                 connection.listed_as_waiting = false;
                 if failed && connection.holds_replies() {
-                    connection.doom = Some("its writes could not be made durable");
+                    connection.doom = Some(NOT_DURABLE);
                 }
                 self.schedule(place);
             }
@@ -452,6 +455,9 @@ impl Worker {
         }
         if connection.holds_replies() {
             connection.release_replies(self.engine.journal.covered());
+            if connection.holds_replies() && self.engine.journal.state().failed {
+                connection.doom = Some(NOT_DURABLE);
+            }
         }
         let sent = connection.send(limits::WRITE_PER_TURN);
         if sent > 0 {

@@ -183,6 +183,8 @@ struct Shared {
     refusal: Mutex<Option<String>>,
     /// Whether there is such a reason.
     refusing: AtomicBool,
+    /// What was durable when that began.
+    refused_from: AtomicU64,
     settled: Condvar,
     observer: Arc<dyn Observer>,
 }
@@ -224,6 +226,7 @@ impl FileJournal {
             failed: AtomicBool::new(false),
             refusal: Mutex::new(None),
             refusing: AtomicBool::new(false),
+            refused_from: AtomicU64::new(0),
             settled: Condvar::new(),
             observer,
         });
@@ -378,6 +381,9 @@ impl FileJournal {
     #[inline]
     pub fn covered(&self) -> u64 {
         match self.shared.settings.policy() {
+            AppendFsync::Always if self.shared.refusing.load(Ordering::Acquire) => {
+                self.shared.refused_from.load(Ordering::Relaxed)
+            }
             AppendFsync::Always if self.shared.settings.syncs_paused() => self.written(),
             AppendFsync::Always => self.synced(),
             AppendFsync::EverySecond | AppendFsync::No => u64::MAX,
@@ -440,8 +446,13 @@ impl FileJournal {
     /// it goes on in a file that is worth nothing before its base is complete.
     pub fn refuse_writes(&self, reason: Option<String>) {
         let mut refusal = self.shared.refusal.lock();
-        self.shared.refusing.store(reason.is_some(), Ordering::Relaxed);
+        if reason.is_some() && refusal.is_none() {
+            self.shared.refused_from.store(self.synced(), Ordering::Relaxed);
+        }
+        self.shared.refusing.store(reason.is_some(), Ordering::Release);
         *refusal = reason;
+        self.shared.settings.changed.store(true, Ordering::Release);
+        self.wake();
     }
 
     /// Whether writes are refused by [`FileJournal::refuse_writes`].
@@ -477,7 +488,7 @@ impl Journal for FileJournal {
         let always = self.shared.settings.policy() == AppendFsync::Always;
         State {
             listening,
-            holds_replies: listening && always,
+            holds_replies: always && (listening || self.refuses_writes()),
             failed: (listening && self.has_failed()) || self.refuses_writes(),
             pressed: listening && self.is_pressed(),
         }
