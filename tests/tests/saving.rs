@@ -263,3 +263,30 @@ fn the_last_file_has_everything() -> Result<()> {
     ensure!(mode & 0o777 == 0o644, "{mode:o}");
     Ok(())
 }
+
+#[test]
+fn a_reload_changes_nothing() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    fill(&mut client)?;
+    let wanted = digest(&mut client)?;
+    for line in ["DEBUG RELOAD", "DEBUG RELOAD NOSAVE", "DEBUG RELOAD MERGE NOFLUSH"] {
+        let reply = client.call_text(line)?;
+        ensure!(reply == ok(), "{line}: {reply:?}");
+        ensure!(digest(&mut client)? == wanted, "{line}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_restart_brings_everything_back() -> Result<()> {
+    let mut server = start(&[("save", "3600 1")])?;
+    let mut client = server.connect()?;
+    fill(&mut client)?;
+    let wanted = digest(&mut client)?;
+    ensure!(server.terminate()? == Some(0));
+    server.start_again()?;
+    ensure!(digest(&mut server.connect()?)? == wanted);
+    ensure!(server.log().contains("DB loaded from disk: "), "{}", server.log_tail());
+    Ok(())
+}

@@ -15,7 +15,7 @@ use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::ValueRef;
 use store::cut::{self, Sink, Step, Walker};
 use store::freeze::{Piece, PieceKind};
-use store::gate::Gate;
+use store::gate::{Closed, Gate};
 use store::pack::Element;
 
 /// Bytes that are gathered before they are written.
@@ -32,6 +32,15 @@ pub enum Purpose {
     Whole,
     /// The base of an append-only file.
     AofBase,
+}
+
+/// By what right the data is read.
+#[derive(Clone, Copy)]
+pub enum Access<'g> {
+    /// Beside commands, through a gate of the thread's own.
+    Gate(&'g Gate),
+    /// Alone, with all gates closed.
+    Closed(&'g Closed<'g>),
 }
 
 /// A file that is complete, but not synced.
@@ -52,7 +61,7 @@ pub struct Written {
 pub fn write(
     engine: &Engine,
     mut walker: Walker<'_, Attachment>,
-    gate: &Gate,
+    access: Access<'_>,
     purpose: Purpose,
     mut file: impl Write,
     mut report: impl FnMut(u64) -> bool,
@@ -62,9 +71,12 @@ pub fn write(
     let mut sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
     let (mut contended, mut steps) = (0, 0);
     loop {
-        let step = {
-            let _inside = gate.enter();
-            walker.step(&mut sink)
+        let step = match access {
+            Access::Gate(gate) => {
+                let _inside = gate.enter();
+                walker.step(&mut sink)
+            }
+            Access::Closed(_) => walker.step(&mut sink),
         };
         sink.failed()?;
         contended = if step == Step::Contended { contended + 1 } else { 0 };
