@@ -24,7 +24,7 @@ use crate::latency::LatencyMonitor;
 use crate::loading::{LoadFailed, Loading, Source};
 use crate::memory::{Evictor, Memory, UsedMemory};
 use crate::pubsub::PubSub;
-use crate::saving::{Accepted, Refusal, SaveRequest, Saving};
+use crate::saving::{Accepted, Refusal, SaveFailed, SaveRequest, Saving};
 use crate::slowlog::SlowLog;
 use crate::stats::{Stats, ThreadStats};
 use crate::waiting::{Attachment, Waiter};
@@ -62,6 +62,9 @@ pub trait Host: Apply + Send + Sync {
     fn log(&self, level: LogLevel, line: &str);
 
     /// Begins to save all data to the file that the settings name.
+    ///
+    /// # Errors
+    /// Why it does not.
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
 
     /// Begins to write the append-only file anew.
@@ -72,6 +75,12 @@ pub trait Host: Apply + Send + Sync {
 
     /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
     fn delay_append_only(&self, delay: Duration);
+
+    /// Saves all data to that file, while nothing changes: DEBUG RELOAD.
+    ///
+    /// # Errors
+    /// The log says why.
+    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed>;
 
     /// Loads data beside what is there: DEBUG RELOAD and LOADAOF. What was loaded until an error
     /// stays.

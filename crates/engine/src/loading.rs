@@ -413,3 +413,109 @@ impl Turn {
         self.eviction_clock = EvictionClock::new(&self.config, self.clock / 1000);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+    use store::StringValue;
+
+    const RULES: LoadRules = LoadRules { duplicates: Duplicates::Refuse, expired: Expired::Drop };
+
+    fn arrival(key: &str, database: usize, expire_at: Option<u64>) -> Arrival<'_> {
+        let value = Value::String(StringValue::Plain(Cow::Borrowed(b"v")));
+        let key = Cow::Borrowed(key.as_bytes());
+        Arrival { database, key, value, expire_at, usage: None }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_by_its_place() {
+        let server = TestServer::new();
+        let mut loader = Loader::new(&server.engine, RULES);
+        let names: Vec<String> = (0..100).map(|number| format!("k{number}")).collect();
+        let mut arrivals: Vec<_> = names.iter().map(|name| arrival(name, 0, None)).collect();
+        arrivals.push(arrival("k7", 0, None));
+        assert_eq!(loader.place(arrivals), Err((100, Misfit::Duplicate)));
+        assert_eq!(server.engine.keyspace.len(0), 100);
+        let beyond = loader.place(vec![arrival("a", 15, None), arrival("b", 16, None)]);
+        assert_eq!(beyond, Err((1, Misfit::Database(16))));
+    }
+
+    #[test]
+    fn what_has_expired_is_dropped_or_kept_as_the_rules_say() {
+        let mut server = TestServer::new();
+        for (expired, loaded) in [(Expired::Drop, 1), (Expired::Keep, 2)] {
+            let rules = LoadRules { duplicates: Duplicates::Replace, expired };
+            let mut loader = Loader::new(&server.engine, rules);
+            let far = Some(u64::MAX / 2);
+            loader.place(vec![arrival("old", 0, Some(1)), arrival("new", 0, far)]).unwrap();
+            assert_eq!(loader.counts(), Counts { loaded, expired: 2 - loaded });
+        }
+        assert_eq!(server.text("GET new"), "$1\r\nv\r\n");
+        assert_eq!(server.text("GET old"), "$-1\r\n");
+    }
+
+    #[test]
+    fn several_threads_load_at_once() {
+        let server = TestServer::new();
+        let engine = &server.engine;
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                scope.spawn(move || {
+                    let mut loader = Loader::new(engine, RULES);
+                    // One slot, so that all meet.
+                    let names: Vec<String> =
+                        (0..2000).map(|number| format!("{{s}}{thread}:{number}")).collect();
+                    loader
+                        .place(names.iter().map(|name| arrival(name, 1, None)).collect())
+                        .unwrap();
+                });
+            }
+        });
+        assert_eq!(engine.keyspace.len(1), 8000);
+    }
+
+    #[test]
+    fn usage_becomes_the_clock_of_the_policy() {
+        let mut config = Config::default();
+        let lru = EvictionClock::new(&config, 5_000_000);
+        assert_eq!(clock_of(lru, Some(Usage::IdleSeconds(600))), 4400);
+        assert_eq!(
+            clock_of(lru, Some(Usage::IdleSeconds(6000))),
+            5000u32.wrapping_sub(6000) & 0xff_ffff
+        );
+        assert_eq!(clock_of(lru, Some(Usage::Frequency(9))), lru.fresh());
+        config.maxmemory_policy = crate::config::MaxmemoryPolicy::AllkeysLfu;
+        let lfu = EvictionClock::new(&config, 6_000_000);
+        assert_eq!(clock_of(lfu, Some(Usage::Frequency(9))), 100 << 8 | 9);
+        assert_eq!(clock_of(lfu, Some(Usage::IdleSeconds(9))), lfu.fresh());
+    }
+
+    #[test]
+    fn the_remaining_time_follows_from_what_is_done() {
+        let loading = Loading::default();
+        assert_eq!(loading.progress(), None);
+        loading.begin(1000);
+        loading.note_bytes(249);
+        let progress = loading.progress().unwrap();
+        assert_eq!(progress.percentage(), 24.9);
+        assert_eq!(progress.remaining_seconds(progress.started_at), 1);
+        assert_eq!(progress.remaining_seconds(progress.started_at + 10), 30);
+        loading.end();
+        assert!(!loading.is_on());
+    }
+
+    #[test]
+    fn only_commands_that_say_so_run_while_data_is_loaded() {
+        let mut server = TestServer::new();
+        server.text("MULTI");
+        server.text("GET k");
+        server.engine.loading.begin(0);
+        let refusal = "-LOADING Redis is loading the dataset in memory\r\n";
+        assert!(server.text("EXEC").contains("LOADING Redis is loading the dataset in memory"));
+        assert_eq!(server.text("GET k"), refusal);
+        assert!(server.text("INFO persistence").contains("loading:1"));
+        server.session = server.engine.replaying_session();
+        assert_eq!(server.text("SET k v"), "+OK\r\n");
+    }
+}

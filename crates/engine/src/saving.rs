@@ -22,6 +22,10 @@ pub enum Refusal {
     Rewriting,
 }
 
+/// The data was not saved. The log says why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SaveFailed;
+
 /// Who wants a save.
 pub enum SaveRequest {
     /// SAVE: the client waits until it is done.

@@ -23,7 +23,7 @@ use crate::engine::{
 };
 use crate::journal::{Batch, Journal, State};
 use crate::loading::{LoadFailed, Source};
-use crate::saving::{Accepted, Refusal, SaveRequest};
+use crate::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::session::Session;
 use crate::waiting::Waiter;
 use resp::client::{ReplyParser, Value};
@@ -94,6 +94,10 @@ impl Host for NoHost {
 
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)
+    }
+
+    fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
+        Err(SaveFailed)
     }
 
     fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}

@@ -12,7 +12,7 @@ use engine::client::Client;
 use engine::config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{CpuSeconds, Engine, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
 use engine::loading::{LoadFailed, Source};
-use engine::saving::{Accepted, Refusal, SaveRequest};
+use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::waiting::Waiter;
 use parking_lot::Mutex;
 use store::gate::Closed;
@@ -121,6 +121,10 @@ impl Host for Outside {
 
     fn delay_append_only(&self, delay: Duration) {
         self.append_only.journal().set_write_delay(delay);
+    }
+
+    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
+        self.saver.save_standing(engine, closed)
     }
 
     fn load_data(

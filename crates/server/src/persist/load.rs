@@ -228,7 +228,10 @@ impl<'l> Load<'l> {
         let result = action(self);
         // What is written from now on is newer than all that was loaded.
         engine.keyspace.raise_floor(base::clock::now_us());
-        engine.loading.end();
+        // A start that failed goes on refusing clients to its end: half of the data is nobody's.
+        if result.is_ok() || self.closed.is_some() {
+            engine.loading.end();
+        }
         result
     }
 

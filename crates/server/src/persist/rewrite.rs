@@ -18,7 +18,7 @@ use super::directory::{AofDirectory, Successor};
 use super::journal::FileJournal;
 use super::manifest::BaseFormat;
 use super::saver::Syncing;
-use super::snapshot::{self, Purpose, Written};
+use super::snapshot::{self, Access, Purpose, Written};
 
 /// How the journal goes on behind the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,7 +168,7 @@ fn write_base(
     let mut file = directory.create(temporary)?;
     let incrementally = engine.config.load().aof_rewrite_incremental_fsync;
     let output = Syncing::new(&mut *file, incrementally);
-    let written = snapshot::write(engine, walker, gate, purpose, output, |_| {
+    let written = snapshot::write(engine, walker, Access::Gate(gate), purpose, output, |_| {
         crate::memory::publish();
         is_wanted()
     })?;

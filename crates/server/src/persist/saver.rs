@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use engine::engine::{Engine, LogLevel};
-use engine::saving::{Accepted, Refusal, SaveRequest};
-use engine::waiting::Waiter;
+use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use engine::waiting::{Attachment, Waiter};
 use parking_lot::{Condvar, Mutex};
+use store::cut::Walker;
+use store::gate::Closed;
 
 use super::disk::DiskFile;
-use super::snapshot::{self, Purpose};
+use super::snapshot::{self, Access, Purpose};
 
 /// Bytes that are written between two syncs of an unfinished file, so that the last one has little
 /// left to do.
@@ -83,41 +85,67 @@ impl Saver {
     }
 
     fn run(&self, engine: &Arc<Engine>, answer: Option<&Waiter>) {
-        let outcome = self.save_file(engine);
+        let outcome = self.save_beside_commands(engine);
         self.release();
         if let Some(waiter) = answer {
             let reply: &[u8] = match outcome {
                 Ok(()) => b"+OK\r\n",
-                Err(_) => b"-ERR\r\n",
+                Err(SaveFailed) => b"-ERR\r\n",
             };
             engine.answer(waiter, reply);
         }
     }
 
-    /// Writes the file on this thread. Says in the log and to INFO what became of it. The caller has
-    /// made sure that nobody else reads a cut, and has called `Saving::begin`.
-    fn save_file(&self, engine: &Engine) -> Result<(), ()> {
+    /// Writes the file on this thread. The caller has made sure that nobody else reads a cut, and has
+    /// called `Saving::begin`.
+    fn save_beside_commands(&self, engine: &Engine) -> Result<(), SaveFailed> {
+        let gate = engine.gates.register();
+        let (walker, changes) = {
+            let closed = engine.gates.close();
+            (engine.keyspace.begin_cut(&closed, base::clock::now_us()), engine.stats.changes())
+        };
+        let outcome = self.save_cut(engine, walker, changes, Access::Gate(&gate));
+        engine.gates.unregister(&gate);
+        outcome
+    }
+
+    /// Saves on the calling thread, while all gates are closed.
+    ///
+    /// # Errors
+    /// A file is being written already, or this one failed: the log says so.
+    pub fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
+        if !self.try_seize() {
+            // Its writer waits for the gates.
+            engine.host.log(LogLevel::Warning, "Background save already in progress");
+            return Err(SaveFailed);
+        }
+        engine.saving.begin(now(), key_count(engine));
+        let walker = engine.keyspace.begin_cut(closed, base::clock::now_us());
+        let outcome = self.save_cut(engine, walker, engine.stats.changes(), Access::Closed(closed));
+        self.release();
+        outcome
+    }
+
+    /// Writes a cut to the file that the settings name, and says in the log and to INFO what became
+    /// of it.
+    fn save_cut(
+        &self,
+        engine: &Engine,
+        walker: Option<Walker<'_, Attachment>>,
+        changes: u64,
+        access: Access<'_>,
+    ) -> Result<(), SaveFailed> {
         let log = |level, line: &str| engine.host.log(level, line);
         let config = engine.config.snapshot();
         let target = PathBuf::from(std::ffi::OsStr::from_bytes(&config.dbfilename));
-        let mut changes = 0;
         let saved = replace_file(&target, |file| {
-            let gate = engine.gates.register();
-            let written = {
-                let closed = engine.gates.close();
-                changes = engine.stats.changes();
-                let walker = engine.keyspace.begin_cut(&closed, base::clock::now_us());
-                drop(closed);
-                let walker = walker.ok_or_else(|| io::Error::other("another cut is being read"))?;
-                let file = Syncing::new(file, config.rdb_save_incremental_fsync);
-                snapshot::write(engine, walker, &gate, Purpose::Whole, file, |keys| {
-                    engine.saving.note_progress(keys);
-                    crate::memory::publish();
-                    !self.cancelled.load(Ordering::Relaxed)
-                })
-            };
-            engine.gates.unregister(&gate);
-            written
+            let walker = walker.ok_or_else(|| io::Error::other("another cut is being read"))?;
+            let file = Syncing::new(file, config.rdb_save_incremental_fsync);
+            snapshot::write(engine, walker, access, Purpose::Whole, file, |keys| {
+                engine.saving.note_progress(keys);
+                crate::memory::publish();
+                !self.cancelled.load(Ordering::Relaxed)
+            })
         });
         match saved {
             Ok(written) => {
@@ -134,7 +162,7 @@ impl Saver {
                 let line = format!("Background saving error: {}", crate::files::reason(&error));
                 log(LogLevel::Warning, &line);
                 engine.saving.end(now(), None);
-                Err(())
+                Err(SaveFailed)
             }
         }
     }
@@ -143,12 +171,12 @@ impl Saver {
     ///
     /// # Errors
     /// It failed; the log says why.
-    pub fn save_now(&self, engine: &Engine) -> Result<(), ()> {
+    pub fn save_now(&self, engine: &Engine) -> Result<(), SaveFailed> {
         self.cancelled.store(true, Ordering::Relaxed);
         self.seize();
         self.cancelled.store(false, Ordering::Relaxed);
         engine.saving.begin(now(), key_count(engine));
-        let outcome = self.save_file(engine);
+        let outcome = self.save_beside_commands(engine);
         self.release();
         outcome
     }

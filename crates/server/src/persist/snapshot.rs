@@ -15,7 +15,7 @@ use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::ValueRef;
 use store::cut::{self, Sink, Step, Walker};
 use store::freeze::{Piece, PieceKind};
-use store::gate::Gate;
+use store::gate::{Closed, Gate};
 use store::pack::Element;
 
 use super::as_commands::CommandSink;
@@ -38,6 +38,15 @@ pub enum Purpose {
     AofBaseAsCommands,
 }
 
+/// By what right the data is read.
+#[derive(Clone, Copy)]
+pub enum Access<'g> {
+    /// Beside commands, through a gate of the thread's own.
+    Gate(&'g Gate),
+    /// Alone, with all gates closed.
+    Closed(&'g Closed<'g>),
+}
+
 /// A file that is complete, but not synced.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
@@ -56,7 +65,7 @@ pub struct Written {
 pub fn write(
     engine: &Engine,
     walker: Walker<'_, Attachment>,
-    gate: &Gate,
+    access: Access<'_>,
     purpose: Purpose,
     file: impl Write,
     report: impl FnMut(u64) -> bool,
@@ -64,11 +73,11 @@ pub fn write(
     let staged = Staged::default();
     if purpose == Purpose::AofBaseAsCommands {
         let sink = CommandSink::new(staged.clone());
-        return write_shaped(sink, &staged, walker, gate, file, report);
+        return write_shaped(sink, &staged, walker, access, file, report);
     }
     let config = engine.config.snapshot();
     let sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
-    write_shaped(sink, &staged, walker, gate, file, report)
+    write_shaped(sink, &staged, walker, access, file, report)
 }
 
 /// A sink that puts entries into the bytes of a file.
@@ -87,15 +96,18 @@ fn write_shaped<S: Shape>(
     mut sink: S,
     staged: &Staged,
     mut walker: Walker<'_, Attachment>,
-    gate: &Gate,
+    access: Access<'_>,
     mut file: impl Write,
     mut report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
     let (mut contended, mut steps) = (0, 0);
     loop {
-        let step = {
-            let _inside = gate.enter();
-            walker.step(&mut sink)
+        let step = match access {
+            Access::Gate(gate) => {
+                let _inside = gate.enter();
+                walker.step(&mut sink)
+            }
+            Access::Closed(_) => walker.step(&mut sink),
         };
         sink.failed()?;
         contended = if step == Step::Contended { contended + 1 } else { 0 };

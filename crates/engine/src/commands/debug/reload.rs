@@ -23,9 +23,8 @@ pub(super) fn reload(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         }
     }
     if save {
-        return Err(CommandError::text(
-            "ERR This server does not save yet. DEBUG RELOAD NOSAVE loads what is there.",
-        ));
+        let saved = cx.engine.host.save_standing(cx.engine, closed(cx));
+        saved.map_err(|_| CommandError::text("ERR"))?;
     }
     if flush {
         empty_all(cx);

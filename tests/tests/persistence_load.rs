@@ -1,0 +1,354 @@
+//! What the process makes of the files that it finds: those of the reference, its own commands'
+//! order, and damaged ones.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use tests::client::{Client, Reply};
+use tests::grammar;
+use tests::random::Random;
+use tests::server::{Server, Target, dunlin_binary, repository};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn directory() -> Result<TempDir> {
+    Ok(tempfile::Builder::new().prefix("dunlin-test-").tempdir()?)
+}
+
+/// Starts a server on files that are in `directory` already.
+fn start(target: Target, directory: &Path, options: &[(&str, &str)]) -> Result<Server> {
+    let mut all = vec![("dir", directory.to_str().context("a path in UTF-8")?)];
+    all.extend(options);
+    Server::start(target, &all)
+}
+
+/// Starts Dunlin where it is not going to serve, and returns what it said.
+fn refused(directory: &Path, options: &[&str]) -> Result<String> {
+    let Output { status, stdout, .. } = Command::new(dunlin_binary()?)
+        .args(["serve", "--port", "0", "--unixsocket", "socket", "--save", "", "--dir"])
+        .arg(directory)
+        .args(options)
+        .stdin(Stdio::null())
+        .output()?;
+    ensure!(status.code() == Some(1), "{status}");
+    Ok(String::from_utf8_lossy(&stdout).into_owned())
+}
+
+fn digest(server: &Server) -> Result<Reply> {
+    server.connect()?.call(&["DEBUG", "DIGEST"])
+}
+
+fn text(reply: Reply) -> Result<String> {
+    match reply {
+        Reply::Bulk(bytes) | Reply::Status(bytes) | Reply::Error(bytes) => {
+            Ok(String::from_utf8(bytes)?)
+        }
+        other => anyhow::bail!("no text: {other:?}"),
+    }
+}
+
+fn info(client: &mut Client, section: &str) -> Result<String> {
+    text(client.call(&["INFO", section])?)
+}
+
+/// Runs commands of the grammar.
+fn fill(client: &mut Client, seed: u64, commands: usize) -> Result<()> {
+    let mut random = Random::new(seed);
+    for shape in [
+        "SET <string> <value>",
+        "RPUSH <list> ( <member> )+",
+        "SADD <set> ( <member> )+",
+        "HSET <hash> <field> <value>",
+        "ZADD <zset> ( <score> <member> )+",
+        "PEXPIRE <key> 5000000",
+        "INCR counter",
+        "SPOP <set>",
+        "LPOP <list>",
+        "DEL <key>",
+        "SELECT ( 0 | 1 )",
+        "SWAPDB 0 1",
+    ]
+    .iter()
+    .cycle()
+    .take(commands)
+    {
+        let words = grammar::of_shape(shape, &mut random);
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        client.call(&words)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn files_of_the_reference_hold_the_same_here() -> Result<()> {
+    for name in ["types", "plain", "lru", "lfu"] {
+        let directory = directory()?;
+        let file = repository().join("tests/golden").join(format!("{name}.rdb"));
+        fs::copy(file, directory.path().join("dump.rdb"))?;
+        let dunlin = start(Target::Dunlin, directory.path(), &[])?;
+        let reference = start(Target::Reference, directory.path(), &[])?;
+        ensure!(digest(&dunlin)? == digest(&reference)?, "{name}");
+        let line = |server: &Server| {
+            let log = server.log();
+            let line = log.lines().find(|line| line.contains("Done loading RDB"));
+            line.and_then(|line| line.split_once("* ")).map(|(_, line)| line.to_owned())
+        };
+        ensure!(line(&dunlin).is_some() && line(&dunlin) == line(&reference), "{name}");
+        ensure!(dunlin.log().contains("DB loaded from disk: "));
+    }
+    Ok(())
+}
+
+#[test]
+fn random_data_of_the_reference_survives_in_all_forms() -> Result<()> {
+    for (seed, preamble) in [(1, "yes"), (2, "no")] {
+        let directory = directory()?;
+        let options = [("appendonly", "yes"), ("aof-use-rdb-preamble", preamble)];
+        let mut reference = start(Target::Reference, directory.path(), &options)?;
+        let mut client = reference.connect()?;
+        fill(&mut client, seed, 3000)?;
+        client.call(&["BGREWRITEAOF"])?;
+        let begun = Instant::now();
+        while info(&mut client, "persistence")?.contains("aof_rewrite_in_progress:1") {
+            ensure!(begun.elapsed() < PATIENCE, "the rewrite does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        fill(&mut client, seed + 10, 3000)?;
+        for words in
+            [&["MULTI"][..], &["INCR", "n"], &["SELECT", "5"], &["SET", "a", "b"], &["EXEC"]]
+        {
+            client.call(words)?;
+        }
+        client.call(&["SAVE"])?;
+        let expected = digest(&reference)?;
+        reference.terminate()?;
+        for appendonly in ["yes", "no"] {
+            let dunlin = start(Target::Dunlin, directory.path(), &[("appendonly", appendonly)])?;
+            ensure!(digest(&dunlin)? == expected, "seed {seed}, appendonly {appendonly}");
+            let mut client = dunlin.connect()?;
+            let again = if appendonly == "yes" {
+                client.call(&["DEBUG", "LOADAOF"])?
+            } else {
+                client.call(&["DEBUG", "RELOAD", "NOSAVE"])?
+            };
+            ensure!(again == Reply::Status(b"OK".to_vec()), "{again:?}");
+            ensure!(digest(&dunlin)? == expected, "anew: seed {seed}, appendonly {appendonly}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn reloading_says_what_becomes_of_keys_that_are_there() -> Result<()> {
+    let directory = directory()?;
+    fs::copy(repository().join("tests/golden/lru.rdb"), directory.path().join("dump.rdb"))?;
+    let server = start(Target::Dunlin, directory.path(), &[])?;
+    let loaded = digest(&server)?;
+    let mut client = server.connect()?;
+    let reply = text(client.call(&["DEBUG", "RELOAD", "NOSAVE", "NOFLUSH"])?)?;
+    ensure!(reply.starts_with("ERR Error trying to load the RDB dump"), "{reply}");
+    ensure!(server.log_tail().contains("the key is there already"));
+    client.call(&["SET", "other", "x"])?;
+    let ok = Reply::Status(b"OK".to_vec());
+    ensure!(client.call(&["DEBUG", "RELOAD", "NOSAVE", "NOFLUSH", "MERGE"])? == ok);
+    ensure!(client.call(&["DEL", "other"])? == Reply::Integer(1));
+    ensure!(digest(&server)? == loaded);
+    client.call(&["SET", "other", "x"])?;
+    ensure!(client.call(&["DEBUG", "RELOAD", "NOSAVE"])? == ok);
+    ensure!(digest(&server)? == loaded);
+    Ok(())
+}
+
+#[test]
+fn damaged_snapshots_are_refused() -> Result<()> {
+    let good = fs::read(repository().join("tests/golden/types.rdb"))?;
+    let directory = directory()?;
+    let file = directory.path().join("dump.rdb");
+    let mut wrong_checksum = good.clone();
+    *wrong_checksum.last_mut().context("a file")? ^= 1;
+    for (content, expected) in [
+        (&good[..good.len() / 2], "the data ends too early"),
+        (&wrong_checksum, "Wrong RDB checksum"),
+        (&b"hello, world"[..], "offset 0, the first bytes: this is no RDB file"),
+    ] {
+        fs::write(&file, content)?;
+        let log = refused(directory.path(), &[])?;
+        ensure!(
+            log.contains("Fatal error loading the DB: dump.rdb: ") && log.contains(expected),
+            "{log}"
+        );
+        ensure!(!log.contains("Ready to accept connections"), "{log}");
+    }
+    fs::copy(repository().join("tests/golden/stream.rdb"), &file)?;
+    let log = refused(directory.path(), &[])?;
+    ensure!(log.contains("key \"stream\", a stream") && log.contains("offset "), "{log}");
+    fs::copy(repository().join("tests/golden/types.rdb"), &file)?;
+    let log = refused(directory.path(), &["--databases", "1"])?;
+    ensure!(log.contains("is beyond those that `databases` allows"), "{log}");
+    Ok(())
+}
+
+/// Writes an append-only directory with these increments.
+fn write_increments(directory: &Path, increments: &[&[u8]]) -> Result<()> {
+    let home = directory.join("appendonlydir");
+    fs::create_dir_all(&home)?;
+    let mut manifest = String::new();
+    for (index, content) in increments.iter().enumerate() {
+        let number = index + 1;
+        let name = format!("appendonly.aof.{number}.incr.aof");
+        fs::write(home.join(&name), content)?;
+        manifest += &format!("file {name} seq {number} type i\n");
+    }
+    Ok(fs::write(home.join("appendonly.aof.manifest"), manifest)?)
+}
+
+const SET_A: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n";
+const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
+
+#[test]
+fn a_torn_tail_is_cut_off_where_that_is_allowed() -> Result<()> {
+    for tail in [&SET_A[..SET_A.len() - 3], &[MULTI, SET_A].concat()] {
+        let directory = directory()?;
+        let content = [SET_A, tail].concat();
+        write_increments(directory.path(), &[SET_A, &content])?;
+        let strict = ["--appendonly", "yes", "--aof-load-truncated", "no"];
+        let log = refused(directory.path(), &strict)?;
+        let expected = format!("good up to offset {}", SET_A.len());
+        ensure!(log.contains("Unexpected end of file") && log.contains(&expected), "{log}");
+        let last = directory.path().join("appendonlydir/appendonly.aof.2.incr.aof");
+        ensure!(fs::read(&last)? == content, "nothing was changed");
+        let server = start(Target::Dunlin, directory.path(), &[("appendonly", "yes")])?;
+        ensure!(text(server.connect()?.call(&["GET", "a"])?)? == "1");
+        ensure!(fs::read(&last)? == SET_A);
+        let expected = format!("offset {}: {} bytes are cut off", SET_A.len(), tail.len());
+        ensure!(server.log().contains(&expected), "{}", server.log());
+        // Only the last file of all may break off.
+        write_increments(directory.path(), &[&content, SET_A])?;
+        let log = refused(directory.path(), &["--appendonly", "yes"])?;
+        ensure!(log.contains("appendonly.aof.1.incr.aof: Unexpected end of file"), "{log}");
+    }
+    Ok(())
+}
+
+#[test]
+fn damaged_commands_are_refused() -> Result<()> {
+    let unknown = b"*1\r\n$5\r\nBOGUS\r\n";
+    let beyond = b"*2\r\n$6\r\nSELECT\r\n$2\r\n16\r\n";
+    for (damage, expected) in [
+        (&b"*1\r\n$x\r\nPING\r\n"[..], "Bad file format at offset 27, good up to offset 27"),
+        (unknown, "the command at offset 27: ERR unknown command 'BOGUS'"),
+        (beyond, "the command at offset 27: ERR DB index is out of range"),
+    ] {
+        let directory = directory()?;
+        write_increments(directory.path(), &[&[SET_A, damage, SET_A].concat()])?;
+        let log = refused(directory.path(), &["--appendonly", "yes"])?;
+        ensure!(log.contains("appendonly.aof.1.incr.aof: ") && log.contains(expected), "{log}");
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_expires_while_commands_are_replayed() -> Result<()> {
+    let directory = directory()?;
+    let mut content =
+        b"*5\r\n$3\r\nSET\r\n$1\r\nn\r\n$1\r\n5\r\n$4\r\nPXAT\r\n$4\r\n1000\r\n".to_vec();
+    content.extend_from_slice(b"*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n");
+    content.extend_from_slice(b"*4\r\n$5\r\nSETEX\r\n$1\r\ns\r\n$4\r\n1000\r\n$1\r\nv\r\n");
+    write_increments(directory.path(), &[&content])?;
+    let server = start(Target::Dunlin, directory.path(), &[("appendonly", "yes")])?;
+    let mut client = server.connect()?;
+    ensure!(client.call(&["GET", "n"])? == Reply::Nil, "INCR has not made it immortal");
+    let Reply::Integer(ttl) = client.call(&["TTL", "s"])? else { anyhow::bail!("no number") };
+    ensure!((900..=1000).contains(&ttl), "{ttl}");
+    Ok(())
+}
+
+#[test]
+fn an_old_append_only_file_is_taken_over() -> Result<()> {
+    let directory = directory()?;
+    let mut content = fs::read(repository().join("tests/golden/lru.rdb"))?;
+    content.extend_from_slice(SET_A);
+    fs::write(directory.path().join("appendonly.aof"), content)?;
+    let server = start(Target::Dunlin, directory.path(), &[("appendonly", "yes")])?;
+    ensure!(text(server.connect()?.call(&["GET", "a"])?)? == "1");
+    ensure!(server.connect()?.call(&["DBSIZE"])? == Reply::Integer(2));
+    ensure!(directory.path().join("appendonlydir/appendonly.aof").exists());
+    Ok(())
+}
+
+#[test]
+fn clients_are_told_to_wait_while_data_is_loaded() -> Result<()> {
+    let directory = directory()?;
+    // Commands that take a while each: the whole must not pass before anybody looks.
+    let mut content = Vec::new();
+    for number in 0..400_000 {
+        let member = format!("{number:08}");
+        content.extend_from_slice(b"*3\r\n$4\r\nSADD\r\n$1\r\ns\r\n$8\r\n");
+        content.extend_from_slice(member.as_bytes());
+        content.extend_from_slice(b"\r\n");
+    }
+    for _ in 0..60 {
+        content.extend_from_slice(b"*4\r\n$11\r\nSUNIONSTORE\r\n$1\r\nt\r\n$1\r\ns\r\n$1\r\ns\r\n");
+    }
+    write_increments(directory.path(), &[&content])?;
+    let socket = directory.path().join("socket");
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "--port", "0", "--unixsocket", "socket", "--save", ""])
+        .args(["--appendonly", "yes", "--logfile", "log", "--dir"])
+        .arg(directory.path())
+        .stdin(Stdio::null())
+        .spawn()?;
+    let looked = look_while_loading(&socket);
+    // It may have ended, which `looked` tells.
+    let _ = child.kill();
+    child.wait()?;
+    looked
+}
+
+/// Asks a server that loads, over its socket.
+fn look_while_loading(socket: &Path) -> Result<()> {
+    let begun = Instant::now();
+    let mut stream = loop {
+        match UnixStream::connect(socket) {
+            Ok(stream) => break stream,
+            Err(error) => ensure!(begun.elapsed() < PATIENCE, "no socket: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    let mut ask = |line: &str| -> Result<String> {
+        stream.write_all(line.as_bytes())?;
+        let mut reply = vec![0; 64 * 1024];
+        let count = stream.read(&mut reply)?;
+        Ok(String::from_utf8_lossy(&reply[..count]).into_owned())
+    };
+    let refusal = "-LOADING Redis is loading the dataset in memory\r\n";
+    for command in ["GET s\r\n", "PING\r\n", "CONFIG SET appendonly no\r\n"] {
+        let reply = ask(command)?;
+        ensure!(reply.contains(refusal.trim_start_matches('-').trim_end()), "{command}: {reply}");
+    }
+    let info = loop {
+        let info = ask("INFO persistence\r\n")?;
+        if !info.contains("loading_total_bytes:0\r\n") {
+            break info;
+        }
+    };
+    for field in
+        ["loading:1", "loading_start_time:", "loading_loaded_perc:", "loading_eta_seconds:"]
+    {
+        ensure!(info.contains(&format!("\r\n{field}")), "{info}");
+    }
+    while ask("SCARD t\r\n")? == refusal {
+        ensure!(begun.elapsed() < PATIENCE, "the load does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    ensure!(ask("SCARD t\r\n")? == ":400000\r\n");
+    ensure!(ask("INFO persistence\r\n")?.contains("loading:0\r\n"));
+    Ok(())
+}
