@@ -6,8 +6,8 @@
 //! command has looked at more than it named. Who sends replies compares that with
 //! [`Journal::covered`]. While replies wait for nothing, none of this is kept.
 //!
-//! Here is also what stands in the way of writes: a journal that has failed, or that the disk does
-//! not keep up with.
+//! Here is also what stands in the way of writes: a journal that has failed, and a disk that does not
+//! keep up with the journal, or with a snapshot of what writes are about to change.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -112,8 +112,7 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> Comman
 /// Until when a write has to wait, because the disk does not keep up, in Unix milliseconds.
 #[inline]
 pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
-    let waits =
-        turn.journal_pressed && !session.replays && any_has(command, session, command::WRITE);
+    let waits = turn.writes_wait && !session.replays && any_has(command, session, command::WRITE);
     waits.then(|| turn.now + PRESSURE_PAUSE)
 }
 
@@ -236,6 +235,24 @@ mod tests {
         assert_eq!(server.text("SET a 3"), format!("-{refusal}"));
         assert!(server.text("EXEC").starts_with("-EXECABORT "));
         *server.journal.failure.lock() = None;
+        assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn writes_wait_while_the_disk_does_not_keep_up() {
+        let mut server = TestServer::new();
+        server.text("SET a 1");
+        server.journal.pressed.store(true, Relaxed);
+        server.begin_turn();
+        let held_up = |server: &TestServer, name: &str| {
+            let rows = command::rows();
+            let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
+            super::held_up(&server.turn, &server.session, row.command)
+        };
+        assert_eq!(held_up(&server, "set"), Some(server.turn.now + PRESSURE_PAUSE));
+        assert_eq!(held_up(&server, "get"), None);
+        assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
+        server.journal.pressed.store(false, Relaxed);
         assert_eq!(server.text("SET a 2"), "+OK\r\n");
     }
 
