@@ -116,6 +116,10 @@ pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Opti
     waits.then(|| turn.now + PRESSURE_PAUSE)
 }
 
+/// What WAITAOF answers who waits for a file that is not there.
+pub(crate) const NO_FILE: &str =
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
 /// A client that waits until its writes are durable: WAITAOF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyncWait {
@@ -132,17 +136,26 @@ pub struct SyncWait {
 impl SyncWait {
     /// Whether the writes are durable here.
     fn is_synced(&self, journal: &dyn Journal) -> bool {
-        journal.state().listening && journal.synced() >= self.offset
+        journal.listening() && journal.synced() >= self.offset
+    }
+
+    /// Whether it waits for a file that is not there, or not any more.
+    pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
+        self.local > 0 && !journal.listening()
     }
 
     /// Whether there is nothing left to wait for at this Unix millisecond.
     pub fn is_over(&self, journal: &dyn Journal, now: u64) -> bool {
         let local = self.local == 0 || self.is_synced(journal);
-        (local && self.replicas == 0) || self.deadline.is_some_and(|deadline| deadline <= now)
+        let enough = local && self.replicas == 0;
+        enough || self.is_in_vain(journal) || self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
     /// Answers how many copies there are.
     pub fn reply(&self, journal: &dyn Journal, reply: &mut Reply<'_>) {
+        if self.is_in_vain(journal) {
+            return reply.error(NO_FILE.as_bytes());
+        }
         reply.array(2);
         reply.integer(i64::from(self.is_synced(journal)));
         // There are no replicas.
