@@ -95,8 +95,7 @@ fn serve(cx: &mut Context<'_>, key: &Key<'_>, waiter: &Arc<Waiter>) {
     });
     cx.db.index = own_database;
     cx.nested = own_nested;
-    waiter.client.inbox.lock().served = Some(output.to_vec());
-    cx.db.effects.woken.push(Arc::clone(&waiter.client));
+    cx.db.effects.woken.push((Arc::clone(&waiter.client), output.to_vec()));
 }
 
 impl Context<'_> {
@@ -129,6 +128,7 @@ impl Context<'_> {
             authority: self.authority,
             nested: true,
             block: None,
+            sync_wait: None,
         };
         action(&mut inner);
         let locks = inner.db.held.detach();
@@ -159,6 +159,10 @@ fn remove_at(held: &mut Held<'_, Attachment>, slot: u16, key: &[u8], waiter: &Ar
 /// Puts a client that wants to wait into the slots of its keys, which are locked still.
 #[inline]
 pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
+    if let Some(wait) = cx.sync_wait.take() {
+        cx.engine.begin_sync_wait(cx.session);
+        return Outcome::AwaitsSync(wait);
+    }
     let Some(waiter) = cx.block.take() else { return Outcome::Done };
     for key in &waiter.keys {
         let slot = base::crc::key_slot(key);

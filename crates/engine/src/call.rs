@@ -20,7 +20,7 @@ use crate::error::{CommandError, CommandResult};
 use crate::notify::Class;
 use crate::session::{QueuedCommand, ReplyMode, Session};
 use crate::waiting::Attachment;
-use crate::{blocking, memory, monitor};
+use crate::{blocking, durability, memory, monitor};
 
 /// Milliseconds between two lines of the log about connections that speak another protocol, so
 /// that whoever opens them cannot fill it.
@@ -172,11 +172,15 @@ impl Engine {
         permitted(turn, session, row.command)?;
         authenticated(turn, session, row.command)?;
         memory::admit(self, turn, session, row.command)?;
+        durability::admit(self, turn, session, row.command)?;
         self.may_write(turn, session, row.command)?;
         allowed_while_subscribed(session, row.command)?;
         allowed_while_monitoring(session, row.command)?;
         self.allowed_while_loading(session, row.command)?;
         if let Some(until) = self.paused(turn, session, row.command) {
+            return Ok(Admission::Pause(until));
+        }
+        if let Some(until) = durability::held_up(turn, session, row.command) {
             return Ok(Admission::Pause(until));
         }
         if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
@@ -218,11 +222,18 @@ impl Engine {
                 authority,
                 nested: false,
                 block: None,
+                sync_wait: None,
             };
             cx.run_handler(row, &mut Args::new(request.argv, request.keys));
             blocking::serve_ready(&mut cx);
             let outcome = blocking::begin_to_wait(&mut cx);
-            self.settle(&mut cx.db);
+            let appended = self.settle(&mut cx.db);
+            if appended > 0 {
+                cx.session.written_to = appended;
+            }
+            if cx.db.effects.holds_replies {
+                cx.note_dependence();
+            }
             // The end of the context unlocks the slots.
             outcome
         };
@@ -268,20 +279,27 @@ impl Engine {
         }
     }
 
-    /// What remains to be done under the locks: the journal receives the effects.
+    /// What remains to be done under the locks: the journal receives the effects. Returns the
+    /// journal's offset behind them, 0 if there were none.
     #[inline]
-    pub(crate) fn settle(&self, db: &mut Db<'_>) {
+    pub(crate) fn settle(&self, db: &mut Db<'_>) -> u64 {
         let effects = &mut db.effects;
         // What was found expired while waiters were served is deleted by whoever meets it next.
         effects.expired.get_mut().clear();
+        let mut appended = 0;
         if !effects.journal.is_empty() {
-            self.journal.append(&effects.journal);
+            appended = self.journal.append(&effects.journal);
             effects.journal.clear();
+            effects.unannounced = true;
+            if effects.holds_replies {
+                self.slot_offsets.note_write(&db.held, appended);
+            }
         }
         if effects.dirty > 0 {
             db.stats.changes.add(effects.dirty);
             effects.dirty = 0;
         }
+        appended
     }
 
     /// What is done when the slots are free again: waking, publishing and freeing.
@@ -294,7 +312,10 @@ impl Engine {
 
     fn finish_effects(&self, turn: &mut Turn) {
         let effects = &mut turn.effects;
-        effects.woken.drain(..).for_each(|client| self.host.wake(&client));
+        for (client, reply) in effects.woken.drain(..) {
+            client.inbox.lock().served = Some(reply);
+            self.host.wake(&client);
+        }
         effects.forgotten_watches.drain(..).for_each(|watch| self.remove_watch(&watch));
         for notification in std::mem::take(effects.notifications.get_mut()) {
             self.publish_notification(&turn.config, &notification);
@@ -337,6 +358,7 @@ impl Engine {
         database: usize,
         delete: impl FnOnce(&mut Db<'_>),
     ) {
+        turn.look_at_journal(self);
         let (parts, effects) = turn_parts(turn);
         let mut db = Db::new(parts, effects, database, held, true);
         delete(&mut db);
@@ -611,7 +633,7 @@ fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
 }
 
 /// Says whether a command, or one of the transaction that it executes, has a flag.
-fn any_has(command: &Command, session: &Session, flags: command::Flags) -> bool {
+pub(crate) fn any_has(command: &Command, session: &Session, flags: command::Flags) -> bool {
     if command.has(flags) {
         return true;
     }

@@ -8,6 +8,7 @@ use store::{Held, Key};
 
 use crate::command::Row;
 use crate::db::Db;
+use crate::durability::SyncWait;
 use crate::engine::{Authority, Engine};
 use crate::session::Session;
 use crate::waiting::{Attachment, Awaited, Serve, Waiter};
@@ -30,6 +31,8 @@ pub struct Context<'a> {
     pub(crate) nested: bool,
     /// The client is going to wait.
     pub(crate) block: Option<Arc<Waiter>>,
+    /// The client is going to wait for a sync.
+    pub(crate) sync_wait: Option<SyncWait>,
 }
 
 /// What a blocking command says to wait.
@@ -93,6 +96,7 @@ impl Context<'_> {
     /// possible; otherwise they follow it.
     pub(crate) fn write_messages(&mut self) {
         if self.hears_messages_now() {
+            self.depend_on_all();
             crate::pubsub::take_messages(&self.session.client, &mut self.reply);
         }
     }

@@ -30,12 +30,17 @@ pub struct Effects {
     pub dirty: u64,
     /// Whether the journal listens: see [`crate::journal::Journal::listening`].
     pub(crate) journaling: bool,
+    /// Replies wait for the journal: see [`crate::durability`].
+    pub(crate) holds_replies: bool,
+    /// Something was appended that the journal was not told of yet.
+    pub(crate) unannounced: bool,
     pub(crate) journal: Batch,
     /// A handler said what goes into the journal for the command that runs now.
     pub(crate) explicit: bool,
     pub(crate) ready: Vec<ReadyKey>,
-    /// Clients that were served, to be told when the slots are unlocked.
-    pub(crate) woken: Vec<Arc<Client>>,
+    /// Clients that were served, with their replies: they get them when the slots are unlocked, and
+    /// so after the journal got what the replies depend on.
+    pub(crate) woken: Vec<(Arc<Client>, Vec<u8>)>,
     /// In a cell, since a read that misses is an event too.
     pub(crate) notifications: RefCell<Vec<Notification>>,
     /// CONFIG SET or DEBUG changed what a turn looks at only once.

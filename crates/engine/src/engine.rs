@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use base::clock::Ticks;
 use parking_lot::Mutex;
@@ -10,11 +11,13 @@ use store::gate::{Closed, Gates, Program};
 
 use resp::args::Arguments;
 
+use crate::append_only::{self, RewriteAnswer};
 use crate::args::KeyAt;
 use crate::client::{Client, Clients};
 use crate::command::Row;
 use crate::config::{Apply, Config, SharedConfig};
 use crate::db::EvictionClock;
+use crate::durability::{SlotOffsets, SyncWait};
 use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
@@ -63,6 +66,15 @@ pub trait Host: Apply + Send + Sync {
     /// # Errors
     /// Why it does not.
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
+
+    /// Begins to write the append-only file anew.
+    fn rewrite_append_only(&self) -> RewriteAnswer;
+
+    /// How the append-only file is.
+    fn append_only(&self) -> append_only::Figures;
+
+    /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
+    fn delay_append_only(&self, delay: Duration);
 
     /// Saves all data to that file, while nothing changes: DEBUG RELOAD.
     ///
@@ -203,6 +215,10 @@ pub struct Turn {
     /// Elements of lists from this size on get a node of their own: see [`DebugSettings`].
     pub(crate) packed_threshold: usize,
     pub(crate) effects: Effects,
+    /// The journal has failed: see [`crate::durability`].
+    pub(crate) journal_failed: bool,
+    /// The disk does not keep up with the journal.
+    pub(crate) journal_pressed: bool,
     pub(crate) evictor: Evictor,
     pub(crate) used_memory: UsedMemory,
 }
@@ -220,6 +236,8 @@ impl Turn {
             stats: engine.stats.register(thread),
             packed_threshold: 0,
             effects: Effects::default(),
+            journal_failed: false,
+            journal_pressed: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
         };
@@ -238,6 +256,8 @@ impl Turn {
             stats: Arc::new(ThreadStats::new("")),
             packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
             effects: Effects::default(),
+            journal_failed: false,
+            journal_pressed: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
         }
@@ -249,8 +269,44 @@ impl Turn {
         self.now = self.clock / 1000;
         self.load_settings(engine);
         self.used_memory.note_published(&engine.memory);
-        self.effects.journaling = engine.journal.listening();
+        self.look_at_journal(engine);
         self.start_timing();
+    }
+
+    /// Looks at the journal and the time again. To be called inside the gate: the journal begins to
+    /// listen while all gates are closed, and no write behind that may be missed.
+    #[inline]
+    pub fn enter(&mut self, engine: &Engine) {
+        self.look_at_journal(engine);
+        self.start_timing();
+    }
+
+    /// The part of [`Turn::enter`] that concerns writes.
+    #[inline]
+    pub(crate) fn look_at_journal(&mut self, engine: &Engine) {
+        let state = engine.journal.state();
+        self.effects.journaling = state.listening;
+        self.journal_failed = state.failed;
+        self.journal_pressed = state.pressed;
+        if state.holds_replies != self.effects.holds_replies {
+            self.effects.holds_replies = state.holds_replies;
+            // Nobody kept the offsets of what was written before.
+            engine.slot_offsets.note_everywhere(engine.journal.end());
+        }
+    }
+
+    /// Whether replies wait for the journal: see [`crate::durability`].
+    #[inline]
+    pub fn holds_replies(&self) -> bool {
+        self.effects.holds_replies
+    }
+
+    /// Tells the journal that something was appended, if so. To be called outside of locks.
+    #[inline]
+    pub fn announce_appends(&mut self, engine: &Engine) {
+        if std::mem::take(&mut self.effects.unannounced) {
+            engine.journal.nudge();
+        }
     }
 
     /// Says that time which passed until now belongs to no command: each is timed from the end of
@@ -296,8 +352,12 @@ pub enum Outcome {
     NeedsProgram,
     /// It has to run with all gates closed. Nothing was touched.
     NeedsGates,
-    /// CLIENT PAUSE holds it back until this time. Nothing was touched.
+    /// It is held back until this time: by CLIENT PAUSE, or because the disk does not keep up.
+    /// Nothing was touched.
     Paused(u64),
+    /// Its client waits until its writes are durable. Nothing was written: whoever runs it answers,
+    /// when that is over.
+    AwaitsSync(SyncWait),
 }
 
 /// CLIENT PAUSE. Written with all gates closed, or by UNPAUSE.
@@ -342,7 +402,7 @@ pub struct Engine {
     /// LATENCY.
     pub latency: LatencyMonitor,
     /// The stream of writes.
-    pub journal: Box<dyn Journal>,
+    pub journal: Arc<dyn Journal>,
     /// Saving to a file.
     pub saving: Saving,
     /// The world outside.
@@ -357,6 +417,7 @@ pub struct Engine {
     pub debug: DebugSettings,
     /// Whether data is being loaded.
     pub loading: Loading,
+    pub(crate) slot_offsets: SlotOffsets,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
     pub(crate) next_client_id: AtomicU64,
@@ -398,7 +459,7 @@ pub(crate) fn random_id() -> String {
 
 impl Engine {
     /// An engine with an empty keyspace.
-    pub fn new(config: Config, host: Arc<dyn Host>, journal: Box<dyn Journal>) -> Engine {
+    pub fn new(config: Config, host: Arc<dyn Host>, journal: Arc<dyn Journal>) -> Engine {
         let started_at = base::clock::now_ms();
         Engine {
             keyspace: Keyspace::new(config.databases),
@@ -417,6 +478,7 @@ impl Engine {
             replication_id: Mutex::new(random_id()),
             debug: DebugSettings::default(),
             loading: Loading::default(),
+            slot_offsets: SlotOffsets::default(),
             memory: Memory::default(),
             pause: Pause::default(),
             next_client_id: AtomicU64::new(1),

@@ -13,8 +13,52 @@ pub trait Journal: Send + Sync {
     fn listening(&self) -> bool;
 
     /// Appends a batch contiguously, as [`Batch::write_to`] writes it, and returns the offset in
-    /// bytes behind it.
+    /// bytes behind it, which is not 0.
     fn append(&self, batch: &Batch) -> u64;
+
+    /// How things are, for a turn.
+    fn state(&self) -> State {
+        State { listening: self.listening(), ..State::default() }
+    }
+
+    /// Says that something was appended. Called once for many appends, without locks.
+    fn nudge(&self) {}
+
+    /// The offset behind everything that was appended.
+    fn end(&self) -> u64 {
+        0
+    }
+
+    /// A reply that depends on effects up to this offset may leave.
+    fn covered(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// The offset behind everything that survives a stop of the machine.
+    fn synced(&self) -> u64 {
+        0
+    }
+
+    /// Asks that everything up to this offset becomes durable soon, whatever the policy.
+    fn request_sync(&self, _offset: u64) {}
+
+    /// Why nothing is kept any more, if so, in words.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+/// How a journal is.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct State {
+    /// Somebody reads the stream.
+    pub listening: bool,
+    /// Replies wait until the effects that they depend on are durable (`appendfsync always`).
+    pub holds_replies: bool,
+    /// Nothing is kept any more: writes are to be refused.
+    pub failed: bool,
+    /// The disk does not keep up: writes are to wait, before they lock anything.
+    pub pressed: bool,
 }
 
 /// Where a command of a batch ends, and the database that it applies to.

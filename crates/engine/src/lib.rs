@@ -11,6 +11,7 @@ pub const REDIS_VERSION: &str = "7.0.15";
 /// The server's own version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+pub mod append_only;
 pub mod args;
 mod blocking;
 mod call;
@@ -21,6 +22,7 @@ pub mod compatibility;
 pub mod config;
 pub mod context;
 pub mod db;
+pub mod durability;
 pub mod effects;
 mod elements;
 pub mod engine;

@@ -104,6 +104,9 @@ impl Context<'_> {
     /// among the receivers, it gets the message before the reply, behind what had arrived before.
     pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
         let own = self.hears_messages_now().then_some(self.session.client.id);
+        if self.session.in_pubsub_mode() {
+            self.depend_on_all();
+        }
         let (engine, reply) = (self.engine, &mut self.reply);
         let deliver = &mut |client: &Client, bytes: Arc<Vec<u8>>| {
             if own == Some(client.id) {

@@ -100,6 +100,10 @@ pub struct Session {
     pub monitor: bool,
     /// It replays commands from a file: see [`crate::loading`].
     pub(crate) replays: bool,
+    /// The journal's offset that the replies so far depend on: see [`crate::durability`].
+    pub depends_on: u64,
+    /// The journal's offset behind its last write; 0 before the first.
+    pub(crate) written_to: u64,
     /// CLIENT PAUSE holds its next command back.
     pub(crate) paused: bool,
     /// Close when the output is sent.
@@ -121,6 +125,8 @@ impl Session {
             no_touch: false,
             monitor: false,
             replays: false,
+            depends_on: 0,
+            written_to: 0,
             paused: false,
             close: false,
         }

@@ -4,13 +4,16 @@
 mod replay;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::gate::{Closed, Gate};
 
+use crate::append_only::{self, RewriteAnswer};
 use crate::client::Client;
 use crate::config::{Apply, ApplyError, Config, DirectiveId};
 use crate::db::EvictionClock;
@@ -18,7 +21,7 @@ use crate::engine::{
     Authority, CpuSeconds, Engine, Host, LogLevel, MemoryFigures, Outcome, ProcessFacts, Request,
     Shutdown, Turn,
 };
-use crate::journal::{Batch, Journal};
+use crate::journal::{Batch, Journal, State};
 use crate::loading::{LoadFailed, Source};
 use crate::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::session::Session;
@@ -79,6 +82,16 @@ impl Host for NoHost {
         Err(Refusal::InProgress)
     }
 
+    fn rewrite_append_only(&self) -> RewriteAnswer {
+        RewriteAnswer::InProgress
+    }
+
+    fn append_only(&self) -> append_only::Figures {
+        append_only::Figures::default()
+    }
+
+    fn delay_append_only(&self, _delay: Duration) {}
+
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)
     }
@@ -119,6 +132,16 @@ impl Effect {
 pub(crate) struct Recorder {
     effects: Mutex<Vec<Effect>>,
     deaf: AtomicBool,
+    /// Batches so far: the offset.
+    end: AtomicU64,
+    /// What [`Journal::synced`] answers.
+    pub(crate) synced: AtomicU64,
+    /// Whether replies are to wait.
+    pub(crate) holds_replies: AtomicBool,
+    /// Whether the disk does not keep up.
+    pub(crate) pressed: AtomicBool,
+    /// Why nothing is kept.
+    pub(crate) failure: Mutex<Option<String>>,
 }
 
 impl Recorder {
@@ -154,7 +177,28 @@ impl Journal for Recording {
             effects.push(word("EXEC", &effects[effects.len() - 1]));
         }
         own.append(&mut effects);
-        own.len() as u64
+        self.0.end.fetch_add(1, Relaxed) + 1
+    }
+
+    fn state(&self) -> State {
+        State {
+            listening: self.listening(),
+            holds_replies: self.0.holds_replies.load(Relaxed),
+            failed: self.0.failure.lock().is_some(),
+            pressed: self.0.pressed.load(Relaxed),
+        }
+    }
+
+    fn end(&self) -> u64 {
+        self.0.end.load(Relaxed)
+    }
+
+    fn synced(&self) -> u64 {
+        self.0.synced.load(Relaxed)
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.0.failure.lock().clone()
     }
 }
 
@@ -179,7 +223,7 @@ impl TestServer {
     /// An empty server.
     pub(crate) fn with_config(config: Config) -> TestServer {
         let journal = Arc::new(Recorder::default());
-        let recording = Box::new(Recording(Arc::clone(&journal)));
+        let recording = Arc::new(Recording(Arc::clone(&journal)));
         let host = Arc::new(NoHost::default());
         let engine = Engine::new(config, Arc::clone(&host) as Arc<dyn Host>, recording);
         let client = new_client(&engine);
@@ -220,7 +264,7 @@ impl TestServer {
             other => other,
         };
         assert!(
-            matches!(outcome, Outcome::Done | Outcome::Blocked { .. }),
+            matches!(outcome, Outcome::Done | Outcome::Blocked { .. } | Outcome::AwaitsSync(_)),
             "one connection alone is never held up"
         );
         output.to_vec()

@@ -10,7 +10,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use engine::config::{Config, Invocation, LoadError, ShutdownOptions};
 use engine::engine::{Engine, ProcessFacts, Shutdown};
-use engine::journal::{Batch, Journal};
 use parking_lot::Mutex;
 
 use crate::cron::Cron;
@@ -21,8 +20,10 @@ use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
+use crate::persist::append_only::AppendOnly;
 use crate::persist::disk::RealDisk;
 use crate::persist::load::{self, Load};
+use crate::persist::saver::Saver;
 use crate::signal::{self, Caught};
 use crate::system::TitleArea;
 use crate::title::Title;
@@ -104,14 +105,6 @@ fn greet(config: &Config, log: &Log) {
     log.warning("Configuration loaded");
     for note in engine::config::notes(config) {
         log.notice(note.to_string());
-    }
-    warn_about_what_is_not_there(config, log);
-}
-
-/// Says aloud which parts of the configuration ask for more than this version does.
-pub fn warn_about_what_is_not_there(config: &Config, log: &Log) {
-    if config.appendonly {
-        log.warning("WARNING: there is no append-only file yet: `appendonly` has no effect");
     }
 }
 
@@ -197,6 +190,14 @@ impl Running {
         )
     }
 
+    /// From here on the append-only file keeps what is written, where the settings say so.
+    fn keep_writes(&self) -> Result<(), Failed> {
+        self.outside.append_only.start(&self.engine).map_err(|reason| {
+            self.outside.log.warning(reason);
+            Failed
+        })
+    }
+
     fn start_threads(
         config: Config,
         config_file: Option<PathBuf>,
@@ -207,23 +208,29 @@ impl Running {
     ) -> io::Result<Running> {
         let Surroundings { supervisor, pid_file, title, oom_score } = surroundings;
         let (stop_sender, stop) = mpsc::channel();
+        let (wakers, saver) = (Arc::new(Wakers::new()), Arc::<Saver>::default());
+        let append_only = Arc::new(AppendOnly::new(&config, log, &wakers, &saver)?);
+        let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside {
             log: Arc::clone(log),
-            wakers: Arc::new(Wakers::new()),
+            wakers,
             workers: Mutex::new(None),
             listening: Mutex::new(listening),
             stop: stop_sender.clone(),
-            saver: Arc::default(),
+            saver,
+            append_only,
             facts: facts(config_file.as_deref(), supervisor, threads),
             config_file,
             title,
             freeing: Freeing::start()?,
             oom_score,
         });
-        let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, Box::new(NoJournal)));
+        let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, journal));
         outside.saver.connect(&engine);
+        outside.append_only.connect(&engine);
         start_signal_thread(Arc::clone(&engine), Arc::clone(log), stop_sender)?;
-        let cron = Cron::start(Arc::clone(&engine), Arc::clone(&outside.saver))?;
+        let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
+        let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
         let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
         memory::publish();
         engine.note_startup();
@@ -253,6 +260,7 @@ impl Running {
         let stopped = || self.stop.is_requested();
         match Load::new(&self.engine, Arc::new(RealDisk), &stopped).all() {
             Ok(_) => {
+                self.keep_writes()?;
                 self.engine.loading.end();
                 self.ready();
             }
@@ -306,6 +314,7 @@ impl Running {
     fn save_at_the_end(&self, request: Shutdown) -> bool {
         let log = &self.outside.log;
         self.engine.hold_writes();
+        self.outside.append_only.hold_rewrites();
         let saves = request.save.unwrap_or_else(|| !self.engine.config.load().save.is_empty());
         if !saves {
             self.outside.saver.cancel();
@@ -319,6 +328,7 @@ impl Running {
         let stops = saved || request.force;
         if !stops {
             self.engine.let_writes_go_on();
+            self.outside.append_only.let_rewrites_go_on();
         }
         stops
     }
@@ -336,6 +346,7 @@ impl Running {
             workers.stop();
         }
         self.cron.stop();
+        self.outside.append_only.stop();
         if let Some(file) = self.pid_file {
             file.remove(log);
         }
@@ -424,19 +435,6 @@ fn shutdown(options: ShutdownOptions) -> Shutdown {
         _ => None,
     };
     Shutdown { save, now: options.now, force: options.force }
-}
-
-/// The journal of a server that nobody listens to.
-struct NoJournal;
-
-impl Journal for NoJournal {
-    fn listening(&self) -> bool {
-        false
-    }
-
-    fn append(&self, _: &Batch) -> u64 {
-        0
-    }
 }
 
 /// The words of a command line as bytes.

@@ -13,6 +13,7 @@ use engine::engine::{Engine, Turn};
 use engine::expire::ExpireCycle;
 use store::gate::Gate;
 
+use crate::persist::append_only::AppendOnly;
 use crate::persist::saver::Saver;
 
 /// The longest pause between two rounds, and the time between two samples.
@@ -33,12 +34,16 @@ impl Cron {
     ///
     /// # Errors
     /// The thread cannot be made.
-    pub fn start(engine: Arc<Engine>, saver: Arc<Saver>) -> io::Result<Cron> {
+    pub fn start(
+        engine: Arc<Engine>,
+        saver: Arc<Saver>,
+        append_only: Arc<AppendOnly>,
+    ) -> io::Result<Cron> {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("cron".to_owned()).spawn(move || {
             let mut rounds = Rounds::new(&engine);
             while stopped.recv_timeout(pause(&engine)) == Err(RecvTimeoutError::Timeout) {
-                rounds.round(&engine, &saver);
+                rounds.round(&engine, &saver, &append_only);
             }
             engine.gates.unregister(&rounds.gate);
         })?;
@@ -75,16 +80,18 @@ impl Rounds {
         }
     }
 
-    fn round(&mut self, engine: &Engine, saver: &Arc<Saver>) {
+    fn round(&mut self, engine: &Engine, saver: &Arc<Saver>, append_only: &Arc<AppendOnly>) {
         // What is being loaded is not to be deleted meanwhile: see `engine::loading`.
         if !engine.debug.pause_cron.load(Relaxed) && !engine.loading.is_on() {
             self.make_room(engine);
             self.expiry.round(engine, &mut self.turn, &self.gate);
         }
+        self.turn.announce_appends(engine);
         if self.last_sample.elapsed() >= ROUND_MAX {
             self.last_sample = Instant::now();
             engine.sample_rates();
             saver.tick(engine, saver);
+            append_only.tick(engine);
             collect_retired_tables(engine);
         }
         crate::memory::publish();

@@ -5,7 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
+use engine::append_only::{self, RewriteAnswer};
 use engine::client::Client;
 use engine::config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{CpuSeconds, Engine, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
@@ -20,6 +22,7 @@ use crate::freeing::Freeing;
 use crate::listen::Listening;
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
+use crate::persist::append_only::AppendOnly;
 use crate::persist::disk::RealDisk;
 use crate::persist::load::Load;
 use crate::persist::saver::Saver;
@@ -48,6 +51,8 @@ pub struct Outside {
     pub stop: Sender<StopRequest>,
     /// What saves data to files.
     pub saver: Arc<Saver>,
+    /// The append-only file.
+    pub append_only: Arc<AppendOnly>,
     /// The file that the server was configured from, as an absolute path.
     pub config_file: Option<PathBuf>,
     /// What INFO says about the process.
@@ -106,6 +111,18 @@ impl Host for Outside {
         self.saver.save(request, &self.saver)
     }
 
+    fn rewrite_append_only(&self) -> RewriteAnswer {
+        self.append_only.rewrite()
+    }
+
+    fn append_only(&self) -> append_only::Figures {
+        self.append_only.figures()
+    }
+
+    fn delay_append_only(&self, delay: Duration) {
+        self.append_only.journal().set_write_delay(delay);
+    }
+
     fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
         self.saver.save_standing(engine, closed)
     }
@@ -116,6 +133,8 @@ impl Host for Outside {
         source: Source,
         closed: &Closed<'_>,
     ) -> Result<(), LoadFailed> {
+        // The files then hold all that was written. If they cannot, the load says so, or shows it.
+        let _ = self.append_only.journal().flush();
         Load::within(engine, Arc::new(RealDisk), closed).from(source).map_err(|error| {
             self.log.warning(format!("Loading failed: {error}"));
             LoadFailed
@@ -184,6 +203,9 @@ impl Outside {
             "proc-title-template" => {
                 self.title.show(new).ok_or_else(|| "failed to set process title".to_owned())
             }
+            "appendonly" | "appendfsync" | "aof-timestamp-enabled" => {
+                self.append_only.apply(name, new)
+            }
             "oom-score-adj" | "oom-score-adj-values" => self.adjust_oom_score(new),
             _ => {
                 self.apply_what_cannot_fail(name, new);
@@ -196,7 +218,6 @@ impl Outside {
         match name {
             "loglevel" => self.log.set_level(new),
             "crash-log-enabled" => crash::apply(new),
-            "appendonly" => crate::boot::warn_about_what_is_not_there(new, &self.log),
             "maxmemory" => self.warn_about_maxmemory(new),
             _ => {}
         }

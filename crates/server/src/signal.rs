@@ -31,6 +31,8 @@ pub fn prepare() {
     // A closed terminal does not end a server; a closed socket is seen where it is written to.
     system::ignore_signal(libc::SIGHUP);
     system::ignore_signal(libc::SIGPIPE);
+    // A file that reaches its allowed size is an error of that write.
+    system::ignore_signal(libc::SIGXFSZ);
     system::block_signals(&CAUGHT);
 }
 

@@ -656,6 +656,17 @@ impl<'k, X> Held<'k, X> {
         self.mode != Mode::Declared || self.slots.borrow().binary_search(&slot).is_ok()
     }
 
+    /// Whether all gates are closed, so that every slot may be touched without a lock.
+    pub fn is_everything(&self) -> bool {
+        self.mode == Mode::Everything
+    }
+
+    /// Visits the slots that are locked.
+    #[inline]
+    pub fn each_slot(&self, visit: impl FnMut(u16)) {
+        self.slots.borrow().iter().copied().for_each(visit);
+    }
+
     /// The keyspace.
     pub fn space(&self) -> &'k Keyspace<X> {
         self.space

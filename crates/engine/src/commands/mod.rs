@@ -4,6 +4,7 @@
 
 use crate::command::Command;
 
+mod append_only;
 mod bitmap;
 mod client;
 mod config;
@@ -49,6 +50,7 @@ pub(crate) const FAMILIES: &[&[Command]] = &[
     info::COMMANDS,
     server::COMMANDS,
     saving::COMMANDS,
+    append_only::COMMANDS,
     latency::COMMANDS,
     slowlog::COMMANDS,
     memory::COMMANDS,

@@ -317,7 +317,7 @@ directives! {
     /// Sync a snapshot piece by piece while it is written.
     rdb_save_incremental_fsync: bool = true => named("rdb-save-incremental-fsync"), YesNo;
     /// Remove the files of a full sync when nothing else needs them.
-    rdb_del_sync_files: bool = false => named("rdb-del-sync-files"), YesNo;
+    rdb_del_sync_files: bool = false => named("rdb-del-sync-files").without_effect(NO_REPLICATION), YesNo;
     /// Refuse writes after a snapshot failed.
     stop_writes_on_bgsave_error: bool = true => named("stop-writes-on-bgsave-error"), YesNo;
     /// Check payloads from outside in full before they are used.
@@ -359,10 +359,7 @@ directives! {
     /// Load a file whose last command is incomplete, without that command.
     aof_load_truncated: bool = true => named("aof-load-truncated"), YesNo;
     /// Begin a rewritten file with a snapshot.
-    aof_use_rdb_preamble: bool = true
-        => named("aof-use-rdb-preamble")
-            .without_effect("the base of a rewritten file is always a snapshot"),
-        YesNo;
+    aof_use_rdb_preamble: bool = true => named("aof-use-rdb-preamble"), YesNo;
     /// Note the time in the file now and then.
     aof_timestamp_enabled: bool = false => named("aof-timestamp-enabled"), YesNo;
     /// Sync a rewritten file piece by piece while it is written.

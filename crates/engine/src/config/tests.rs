@@ -165,14 +165,6 @@ fn every_row_is_documented() {
     }
 }
 
-/// Directives about files of data, whose readers are not all there yet.
-fn concerns_data_files(name: &str) -> bool {
-    ["aof-", "append", "auto-aof-", "rdb", "save", "stop-writes-on-bgsave-error"]
-        .iter()
-        .any(|prefix| name.starts_with(prefix))
-        || ["dbfilename", "no-appendfsync-on-rewrite"].contains(&name)
-}
-
 /// A row that claims an effect is read somewhere; its field is named like the directive, some in
 /// the plural.
 #[test]
@@ -186,7 +178,7 @@ fn what_has_an_effect_is_read() {
     for directive in directives().iter().filter(|it| it.effect() == Effect::Full) {
         let field = directive.name().replace('-', "_");
         let is_read = words.contains(&*field) || words.contains(&*format!("{field}s"));
-        assert!(is_read || concerns_data_files(directive.name()), "nobody reads {field}");
+        assert!(is_read, "nobody reads {field}");
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits;
 use engine::config::Config;
+use engine::durability::SyncWait;
 use engine::engine::Outcome;
 use engine::session::Session;
 use engine::waiting::Waiter;
@@ -31,8 +32,17 @@ pub(super) enum Hold {
     NeedsProgram,
     /// It has to run with all gates closed.
     NeedsGates,
-    /// CLIENT PAUSE, until this Unix millisecond.
+    /// CLIENT PAUSE or a slow disk, until this Unix millisecond.
     Paused(u64),
+    /// It waits until its writes are durable.
+    AwaitsSync(SyncWait),
+}
+
+/// Replies that wait until the journal is durable up to an offset.
+struct HeldReplies {
+    /// Where they begin in the stream of all output; they reach to the next such place.
+    from: u64,
+    offset: u64,
 }
 
 /// See the module's text.
@@ -45,6 +55,10 @@ pub(super) struct Connection {
     /// An argument that is being received into its own allocation.
     pub(super) big: Option<BigArgument>,
     pub(super) output: Output,
+    /// What of the output waits for the journal, places and offsets ascending.
+    held_replies: VecDeque<HeldReplies>,
+    /// It is in the worker's list of those that wait for the journal.
+    pub(super) listed_as_waiting: bool,
     /// Commands that were parsed but are held back.
     pub(super) pending: VecDeque<OwnedArguments>,
     pub(super) hold: Hold,
@@ -83,6 +97,8 @@ impl Connection {
             input: Vec::new(),
             big: None,
             output: Output::new(),
+            held_replies: VecDeque::new(),
+            listed_as_waiting: false,
             pending: VecDeque::new(),
             hold: Hold::None,
             readable: true,
@@ -169,8 +185,50 @@ impl Connection {
         None
     }
 
+    /// Lets the output behind this place wait for what the session depends on.
+    #[inline]
+    pub(super) fn hold_replies(&mut self, from: u64) {
+        let offset = self.session.depends_on;
+        if self.held_replies.back().is_none_or(|last| last.offset < offset) {
+            self.held_replies.push_back(HeldReplies { from, offset });
+        }
+    }
+
+    /// Lets replies go that depend on nothing behind this offset.
+    pub(super) fn release_replies(&mut self, covered: u64) {
+        while self.held_replies.front().is_some_and(|first| first.offset <= covered) {
+            self.held_replies.pop_front();
+        }
+    }
+
+    /// Whether replies wait for the journal.
+    #[inline]
+    pub(super) fn holds_replies(&self) -> bool {
+        !self.held_replies.is_empty()
+    }
+
+    /// Places in the output from which it waits for more than before.
+    pub(super) fn held_count(&self) -> usize {
+        self.held_replies.len()
+    }
+
+    /// Whether replies, or the client, wait for the journal.
+    #[inline]
+    pub(super) fn awaits_journal(&self) -> bool {
+        self.holds_replies() || matches!(self.hold, Hold::AwaitsSync(_))
+    }
+
+    /// Bytes of output that wait for nothing but the socket.
+    fn sendable(&self) -> usize {
+        let waiting = self.output.len();
+        let Some(first) = self.held_replies.front() else { return waiting };
+        let sent = self.output.end() - waiting as u64;
+        usize::try_from(first.from.saturating_sub(sent)).map_or(waiting, |free| free.min(waiting))
+    }
+
     /// Sends what waits, its share of this turn. Returns bytes sent.
     pub(super) fn send(&mut self, limit: usize) -> usize {
+        let limit = limit.min(self.sendable());
         let mut total = 0;
         while self.writable && total < limit && !self.output.is_empty() {
             let offered = self.output.len().min(limit - total);
@@ -220,7 +278,14 @@ impl Connection {
             Outcome::Contended => Hold::Contended(self.attempts),
             Outcome::NeedsProgram => Hold::NeedsProgram,
             Outcome::NeedsGates => Hold::NeedsGates,
-            Outcome::Paused(until) => Hold::Paused(until),
+            Outcome::Paused(until) => {
+                self.new_deadline = Some(until);
+                Hold::Paused(until)
+            }
+            Outcome::AwaitsSync(wait) => {
+                self.new_deadline = wait.deadline;
+                Hold::AwaitsSync(wait)
+            }
         };
     }
 
@@ -243,9 +308,9 @@ impl Connection {
 
     /// Whether nothing of what the peer sent before it closed is left to be answered.
     pub(super) fn is_finished(&self) -> bool {
-        let running = matches!(self.hold, Hold::None | Hold::Blocked(_));
+        let blocked = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
+        let running = blocked || matches!(self.hold, Hold::None);
         let answered = self.pending.is_empty() && !self.backlog && self.protocol_error.is_none();
-        let blocked = matches!(self.hold, Hold::Blocked(_));
         self.ended && running && (blocked || (answered && self.output.is_empty()))
     }
 
@@ -258,16 +323,16 @@ impl Connection {
                     || !self.pending.is_empty()
                     || self.protocol_error.is_some()
             }
-            Hold::Blocked(_) => false,
+            Hold::Blocked(_) | Hold::AwaitsSync(_) => false,
             Hold::Contended(_) | Hold::NeedsProgram | Hold::NeedsGates => true,
             Hold::Paused(until) => until <= now,
         };
-        (runnable && !self.session.close) || (self.writable && !self.output.is_empty())
+        (runnable && !self.session.close) || (self.writable && self.sendable() > 0)
     }
 
     /// Whether it has said nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
-        let exempt = matches!(self.hold, Hold::Blocked(_))
+        let exempt = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_))
             || self.session.monitor
             || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
         let last = self.session.client.last_interaction.load(Relaxed);

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use mio::{Poll, Token, Waker};
 use parking_lot::{Mutex, RwLock};
@@ -21,6 +21,12 @@ pub(super) struct Mailbox {
     /// Set while a wake-up is under way, so that many messages cost one.
     woken: AtomicBool,
     pub(super) stopping: AtomicBool,
+    /// The worker has replies, or clients, that wait for the journal.
+    awaits_journal: AtomicBool,
+    /// The journal is further than it was.
+    pub(super) journal_progressed: AtomicBool,
+    /// The journal has failed: what waits for it waits in vain.
+    pub(super) journal_failed: AtomicBool,
     /// Connections that the worker has or is about to get.
     pub(super) connections: AtomicUsize,
     letters: Mutex<Letters>,
@@ -43,6 +49,13 @@ impl Mailbox {
             // The only failure is a full counter, which wakes the worker as well.
             let _ = waker.wake();
         }
+    }
+
+    /// Says that something waits for the journal. The caller looks at the journal once more
+    /// afterwards: what it did before was told to nobody.
+    pub(super) fn await_journal(&self) {
+        self.awaits_journal.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
     }
 
     /// Takes all letters. Those that come later come with a wake-up.
@@ -82,6 +95,28 @@ impl Wakers {
     pub fn wake(&self, worker: usize, client: u64) {
         if let Some(mailbox) = self.mailboxes.read().get(worker) {
             mailbox.letters.lock().clients.push(client);
+            mailbox.wake();
+        }
+    }
+
+    /// Tells the workers that wait for the journal that it is further.
+    pub fn note_journal_progress(&self) {
+        // After the journal has published how far it is: see `await_journal`.
+        fence(Ordering::SeqCst);
+        for mailbox in self.mailboxes.read().iter() {
+            if mailbox.awaits_journal.load(Ordering::Relaxed)
+                && mailbox.awaits_journal.swap(false, Ordering::Relaxed)
+            {
+                mailbox.journal_progressed.store(true, Ordering::Release);
+                mailbox.wake();
+            }
+        }
+    }
+
+    /// Tells all workers that what waits for the journal waits in vain.
+    pub fn note_journal_failure(&self) {
+        for mailbox in self.mailboxes.read().iter() {
+            mailbox.journal_failed.store(true, Ordering::Release);
             mailbox.wake();
         }
     }

@@ -45,6 +45,9 @@ const STALL: Duration = Duration::from_micros(20);
 /// Milliseconds that a stopping worker goes on sending what waits.
 const FLUSH_ON_STOP: u64 = 2000;
 
+/// Why a connection is closed whose replies tell of what the journal has lost.
+const NOT_DURABLE: &str = "what it is to be told could not be made durable";
+
 /// One parsed command of the batch.
 struct Item {
     place: usize,
@@ -67,6 +70,8 @@ pub(super) struct Worker {
     timers: Timers,
     /// Connections to look at in this turn.
     scheduled: Vec<usize>,
+    /// Connections that wait for the journal.
+    awaiting_journal: Vec<usize>,
     items: Vec<Item>,
     args: Vec<ArgRange>,
     keys: Vec<KeyAt>,
@@ -95,6 +100,7 @@ impl Worker {
             places: HashMap::new(),
             timers: Timers::default(),
             scheduled: Vec::new(),
+            awaiting_journal: Vec::new(),
             items: Vec::new(),
             args: Vec::new(),
             keys: Vec::new(),
@@ -131,10 +137,12 @@ impl Worker {
             self.read_and_parse(place);
         }
         self.execute_batch();
+        self.turn.announce_appends(&self.engine);
         for &place in &batch {
             self.run_with_more_authority(place);
             self.send_and_reschedule(place);
         }
+        self.turn.announce_appends(&self.engine);
         self.recycle(batch);
         let stats = &self.turn.stats;
         self.is_stalled =
@@ -193,6 +201,7 @@ impl Worker {
     // ---- Mail -----------------------------------------------------------------------------------
 
     fn open_mail(&mut self) {
+        self.hear_of_the_journal();
         let letters = self.mailbox.take();
         for stream in letters.arrivals {
             self.admit(stream);
@@ -200,6 +209,24 @@ impl Worker {
         for client in letters.clients {
             if let Some(&place) = self.places.get(&client) {
                 self.take_inbox(place);
+                self.schedule(place);
+            }
+        }
+    }
+
+    /// Looks at those again that wait for the journal, when it is further; when it has failed, they
+    /// are closed: nobody knows what became of their writes.
+    fn hear_of_the_journal(&mut self) {
+        let failed = self.mailbox.journal_failed.swap(false, Acquire);
+        if !failed && !self.mailbox.journal_progressed.swap(false, Acquire) {
+            return;
+        }
+        for place in std::mem::take(&mut self.awaiting_journal) {
+            if let Some(connection) = &mut self.connections[place] {
+                connection.listed_as_waiting = false;
+                if failed && connection.holds_replies() {
+                    connection.doom = Some(NOT_DURABLE);
+                }
                 self.schedule(place);
             }
         }
@@ -238,6 +265,11 @@ impl Worker {
     fn take_inbox(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         let inbox = std::mem::take(&mut *connection.session.client.inbox.lock());
+        if self.turn.holds_replies() && (inbox.served.is_some() || !inbox.pushes.is_empty()) {
+            // What others have left may tell of any of their writes, which came before it.
+            connection.session.depends_on = self.engine.journal.end();
+            connection.hold_replies(connection.output.end());
+        }
         if let Some(reply) = inbox.served
             && let Hold::Blocked(waiter) = std::mem::replace(&mut connection.hold, Hold::None)
         {
@@ -260,7 +292,10 @@ impl Worker {
             if connection.session.client.id != client {
                 continue;
             }
-            let Hold::Blocked(waiter) = &connection.hold else { continue };
+            let Hold::Blocked(waiter) = &connection.hold else {
+                self.schedule(place);
+                continue;
+            };
             let waiter = Arc::clone(waiter);
             // An earlier wait's deadline may come during a later wait of the same client.
             let due = waiter.deadline.is_some_and(|deadline| deadline <= self.turn.now);
@@ -356,7 +391,7 @@ impl Worker {
             return;
         }
         let _inside = gate.enter();
-        turn.start_timing();
+        turn.enter(engine);
         for window in items.chunks(WINDOW) {
             prefetch(engine, connections, keys, window);
             for item in window {
@@ -377,6 +412,15 @@ impl Worker {
         let engine = Arc::clone(&self.engine);
         match connection.hold {
             Hold::None | Hold::Blocked(_) => {}
+            Hold::AwaitsSync(wait) => {
+                if !wait.is_over(&*engine.journal, self.turn.now) {
+                    return;
+                }
+                connection.hold = Hold::None;
+                engine.end_sync_wait(&connection.session);
+                let resp3 = connection.session.resp3;
+                wait.reply(&*engine.journal, &mut Reply::new(&mut connection.output, resp3));
+            }
             // Even before the time has come: UNPAUSE may have ended the pause.
             Hold::Paused(_) => connection.hold = Hold::None,
             Hold::Contended(attempts) if attempts < CONTENDED_MAX => {}
@@ -423,6 +467,12 @@ impl Worker {
         if let Some(deadline) = connection.new_deadline.take() {
             self.timers.add(deadline, place, connection.session.client.id);
         }
+        if connection.holds_replies() {
+            connection.release_replies(self.engine.journal.covered());
+            if connection.holds_replies() && self.engine.journal.state().failed {
+                connection.doom = Some(NOT_DURABLE);
+            }
+        }
         let sent = connection.send(limits::WRITE_PER_TURN);
         if sent > 0 {
             self.turn.stats.net_output_bytes.add(sent as u64);
@@ -445,7 +495,31 @@ impl Worker {
         if connection.doom.is_some() {
             return self.close(place);
         }
+        if connection.awaits_journal() {
+            self.await_journal(place);
+        }
+        let Some(connection) = &mut self.connections[place] else { return };
         if connection.wants_another_turn(self.turn.now) {
+            self.schedule(place);
+        }
+    }
+
+    /// Remembers a connection that waits for the journal, and lets it look once more: the journal
+    /// may have got there before it knew that somebody waits.
+    fn await_journal(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        if std::mem::replace(&mut connection.listed_as_waiting, true) {
+            return;
+        }
+        self.awaiting_journal.push(place);
+        self.mailbox.await_journal();
+        let before = connection.held_count();
+        connection.release_replies(self.engine.journal.covered());
+        let over = match connection.hold {
+            Hold::AwaitsSync(wait) => wait.is_over(&*self.engine.journal, self.turn.now),
+            _ => false,
+        };
+        if over || connection.held_count() < before {
             self.schedule(place);
         }
     }
@@ -457,6 +531,9 @@ impl Worker {
         let line = format!("Client closed: id={} addr={}: {reason}", client.id, client.address);
         self.engine.host.log(LogLevel::Verbose, &line);
         self.places.remove(&client.id);
+        if matches!(connection.hold, Hold::AwaitsSync(_)) {
+            self.engine.end_sync_wait(&connection.session);
+        }
         if let Hold::Blocked(waiter) = &connection.hold {
             // Claimed or served meanwhile: either way nobody serves it from now on.
             waiter.claim();
@@ -520,6 +597,7 @@ impl Worker {
                     && base::clock::now_ms() < until
                 {
                     connection.writable = true;
+                    connection.release_replies(self.engine.journal.covered());
                     if connection.send(usize::MAX) == 0 {
                         std::thread::sleep(Duration::from_millis(1));
                     }
@@ -563,6 +641,7 @@ fn execute(
     ranges: &[ArgRange],
     keys: &[KeyAt],
 ) {
+    let from = connection.output.end();
     let argv = connection.parser.arguments(&connection.input, ranges);
     if !connection.runs() {
         if !connection.session.close {
@@ -582,6 +661,9 @@ fn execute(
         let held_back = held_back(argv, &outcome);
         connection.hold_back(outcome, held_back);
     }
+    if turn.holds_replies() {
+        connection.hold_replies(from);
+    }
 }
 
 /// Runs a command that was held back.
@@ -596,16 +678,25 @@ fn run_owned(
     let mut keys = Vec::new();
     let row = engine.prepare(argv, &mut keys);
     let request = Request { argv, row, keys: &keys };
-    turn.start_timing();
+    turn.enter(engine);
+    let from = connection.output.end();
     let (session, output) = (&mut connection.session, &mut connection.output);
     let outcome = engine.execute(turn, session, request, authority, output);
+    if turn.holds_replies() {
+        connection.hold_replies(from);
+    }
     if !matches!(outcome, Outcome::Done) {
-        let command = (!matches!(outcome, Outcome::Blocked(_))).then_some(command);
+        let command = needs_another_try(&outcome).then_some(command);
         connection.hold_back(outcome, command);
     }
 }
 
-/// A copy of a command that has to be tried again; a blocked one has run.
+/// Whether a command that was not done is to run again: one whose client waits has run.
+fn needs_another_try(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Blocked(_) | Outcome::AwaitsSync(_))
+}
+
+/// A copy of a command that has to be tried again.
 fn held_back(argv: Arguments<'_>, outcome: &Outcome) -> Option<OwnedArguments> {
-    (!matches!(outcome, Outcome::Blocked(_))).then(|| OwnedArguments::from(argv))
+    needs_another_try(outcome).then(|| OwnedArguments::from(argv))
 }

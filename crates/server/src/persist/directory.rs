@@ -314,7 +314,27 @@ impl AofDirectory {
         file.sync()
     }
 
-    fn make(&self) -> io::Result<()> {
+    /// Opens a file beside those of the list, empty, for writing.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn create(&self, path: &Path) -> io::Result<Box<dyn DiskFile>> {
+        self.disk.create(path)
+    }
+
+    /// Removes a file that the list does not name.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn discard(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    /// Makes the directory itself, durably, unless it is there.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn make(&self) -> io::Result<()> {
         if self.disk.length(&self.path)?.is_some() {
             return Ok(());
         }

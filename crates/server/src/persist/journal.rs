@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::config::AppendFsync;
-use engine::journal::{Batch, Journal};
+use engine::journal::{Batch, Journal, State};
 use engine::stats::{Counter, Histogram};
 use parking_lot::{Condvar, Mutex};
 
@@ -39,7 +39,7 @@ pub type Opener = Box<dyn FnOnce() -> io::Result<Opened> + Send>;
 /// Who wants to know how far the journal is. Called on the journal's thread, which does nothing
 /// else meanwhile.
 pub trait Observer: Send + Sync {
-    /// Effects up to this offset are durable, or [`FileJournal::covers`] has changed otherwise.
+    /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
     fn progressed(&self, synced: u64);
 
     /// A file was given up. Replies that wait for effects behind [`Failure::synced`] must not
@@ -72,6 +72,16 @@ pub struct Failure {
     pub reason: String,
     /// Effects behind this offset are not durable.
     pub synced: u64,
+}
+
+impl Failure {
+    /// The error in the system's words alone, as clients are told.
+    pub fn reason(&self) -> String {
+        match self.errno {
+            Some(number) => crate::files::reason(&io::Error::from_raw_os_error(number)),
+            None => self.reason.clone(),
+        }
+    }
 }
 
 impl fmt::Display for Failure {
@@ -169,6 +179,12 @@ struct Shared {
     failure: Mutex<Option<Failure>>,
     /// Whether there is a failure.
     failed: AtomicBool,
+    /// Why writes are refused although nothing has failed, in words.
+    refusal: Mutex<Option<String>>,
+    /// Whether there is such a reason.
+    refusing: AtomicBool,
+    /// What was durable when that began.
+    refused_from: AtomicU64,
     settled: Condvar,
     observer: Arc<dyn Observer>,
 }
@@ -208,6 +224,9 @@ impl FileJournal {
             flush_to: AtomicU64::new(0),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
+            refusal: Mutex::new(None),
+            refusing: AtomicBool::new(false),
+            refused_from: AtomicU64::new(0),
             settled: Condvar::new(),
             observer,
         });
@@ -357,14 +376,17 @@ impl FileJournal {
         self.shared.settings.write_delay_us.store(microseconds, Ordering::Relaxed);
     }
 
-    /// Whether a reply that depends on effects up to this offset may leave, as far as `appendfsync`
-    /// is concerned. Only under `always` does a reply wait.
+    /// Replies that depend on effects up to this offset may leave, as far as `appendfsync` is
+    /// concerned. Only under `always` does a reply wait.
     #[inline]
-    pub fn covers(&self, offset: u64) -> bool {
+    pub fn covered(&self) -> u64 {
         match self.shared.settings.policy() {
-            AppendFsync::Always if self.shared.settings.syncs_paused() => self.written() >= offset,
-            AppendFsync::Always => self.synced() >= offset,
-            AppendFsync::EverySecond | AppendFsync::No => true,
+            AppendFsync::Always if self.shared.refusing.load(Ordering::Acquire) => {
+                self.shared.refused_from.load(Ordering::Relaxed)
+            }
+            AppendFsync::Always if self.shared.settings.syncs_paused() => self.written(),
+            AppendFsync::Always => self.synced(),
+            AppendFsync::EverySecond | AppendFsync::No => u64::MAX,
         }
     }
 
@@ -394,9 +416,11 @@ impl FileJournal {
     /// Whether `everysec` does not keep its promise, because the disk is slow.
     pub fn is_late(&self) -> bool {
         let since = self.shared.progress.unsynced_since_ns.load(Ordering::Relaxed);
+        if since == 0 {
+            return false;
+        }
         let age = Duration::from_nanos(base::clock::monotonic_ns().saturating_sub(since));
-        since != 0
-            && age > self.shared.timing.late
+        age > self.shared.timing.late
             && self.shared.settings.policy() == AppendFsync::EverySecond
             && !self.shared.settings.syncs_paused()
     }
@@ -416,6 +440,25 @@ impl FileJournal {
     /// Why nothing is journaled any more, if so.
     pub fn failure(&self) -> Option<Failure> {
         self.shared.failure.lock().clone()
+    }
+
+    /// Has writes refused for a reason, also while the journal works; or ends that. After a failure
+    /// it goes on in a file that is worth nothing before its base is complete.
+    pub fn refuse_writes(&self, reason: Option<String>) {
+        let mut refusal = self.shared.refusal.lock();
+        if reason.is_some() && refusal.is_none() {
+            self.shared.refused_from.store(self.synced(), Ordering::Relaxed);
+        }
+        self.shared.refusing.store(reason.is_some(), Ordering::Release);
+        *refusal = reason;
+        self.shared.settings.changed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether writes are refused by [`FileJournal::refuse_writes`].
+    #[inline]
+    pub fn refuses_writes(&self) -> bool {
+        self.shared.refusing.load(Ordering::Relaxed)
     }
 
     /// The length of the present file, in bytes.
@@ -438,6 +481,43 @@ impl Journal for FileJournal {
     #[inline]
     fn append(&self, batch: &Batch) -> u64 {
         self.append_with(|out, selected| batch.write_to(out, selected))
+    }
+
+    fn state(&self) -> State {
+        let listening = FileJournal::listening(self);
+        let always = self.shared.settings.policy() == AppendFsync::Always;
+        State {
+            listening,
+            holds_replies: always && (listening || self.refuses_writes()),
+            failed: (listening && self.has_failed()) || self.refuses_writes(),
+            pressed: listening && self.is_pressed(),
+        }
+    }
+
+    fn nudge(&self) {
+        FileJournal::nudge(self);
+    }
+
+    fn end(&self) -> u64 {
+        self.appended()
+    }
+
+    fn covered(&self) -> u64 {
+        FileJournal::covered(self)
+    }
+
+    fn synced(&self) -> u64 {
+        FileJournal::synced(self)
+    }
+
+    fn request_sync(&self, offset: u64) {
+        self.shared.flush_to.fetch_max(offset, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn failure(&self) -> Option<String> {
+        let refusal = self.shared.refusal.lock().clone();
+        refusal.or_else(|| FileJournal::failure(self).map(|failure| failure.reason()))
     }
 }
 

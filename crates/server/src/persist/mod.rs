@@ -16,11 +16,14 @@
 //! names it, and a directory is synced after its names have changed.
 
 pub mod aof;
+pub mod append_only;
+mod as_commands;
 pub mod check;
 pub mod directory;
 pub mod disk;
 pub mod journal;
 pub mod load;
 pub mod manifest;
+mod rewrite;
 pub mod saver;
 pub mod snapshot;

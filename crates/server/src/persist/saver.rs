@@ -14,6 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use store::cut::Walker;
 use store::gate::Closed;
 
+use super::disk::DiskFile;
 use super::snapshot::{self, Access, Purpose};
 
 /// Bytes that are written between two syncs of an unfinished file, so that the last one has little
@@ -254,13 +255,13 @@ fn replace_file<T>(target: &Path, write: impl FnOnce(&mut File) -> io::Result<T>
 }
 
 /// A file that is synced every now and then while it grows.
-struct Syncing<'f> {
-    file: &'f mut File,
+pub(super) struct Syncing<'f> {
+    file: &'f mut dyn DiskFile,
     unsynced: Option<usize>,
 }
 
 impl<'f> Syncing<'f> {
-    fn new(file: &'f mut File, incrementally: bool) -> Syncing<'f> {
+    pub(super) fn new(file: &'f mut dyn DiskFile, incrementally: bool) -> Syncing<'f> {
         Syncing { file, unsynced: incrementally.then_some(0) }
     }
 }
@@ -272,7 +273,7 @@ impl Write for Syncing<'_> {
             *unsynced += written;
             if *unsynced >= SYNC_EVERY {
                 *unsynced = 0;
-                self.file.sync_data()?;
+                self.file.sync()?;
             }
         }
         Ok(written)

@@ -1,4 +1,4 @@
-//! Writing the data of a cut as an RDB file.
+//! Writing the data of a cut as a file: RDB, or commands.
 //!
 //! The thread that writes goes through the cut in small steps. Within a step it may hold a slot, so
 //! what a step shows is put together in memory; between steps, with nothing held, it goes to the
@@ -18,6 +18,8 @@ use store::freeze::{Piece, PieceKind};
 use store::gate::{Closed, Gate};
 use store::pack::Element;
 
+use super::as_commands::CommandSink;
+
 /// Bytes that are gathered before they are written.
 const CHUNK: usize = 256 * 1024;
 /// Steps between two looks at how far the file is, and at whether it is still wanted.
@@ -32,6 +34,8 @@ pub enum Purpose {
     Whole,
     /// The base of an append-only file.
     AofBase,
+    /// The same, as commands.
+    AofBaseAsCommands,
 }
 
 /// By what right the data is read.
@@ -60,15 +64,42 @@ pub struct Written {
 /// then.
 pub fn write(
     engine: &Engine,
-    mut walker: Walker<'_, Attachment>,
+    walker: Walker<'_, Attachment>,
     access: Access<'_>,
     purpose: Purpose,
+    file: impl Write,
+    report: impl FnMut(u64) -> bool,
+) -> io::Result<Written> {
+    let staged = Staged::default();
+    if purpose == Purpose::AofBaseAsCommands {
+        let sink = CommandSink::new(staged.clone());
+        return write_shaped(sink, &staged, walker, access, file, report);
+    }
+    let config = engine.config.snapshot();
+    let sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
+    write_shaped(sink, &staged, walker, access, file, report)
+}
+
+/// A sink that puts entries into the bytes of a file.
+pub(super) trait Shape: Sink {
+    /// Keys so far.
+    fn keys(&self) -> u64;
+
+    /// What could not be put into bytes since the last call.
+    fn failed(&mut self) -> io::Result<()>;
+
+    /// Adds what ends the file, and returns its length.
+    fn finish(self) -> io::Result<u64>;
+}
+
+fn write_shaped<S: Shape>(
+    mut sink: S,
+    staged: &Staged,
+    mut walker: Walker<'_, Attachment>,
+    access: Access<'_>,
     mut file: impl Write,
     mut report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
-    let config = engine.config.snapshot();
-    let staged = Staged::default();
-    let mut sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
     let (mut contended, mut steps) = (0, 0);
     loop {
         let step = match access {
@@ -85,7 +116,7 @@ pub fn write(
         }
         staged.pass_on(&mut file, CHUNK)?;
         steps += 1;
-        if steps % STEPS_PER_REPORT == 0 && !report(sink.keys) {
+        if steps % STEPS_PER_REPORT == 0 && !report(sink.keys()) {
             return Err(io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more"));
         }
         if step == Step::Finished {
@@ -94,8 +125,8 @@ pub fn write(
     }
     // Writers need not hand anything over any more.
     drop(walker);
-    let keys = sink.keys;
-    let bytes = sink.writer.finish()?.size;
+    let keys = sink.keys();
+    let bytes = sink.finish()?;
     staged.pass_on(&mut file, 0)?;
     file.flush()?;
     report(keys);
@@ -104,11 +135,16 @@ pub fn write(
 
 /// Bytes on their way to the file.
 #[derive(Clone, Default)]
-struct Staged(Rc<RefCell<Vec<u8>>>);
+pub(super) struct Staged(Rc<RefCell<Vec<u8>>>);
 
 impl Staged {
+    /// Adds bytes.
+    pub(super) fn gather(&self, bytes: &[u8]) {
+        self.0.borrow_mut().extend_from_slice(bytes);
+    }
+
     /// Writes what has gathered if it is more than `least` bytes.
-    fn pass_on(&self, file: &mut impl Write, least: usize) -> io::Result<()> {
+    pub(super) fn pass_on(&self, file: &mut impl Write, least: usize) -> io::Result<()> {
         let mut bytes = self.0.borrow_mut();
         if bytes.len() > least {
             file.write_all(&bytes)?;
@@ -120,7 +156,7 @@ impl Staged {
 
 impl Write for Staged {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
+        self.gather(bytes);
         Ok(bytes.len())
     }
 
@@ -193,10 +229,6 @@ impl RdbSink {
         Ok(RdbSink { writer, database: None, keys: 0, clock: Clock::new(config), error: None })
     }
 
-    fn failed(&mut self) -> io::Result<()> {
-        self.error.take().map_or(Ok(()), Err)
-    }
-
     fn note(&mut self, written: io::Result<()>) {
         if let Err(error) = written {
             self.error.get_or_insert(error);
@@ -211,6 +243,20 @@ impl RdbSink {
         }
         self.keys += 1;
         Head { key: head.key, expire_at_ms: head.expire_at, usage: self.clock.usage(head.clock) }
+    }
+}
+
+impl Shape for RdbSink {
+    fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    fn failed(&mut self) -> io::Result<()> {
+        self.error.take().map_or(Ok(()), Err)
+    }
+
+    fn finish(self) -> io::Result<u64> {
+        Ok(self.writer.finish()?.size)
     }
 }
 

@@ -46,6 +46,15 @@ const ANY: usize = usize::MAX;
 
 /// The subcommands in alphabetical order.
 const TOOLS: &[Tool] = &[
+    tool(
+        "aof-flush-sleep",
+        1..=1,
+        aof_flush_sleep,
+        &[
+            "AOF-FLUSH-SLEEP <microseconds>",
+            "    Makes each write to the append-only file take so much longer.",
+        ],
+    ),
     tool("assert", 0..=ANY, crash, &["ASSERT", "    Ends the process with a crash report."]),
     tool(
         "change-repl-id",
@@ -245,6 +254,13 @@ fn switch(args: &mut Args<'_>) -> Result<bool, CommandError> {
 
 fn pause_cron(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     cx.engine.debug.pause_cron.store(switch(args)?, Relaxed);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn aof_flush_sleep(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let microseconds = args.at_least(0, CommandError::text("ERR microseconds are not negative"))?;
+    cx.engine.host.delay_append_only(Duration::from_micros(microseconds as u64));
     cx.reply.ok();
     Ok(())
 }

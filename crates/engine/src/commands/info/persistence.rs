@@ -1,6 +1,7 @@
 //! The section about what outlives the process.
 
 use super::Page;
+use crate::append_only::{Figures, Rewrites, Writing};
 use crate::context::Context;
 use crate::loading::Progress;
 
@@ -27,21 +28,41 @@ pub(super) fn persistence(page: &mut Page, cx: &Context<'_>) {
     page.field("rdb_last_cow_size", 0);
     page.field("rdb_last_load_keys_expired", last_load.expired);
     page.field("rdb_last_load_keys_loaded", last_load.loaded);
-    page.field("aof_enabled", 0);
-    page.field("aof_rewrite_in_progress", 0);
-    page.field("aof_rewrite_scheduled", 0);
-    page.field("aof_last_rewrite_time_sec", -1);
-    page.field("aof_current_rewrite_time_sec", -1);
-    page.field("aof_last_bgrewrite_status", "ok");
-    page.field("aof_rewrites", 0);
-    page.field("aof_rewrites_consecutive_failures", 0);
-    page.field("aof_last_write_status", "ok");
-    page.field("aof_last_cow_size", 0);
+    let file = engine.host.append_only();
+    append_only(page, &file);
     page.field("module_fork_in_progress", 0);
     page.field("module_fork_last_cow_size", 0);
+    if let Some(writing) = &file.writing {
+        append_only_writing(page, writing, file.rewrites.scheduled);
+    }
     if let Some(progress) = engine.loading.progress() {
         loading(page, &progress);
     }
+}
+
+fn append_only(page: &mut Page, file: &Figures) {
+    let Rewrites { current_seconds, scheduled, last_seconds, .. } = file.rewrites;
+    let seconds = |seconds: Option<u64>| seconds.map_or(-1, u64::cast_signed);
+    page.field("aof_enabled", u8::from(file.writing.is_some()));
+    page.field("aof_rewrite_in_progress", u8::from(current_seconds.is_some()));
+    page.field("aof_rewrite_scheduled", u8::from(scheduled));
+    page.field("aof_last_rewrite_time_sec", seconds(last_seconds));
+    page.field("aof_current_rewrite_time_sec", seconds(current_seconds));
+    page.field("aof_last_bgrewrite_status", file.rewrites.last_status.word());
+    page.field("aof_rewrites", file.rewrites.begun);
+    page.field("aof_rewrites_consecutive_failures", file.rewrites.failures);
+    page.field("aof_last_write_status", file.last_write.word());
+    page.field("aof_last_cow_size", 0);
+}
+
+/// Shown only while there is an append-only file.
+fn append_only_writing(page: &mut Page, writing: &Writing, rewrite_scheduled: bool) {
+    page.field("aof_current_size", writing.size);
+    page.field("aof_base_size", writing.base_size);
+    page.field("aof_pending_rewrite", u8::from(rewrite_scheduled));
+    page.field("aof_buffer_length", writing.pending);
+    page.field("aof_pending_bio_fsync", u8::from(writing.pending_sync));
+    page.field("aof_delayed_fsync", writing.delayed_syncs);
 }
 
 /// Shown only while data is being loaded.

@@ -218,6 +218,10 @@ impl<'e> Replay<'e> {
                     self.engine.end_wait(&self.session, &waiter);
                     break;
                 }
+                Outcome::AwaitsSync(_) => {
+                    self.engine.end_sync_wait(&self.session);
+                    break;
+                }
                 Outcome::Contended | Outcome::Paused(_) => std::thread::yield_now(),
                 Outcome::NeedsProgram => {
                     drop(inside.take());

@@ -1,0 +1,79 @@
+//! BGREWRITEAOF and WAITAOF.
+
+use crate::append_only::RewriteAnswer;
+use crate::args::Args;
+use crate::command::{
+    ADMIN, ArgumentKind, BLOCKING, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, argument,
+};
+use crate::context::Context;
+use crate::durability::SyncWait;
+use crate::error::{CommandError, CommandResult};
+
+/// BGREWRITEAOF
+fn bgrewriteaof(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
+    match cx.engine.host.rewrite_append_only() {
+        RewriteAnswer::Started => {
+            cx.reply.simple(b"Background append only file rewriting started");
+        }
+        RewriteAnswer::Scheduled => {
+            cx.reply.simple(b"Background append only file rewriting scheduled");
+        }
+        RewriteAnswer::InProgress => {
+            return Err(CommandError::text(
+                "ERR Background append only file rewriting already in progress",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// WAITAOF numlocal numreplicas timeout
+fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let local = copies(args, 1, "ERR value is out of range, must be between 0 and 1")?;
+    let replicas = copies(args, i64::MAX, "ERR value is out of range, must be positive")?;
+    let no_number = CommandError::text("ERR timeout is not an integer or out of range");
+    let timeout = base::num::parse_i64(args.bytes()?).ok_or(no_number)?;
+    let Ok(timeout) = u64::try_from(timeout) else {
+        return Err(CommandError::text("ERR timeout is negative"));
+    };
+    let journal = &*cx.engine.journal;
+    if local > 0 && !journal.listening() {
+        return Err(CommandError::text(
+            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
+        ));
+    }
+    let deadline = (timeout > 0).then(|| cx.db.now.saturating_add(timeout));
+    let wait = SyncWait { offset: cx.session.written_to, local, replicas, deadline };
+    if wait.is_over(journal, cx.db.now) || !cx.may_block() {
+        wait.reply(journal, &mut cx.reply);
+        return Ok(());
+    }
+    // Who asks so need not wait for the next second.
+    journal.request_sync(wait.offset);
+    cx.sync_wait = Some(wait);
+    Ok(())
+}
+
+/// A number of copies to wait for.
+fn copies(args: &mut Args<'_>, most: i64, out_of_range: &'static str) -> Result<u64, CommandError> {
+    let count = args.i64()?;
+    let count = u64::try_from(count).ok().filter(|_| count <= most);
+    count.ok_or(CommandError::text(out_of_range))
+}
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("bgrewriteaof", bgrewriteaof, 1, Group::Server, "1.0.0")
+        .flags(ADMIN | NOSCRIPT | NO_ASYNC_LOADING)
+        .categories(&["dangerous"])
+        .docs("O(1)", "Begins to write the append-only file anew, as short as the data allows."),
+    Command::new("waitaof", waitaof, 4, Group::Generic, "7.2.0")
+        .flags(BLOCKING)
+        .docs("O(1)", "Waits until the writes of this connection are durable.")
+        .tips(&["request_policy:all_shards", "response_policy:agg_min"])
+        .arguments(&[
+            argument("numlocal", ArgumentKind::Integer),
+            argument("numreplicas", ArgumentKind::Integer),
+            argument("timeout", ArgumentKind::Integer),
+        ]),
+];

@@ -1,0 +1,262 @@
+//! What replies depend on: under `appendfsync always` a reply leaves when the effects are durable
+//! that it tells of, its command's own or those of others that the command has seen.
+//!
+//! Each slot keeps the journal's offset behind its last write. A reply carries the largest offset of
+//! the slots that its command held ([`Session::depends_on`]), and that of the journal's end where the
+//! command has looked at more than it named. Who sends replies compares that with
+//! [`Journal::covered`]. While replies wait for nothing, none of this is kept.
+//!
+//! Here is also what stands in the way of writes: a journal that has failed, or that the disk does
+//! not keep up with.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use base::limits::SLOTS;
+use resp::reply::Reply;
+use store::Held;
+
+use crate::call::{any_has, show_blocked};
+use crate::command::{self, Command};
+use crate::context::Context;
+use crate::engine::{Engine, Turn};
+use crate::error::{CommandError, CommandResult};
+use crate::journal::Journal;
+use crate::session::Session;
+use crate::waiting::Attachment;
+
+/// Milliseconds between two attempts of a write that the disk holds up.
+const PRESSURE_PAUSE: u64 = 5;
+
+/// The journal's offset behind the last write of each slot, as far as they were kept.
+pub(crate) struct SlotOffsets {
+    /// Read and written under the slot's lock.
+    slots: Box<[AtomicU64]>,
+    /// Behind the last write that concerned all slots.
+    everywhere: AtomicU64,
+}
+
+impl Default for SlotOffsets {
+    fn default() -> SlotOffsets {
+        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+        SlotOffsets { slots, everywhere: AtomicU64::new(0) }
+    }
+}
+
+impl SlotOffsets {
+    /// Notes a write of whoever holds these slots.
+    pub(crate) fn note_write(&self, held: &Held<'_, Attachment>, offset: u64) {
+        if held.is_everything() {
+            return self.note_everywhere(offset);
+        }
+        held.each_slot(|slot| self.slots[usize::from(slot)].store(offset, Relaxed));
+    }
+
+    /// Notes that any slot may have been written before this offset.
+    pub(crate) fn note_everywhere(&self, offset: u64) {
+        self.everywhere.fetch_max(offset, Relaxed);
+    }
+
+    /// The largest offset of the slots that are held.
+    fn newest(&self, held: &Held<'_, Attachment>) -> u64 {
+        let mut newest = self.everywhere.load(Relaxed);
+        held.each_slot(|slot| newest = newest.max(self.slots[usize::from(slot)].load(Relaxed)));
+        newest
+    }
+}
+
+impl Context<'_> {
+    /// Notes what the reply depends on. To be called under the locks, when all effects are settled.
+    pub(crate) fn note_dependence(&mut self) {
+        let held = &self.db.held;
+        let sees_all = command::WHOLE_KEYSPACE | command::READS_BY_PATTERN;
+        let newest = match held.is_everything() || any_has(self.row.command, self.session, sees_all)
+        {
+            true => self.engine.journal.end(),
+            false => self.engine.slot_offsets.newest(held),
+        };
+        self.session.depends_on = self.session.depends_on.max(newest);
+    }
+
+    /// Notes that the reply shows what others were told, which may depend on anything.
+    pub(crate) fn depend_on_all(&mut self) {
+        if self.db.effects.holds_replies {
+            self.session.depends_on = self.engine.journal.end();
+        }
+    }
+}
+
+/// Refuses writes that nothing would make durable. PING is refused too, as in Redis: it is what
+/// those who watch over a server ask with.
+#[inline]
+pub(crate) fn admit(
+    engine: &Engine,
+    turn: &Turn,
+    session: &Session,
+    command: &Command,
+) -> CommandResult {
+    if !turn.journal_failed {
+        return Ok(());
+    }
+    refuse(&*engine.journal, session, command)
+}
+
+#[cold]
+fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> CommandResult {
+    let concerned = command.name == "ping" || any_has(command, session, command::WRITE);
+    let Some(reason) = journal.failure().filter(|_| concerned && !session.replays) else {
+        return Ok(());
+    };
+    Err(CommandError::owned(format!("MISCONF Errors writing to the AOF file: {reason}")))
+}
+
+/// Until when a write has to wait, because the disk does not keep up, in Unix milliseconds.
+#[inline]
+pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
+    let waits =
+        turn.journal_pressed && !session.replays && any_has(command, session, command::WRITE);
+    waits.then(|| turn.now + PRESSURE_PAUSE)
+}
+
+/// A client that waits until its writes are durable: WAITAOF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SyncWait {
+    /// The journal's offset behind its last write.
+    pub offset: u64,
+    /// Copies on this machine that it waits for, 0 or 1.
+    pub local: u64,
+    /// Replicas that it waits for.
+    pub replicas: u64,
+    /// When it gives up, in Unix milliseconds.
+    pub deadline: Option<u64>,
+}
+
+impl SyncWait {
+    /// Whether the writes are durable here.
+    fn is_synced(&self, journal: &dyn Journal) -> bool {
+        journal.state().listening && journal.synced() >= self.offset
+    }
+
+    /// Whether there is nothing left to wait for at this Unix millisecond.
+    pub fn is_over(&self, journal: &dyn Journal, now: u64) -> bool {
+        let local = self.local == 0 || self.is_synced(journal);
+        (local && self.replicas == 0) || self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Answers how many copies there are.
+    pub fn reply(&self, journal: &dyn Journal, reply: &mut Reply<'_>) {
+        reply.array(2);
+        reply.integer(i64::from(self.is_synced(journal)));
+        // There are no replicas.
+        reply.integer(0);
+    }
+}
+
+impl Engine {
+    /// Counts a client that begins to wait for a sync.
+    pub(crate) fn begin_sync_wait(&self, session: &Session) {
+        show_blocked(session, true);
+        self.blocked_clients.fetch_add(1, Relaxed);
+    }
+
+    /// Ends a client's waiting for a sync.
+    pub fn end_sync_wait(&self, session: &Session) {
+        show_blocked(session, false);
+        self.blocked_clients.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+
+    fn holding() -> TestServer {
+        let server = TestServer::new();
+        server.journal.holds_replies.store(true, Relaxed);
+        server
+    }
+
+    /// What the replies of a connection depend on that sends this alone.
+    fn dependence(server: &mut TestServer, line: &str) -> u64 {
+        let mut other = server.connect();
+        server.text_as(&mut other, line);
+        other.depends_on
+    }
+
+    #[test]
+    fn a_reply_depends_on_what_its_command_wrote_or_saw() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "GET a"), 0);
+        assert_eq!(dependence(&mut server, "SET a 1"), 1);
+        assert_eq!(dependence(&mut server, "SET b 1"), 2);
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+        assert_eq!(dependence(&mut server, "DEL absent"), 0);
+        assert_eq!(dependence(&mut server, "MGET a b c"), 2);
+        assert_eq!(dependence(&mut server, "LPUSH a x"), 1, "an error tells of the key too");
+        assert_eq!(dependence(&mut server, "PING"), 0);
+        assert_eq!(dependence(&mut server, "DBSIZE"), 2, "it has looked everywhere");
+        assert_eq!(dependence(&mut server, "DEL a"), 3);
+        assert_eq!(dependence(&mut server, "GET a"), 3, "so does a nil");
+        assert_eq!(dependence(&mut server, "FLUSHALL"), 4);
+        assert_eq!(dependence(&mut server, "GET never-there"), 4);
+    }
+
+    #[test]
+    fn a_transaction_depends_on_all_that_it_touched_and_watched() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "SET seen 1"), 1);
+        assert_eq!(dependence(&mut server, "SET watched 1"), 2);
+        let mut other = server.connect();
+        for line in ["WATCH watched", "MULTI", "GET seen"] {
+            server.text_as(&mut other, line);
+        }
+        assert_eq!(dependence(&mut server, "SET watched 2"), 3);
+        assert_eq!(server.text_as(&mut other, "EXEC"), "*-1\r\n");
+        assert_eq!(other.depends_on, 3);
+    }
+
+    #[test]
+    fn what_was_written_before_replies_waited_counts_as_written_last() {
+        let mut server = TestServer::new();
+        assert_eq!(dependence(&mut server, "SET a 1"), 0, "nobody keeps account");
+        server.journal.holds_replies.store(true, Relaxed);
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+    }
+
+    #[test]
+    fn writes_are_refused_while_nothing_keeps_them() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("SET a 1"), "+OK\r\n");
+        *server.journal.failure.lock() = Some("No space left on device".to_owned());
+        let refusal = "MISCONF Errors writing to the AOF file: No space left on device\r\n";
+        assert_eq!(server.text("SET a 2"), format!("-{refusal}"));
+        assert_eq!(server.text("PING"), format!("-{refusal}"));
+        assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
+        server.text("MULTI");
+        assert_eq!(server.text("SET a 3"), format!("-{refusal}"));
+        assert!(server.text("EXEC").starts_with("-EXECABORT "));
+        *server.journal.failure.lock() = None;
+        assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn waitaof_answers_when_the_own_writes_are_durable() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n", "nothing was written");
+        server.text("SET a 1");
+        assert_eq!(server.text("WAITAOF 0 0 0"), "*2\r\n:0\r\n:0\r\n");
+        assert_eq!(server.text("WAITAOF 1 0 0"), "", "it waits");
+        assert_eq!(server.engine.blocked_clients(), 1);
+        server.engine.end_sync_wait(&server.session);
+        server.text("MULTI");
+        server.text("WAITAOF 1 0 0");
+        assert_eq!(server.text("EXEC"), "*1\r\n*2\r\n:0\r\n:0\r\n", "no waiting there");
+        server.journal.synced.store(1, Relaxed);
+        assert_eq!(server.text("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n");
+        let refused = server.text("WAITAOF 2 0 0");
+        assert_eq!(refused, "-ERR value is out of range, must be between 0 and 1\r\n");
+        assert_eq!(server.text("WAITAOF 0 0 -1"), "-ERR timeout is negative\r\n");
+        server.journal.set_listening(false);
+        assert!(server.text("WAITAOF 1 0 0").starts_with("-ERR WAITAOF cannot be used"));
+    }
+}

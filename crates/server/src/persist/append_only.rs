@@ -1,0 +1,463 @@
+//! The append-only file of a running server: when it begins, ends and is written anew, and what the
+//! rest of the process asks of it. The writing is done by [`super::journal`] and [`super::rewrite`].
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use engine::append_only::{Figures, LastStatus, RewriteAnswer, Rewrites, Writing};
+use engine::config::Config;
+use engine::engine::{Engine, LogLevel};
+use parking_lot::{Condvar, Mutex};
+
+use super::directory::{AofDirectory, DirectoryError};
+use super::disk::{Disk, RealDisk};
+use super::journal::{Failure, FileJournal, Observer, Timing};
+use super::rewrite::{self, Plan};
+use super::saver::Saver;
+use crate::log::Log;
+use crate::net::Wakers;
+
+/// How long to wait before a file is begun again that could not be begun.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// After so many failures in a row, rewrites that nobody asked for pause.
+const FAILURES_TOLERATED: u64 = 3;
+
+/// The first pause after those failures. It doubles with each further one.
+const FAILURE_PAUSE: Duration = Duration::from_secs(60);
+
+/// The longest pause after failures.
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(3600);
+
+/// See the module's text.
+pub struct AppendOnly {
+    journal: Arc<FileJournal>,
+    log: Arc<Log>,
+    /// Who else reads cuts.
+    saver: Arc<Saver>,
+    telling: Arc<Telling>,
+    state: Mutex<State>,
+    /// A rewrite has ended.
+    ended: Condvar,
+    /// The server is going to stop: no rewrite begins, and one that goes on ends.
+    stopping: AtomicBool,
+}
+
+/// Whether there is an append-only file.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+enum Mode {
+    /// There is none.
+    #[default]
+    Off,
+    /// It was turned on. It counts when its first base is complete.
+    Beginning,
+    /// There is.
+    On,
+}
+
+#[derive(Default)]
+struct State {
+    mode: Mode,
+    /// Counts how often the file was turned off: a rewrite may outlive that.
+    turned_off: u64,
+    directory: Option<Arc<AofDirectory>>,
+    /// When the rewrite began that goes on.
+    rewriting_since: Option<Instant>,
+    rewrites: Rewrites,
+    /// No rewrite begins by itself before.
+    not_before: Option<Instant>,
+    /// Bytes of the files to be loaded, besides the one that is being written.
+    closed_size: u64,
+    /// Bytes of all files after the last rewrite, or at the start.
+    base_size: u64,
+}
+
+/// What the journal's thread tells.
+struct Telling {
+    log: Arc<Log>,
+    wakers: Arc<Wakers>,
+    engine: OnceLock<Weak<Engine>>,
+}
+
+impl Observer for Telling {
+    fn progressed(&self, _synced: u64) {
+        self.wakers.note_journal_progress();
+    }
+
+    fn failed(&self, failure: &Failure) {
+        self.log.warning(format!(
+            "AOF error while {failure}. Writes are refused until BGREWRITEAOF succeeds, or \
+             appendonly is turned off."
+        ));
+        self.wakers.note_journal_failure();
+    }
+
+    fn took(&self, event: &'static str, duration: Duration) {
+        let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { return };
+        let threshold = engine.config.load().latency_monitor_threshold;
+        let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        if threshold > 0 && milliseconds >= threshold {
+            engine.latency.note(event, base::clock::now_ms() / 1000, milliseconds);
+        }
+    }
+}
+
+impl AppendOnly {
+    /// Starts the journal's thread. There is no file before [`AppendOnly::start`].
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn new(
+        config: &Config,
+        log: &Arc<Log>,
+        wakers: &Arc<Wakers>,
+        saver: &Arc<Saver>,
+    ) -> io::Result<AppendOnly> {
+        let telling = Arc::new(Telling {
+            log: Arc::clone(log),
+            wakers: Arc::clone(wakers),
+            engine: OnceLock::new(),
+        });
+        let observer = Arc::clone(&telling) as Arc<dyn Observer>;
+        let journal = FileJournal::start(config.appendfsync, Timing::default(), observer)?;
+        journal.set_timestamps(config.aof_timestamp_enabled);
+        Ok(AppendOnly {
+            journal: Arc::new(journal),
+            log: Arc::clone(log),
+            saver: Arc::clone(saver),
+            telling,
+            state: Mutex::default(),
+            ended: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// The stream of writes.
+    pub fn journal(&self) -> &Arc<FileJournal> {
+        &self.journal
+    }
+
+    /// Connects it with the engine whose writes it keeps.
+    pub fn connect(&self, engine: &Arc<Engine>) {
+        self.telling.engine.get_or_init(|| Arc::downgrade(engine));
+    }
+
+    fn engine(&self) -> Option<Arc<Engine>> {
+        self.telling.engine.get().and_then(Weak::upgrade)
+    }
+
+    // ---- Beginning and end ----------------------------------------------------------------------
+
+    /// Goes on in the files that the data was loaded from, if the settings say so. To be called when
+    /// all is loaded, before anybody is served.
+    ///
+    /// # Errors
+    /// Why the server must not start, in words.
+    pub fn start(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<(), String> {
+        let config = engine.config.load();
+        if !config.appendonly {
+            return Ok(());
+        }
+        let words = |error: &dyn std::fmt::Display| format!("Can't open the AOF: {error}");
+        let directory = open_directory(&config).map_err(|error| words(&error))?;
+        let databases = 0..engine.keyspace.databases();
+        let has_data = databases.into_iter().any(|index| !engine.keyspace.is_empty(index));
+        if directory.live_files().is_empty() && has_data {
+            // What was loaded from elsewhere is in no file of this directory.
+            self.begin(directory);
+            return Ok(());
+        }
+        let opened = directory.resume().map_err(|error| words(&error))?;
+        let (_, size) = directory.sizes().map_err(|error| words(&error))?;
+        let mut state = self.state.lock();
+        state.mode = Mode::On;
+        state.closed_size = size.saturating_sub(opened.length);
+        state.base_size = size;
+        state.directory = Some(Arc::new(directory));
+        self.journal.begin(Box::new(move || Ok(opened)));
+        Ok(())
+    }
+
+    /// Begins an append-only file beside the data that there is: CONFIG SET appendonly yes.
+    ///
+    /// # Errors
+    /// Its directory is of no use; the reason is in the log.
+    pub fn turn_on(self: &Arc<Self>, config: &Config) -> Result<(), String> {
+        if self.state.lock().mode != Mode::Off {
+            return Ok(());
+        }
+        let directory = open_directory(config).map_err(|error| {
+            self.log.warning(format!("Can't open the AOF: {error}"));
+            "Unable to turn on AOF. Check server logs.".to_owned()
+        })?;
+        self.begin(directory);
+        Ok(())
+    }
+
+    fn begin(self: &Arc<Self>, directory: AofDirectory) {
+        {
+            let mut state = self.state.lock();
+            state.mode = Mode::Beginning;
+            state.directory = Some(Arc::new(directory));
+        }
+        if self.rewrite() != RewriteAnswer::Started {
+            self.log.notice("AOF was enabled: its first file is written as soon as possible.");
+            self.state.lock().rewrites.scheduled = true;
+        }
+    }
+
+    /// Ends the append-only file. What it holds is made durable, and stays where it is.
+    pub fn turn_off(&self) {
+        let mut state = self.state.lock();
+        state.turned_off += 1;
+        state.mode = Mode::Off;
+        state.rewrites.scheduled = false;
+        state.not_before = None;
+        self.journal.end();
+        self.journal.refuse_writes(None);
+    }
+
+    /// Keeps rewrites from beginning, and ends one that goes on: the server is going to stop.
+    pub fn hold_rewrites(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        while state.rewriting_since.is_some() {
+            self.ended.wait(&mut state);
+        }
+    }
+
+    /// Ends [`AppendOnly::hold_rewrites`].
+    pub fn let_rewrites_go_on(&self) {
+        self.stopping.store(false, Ordering::Relaxed);
+    }
+
+    /// Makes everything durable and ends the journal's thread. Nobody writes any more.
+    pub fn stop(&self) {
+        self.hold_rewrites();
+        if self.state.lock().mode != Mode::Off {
+            self.log.notice("Calling fsync() on the AOF file.");
+            if let Err(failure) = self.journal.flush() {
+                self.log.warning(format!("The last writes are not in the AOF: {failure}"));
+            }
+        }
+        self.journal.stop();
+    }
+
+    // ---- Rewrites -------------------------------------------------------------------------------
+
+    /// Begins to write the file anew, or sees to it that this follows the snapshot under way.
+    pub fn rewrite(self: &Arc<Self>) -> RewriteAnswer {
+        let Some(engine) = self.engine() else { return RewriteAnswer::InProgress };
+        let (plan, directory) = {
+            let mut state = self.state.lock();
+            if state.rewriting_since.is_some() {
+                return RewriteAnswer::InProgress;
+            }
+            if self.stopping.load(Ordering::Relaxed) || !self.saver.try_seize() {
+                state.rewrites.scheduled = true;
+                return RewriteAnswer::Scheduled;
+            }
+            state.rewriting_since = Some(Instant::now());
+            state.rewrites.scheduled = false;
+            state.rewrites.begun += 1;
+            (self.plan(&state), state.directory.clone())
+        };
+        let pid = std::process::id();
+        self.log.notice(format!("Background append only file rewriting started by pid {pid}"));
+        let this = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("rewrite".to_owned());
+        let spawned = thread.spawn(move || this.run_rewrite(&engine, plan, directory));
+        if let Err(error) = spawned {
+            self.conclude(plan, &Err(error));
+        }
+        RewriteAnswer::Started
+    }
+
+    fn plan(&self, state: &State) -> Plan {
+        let turned_off = state.turned_off;
+        match state.mode {
+            Mode::Off => Plan::BaseAlone,
+            Mode::On if self.journal.has_failed() || self.journal.refuses_writes() => {
+                Plan::Anew { turned_off, repairs: true }
+            }
+            Mode::On => Plan::GoOn { turned_off },
+            Mode::Beginning => Plan::Anew { turned_off, repairs: false },
+        }
+    }
+
+    fn run_rewrite(&self, engine: &Engine, plan: Plan, directory: Option<Arc<AofDirectory>>) {
+        let opened = directory.map_or_else(
+            || open_directory(&engine.config.load()).map(Arc::new).map_err(io::Error::other),
+            Ok,
+        );
+        let outcome = opened.and_then(|directory| {
+            rewrite::perform(engine, &self.journal, &directory, plan, || self.is_wanted(plan))?;
+            self.collect(engine, &directory);
+            Ok(directory)
+        });
+        self.conclude(plan, &outcome);
+    }
+
+    /// Whether the outcome of a rewrite is still of use.
+    fn is_wanted(&self, plan: Plan) -> bool {
+        let turned_off = self.state.lock().turned_off;
+        !self.stopping.load(Ordering::Relaxed)
+            && plan.turned_off().is_none_or(|before| before == turned_off)
+    }
+
+    /// Removes the files that a rewrite has replaced.
+    fn collect(&self, engine: &Engine, directory: &AofDirectory) {
+        if engine.config.load().aof_disable_auto_gc {
+            return;
+        }
+        match directory.remove_history() {
+            Ok(names) => names.iter().for_each(|name| {
+                let name = name.to_string_lossy();
+                self.log.notice(format!("Removed the old AOF file {name}"));
+            }),
+            Err(error) => self.log.warning(format!("An old AOF file stays: {error}")),
+        }
+    }
+
+    /// Notes what became of a rewrite.
+    fn conclude(&self, plan: Plan, outcome: &io::Result<Arc<AofDirectory>>) {
+        let mut state = self.state.lock();
+        let began = state.rewriting_since.take();
+        state.rewrites.last_seconds = began.map(|began| began.elapsed().as_secs());
+        let current = plan.turned_off() == Some(state.turned_off);
+        match outcome {
+            Ok(directory) => {
+                self.log.notice("Background AOF rewrite finished successfully");
+                state.rewrites.last_status = LastStatus::Ok;
+                state.rewrites.failures = 0;
+                state.not_before = None;
+                if current {
+                    state.mode = Mode::On;
+                    self.journal.refuse_writes(None);
+                    self.look_at_sizes(&mut state, directory);
+                    state.base_size = state.closed_size + self.journal.file_length();
+                }
+            }
+            Err(error) => {
+                let reason = crate::files::reason(error);
+                self.log.warning(format!("Background AOF rewrite failed: {reason}"));
+                state.rewrites.last_status = LastStatus::Failed;
+                state.rewrites.failures += 1;
+                state.not_before = Some(Instant::now() + pause_after(state.rewrites.failures));
+                if current && matches!(plan, Plan::Anew { .. }) {
+                    // A file without its base is worth nothing.
+                    self.journal.end();
+                    state.not_before = Some(Instant::now() + RETRY_PAUSE);
+                }
+            }
+        }
+        drop(state);
+        self.saver.release();
+        self.ended.notify_all();
+    }
+
+    fn look_at_sizes(&self, state: &mut State, directory: &AofDirectory) {
+        // A size that cannot be had is that of before.
+        if let Ok((_, size)) = directory.sizes() {
+            state.closed_size = size.saturating_sub(self.journal.file_length());
+        }
+    }
+
+    /// Now and then: begins rewrites that are due.
+    pub fn tick(self: &Arc<Self>, engine: &Engine) {
+        let config = engine.config.load();
+        let (due, growth) = {
+            let mut state = self.state.lock();
+            let rewriting = state.rewriting_since.is_some();
+            if state.mode == Mode::On
+                && !rewriting
+                && let Some(directory) = state.directory.clone()
+            {
+                self.look_at_sizes(&mut state, &directory);
+            }
+            let busy = rewriting || engine.saving.figures(0).in_progress;
+            self.journal.pause_syncs(busy && config.no_appendfsync_on_rewrite);
+            let waits = state.not_before.is_some_and(|at| at > Instant::now());
+            let growth = (state.mode == Mode::On && !waits).then(|| self.growth(&state, &config));
+            let begins = state.mode == Mode::Beginning && !waits;
+            let due = !rewriting && (state.rewrites.scheduled || begins);
+            (due, growth.flatten().filter(|_| !busy))
+        };
+        if let Some(percent) = growth.filter(|_| !due) {
+            self.log.notice(format!("Starting automatic rewriting of AOF on {percent}% growth"));
+        }
+        if due || growth.is_some() {
+            self.rewrite();
+        }
+    }
+
+    /// By how many percent the file has grown, if that is enough for a rewrite.
+    fn growth(&self, state: &State, config: &Config) -> Option<u64> {
+        let size = state.closed_size + self.journal.file_length();
+        let least = u64::from(config.auto_aof_rewrite_percentage);
+        if least == 0 || size <= config.auto_aof_rewrite_min_size || self.journal.has_failed() {
+            return None;
+        }
+        let percent = (size * 100 / state.base_size.max(1)).saturating_sub(100);
+        (percent >= least).then_some(percent)
+    }
+
+    // ---- What others ask ------------------------------------------------------------------------
+
+    /// What INFO shows.
+    pub fn figures(&self) -> Figures {
+        let state = self.state.lock();
+        let journal = &self.journal;
+        let writing = (state.mode != Mode::Off).then(|| Writing {
+            size: state.closed_size + journal.file_length(),
+            base_size: state.base_size,
+            pending: journal.pending(),
+            pending_sync: journal.written() > journal.synced(),
+            delayed_syncs: journal.figures().delayed_syncs.get(),
+        });
+        let failed = journal.has_failed() || journal.refuses_writes();
+        let current_seconds = state.rewriting_since.map(|began| began.elapsed().as_secs());
+        Figures {
+            writing,
+            last_write: if failed { LastStatus::Failed } else { LastStatus::Ok },
+            rewrites: Rewrites { current_seconds, ..state.rewrites },
+        }
+    }
+
+    /// Takes over settings that change while the server runs.
+    pub fn apply(self: &Arc<Self>, name: &str, config: &Config) -> Result<(), String> {
+        match name {
+            "appendonly" if config.appendonly => return self.turn_on(config),
+            "appendonly" => self.turn_off(),
+            "appendfsync" => self.journal.set_policy(config.appendfsync),
+            "aof-timestamp-enabled" => self.journal.set_timestamps(config.aof_timestamp_enabled),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// How long rewrites pause that nobody asked for, after so many failures in a row.
+fn pause_after(failures: u64) -> Duration {
+    let Some(beyond) = failures.checked_sub(FAILURES_TOLERATED) else { return RETRY_PAUSE };
+    let doublings = u32::try_from(beyond).unwrap_or(u32::MAX).min(10);
+    (FAILURE_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE_MAX)
+}
+
+/// Opens the directory that the settings name, wherever the process goes from here.
+fn open_directory(config: &Config) -> Result<AofDirectory, DirectoryError> {
+    let home = std::env::current_dir()
+        .map_err(|error| DirectoryError::System { path: ".".into(), error })?;
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let name = OsStr::from_bytes(&config.appenddirname);
+    AofDirectory::open(disk, &home, name, OsStr::from_bytes(&config.appendfilename))
+}
+
+/// Writes a line to the log of an engine.
+pub(super) fn log(engine: &Engine, line: &str) {
+    engine.host.log(LogLevel::Notice, line);
+}

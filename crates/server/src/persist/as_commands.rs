@@ -1,0 +1,248 @@
+//! The data of a cut as commands: the base of an append-only file where `aof-use-rdb-preamble` is
+//! off. Each key becomes the commands that make it, a few dozen items in each.
+
+use std::io;
+
+use base::num::{write_f64, write_u64};
+use store::ValueRef;
+use store::cut::{Head, Sink};
+use store::freeze::{Piece, PieceKind};
+use store::pack::Element;
+
+use super::snapshot::{Shape, Staged};
+
+/// Items of a collection in one command.
+const ITEMS_PER_COMMAND: usize = 64;
+
+/// Shapes entries as commands.
+pub(super) struct CommandSink {
+    staged: Staged,
+    /// The database of the entries before.
+    database: Option<usize>,
+    keys: u64,
+    bytes: u64,
+    /// The command that is being put together.
+    command: Command,
+    /// What follows the last command of the present key: when it expires.
+    expire_at: Option<u64>,
+}
+
+/// A command that repeats while a collection has more items.
+#[derive(Default)]
+struct Command {
+    verb: &'static str,
+    key: Vec<u8>,
+    items: usize,
+    /// Its further arguments, as they are sent.
+    arguments: Vec<u8>,
+    count: usize,
+}
+
+impl Command {
+    fn begin(&mut self, verb: &'static str, key: &[u8]) {
+        self.verb = verb;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    fn argument(&mut self, argument: &[u8]) {
+        bulk(&mut self.arguments, argument);
+        self.count += 1;
+    }
+
+    fn element(&mut self, element: Element<'_>) {
+        match element {
+            Element::Str(text) => self.argument(text),
+            Element::Int(number) => self.argument(number.to_string().as_bytes()),
+        }
+    }
+
+    fn score(&mut self, score: f64) {
+        let mut text = Vec::with_capacity(32);
+        write_f64(&mut text, score);
+        self.argument(&text);
+    }
+
+    /// Ends the command if it has arguments. What follows for the same key begins another.
+    fn take(&mut self) -> Option<Vec<u8>> {
+        if self.count == 0 {
+            return None;
+        }
+        let mut whole = Vec::with_capacity(self.arguments.len() + self.key.len() + 64);
+        header(&mut whole, b'*', self.count + 2);
+        bulk(&mut whole, self.verb.as_bytes());
+        bulk(&mut whole, &self.key);
+        whole.append(&mut self.arguments);
+        (self.items, self.count) = (0, 0);
+        Some(whole)
+    }
+}
+
+fn header(out: &mut Vec<u8>, sign: u8, number: usize) {
+    out.push(sign);
+    write_u64(out, number as u64);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    header(out, b'$', bytes.len());
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+impl CommandSink {
+    pub(super) fn new(staged: Staged) -> CommandSink {
+        let command = Command::default();
+        CommandSink { staged, database: None, keys: 0, bytes: 0, command, expire_at: None }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        self.staged.gather(bytes);
+    }
+
+    fn put_command(&mut self) {
+        if let Some(command) = self.command.take() {
+            self.put(&command);
+        }
+    }
+
+    fn begin_key(&mut self, head: &Head<'_>, verb: &'static str) {
+        if self.database != Some(head.database) {
+            self.database = Some(head.database);
+            let mut select = Vec::new();
+            header(&mut select, b'*', 2);
+            bulk(&mut select, b"SELECT");
+            bulk(&mut select, head.database.to_string().as_bytes());
+            self.put(&select);
+        }
+        self.keys += 1;
+        self.expire_at = head.expire_at;
+        self.command.begin(verb, head.key);
+    }
+
+    fn end_key(&mut self) {
+        self.put_command();
+        if let Some(at) = self.expire_at.take() {
+            self.command.verb = "PEXPIREAT";
+            self.command.argument(at.to_string().as_bytes());
+            self.put_command();
+        }
+    }
+
+    /// To be called behind each item of a collection.
+    fn end_item(&mut self) {
+        self.command.items += 1;
+        if self.command.items == ITEMS_PER_COMMAND {
+            self.put_command();
+        }
+    }
+}
+
+impl Shape for CommandSink {
+    fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    fn failed(&mut self) -> io::Result<()> {
+        // It only fills memory.
+        Ok(())
+    }
+
+    fn finish(self) -> io::Result<u64> {
+        Ok(self.bytes)
+    }
+}
+
+impl Sink for CommandSink {
+    fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
+        let verb = match value {
+            ValueRef::String(_) => "SET",
+            ValueRef::List(_) => "RPUSH",
+            ValueRef::Set(_) => "SADD",
+            ValueRef::Hash(_) => "HSET",
+            ValueRef::Zset(_) => "ZADD",
+        };
+        self.begin_key(head, verb);
+        match value {
+            ValueRef::String(string) => self.command.argument(&string.bytes()),
+            ValueRef::List(list) => list.iter().for_each(|element| {
+                self.command.element(element.as_element());
+                self.end_item();
+            }),
+            ValueRef::Set(set) => set.iter().for_each(|member| {
+                self.command.element(member);
+                self.end_item();
+            }),
+            ValueRef::Hash(hash) => hash.iter().for_each(|(field, value)| {
+                self.command.element(field);
+                self.command.element(value);
+                self.end_item();
+            }),
+            ValueRef::Zset(zset) => zset.iter().for_each(|(member, score)| {
+                self.command.score(score);
+                self.command.element(member);
+                self.end_item();
+            }),
+        }
+        self.end_key();
+    }
+
+    fn begin(&mut self, head: &Head<'_>, kind: PieceKind, _: usize) {
+        let verb = match kind {
+            PieceKind::Member => "SADD",
+            PieceKind::Field => "HSET",
+            PieceKind::Scored => "ZADD",
+        };
+        self.begin_key(head, verb);
+    }
+
+    fn piece(&mut self, piece: Piece<'_>) {
+        match piece {
+            Piece::Member(member) => self.command.argument(member),
+            Piece::Field(field, value) => {
+                self.command.argument(field);
+                self.command.argument(value);
+            }
+            Piece::Scored(member, score) => {
+                self.command.score(score);
+                self.command.argument(member);
+            }
+        }
+        self.end_item();
+    }
+
+    fn end(&mut self) {
+        self.end_key();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collections_become_commands_of_some_items_and_the_expiry_comes_last() {
+        let staged = Staged::default();
+        let mut sink = CommandSink::new(staged.clone());
+        let head = Head { database: 2, key: b"set", expire_at: Some(1234), clock: 0 };
+        let items = ITEMS_PER_COMMAND + 1;
+        sink.begin(&head, PieceKind::Member, items);
+        for item in 0..items {
+            sink.piece(Piece::Member(item.to_string().as_bytes()));
+        }
+        sink.end();
+        let (keys, bytes) = (sink.keys(), sink.finish().unwrap());
+        let mut file = Vec::new();
+        staged.pass_on(&mut file, 0).unwrap();
+        let text = String::from_utf8(file).unwrap();
+        assert_eq!((keys, bytes), (1, text.len() as u64));
+        assert!(
+            text.starts_with("*2\r\n$6\r\nSELECT\r\n$1\r\n2\r\n*66\r\n$4\r\nSADD\r\n$3\r\nset\r\n")
+        );
+        assert!(text.ends_with(
+            "*3\r\n$4\r\nSADD\r\n$3\r\nset\r\n$2\r\n64\r\n\
+             *3\r\n$9\r\nPEXPIREAT\r\n$3\r\nset\r\n$4\r\n1234\r\n"
+        ));
+    }
+}

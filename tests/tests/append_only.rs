@@ -1,0 +1,333 @@
+//! The append-only file of the real process: what waits for the disk and what does not, rewrites,
+//! failures, and the reference server on the same directory.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use tests::client::{Client, Received, Reply};
+use tests::server::{Server, Target};
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long a write to the file is made to take where the tests look at who waits for it.
+const SLOW: Duration = Duration::from_millis(400);
+
+const ALWAYS: &[(&str, &str)] = &[("appendonly", "yes"), ("appendfsync", "always")];
+
+fn ok() -> Reply {
+    Reply::Status(b"OK".to_vec())
+}
+
+fn bulk(text: &str) -> Reply {
+    Reply::Bulk(text.as_bytes().to_vec())
+}
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    Server::start(Target::Dunlin, options)
+}
+
+fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begin = Instant::now();
+    while !attempt()? {
+        ensure!(begin.elapsed() < PATIENCE, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn figure(client: &mut Client, name: &str) -> Result<String> {
+    let info = client.call_text("INFO persistence")?;
+    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let prefix = format!("{name}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
+    line.with_context(|| format!("no {name} in INFO"))
+}
+
+fn number(client: &mut Client, name: &str) -> Result<u64> {
+    Ok(figure(client, name)?.parse()?)
+}
+
+fn digest(client: &mut Client) -> Result<Reply> {
+    client.call_text("DEBUG DIGEST")
+}
+
+/// Waits until so many rewrites were begun and none goes on.
+fn wait_for_rewrite(client: &mut Client, begun: u64) -> Result<()> {
+    wait_until("the rewrite", || {
+        let running = figure(client, "aof_rewrite_in_progress")? == "1";
+        Ok(!running && number(client, "aof_rewrites")? >= begun)
+    })
+}
+
+/// The names that the list of files holds, with their kinds.
+fn listed(server: &Server) -> Result<Vec<(String, String)>> {
+    let list = server.directory().join("appendonlydir/appendonly.aof.manifest");
+    let text = fs::read_to_string(list)?;
+    let words = text.lines().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    Ok(words.map(|words| (words[1].clone(), words[5].clone())).collect())
+}
+
+fn set_slow(client: &mut Client, delay: Duration) -> Result<()> {
+    let command = format!("DEBUG AOF-FLUSH-SLEEP {}", delay.as_micros());
+    ensure!(client.call_text(&command)? == ok());
+    Ok(())
+}
+
+/// Some of everything, in two databases.
+fn fill(client: &mut Client) -> Result<()> {
+    for line in ["SET s text", "SET n 12", "RPUSH l a b 3", "SADD i 1 2 3", "SADD w a b 3"] {
+        client.call_text(line)?;
+    }
+    for number in 0..300 {
+        client.call_text(&format!("HSET h field{number} {number}"))?;
+        client.call_text(&format!("ZADD z {number}.5 member{number}"))?;
+        client.call_text(&format!("RPUSH list {number}"))?;
+    }
+    for line in ["PEXPIREAT s 33000000000000", "SELECT 7", "SET other 1", "SELECT 0"] {
+        client.call_text(line)?;
+    }
+    Ok(())
+}
+
+// ---- Who waits ----------------------------------------------------------------------------------
+
+#[test]
+fn under_always_a_reply_waits_for_what_it_tells_of_and_others_do_not() -> Result<()> {
+    let server = start(ALWAYS)?;
+    let mut control = server.connect()?;
+    ensure!(control.call_text("SET other 1")? == ok());
+    set_slow(&mut control, SLOW)?;
+    let (mut writer, mut reader) = (server.connect()?, server.connect()?);
+    let (mut counter, mut piped) = (server.connect()?, server.connect()?);
+    let begin = Instant::now();
+    writer.send(&["SET", "key", "value"])?;
+    wait_until("the write", || Ok(control.call_text("EXISTS other")? == Reply::Integer(1)))?;
+    ensure!(begin.elapsed() < SLOW / 2, "a reader of another key waits");
+    // The slot of `key` was written by now, or is soon; its readers wait as the writer does.
+    std::thread::sleep(SLOW / 10);
+    reader.send(&["GET", "key"])?;
+    counter.send(&["DBSIZE"])?;
+    piped.send(&["GET", "other"])?;
+    piped.send(&["GET", "key"])?;
+    ensure!(piped.receive()? == Received::Reply(bulk("1")));
+    ensure!(begin.elapsed() < SLOW / 2, "what comes first in a pipeline need not wait");
+    let nothing = Duration::from_millis(1);
+    ensure!(!writer.has_input(nothing)? && !reader.has_input(nothing)?);
+    ensure!(!counter.has_input(nothing)? && !piped.has_input(nothing)?);
+    ensure!(reader.receive()? == Received::Reply(bulk("value")));
+    ensure!(begin.elapsed() >= SLOW, "a read shows what may be lost");
+    ensure!(writer.receive()? == Received::Reply(ok()));
+    ensure!(counter.receive()? == Received::Reply(Reply::Integer(2)));
+    ensure!(piped.receive()? == Received::Reply(bulk("value")));
+    Ok(())
+}
+
+#[test]
+fn under_always_messages_and_served_waiters_wait_too() -> Result<()> {
+    let server = start(&[ALWAYS, &[("notify-keyspace-events", "KEA")]].concat())?;
+    let mut control = server.connect()?;
+    set_slow(&mut control, SLOW)?;
+    let (mut waiter, mut listener) = (server.connect()?, server.connect()?);
+    waiter.send(&["BLPOP", "queue", "0"])?;
+    listener.call(&["SUBSCRIBE", "__keyevent@0__:lpush"])?;
+    wait_until("the waiter", || {
+        let info = control.call_text("INFO clients")?;
+        Ok(String::from_utf8_lossy(info.text().unwrap_or_default()).contains("blocked_clients:1"))
+    })?;
+    let begin = Instant::now();
+    let mut writer = server.connect()?;
+    writer.send(&["LPUSH", "queue", "element"])?;
+    ensure!(
+        waiter.receive()? == Received::Reply(Reply::Array(vec![bulk("queue"), bulk("element")]))
+    );
+    ensure!(begin.elapsed() >= SLOW, "the element may still be lost");
+    listener.receive()?;
+    ensure!(begin.elapsed() >= SLOW, "the message tells of a write that may be lost");
+    Ok(())
+}
+
+#[test]
+fn under_everysec_nobody_waits_and_waitaof_asks() -> Result<()> {
+    let server = start(&[("appendonly", "yes"), ("appendfsync", "everysec")])?;
+    let mut client = server.connect()?;
+    set_slow(&mut client, SLOW)?;
+    let begin = Instant::now();
+    ensure!(client.call_text("SET key value")? == ok());
+    ensure!(begin.elapsed() < SLOW / 2, "a write waits under everysec");
+    let none = Reply::Array(vec![Reply::Integer(0), Reply::Integer(0)]);
+    ensure!(client.call_text("WAITAOF 1 0 10")? == none, "its time is up");
+    let one = Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]);
+    ensure!(client.call_text("WAITAOF 1 0 0")? == one);
+    ensure!(begin.elapsed() >= SLOW && begin.elapsed() < 2 * SLOW, "it asks for the sync at once");
+    ensure!(client.call_text("WAITAOF 1 1 10")? == one, "there is no replica to wait for");
+    Ok(())
+}
+
+// ---- Rewrites -----------------------------------------------------------------------------------
+
+#[test]
+fn a_rewrite_keeps_all_in_either_format() -> Result<()> {
+    for (preamble, extension) in [("yes", "base.rdb"), ("no", "base.aof")] {
+        let mut server = start(&[("appendonly", "yes"), ("aof-use-rdb-preamble", preamble)])?;
+        let mut client = server.connect()?;
+        fill(&mut client)?;
+        let started = client.call_text("BGREWRITEAOF")?;
+        let text = b"Background append only file rewriting started".to_vec();
+        ensure!(started == Reply::Status(text), "{started:?}");
+        client.call_text("SET later 1")?;
+        wait_for_rewrite(&mut client, 1)?;
+        let files = listed(&server)?;
+        ensure!(files.len() == 2 && files[0].0.ends_with(extension), "{files:?}");
+        ensure!(files[1].1 == "i", "{files:?}");
+        let names = fs::read_dir(server.directory().join("appendonlydir"))?.count();
+        ensure!(names == 3, "old files are gone: {names}");
+        ensure!(number(&mut client, "aof_base_size")? <= number(&mut client, "aof_current_size")?);
+        let before = digest(&mut client)?;
+        server.kill();
+        server.start_again()?;
+        ensure!(digest(&mut server.connect()?)? == before, "{}", server.log_tail());
+    }
+    Ok(())
+}
+
+#[test]
+fn growth_begins_a_rewrite() -> Result<()> {
+    let options = [("appendonly", "yes"), ("auto-aof-rewrite-min-size", "8kb")];
+    let server = start(&options)?;
+    let mut client = server.connect()?;
+    let value = "x".repeat(1000);
+    for _ in 0..20 {
+        client.call(&["SET", "key", &value])?;
+    }
+    wait_for_rewrite(&mut client, 1)?;
+    ensure!(number(&mut client, "aof_current_size")? < 8192);
+    ensure!(server.log().contains("Starting automatic rewriting of AOF on "));
+    ensure!(figure(&mut client, "aof_last_bgrewrite_status")? == "ok");
+    Ok(())
+}
+
+#[test]
+fn it_is_turned_on_and_off_while_the_server_runs() -> Result<()> {
+    let mut server = start(&[])?;
+    let mut client = server.connect()?;
+    fill(&mut client)?;
+    ensure!(figure(&mut client, "aof_enabled")? == "0");
+    for round in 1..=2 {
+        ensure!(client.call_text("CONFIG SET appendonly yes")? == ok());
+        client.call_text(&format!("SET during {round}"))?;
+        wait_for_rewrite(&mut client, round)?;
+        ensure!(figure(&mut client, "aof_enabled")? == "1");
+        client.call_text(&format!("SET after {round}"))?;
+        if round == 1 {
+            ensure!(client.call_text("CONFIG SET appendonly no")? == ok());
+            client.call_text("SET unkept 1")?;
+            client.call_text("DEL unkept")?;
+        }
+    }
+    let before = digest(&mut client)?;
+    ensure!(client.call_text("WAITAOF 1 0 0")?.elements().is_some());
+    server.kill();
+    let directory = server.directory().to_str().context("a path")?.to_owned();
+    let again = start(&[("appendonly", "yes"), ("dir", &directory)])?;
+    ensure!(digest(&mut again.connect()?)? == before, "{}", again.log_tail());
+    Ok(())
+}
+
+// ---- The reference ------------------------------------------------------------------------------
+
+#[test]
+fn the_directory_goes_to_the_reference_and_back() -> Result<()> {
+    let mut server = start(&[("appendonly", "yes"), ("aof-timestamp-enabled", "yes")])?;
+    let directory = server.directory().to_str().context("a path")?.to_owned();
+    let mut client = server.connect()?;
+    fill(&mut client)?;
+    client.call_text("BGREWRITEAOF")?;
+    wait_for_rewrite(&mut client, 1)?;
+    for line in ["MULTI", "SET first 1", "SET second 2", "EXEC", "SPOP w", "INCR n"] {
+        client.call_text(line)?;
+    }
+    let before = digest(&mut client)?;
+    ensure!(server.terminate()? == Some(0));
+    let options = [("appendonly", "yes"), ("dir", directory.as_str())];
+    let mut reference = Server::start(Target::Reference, &options)?;
+    let mut client = reference.connect()?;
+    ensure!(digest(&mut client)? == before, "{}", reference.log_tail());
+    client.call_text("SET by-the-reference 1")?;
+    let before = digest(&mut client)?;
+    ensure!(reference.terminate()? == Some(0));
+    server.start_again()?;
+    ensure!(digest(&mut server.connect()?)? == before, "{}", server.log_tail());
+    Ok(())
+}
+
+// ---- Failures -----------------------------------------------------------------------------------
+
+/// Sets how large files of the process may become.
+fn limit_files(server: &Server, bytes: Option<u64>) -> Result<()> {
+    let pid = i32::try_from(server.pid()).ok().and_then(Pid::from_raw).context("a process id")?;
+    prlimit(Some(pid), Resource::Fsize, Rlimit { current: bytes, maximum: None })?;
+    Ok(())
+}
+
+#[test]
+fn a_write_that_fails_refuses_writes_until_a_rewrite_succeeds() -> Result<()> {
+    for policy in ["always", "everysec"] {
+        let options = [("appendonly", "yes"), ("appendfsync", policy), ("rdbcompression", "no")];
+        let mut server = start(&options)?;
+        let mut client = server.connect()?;
+        ensure!(client.call_text("SET kept 1")? == ok());
+        limit_files(&server, Some(128 * 1024))?;
+        let mut writer = server.connect()?;
+        writer.send(&["SET", "lost", &"x".repeat(512 * 1024)])?;
+        let answered = writer.receive();
+        if policy == "always" {
+            ensure!(!matches!(answered, Ok(Received::Reply(_))), "an answer for a lost write");
+        }
+        let refusal = b"MISCONF Errors writing to the AOF file: File too large".to_vec();
+        wait_until("the refusal", || {
+            Ok(client.call_text("SET kept 2")? == Reply::Error(refusal.clone()))
+        })?;
+        ensure!(client.call_text("EXISTS kept")? == Reply::Integer(1), "reads go on");
+        if policy == "always" {
+            let mut reader = server.connect()?;
+            reader.send(&["GET", "lost"])?;
+            let read = reader.receive();
+            ensure!(!matches!(read, Ok(Received::Reply(_))), "a reader sees what may be lost");
+        }
+        ensure!(figure(&mut client, "aof_last_write_status")? == "err");
+        // A rewrite that fails changes nothing.
+        client.call_text("BGREWRITEAOF")?;
+        wait_for_rewrite(&mut client, 1)?;
+        ensure!(figure(&mut client, "aof_last_bgrewrite_status")? == "err");
+        ensure!(client.call_text("SET kept 2")? == Reply::Error(refusal));
+        limit_files(&server, None)?;
+        client.call_text("BGREWRITEAOF")?;
+        wait_for_rewrite(&mut client, 2)?;
+        ensure!(client.call_text("SET kept 3")? == ok(), "{}", server.log_tail());
+        ensure!(figure(&mut client, "aof_last_write_status")? == "ok");
+        let before = digest(&mut client)?;
+        client.call_text("WAITAOF 1 0 0")?;
+        server.kill();
+        server.start_again()?;
+        ensure!(digest(&mut server.connect()?)? == before, "{}", server.log_tail());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_directory_of_no_use_is_said_so() -> Result<()> {
+    let server = start(&[])?;
+    fs::write(server.directory().join("appendonlydir"), b"a file")?;
+    let mut client = server.connect()?;
+    let refused = client.call_text("CONFIG SET appendonly yes")?;
+    let text = String::from_utf8_lossy(refused.text().unwrap_or_default()).into_owned();
+    ensure!(text.ends_with("Unable to turn on AOF. Check server logs."), "{text}");
+    ensure!(client.call_text("SET key value")? == ok(), "the server goes on without");
+    ensure!(figure(&mut client, "aof_enabled")? == "0");
+    let directory = server.directory().to_str().context("a path")?.to_owned();
+    ensure!(start(&[("appendonly", "yes"), ("dir", &directory)]).is_err());
+    Ok(())
+}
