@@ -10,6 +10,7 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use base::limits::SLOTS;
 use parking_lot::RwLock;
@@ -22,6 +23,9 @@ use crate::table::dict::{Place, Table};
 
 #[cfg(test)]
 mod tests;
+
+/// How long a program that waits for a slot lets others run.
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// How often a contended slot is looked at before the attempt is given up.
 const SPINS: u32 = 400;
@@ -363,8 +367,9 @@ impl<X> Keyspace<X> {
         {
             spins += 1;
             if spins % SPINS == 0 {
-                // The holder may have lost its processor; it never waits for us (see `gate`).
-                std::thread::yield_now();
+                // The holder may have lost its processor, even to us; it never waits for us (see
+                // `gate`).
+                std::thread::sleep(PAUSE);
             }
             std::hint::spin_loop();
         }

@@ -39,6 +39,9 @@ const COMMANDS_PER_TURN: usize = 1024;
 const TICK: Duration = Duration::from_millis(100);
 /// Attempts at contended slots before a command runs as the program, where it may wait.
 const CONTENDED_MAX: u32 = 8;
+/// The pause of a worker that can do nothing but try again: whoever holds the slots may need this
+/// very processor to go on.
+const STALL: Duration = Duration::from_micros(20);
 /// Milliseconds that a stopping worker goes on sending what waits.
 const FLUSH_ON_STOP: u64 = 2000;
 
@@ -76,6 +79,8 @@ pub(super) struct Worker {
     buffers: Vec<Vec<u8>>,
     next_tick: u64,
     coalescing: Coalescing,
+    /// In the last turn nothing ran, since slots were locked.
+    is_stalled: bool,
     /// Whether `maxmemory-clients` is set, as of the last tick.
     limits_client_memory: bool,
 }
@@ -102,6 +107,7 @@ impl Worker {
             buffers: Vec::new(),
             next_tick: 0,
             coalescing: Coalescing::default(),
+            is_stalled: false,
             limits_client_memory: false,
         })
     }
@@ -124,6 +130,8 @@ impl Worker {
         self.note_events(events);
         self.open_mail();
         self.end_waits_that_are_due();
+        let (contended, ran) =
+            (self.turn.stats.contended.get(), self.turn.stats.commands_processed.get());
         let batch = std::mem::take(&mut self.scheduled);
         for &place in &batch {
             self.read_and_parse(place);
@@ -136,6 +144,9 @@ impl Worker {
         }
         self.turn.announce_appends(&self.engine);
         self.recycle(batch);
+        let stats = &self.turn.stats;
+        self.is_stalled =
+            stats.contended.get() > contended && stats.commands_processed.get() == ran;
         self.tick();
         self.engine.evict_clients(&mut self.turn);
         crate::memory::publish();
@@ -143,6 +154,9 @@ impl Worker {
 
     fn wait(&mut self, events: &mut Events) {
         let timeout = if !self.scheduled.is_empty() {
+            if self.is_stalled {
+                std::thread::sleep(STALL);
+            }
             Duration::ZERO
         } else {
             if let Some(pause) = self.coalescing.pause(self.turn.clock) {
