@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tests::client::{Client, Received, Reply};
 use tests::server::{Server, Target};
@@ -163,6 +163,12 @@ fn under_everysec_nobody_waits_and_waitaof_asks() -> Result<()> {
     ensure!(client.call_text("WAITAOF 1 0 0")? == one);
     ensure!(begin.elapsed() >= SLOW && begin.elapsed() < 2 * SLOW, "it asks for the sync at once");
     ensure!(client.call_text("WAITAOF 1 1 10")? == one, "there is no replica to wait for");
+    let mut control = server.connect()?;
+    client.send(&["WAITAOF", "1", "1", "0"])?;
+    ensure!(!client.has_input(SLOW / 10)?, "it waits for the replica");
+    ensure!(control.call_text("CONFIG SET appendonly no")? == ok());
+    let Received::Reply(refused) = client.receive()? else { bail!("the connection was closed") };
+    ensure!(refused.is_error(), "{refused:?}");
     Ok(())
 }
 

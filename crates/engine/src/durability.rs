@@ -6,8 +6,8 @@
 //! command has looked at more than it named. Who sends replies compares that with
 //! [`Journal::covered`]. While replies wait for nothing, none of this is kept.
 //!
-//! Here is also what stands in the way of writes: a journal that has failed, or that the disk does
-//! not keep up with.
+//! Here is also what stands in the way of writes: a journal that has failed, and a disk that does not
+//! keep up with the journal, or with a snapshot of what writes are about to change.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -112,10 +112,13 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> Comman
 /// Until when a write has to wait, because the disk does not keep up, in Unix milliseconds.
 #[inline]
 pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
-    let waits =
-        turn.journal_pressed && !session.replays && any_has(command, session, command::WRITE);
+    let waits = turn.writes_wait && !session.replays && any_has(command, session, command::WRITE);
     waits.then(|| turn.now + PRESSURE_PAUSE)
 }
+
+/// What WAITAOF answers who waits for a file that is not there.
+pub(crate) const NO_FILE: &str =
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
 /// A client that waits until its writes are durable: WAITAOF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,17 +136,26 @@ pub struct SyncWait {
 impl SyncWait {
     /// Whether the writes are durable here.
     fn is_synced(&self, journal: &dyn Journal) -> bool {
-        journal.state().listening && journal.synced() >= self.offset
+        journal.listening() && journal.synced() >= self.offset
+    }
+
+    /// Whether it waits for a file that is not there, or not any more.
+    pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
+        self.local > 0 && !journal.listening()
     }
 
     /// Whether there is nothing left to wait for at this Unix millisecond.
     pub fn is_over(&self, journal: &dyn Journal, now: u64) -> bool {
         let local = self.local == 0 || self.is_synced(journal);
-        (local && self.replicas == 0) || self.deadline.is_some_and(|deadline| deadline <= now)
+        let enough = local && self.replicas == 0;
+        enough || self.is_in_vain(journal) || self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
     /// Answers how many copies there are.
     pub fn reply(&self, journal: &dyn Journal, reply: &mut Reply<'_>) {
+        if self.is_in_vain(journal) {
+            return reply.error(NO_FILE.as_bytes());
+        }
         reply.array(2);
         reply.integer(i64::from(self.is_synced(journal)));
         // There are no replicas.
@@ -236,6 +248,24 @@ mod tests {
         assert_eq!(server.text("SET a 3"), format!("-{refusal}"));
         assert!(server.text("EXEC").starts_with("-EXECABORT "));
         *server.journal.failure.lock() = None;
+        assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn writes_wait_while_the_disk_does_not_keep_up() {
+        let mut server = TestServer::new();
+        server.text("SET a 1");
+        server.journal.pressed.store(true, Relaxed);
+        server.begin_turn();
+        let held_up = |server: &TestServer, name: &str| {
+            let rows = command::rows();
+            let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
+            super::held_up(&server.turn, &server.session, row.command)
+        };
+        assert_eq!(held_up(&server, "set"), Some(server.turn.now + PRESSURE_PAUSE));
+        assert_eq!(held_up(&server, "get"), None);
+        assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
+        server.journal.pressed.store(false, Relaxed);
         assert_eq!(server.text("SET a 2"), "+OK\r\n");
     }
 

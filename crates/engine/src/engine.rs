@@ -217,8 +217,8 @@ pub struct Turn {
     pub(crate) effects: Effects,
     /// The journal has failed: see [`crate::durability`].
     pub(crate) journal_failed: bool,
-    /// The disk does not keep up with the journal.
-    pub(crate) journal_pressed: bool,
+    /// The disk does not keep up with the journal, or with a snapshot.
+    pub(crate) writes_wait: bool,
     pub(crate) evictor: Evictor,
     pub(crate) used_memory: UsedMemory,
 }
@@ -237,7 +237,7 @@ impl Turn {
             packed_threshold: 0,
             effects: Effects::default(),
             journal_failed: false,
-            journal_pressed: false,
+            writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
         };
@@ -257,7 +257,7 @@ impl Turn {
             packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
             effects: Effects::default(),
             journal_failed: false,
-            journal_pressed: false,
+            writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
         }
@@ -287,7 +287,7 @@ impl Turn {
         let state = engine.journal.state();
         self.effects.journaling = state.listening;
         self.journal_failed = state.failed;
-        self.journal_pressed = state.pressed;
+        self.writes_wait = state.pressed || engine.keyspace.cut_is_behind();
         if state.holds_replies != self.effects.holds_replies {
             self.effects.holds_replies = state.holds_replies;
             // Nobody kept the offsets of what was written before.

@@ -6,7 +6,7 @@ use crate::command::{
     ADMIN, ArgumentKind, BLOCKING, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, argument,
 };
 use crate::context::Context;
-use crate::durability::SyncWait;
+use crate::durability::{NO_FILE, SyncWait};
 use crate::error::{CommandError, CommandResult};
 
 /// BGREWRITEAOF
@@ -37,13 +37,11 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text("ERR timeout is negative"));
     };
     let journal = &*cx.engine.journal;
-    if local > 0 && !journal.listening() {
-        return Err(CommandError::text(
-            "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.",
-        ));
-    }
     let deadline = (timeout > 0).then(|| cx.db.now.saturating_add(timeout));
     let wait = SyncWait { offset: cx.session.written_to, local, replicas, deadline };
+    if wait.is_in_vain(journal) {
+        return Err(CommandError::text(NO_FILE));
+    }
     if wait.is_over(journal, cx.db.now) || !cx.may_block() {
         wait.reply(journal, &mut cx.reply);
         return Ok(());

@@ -364,9 +364,10 @@ impl FileJournal {
 
     /// Lets syncs rest while a snapshot needs the disk (`no-appendfsync-on-rewrite`), or ends that.
     pub fn pause_syncs(&self, paused: bool) {
-        self.shared.settings.syncs_paused.store(paused, Ordering::Relaxed);
-        self.shared.settings.changed.store(true, Ordering::Release);
-        self.wake();
+        if self.shared.settings.syncs_paused.swap(paused, Ordering::Relaxed) != paused {
+            self.shared.settings.changed.store(true, Ordering::Release);
+            self.wake();
+        }
     }
 
     /// Makes the thread sleep before each write, for tests of what waits for it (`DEBUG

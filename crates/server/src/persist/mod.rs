@@ -7,7 +7,8 @@
 //! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
 //! | [`aof`] | which commands does a file hold, and where does it end or break? |
 //! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
-//! | [`snapshot`] | how does the data of an instant become an RDB file? |
+//! | [`append_only`] | when does the append-only file begin, end, and become shorter? |
+//! | [`snapshot`] | how does the data of an instant become a file? |
 //! | [`saver`] | who asks for such files, and when? |
 //! | [`load`] | how does all of it get back into the keyspace? |
 //! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
