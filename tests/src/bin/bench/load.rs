@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Result, ensure};
-use tests::process::cpu_seconds;
+use tests::process::scheduled_nanoseconds;
 use tests::server::{Server, Target};
 
 use crate::pinning::Places;
@@ -58,14 +58,15 @@ const LARGE: [usize; 6] = [100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_00
 
 /// Microseconds of the server's processor time for each operation of a load.
 fn measure(server: &Server, count: usize, arguments: &str) -> Result<f64> {
-    let before = cpu_seconds(server.pid())?;
+    let before = scheduled_nanoseconds(server.pid())?;
     let output = Command::new("redis-benchmark")
         .args(["-q", "-p", &server.port().to_string(), "-n", &count.to_string()])
         .args(arguments.split(' '))
         .output()?;
     let complaints = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "redis-benchmark {arguments}: {complaints}");
-    Ok((cpu_seconds(server.pid())? - before) / count as f64 * 1e6)
+    let spent = scheduled_nanoseconds(server.pid())?.saturating_sub(before);
+    Ok(spent as f64 / count as f64 / 1e3)
 }
 
 /// Runs loads against two servers in turn, and prints a row for each.
