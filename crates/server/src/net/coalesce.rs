@@ -19,6 +19,10 @@ const ACTIVE_LEAST: u32 = 16;
 /// Readable sockets that a window must have seen.
 const EVENTS_LEAST: u32 = 64;
 
+/// Bytes for each readable socket, on average, from which on it is not waiting and waking that costs:
+/// large values are better taken while they are in the processor's cache.
+const BYTES_MOST: u64 = 4096;
+
 /// What a worker has seen lately, and how long it pauses.
 #[derive(Default)]
 pub(super) struct Coalescing {
@@ -29,6 +33,8 @@ pub(super) struct Coalescing {
     events: u32,
     /// Connections among them.
     active: u32,
+    /// Bytes that came in this window.
+    bytes: u64,
     pause: Option<Duration>,
 }
 
@@ -43,12 +49,19 @@ impl Coalescing {
         }
     }
 
+    /// Counts bytes that were received.
+    #[inline]
+    pub(super) fn note_bytes(&mut self, count: usize) {
+        self.bytes += count as u64;
+    }
+
     /// How long to pause before looking for events again; `now_us` is the time of the turn.
     #[inline]
     pub(super) fn pause(&mut self, now_us: u64) -> Option<Duration> {
         let elapsed = now_us.saturating_sub(self.began_us);
         if elapsed >= WINDOW_US {
-            self.pause = chosen(self.events, self.active, elapsed);
+            let large = self.bytes > u64::from(self.events) * BYTES_MOST;
+            self.pause = if large { None } else { chosen(self.events, self.active, elapsed) };
             *self = Coalescing {
                 window: self.window.wrapping_add(1),
                 began_us: now_us,
@@ -95,6 +108,17 @@ mod tests {
         assert_eq!(after(16, 10, 1000), Some(Duration::from_micros(25)));
         assert_eq!(after(1000, 5, 1000), Some(LONGEST));
         assert_eq!(after(200, 1, 1000), Some(LONGEST));
+    }
+
+    #[test]
+    fn large_values_are_taken_at_once() {
+        let mut coalescing = Coalescing::default();
+        coalescing.pause(10_000);
+        (0..100).for_each(|_| coalescing.note_event(&mut 0));
+        let mut windows = [0; 50];
+        windows.iter_mut().for_each(|window| coalescing.note_event(window));
+        coalescing.note_bytes(150 * 10_000);
+        assert_eq!(coalescing.pause(11_000), None);
     }
 
     #[test]

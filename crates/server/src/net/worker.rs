@@ -324,6 +324,7 @@ impl Worker {
         // What lies in the buffer comes first: a fast sender must not fill the memory.
         if connection.readable && !connection.backlog {
             let count = connection.receive();
+            self.coalescing.note_bytes(count);
             self.turn.stats.net_input_bytes.add(count as u64);
             self.turn.stats.reads_processed.add(1);
         }

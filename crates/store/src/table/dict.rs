@@ -180,9 +180,14 @@ unsafe fn free_buckets(buckets: NonNull<Bucket>, count: u32) {
 }
 
 /// Whether so many words are too many for so many buckets. One bucket alone may be filled to the
-/// brim, since no other can overflow for it: most tables of a sparse keyspace are such.
+/// brim, and so may one that it chains: most tables of a sparse keyspace are such, and a chain leaves
+/// no block behind that was outgrown.
 fn is_full(words: u64, buckets: u64) -> bool {
-    if buckets == 1 { words > WORDS as u64 } else { words * 2 > buckets * SPLIT_ABOVE_TWICE }
+    if buckets == 1 {
+        words > 2 * WORDS as u64 - 1
+    } else {
+        words * 2 > buckets * SPLIT_ABOVE_TWICE
+    }
 }
 
 /// How many buckets a table of one segment allocates to hold `buckets`: the allocator's own size
