@@ -395,7 +395,7 @@ impl<const SHARED: bool> Table<SHARED> {
         let buckets = self.buckets.load(Relaxed);
         if buckets == 0 {
             self.add_bucket();
-        } else if is_full(u64::from(len), u64::from(buckets)) {
+        } else if is_full(u64::from(len), u64::from(buckets)) && Self::may_resize() {
             self.split(hash_of);
         }
         let (home, _) = address(hash, self.buckets.load(Relaxed));
@@ -412,10 +412,17 @@ impl<const SHARED: bool> Table<SHARED> {
         self.compact_chain(self.bucket(place.home));
         if self.is_empty() {
             self.release();
-        } else if (self.len() as u64) < u64::from(self.buckets.load(Relaxed)) * MERGE_BELOW {
+        } else if (self.len() as u64) < u64::from(self.buckets.load(Relaxed)) * MERGE_BELOW
+            && Self::may_resize()
+        {
             self.merge();
         }
         word
+    }
+
+    /// The switch is for tables of keys alone.
+    fn may_resize() -> bool {
+        !SHARED || super::is_resizing()
     }
 
     /// Shortens a chain whose words fit one bucket less than it has.

@@ -1,5 +1,21 @@
 //! The structures that everything bigger than a packed block is made of.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 pub(crate) mod dict;
 pub mod ranked;
 pub mod retire;
+
+/// Whether tables of keys get more buckets and fewer: see [`set_resizing`].
+static RESIZING: AtomicBool = AtomicBool::new(true);
+
+/// Lets the tables of keys keep their sizes, whatever enters and leaves them, or lets them follow it
+/// again: DEBUG DICT-RESIZING. Chains grow meanwhile. A table follows at its next changes, one bucket
+/// at each.
+pub fn set_resizing(on: bool) {
+    RESIZING.store(on, Ordering::Relaxed);
+}
+
+fn is_resizing() -> bool {
+    RESIZING.load(Ordering::Relaxed)
+}

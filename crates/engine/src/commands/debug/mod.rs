@@ -63,6 +63,12 @@ const TOOLS: &[Tool] = &[
         &["CHANGE-REPL-ID", "    Gives the history of writes another name."],
     ),
     tool(
+        "dict-resizing",
+        1..=1,
+        dict_resizing,
+        &["DICT-RESIZING <0|1>", "    Keeps the tables of keys at their sizes."],
+    ),
+    tool(
         "digest",
         0..=0,
         digest_all,
@@ -174,6 +180,12 @@ const TOOLS: &[Tool] = &[
         &["SET-ACTIVE-EXPIRE <0|1>", "    Whether keys expire that nobody accesses."],
     ),
     tool("sleep", 1..=1, sleep, &["SLEEP <seconds>", "    Holds up the client's worker."]),
+    tool(
+        "stringmatch-len",
+        2..=2,
+        string_match,
+        &["STRINGMATCH-LEN <pattern> <string>", "    Whether a glob pattern matches a string."],
+    ),
 ];
 
 /// DEBUG subcommand [argument ...]
@@ -262,6 +274,20 @@ fn aof_flush_sleep(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let microseconds = args.at_least(0, CommandError::text("ERR microseconds are not negative"))?;
     cx.engine.host.delay_append_only(Duration::from_micros(microseconds as u64));
     cx.reply.ok();
+    Ok(())
+}
+
+/// Tables are the process's own, as the switch is.
+fn dict_resizing(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    store::table::set_resizing(switch(args)?);
+    cx.reply.ok();
+    Ok(())
+}
+
+/// STRINGMATCH-LEN <pattern> <string>
+fn string_match(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (pattern, text) = (args.bytes()?, args.bytes()?);
+    cx.reply.integer(i64::from(base::glob::matches(pattern, text)));
     Ok(())
 }
 

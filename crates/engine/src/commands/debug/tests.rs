@@ -136,3 +136,32 @@ fn switches_and_sizes_are_set() {
     assert_eq!(server.text("DEBUG CHANGE-REPL-ID"), "+OK\r\n");
     assert_ne!(*server.engine.replication_id.lock(), before);
 }
+
+#[test]
+fn patterns_are_matched() {
+    let mut server = server();
+    assert_eq!(server.text("DEBUG STRINGMATCH-LEN a*[c-e] abbbd"), ":1\r\n");
+    assert_eq!(server.text("DEBUG STRINGMATCH-LEN a*[c-e] abbb"), ":0\r\n");
+}
+
+#[test]
+fn tables_keep_their_size_while_they_are_told_to() {
+    let buckets = |server: &mut TestServer| {
+        let page = server.text("DEBUG HTSTATS 0");
+        let size = page.split("\n buckets: ").nth(1).expect("a size");
+        size.lines().next().and_then(|line| line.trim().parse::<u64>().ok()).expect("a number")
+    };
+    let fill = |server: &mut TestServer, range: std::ops::Range<u32>| {
+        range.for_each(|number| drop(server.text(&format!("SET {{slot}}{number} v"))));
+    };
+    let mut server = server();
+    fill(&mut server, 0..100);
+    let before = buckets(&mut server);
+    server.text("DEBUG DICT-RESIZING 0");
+    fill(&mut server, 100..400);
+    assert_eq!(buckets(&mut server), before);
+    server.text("DEBUG DICT-RESIZING 1");
+    fill(&mut server, 400..700);
+    assert!(buckets(&mut server) > before);
+    assert_eq!(server.text("GET {slot}333"), "$1\r\nv\r\n");
+}
