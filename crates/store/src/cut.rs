@@ -278,6 +278,12 @@ impl<'k, X> Walker<'k, X> {
         Walker { space, cut, open: None }
     }
 
+    /// Whether somebody has found a slot locked since this was asked last: time to let others go
+    /// first, since a large collection is read by locking one slot again and again.
+    pub fn was_in_the_way(&self) -> bool {
+        self.space.was_waited_for()
+    }
+
     /// Goes on a little. The caller is inside its gate.
     pub fn step(&mut self, sink: &mut dyn Sink) -> Step {
         if self.open.is_some() {

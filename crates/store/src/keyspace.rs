@@ -259,6 +259,8 @@ pub struct Keyspace<X> {
     /// Whether `cut` holds one: all that writes ask while there is none.
     cutting: AtomicBool,
     cut: RwLock<Option<Arc<Cut>>>,
+    /// Somebody found a slot locked.
+    waited_for: AtomicBool,
 }
 
 // SAFETY: what lies in the cells is reached only by who holds the slot's lock (through `Held`) or
@@ -284,6 +286,7 @@ impl<X> Keyspace<X> {
             floor: AtomicU64::new(0),
             cutting: AtomicBool::new(false),
             cut: RwLock::new(None),
+            waited_for: AtomicBool::new(false),
         }
     }
 
@@ -355,6 +358,7 @@ impl<X> Keyspace<X> {
                 Err(_) => std::hint::spin_loop(),
             }
         }
+        self.waited_for.store(true, Ordering::Relaxed);
         false
     }
 
@@ -367,6 +371,7 @@ impl<X> Keyspace<X> {
         {
             spins += 1;
             if spins % SPINS == 0 {
+                self.waited_for.store(true, Ordering::Relaxed);
                 // The holder may have lost its processor, even to us; it never waits for us (see
                 // `gate`).
                 std::thread::sleep(PAUSE);
@@ -555,6 +560,11 @@ impl<X> Keyspace<X> {
     /// The cut, if there is one.
     fn cut(&self) -> Option<Arc<Cut>> {
         if self.cutting.load(Ordering::Relaxed) { self.cut.read().clone() } else { None }
+    }
+
+    /// Whether somebody has found a slot locked since this was asked last.
+    pub(crate) fn was_waited_for(&self) -> bool {
+        self.waited_for.load(Ordering::Relaxed) && self.waited_for.swap(false, Ordering::Relaxed)
     }
 
     /// Whether writers should wait until more of a cut is written.

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
+use std::time::Duration;
 
 use engine::config::Config;
 use engine::engine::Engine;
@@ -24,6 +25,8 @@ use super::as_commands::CommandSink;
 const CHUNK: usize = 256 * 1024;
 /// Steps between two looks at how far the file is, and at whether it is still wanted.
 const STEPS_PER_REPORT: usize = 64;
+/// How long the thread keeps out of the way of somebody who found a slot locked.
+const WAY: Duration = Duration::from_micros(50);
 /// Steps that found a slot in use before the thread lets others run.
 const CONTENDED_MAX: usize = 16;
 
@@ -102,6 +105,9 @@ fn write_shaped<S: Shape>(
 ) -> io::Result<Written> {
     let (mut contended, mut steps) = (0, 0);
     loop {
+        if walker.was_in_the_way() {
+            std::thread::sleep(WAY);
+        }
         let step = match access {
             Access::Gate(gate) => {
                 let _inside = gate.enter();
