@@ -110,6 +110,16 @@ OK
 > GETBIT k 1 1
 (error) ERR wrong number of arguments for 'getbit' command
 
+== BITCOUNT does not read the unit of a range that is reversed from the end
+> SET k abc
+OK
+> BITCOUNT k -1 -4 nonsense
+(integer) 0
+> BITCOUNT k -4 -1 nonsense
+(error) ERR syntax error
+> BITCOUNT k 2 1 nonsense
+(error) ERR syntax error
+
 == BITCOUNT over bytes
 > SET k foobar
 OK

@@ -121,10 +121,13 @@ fn bitcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             2 | 3 => (args.i64()?, args.i64()?),
             _ => return Err(CommandError::SYNTAX),
         };
+        // Both from the end and in the wrong order: nothing, whatever the unit is said to be.
+        if start < 0 && end < 0 && start > end {
+            cx.reply.integer(0);
+            return Ok(());
+        }
         let range = BitRange { start, end, in_bits: BitRange::parse_unit(args)? };
-        // Both before the string and in the wrong order: nothing, though both stand for byte 0.
-        let reversed = start < 0 && end < 0 && start > end;
-        let bits = range.resolve(bytes.len()).filter(|_| !reversed);
+        let bits = range.resolve(bytes.len());
         bits.map_or(0, |(first, last)| bitmap::count_range(&bytes, first..=last))
     };
     cx.reply.integer(count as i64);
