@@ -15,20 +15,6 @@ pub fn resident_bytes(pid: u32) -> Result<u64> {
     Ok(kilobytes * 1024)
 }
 
-/// Processor time that a process has used, user and system, of all its threads, in seconds.
-///
-/// # Errors
-/// The process is gone.
-pub fn cpu_seconds(pid: u32) -> Result<f64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name before the last parenthesis may hold blanks; user time is the 12th field behind it.
-    let (_, fields) = stat.rsplit_once(')').context("no name in stat")?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let mut ticks = || -> Result<u64> { Ok(fields.next().context("stat is short")?.parse()?) };
-    let ticks = ticks()? + ticks()?;
-    Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
-}
-
 /// Files and sockets that a process has open.
 ///
 /// # Errors
@@ -38,7 +24,7 @@ pub fn open_files(pid: u32) -> Result<usize> {
 }
 
 /// Processor time that the threads of a process had up to when each last went to sleep, in
-/// nanoseconds: finer than [`cpu_seconds`], and dearer to ask for.
+/// nanoseconds.
 ///
 /// # Errors
 /// The process is gone, or the kernel does not count it.

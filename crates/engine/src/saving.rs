@@ -20,6 +20,8 @@ pub enum Refusal {
     InProgress,
     /// The append-only file is being rewritten.
     Rewriting,
+    /// The system gives no thread. The log says why.
+    NoThread,
 }
 
 /// The data was not saved. The log says why.

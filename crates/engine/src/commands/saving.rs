@@ -36,6 +36,7 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn refused(refusal: Refusal) -> CommandError {
     CommandError::text(match refusal {
         Refusal::InProgress => "ERR Background save already in progress",
+        Refusal::NoThread => "ERR",
         Refusal::Rewriting => {
             "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE \
              SCHEDULE in order to schedule a BGSAVE whenever possible."

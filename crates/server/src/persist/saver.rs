@@ -73,13 +73,14 @@ impl Saver {
         engine.saving.begin(now(), key_count(&engine));
         let pid = std::process::id();
         engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
-        let this = Arc::clone(this);
+        let (this, shared) = (Arc::clone(this), Arc::clone(&engine));
         let thread = std::thread::Builder::new().name("snapshot".to_owned());
-        let spawned = thread.spawn(move || this.run(&engine, answer.as_deref()));
-        if spawned.is_err() {
-            // The waiter, if there is one, was dropped with the closure: its client hears nothing
-            // until it goes, which a process without threads to spare cannot mend.
+        if let Err(error) = thread.spawn(move || this.run(&shared, answer.as_deref())) {
+            let line = format!("Can't save in background: {}", crate::files::reason(&error));
+            engine.host.log(LogLevel::Warning, &line);
+            engine.saving.end(now(), None);
             self.release();
+            return Err(Refusal::NoThread);
         }
         Ok(Accepted::Started)
     }
