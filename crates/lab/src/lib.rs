@@ -1,0 +1,9 @@
+//! The lab: it loads a server, breaks it on purpose, records what its users would have felt, and
+//! writes that down.
+//!
+//! In the order of their use: [`load`] says what is sent and sends it, [`record`] is what one load
+//! saw, [`results`] what all loads of all experiments saw.
+
+pub mod load;
+pub mod record;
+pub mod results;

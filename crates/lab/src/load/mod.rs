@@ -1,0 +1,7 @@
+//! Load: what is sent, how fast, to whom.
+
+mod plan;
+
+pub use plan::{
+    Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
+};

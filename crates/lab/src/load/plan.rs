@@ -1,0 +1,256 @@
+//! A plan is everything that a load generator must know, as plain data: the same plan comes from a
+//! command line, from an experiment's file, or over a socket from another machine.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One load on one server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Plan {
+    /// Whom to ask.
+    pub address: Address,
+    /// Connections in all, shared out over the threads.
+    pub connections: usize,
+    /// Threads that send; each has an event loop and its own histograms.
+    pub threads: usize,
+    /// Requests that a connection sends before it waits for their replies.
+    pub pipeline: usize,
+    /// When the next request leaves.
+    pub pace: Pace,
+    /// Ends after so many measured requests.
+    pub requests: Option<u64>,
+    /// Ends after so many measured seconds. With neither bound, until it is told to stop.
+    pub seconds: Option<f64>,
+    /// Seconds of load before anything is recorded.
+    pub warmup_seconds: f64,
+    /// What is asked.
+    pub work: Work,
+    /// Makes the random choices repeatable.
+    pub seed: u64,
+    /// A lost connection is opened again, and its open requests count as errors; without it, the
+    /// first loss ends the run.
+    pub reconnect: bool,
+}
+
+/// A server's address and how to enter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Address {
+    /// A name or an address.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
+    /// A Unix socket's path, in place of host and port.
+    pub socket: Option<String>,
+    /// The user of AUTH; without it, the default user.
+    pub user: Option<String>,
+    /// The password of AUTH.
+    pub password: Option<String>,
+    /// The database to SELECT.
+    pub database: u32,
+}
+
+/// When requests leave.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Pace {
+    /// A connection sends its next requests when the last have been answered, after a pause: the
+    /// load adapts to the server, as a fixed number of users would.
+    Closed {
+        /// The pause between a reply and the next request.
+        think_seconds: f64,
+    },
+    /// Requests are due at times that do not depend on the server; latency is counted from then.
+    Open {
+        /// Requests a second, over all connections.
+        rate: f64,
+        /// How the times are spread.
+        schedule: Schedule,
+    },
+}
+
+/// How the due times of an open load are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Schedule {
+    /// Evenly.
+    Constant,
+    /// As independent users would: exponentially distributed gaps.
+    Poisson,
+}
+
+/// What is asked of the server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// Commands over the Redis protocol.
+    Resp(RespWork),
+    /// Requests over HTTP/1.1.
+    Http(HttpWork),
+}
+
+/// Commands over the Redis protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RespWork {
+    /// What is sent, each as often as its weight says.
+    pub operations: Vec<Operation>,
+    /// Where `__key__` and `__rand_int__` come from.
+    pub keys: Keys,
+    /// The sizes of `__data__` and their weights.
+    pub sizes: Vec<Size>,
+    /// 2 or 3.
+    pub protocol: u8,
+    /// False opens a new connection for each request (each pipeline of them).
+    pub keep_alive: bool,
+}
+
+/// One command, as often as its weight says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Operation {
+    /// Its name in tables: `SET`.
+    pub name: String,
+    /// Its share, against the sum of all weights.
+    pub weight: f64,
+    /// The words of the command. `__key__` is a whole key, `__rand_int__` twelve digits,
+    /// `__data__` a value; each may stand within a word.
+    pub arguments: Vec<String>,
+}
+
+/// Which keys are chosen. A key is `key:` and twelve digits, as of redis-benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Keys {
+    /// Each equally often.
+    Uniform {
+        /// How many there are.
+        count: u64,
+    },
+    /// The k-th most popular key in proportion to 1 / k^exponent.
+    Zipf {
+        /// How many there are.
+        count: u64,
+        /// 0 is uniform; caches see 0.6 to 1.2.
+        exponent: f64,
+    },
+    /// A few keys get most requests.
+    Hot {
+        /// How many there are.
+        count: u64,
+        /// How many of them are hot.
+        hot: u64,
+        /// The share of requests that goes to these, 0 to 1.
+        share: f64,
+    },
+    /// One after the other, from the first again after the last.
+    Sequential {
+        /// How many there are.
+        count: u64,
+    },
+}
+
+/// A value's size and how often it is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// The value's length.
+    pub bytes: usize,
+    /// Its share, against the sum of all weights.
+    pub weight: f64,
+}
+
+/// Requests over HTTP/1.1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HttpWork {
+    /// What is sent, each as often as its weight says.
+    pub requests: Vec<HttpRequest>,
+    /// Where `__key__` and `__rand_int__` in a path or body come from.
+    pub keys: Keys,
+    /// The sizes of `__data__` in a body, and their weights.
+    pub sizes: Vec<Size>,
+    /// False opens a new connection for each request.
+    pub keep_alive: bool,
+}
+
+/// One HTTP request, as often as its weight says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpRequest {
+    /// Its name in tables: `GET /keys`.
+    pub name: String,
+    /// Its share, against the sum of all weights.
+    pub weight: f64,
+    /// `GET`, `POST`, ...
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Headers besides Host, Content-Length and Connection.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The body, if any.
+    #[serde(default)]
+    pub body: Option<String>,
+}
+
+impl Default for Plan {
+    /// redis-benchmark's own defaults: 50 connections, 100 000 requests of PING, closed loop.
+    fn default() -> Self {
+        Plan {
+            address: Address::default(),
+            connections: 50,
+            threads: 1,
+            pipeline: 1,
+            pace: Pace::Closed { think_seconds: 0.0 },
+            requests: Some(100_000),
+            seconds: None,
+            warmup_seconds: 0.0,
+            work: Work::Resp(RespWork::default()),
+            seed: 1,
+            reconnect: false,
+        }
+    }
+}
+
+impl Default for Address {
+    fn default() -> Self {
+        Address {
+            host: "127.0.0.1".to_owned(),
+            port: 6379,
+            socket: None,
+            user: None,
+            password: None,
+            database: 0,
+        }
+    }
+}
+
+impl Default for RespWork {
+    fn default() -> Self {
+        RespWork {
+            operations: vec![Operation {
+                name: "PING".to_owned(),
+                weight: 1.0,
+                arguments: vec!["PING".to_owned()],
+            }],
+            keys: Keys::Uniform { count: 1 },
+            sizes: vec![Size { bytes: 3, weight: 1.0 }],
+            protocol: 2,
+            keep_alive: true,
+        }
+    }
+}
+
+impl Default for HttpWork {
+    fn default() -> Self {
+        HttpWork {
+            requests: Vec::new(),
+            keys: Keys::Uniform { count: 1 },
+            sizes: vec![Size { bytes: 3, weight: 1.0 }],
+            keep_alive: true,
+        }
+    }
+}

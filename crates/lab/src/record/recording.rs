@@ -1,0 +1,121 @@
+//! A recording: what one run of a plan saw.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Latency;
+use crate::load::Plan;
+
+/// What one run of a plan saw. Everything but `generator` is about the measured part, without the
+/// warm-up.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recording {
+    /// What was to be done.
+    pub plan: Plan,
+    /// When the measured part began, in milliseconds of Unix time.
+    pub started_unix_ms: u64,
+    /// How long the measured part took.
+    pub seconds: f64,
+    /// One per operation of the plan, in its order.
+    pub operations: Vec<OperationRecord>,
+    /// One per second of the measured part.
+    pub timeline: Vec<Second>,
+    /// How the generator itself did.
+    pub generator: Generator,
+    /// The run ended before its bound: by a signal, or because a connection was lost.
+    pub interrupted: Option<String>,
+}
+
+/// What became of the requests of one operation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OperationRecord {
+    /// The operation's name in the plan.
+    pub name: String,
+    /// Requests that were answered, errors among them.
+    pub requests: u64,
+    /// Errors by what they began with: `ERR`, `MISCONF`, `503`, `connection`, ...
+    pub errors: BTreeMap<String, u64>,
+    /// Time from when a request was due (in a closed loop: was sent) to its reply.
+    pub response: Latency,
+    /// Time from when a request was sent to its reply.
+    pub service: Latency,
+    /// Bytes of requests.
+    pub sent_bytes: u64,
+    /// Bytes of replies.
+    pub received_bytes: u64,
+}
+
+/// One second of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Second {
+    /// Which one, from 0.
+    pub at: u32,
+    /// Requests answered within it.
+    pub requests: u64,
+    /// Errors among them, and requests lost with their connection.
+    pub errors: u64,
+    /// Response times of the requests answered within it.
+    pub response: Latency,
+}
+
+/// How the generator did: whether it, and not the server, was the limit.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Generator {
+    /// User processor time of the sending threads.
+    pub cpu_user_seconds: f64,
+    /// System processor time of the sending threads.
+    pub cpu_system_seconds: f64,
+    /// The busiest thread's share of a processor, 0 to 1.
+    pub busiest_thread: f64,
+    /// By how much sends missed their due time though a connection was free; empty in a closed loop.
+    pub lateness: Latency,
+    /// Requests that were due and never left.
+    pub unsent: u64,
+    /// Connections that were opened.
+    pub connects: u64,
+    /// Connections refused, reset or timed out.
+    pub socket_errors: u64,
+    /// Why the run says nothing about the server, one sentence each. Empty: the run is valid.
+    pub invalid: Vec<String>,
+}
+
+impl Recording {
+    /// Answered requests of all operations.
+    pub fn requests(&self) -> u64 {
+        self.operations.iter().map(|operation| operation.requests).sum()
+    }
+
+    /// Errors of all operations.
+    pub fn errors(&self) -> u64 {
+        self.operations.iter().flat_map(|operation| operation.errors.values()).sum()
+    }
+
+    /// Answered requests a second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.requests() as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Response times of all operations.
+    pub fn response(&self) -> Latency {
+        let mut all = Latency::new();
+        for operation in &self.operations {
+            all.merge(&operation.response);
+        }
+        all
+    }
+
+    /// Service times of all operations.
+    pub fn service(&self) -> Latency {
+        let mut all = Latency::new();
+        for operation in &self.operations {
+            all.merge(&operation.service);
+        }
+        all
+    }
+
+    /// Whether the server was measured, and not the generator.
+    pub fn is_valid(&self) -> bool {
+        self.generator.invalid.is_empty()
+    }
+}
