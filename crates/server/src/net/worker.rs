@@ -339,7 +339,9 @@ impl Worker {
     /// Parses what has arrived into the batch, up to the connection's share.
     fn parse(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        if !connection.pending.is_empty() || !matches!(connection.hold, Hold::None) {
+        let held_back = !connection.pending.is_empty() || !matches!(connection.hold, Hold::None);
+        connection.unparsed = held_back;
+        if held_back {
             return;
         }
         let share = if connection.session.authenticated { COMMANDS_PER_TURN } else { 1 };
