@@ -172,6 +172,30 @@ fn under_everysec_nobody_waits_and_waitaof_asks() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn client_unblock_ends_waitaof() -> Result<()> {
+    let server = start(&[("appendonly", "yes"), ("appendfsync", "everysec")])?;
+    let (mut client, mut control) = (server.connect()?, server.connect()?);
+    let Reply::Integer(id) = client.call_text("CLIENT ID")? else { bail!("no number") };
+    let error = Reply::Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK".to_vec());
+    // The write is durable and there is no replica, so that it waits until somebody ends it.
+    ensure!(client.call_text("SET key value")? == ok());
+    ensure!(client.call_text("WAITAOF 1 0 0")?.elements().is_some());
+    let counts = Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]);
+    for (how, expected) in [("", &counts), ("TIMEOUT", &counts), ("ERROR", &error)] {
+        client.send(&["WAITAOF", "1", "1", "0"])?;
+        client.send(&["GET", "key"])?;
+        let request = format!("CLIENT UNBLOCK {id} {how}");
+        wait_until("the client's waiting", || {
+            Ok(control.call_text(request.trim_end())? == Reply::Integer(1))
+        })?;
+        ensure!(client.receive()? == Received::Reply(expected.clone()), "{how}");
+        ensure!(client.receive()? == Received::Reply(bulk("value")), "what follows is run");
+        ensure!(control.call_text(request.trim_end())? == Reply::Integer(0));
+    }
+    Ok(())
+}
+
 // ---- Rewrites -----------------------------------------------------------------------------------
 
 #[test]

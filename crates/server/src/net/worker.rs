@@ -416,13 +416,12 @@ impl Worker {
         match connection.hold {
             Hold::None | Hold::Blocked(_) => {}
             Hold::AwaitsSync(wait) => {
-                if !wait.is_over(&*engine.journal, self.turn.now) {
+                let session = &connection.session;
+                let mut reply = Reply::new(&mut connection.output, session.resp3);
+                if !engine.settle_sync_wait(session, wait, self.turn.now, &mut reply) {
                     return;
                 }
                 connection.hold = Hold::None;
-                engine.end_sync_wait(&connection.session);
-                let resp3 = connection.session.resp3;
-                wait.reply(&*engine.journal, &mut Reply::new(&mut connection.output, resp3));
             }
             // Even before the time has come: UNPAUSE may have ended the pause.
             Hold::Paused(_) => connection.hold = Hold::None,
