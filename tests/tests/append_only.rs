@@ -196,6 +196,33 @@ fn client_unblock_ends_waitaof() -> Result<()> {
     Ok(())
 }
 
+/// What `aof_fsync_latency_usec` says: the percentiles in their order, the longest, the count.
+fn sync_durations(client: &mut Client) -> Result<(Vec<f64>, u64)> {
+    let field = figure(client, "aof_fsync_latency_usec")?;
+    let pairs: Vec<_> = field.split(',').filter_map(|pair| pair.split_once('=')).collect();
+    let [durations @ .., ("count", count)] = &pairs[..] else { bail!("{field}") };
+    let names: Vec<_> = durations.iter().map(|(name, _)| *name).collect();
+    ensure!(names == ["p50", "p99", "p99.9", "max"], "{field}");
+    let durations = durations.iter().map(|(_, duration)| duration.parse());
+    Ok((durations.collect::<Result<_, _>>()?, count.parse()?))
+}
+
+#[test]
+fn info_tells_how_long_syncs_take_until_resetstat() -> Result<()> {
+    let server = start(ALWAYS)?;
+    let mut client = server.connect()?;
+    ensure!(sync_durations(&mut client)? == (vec![0.0; 4], 0));
+    for _ in 0..20 {
+        client.call_text("INCR counter")?;
+    }
+    let (durations, count) = sync_durations(&mut client)?;
+    ensure!(count == 20, "each write waited for a sync of its own: {count}");
+    ensure!(durations[0] > 0.0 && durations.is_sorted(), "{durations:?}");
+    ensure!(client.call_text("CONFIG RESETSTAT")? == ok());
+    ensure!(sync_durations(&mut client)? == (vec![0.0; 4], 0));
+    Ok(())
+}
+
 // ---- Rewrites -----------------------------------------------------------------------------------
 
 #[test]

@@ -73,6 +73,9 @@ pub trait Host: Apply + Send + Sync {
     /// How the append-only file is.
     fn append_only(&self) -> append_only::Figures;
 
+    /// Forgets what the append-only file has counted: CONFIG RESETSTAT.
+    fn reset_append_only_stats(&self);
+
     /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
     fn delay_append_only(&self, delay: Duration);
 

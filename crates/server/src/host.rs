@@ -119,6 +119,10 @@ impl Host for Outside {
         self.append_only.figures()
     }
 
+    fn reset_append_only_stats(&self) {
+        self.append_only.reset_stats();
+    }
+
     fn delay_append_only(&self, delay: Duration) {
         self.append_only.journal().set_write_delay(delay);
     }

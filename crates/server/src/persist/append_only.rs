@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use engine::append_only::{Figures, LastStatus, RewriteAnswer, Rewrites, Writing};
 use engine::config::Config;
 use engine::engine::{Engine, LogLevel};
+use engine::stats::Durations;
 use parking_lot::{Condvar, Mutex};
 
 use super::directory::{AofDirectory, DirectoryError};
@@ -418,6 +419,7 @@ impl AppendOnly {
             pending: journal.pending(),
             pending_sync: journal.written() > journal.synced(),
             delayed_syncs: journal.figures().delayed_syncs.get(),
+            syncs: Durations::from(&journal.figures().sync_durations),
         });
         let failed = journal.has_failed() || journal.refuses_writes();
         let current_seconds = state.rewriting_since.map(|began| began.elapsed().as_secs());
@@ -426,6 +428,14 @@ impl AppendOnly {
             last_write: if failed { LastStatus::Failed } else { LastStatus::Ok },
             rewrites: Rewrites { current_seconds, ..state.rewrites },
         }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset_stats(&self) {
+        let figures = self.journal.figures();
+        figures.delayed_syncs.reset();
+        figures.sync_durations.reset();
+        self.state.lock().rewrites.begun = 0;
     }
 
     /// Takes over settings that change while the server runs.
