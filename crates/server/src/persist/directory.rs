@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::disk::{Disk, DiskFile, TEMPORARY_PREFIX};
+use super::disk::{Disk, DiskFile, TEMPORARY_PREFIX, replace, temporary_of};
 use super::manifest::{AofFile, BaseFormat, Kind, Manifest, ManifestError, manifest_name};
 
 /// See the module's text.
@@ -350,7 +350,8 @@ impl AofDirectory {
     /// it has taken must not be given again.
     fn store(&self, manifest: &mut Manifest, changed: Manifest) -> io::Result<()> {
         self.make()?;
-        self.disk.replace(&self.manifest_path(), &changed.format())?;
+        let (path, content) = (self.manifest_path(), changed.format());
+        replace(&*self.disk, &path, &temporary_of(&path), |output| output.write_all(&content))?;
         *manifest = changed;
         self.disk.sync_directory(&self.path)
     }
