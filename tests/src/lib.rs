@@ -11,6 +11,7 @@
 //! * [`transcript`] reads `suite/*.t` and writes them back;
 //! * [`play`] plays one section of a transcript;
 //! * [`process`] asks the system about a process;
+//! * [`volume`] mounts a disk of its own, which can be full;
 //! * [`random`] and [`grammar`] make the random command sequences of the differential test.
 
 pub mod client;
@@ -22,3 +23,4 @@ pub mod quoting;
 pub mod random;
 pub mod server;
 pub mod transcript;
+pub mod volume;

@@ -234,6 +234,13 @@ impl AofDirectory {
         Ok(Opened { file, name: path.file_name().unwrap_or_default().to_owned(), length: 0 })
     }
 
+    /// Removes what [`AofDirectory::open_hidden_increment`] has made, if it is still hidden. Who has
+    /// it open may go on writing to nowhere.
+    pub fn discard_hidden_increment(&self) {
+        // What stays is emptied by the next one that is made.
+        let _ = self.disk.remove(&self.hidden_increment());
+    }
+
     fn hidden_increment(&self) -> PathBuf {
         let mut name = OsString::from(TEMPORARY_PREFIX);
         name.push(&self.prefix);

@@ -280,6 +280,9 @@ fn fail_beside_a_rewrite(operation: Operation, after: usize, errno: i32) -> bool
     rig.reconnect();
     assert_eq!(rig.tell("GET other"), Told::Reply("$5\r\nvalue\r\n".to_owned()), "{what}");
     count.check(place.counter_after_power_failure(), &what);
+    let temporary = |name: &String| name.starts_with("temp-");
+    let temporary: Vec<_> = place.leftovers().into_iter().filter(temporary).collect();
+    assert!(operation == Operation::Remove || temporary.is_empty(), "{what}: {temporary:?}");
 
     let came = place.disk.failures() > 0;
     place.disk.heal();
