@@ -14,6 +14,9 @@ use tests::server::{Server, Target};
 /// Connections that write.
 const WRITERS: usize = 4;
 
+/// The data of so many rounds is kept, so that some is old when the process is killed.
+const KEPT_ROUNDS: u64 = 5;
+
 /// What `everysec` may lose at most, before the last write that it acknowledged: writes wait when the
 /// oldest that is not durable is two seconds old, and clients may hear a second later of theirs.
 const MAY_LOSE: Duration = Duration::from_secs(3);
@@ -139,7 +142,11 @@ fn crash(policy: &str, may_lose: Duration, longest: Duration) -> Result<()> {
         drop(client);
         server.kill();
         server.start_again()?;
-        ensure!(server.connect()?.call_text("DEBUG DIGEST")? == digest, "round {round}");
+        let mut client = server.connect()?;
+        ensure!(client.call_text("DEBUG DIGEST")? == digest, "round {round}");
+        if round % KEPT_ROUNDS == KEPT_ROUNDS - 1 {
+            client.call_text("FLUSHALL")?;
+        }
     }
     Ok(())
 }

@@ -85,7 +85,7 @@ fn scan(file: impl Read) -> (usize, Ending) {
     loop {
         match scanner.next().unwrap() {
             Item::Command(arguments) => {
-                assert!(arguments.len() > 0);
+                assert!(!arguments.is_empty());
                 commands += 1;
             }
             Item::Timestamp(_) => {}

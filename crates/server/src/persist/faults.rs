@@ -390,3 +390,49 @@ fn a_tail_that_cannot_be_cut_off_is_not_passed_over() {
         assert_eq!(rig.tell("INCR counter").number(), Some(2), "{operation:?}");
     }
 }
+
+/// Lets an operation fail while the file is turned on. Returns whether it came to that operation.
+fn fail_while_it_is_turned_on(operation: Operation, after: usize) -> bool {
+    let place = Place::new();
+    let mut rig = place.start(false).unwrap();
+    let mut count = Count::default();
+    let what = format!("{operation:?} after {after}");
+    (0..3).for_each(|_| drop(count.go_on(&mut rig)));
+
+    place.disk.fail(operation, after, libc::ENOSPC);
+    let turned_on = rig.outside.append_only.turn_on(&config(place.home.path(), true));
+    assert_eq!(turned_on, Ok(()), "{what}");
+    rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+    let came = place.disk.failures() > 0;
+    assert!(matches!(rig.tell("GET counter"), Told::Reply(_)), "{what}");
+
+    place.disk.heal();
+    // The attempt has either failed as a whole, or there is a file, which may be given up by now.
+    for _ in 0..3 {
+        rig.rewrite();
+    }
+    assert!(count.go_on(&mut rig).number().is_some(), "{what}");
+    let live = rig.counter();
+    count.check(live, &what);
+    assert_eq!(place.counter_after_power_failure(), live, "{what}");
+    assert_eq!(place.leftovers(), [""; 0], "{what}");
+    came
+}
+
+#[test]
+fn the_file_is_turned_on_in_the_end_wherever_that_failed() {
+    for operation in [
+        Operation::Create,
+        Operation::Write,
+        Operation::Sync,
+        Operation::Rename,
+        Operation::SyncDirectory,
+    ] {
+        let mut after = 0;
+        while fail_while_it_is_turned_on(operation, after) {
+            after += 1;
+            assert!(after < MOST_OPERATIONS, "{operation:?}");
+        }
+        assert!(after > 0, "{operation:?} does not happen");
+    }
+}
