@@ -304,7 +304,8 @@ impl Turn {
         self.effects.holds_replies
     }
 
-    /// Tells the journal that something was appended, if so. To be called outside of locks.
+    /// Tells the journal that something was appended, if so. To be called outside of locks, before
+    /// replies leave.
     #[inline]
     pub fn announce_appends(&mut self, engine: &Engine) {
         if std::mem::take(&mut self.effects.unannounced) {

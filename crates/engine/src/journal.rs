@@ -21,7 +21,8 @@ pub trait Journal: Send + Sync {
         State { listening: self.listening(), ..State::default() }
     }
 
-    /// Says that something was appended. Called once for many appends, without locks.
+    /// Says that something was appended. Called once for many appends, without locks, before the
+    /// replies leave.
     fn nudge(&self) {}
 
     /// The offset behind everything that was appended.

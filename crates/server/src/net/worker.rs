@@ -140,9 +140,9 @@ impl Worker {
         self.turn.announce_appends(&self.engine);
         for &place in &batch {
             self.run_with_more_authority(place);
+            self.turn.announce_appends(&self.engine);
             self.send_and_reschedule(place);
         }
-        self.turn.announce_appends(&self.engine);
         self.recycle(batch);
         let stats = &self.turn.stats;
         self.is_stalled =

@@ -1,9 +1,11 @@
 //! The way of effects from the engine to the append-only file.
 //!
 //! Threads that hold slots append to a queue in memory ([`queue`]), and a thread of its own takes
-//! what has gathered, writes it and sees that it is synced ([`writer`]). Nobody else writes to the
-//! file, so a slow disk holds up replies that depend on it and nothing else, and whatever is
-//! appended during a sync shares the next one.
+//! what has gathered, writes it and sees that it is synced ([`writer`]). So a slow disk holds up
+//! replies that depend on it and nothing else, and whatever is appended during a sync shares the
+//! next one. Under `everysec` and `no`, where a reply depends on no sync, a worker gives to the
+//! system what it has appended before its replies leave: the end of this process then loses
+//! nothing that was acknowledged. While a sync makes writing slow this is left to the thread.
 //!
 //! A position in the stream is an offset: bytes of effects since the journal began, whatever file
 //! they are in. Three of them say how far things are: appended, written, synced.
@@ -32,11 +34,15 @@ mod queue;
 mod writer;
 
 use queue::Queue;
+use writer::Writer;
+
+/// How long a worker waits for another one that writes.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 /// Opens the file that the journal goes on in. Called on the journal's thread.
 pub type Opener = Box<dyn FnOnce() -> io::Result<Opened> + Send>;
 
-/// Who wants to know how far the journal is. Called on the journal's thread, which does nothing
+/// Who wants to know how far the journal is. Called by whoever writes or syncs, which does nothing
 /// else meanwhile.
 pub trait Observer: Send + Sync {
     /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
@@ -170,6 +176,8 @@ struct Shared {
     settings: Settings,
     timing: Timing,
     figures: Figures,
+    /// The writer was in use for longer than a worker waits: it is left to the thread for now.
+    held_long: AtomicBool,
     /// The thread has nothing to do and wants to be told when it has.
     resting: AtomicBool,
     stopping: AtomicBool,
@@ -192,6 +200,7 @@ struct Shared {
 /// See the module's text.
 pub struct FileJournal {
     shared: Arc<Shared>,
+    writer: Arc<Mutex<Writer>>,
     thread: std::thread::Thread,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
@@ -219,6 +228,7 @@ impl FileJournal {
             },
             timing,
             figures: Figures::default(),
+            held_long: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             flush_to: AtomicU64::new(0),
@@ -230,11 +240,14 @@ impl FileJournal {
             settled: Condvar::new(),
             observer,
         });
-        let writer = writer::Writer::new(Arc::clone(&shared));
-        let handle =
-            std::thread::Builder::new().name("journal".to_owned()).spawn(move || writer.run())?;
+        let writer = Arc::new(Mutex::new(Writer::new(Arc::clone(&shared))));
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        let handle = {
+            let (shared, writer) = (Arc::clone(&shared), Arc::clone(&writer));
+            thread.spawn(move || writer::run(&shared, &writer))?
+        };
         let thread = handle.thread().clone();
-        Ok(FileJournal { shared, thread, handle: Mutex::new(Some(handle)) })
+        Ok(FileJournal { shared, writer, thread, handle: Mutex::new(Some(handle)) })
     }
 
     /// Whether effects are to be appended.
@@ -262,10 +275,29 @@ impl FileJournal {
         offset
     }
 
-    /// Tells the thread that something was appended. To be called without locks, once for many
-    /// appends; costs next to nothing while the thread is busy.
+    /// Says that something was appended. To be called without locks, once for many appends, before
+    /// the replies leave. Writes it where replies depend on no sync, or else tells the thread, which
+    /// costs next to nothing while that is busy.
     #[inline]
     pub fn nudge(&self) {
+        let at_once = self.shared.settings.policy() != AppendFsync::Always
+            && !self.shared.held_long.load(Ordering::Relaxed);
+        if !at_once || !self.write_now() {
+            self.tell_thread();
+        }
+    }
+
+    fn write_now(&self) -> bool {
+        match self.writer.try_lock_for(PATIENCE) {
+            Some(mut writer) => writer.write_now(),
+            None => {
+                self.shared.held_long.store(true, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
+    fn tell_thread(&self) {
         // The thread announces its rest before it looks at the queue a last time. Whoever appends
         // after that look has had the queue's lock after it, so sees the announcement here.
         if self.shared.resting.load(Ordering::Relaxed)

@@ -38,6 +38,7 @@ struct Faults {
     /// The operations that still succeed, and the error after them, for good.
     failing: HashMap<Operation, (usize, i32)>,
     write_at_most: Option<usize>,
+    write_takes: Duration,
     sync_takes: Duration,
     begun_syncs: usize,
     /// Which file a name means, of those that were opened for writing.
@@ -69,6 +70,11 @@ impl FaultyDisk {
     /// Lets each write take so many bytes and no more.
     pub fn write_at_most(&self, bytes: usize) {
         self.0.lock().write_at_most = Some(bytes);
+    }
+
+    /// Makes each write take so long.
+    pub fn write_takes(&self, duration: Duration) {
+        self.0.lock().write_takes = duration;
     }
 
     /// Makes each sync of a file take so long.
@@ -215,7 +221,11 @@ struct FaultyFile {
 impl Write for FaultyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.disk.attempt(Operation::Write)?;
-        let most = self.disk.0.lock().write_at_most.unwrap_or(bytes.len());
+        let (most, takes) = {
+            let faults = self.disk.0.lock();
+            (faults.write_at_most.unwrap_or(bytes.len()), faults.write_takes)
+        };
+        std::thread::sleep(takes);
         let written = self.file.write(&bytes[..bytes.len().min(most)])?;
         self.length += written as u64;
         Ok(written)

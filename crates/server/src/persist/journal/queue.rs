@@ -156,6 +156,16 @@ impl Queue {
         std::mem::swap(&mut self.full, work);
     }
 
+    /// Gives away what is to be written, unless the file changes somewhere within. Whether it does
+    /// not.
+    pub(super) fn take_writes(&mut self, work: &mut Vec<Work>) -> bool {
+        let takes = self.full.iter().all(|item| matches!(item, Work::Write(_)));
+        if takes {
+            self.take(work);
+        }
+        takes
+    }
+
     /// Takes back pieces that were written.
     pub(super) fn give_back(&mut self, chunks: impl Iterator<Item = Chunk>) {
         let room = limits::JOURNAL_SPARE_CHUNKS.saturating_sub(self.spare.len());

@@ -257,6 +257,7 @@ fn a_late_disk_is_noticed() {
     rig.append(&["SET", "a", "2"]);
     rig.wait_for("the lateness", FileJournal::is_late);
     assert!(rig.journal.is_pressed());
+    rig.disk.write_takes(Duration::from_millis(2));
     rig.append(&["SET", "a", "3"]);
     rig.wait_for("the count", |journal| journal.figures().delayed_syncs.get() == 1);
     rig.disk.sync_takes(Duration::ZERO);
@@ -278,6 +279,19 @@ fn under_everysec_writing_goes_on_during_a_sync() {
     assert_eq!([first, sync, last], expected, "the second write came before the first sync's end");
     assert_eq!(rig.journal.synced(), second);
     rig.disk.sync_takes(Duration::ZERO);
+}
+
+#[test]
+fn what_is_appended_is_written_before_a_reply_leaves() {
+    for policy in [AppendFsync::EverySecond, AppendFsync::No] {
+        let rig = Rig::usual(policy);
+        rig.append(&["SET", "a", "0"]);
+        rig.wait_for("the file's opening", |journal| journal.pending() == 0);
+        for value in 1..100 {
+            let offset = rig.append(&["SET", "a", &value.to_string()]);
+            assert!(rig.journal.written() >= offset, "{value} is in this process's memory");
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! The thread that writes and syncs.
+//! What writes and syncs: a thread of its own, and, where no reply waits for a sync, also whoever
+//! has appended ([`Writer::write_now`]).
 //!
 //! Under `everysec` another thread does the waiting of a sync, so that a slow disk does not keep
 //! what follows in this process's memory: what was written survives its end.
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::config::AppendFsync;
+use parking_lot::Mutex;
 
 use super::queue::{Chunk, Switch, Work};
 use super::{Failure, Operation, Shared};
@@ -22,6 +24,9 @@ const REST_MAX: Duration = Duration::from_millis(100);
 
 /// With this much to write the thread does not pause, in bytes.
 const NO_PAUSE: u64 = 1024 * 1024;
+
+/// Shorter writes are never noted by LATENCY, which counts milliseconds.
+const NOTED: Duration = Duration::from_millis(1);
 
 /// The present file.
 struct Output {
@@ -76,37 +81,59 @@ impl Writer {
         }
     }
 
-    pub(super) fn run(mut self) {
-        loop {
-            let stopping = self.shared.stopping.load(Ordering::Acquire);
-            let idle = !self.take();
-            self.perform();
-            if stopping && idle {
-                break self.sync();
-            }
-            if self.syncing.as_ref().is_some_and(|syncing| syncing.done.load(Ordering::Acquire)) {
-                self.end_syncing();
-            }
-            if self.is_waited_for() {
-                self.sync();
-            } else if self.sync_is_due() {
-                self.begin_syncing();
-            }
-            if self.shared.settings.changed.swap(false, Ordering::Acquire) {
-                self.tell_progress();
-            }
-            match idle {
-                true => self.rest(),
-                false => self.pause(),
-            }
+    /// Writes what was appended, from the thread that appended it and before its replies leave, so
+    /// that the end of this process loses none of it. Whether that was possible: not while a sync
+    /// makes writing slow, and never the changing of files.
+    pub(super) fn write_now(&mut self) -> bool {
+        if self.syncing.is_some() || !self.shared.settings.write_delay().is_zero() {
+            return false;
         }
+        self.note_taking();
+        let took_all = self.shared.queue.lock().take_writes(&mut self.work);
+        self.perform();
+        took_all
+    }
+
+    /// One round of the thread. Says how long it may rest, and by which means; nothing at the end.
+    fn round(&mut self) -> Option<Rest> {
+        let stopping = self.shared.stopping.load(Ordering::Acquire);
+        let idle = !self.take();
+        self.perform();
+        if stopping && idle {
+            self.sync();
+            return None;
+        }
+        if self.syncing.as_ref().is_some_and(|syncing| syncing.done.load(Ordering::Acquire)) {
+            self.end_syncing();
+        }
+        if self.is_waited_for() {
+            self.sync();
+        } else if self.sync_is_due() {
+            self.begin_syncing();
+        }
+        if self.shared.settings.changed.swap(false, Ordering::Acquire) {
+            self.tell_progress();
+        }
+        Some(if idle { Rest::Idle(self.until_due()) } else { Rest::Gathering })
+    }
+
+    /// The longest rest until the next sync is due.
+    fn until_due(&self) -> Duration {
+        let due = self.unsynced_since.map(|since| since + self.shared.timing.sync_age);
+        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        // A sync that is due and waits (for the policy `no`) does not make the thread spin.
+        left.filter(|left| !left.is_zero()).unwrap_or(REST_MAX).min(REST_MAX)
     }
 
     /// Takes what there is to do; whether there is anything.
     fn take(&mut self) -> bool {
-        self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
+        self.note_taking();
         self.shared.queue.lock().take(&mut self.work);
         !self.work.is_empty()
+    }
+
+    fn note_taking(&mut self) {
+        self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
     }
 
     fn perform(&mut self) {
@@ -315,30 +342,45 @@ impl Writer {
         drop(queue);
         self.shared.observer.failed(&failure);
     }
+}
 
-    /// Waits for something to do, at most until the next sync is due.
-    fn rest(&self) {
-        self.shared.resting.store(true, Ordering::Relaxed);
-        // With the lock: see `nudge`.
-        if self.shared.queue.lock().is_empty() {
-            let due = self.unsynced_since.map(|since| since + self.shared.timing.sync_age);
-            let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-            // A sync that is due and waits (for the policy `no`) does not make the thread spin.
-            let left = left.filter(|left| !left.is_zero()).unwrap_or(REST_MAX);
-            std::thread::park_timeout(left.min(REST_MAX));
+/// What the thread does between two rounds.
+enum Rest {
+    /// Waits for something to do, at most so long.
+    Idle(Duration),
+    /// Lets effects gather, unless somebody waits for them.
+    Gathering,
+}
+
+/// The life of the thread.
+pub(super) fn run(shared: &Shared, writer: &Mutex<Writer>) {
+    loop {
+        let rest = writer.lock().round();
+        shared.held_long.store(false, Ordering::Relaxed);
+        match rest {
+            None => break,
+            Some(Rest::Idle(longest)) => shared.rest(longest),
+            Some(Rest::Gathering) => shared.pause(),
         }
-        self.shared.resting.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    fn rest(&self, longest: Duration) {
+        self.resting.store(true, Ordering::Relaxed);
+        // With the lock: see `nudge`.
+        if self.queue.lock().is_empty() {
+            std::thread::park_timeout(longest);
+        }
+        self.resting.store(false, Ordering::Relaxed);
     }
 
-    /// Lets effects gather, unless somebody waits for them.
     fn pause(&self) {
-        let progress = &self.shared.progress;
-        let pending = progress
-            .appended
-            .load(Ordering::Relaxed)
-            .saturating_sub(progress.written.load(Ordering::Relaxed));
-        if self.shared.settings.policy() != AppendFsync::Always && pending < NO_PAUSE {
-            std::thread::park_timeout(self.shared.timing.pause);
+        let (appended, written) = (&self.progress.appended, &self.progress.written);
+        let pending =
+            appended.load(Ordering::Relaxed).saturating_sub(written.load(Ordering::Relaxed));
+        if self.settings.policy() != AppendFsync::Always && pending < NO_PAUSE {
+            std::thread::park_timeout(self.timing.pause);
         }
     }
 }
@@ -362,10 +404,12 @@ impl Output {
             let _ = self.file.truncate(self.length);
         }
         shared.figures.writes.add(1);
-        let event = if syncing { "aof-write-pending-fsync" } else { "aof-write-alone" };
         let took = began.elapsed();
-        shared.observer.took(event, took);
-        shared.observer.took("aof-write", took);
+        if took >= NOTED {
+            let event = if syncing { "aof-write-pending-fsync" } else { "aof-write-alone" };
+            shared.observer.took(event, took);
+            shared.observer.took("aof-write", took);
+        }
         outcome
     }
 }
