@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 ///
 /// # Errors
 /// What is wrong, for a reader.
-pub fn parse(text: &str) -> Result<Vec<usize>, String> {
+pub(crate) fn parse(text: &str) -> Result<Vec<usize>, String> {
     let mut cpus = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Result<Vec<usize>, String> {
 }
 
 /// The same list in short: `0-2,4`.
-pub fn format(cpus: &[usize]) -> String {
+pub(crate) fn format(cpus: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for &cpu in cpus {
         match parts.last_mut() {
@@ -41,13 +41,13 @@ pub fn format(cpus: &[usize]) -> String {
 
 /// Those of the list that this process may use. A machine with fewer processors than an experiment
 /// wishes for uses what it has.
-pub fn available(cpus: Vec<usize>) -> Vec<usize> {
+pub(crate) fn available(cpus: Vec<usize>) -> Vec<usize> {
     let Ok(allowed) = sched_getaffinity(None) else { return cpus };
     cpus.into_iter().filter(|cpu| allowed.is_set(*cpu)).collect()
 }
 
 /// How many processors this process may use.
-pub fn count() -> usize {
+pub(crate) fn count() -> usize {
     sched_getaffinity(None).map_or(1, |allowed| allowed.count() as usize).max(1)
 }
 
@@ -56,7 +56,7 @@ pub fn count() -> usize {
 ///
 /// # Errors
 /// The system does not allow it.
-pub fn within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Result<T> {
+pub(crate) fn within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Result<T> {
     if cpus.is_empty() {
         return Ok(action());
     }

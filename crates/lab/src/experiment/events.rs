@@ -20,7 +20,7 @@ const STORM_PATIENCE: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 
 /// The events of a run.
-pub struct Events {
+pub(crate) struct Events {
     zero: Instant,
     waiting: Vec<Event>,
     pending: Vec<(usize, Pending)>,
@@ -55,7 +55,7 @@ struct Outcome {
 
 impl Events {
     /// Events whose times count from `zero`.
-    pub fn new(events: &[Event], zero: Instant) -> Self {
+    pub(crate) fn new(events: &[Event], zero: Instant) -> Self {
         Events {
             zero,
             waiting: events.iter().rev().cloned().collect(),
@@ -69,7 +69,7 @@ impl Events {
     }
 
     /// Begins what is due and ends what is over. To be called often.
-    pub fn tick(&mut self, server: &mut Server) {
+    pub(crate) fn tick(&mut self, server: &mut Server) {
         while self.waiting.last().is_some_and(|event| event.at <= self.seconds()) {
             if let Some(event) = self.waiting.pop() {
                 self.begin(event, server);
@@ -83,17 +83,17 @@ impl Events {
     }
 
     /// Whether something is not over yet.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         !self.pending.is_empty()
     }
 
     /// When the server was first broken, in seconds from zero.
-    pub fn fault(&self) -> Option<f64> {
+    pub(crate) fn fault(&self) -> Option<f64> {
         self.fault
     }
 
     /// Gives up what is not over, and returns what was done and what loads saw meanwhile.
-    pub fn finish(mut self, server: &mut Server) -> (Vec<results::Event>, Vec<LoadRecording>) {
+    pub(crate) fn finish(mut self, server: &mut Server) -> (Vec<results::Event>, Vec<LoadRecording>) {
         self.halt.set();
         for (index, pending) in std::mem::take(&mut self.pending) {
             let outcome = match pending {
@@ -247,7 +247,7 @@ impl Events {
 
 impl Action {
     /// What tables and charts call it.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             Action::Command(words) => words.join(" "),
             Action::Kill { .. } => "kill -9".to_owned(),

@@ -8,17 +8,17 @@ use crate::results::Run;
 
 /// What only the one who ran it knows.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Measured {
+pub(crate) struct Measured {
     /// Processor seconds that the target used while the loads ran.
-    pub cpu_seconds: Option<f64>,
+    pub(crate) cpu_seconds: Option<f64>,
     /// How long the loads ran, in seconds.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// When the target was first broken, in seconds from the run's start.
-    pub fault: Option<f64>,
+    pub(crate) fault: Option<f64>,
 }
 
 /// All figures that a run has.
-pub fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
+pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     let mut figures = BTreeMap::new();
     let mut put = |name: &str, value: Option<f64>| {
         if let Some(value) = value.filter(|value| value.is_finite()) {

@@ -14,16 +14,16 @@ use super::file::{
 };
 use super::kinds::Kind;
 use super::scope::Scope;
+use super::short::{Mix, Sizes};
 use crate::load::{
-    Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule, Size,
-    Sizes, Work,
+    Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
 };
 
 /// Fills in a whole file for one target.
 ///
 /// # Errors
 /// A field's text is no value that it can have, or fields contradict each other.
-pub fn case(
+pub(crate) fn case(
     file: &File,
     target: &TargetSection,
     kind: Option<&'static Kind>,

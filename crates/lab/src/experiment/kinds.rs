@@ -7,11 +7,11 @@ use super::case::Origin;
 
 /// A server that the lab knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub(crate) struct Kind {
     /// What files call it.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Its name in tables.
-    pub title: &'static str,
+    pub(crate) title: &'static str,
     /// Its program; none for this very binary.
     program: Option<&'static str>,
     /// The words between the program and its options.
@@ -32,7 +32,7 @@ const USUAL: &[(&str, &str)] = &[
 ];
 
 /// All of them, in the order of tables.
-pub const KINDS: &[Kind] = &[
+pub(crate) const KINDS: &[Kind] = &[
     Kind {
         name: "dunlin",
         title: "dunlin",
@@ -90,12 +90,12 @@ pub const KINDS: &[Kind] = &[
 
 impl Kind {
     /// The kind that a file means.
-    pub fn named(name: &str) -> Option<&'static Kind> {
+    pub(crate) fn named(name: &str) -> Option<&'static Kind> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
     /// How to start one with these options, which may hold placeholders; or that it is missing.
-    pub fn origin(&self, options: &BTreeMap<String, String>, threads: Option<&str>) -> Origin {
+    pub(crate) fn origin(&self, options: &BTreeMap<String, String>, threads: Option<&str>) -> Origin {
         let program = match self.program {
             None => std::env::current_exe().map_err(|error| format!("this program: {error}")),
             Some(name) => {

@@ -11,7 +11,7 @@ const ANSWERED_SHARE: f64 = 0.97;
 const MOST_STEPS: usize = 40;
 
 /// Judges what one rate gave.
-pub fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeStep {
+pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeStep {
     let response = recording.response();
     let answered_rate = recording.rate();
     let errors = recording.errors();
@@ -38,7 +38,7 @@ pub fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeSt
 ///
 /// A rate that the generator could not offer says nothing about the target. It is tried once more,
 /// and when it fails again the search stays below it: the knee is then at least the best rate.
-pub fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
+pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
     let mut steps: Vec<KneeStep> = Vec::new();
     let (mut good, mut bad): (Option<f64>, Option<f64>) = (None, None);
     let mut halvings = 0;

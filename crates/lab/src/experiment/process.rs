@@ -17,22 +17,22 @@ use super::cpus;
 
 /// How to start a process.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub(crate) struct Launch {
     /// The program.
-    pub program: PathBuf,
+    pub(crate) program: PathBuf,
     /// Its arguments.
-    pub arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
     /// Environment variables besides those of the lab.
-    pub environment: BTreeMap<String, String>,
+    pub(crate) environment: BTreeMap<String, String>,
     /// The processors it may use; empty: any.
-    pub cpus: Vec<usize>,
+    pub(crate) cpus: Vec<usize>,
     /// Its working directory; its output goes to `server.log` in it.
-    pub directory: PathBuf,
+    pub(crate) directory: PathBuf,
 }
 
 /// A running process. Dropping it ends the process and all that it has started.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     group: Pid,
     stopped: bool,
@@ -45,7 +45,7 @@ impl Launch {
     ///
     /// # Errors
     /// The program does not start.
-    pub fn start(&self) -> io::Result<Process> {
+    pub(crate) fn start(&self) -> io::Result<Process> {
         let log = File::options().create(true).append(true).open(self.log_path())?;
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).envs(&self.environment).env("LC_ALL", "C");
@@ -73,13 +73,13 @@ impl Launch {
     }
 
     /// The command line, as one would type it.
-    pub fn command_line(&self) -> Vec<String> {
+    pub(crate) fn command_line(&self) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
         std::iter::once(program).chain(self.arguments.iter().cloned()).collect()
     }
 
     /// The last lines that the process has written.
-    pub fn log_tail(&self) -> String {
+    pub(crate) fn log_tail(&self) -> String {
         let log = fs::read(self.log_path()).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -93,19 +93,19 @@ impl Launch {
 
 impl Process {
     /// The process id.
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// How the process has ended, if it has.
-    pub fn ending(&mut self) -> Option<String> {
+    pub(crate) fn ending(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         self.ended = true;
         Some(status.to_string())
     }
 
     /// Ends the process and all that it has started at once, as a power cut would.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if !self.ended {
             // The process has not been waited for, so that its number is still its own.
             let _ = kill_process_group(self.group, Signal::KILL);
@@ -118,7 +118,7 @@ impl Process {
     ///
     /// # Errors
     /// It is gone.
-    pub fn stop(&mut self) -> io::Result<()> {
+    pub(crate) fn stop(&mut self) -> io::Result<()> {
         kill_process(self.group, Signal::STOP)?;
         self.stopped = true;
         Ok(())
@@ -128,14 +128,14 @@ impl Process {
     ///
     /// # Errors
     /// It is gone.
-    pub fn go_on(&mut self) -> io::Result<()> {
+    pub(crate) fn go_on(&mut self) -> io::Result<()> {
         kill_process(self.group, Signal::CONT)?;
         self.stopped = false;
         Ok(())
     }
 
     /// Asks the process to end, and ends it when it does not within `patience`.
-    pub fn terminate(&mut self, patience: Duration) {
+    pub(crate) fn terminate(&mut self, patience: Duration) {
         if self.ended {
             return;
         }
@@ -171,7 +171,7 @@ fn has_ended(pid: Pid) -> bool {
 ///
 /// # Errors
 /// There is none.
-pub fn free_port() -> io::Result<u16> {
+pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
@@ -179,7 +179,7 @@ pub fn free_port() -> io::Result<u16> {
 ///
 /// # Errors
 /// It cannot be made.
-pub fn fresh_directory(parent: Option<&Path>) -> io::Result<tempfile::TempDir> {
+pub(crate) fn fresh_directory(parent: Option<&Path>) -> io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("dunlin-lab-");
     parent.map_or_else(|| builder.tempdir(), |parent| builder.tempdir_in(parent))

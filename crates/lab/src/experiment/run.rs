@@ -34,7 +34,7 @@ struct Stage<'a> {
 }
 
 /// Loads a target that is ready. The returned run has no target's name, point and repetition yet.
-pub fn run(case: &Case, server: &mut Server, interrupt: &Interrupt) -> Run {
+pub(crate) fn run(case: &Case, server: &mut Server, interrupt: &Interrupt) -> Run {
     let run = Run {
         target: String::new(),
         parameters: BTreeMap::new(),

@@ -14,7 +14,7 @@ use crate::results::LoadRecording;
 const TICK: Duration = Duration::from_millis(5);
 
 /// One load that runs.
-pub struct Pilot {
+pub(crate) struct Pilot {
     name: String,
     control: Arc<Control>,
     thread: JoinHandle<Result<Recording, String>>,
@@ -22,7 +22,7 @@ pub struct Pilot {
 
 impl Pilot {
     /// Starts a load after a delay.
-    pub fn start(name: String, plan: Plan, cpus: Vec<usize>, delay_seconds: f64) -> Self {
+    pub(crate) fn start(name: String, plan: Plan, cpus: Vec<usize>, delay_seconds: f64) -> Self {
         let control = Arc::new(Control::default());
         let shared = Arc::clone(&control);
         let begin = Instant::now() + Duration::from_secs_f64(delay_seconds);
@@ -39,17 +39,17 @@ impl Pilot {
     }
 
     /// Asks the load to end.
-    pub fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.control.stop();
     }
 
     /// Whether it has ended.
-    pub fn is_finished(&self) -> bool {
+    pub(crate) fn is_finished(&self) -> bool {
         self.thread.is_finished()
     }
 
     /// How far it is.
-    pub fn progress(&self) -> Progress {
+    pub(crate) fn progress(&self) -> Progress {
         self.control.progress()
     }
 
@@ -57,7 +57,7 @@ impl Pilot {
     ///
     /// # Errors
     /// Why there is nothing.
-    pub fn finish(self) -> Result<LoadRecording, String> {
+    pub(crate) fn finish(self) -> Result<LoadRecording, String> {
         match self.thread.join() {
             Ok(Ok(recording)) => Ok(LoadRecording { name: self.name, recording }),
             Ok(Err(error)) => Err(format!("load '{}': {error}", self.name)),
@@ -67,7 +67,7 @@ impl Pilot {
 }
 
 /// A target's address as plans have it.
-pub fn address(door: &Door) -> Address {
+pub(crate) fn address(door: &Door) -> Address {
     Address {
         host: door.host.clone(),
         port: door.port,

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// Looks at a target until it is finished.
 #[derive(Debug)]
-pub struct Sampler {
+pub(crate) struct Sampler {
     thread: Option<JoinHandle<Vec<Sample>>>,
     end: Option<Sender<()>>,
 }
@@ -34,7 +34,7 @@ struct Watch {
 
 impl Sampler {
     /// Begins. Times are counted from `zero`; `pid` may change.
-    pub fn start(zero: Instant, pid: Arc<AtomicU32>, door: Door, sampling: Sampling) -> Self {
+    pub(crate) fn start(zero: Instant, pid: Arc<AtomicU32>, door: Door, sampling: Sampling) -> Self {
         let (end, ended) = mpsc::channel();
         let mut watch = Watch { zero, pid, door, sampling, connection: None };
         let thread = std::thread::spawn(move || {
@@ -57,7 +57,7 @@ impl Sampler {
     }
 
     /// Takes a last sample and returns all.
-    pub fn finish(mut self) -> Vec<Sample> {
+    pub(crate) fn finish(mut self) -> Vec<Sample> {
         self.end = None;
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }

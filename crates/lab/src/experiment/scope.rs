@@ -8,13 +8,13 @@ use super::file::Field;
 
 /// The text of a file, its name in messages, and what its placeholders stand for.
 #[derive(Clone, Debug)]
-pub struct Scope<'a> {
+pub(crate) struct Scope<'a> {
     /// What messages call the file.
-    pub path: &'a str,
+    pub(crate) path: &'a str,
     /// The text, for the numbers of lines.
-    pub text: &'a str,
+    pub(crate) text: &'a str,
     /// What each placeholder stands for.
-    pub values: BTreeMap<String, String>,
+    pub(crate) values: BTreeMap<String, String>,
 }
 
 impl Scope<'_> {
@@ -22,7 +22,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// It names a placeholder that is none, or does not close one.
-    pub fn text(&self, field: &Field) -> Result<String, FileError> {
+    pub(crate) fn text(&self, field: &Field) -> Result<String, FileError> {
         self.fill(&field.get_ref().0).map_err(|message| self.error(field, message))
     }
 
@@ -30,7 +30,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// As [`Scope::text`], or its text is no such value.
-    pub fn value<T: FromStr>(&self, field: &Field, what: &str) -> Result<T, FileError> {
+    pub(crate) fn value<T: FromStr>(&self, field: &Field, what: &str) -> Result<T, FileError> {
         let text = self.text(field)?;
         text.parse().map_err(|_| self.error(field, format!("'{text}' is not {what}")))
     }
@@ -39,7 +39,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// As [`Scope::value`].
-    pub fn value_or<T: FromStr>(
+    pub(crate) fn value_or<T: FromStr>(
         &self,
         field: Option<&Field>,
         what: &str,
@@ -52,7 +52,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// As [`Scope::value`].
-    pub fn number_or(&self, field: Option<&Field>, default: f64) -> Result<f64, FileError> {
+    pub(crate) fn number_or(&self, field: Option<&Field>, default: f64) -> Result<f64, FileError> {
         self.number(field).map(|value| value.unwrap_or(default))
     }
 
@@ -60,7 +60,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// As [`Scope::value`].
-    pub fn number(&self, field: Option<&Field>) -> Result<Option<f64>, FileError> {
+    pub(crate) fn number(&self, field: Option<&Field>) -> Result<Option<f64>, FileError> {
         let Some(field) = field else { return Ok(None) };
         let value: f64 = self.value(field, "a number")?;
         if value.is_finite() && value >= 0.0 {
@@ -74,7 +74,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// As [`Scope::value`].
-    pub fn positive_or<T: FromStr + PartialOrd + Default>(
+    pub(crate) fn positive_or<T: FromStr + PartialOrd + Default>(
         &self,
         field: Option<&Field>,
         default: T,
@@ -89,12 +89,12 @@ impl Scope<'_> {
     }
 
     /// A mistake in a field.
-    pub fn error(&self, field: &Field, message: impl Into<String>) -> FileError {
+    pub(crate) fn error(&self, field: &Field, message: impl Into<String>) -> FileError {
         self.error_at(field.span().start, message)
     }
 
     /// A mistake at a byte of the text.
-    pub fn error_at(&self, offset: usize, message: impl Into<String>) -> FileError {
+    pub(crate) fn error_at(&self, offset: usize, message: impl Into<String>) -> FileError {
         FileError::at(self.path, self.text, offset, message)
     }
 

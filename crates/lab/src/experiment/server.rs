@@ -23,7 +23,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A target that runs. Dropping it ends what the lab has started.
 #[derive(Debug)]
-pub struct Server {
+pub(crate) struct Server {
     launch: Option<Launch>,
     process: Option<Process>,
     door: Door,
@@ -38,7 +38,7 @@ pub struct Server {
 
 /// Why there is no server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum StartError {
+pub(crate) enum StartError {
     /// It cannot be measured here, and trying again would not help.
     #[error("{0}")]
     Unfit(String),
@@ -55,7 +55,7 @@ impl Server {
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
-    pub fn start(
+    pub(crate) fn start(
         target: &Target,
         port: u16,
         directory: TempDir,
@@ -90,22 +90,22 @@ impl Server {
     }
 
     /// Where it listens.
-    pub fn door(&self) -> &Door {
+    pub(crate) fn door(&self) -> &Door {
         &self.door
     }
 
     /// The number of the process that answers, 0 while there is none; it changes with restarts.
-    pub fn pid(&self) -> Arc<AtomicU32> {
+    pub(crate) fn pid(&self) -> Arc<AtomicU32> {
         Arc::clone(&self.pid)
     }
 
     /// The exact command; empty for one that was running.
-    pub fn command_line(&self) -> Vec<String> {
+    pub(crate) fn command_line(&self) -> Vec<String> {
         self.launch.as_ref().map(Launch::command_line).unwrap_or_default()
     }
 
     /// What it says of itself, as `redis-server 7.0.15`; empty when it does not say.
-    pub fn version(&self) -> String {
+    pub(crate) fn version(&self) -> String {
         if self.probe != Probe::Ping {
             return String::new();
         }
@@ -132,19 +132,19 @@ impl Server {
 
     /// Processor seconds of the target and all that it has started, over all restarts; none when
     /// they are not known, as of a target on another machine.
-    pub fn cpu_seconds(&self) -> Option<f64> {
+    pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         self.process.as_ref()?;
         let usage = tree::usage(self.pid.load(Ordering::Acquire)).unwrap_or_default();
         Some(self.spent_before + usage.cpu_user_seconds + usage.cpu_system_seconds)
     }
 
     /// Whether the lab has started it, so that it may also break it.
-    pub fn is_ours(&self) -> bool {
+    pub(crate) fn is_ours(&self) -> bool {
         self.launch.is_some()
     }
 
     /// How the process has ended, when it has and nobody meant it to.
-    pub fn unexpected_end(&mut self) -> Option<String> {
+    pub(crate) fn unexpected_end(&mut self) -> Option<String> {
         if self.pid.load(Ordering::Acquire) == 0 {
             return None;
         }
@@ -155,7 +155,7 @@ impl Server {
     }
 
     /// Ends it as a power cut would. Returns the number of the process that was.
-    pub fn kill(&mut self) -> Option<u32> {
+    pub(crate) fn kill(&mut self) -> Option<u32> {
         let spent = self.cpu_seconds();
         let process = self.process.as_mut()?;
         let pid = process.id();
@@ -169,7 +169,7 @@ impl Server {
     ///
     /// # Errors
     /// The program does not start.
-    pub fn launch(&mut self) -> Result<(), StartError> {
+    pub(crate) fn launch(&mut self) -> Result<(), StartError> {
         let Some(launch) = &self.launch else { return Ok(()) };
         let process = launch.start().map_err(|error| {
             StartError::Failed(format!("{} does not start: {error}", launch.program.display()))
@@ -183,7 +183,7 @@ impl Server {
     ///
     /// # Errors
     /// There is none.
-    pub fn stop(&mut self) -> std::io::Result<()> {
+    pub(crate) fn stop(&mut self) -> std::io::Result<()> {
         self.process.as_mut().map_or_else(|| Err(gone()), Process::stop)
     }
 
@@ -191,12 +191,12 @@ impl Server {
     ///
     /// # Errors
     /// There is none.
-    pub fn go_on(&mut self) -> std::io::Result<()> {
+    pub(crate) fn go_on(&mut self) -> std::io::Result<()> {
         self.process.as_mut().map_or_else(|| Err(gone()), Process::go_on)
     }
 
     /// Whether it answers now.
-    pub fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         match self.probe {
             Probe::Connect => self.door.open(PROBE_PATIENCE).is_ok(),
             Probe::Http => self.answers_http(),
@@ -212,7 +212,7 @@ impl Server {
     }
 
     /// Ends it: a server that the lab has started, by asking it first.
-    pub fn shut_down(mut self) {
+    pub(crate) fn shut_down(mut self) {
         if let Some(mut process) = self.process.take() {
             // Whatever it would save goes with its directory.
             if self.probe == Probe::Ping

@@ -5,15 +5,15 @@ use std::fs;
 
 /// Processor time and memory of a process and of all that it has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
+pub(crate) struct Usage {
     /// User processor time, in seconds.
-    pub cpu_user_seconds: f64,
+    pub(crate) cpu_user_seconds: f64,
     /// System processor time, in seconds.
-    pub cpu_system_seconds: f64,
+    pub(crate) cpu_system_seconds: f64,
     /// Resident bytes, summed.
-    pub rss_bytes: u64,
+    pub(crate) rss_bytes: u64,
     /// Proportional bytes, summed.
-    pub pss_bytes: u64,
+    pub(crate) pss_bytes: u64,
 }
 
 /// The fields of /proc/PID/stat that are of use here, in clock ticks.
@@ -27,7 +27,7 @@ struct Stat {
 }
 
 /// Looks at a process and its children; nothing when it is gone.
-pub fn usage(pid: u32) -> Option<Usage> {
+pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let stat = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
     let second = ticks_per_second();
     let ticks = |count: u64| count as f64 / second;

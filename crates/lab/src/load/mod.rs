@@ -1,7 +1,32 @@
 //! Load: what is sent, how fast, to whom.
+//!
+//! A [`Plan`] is plain data; [`run`] carries it out. From the outside in: `run` starts threads and
+//! adds up, `worker` is a thread's event loop, `connection` and `socket` its connections;
+//! `template` and `render` make requests, `choose` draws keys and sizes, `schedule` due times;
+//! `replies` (RESP) and `responses` (HTTP) find where answers end, `tally` counts them, and
+//! `verdict` says whether it was the server that was measured.
 
+mod check;
+mod choose;
+mod connection;
+mod control;
+mod error;
 mod plan;
+mod render;
+mod replies;
+mod responses;
+mod run;
+mod schedule;
+mod socket;
+mod tally;
+mod template;
+mod usage;
+mod verdict;
+mod worker;
 
+pub use control::{Control, Progress};
+pub use error::LoadError;
 pub use plan::{
     Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
 };
+pub use run::run;

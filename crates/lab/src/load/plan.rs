@@ -124,6 +124,9 @@ pub struct Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Keys {
+    /// None: `__rand_int__` is sent as it is written, so that all requests share one key. This is
+    /// what redis-benchmark does without `-r`.
+    Literal,
     /// Each equally often.
     Uniform {
         /// How many there are.
