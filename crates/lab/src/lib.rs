@@ -6,6 +6,7 @@
 //! for writes that were lost meanwhile.
 
 pub mod check;
+pub mod command;
 pub mod experiment;
 pub mod load;
 pub mod record;

@@ -1,4 +1,5 @@
-//! The single figures of a run, from what was recorded.
+//! The figures of a run that its recordings do not tell by themselves: what the server spent, and what
+//! events changed.
 
 use std::collections::BTreeMap;
 
@@ -27,18 +28,7 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     };
     let recordings: Vec<&Recording> = run.loads.iter().map(|load| &load.recording).collect();
     let requests: u64 = recordings.iter().map(|recording| recording.requests()).sum();
-    let errors: u64 = recordings.iter().map(|recording| recording.errors()).sum();
-    let mut response = Latency::new();
-    for recording in &recordings {
-        response.merge(&recording.response());
-    }
     if requests > 0 {
-        let rate: f64 = recordings.iter().map(|recording| recording.rate()).sum();
-        put("requests_per_second", Some(rate));
-        put("p50_ms", Some(response.quantile_ms(0.5)));
-        put("p99_ms", Some(response.quantile_ms(0.99)));
-        put("p999_ms", Some(response.quantile_ms(0.999)));
-        put("max_ms", Some(response.max_ms()));
         let micros = |seconds: f64| seconds * 1e6 / requests as f64;
         put("server_cpu_us_per_request", measured.cpu_seconds.map(micros));
         let generator: f64 = recordings
@@ -47,13 +37,15 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
             .sum();
         put("generator_cpu_us_per_request", Some(micros(generator)));
     }
-    put("errors", (!recordings.is_empty()).then_some(errors as f64));
     let processors = measured.cpu_seconds.filter(|_| measured.seconds > 0.0);
     put("server_cpu_processors", processors.map(|cpu| cpu / measured.seconds));
     for (name, value) in memory(run, requests) {
         put(name, Some(value));
     }
-    if let Some(fault) = measured.fault {
+    // The checker sees the recovery too, and more exactly.
+    if let Some(fault) = measured.fault
+        && run.check.is_none()
+    {
         put("recovery_seconds", recovery(run, &recordings, fault));
     }
     let (idle, busy) = beside_events(run);
@@ -64,13 +56,6 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
         put("p50_during_events_ms", Some(busy.quantile_ms(0.5)));
         put("p99_during_events_ms", Some(busy.quantile_ms(0.99)));
         put("p999_during_events_ms", Some(busy.quantile_ms(0.999)));
-    }
-    if let Some(knee) = &run.knee {
-        put("best_rate", knee.best_rate);
-    }
-    if let Some(check) = &run.check {
-        put("lost_writes", Some(check.lost as f64));
-        put("stale_reads", Some(check.stale_reads as f64));
     }
     figures
 }

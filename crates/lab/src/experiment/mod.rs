@@ -31,3 +31,15 @@ mod tree;
 pub use definition::{Choice, Definition};
 pub use error::FileError;
 pub use interrupt::Interrupt;
+
+/// The servers that the lab knows how to start: what files call them, and where they are.
+pub fn servers() -> impl Iterator<Item = (&'static str, String)> {
+    kinds::KINDS.iter().map(|kind| {
+        let state = match kind.origin(&std::collections::BTreeMap::new(), None) {
+            case::Origin::Command { program, .. } => program.display().to_string(),
+            case::Origin::Missing(reason) => reason,
+            case::Origin::Running { .. } => String::new(),
+        };
+        (kind.name, state)
+    })
+}

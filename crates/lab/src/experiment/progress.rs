@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use super::definition::{Definition, Point};
+use crate::record::Latency;
 use crate::results::Run;
 
 /// What starting and ending a server takes beside the load, in seconds: a first guess.
-const OVERHEAD_SECONDS: f64 = 0.4;
+pub(super) const OVERHEAD_SECONDS: f64 = 0.4;
 
 /// Prints to standard error.
 #[derive(Debug, Default)]
@@ -89,17 +90,26 @@ impl Progress {
 fn outcome(run: &Run) -> String {
     let figure = |name: &str| run.figures.get(name).copied();
     let mut parts = Vec::new();
-    if let Some(rate) = figure("best_rate") {
-        parts.push(format!("bears {} requests/s", grouped(rate)));
-    } else if let Some(rate) = figure("requests_per_second") {
+    let mut response = Latency::new();
+    for load in &run.loads {
+        response.merge(&load.recording.response());
+    }
+    if let Some(knee) = &run.knee {
+        let best = knee.best_rate.map_or("no rate".to_owned(), |rate| format!("{}/s", grouped(rate)));
+        parts.push(format!("bears {best} within {} ms", knee.limit_ms));
+    } else if !run.loads.is_empty() {
+        let rate = run.loads.iter().map(|load| load.recording.rate()).sum();
         parts.push(format!("{} requests/s", grouped(rate)));
     }
-    let p99 = figure("p99_ms").map(|p99| format!("p99 {p99:.2} ms"));
+    let p99 = (response.count() > 0).then(|| format!("p99 {:.2} ms", response.quantile_ms(0.99)));
     let cpu = figure("server_cpu_us_per_request").map(|cpu| format!("server CPU {cpu:.2} us"));
-    let recovery = figure("recovery_seconds").map(|seconds| format!("recovered in {seconds:.1} s"));
+    let recovery = run.check.as_ref().and_then(|check| check.recovery_seconds);
+    let recovery = recovery.or_else(|| figure("recovery_seconds"));
+    let recovery = recovery.map(|seconds| format!("recovered in {seconds:.1} s"));
     parts.extend([p99, cpu, recovery].into_iter().flatten());
-    if let Some(errors) = figure("errors").filter(|errors| *errors > 0.0) {
-        parts.push(format!("{errors:.0} errors"));
+    let errors: u64 = run.loads.iter().map(|load| load.recording.errors()).sum();
+    if errors > 0 {
+        parts.push(format!("{errors} errors"));
     }
     if let Some(check) = &run.check {
         let words = format!("{} of {} writes lost", check.lost, check.acknowledged);

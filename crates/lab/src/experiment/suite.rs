@@ -9,7 +9,7 @@ use super::cpus;
 use super::definition::{Definition, Place, Point};
 use super::interrupt::Interrupt;
 use super::process::{fresh_directory, free_port};
-use super::progress::Progress;
+use super::progress::{OVERHEAD_SECONDS, Progress};
 use super::run;
 use super::server::{Server, StartError};
 use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
@@ -46,6 +46,31 @@ pub fn run_all(
     suite.result()
 }
 
+/// About how long an experiment takes on this machine, in seconds.
+pub fn estimate_seconds(definition: &Definition) -> f64 {
+    let place = place_holder();
+    let present = |target: &usize| {
+        let point = definition.points().into_iter().next().unwrap_or_default();
+        let case = definition.case(*target, &point, &place);
+        case.is_ok_and(|case| !matches!(case.target.origin, Origin::Missing(_)))
+    };
+    let targets = (0..definition.targets().count()).filter(present).count();
+    let runs = targets * definition.points().len() * definition.repetitions() as usize;
+    runs as f64 * (seconds_of_a_run(definition) + OVERHEAD_SECONDS)
+}
+
+fn seconds_of_a_run(definition: &Definition) -> f64 {
+    let points = definition.points();
+    let cases = points.iter().filter_map(|point| definition.case(0, point, &place_holder()).ok());
+    let seconds: f64 = cases.map(|case| case.seconds()).sum();
+    seconds / points.len().max(1) as f64
+}
+
+/// For questions that do not depend on where a target runs.
+fn place_holder() -> Place {
+    Place { port: 1, directory: std::env::temp_dir(), repetition: 0 }
+}
+
 impl Suite<'_> {
     fn play(&mut self) {
         let start = Instant::now();
@@ -54,7 +79,7 @@ impl Suite<'_> {
         self.leave_out_missing(targets);
         let mut left = (targets - self.left_out.len()) * points.len();
         left *= self.definition.repetitions() as usize;
-        self.progress.begin(self.definition, left, self.seconds_of_a_run());
+        self.progress.begin(self.definition, left, seconds_of_a_run(self.definition));
         for repetition in 0..self.definition.repetitions() {
             for point in &points {
                 for target in 0..targets {
@@ -75,7 +100,7 @@ impl Suite<'_> {
 
     /// Who is not on this machine is not asked again and again.
     fn leave_out_missing(&mut self, targets: usize) {
-        let place = Place { port: 0, directory: std::env::temp_dir(), repetition: 0 };
+        let place = place_holder();
         let Some(point) = self.definition.points().into_iter().next() else { return };
         for target in 0..targets {
             if let Ok(Case { target: spec, .. }) = self.definition.case(target, &point, &place)
@@ -87,16 +112,8 @@ impl Suite<'_> {
         }
     }
 
-    fn seconds_of_a_run(&self) -> f64 {
-        let place = Place { port: 0, directory: std::env::temp_dir(), repetition: 0 };
-        let points = self.definition.points();
-        let cases = points.iter().filter_map(|point| self.definition.case(0, point, &place).ok());
-        let seconds: f64 = cases.map(|case| case.seconds()).sum();
-        seconds / points.len().max(1) as f64
-    }
-
     fn is_over(&mut self, target: usize, point: &Point, took: f64) -> bool {
-        let place = Place { port: 0, directory: std::env::temp_dir(), repetition: 0 };
+        let place = place_holder();
         let rule = self.definition.case(target, point, &place).map(|case| case.stop);
         let Some(most) = rule.ok().and_then(|rule| rule.max_seconds) else { return false };
         if took > most {
@@ -167,11 +184,13 @@ impl Suite<'_> {
     }
 
     fn apply_stop_rule(&mut self, target: usize, point: &Point, run: &Run) {
-        let place = Place { port: 0, directory: std::env::temp_dir(), repetition: 0 };
+        let place = place_holder();
         let rule = self.definition.case(target, point, &place).map(|case| case.stop);
         let most = rule.ok().and_then(|rule| rule.max_p99_ms);
-        let Some((most, p99)) = most.zip(run.figures.get("p99_ms")) else { return };
-        if *p99 > most {
+        let Some(most) = most else { return };
+        let p99s = run.loads.iter().map(|load| load.recording.response().quantile_ms(0.99));
+        let p99 = p99s.fold(0.0, f64::max);
+        if p99 > most {
             let reason = format!(
                 "stopped after {}: p99 of {p99:.1} ms, more than the {most} ms of the stop rule",
                 super::progress::point_in_words(point)
