@@ -356,3 +356,6 @@ fn axis_values(scope: &Scope<'_>, axis: &Spanned<Axis>) -> Result<Vec<String>, F
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
