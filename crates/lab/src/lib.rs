@@ -2,8 +2,12 @@
 //! writes that down.
 //!
 //! In the order of their use: [`load`] says what is sent and sends it, [`record`] is what one load
-//! saw, [`results`] what all loads of all experiments saw.
+//! saw, [`results`] what all loads of all experiments saw; [`experiment`] runs them, and [`check`] looks
+//! for writes that were lost meanwhile.
 
+pub mod check;
+pub mod command;
+pub mod experiment;
 pub mod load;
 pub mod record;
 pub mod results;

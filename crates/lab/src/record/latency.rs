@@ -1,5 +1,6 @@
 //! Latencies as an HDR histogram: three significant digits from a microsecond to a hundred seconds,
-//! in constant memory, and two of them add up to what one would have been.
+//! in memory that depends on the longest latency only (16 kB up to a millisecond, 150 kB at most),
+//! and two of them add up to what one would have been.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,24 +31,28 @@ pub struct LatencyError(String);
 impl Latency {
     /// Without a value.
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(SHORTEST, LONGEST, DIGITS)
+        // It grows with the longest value: a run keeps one for each of its seconds, and few see more
+        // than some milliseconds.
+        let mut histogram = Histogram::new_with_bounds(SHORTEST, 2 * SHORTEST, DIGITS)
             .unwrap_or_else(|_| unreachable!("the bounds are in order"));
+        histogram.auto(true);
         Latency { histogram }
     }
 
     /// Counts one duration.
     pub fn record(&mut self, nanoseconds: u64) {
-        self.histogram.saturating_record(nanoseconds);
+        self.record_many(nanoseconds, 1);
     }
 
     /// Counts the same duration several times.
     pub fn record_many(&mut self, nanoseconds: u64, times: u64) {
-        self.histogram.saturating_record_n(nanoseconds, times);
+        // Up to the longest time it grows as it must.
+        let _ = self.histogram.record_n(nanoseconds.min(LONGEST), times);
     }
 
     /// Counts all that another has counted.
     pub fn merge(&mut self, other: &Latency) {
-        // Both have the same bounds, so that nothing can be out of them.
+        // It grows to hold what the other holds, which is never longer than the longest time.
         let _ = self.histogram.add(&other.histogram);
     }
 
