@@ -183,8 +183,9 @@ impl Case {
     /// How long a run takes at most, in seconds, without starting and stopping the target; an
     /// estimate when a load is bounded by its requests.
     pub fn seconds(&self) -> f64 {
-        const GUESS_BY_REQUESTS: f64 = 3.0;
-        let length = |load: &Load| load.plan.seconds.unwrap_or(GUESS_BY_REQUESTS);
+        const USUAL_RATE: f64 = 100_000.0;
+        let by_requests = |load: &Load| load.plan.requests.unwrap_or(0) as f64 / USUAL_RATE;
+        let length = |load: &Load| load.plan.seconds.unwrap_or_else(|| by_requests(load));
         let prefill: f64 = self.prefill.iter().map(length).sum();
         let warmup = self.loads.iter().map(|load| load.warmup_seconds).fold(0.0, f64::max);
         let measured = match &self.knee {
