@@ -6,4 +6,5 @@
 
 pub mod load;
 pub mod record;
+pub mod report;
 pub mod results;
