@@ -10,4 +10,5 @@ pub mod command;
 pub mod experiment;
 pub mod load;
 pub mod record;
+pub mod report;
 pub mod results;

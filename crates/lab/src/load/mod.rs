@@ -6,11 +6,13 @@
 //! `replies` (RESP) and `responses` (HTTP) find where answers end, `tally` counts them, and
 //! `verdict` says whether it was the server that was measured.
 
+mod catalog;
 mod check;
 mod choose;
 mod connection;
 mod control;
 mod error;
+mod parse;
 mod plan;
 mod render;
 mod replies;
@@ -24,8 +26,10 @@ mod usage;
 mod verdict;
 mod worker;
 
+pub use catalog::{TESTS, Test};
 pub use control::{Control, Progress};
 pub use error::LoadError;
+pub use parse::{Mix, ParseError, Sizes};
 pub use plan::{
     Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
 };

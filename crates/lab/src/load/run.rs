@@ -139,6 +139,9 @@ fn greeting(plan: &Plan) -> (Vec<u8>, usize) {
     if work.protocol == 3 {
         add(&["HELLO", "3"]);
     }
+    if work.tracking {
+        add(&["CLIENT", "TRACKING", "on"]);
+    }
     if address.database > 0 {
         add(&["SELECT", &address.database.to_string()]);
     }

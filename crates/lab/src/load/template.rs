@@ -31,7 +31,10 @@ pub(crate) fn of_commands(work: &RespWork, seed: u64) -> Vec<Templates> {
         let words = operation.arguments.iter();
         let expanded: Vec<Vec<u8>> = words.map(|word| expand(word, &work.keys, data)).collect();
         let mut bytes = Vec::new();
-        encode_command(expanded.iter(), &mut bytes);
+        match &expanded[..] {
+            [line] if line.ends_with(b"\r\n") => bytes.extend_from_slice(line),
+            words => encode_command(words.iter(), &mut bytes),
+        }
         finish(bytes)
     };
     let data = |operation: &Operation| operation.arguments.iter().any(|word| word.contains(DATA));

@@ -1,0 +1,296 @@
+//! What an experiment's figures say, in a sentence or two.
+
+use super::analysis::Analysis;
+use super::number;
+use crate::results::{Better, Difference, Figure, Unit};
+
+/// Figures that a headline may be about, where the experiment's file asks for none: the first of
+/// each list that was measured.
+const HEADLINES: [&[&str]; 4] = [
+    &["best_rate"],
+    &["server_cpu_us_per_request", "cpu_us_per_request"],
+    &["peak_memory_ratio", "peak_pss_ratio"],
+    &["peak_pss_bytes", "peak_memory_bytes", "peak_rss_bytes", "peak_memory"],
+];
+
+/// The figures that matter most, the most important first: those that the file asks for among its
+/// views; otherwise the knee, then throughput (of a closed load) and p99 of each load, then processor
+/// time and memory.
+pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure> {
+    let wanted = &analysis.experiment.views;
+    let asked: Vec<&Figure> = wanted
+        .iter()
+        .flat_map(|view| analysis.figures.iter().filter(move |figure| figure.id == *view))
+        .collect();
+    if !asked.is_empty() {
+        return asked;
+    }
+    let mut chosen: Vec<&Figure> = Vec::new();
+    chosen.extend(analysis.figure("best_rate"));
+    if chosen.is_empty() {
+        chosen.extend(analysis.figures.iter().filter(|figure| {
+            (figure.id == "throughput" && figure.better == Better::Higher) || figure.id == "p99"
+        }));
+    }
+    for names in &HEADLINES[1..] {
+        let found = names.iter().find_map(|name| analysis.figure(name));
+        // A ratio and the bytes behind it say the same thing twice.
+        let memory = |figure: &Figure| figure.id.contains("peak");
+        if let Some(figure) = found
+            && !(memory(figure) && chosen.iter().any(|other| memory(other)))
+        {
+            chosen.push(figure);
+        }
+    }
+    chosen
+}
+
+/// The answer to the experiment's question, computed from its valid runs: a sentence about the most
+/// important figure for each target, one about the second, and one about losses.
+pub(crate) fn answer(analysis: &Analysis<'_>) -> String {
+    if !analysis.has_valid_runs() {
+        return "There is no valid run, so there is no answer.".to_owned();
+    }
+    let figures = headline_figures(analysis);
+    let others: Vec<usize> = (0..analysis.targets.len())
+        .filter(|target| *target != analysis.baseline)
+        .filter(|target| analysis.points.iter().any(|point| !point.cells[*target].valid.is_empty()))
+        .collect();
+    let mut sentences: Vec<String> = Vec::new();
+    sentences.extend(losses(analysis));
+    for (index, figure) in figures.iter().take(2).enumerate() {
+        if others.is_empty() {
+            sentences.extend(alone(analysis, figure));
+        }
+        // The second figure is told of the first target only: more would be a table.
+        let count = if index == 0 { others.len() } else { 1 };
+        for target in others.iter().take(count) {
+            sentences.extend(compared(analysis, figure, *target));
+        }
+    }
+    sentences.join(" ")
+}
+
+/// What became of acknowledged writes, where a checker looked.
+fn losses(analysis: &Analysis<'_>) -> Option<String> {
+    let mut parts = Vec::new();
+    for (index, target) in analysis.targets.iter().enumerate() {
+        let runs = || analysis.points.iter().flat_map(|point| &point.cells[index].valid);
+        let checks: Vec<_> = runs().filter_map(|run| run.check.as_ref()).collect();
+        if checks.is_empty() {
+            continue;
+        }
+        let lost: u64 = checks.iter().map(|check| check.lost).sum();
+        let acknowledged: u64 = checks.iter().map(|check| check.acknowledged).sum();
+        let acknowledged = number::grouped(acknowledged as f64);
+        let lost = if lost == 0 { "none".to_owned() } else { number::grouped(lost as f64) };
+        let mut part = format!("{target} lost {lost} of {acknowledged} acknowledged writes");
+        let recovery =
+            analysis.figure("recovery").and_then(|figure| figure.summary(runs().copied()));
+        if let Some(recovery) = recovery {
+            let time = number::duration(recovery.median);
+            part.push_str(&format!(" and was back at 90 % of its throughput after {time}"));
+        }
+        parts.push(part);
+    }
+    (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+}
+
+/// A target that there is nothing to compare with.
+fn alone(analysis: &Analysis<'_>, figure: &Figure) -> Option<String> {
+    let target = analysis.targets.get(analysis.baseline)?;
+    let mut all: Vec<(usize, f64)> = (0..analysis.points.len())
+        .filter_map(|point| {
+            Some((point, analysis.summary(figure, point, analysis.baseline)?.median))
+        })
+        .collect();
+    all.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let ((low, lowest), (high, highest)) = (all.first()?, all.last()?);
+    let label = figure.full_label();
+    let show = |value: f64| shown(figure, value);
+    if all.len() == 1 {
+        return Some(format!("The {label} of {target} is {}.", show(*lowest)));
+    }
+    Some(format!(
+        "The {label} of {target} goes from {} ({}) to {} ({}).",
+        show(*lowest),
+        analysis.point_label(*low),
+        show(*highest),
+        analysis.point_label(*high)
+    ))
+}
+
+fn shown(figure: &Figure, value: f64) -> String {
+    let text = number::show(figure.unit, value);
+    if figure.unit == Unit::PerSecond { format!("{text} a second") } else { text }
+}
+
+/// Where a target stands above, below and level with the baseline.
+#[derive(Default)]
+struct Standing {
+    higher: Vec<(usize, f64)>,
+    lower: Vec<(usize, f64)>,
+    ties: Vec<usize>,
+    /// Points at which the baseline is zero, so that there is no multiple of it.
+    unmeasured: usize,
+}
+
+impl Standing {
+    fn of(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Standing {
+        let mut standing = Standing::default();
+        for point in 0..analysis.points.len() {
+            match analysis.against_baseline(figure, point, target) {
+                Some((Difference::Tie, _)) => standing.ties.push(point),
+                Some((Difference::Higher, Some(ratio))) => standing.higher.push((point, ratio)),
+                Some((Difference::Lower, Some(ratio))) => standing.lower.push((point, ratio)),
+                Some((_, None)) => standing.unmeasured += 1,
+                None => {}
+            }
+        }
+        for list in [&mut standing.higher, &mut standing.lower] {
+            list.sort_by(|a, b| a.1.total_cmp(&b.1));
+        }
+        standing
+    }
+
+    fn count(&self) -> usize {
+        self.higher.len() + self.lower.len() + self.ties.len()
+    }
+}
+
+fn compared(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<String> {
+    let standing = Standing::of(analysis, figure, target);
+    let (name, baseline) = (analysis.targets[target], analysis.targets[analysis.baseline]);
+    let label = figure.full_label();
+    let count = standing.count();
+    if count == 0 {
+        return None;
+    }
+    if standing.ties.len() == count {
+        let places = if count == 1 { String::new() } else { format!(" at each of {count} points") };
+        return Some(format!(
+            "In {label}, {name} and {baseline} are level{places}: the difference is within the \
+             spread, a tie."
+        ));
+    }
+    let uniform = [&standing.higher, &standing.lower].into_iter().find(|list| list.len() == count);
+    if let Some(list) = uniform {
+        return Some(everywhere(analysis, figure, list, name, baseline));
+    }
+    let mut parts: Vec<String> = Vec::new();
+    for (list, word) in [(&standing.higher, "higher"), (&standing.lower, "lower")] {
+        if !list.is_empty() {
+            let which = if parts.is_empty() {
+                format!("{word} than that of {baseline} at {} of {count} points", list.len())
+            } else {
+                format!("{word} at {}", list.len())
+            };
+            parts.push(format!("{which} ({})", range(analysis, list)));
+        }
+    }
+    if !standing.ties.is_empty() {
+        let mut places = standing.ties.iter().map(|point| analysis.point_label(*point));
+        let shown: Vec<String> = places.by_ref().take(3).collect();
+        let more = places.count();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        parts.push(format!("within the spread, a tie, at {}{more}", shown.join("; ")));
+    }
+    let last = parts.pop().unwrap_or_default();
+    let start = if parts.is_empty() { String::new() } else { format!("{} and ", parts.join(", ")) };
+    Some(format!("The {label} of {name} is {start}{last}."))
+}
+
+/// The sentence for a target that is above (or below) the baseline at every point.
+fn everywhere(
+    analysis: &Analysis<'_>,
+    figure: &Figure,
+    list: &[(usize, f64)],
+    name: &str,
+    baseline: &str,
+) -> String {
+    let place = if list.len() > 1 {
+        let most = list.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
+        let most = most.map(|(point, _)| analysis.point_label(*point)).unwrap_or_default();
+        format!(", at each of {} points (furthest apart at {most})", list.len())
+    } else {
+        String::new()
+    };
+    let times = times(list);
+    if figure.id == "throughput" {
+        let load =
+            if figure.load.is_empty() { String::new() } else { format!(" of {}", figure.load) };
+        format!("{name} answers {times} as many requests{load} a second as {baseline}{place}.")
+    } else {
+        format!("The {} of {name} is {times} that of {baseline}{place}.", figure.full_label())
+    }
+}
+
+/// `1.4 to 2.1 times`, with places when there are only one or two.
+fn range(analysis: &Analysis<'_>, list: &[(usize, f64)]) -> String {
+    let times = times(list);
+    match list {
+        [(point, _)] => format!("{times}, at {}", analysis.point_label(*point)),
+        _ => times,
+    }
+}
+
+fn times(list: &[(usize, f64)]) -> String {
+    let text = |value: f64| number::ratio(value).trim_end_matches('×').to_owned();
+    match (list.first(), list.last()) {
+        (Some((_, low)), Some((_, high))) if text(*low) != text(*high) => {
+            format!("{} to {} times", text(*low), text(*high))
+        }
+        (Some((_, only)), _) => format!("{} times", text(*only)),
+        _ => String::new(),
+    }
+}
+
+/// What a reader must know before believing a figure: who was not measured, which runs failed or
+/// are invalid, and figures whose spread is unknown.
+pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
+    let mut cautions = Vec::new();
+    for skipped in &analysis.experiment.skipped {
+        cautions.push(format!("{} was skipped: {}.", skipped.name, without_stop(&skipped.reason)));
+    }
+    let mut single = 0;
+    let mut cells = 0;
+    for (index, point) in analysis.points.iter().enumerate() {
+        for (target, cell) in analysis.targets.iter().zip(&point.cells) {
+            let mut place = analysis.point_label(index);
+            if !place.is_empty() {
+                place = format!(" at {place}");
+            }
+            for run in &cell.failed {
+                let why = without_stop(run.failure.as_deref().unwrap_or_default());
+                cautions.push(format!(
+                    "{target}{place}, repetition {}, failed: {why}.",
+                    run.repetition + 1
+                ));
+            }
+            for run in &cell.invalid {
+                let why = super::analysis::invalid_reasons(run);
+                let why: Vec<&str> = why.into_iter().map(without_stop).collect();
+                cautions.push(format!(
+                    "{target}{place}, repetition {}, is INVALID and not counted: {}.",
+                    run.repetition + 1,
+                    why.join("; ")
+                ));
+            }
+            cells += usize::from(!cell.valid.is_empty());
+            single += usize::from(cell.valid.len() == 1);
+        }
+    }
+    if single > 0 {
+        let which = if single == cells { "Every figure" } else { "Some figures" };
+        let verb = if single == cells { "comes" } else { "come" };
+        cautions.push(format!(
+            "{which} {verb} from a single run: how well it repeats is unknown, and differences \
+             below 15 % count as ties."
+        ));
+    }
+    cautions
+}
+
+fn without_stop(sentence: &str) -> &str {
+    sentence.trim_end().trim_end_matches('.')
+}
