@@ -232,3 +232,25 @@ fn http_requests_are_filled_in() {
     assert_eq!(work.requests[1].weight, 2.0);
     assert_eq!(work.requests[1].body.as_deref(), Some("__data__"));
 }
+
+#[test]
+fn a_value_depends_on_a_swept_parameter() {
+    let values = "[values]\nlast = { by = \"fsync\", none = 1, else = 2 }\n\
+                  with = { by = \"fsync\", none = false, else = true }\n\
+                  [matrix]\nfsync = [\"none\", \"always\"]";
+    let text = experiment(values).replace("seconds = 1", "seconds = \"{last}\"");
+    let text = format!("{text}[[load]]\nname = \"set\"\nmix = \"set\"\nseconds = 1\non = \"{{with}}\"\n");
+    let definition = definition(&text);
+    let place = Place { port: 1, directory: PathBuf::new(), repetition: 0 };
+    let cases: Vec<Case> = definition
+        .points()
+        .iter()
+        .map(|point| definition.case(0, point, &place).expect("it is right"))
+        .collect();
+    assert_eq!((cases[0].loads.len(), cases[0].loads[0].plan.seconds), (1, Some(1.0)));
+    assert_eq!((cases[1].loads.len(), cases[1].loads[0].plan.seconds), (2, Some(2.0)));
+    let message = error(&text.replace(", else = 2", ""));
+    assert!(message.contains("last in [values]: it says nothing for fsync = \"always\""), "{message}");
+    let message = error(&text.replace("by = \"fsync\", none = 1", "none = 1"));
+    assert!(message.contains("says by which parameter"), "{message}");
+}
