@@ -2,8 +2,10 @@
 //! writes that down.
 //!
 //! In the order of their use: [`load`] says what is sent and sends it, [`record`] is what one load
-//! saw, [`results`] what all loads of all experiments saw.
+//! saw, [`results`] what all loads of all experiments saw, [`report`] shows that to people, and
+//! [`compare`] says what changed since the last time.
 
+pub mod compare;
 pub mod load;
 pub mod record;
 pub mod report;
