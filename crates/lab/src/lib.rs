@@ -5,9 +5,11 @@
 //! saw, [`results`] what all loads of all experiments saw; [`experiment`] runs them, and [`check`] looks
 //! for writes that were lost meanwhile.
 
+pub mod bench;
 pub mod check;
 pub mod command;
 pub mod experiment;
+pub mod limit;
 pub mod load;
 pub mod record;
 pub mod report;

@@ -277,8 +277,11 @@ impl Definition {
             } else if let Some(value) = values.get_mut(name) {
                 value.clone_from(text);
             } else {
-                let known: Vec<&str> =
-                    values.keys().chain(matrix.iter().map(|(name, _)| name)).map(String::as_str).collect();
+                let known: Vec<&str> = values
+                    .keys()
+                    .chain(matrix.iter().map(|(name, _)| name))
+                    .map(String::as_str)
+                    .collect();
                 let guess = guess(name, known.iter().copied());
                 return Err(FileError::whole(
                     &self.path,
@@ -322,19 +325,15 @@ fn built_in() -> BTreeMap<String, String> {
     let cores = cpus::count();
     let program = std::env::current_exe();
     let program = program.as_deref().unwrap_or(Path::new("dunlin")).to_string_lossy().into_owned();
-    let values = [
-        ("cores", cores.to_string()),
-        ("last_core", (cores - 1).to_string()),
-        ("dunlin", program),
-    ];
+    let values =
+        [("cores", cores.to_string()), ("last_core", (cores - 1).to_string()), ("dunlin", program)];
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// The values of a swept parameter.
 fn axis_values(scope: &Scope<'_>, axis: &Spanned<Axis>) -> Result<Vec<String>, FileError> {
-    let fill = |template: &super::file::Template| {
-        scope.text(&Spanned::new(axis.span(), template.clone()))
-    };
+    let fill =
+        |template: &super::file::Template| scope.text(&Spanned::new(axis.span(), template.clone()));
     let range = match axis.get_ref() {
         Axis::List(list) => return list.iter().map(fill).collect(),
         Axis::Range(range) => fill(range)?,

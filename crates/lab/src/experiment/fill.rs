@@ -14,9 +14,9 @@ use super::file::{
 };
 use super::kinds::Kind;
 use super::scope::Scope;
-use super::short::{Mix, Sizes};
 use crate::load::{
-    Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
+    Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule, Size,
+    Sizes, Work,
 };
 
 /// Fills in a whole file for one target.
@@ -41,10 +41,15 @@ pub(crate) fn case(
     events.sort_by(|left, right| left.at.total_cmp(&right.at));
     // Who breaks the server wants to see how it recovers.
     let breaks = |event: &Event| {
-        matches!(event.action, Action::Kill { .. } | Action::Stop { .. } | Action::ConnectionStorm { .. })
+        matches!(
+            event.action,
+            Action::Kill { .. } | Action::Stop { .. } | Action::ConnectionStorm { .. }
+        )
     };
     if events.iter().any(breaks) {
-        for (load, section) in loads.iter_mut().zip(file.loads.iter().filter(|load| !load.get_ref().prefill)) {
+        for (load, section) in
+            loads.iter_mut().zip(file.loads.iter().filter(|load| !load.get_ref().prefill))
+        {
             load.plan.reconnect |= section.get_ref().reconnect.is_none();
         }
     }
@@ -60,11 +65,17 @@ pub(crate) fn case(
         loads,
     };
     if case.loads.is_empty() && case.check.is_none() {
-        return Err(FileError::whole(scope.path, "there is no [[load]] to measure, and no [check]"));
+        return Err(FileError::whole(
+            scope.path,
+            "there is no [[load]] to measure, and no [check]",
+        ));
     }
     let bounded = |check: &CheckRule| check.seconds.is_some();
     if case.loads.is_empty() && !case.check.as_ref().is_some_and(bounded) {
-        return Err(FileError::whole(scope.path, "[check] needs seconds when there is no [[load]]"));
+        return Err(FileError::whole(
+            scope.path,
+            "[check] needs seconds when there is no [[load]]",
+        ));
     }
     Ok(case)
 }
@@ -182,10 +193,16 @@ fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileE
     let keep_alive = scope.value_or(section.keep_alive.as_ref(), "true or false", true)?;
     let work = if section.http.is_empty() {
         let operations = operations(section, scope)?;
-        Work::Resp(RespWork { operations, keys, sizes, protocol, keep_alive })
+        let tracking = false;
+        Work::Resp(RespWork { operations, keys, sizes, protocol, keep_alive, tracking })
     } else {
         let requests = section.http.iter().map(|request| http_request(request.get_ref(), scope));
-        Work::Http(HttpWork { requests: requests.collect::<Result<_, _>>()?, keys, sizes, keep_alive })
+        Work::Http(HttpWork {
+            requests: requests.collect::<Result<_, _>>()?,
+            keys,
+            sizes,
+            keep_alive,
+        })
     };
     let plan = Plan {
         address: Address::default(),
@@ -432,7 +449,9 @@ fn knee(
         }
     };
     if loads.is_empty() {
-        return Err(scope.error_at(spanned.span().start, "there is no load whose rate could be stepped"));
+        return Err(
+            scope.error_at(spanned.span().start, "there is no load whose rate could be stepped")
+        );
     }
     let rule = KneeRule {
         load,
@@ -446,10 +465,17 @@ fn knee(
     let wrong = [
         (Some(&section.start), rule.start <= 0.0, "it must be more than 0"),
         (Some(&section.seconds), rule.seconds <= 0.0, "it must be more than 0"),
-        (section.factor.as_ref(), rule.factor <= 1.0, "it must be more than 1, or rates never grow"),
+        (
+            section.factor.as_ref(),
+            rule.factor <= 1.0,
+            "it must be more than 1, or rates never grow",
+        ),
         (section.quantile.as_ref(), rule.quantile >= 1.0, "it is a share below 1, as 0.99"),
     ];
-    match wrong.into_iter().find_map(|(field, wrong, message)| field.filter(|_| wrong).zip(Some(message))) {
+    match wrong
+        .into_iter()
+        .find_map(|(field, wrong, message)| field.filter(|_| wrong).zip(Some(message)))
+    {
         Some((field, message)) => Err(scope.error(field, message)),
         None => Ok(rule),
     }

@@ -24,7 +24,6 @@ mod running;
 mod sampler;
 mod scope;
 mod server;
-mod short;
 pub mod suite;
 mod tree;
 
