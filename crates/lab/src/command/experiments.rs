@@ -10,6 +10,7 @@ use base::clock;
 
 use super::{RunOptions, mistake};
 use crate::experiment::{Choice, Definition, Interrupt, bundled, machine, progress, suite};
+use crate::report;
 use crate::results::{ExperimentResult, Results};
 
 /// Runs what was asked for. Every file is read and filled in before anything starts.
@@ -30,10 +31,7 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     let results = run_all(&definitions, options.full, &directory, &interrupt);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
     let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
-    match results
-        .write(&directory.join("results.json"))
-        .map(|()| vec![directory.join("results.json")])
-    {
+    match report::write_all(&results, &directory) {
         Ok(files) => {
             let page = files.first().map(|file| file.display().to_string()).unwrap_or_default();
             let end = if interrupt.is_set() { "Interrupted; what there is" } else { "The report" };

@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::case::Case;
 use super::cpus;
 use super::error::{FileError, guess};
-use super::file::{Axis, File, SizeSection, TargetSection};
+use super::file::{Axis, File, SizeSection, TargetSection, Template, Value};
 use super::kinds::{KINDS, Kind};
 use super::scope::Scope;
 
@@ -36,7 +36,7 @@ pub struct Definition {
     /// The file.
     file: File,
     /// The values of placeholders that are not swept.
-    values: BTreeMap<String, String>,
+    values: BTreeMap<String, Spanned<Value>>,
     /// What is swept, in the order of the file.
     matrix: Vec<(String, Vec<String>)>,
     /// How often each point is measured.
@@ -147,20 +147,32 @@ impl Definition {
     /// A field's text is no value that it can have.
     pub fn case(&self, target: usize, point: &Point, place: &Place) -> Result<Case, FileError> {
         let member = &self.targets[target];
-        let scope = self.scope(&member.name, point, place);
+        let scope = self.scope(&member.name, point, place)?;
         let section = self.file.targets[member.section].get_ref();
         super::fill::case(&self.file, section, member.kind, &member.name, &scope)
     }
 
-    fn scope(&self, target: &str, point: &Point, place: &Place) -> Scope<'_> {
+    fn scope(
+        &self,
+        target: &str,
+        point: &Point,
+        place: &Place,
+    ) -> Result<Scope<'_>, FileError> {
         let mut values = built_in();
         values.insert("port".to_owned(), place.port.to_string());
         values.insert("directory".to_owned(), place.directory.to_string_lossy().into_owned());
         values.insert("repetition".to_owned(), place.repetition.to_string());
         values.insert("target".to_owned(), target.to_owned());
-        values.extend(self.values.clone());
         values.extend(point.clone());
-        Scope { path: &self.path, text: &self.text, values }
+        let mut scope = Scope { path: &self.path, text: &self.text, values };
+        // A value may be made of built-in and of swept ones.
+        let filled: BTreeMap<String, String> = self
+            .values
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), value_at(&scope, value)?)))
+            .collect::<Result<_, FileError>>()?;
+        scope.values.extend(filled);
+        Ok(scope)
     }
 
     /// Each kind of each section is a target; two of the same name are a mistake.
@@ -247,12 +259,13 @@ impl Definition {
     fn fill_in_values(&mut self, choice: &Choice) -> Result<(), FileError> {
         let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
         let size = self.size(choice);
-        let mut values = BTreeMap::new();
-        for (name, field) in self.file.values.iter().chain(&size.values) {
+        let mut values: BTreeMap<String, Spanned<Value>> = BTreeMap::new();
+        for (name, value) in self.file.values.iter().chain(&size.values) {
             if BUILT_IN.contains(&name.as_str()) {
-                return Err(scope.error(field, format!("{{{name}}} has a meaning already")));
+                let message = format!("{{{name}}} has a meaning already");
+                return Err(scope.error_at(value.span().start, message));
             }
-            values.insert(name.clone(), scope.text(field)?);
+            values.insert(name.clone(), value.clone());
         }
         let mut axes: Vec<(&String, &Spanned<Axis>)> = self.file.matrix.iter().collect();
         axes.sort_by_key(|(_, axis)| axis.span().start);
@@ -275,13 +288,10 @@ impl Definition {
             if let Some((_, values)) = matrix.iter_mut().find(|(swept, _)| swept == name) {
                 *values = text.split(',').map(|value| value.trim().to_owned()).collect();
             } else if let Some(value) = values.get_mut(name) {
-                value.clone_from(text);
+                *value = Spanned::new(value.span(), Value::Plain(Template(text.clone())));
             } else {
-                let known: Vec<&str> = values
-                    .keys()
-                    .chain(matrix.iter().map(|(name, _)| name))
-                    .map(String::as_str)
-                    .collect();
+                let known: Vec<&str> =
+                    values.keys().chain(matrix.iter().map(|(name, _)| name)).map(String::as_str).collect();
                 let guess = guess(name, known.iter().copied());
                 return Err(FileError::whole(
                     &self.path,
@@ -297,9 +307,7 @@ impl Definition {
         if let Some(count) = choice.repetitions {
             return Ok(count.max(1));
         }
-        let mut values = built_in();
-        values.extend(self.values.clone());
-        let scope = Scope { path: &self.path, text: &self.text, values };
+        let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
         let field = self.size(choice).repetitions.as_ref().or(self.file.repetitions.as_ref());
         scope.positive_or(field, 1)
     }
@@ -325,15 +333,40 @@ fn built_in() -> BTreeMap<String, String> {
     let cores = cpus::count();
     let program = std::env::current_exe();
     let program = program.as_deref().unwrap_or(Path::new("dunlin")).to_string_lossy().into_owned();
-    let values =
-        [("cores", cores.to_string()), ("last_core", (cores - 1).to_string()), ("dunlin", program)];
+    let values = [
+        ("cores", cores.to_string()),
+        ("last_core", (cores - 1).to_string()),
+        ("dunlin", program),
+    ];
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What a placeholder stands for at a point of the matrix.
+fn value_at(scope: &Scope<'_>, value: &Spanned<Value>) -> Result<String, FileError> {
+    let fill = |template: &Template| scope.text(&Spanned::new(value.span(), template.clone()));
+    let table = match value.get_ref() {
+        Value::Plain(template) => return fill(template),
+        Value::By(table) => table,
+    };
+    let error = |message: String| Err(scope.error_at(value.span().start, message));
+    let Some(Template(by)) = table.get("by") else {
+        return error("a value that is a table says by which parameter: by = \"..\"".to_owned());
+    };
+    let Some(key) = scope.values.get(by) else {
+        let known = scope.values.keys().map(String::as_str);
+        return error(format!("nothing is called {{{by}}}{}", guess(by, known)));
+    };
+    match table.get(key).or_else(|| table.get("else")) {
+        Some(template) => fill(template),
+        None => error(format!("it says nothing for {by} = \"{key}\", and has no else")),
+    }
 }
 
 /// The values of a swept parameter.
 fn axis_values(scope: &Scope<'_>, axis: &Spanned<Axis>) -> Result<Vec<String>, FileError> {
-    let fill =
-        |template: &super::file::Template| scope.text(&Spanned::new(axis.span(), template.clone()));
+    let fill = |template: &Template| {
+        scope.text(&Spanned::new(axis.span(), template.clone()))
+    };
     let range = match axis.get_ref() {
         Axis::List(list) => return list.iter().map(fill).collect(),
         Axis::Range(range) => fill(range)?,
@@ -355,3 +388,6 @@ fn axis_values(scope: &Scope<'_>, axis: &Spanned<Axis>) -> Result<Vec<String>, F
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

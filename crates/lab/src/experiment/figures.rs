@@ -33,9 +33,7 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
         put("server_cpu_us_per_request", measured.cpu_seconds.map(micros));
         let generator: f64 = recordings
             .iter()
-            .map(|recording| {
-                recording.generator.cpu_user_seconds + recording.generator.cpu_system_seconds
-            })
+            .map(|recording| recording.generator.cpu_user_seconds + recording.generator.cpu_system_seconds)
             .sum();
         put("generator_cpu_us_per_request", Some(micros(generator)));
     }

@@ -36,7 +36,7 @@ pub struct File {
     pub repetitions: Option<Field>,
     /// What placeholders stand for.
     #[serde(default)]
-    pub values: BTreeMap<String, Field>,
+    pub values: BTreeMap<String, Spanned<Value>>,
     /// What is swept.
     #[serde(default)]
     pub matrix: BTreeMap<String, Spanned<Axis>>,
@@ -77,6 +77,16 @@ pub enum Axis {
     Range(Template),
 }
 
+/// What a placeholder stands for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Always the same.
+    Plain(Template),
+    /// It depends on a swept parameter: `{ by = "fsync", none = "no", else = "yes" }`.
+    By(BTreeMap<String, Template>),
+}
+
 /// What one size puts in place of the file's own values.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,7 +95,7 @@ pub struct SizeSection {
     pub repetitions: Option<Field>,
     /// What placeholders stand for.
     #[serde(default)]
-    pub values: BTreeMap<String, Field>,
+    pub values: BTreeMap<String, Spanned<Value>>,
     /// What is swept.
     #[serde(default)]
     pub matrix: BTreeMap<String, Spanned<Axis>>,
@@ -127,6 +137,8 @@ pub struct TargetSection {
 pub struct LoadSection {
     /// Its name in tables.
     pub name: Spanned<String>,
+    /// False at points of the matrix where it takes no part.
+    pub on: Option<Field>,
     /// It runs before anything is measured, to put data there.
     #[serde(default)]
     pub prefill: bool,
@@ -194,6 +206,8 @@ pub struct HttpSection {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EventSection {
+    /// False at points of the matrix where it does not happen.
+    pub on: Option<Field>,
     /// Seconds after the loads began.
     pub at: Field,
     /// A command for the server, or `kill`, `stop`, `continue`, `connection storm`,

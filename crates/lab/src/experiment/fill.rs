@@ -31,26 +31,26 @@ pub(crate) fn case(
     scope: &Scope<'_>,
 ) -> Result<Case, FileError> {
     let target = self::target(target, kind, name, scope)?;
-    let (mut prefill, mut loads) = (Vec::new(), Vec::new());
-    for section in &file.loads {
-        let load = load(section, scope)?;
-        if section.get_ref().prefill { &mut prefill } else { &mut loads }.push(load);
+    let mut events = Vec::new();
+    for section in &file.events {
+        let event = event(section, scope)?;
+        if is_on(section.get_ref().on.as_ref(), scope)? {
+            events.push(event);
+        }
     }
-    let mut events: Vec<Event> =
-        file.events.iter().map(|section| event(section, scope)).collect::<Result<_, _>>()?;
     events.sort_by(|left, right| left.at.total_cmp(&right.at));
     // Who breaks the server wants to see how it recovers.
     let breaks = |event: &Event| {
-        matches!(
-            event.action,
-            Action::Kill { .. } | Action::Stop { .. } | Action::ConnectionStorm { .. }
-        )
+        let action = &event.action;
+        matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::ConnectionStorm { .. })
     };
-    if events.iter().any(breaks) {
-        for (load, section) in
-            loads.iter_mut().zip(file.loads.iter().filter(|load| !load.get_ref().prefill))
-        {
-            load.plan.reconnect |= section.get_ref().reconnect.is_none();
+    let reconnects = events.iter().any(breaks);
+    let (mut prefill, mut loads) = (Vec::new(), Vec::new());
+    for section in &file.loads {
+        let mut load = load(section, scope)?;
+        load.plan.reconnect |= reconnects && section.get_ref().reconnect.is_none();
+        if is_on(section.get_ref().on.as_ref(), scope)? {
+            if section.get_ref().prefill { &mut prefill } else { &mut loads }.push(load);
         }
     }
     let check = file.check.as_ref().map(|section| check(section.get_ref(), scope)).transpose()?;
@@ -65,19 +65,18 @@ pub(crate) fn case(
         loads,
     };
     if case.loads.is_empty() && case.check.is_none() {
-        return Err(FileError::whole(
-            scope.path,
-            "there is no [[load]] to measure, and no [check]",
-        ));
+        return Err(FileError::whole(scope.path, "there is no [[load]] to measure, and no [check]"));
     }
     let bounded = |check: &CheckRule| check.seconds.is_some();
     if case.loads.is_empty() && !case.check.as_ref().is_some_and(bounded) {
-        return Err(FileError::whole(
-            scope.path,
-            "[check] needs seconds when there is no [[load]]",
-        ));
+        return Err(FileError::whole(scope.path, "[check] needs seconds when there is no [[load]]"));
     }
     Ok(case)
+}
+
+/// Whether a section takes part at this point; without the field it does.
+fn is_on(field: Option<&Field>, scope: &Scope<'_>) -> Result<bool, FileError> {
+    scope.value_or(field, "true or false", true)
 }
 
 fn target(
@@ -193,16 +192,10 @@ fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileE
     let keep_alive = scope.value_or(section.keep_alive.as_ref(), "true or false", true)?;
     let work = if section.http.is_empty() {
         let operations = operations(section, scope)?;
-        let tracking = false;
-        Work::Resp(RespWork { operations, keys, sizes, protocol, keep_alive, tracking })
+        Work::Resp(RespWork { operations, keys, sizes, protocol, keep_alive, tracking: false })
     } else {
         let requests = section.http.iter().map(|request| http_request(request.get_ref(), scope));
-        Work::Http(HttpWork {
-            requests: requests.collect::<Result<_, _>>()?,
-            keys,
-            sizes,
-            keep_alive,
-        })
+        Work::Http(HttpWork { requests: requests.collect::<Result<_, _>>()?, keys, sizes, keep_alive })
     };
     let plan = Plan {
         address: Address::default(),
@@ -263,17 +256,7 @@ fn http_request(section: &HttpSection, scope: &Scope<'_>) -> Result<HttpRequest,
 
 fn pace(section: &LoadSection, scope: &Scope<'_>) -> Result<Pace, FileError> {
     let rate = scope.number(section.rate.as_ref())?;
-    let schedule = match &section.schedule {
-        None => Schedule::Poisson,
-        Some(field) => match scope.text(field)?.as_str() {
-            "constant" => Schedule::Constant,
-            "poisson" => Schedule::Poisson,
-            other => {
-                let guess = guess(other, ["constant", "poisson"].into_iter());
-                return Err(scope.error(field, format!("there is no schedule '{other}'{guess}")));
-            }
-        },
-    };
+    let schedule = parsed(section.schedule.as_ref(), scope, Schedule::Poisson)?;
     match (rate, &section.rate, &section.think_ms, &section.schedule) {
         (Some(_), _, Some(field), _) => {
             Err(scope.error(field, "with a rate, nobody waits between reply and request"))
@@ -366,7 +349,7 @@ fn burst(
     let get = || Operation {
         name: "GET".to_owned(),
         weight: 1.0,
-        arguments: vec!["GET".to_owned(), "__key__".to_owned()],
+        arguments: vec!["GET".to_owned(), "key:__rand_int__".to_owned()],
     };
     let operations = mix.map_or_else(|| vec![get()], |mix| mix.0);
     let pace = match scope.number(section.rate.as_ref())? {
@@ -449,9 +432,7 @@ fn knee(
         }
     };
     if loads.is_empty() {
-        return Err(
-            scope.error_at(spanned.span().start, "there is no load whose rate could be stepped")
-        );
+        return Err(scope.error_at(spanned.span().start, "there is no load whose rate could be stepped"));
     }
     let rule = KneeRule {
         load,
@@ -465,17 +446,10 @@ fn knee(
     let wrong = [
         (Some(&section.start), rule.start <= 0.0, "it must be more than 0"),
         (Some(&section.seconds), rule.seconds <= 0.0, "it must be more than 0"),
-        (
-            section.factor.as_ref(),
-            rule.factor <= 1.0,
-            "it must be more than 1, or rates never grow",
-        ),
+        (section.factor.as_ref(), rule.factor <= 1.0, "it must be more than 1, or rates never grow"),
         (section.quantile.as_ref(), rule.quantile >= 1.0, "it is a share below 1, as 0.99"),
     ];
-    match wrong
-        .into_iter()
-        .find_map(|(field, wrong, message)| field.filter(|_| wrong).zip(Some(message)))
-    {
+    match wrong.into_iter().find_map(|(field, wrong, message)| field.filter(|_| wrong).zip(Some(message))) {
         Some((field, message)) => Err(scope.error(field, message)),
         None => Ok(rule),
     }
@@ -488,5 +462,5 @@ fn check(section: &CheckSection, scope: &Scope<'_>) -> Result<Option<CheckRule>,
         keys: scope.positive_or(section.keys.as_ref(), 1000)?,
         seconds: scope.number(section.seconds.as_ref())?,
     };
-    Ok(scope.value_or(section.on.as_ref(), "true or false", true)?.then_some(rule))
+    Ok(is_on(section.on.as_ref(), scope)?.then_some(rule))
 }

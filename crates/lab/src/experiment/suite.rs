@@ -8,7 +8,7 @@ use super::case::{Case, Origin};
 use super::cpus;
 use super::definition::{Definition, Place, Point};
 use super::interrupt::Interrupt;
-use super::process::{free_port, fresh_directory};
+use super::process::{fresh_directory, free_port};
 use super::progress::{OVERHEAD_SECONDS, Progress};
 use super::run;
 use super::server::{Server, StartError};
