@@ -65,10 +65,14 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
         "\n### {}\n\n{}\n\n**{}**\n",
         escape(&experiment.title),
         escape(&experiment.question),
-        escape(&verdict::answer(analysis))
+        escape(&verdict::answer(analysis).join(" "))
     ));
-    for caution in verdict::cautions(analysis) {
-        text.push_str(&format!("\n- {}", escape(&caution)));
+    let cautions = verdict::cautions(analysis);
+    if !cautions.is_empty() {
+        text.push('\n');
+    }
+    for caution in cautions {
+        text.push_str(&format!("- {}\n", escape(&caution)));
     }
     table(analysis, text);
     let first = sections(&Context { analysis, colours }).into_iter().next();
@@ -87,7 +91,7 @@ fn table(analysis: &Analysis<'_>, text: &mut String) {
     let compared: Vec<usize> =
         (0..analysis.targets.len()).filter(|target| *target != analysis.baseline).collect();
     heads.extend(compared.iter().map(|index| format!("{} / {baseline}", analysis.targets[*index])));
-    text.push_str(&format!("\n\n{}", table_row(&heads)));
+    text.push_str(&format!("\n{}", table_row(&heads)));
     text.push_str(&format!("|---|{}\n", "--:|".repeat(heads.len() - 1)));
     for point in 0..analysis.points.len() {
         let mut fields = vec![analysis.point_label(point)];

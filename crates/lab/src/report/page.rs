@@ -13,9 +13,9 @@ const PAGE_SHEET: &str = include_str!("page.css");
 /// Tables stand before the charts when they are short; longer ones are folded.
 const LONG_TABLE: usize = 12;
 
-/// Folded parts are unfolded for the printer. Without it a print lacks them, and nothing else.
+/// Folded parts are unfolded for the printer, but for the list of all runs. Without it a print lacks them, and nothing else.
 const SCRIPT: &str = "addEventListener('beforeprint',function(){\
-document.querySelectorAll('details').forEach(function(d){if(!d.open){d.open=true;d.folded=true}})});\
+document.querySelectorAll('details:not(.bulk)').forEach(function(d){if(!d.open){d.open=true;d.folded=true}})});\
 addEventListener('afterprint',function(){\
 document.querySelectorAll('details').forEach(function(d){if(d.folded){d.open=false;d.folded=false}})});";
 
@@ -119,7 +119,9 @@ fn contents(analyses: &[Analysis<'_>], page: &mut Markup) {
         page.open("li", &[]);
         let link = format!("#{}", anchor(index, &analysis.experiment.name));
         page.leaf("a", &[("href", &link)], &analysis.experiment.title);
-        page.leaf("span", &[("class", &"short")], verdict::answer(analysis));
+        let answer = verdict::answer(analysis);
+        // The first sentence is about what matters most.
+        page.leaf("span", &[("class", &"short")], answer.first().map_or("", String::as_str));
         page.close();
     }
     page.close();
@@ -137,7 +139,7 @@ fn experiment(index: usize, analysis: &Analysis<'_>, colours: &Colours, page: &m
     }
     page.close();
     page.leaf("p", &[("class", &"question")], &experiment.question);
-    page.leaf("p", &[("class", &"answer")], verdict::answer(analysis));
+    page.leaf("p", &[("class", &"answer")], verdict::answer(analysis).join(" "));
     let cautions = verdict::cautions(analysis);
     if !cautions.is_empty() {
         page.open("ul", &[("class", &"cautions")]);

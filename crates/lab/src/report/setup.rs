@@ -40,7 +40,7 @@ pub(crate) fn setup(analysis: &Analysis<'_>, page: &mut Markup) {
     page.leaf("summary", &[], "The experiment's file");
     page.leaf("pre", &[], &analysis.experiment.file);
     page.close();
-    page.open("details", &[]);
+    page.open("details", &[("class", &"bulk")]);
     page.leaf(
         "summary",
         &[],

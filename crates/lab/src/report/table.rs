@@ -3,6 +3,7 @@
 use super::analysis::{Analysis, Cell, invalid_reasons};
 use super::markup::Markup;
 use super::number;
+use super::view::capital;
 use crate::results::{Better, Difference, Figure, Run, Summary};
 
 /// Rows of events beyond these are in the file only.
@@ -60,16 +61,17 @@ fn row_label(analysis: &Analysis<'_>, point: usize) -> String {
 }
 
 fn caption(figure: &Figure) -> String {
+    let label = capital(&figure.full_label());
     let direction = match figure.better {
         Better::Higher => "more is better",
         Better::Lower => "less is better",
-        Better::Neither => return figure.full_label(),
+        Better::Neither => return label,
     };
     let unit = match figure.unit {
         crate::results::Unit::PerSecond => " in requests a second",
         _ => "",
     };
-    format!("{}{unit}; {direction}", figure.full_label())
+    format!("{label}{unit}; {direction}")
 }
 
 /// A median with its spread, or why there is none.
@@ -99,7 +101,13 @@ fn figure_cell(figure: &Figure, summary: Option<Summary>, cell: &Cell<'_>, page:
 
 fn share(half: f64) -> String {
     let percent = half * 100.0;
-    if percent < 0.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+    if percent < 0.05 {
+        "0 %".to_owned()
+    } else if percent < 0.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
 }
 
 fn ratio_cell(figure: &Figure, compared: Option<(Difference, Option<f64>)>, page: &mut Markup) {

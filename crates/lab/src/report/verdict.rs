@@ -2,7 +2,7 @@
 
 use super::analysis::Analysis;
 use super::number;
-use crate::results::{Better, Difference, Figure, Unit};
+use crate::results::{Better, Difference, Figure, Run, Unit};
 
 /// Figures that a headline may be about, where the experiment's file asks for none: the first of
 /// each list that was measured.
@@ -12,6 +12,9 @@ const HEADLINES: [&[&str]; 4] = [
     &["peak_memory_ratio", "peak_pss_ratio"],
     &["peak_pss_bytes", "peak_memory_bytes", "peak_rss_bytes", "peak_memory"],
 ];
+
+/// Failed or invalid runs that are told beside the answer; the table of runs has them all.
+const MOST_TROUBLES: usize = 12;
 
 /// The figures that matter most, the most important first: those that the file asks for among its
 /// views; otherwise the knee, then throughput (of a closed load) and p99 of each load, then processor
@@ -45,11 +48,12 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     chosen
 }
 
-/// The answer to the experiment's question, computed from its valid runs: a sentence about the most
-/// important figure for each target, one about the second, and one about losses.
-pub(crate) fn answer(analysis: &Analysis<'_>) -> String {
+/// The answer to the experiment's question, computed from its valid runs: one sentence about losses,
+/// where a checker looked, one about the most important figure for each target, one about the
+/// second figure.
+pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     if !analysis.has_valid_runs() {
-        return "There is no valid run, so there is no answer.".to_owned();
+        return vec!["There is no valid run, so there is no answer.".to_owned()];
     }
     let figures = headline_figures(analysis);
     let others: Vec<usize> = (0..analysis.targets.len())
@@ -68,7 +72,7 @@ pub(crate) fn answer(analysis: &Analysis<'_>) -> String {
             sentences.extend(compared(analysis, figure, *target));
         }
     }
-    sentences.join(" ")
+    sentences
 }
 
 /// What became of acknowledged writes, where a checker looked.
@@ -131,8 +135,6 @@ struct Standing {
     higher: Vec<(usize, f64)>,
     lower: Vec<(usize, f64)>,
     ties: Vec<usize>,
-    /// Points at which the baseline is zero, so that there is no multiple of it.
-    unmeasured: usize,
 }
 
 impl Standing {
@@ -143,8 +145,8 @@ impl Standing {
                 Some((Difference::Tie, _)) => standing.ties.push(point),
                 Some((Difference::Higher, Some(ratio))) => standing.higher.push((point, ratio)),
                 Some((Difference::Lower, Some(ratio))) => standing.lower.push((point, ratio)),
-                Some((_, None)) => standing.unmeasured += 1,
-                None => {}
+                // Of nothing there is no multiple; the tables show it.
+                Some((_, None)) | None => {}
             }
         }
         for list in [&mut standing.higher, &mut standing.lower] {
@@ -173,67 +175,54 @@ fn compared(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<S
              spread, a tie."
         ));
     }
-    let uniform = [&standing.higher, &standing.lower].into_iter().find(|list| list.len() == count);
-    if let Some(list) = uniform {
-        return Some(everywhere(analysis, figure, list, name, baseline));
+    let (higher, lower) = (standing.higher.as_slice(), standing.lower.as_slice());
+    let (more, less) = if higher.len() >= lower.len() { (higher, lower) } else { (lower, higher) };
+    let mut sentence = multiple(figure, more, name, baseline);
+    if more.len() < count {
+        sentence.push_str(&format!(" at {} of {count} points", more.len()));
+    } else if count > 1 {
+        let furthest = more.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
+        let furthest = furthest.map(|(point, _)| analysis.point_label(*point));
+        let furthest = furthest.unwrap_or_default();
+        sentence.push_str(&format!(" at each of {count} points, furthest apart at {furthest}"));
     }
-    let mut parts: Vec<String> = Vec::new();
-    for (list, word) in [(&standing.higher, "higher"), (&standing.lower, "lower")] {
-        if !list.is_empty() {
-            let which = if parts.is_empty() {
-                format!("{word} than that of {baseline} at {} of {count} points", list.len())
-            } else {
-                format!("{word} at {}", list.len())
-            };
-            parts.push(format!("{which} ({})", range(analysis, list)));
-        }
+    if !less.is_empty() {
+        sentence.push_str(&format!(
+            "; {} at {}",
+            times(less),
+            places(analysis, less.iter().map(|(point, _)| *point))
+        ));
     }
     if !standing.ties.is_empty() {
-        let mut places = standing.ties.iter().map(|point| analysis.point_label(*point));
-        let shown: Vec<String> = places.by_ref().take(3).collect();
-        let more = places.count();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        parts.push(format!("within the spread, a tie, at {}{more}", shown.join("; ")));
+        let places = places(analysis, standing.ties.iter().copied());
+        sentence.push_str(&format!("; at {places} the difference is within the spread: a tie"));
     }
-    let last = parts.pop().unwrap_or_default();
-    let start = if parts.is_empty() { String::new() } else { format!("{} and ", parts.join(", ")) };
-    Some(format!("The {label} of {name} is {start}{last}."))
+    Some(sentence + ".")
 }
 
-/// The sentence for a target that is above (or below) the baseline at every point.
-fn everywhere(
-    analysis: &Analysis<'_>,
-    figure: &Figure,
-    list: &[(usize, f64)],
-    name: &str,
-    baseline: &str,
-) -> String {
-    let place = if list.len() > 1 {
-        let most = list.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
-        let most = most.map(|(point, _)| analysis.point_label(*point)).unwrap_or_default();
-        format!(", at each of {} points (furthest apart at {most})", list.len())
-    } else {
-        String::new()
-    };
+/// Some points by name, all when they are few.
+fn places(analysis: &Analysis<'_>, points: impl ExactSizeIterator<Item = usize>) -> String {
+    let count = points.len();
+    if count > 3 {
+        return format!("{count} others");
+    }
+    let places: Vec<String> = points.map(|point| analysis.point_label(point)).collect();
+    places.join(" and at ")
+}
+
+/// What a target is in terms of the baseline, without the end of the sentence.
+fn multiple(figure: &Figure, list: &[(usize, f64)], name: &str, baseline: &str) -> String {
     let times = times(list);
     if figure.id == "throughput" {
         let load =
             if figure.load.is_empty() { String::new() } else { format!(" of {}", figure.load) };
-        format!("{name} answers {times} as many requests{load} a second as {baseline}{place}.")
+        format!("{name} answers {times} as many requests{load} a second as {baseline}")
     } else {
-        format!("The {} of {name} is {times} that of {baseline}{place}.", figure.full_label())
+        format!("The {} of {name} is {times} that of {baseline}", figure.full_label())
     }
 }
 
-/// `1.4 to 2.1 times`, with places when there are only one or two.
-fn range(analysis: &Analysis<'_>, list: &[(usize, f64)]) -> String {
-    let times = times(list);
-    match list {
-        [(point, _)] => format!("{times}, at {}", analysis.point_label(*point)),
-        _ => times,
-    }
-}
-
+/// `1.4 to 2.1 times`.
 fn times(list: &[(usize, f64)]) -> String {
     let text = |value: f64| number::ratio(value).trim_end_matches('×').to_owned();
     match (list.first(), list.last()) {
@@ -252,33 +241,41 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
     for skipped in &analysis.experiment.skipped {
         cautions.push(format!("{} was skipped: {}.", skipped.name, without_stop(&skipped.reason)));
     }
-    let mut single = 0;
-    let mut cells = 0;
+    let mut troubles: Vec<(String, Vec<String>, String)> = Vec::new();
+    let mut add = |place: &str, run: &Run, trouble: String| {
+        let repetition = (run.repetition + 1).to_string();
+        match troubles.iter_mut().find(|(at, _, what)| at == place && *what == trouble) {
+            Some((_, repetitions, _)) => repetitions.push(repetition),
+            None => troubles.push((place.to_owned(), vec![repetition], trouble)),
+        }
+    };
+    let (mut single, mut cells) = (0, 0);
     for (index, point) in analysis.points.iter().enumerate() {
         for (target, cell) in analysis.targets.iter().zip(&point.cells) {
-            let mut place = analysis.point_label(index);
-            if !place.is_empty() {
-                place = format!(" at {place}");
-            }
+            let place = match analysis.point_label(index) {
+                label if label.is_empty() => (*target).to_owned(),
+                label => format!("{target} at {label}"),
+            };
             for run in &cell.failed {
                 let why = without_stop(run.failure.as_deref().unwrap_or_default());
-                cautions.push(format!(
-                    "{target}{place}, repetition {}, failed: {why}.",
-                    run.repetition + 1
-                ));
+                add(&place, run, format!("failed: {why}."));
             }
             for run in &cell.invalid {
                 let why = super::analysis::invalid_reasons(run);
                 let why: Vec<&str> = why.into_iter().map(without_stop).collect();
-                cautions.push(format!(
-                    "{target}{place}, repetition {}, is INVALID and not counted: {}.",
-                    run.repetition + 1,
-                    why.join("; ")
-                ));
+                add(&place, run, format!("INVALID and not counted: {}.", why.join("; ")));
             }
             cells += usize::from(!cell.valid.is_empty());
             single += usize::from(cell.valid.len() == 1);
         }
+    }
+    let more = troubles.len().saturating_sub(MOST_TROUBLES);
+    for (place, repetitions, trouble) in troubles.into_iter().take(MOST_TROUBLES) {
+        let word = if repetitions.len() == 1 { "repetition" } else { "repetitions" };
+        cautions.push(format!("{place}, {word} {}, {trouble}", repetitions.join(", ")));
+    }
+    if more > 0 {
+        cautions.push(format!("{more} more runs or groups of runs failed or are INVALID."));
     }
     if single > 0 {
         let which = if single == cells { "Every figure" } else { "Some figures" };

@@ -325,15 +325,16 @@ fn self_heal() -> ExperimentResult {
                 _ => (1.0, 1.0),
             };
             let mut one = run(name, &[], repetition, &shape, change);
-            for sample in one
-                .samples
-                .iter_mut()
-                .filter(|sample| sample.at > 10.5 && sample.at < f64::from(down))
-            {
-                sample.pss_bytes = 0;
-                sample.rss_bytes = 0;
-                sample.cpu_user_seconds = 0.0;
-                sample.cpu_system_seconds = 0.0;
+            let mut before = (0.0, 0.0);
+            for sample in one.samples.iter_mut().filter(|sample| sample.at > 10.5) {
+                // The process that is started again counts its time from zero.
+                if sample.at < f64::from(down) {
+                    before = (sample.cpu_user_seconds, sample.cpu_system_seconds);
+                    sample.pss_bytes = 0;
+                    sample.rss_bytes = 0;
+                }
+                sample.cpu_user_seconds -= before.0;
+                sample.cpu_system_seconds -= before.1;
             }
             let back = f64::from(down) + 0.4;
             one.events = vec![

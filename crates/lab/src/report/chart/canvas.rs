@@ -3,8 +3,8 @@
 use super::{CHART_SHEET, COLOUR_SHEET, COLOURS, Stroke};
 use crate::report::markup::{Markup, Pixels};
 
-/// The width of every chart. On a phone it shrinks to three quarters, and text with it.
-pub(super) const WIDTH: f64 = 480.0;
+/// The width of every chart. On a phone it shrinks to four fifths, and text with it.
+pub(super) const WIDTH: f64 = 450.0;
 /// The height of a line of text.
 pub(super) const LINE: f64 = 18.0;
 /// The size of text.
@@ -240,8 +240,14 @@ pub(super) enum Swatch {
 
 /// About how wide a text is; fonts differ, so it is rather too much than too little.
 pub(super) fn text_width(text: &str) -> f64 {
-    let narrow = |c: char| "iljtfrI.,:;'|!()[] \u{202f}".contains(c);
-    text.chars().map(|c| TEXT * if narrow(c) { 0.36 } else { 0.62 }).sum()
+    let width = |c: char| match c {
+        'm' | 'w' | 'M' | 'W' | '…' => 0.96,
+        'i' | 'j' | 'l' | 't' | 'f' | 'r' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!'
+        | '(' | ')' | '[' | ']' | ' ' | '\u{202f}' => 0.38,
+        'A'..='Z' => 0.72,
+        _ => 0.63,
+    };
+    text.chars().map(|c| TEXT * width(c)).sum()
 }
 
 /// As much of a text as fits.

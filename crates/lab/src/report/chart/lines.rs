@@ -140,14 +140,18 @@ pub(super) fn draw(lines: &Lines, canvas: &mut Canvas) {
         })
         .collect();
     canvas.legend(&entries);
-    let ticks = lines.y.scale.ticks(lines.y.unit, 5);
+    let ticks = lines.y.scale.ticks(lines.y.unit, if is_log(&lines.y.scale) { 8 } else { 5 });
     let widest = ticks.iter().map(|tick| text_width(&tick.label)).fold(0.0, f64::max);
     let left = widest + 8.0;
-    let mut area = Area { left, top: canvas.y, width: WIDTH - left - 10.0, lines };
+    let mut area = Area { left, top: canvas.y, width: WIDTH - left - 14.0, lines };
     let rows = place_labels(&area);
     let label_rows = rows.iter().map(|(_, row)| row + 1).max().unwrap_or(0);
-    area.top += LINE + label_rows as f64 * 15.0;
-    canvas.text(0.0, canvas.y + 12.0, Anchor::Start, "muted", &lines.y.label);
+    // The topmost tick's label reaches above its line.
+    area.top += 8.0 + label_rows as f64 * 15.0;
+    if !lines.y.label.is_empty() {
+        area.top += LINE - 2.0;
+        canvas.text(0.0, canvas.y + 12.0, Anchor::Start, "muted", &lines.y.label);
+    }
     draw_spans(&area, canvas);
     draw_y_axis(&area, &ticks, canvas);
     draw_x_axis(&area, canvas);
@@ -157,6 +161,10 @@ pub(super) fn draw(lines: &Lines, canvas: &mut Canvas) {
     draw_limits(&area, canvas);
     draw_labels(&area, &rows, canvas);
     canvas.y = area.bottom() + 2.0 * LINE + 4.0;
+}
+
+fn is_log(scale: &Scale) -> bool {
+    matches!(scale, Scale::Log { .. })
 }
 
 fn draw_y_axis(area: &Area<'_>, ticks: &[Tick], canvas: &mut Canvas) {
@@ -255,7 +263,7 @@ fn place_labels(area: &Area<'_>) -> Vec<(usize, usize)> {
 /// Where a label begins and ends, and at which end its line is.
 fn label_place(area: &Area<'_>, span: &Span) -> (f64, f64, Anchor) {
     let x = area.x(span.from);
-    let width = text_width(&shorten(&span.label, 220.0)) + 6.0;
+    let width = text_width(&shorten(&span.label, 270.0)) + 6.0;
     if x + width <= WIDTH { (x, x + width, Anchor::Start) } else { (x - width, x, Anchor::End) }
 }
 
@@ -270,6 +278,6 @@ fn draw_labels(area: &Area<'_>, rows: &[(usize, usize)], canvas: &mut Canvas) {
         let (_, _, anchor) = label_place(area, span);
         let x = area.x(span.from) + if anchor == Anchor::Start { -1.0 } else { 1.0 };
         let y = area.top - 5.0 - 15.0 * *row as f64;
-        canvas.text(x, y, anchor, "halo", &shorten(&span.label, 220.0));
+        canvas.text(x, y, anchor, "halo", &shorten(&span.label, 270.0));
     }
 }

@@ -17,7 +17,12 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
          behind its schedule. The repetition with the median result.{}",
         choice_note(analysis)
     );
-    Some(Section { heading: "Throughput and latency up to the knee".to_owned(), note, charts })
+    Some(Section {
+        kind: super::Kind::Other,
+        heading: "Throughput and latency up to the knee".to_owned(),
+        note,
+        charts,
+    })
 }
 
 fn chart(context: &Context<'_>, point: usize) -> Option<Chart> {
@@ -53,7 +58,7 @@ fn chart(context: &Context<'_>, point: usize) -> Option<Chart> {
             ticks: None,
         },
         y: Axis {
-            label: format!("{percentile} response time"),
+            label: String::new(),
             unit: Unit::Milliseconds,
             scale: Scale::log(times),
             ticks: None,

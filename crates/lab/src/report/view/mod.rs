@@ -27,12 +27,22 @@ const MOST_POINTS: usize = 4;
 
 /// Charts that belong together.
 pub(crate) struct Section {
+    /// Sections of one kind that have a single chart each are shown as one.
+    kind: Kind,
     /// What they show.
     pub(crate) heading: String,
     /// How to read them.
     pub(crate) note: String,
     /// The charts, the most important first.
     pub(crate) charts: Vec<Chart>,
+}
+
+/// What sections are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Figure,
+    OverTime,
+    Other,
 }
 
 /// The colour of each target, the same throughout a report.
@@ -78,19 +88,23 @@ pub(crate) fn sections(context: &Context<'_>) -> Vec<Section> {
     let wanted = &analysis.experiment.views;
     let mut sections = Vec::new();
     if wanted.is_empty() {
-        sections.extend(knee::section(context));
-        for figure in verdict::headline_figures(analysis) {
-            sections.extend(swept::section(context, figure));
-        }
         let events = analysis.experiment.runs.iter().any(|run| !run.events.is_empty());
+        sections.extend(knee::section(context));
+        let knees = sections.len();
         if events {
             sections.extend(over_time::throughput(context));
-            sections.extend(over_time::latency(context));
         }
         if events || analysis.points.len() <= 2 {
             sections.extend(over_time::memory(context));
             sections.extend(over_time::processors(context));
         }
+        if events {
+            sections.extend(over_time::latency(context));
+        }
+        // What happened comes before what it came down to.
+        let place = if events { sections.len() } else { knees };
+        let figures = verdict::headline_figures(analysis).into_iter();
+        sections.splice(place..place, figures.filter_map(|figure| swept::section(context, figure)));
         sections.extend(percentiles::section(context));
     }
     for view in wanted {
@@ -108,7 +122,40 @@ pub(crate) fn sections(context: &Context<'_>) -> Vec<Section> {
         }
     }
     sections.retain(|section| !section.charts.is_empty());
-    sections
+    joined(sections)
+}
+
+/// Joins neighbours of one kind that have a single chart each: charts side by side are easier to
+/// compare than charts under headings of their own.
+fn joined(sections: Vec<Section>) -> Vec<Section> {
+    let mut joined: Vec<Section> = Vec::new();
+    let mut singles = false;
+    for section in sections {
+        let single = section.charts.len() == 1;
+        match joined.last_mut() {
+            Some(last)
+                if single && singles && last.kind == section.kind && last.kind != Kind::Other =>
+            {
+                last.heading = match last.kind {
+                    Kind::OverTime => "Over time".to_owned(),
+                    _ => "Figures".to_owned(),
+                };
+                if !last.note.contains(&section.note) {
+                    last.note = if section.note.contains(&last.note) {
+                        section.note
+                    } else {
+                        format!("{} {}", last.note, section.note)
+                    };
+                }
+                last.charts.extend(section.charts);
+            }
+            _ => {
+                joined.push(section);
+                singles = single;
+            }
+        }
+    }
+    joined
 }
 
 /// The points that get charts of their own.
@@ -174,12 +221,24 @@ pub(crate) fn slug(parts: &[&str]) -> String {
     if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
 }
 
-/// What stands beside an axis of this unit.
-fn axis_label(label: &str, unit: Unit) -> String {
-    match unit {
-        Unit::PerSecond => "requests a second".to_owned(),
-        Unit::Seconds => format!("{label}, seconds"),
-        Unit::Processors => "processors kept busy".to_owned(),
+/// What stands beside an axis of this unit: nothing where its ticks and the title say it.
+fn axis_label(unit: Unit) -> String {
+    let label = match unit {
+        Unit::PerSecond => "requests a second",
+        Unit::Seconds => "seconds",
+        Unit::Processors => "processors kept busy",
+        _ => "",
+    };
+    label.to_owned()
+}
+
+/// A label at the beginning of a line; p99 stays as it is.
+pub(crate) fn capital(label: &str) -> String {
+    let mut letters = label.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if !second.is_ascii_digit() => {
+            first.to_uppercase().chain(letters).collect()
+        }
         _ => label.to_owned(),
     }
 }

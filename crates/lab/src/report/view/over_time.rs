@@ -2,7 +2,7 @@
 //! target meanwhile.
 
 use super::{
-    Context, Section, axis_label, choice_note, chosen_points, loads, slug, title, typical,
+    Context, Section, axis_label, capital, choice_note, chosen_points, loads, slug, title, typical,
 };
 use crate::record::{Recording, Second};
 use crate::report::analysis::Analysis;
@@ -20,8 +20,8 @@ pub(super) fn throughput(context: &Context<'_>) -> Option<Section> {
     for point in chosen_points(analysis) {
         for (load, shown) in loads(analysis) {
             let line = |run: &Run| throughput_line(run, &load);
-            let kind = Kind { what: "throughput", detail: shown, unit: Unit::PerSecond };
-            charts.extend(together(context, point, &kind, line));
+            let subject = Subject { what: "throughput", detail: shown, unit: Unit::PerSecond };
+            charts.extend(together(context, point, &subject, line));
         }
     }
     Some(section("Throughput over time", analysis, charts))
@@ -42,7 +42,7 @@ pub(super) fn latency(context: &Context<'_>) -> Option<Section> {
 /// Memory at each sample, all targets in one chart.
 pub(super) fn memory(context: &Context<'_>) -> Option<Section> {
     let analysis = context.analysis;
-    let kind = Kind { what: "memory", detail: String::new(), unit: Unit::Bytes };
+    let subject = Subject { what: "memory", detail: String::new(), unit: Unit::Bytes };
     let line = |run: &Run| {
         let point = |sample: &Sample| Point {
             x: sample.at,
@@ -53,7 +53,7 @@ pub(super) fn memory(context: &Context<'_>) -> Option<Section> {
         run.samples.iter().map(point).collect()
     };
     let points = chosen_points(analysis).into_iter();
-    let charts = points.filter_map(|point| together(context, point, &kind, line)).collect();
+    let charts = points.filter_map(|point| together(context, point, &subject, line)).collect();
     let mut section = section("Memory over time", analysis, charts);
     section.note.push_str(
         " The memory of the process and its children; pages that they share count once (PSS).",
@@ -64,10 +64,10 @@ pub(super) fn memory(context: &Context<'_>) -> Option<Section> {
 /// Processors that were kept busy between samples, all targets in one chart.
 pub(super) fn processors(context: &Context<'_>) -> Option<Section> {
     let analysis = context.analysis;
-    let kind = Kind { what: "processors", detail: String::new(), unit: Unit::Processors };
+    let subject = Subject { what: "processors", detail: String::new(), unit: Unit::Processors };
     let points = chosen_points(analysis).into_iter();
     let line = |run: &Run| processor_line(&run.samples);
-    let charts = points.filter_map(|point| together(context, point, &kind, line)).collect();
+    let charts = points.filter_map(|point| together(context, point, &subject, line)).collect();
     Some(section("Processors over time", analysis, charts))
 }
 
@@ -76,11 +76,11 @@ fn section(heading: &str, analysis: &Analysis<'_>, charts: Vec<Chart>) -> Sectio
         "The repetition with the median throughput of each target.{}",
         choice_note(analysis)
     );
-    Section { heading: heading.to_owned(), note, charts }
+    Section { kind: super::Kind::OverTime, heading: heading.to_owned(), note, charts }
 }
 
 /// What a chart is about.
-struct Kind {
+struct Subject {
     what: &'static str,
     detail: String,
     unit: Unit,
@@ -90,7 +90,7 @@ struct Kind {
 fn together(
     context: &Context<'_>,
     point: usize,
-    kind: &Kind,
+    subject: &Subject,
     line: impl Fn(&Run) -> Vec<Point>,
 ) -> Option<Chart> {
     let analysis = context.analysis;
@@ -115,18 +115,18 @@ fn together(
         return None;
     }
     let values = series.iter().flat_map(|series| &series.points).filter_map(|point| point.y);
-    let scale = Scale::from_zero(values.fold(0.0, f64::max), kind.unit);
-    let body = over_time(series, kind, scale, spans(&runs));
+    let scale = Scale::from_zero(values.fold(0.0, f64::max), subject.unit);
+    let body = over_time(series, subject, scale, spans(&runs));
     let label = analysis.point_label(point);
-    let file = format!("{}-over-time", kind.what);
+    let file = format!("{}-over-time", subject.what);
     Some(Chart {
-        name: slug(&[&analysis.experiment.name, &file, &kind.detail, &label]),
-        title: title(&format!("{} over time", kind.what), &[&kind.detail, &label]),
+        name: slug(&[&analysis.experiment.name, &file, &subject.detail, &label]),
+        title: title(&format!("{} over time", capital(subject.what)), &[&subject.detail, &label]),
         body,
     })
 }
 
-fn over_time(series: Vec<Series>, kind: &Kind, scale: Scale, spans: Vec<Span>) -> Body {
+fn over_time(series: Vec<Series>, subject: &Subject, scale: Scale, spans: Vec<Span>) -> Body {
     let points = series.iter().flat_map(|series| &series.points);
     let end = points.map(|point| point.x).chain(spans.iter().map(|span| span.from));
     let end = end.fold(1.0, f64::max).ceil();
@@ -137,7 +137,7 @@ fn over_time(series: Vec<Series>, kind: &Kind, scale: Scale, spans: Vec<Span>) -
             scale: Scale::Linear { low: 0.0, high: end },
             ticks: None,
         },
-        y: Axis { label: axis_label(kind.what, kind.unit), unit: kind.unit, scale, ticks: None },
+        y: Axis { label: axis_label(subject.unit), unit: subject.unit, scale, ticks: None },
         series,
         spans,
         limits: Vec::new(),
@@ -167,13 +167,14 @@ fn latency_charts(context: &Context<'_>, point: usize, load: &str, shown: &str) 
     let all = drawn.iter().flat_map(|(_, _, series)| series).flat_map(|series| &series.points);
     let scale = Scale::log(all.filter_map(|point| point.y));
     let label = analysis.point_label(point);
-    let kind = Kind { what: "response time", detail: String::new(), unit: Unit::Milliseconds };
+    let subject =
+        Subject { what: "response time", detail: String::new(), unit: Unit::Milliseconds };
     drawn
         .into_iter()
         .map(|(name, run, series)| Chart {
             name: slug(&[&analysis.experiment.name, "latency-over-time", name, shown, &label]),
             title: title(&format!("{name}, response times over time"), &[shown, &label]),
-            body: over_time(series, &kind, scale.clone(), spans(&[run])),
+            body: over_time(series, &subject, scale.clone(), spans(&[run])),
         })
         .collect()
 }

@@ -27,7 +27,12 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
         );
     }
     note.push_str(&choice_note(analysis));
-    Some(Section { heading: "Response times by percentile".to_owned(), note, charts })
+    Some(Section {
+        kind: super::Kind::Other,
+        heading: "Response times by percentile".to_owned(),
+        note,
+        charts,
+    })
 }
 
 fn chart(context: &Context<'_>, load: &str, shown: &str, point: usize) -> Option<Chart> {
@@ -74,7 +79,7 @@ fn chart(context: &Context<'_>, load: &str, shown: &str, point: usize) -> Option
             ticks: None,
         },
         y: Axis {
-            label: "response time".to_owned(),
+            label: String::new(),
             unit: Unit::Milliseconds,
             scale: Scale::log(values),
             ticks: None,
@@ -86,7 +91,7 @@ fn chart(context: &Context<'_>, load: &str, shown: &str, point: usize) -> Option
     let label = analysis.point_label(point);
     Some(Chart {
         name: slug(&[&analysis.experiment.name, "percentiles", shown, &label]),
-        title: title("response time by percentile", &[shown, &label]),
+        title: title("Response time by percentile", &[shown, &label]),
         body,
     })
 }
@@ -100,7 +105,8 @@ fn rarest(count: u64) -> f64 {
 fn curve(latency: &Latency) -> Vec<Point> {
     let high = -(1.0 - rarest(latency.count())).log10();
     let steps = (high * STEPS as f64).round() as usize;
-    (0..=steps)
+    // From the fastest fifth on: the very fastest would only stretch the axis.
+    (1..=steps)
         .map(|step| {
             let share = 1.0 - 10f64.powf(-(step as f64) / STEPS as f64);
             let value = latency.quantile_ms(share);
