@@ -6,10 +6,12 @@
 //! meanwhile; [`results`] is what all loads of all experiments saw, [`report`] shows that to people,
 //! and [`compare`] says what changed since the last time. [`command`] is `dunlin lab`.
 
+pub mod bench;
 pub mod check;
 pub mod command;
 pub mod compare;
 pub mod experiment;
+pub mod limit;
 pub mod load;
 pub mod record;
 pub mod report;

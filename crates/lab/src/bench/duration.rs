@@ -4,9 +4,8 @@
 pub(crate) fn parse(text: &str) -> Option<f64> {
     let units = [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let unit = units.iter().find(|(unit, _)| text.ends_with(unit));
-    let (number, scale) = unit.map_or((text, 1.0), |(unit, scale)| {
-        (text.strip_suffix(unit).unwrap_or(text), *scale)
-    });
+    let (number, scale) =
+        unit.map_or((text, 1.0), |(unit, scale)| (text.strip_suffix(unit).unwrap_or(text), *scale));
     if !number.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
         return None;
     }

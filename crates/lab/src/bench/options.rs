@@ -115,10 +115,7 @@ impl<'a> Words<'a> {
     fn text(&mut self) -> Result<&'a str, String> {
         match self.words.next() {
             Some(word) => Ok(word),
-            None => Err(format!(
-                "Invalid option \"{}\" or option argument missing",
-                self.option
-            )),
+            None => Err(format!("Invalid option \"{}\" or option argument missing", self.option)),
         }
     }
 
@@ -275,15 +272,24 @@ fn refuse_contradictions(options: &Options) -> Result<(), String> {
         (is_http && has_command, "--http and a command exclude each other"),
         (is_http && options.mix.is_some(), "--http and --mix exclude each other"),
         (is_http && !options.tests.is_empty(), "--http and -t exclude each other"),
-        (is_http && options.address.password.is_some(), "-a is for the Redis protocol: use --header"),
+        (
+            is_http && options.address.password.is_some(),
+            "-a is for the Redis protocol: use --header",
+        ),
         (is_http && options.protocol == 3, "-3 is for the Redis protocol"),
         (is_http && options.tracking, "--enable-tracking is for the Redis protocol"),
         (is_http && options.ttl.is_some(), "--ttl is for the Redis protocol"),
         (!is_http && options.method.is_some(), "--method needs --http"),
         (!is_http && options.body.is_some(), "--body needs --http"),
         (!is_http && !options.headers.is_empty(), "--header needs --http"),
-        (options.repeat && options.json.is_some(), "-l never ends, so that --json is never written"),
-        (options.repeat && options.hlog.is_some(), "-l never ends, so that --hlog is never written"),
+        (
+            options.repeat && options.json.is_some(),
+            "-l never ends, so that --json is never written",
+        ),
+        (
+            options.repeat && options.hlog.is_some(),
+            "-l never ends, so that --hlog is never written",
+        ),
         (options.last_from_input && !has_command, "-x needs a command, which the input completes"),
         (options.token_file.is_some() && options.agents.is_empty(), "--token-file needs --agents"),
         (options.idle && !options.agents.is_empty(), "-I and --agents exclude each other"),

@@ -72,9 +72,7 @@ pub(super) fn plans(options: &Options) -> Result<Vec<Measurement>, String> {
 /// What all loads have in common.
 fn base(options: &Options) -> Plan {
     let pace = match options.rate {
-        Some(rate) => {
-            Pace::Open { rate, schedule: options.schedule.unwrap_or(Schedule::Poisson) }
-        }
+        Some(rate) => Pace::Open { rate, schedule: options.schedule.unwrap_or(Schedule::Poisson) },
         None => Pace::Closed { think_seconds: options.think.unwrap_or(0.0) },
     };
     let is_unbounded = options.requests.is_none() && options.seconds.is_some();

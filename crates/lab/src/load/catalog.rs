@@ -3,7 +3,7 @@
 use super::Operation;
 
 /// A test of redis-benchmark.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
     /// What it is called on a command line: `lrange_100`.
     pub name: &'static str,

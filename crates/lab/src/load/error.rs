@@ -26,3 +26,13 @@ pub enum LoadError {
     #[error(transparent)]
     System(#[from] io::Error),
 }
+
+impl LoadError {
+    /// The same error; one of the system becomes what `failed` makes of it.
+    pub(super) fn or_connect(self, failed: impl FnOnce(io::Error) -> LoadError) -> LoadError {
+        match self {
+            LoadError::System(error) => failed(error),
+            other => other,
+        }
+    }
+}

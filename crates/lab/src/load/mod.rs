@@ -33,4 +33,4 @@ pub use parse::{Mix, ParseError, Sizes};
 pub use plan::{
     Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
 };
-pub use run::run;
+pub use run::{idle, run};

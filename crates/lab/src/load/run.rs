@@ -1,12 +1,13 @@
 //! Runs a plan: checks it, starts the threads, and puts together what they saw.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::clock::{monotonic_ns, now_ms};
 use resp::client::encode_command;
+use socket2::Socket;
 
 use super::control::Control;
 use super::error::LoadError;
@@ -19,6 +20,8 @@ use crate::record::{Generator, OperationRecord, Recording, Second};
 
 /// How long the first connection may take, and its greeting.
 const FIRST_CONNECTION: Duration = Duration::from_secs(10);
+/// How often it is looked whether idle connections are to be closed.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a plan to its end, which is a bound of the plan, or [`Control::stop`], or, unless the plan
 /// reconnects, the loss of a connection. One control serves one run.
@@ -154,32 +157,56 @@ fn first_connection(plan: &Plan, greeting: &(Vec<u8>, usize)) -> Result<Endpoint
     let failed = |error| LoadError::Connect { address: address(plan), error };
     let mut last = None;
     for endpoint in Endpoint::resolve(&plan.address).map_err(failed)? {
-        let mut socket = match endpoint.open_blocking(FIRST_CONNECTION) {
-            Ok(socket) => socket,
-            Err(error) => {
-                last = Some(error);
-                continue;
+        match endpoint.open_blocking(FIRST_CONNECTION) {
+            Ok(socket) => {
+                greet(socket, greeting).map_err(|error| error.or_connect(failed))?;
+                return Ok(endpoint);
             }
-        };
-        let (bytes, mut missing) = (&greeting.0, greeting.1);
-        socket.write_all(bytes).map_err(failed)?;
-        let (mut scanner, mut buffer, mut refused) = (ReplyScanner::default(), [0; 4096], None);
-        while missing > 0 {
-            let length = socket.read(&mut buffer).map_err(failed)?;
-            if length == 0 {
-                return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
-            }
-            let count = |_, error: Option<&[u8]>| {
-                missing = missing.saturating_sub(1);
-                let text = error.map(|text| String::from_utf8_lossy(text).into_owned());
-                refused = refused.take().or(text);
-            };
-            let scanned = scanner.scan(&buffer[..length], count);
-            scanned.map_err(|error| LoadError::Refused(error.to_string()))?;
+            Err(error) => last = Some(error),
         }
-        return refused.map_or(Ok(endpoint), |text| Err(LoadError::Refused(text)));
     }
-    Err(failed(last.unwrap_or_else(|| std::io::ErrorKind::NotFound.into())))
+    Err(failed(last.unwrap_or_else(|| ErrorKind::NotFound.into())))
+}
+
+/// Says on a connection that blocks what every connection begins with.
+fn greet(mut socket: Socket, greeting: &(Vec<u8>, usize)) -> Result<Socket, LoadError> {
+    let (bytes, mut missing) = (&greeting.0, greeting.1);
+    socket.write_all(bytes)?;
+    let (mut scanner, mut buffer, mut refused) = (ReplyScanner::default(), [0; 4096], None);
+    while missing > 0 {
+        let length = socket.read(&mut buffer)?;
+        if length == 0 {
+            return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
+        }
+        let count = |_, error: Option<&[u8]>| {
+            missing = missing.saturating_sub(1);
+            let text = error.map(|text| String::from_utf8_lossy(text).into_owned());
+            refused = refused.take().or(text);
+        };
+        let scanned = scanner.scan(&buffer[..length], count);
+        scanned.map_err(|error| LoadError::Refused(error.to_string()))?;
+    }
+    refused.map_or(Ok(socket), |text| Err(LoadError::Refused(text)))
+}
+
+/// Opens the connections of a plan, sends nothing on them, and keeps them until the control stops
+/// it. `opened` is told how many are open after each.
+///
+/// # Errors
+/// [`LoadError`]: not all could be opened, and those that were are closed again.
+pub fn idle(plan: &Plan, control: &Control, opened: impl Fn(usize)) -> Result<(), LoadError> {
+    check::check(plan)?;
+    let greeting = greeting(plan);
+    let endpoint = first_connection(plan, &greeting)?;
+    let mut sockets = Vec::with_capacity(plan.connections);
+    while sockets.len() < plan.connections && !control.is_stopped() {
+        sockets.push(greet(endpoint.open_blocking(FIRST_CONNECTION)?, &greeting)?);
+        opened(sockets.len());
+    }
+    while !control.is_stopped() {
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 /// Adds up what the threads saw.

@@ -140,6 +140,8 @@ pub(crate) struct Worker<'a> {
     gathered: usize,
     measured_from: u64,
     deadline: u64,
+    /// Whether it was the deadline that ended the sending.
+    reached_deadline: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -194,6 +196,7 @@ impl<'a> Worker<'a> {
             gathered: 0,
             measured_from: 0,
             deadline: u64::MAX,
+            reached_deadline: false,
         })
     }
 
@@ -297,6 +300,7 @@ impl<'a> Worker<'a> {
         }
         if self.is_sending && now >= self.deadline {
             self.is_sending = false;
+            self.reached_deadline = true;
             self.count_unsent();
         }
         if self.is_sending {
@@ -326,11 +330,12 @@ impl<'a> Worker<'a> {
     fn end_time(&self, now: u64) -> u64 {
         let was_cut =
             self.shared.control.is_stopped() || self.shared.has_ended.load(Ordering::Relaxed);
-        match self.plan.seconds {
-            Some(_) if was_cut && now < self.deadline => now,
-            Some(_) => self.deadline.max(self.tally.last_reply),
-            None if was_cut || self.tally.last_reply == 0 => now,
-            None => self.tally.last_reply,
+        if self.reached_deadline {
+            self.deadline.max(self.tally.last_reply)
+        } else if was_cut || self.tally.last_reply == 0 {
+            now
+        } else {
+            self.tally.last_reply
         }
     }
 
