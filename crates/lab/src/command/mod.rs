@@ -1,6 +1,7 @@
 //! `dunlin lab`: runs experiments, and what belongs to them.
 
 mod experiments;
+mod files;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -25,6 +26,10 @@ struct Options {
 enum Command {
     /// Runs experiments and writes a report.
     Run(RunOptions),
+    /// Makes the report of results again.
+    Report(files::ReportOptions),
+    /// Says what changed between two results beyond noise; exits with 1 when anything is worse.
+    Compare(files::CompareOptions),
     /// Lists the bundled experiments, and which servers are on this machine.
     List,
     /// Prints a bundled experiment's file, to copy and change.
@@ -70,6 +75,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     match options.command {
         Command::Run(options) => experiments::run(&options),
+        Command::Report(options) => files::report(&options),
+        Command::Compare(options) => files::compare(&options),
         Command::List => print(&experiments::list()),
         Command::Show { name } => match choose::bundled(&name) {
             Ok(text) => print(text),
