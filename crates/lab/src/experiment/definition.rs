@@ -68,8 +68,11 @@ pub struct Place {
 pub type Point = BTreeMap<String, String>;
 
 /// What placeholders stand for besides what a file says.
-const BUILT_IN: [&str; 7] =
-    ["cores", "last_core", "dunlin", "port", "directory", "repetition", "target"];
+const BUILT_IN: [&str; 8] =
+    ["cores", "last_core", "other_cores", "dunlin", "port", "directory", "repetition", "target"];
+
+/// More threads than this no load needs.
+const MOST_OTHER_CORES: usize = 8;
 
 impl Definition {
     /// Reads an experiment and fills in every point for every target, to see whether it can be.
@@ -336,6 +339,7 @@ fn built_in() -> BTreeMap<String, String> {
     let values = [
         ("cores", cores.to_string()),
         ("last_core", (cores - 1).to_string()),
+        ("other_cores", (cores - 1).clamp(1, MOST_OTHER_CORES).to_string()),
         ("dunlin", program),
     ];
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -52,6 +52,8 @@ pub(crate) fn run(case: &Case, server: &mut Server, interrupt: &Interrupt) -> Ru
     let mut stage = Stage { case, server, interrupt, run };
     if let Err(reason) = stage.play() {
         stage.run.failure = Some(reason);
+    } else if interrupt.is_set() {
+        stage.run.failure = Some("interrupted".to_owned());
     }
     stage.run
 }
