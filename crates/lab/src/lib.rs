@@ -5,6 +5,7 @@
 //! saw, [`results`] what all loads of all experiments saw; [`experiment`] runs them, and [`check`] looks
 //! for writes that were lost meanwhile.
 
+pub mod agent;
 pub mod bench;
 pub mod check;
 pub mod command;

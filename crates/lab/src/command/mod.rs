@@ -1,6 +1,8 @@
 //! `dunlin lab`: runs experiments, and what belongs to them.
 
+mod agent;
 mod experiments;
+mod limit;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -25,6 +27,10 @@ struct Options {
 enum Command {
     /// Runs experiments and writes a report.
     Run(RunOptions),
+    /// Waits for loads that another machine spreads over several.
+    Agent(agent::AgentOptions),
+    /// Answers all requests alike: the least that a server can do.
+    Limit(limit::LimitOptions),
     /// Lists the bundled experiments, and which servers are on this machine.
     List,
     /// Prints a bundled experiment's file, to copy and change.
@@ -70,6 +76,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     match options.command {
         Command::Run(options) => experiments::run(&options),
+        Command::Agent(options) => agent::run(&options),
+        Command::Limit(options) => limit::run(&options),
         Command::List => print(&experiments::list()),
         Command::Show { name } => match choose::bundled(&name) {
             Ok(text) => print(text),
