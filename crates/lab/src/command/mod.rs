@@ -2,6 +2,7 @@
 
 mod agent;
 mod experiments;
+mod files;
 mod limit;
 
 use std::io::{self, Write};
@@ -31,6 +32,10 @@ enum Command {
     Agent(agent::AgentOptions),
     /// Answers all requests alike: the least that a server can do.
     Limit(limit::LimitOptions),
+    /// Makes the report of results again.
+    Report(files::ReportOptions),
+    /// Says what changed between two results beyond noise; exits with 1 when anything is worse.
+    Compare(files::CompareOptions),
     /// Lists the bundled experiments, and which servers are on this machine.
     List,
     /// Prints a bundled experiment's file, to copy and change.
@@ -78,6 +83,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
         Command::Run(options) => experiments::run(&options),
         Command::Agent(options) => agent::run(&options),
         Command::Limit(options) => limit::run(&options),
+        Command::Report(options) => files::report(&options),
+        Command::Compare(options) => files::compare(&options),
         Command::List => print(&experiments::list()),
         Command::Show { name } => match choose::bundled(&name) {
             Ok(text) => print(text),

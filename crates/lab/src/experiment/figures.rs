@@ -116,3 +116,103 @@ fn beside_events(run: &Run) -> (Latency, Latency) {
     }
     (quiet, busy)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Plan;
+    use crate::record::{Generator, OperationRecord, Second};
+    use crate::results::{Event, LoadRecording, Sample};
+
+    /// A load of 100 requests a second, each taking 1 ms, and 50 ms in the seconds given.
+    fn recording(timeline: &[u64], slow: &[u32]) -> Recording {
+        let mut operation = OperationRecord { name: "GET".to_owned(), ..OperationRecord::default() };
+        let second = |(at, requests): (usize, &u64)| {
+            let at = u32::try_from(at).expect("it is short");
+            let mut response = Latency::new();
+            let nanoseconds = if slow.contains(&at) { 50_000_000 } else { 1_000_000 };
+            response.record_many(nanoseconds, *requests);
+            Second { at, requests: *requests, errors: 0, response }
+        };
+        let timeline: Vec<Second> = timeline.iter().enumerate().map(second).collect();
+        for second in &timeline {
+            operation.requests += second.requests;
+            operation.response.merge(&second.response);
+        }
+        Recording {
+            plan: Plan::default(),
+            started_unix_ms: 1_000_000,
+            seconds: timeline.len() as f64,
+            operations: vec![operation],
+            timeline,
+            generator: Generator { cpu_user_seconds: 0.5, ..Generator::default() },
+            interrupted: None,
+        }
+    }
+
+    fn run(recording: Recording) -> Run {
+        let sample = |at: f64, pss_bytes| Sample { at, pss_bytes, ..Sample::default() };
+        Run {
+            target: "dunlin".to_owned(),
+            parameters: BTreeMap::new(),
+            repetition: 0,
+            started_unix_ms: 1_000_000,
+            command: Vec::new(),
+            loads: vec![LoadRecording { name: "clients".to_owned(), recording }],
+            samples: vec![sample(0.0, 1000), sample(1.0, 3000), sample(2.0, 1500)],
+            events: Vec::new(),
+            knee: None,
+            check: None,
+            figures: BTreeMap::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn what_was_spent_is_shared_out_over_requests() {
+        let run = run(recording(&[100, 100, 100, 100, 100], &[]));
+        let measured = Measured { cpu_seconds: Some(2.0), seconds: 5.0, fault: None };
+        let figures = of(&run, &measured);
+        assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
+        assert_eq!(figures["generator_cpu_us_per_request"], 1000.0);
+        assert_eq!(figures["server_cpu_processors"], 0.4);
+        assert_eq!(figures["base_memory_bytes"], 1000.0);
+        assert_eq!(figures["peak_memory_ratio"], 3.0);
+        assert_eq!(figures["memory_bytes_per_request"], 1.0);
+        assert!(!figures.contains_key("recovery_seconds"));
+        let unknown = Measured { cpu_seconds: None, ..measured };
+        assert!(!of(&run, &unknown).contains_key("server_cpu_us_per_request"));
+    }
+
+    #[test]
+    fn a_fault_has_a_recovery_by_the_second() {
+        let run = run(recording(&[90, 100, 100, 20, 0, 95, 100], &[]));
+        let measured = Measured { cpu_seconds: None, seconds: 7.0, fault: Some(3.5) };
+        assert_eq!(of(&run, &measured)["recovery_seconds"], 1.5);
+    }
+
+    #[test]
+    fn seconds_with_an_event_are_told_from_those_without() {
+        let mut run = run(recording(&[100, 100, 100, 100], &[2]));
+        let event = |at, until| Event {
+            at,
+            until,
+            name: "BGSAVE".to_owned(),
+            outcome: String::new(),
+        };
+        run.events = vec![event(0.5, None)];
+        let measured = Measured::default();
+        assert!(!of(&run, &measured).contains_key("p99_quiet_ms"), "it has no end");
+        run.events = vec![event(2.1, Some(2.9))];
+        let figures = of(&run, &measured);
+        assert!((figures["p999_during_events_ms"] - 50.0).abs() < 0.5, "{figures:?}");
+        assert!((figures["p999_quiet_ms"] - 1.0).abs() < 0.01, "{figures:?}");
+    }
+
+    #[test]
+    fn a_run_that_saw_nothing_has_no_figures() {
+        let mut run = run(recording(&[], &[]));
+        run.samples.clear();
+        assert!(of(&run, &Measured::default()).is_empty());
+    }
+}

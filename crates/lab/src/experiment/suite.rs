@@ -80,6 +80,11 @@ impl Suite<'_> {
         let mut left = (targets - self.left_out.len()) * points.len();
         left *= self.definition.repetitions() as usize;
         self.progress.begin(self.definition, left, seconds_of_a_run(self.definition));
+        for (name, reason) in self.definition.targets().zip(0..).filter_map(|(name, target)| {
+            Some((name, self.left_out.get(&target)?))
+        }) {
+            self.progress.skip(name, reason);
+        }
         for repetition in 0..self.definition.repetitions() {
             for point in &points {
                 for target in 0..targets {
@@ -106,7 +111,6 @@ impl Suite<'_> {
             if let Ok(Case { target: spec, .. }) = self.definition.case(target, &point, &place)
                 && let Origin::Missing(reason) = spec.origin
             {
-                self.progress.skip(&spec.name, &reason);
                 self.left_out.insert(target, reason);
             }
         }

@@ -25,6 +25,9 @@ use std::path::{Path, PathBuf};
 pub use view::VIEWS;
 
 use crate::results::{ExperimentResult, Results};
+pub(crate) use analysis::invalid_reasons;
+pub(crate) use number::show as show_figure;
+
 use analysis::Analysis;
 use chart::Chart;
 use view::{Colours, Context, sections, slug};

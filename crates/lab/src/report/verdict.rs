@@ -4,20 +4,11 @@ use super::analysis::Analysis;
 use super::number;
 use crate::results::{Better, Difference, Figure, Run, Unit};
 
-/// Figures that a headline may be about, where the experiment's file asks for none: the first of
-/// each list that was measured.
-const HEADLINES: [&[&str]; 4] = [
-    &["best_rate"],
-    &["server_cpu_us_per_request", "cpu_us_per_request"],
-    &["peak_memory_ratio", "peak_pss_ratio"],
-    &["peak_pss_bytes", "peak_memory_bytes", "peak_rss_bytes", "peak_memory"],
-];
-
 /// Failed or invalid runs that are told beside the answer; the table of runs has them all.
 const MOST_TROUBLES: usize = 12;
 
 /// The figures that matter most, the most important first: those that the file asks for among its
-/// views; otherwise the knee, then throughput (of a closed load) and p99 of each load, then processor
+/// views; otherwise the knee, or throughput (of a closed load) and p99 of each load, then processor
 /// time and memory.
 pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure> {
     let wanted = &analysis.experiment.views;
@@ -30,21 +21,21 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     }
     let mut chosen: Vec<&Figure> = Vec::new();
     chosen.extend(analysis.figure("best_rate"));
+    // Where something was done to the targets, the time meanwhile is what was asked about.
+    let meanwhile = analysis.figure("p99_during_events_ms");
     if chosen.is_empty() {
         chosen.extend(analysis.figures.iter().filter(|figure| {
-            (figure.id == "throughput" && figure.better == Better::Higher) || figure.id == "p99"
+            let throughput = figure.id == "throughput" && figure.better == Better::Higher;
+            throughput || (figure.id == "p99" && meanwhile.is_none())
         }));
     }
-    for names in &HEADLINES[1..] {
-        let found = names.iter().find_map(|name| analysis.figure(name));
-        // A ratio and the bytes behind it say the same thing twice.
-        let memory = |figure: &Figure| figure.id.contains("peak");
-        if let Some(figure) = found
-            && !(memory(figure) && chosen.iter().any(|other| memory(other)))
-        {
-            chosen.push(figure);
-        }
-    }
+    chosen.extend(meanwhile);
+    chosen.extend(analysis.figure("p99_quiet_ms"));
+    chosen.extend(analysis.figure("recovery_seconds"));
+    chosen.extend(analysis.figure("server_cpu_us_per_request"));
+    let growth = if meanwhile.is_some() { "peak_memory_ratio" } else { "peak_memory_bytes" };
+    let memory = [growth, "peak_memory_bytes", "peak_memory"];
+    chosen.extend(memory.iter().find_map(|name| analysis.figure(name)));
     chosen
 }
 

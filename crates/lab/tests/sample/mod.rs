@@ -382,6 +382,9 @@ fn snapshot() -> ExperimentResult {
                     sample.rss_bytes = (sample.pss_bytes as f64 * 1.5) as u64;
                 }
             }
+            one.figures.insert("p99_quiet_ms".to_owned(), 0.3 + 0.001 * f64::from(repetition));
+            let busy = 0.3 * slow + 0.01 * f64::from(repetition);
+            one.figures.insert("p99_during_events_ms".to_owned(), busy);
             one.events = vec![event(8.0, Some(13.6), "BGSAVE", "Background saving started")];
             result.runs.push(one);
         }

@@ -9,7 +9,7 @@ use super::analysis::Analysis;
 use super::chart::Chart;
 use super::verdict;
 use crate::results::figure::load_names;
-use crate::results::{Results, Run, Unit};
+use crate::results::{Difference, Figure, Results, Run, Unit};
 
 /// The views that a file may ask for besides figures, by name.
 pub const VIEWS: [&str; 6] = [
@@ -24,6 +24,9 @@ pub const VIEWS: [&str; 6] = [
 /// The most points of a matrix that each get charts of their own; of larger ones the first and the
 /// last do.
 const MOST_POINTS: usize = 4;
+
+/// Bars for more points than these are shown for the two most important figures only.
+const LONG: usize = 16;
 
 /// Charts that belong together.
 pub(crate) struct Section {
@@ -103,8 +106,10 @@ pub(crate) fn sections(context: &Context<'_>) -> Vec<Section> {
         }
         // What happened comes before what it came down to.
         let place = if events { sections.len() } else { knees };
-        let figures = verdict::headline_figures(analysis).into_iter();
-        sections.splice(place..place, figures.filter_map(|figure| swept::section(context, figure)));
+        let figures = verdict::headline_figures(analysis).into_iter().enumerate();
+        let shown = figures.filter(|(index, figure)| *index < 2 || is_worth(analysis, figure));
+        let figures = shown.filter_map(|(_, figure)| swept::section(context, figure));
+        sections.splice(place..place, figures);
         sections.extend(percentiles::section(context));
     }
     for view in wanted {
@@ -123,6 +128,20 @@ pub(crate) fn sections(context: &Context<'_>) -> Vec<Section> {
     }
     sections.retain(|section| !section.charts.is_empty());
     joined(sections)
+}
+
+/// Whether a figure that is not among the first two deserves charts: when it differs somewhere, and
+/// when its charts are not long. The tables have it in any case.
+fn is_worth(analysis: &Analysis<'_>, figure: &Figure) -> bool {
+    let long = analysis.points.len() > LONG && swept::line_parameter(analysis).is_none();
+    let differs = |point: usize| {
+        (0..analysis.targets.len()).any(|target| {
+            let compared = analysis.against_baseline(figure, point, target);
+            compared.is_some_and(|(difference, _)| difference != Difference::Tie)
+        })
+    };
+    let alone = analysis.targets.len() == 1;
+    !long && (alone || (0..analysis.points.len()).any(differs))
 }
 
 /// Joins neighbours of one kind that have a single chart each: charts side by side are easier to
