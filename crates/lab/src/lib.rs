@@ -6,6 +6,7 @@
 //! meanwhile; [`results`] is what all loads of all experiments saw, [`report`] shows that to people,
 //! and [`compare`] says what changed since the last time. [`command`] is `dunlin lab`.
 
+pub mod agent;
 pub mod bench;
 pub mod check;
 pub mod command;

@@ -13,9 +13,10 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::agent::{self, Agents, Token};
 use crate::experiment::Interrupt;
 use crate::experiment::connection::Door;
-use crate::load::{self, Control, LoadError, Pace, Work};
+use crate::load::{self, Control, Pace, Work};
 use crate::record::Recording;
 use options::{Asked, Options};
 use plans::Measurement;
@@ -71,6 +72,8 @@ struct Bench {
     options: Options,
     interrupt: Interrupt,
     settings: HostSettings,
+    /// Who sends, if not this process.
+    agents: Option<Agents>,
     /// The name and the recording of each load that was run.
     recordings: Vec<(String, Recording)>,
     has_failed: bool,
@@ -80,9 +83,18 @@ impl Bench {
     fn new(options: Options) -> Result<Self, String> {
         let interrupt = Interrupt::by_signals()
             .map_err(|error| format!("signals cannot be caught: {error}"))?;
+        let agents = match &options.agents[..] {
+            [] => None,
+            addresses => {
+                let token = Token::find(options.token_file.as_deref());
+                let token = token.map_err(|error| error.to_string())?;
+                Some(Agents { addresses: addresses.to_vec(), token })
+            }
+        };
         Ok(Bench {
             options,
             interrupt,
+            agents,
             settings: HostSettings::default(),
             recordings: Vec::new(),
             has_failed: false,
@@ -130,7 +142,7 @@ impl Bench {
             progress::beside(&measurement.title, &control, &self.interrupt, shows_progress, || {
                 self.carry_out(measurement, &control)
             });
-        let recording = result.map_err(|error| error.to_string())?;
+        let recording = result?;
         let (title, digits) = (&measurement.title, self.options.precision);
         write(&if self.options.csv {
             text::csv(title, &recording, digits)
@@ -144,12 +156,19 @@ impl Bench {
         Ok(())
     }
 
-    fn carry_out(
-        &self,
-        measurement: &Measurement,
-        control: &Control,
-    ) -> Result<Recording, LoadError> {
-        load::run(&measurement.plan, control)
+    /// Runs the load here, or has agents run it.
+    fn carry_out(&self, measurement: &Measurement, control: &Control) -> Result<Recording, String> {
+        let plan = &measurement.plan;
+        let Some(agents) = &self.agents else {
+            return load::run(plan, control).map_err(|error| error.to_string());
+        };
+        let seen = agent::run(plan, control, agents).map_err(|error| error.to_string())?;
+        if !self.options.quiet && !self.options.csv {
+            for (address, (ahead, error)) in agents.addresses.iter().zip(&seen.clocks) {
+                complain(&format!("agent {address}: clock {ahead:+.3} ms (+-{error:.3}) of ours"));
+            }
+        }
+        Ok(seen.recording)
     }
 
     /// Says what is wrong with a recording.

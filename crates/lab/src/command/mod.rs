@@ -1,7 +1,9 @@
 //! `dunlin lab`: runs experiments, and what belongs to them.
 
+mod agent;
 mod experiments;
 mod files;
+mod limit;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -26,6 +28,10 @@ struct Options {
 enum Command {
     /// Runs experiments and writes a report.
     Run(RunOptions),
+    /// Waits for loads that another machine spreads over several.
+    Agent(agent::AgentOptions),
+    /// Answers all requests alike: the least that a server can do.
+    Limit(limit::LimitOptions),
     /// Makes the report of results again.
     Report(files::ReportOptions),
     /// Says what changed between two results beyond noise; exits with 1 when anything is worse.
@@ -75,6 +81,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
     };
     match options.command {
         Command::Run(options) => experiments::run(&options),
+        Command::Agent(options) => agent::run(&options),
+        Command::Limit(options) => limit::run(&options),
         Command::Report(options) => files::report(&options),
         Command::Compare(options) => files::compare(&options),
         Command::List => print(&experiments::list()),

@@ -31,6 +31,11 @@ impl Interrupt {
         self.0.store(true, Ordering::Release);
     }
 
+    /// What is set when it was asked, for those that look at it themselves.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// Whether it was asked.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire)

@@ -57,6 +57,11 @@ impl Control {
         self.started.store(at.max(1), Ordering::Relaxed);
     }
 
+    /// The measured part begins now.
+    pub(crate) fn begin_now(&self) {
+        self.begin(monotonic_ns());
+    }
+
     /// Counts what a thread has seen since it told last.
     pub(crate) fn add(&self, requests: u64, errors: u64, nanoseconds: u64) {
         self.requests.fetch_add(requests, Ordering::Relaxed);

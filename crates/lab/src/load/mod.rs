@@ -23,14 +23,16 @@ mod socket;
 mod tally;
 mod template;
 mod usage;
-mod verdict;
+pub(crate) mod verdict;
 mod worker;
 
 pub use catalog::{TESTS, Test};
+pub(crate) use check::check;
 pub use control::{Control, Progress};
 pub use error::LoadError;
 pub use parse::{Mix, ParseError, Sizes};
 pub use plan::{
     Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
 };
+pub(crate) use run::run_from;
 pub use run::{idle, run};
