@@ -7,7 +7,7 @@
 mod analysis;
 mod chart;
 mod csv;
-mod hlog;
+pub(crate) mod hlog;
 mod markdown;
 mod markup;
 mod number;

@@ -137,7 +137,7 @@ fn shares(names: &[(&str, f64)]) -> String {
 fn describe_keys(keys: Keys) -> String {
     let grouped = |count: u64| number::grouped(count as f64);
     match keys {
-        Keys::Uniform { count: 1 } => "one key".to_owned(),
+        Keys::Literal | Keys::Uniform { count: 1 } => "one key".to_owned(),
         Keys::Uniform { count } => format!("{} keys, each equally often", grouped(count)),
         Keys::Zipf { count, exponent } => {
             format!("{} keys, Zipf with exponent {exponent}", grouped(count))
