@@ -2,6 +2,8 @@
 //! in memory that depends on the longest latency only (16 kB up to a millisecond, 150 kB at most),
 //! and two of them add up to what one would have been.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
@@ -17,7 +19,7 @@ const DIGITS: u8 = 3;
 
 /// A histogram of durations in nanoseconds. In text it is the base64 form of the HDR histogram's
 /// compressed encoding (version 2), which other tools read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -89,6 +91,20 @@ impl Latency {
     /// The histogram itself, for formats that others defined.
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
+    }
+}
+
+impl fmt::Debug for Latency {
+    /// In short: the counts behind it fill a screen.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Latency {{ count: {}, p50: {} ms, p99: {} ms, max: {} ms }}",
+            self.count(),
+            self.quantile_ms(0.5),
+            self.quantile_ms(0.99),
+            self.max_ms()
+        )
     }
 }
 

@@ -91,6 +91,8 @@ impl Scale {
                 let step = step((high - low) / count.max(1) as f64, unit);
                 let first = (low / step - 1e-9).ceil() as i64;
                 let last = (high / step + 1e-9).floor() as i64;
+                // Bounds beyond all measure have no round numbers between them.
+                let last = if last.saturating_sub(first) > 50 { first } else { last };
                 (first..=last).map(|index| index as f64 * step).collect()
             }
             Scale::Log { low, high } => log_ticks(low, high, count),

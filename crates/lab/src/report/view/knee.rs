@@ -87,14 +87,14 @@ fn typical<'a>(runs: &[&'a Run]) -> Option<&'a Knee> {
     knees.get(knees.len().saturating_sub(1) / 2).copied()
 }
 
+/// A percentile that steps record: its share, where it is, and its name.
+type Percentile = (f64, fn(&KneeStep) -> f64, &'static str);
+
 /// The recorded percentile that is nearest to the one which the limit is about.
-fn percentile(knee: &Knee) -> (f64, fn(&KneeStep) -> f64, &'static str) {
-    let all: [(f64, fn(&KneeStep) -> f64, &'static str); 3] = [
-        (0.5, |step| step.p50_ms, "p50"),
-        (0.99, |step| step.p99_ms, "p99"),
-        (0.999, |step| step.p999_ms, "p99.9"),
-    ];
-    let [mut nearest, others @ ..] = all;
+fn percentile(knee: &Knee) -> Percentile {
+    let others: [Percentile; 2] =
+        [(0.99, |step| step.p99_ms, "p99"), (0.999, |step| step.p999_ms, "p99.9")];
+    let mut nearest: Percentile = (0.5, |step| step.p50_ms, "p50");
     for other in others {
         if (other.0 - knee.quantile).abs() <= (nearest.0 - knee.quantile).abs() {
             nearest = other;

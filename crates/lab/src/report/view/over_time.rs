@@ -129,7 +129,7 @@ fn together(
 fn over_time(series: Vec<Series>, subject: &Subject, scale: Scale, spans: Vec<Span>) -> Body {
     let points = series.iter().flat_map(|series| &series.points);
     let end = points.map(|point| point.x).chain(spans.iter().map(|span| span.from));
-    let end = end.fold(1.0, f64::max).ceil();
+    let end = end.filter(|end| end.is_finite()).fold(1.0, f64::max).ceil();
     Body::Lines(Lines {
         x: Axis {
             label: "seconds".to_owned(),
