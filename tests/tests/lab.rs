@@ -408,6 +408,38 @@ fn the_list_and_the_files_are_told() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn the_experiments_over_http_run_where_http_is_answered() -> Result<()> {
+    for name in ["api-read", "api-departments"] {
+        let shown = Command::new(dunlin_binary()?).args(["lab", "show", name]).output()?;
+        let file =
+            String::from_utf8(shown.stdout)?.replace("kind = \"dunlin\"", "kind = \"limit\"");
+        // The responder has no options of a store.
+        let file: String = file
+            .lines()
+            .filter(|line| !line.starts_with("options"))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let bench = Bench::new(&file)?;
+        let few: &[&str] = match name {
+            "api-read" => &["--set", "start=300", "--set", "limit_ms=100"],
+            _ => &["--set", "users=5", "--set", "fsync=none"],
+        };
+        let usual = ["--repetitions", "1", "--set", "seconds=0.2"];
+        let results = bench.results(&[&usual, few].concat())?;
+        let experiment = &results.experiments[0];
+        ensure!(experiment.skipped.is_empty() && !experiment.runs.is_empty(), "{name}");
+        for run in &experiment.runs {
+            ensure!(run.failure.is_none(), "{name}: {:?}", run.failure);
+            let answered: u64 = run.loads.iter().map(|load| load.recording.requests()).sum();
+            let tried = run.knee.as_ref().map_or(0, |knee| knee.steps.len());
+            ensure!(answered > 0 || tried > 0, "{name}: nothing was answered");
+        }
+        bench.is_left_clean()?;
+    }
+    Ok(())
+}
+
 /// Results of two short runs, for what is made of results.
 #[test]
 fn reports_are_made_again_and_results_are_compared() -> Result<()> {

@@ -183,8 +183,12 @@ impl Case {
     /// How long a run takes at most, in seconds, without starting and stopping the target; an
     /// estimate when a load is bounded by its requests.
     pub fn seconds(&self) -> f64 {
-        const USUAL_RATE: f64 = 100_000.0;
-        let by_requests = |load: &Load| load.plan.requests.unwrap_or(0) as f64 / USUAL_RATE;
+        const USUAL_RATE: f64 = 50_000.0;
+        const HIGHEST_RATE: f64 = 1_000_000.0;
+        let by_requests = |load: &Load| {
+            let rate = (USUAL_RATE * load.plan.pipeline as f64).min(HIGHEST_RATE);
+            load.plan.requests.unwrap_or(0) as f64 / rate
+        };
         let length = |load: &Load| load.plan.seconds.unwrap_or_else(|| by_requests(load));
         let prefill: f64 = self.prefill.iter().map(length).sum();
         let warmup = self.loads.iter().map(|load| load.warmup_seconds).fold(0.0, f64::max);

@@ -73,7 +73,8 @@ fn memory(run: &Run, requests: u64) -> Vec<(&'static str, f64)> {
         ("peak_memory_bytes", peak),
         ("peak_memory_ratio", peak / base),
     ];
-    if requests > 0 {
+    // Only where requests leave data behind; otherwise it would be noise by a large number.
+    if requests > 0 && last > 2.0 * base {
         figures.push(("memory_bytes_per_request", (last - base) / requests as f64));
     }
     figures
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_was_spent_is_shared_out_over_requests() {
-        let run = run(recording(&[100, 100, 100, 100, 100], &[]));
+        let mut run = run(recording(&[100, 100, 100, 100, 100], &[]));
         let measured = Measured { cpu_seconds: Some(2.0), seconds: 5.0, fault: None };
         let figures = of(&run, &measured);
         assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
@@ -181,7 +182,9 @@ mod tests {
         assert_eq!(figures["server_cpu_processors"], 0.4);
         assert_eq!(figures["base_memory_bytes"], 1000.0);
         assert_eq!(figures["peak_memory_ratio"], 3.0);
-        assert_eq!(figures["memory_bytes_per_request"], 1.0);
+        assert!(!figures.contains_key("memory_bytes_per_request"), "it has not grown much");
+        run.samples[2].pss_bytes = 6000;
+        assert_eq!(of(&run, &measured)["memory_bytes_per_request"], 10.0);
         assert!(!figures.contains_key("recovery_seconds"));
         let unknown = Measured { cpu_seconds: None, ..measured };
         assert!(!of(&run, &unknown).contains_key("server_cpu_us_per_request"));

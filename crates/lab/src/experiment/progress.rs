@@ -8,7 +8,7 @@ use crate::record::Latency;
 use crate::results::Run;
 
 /// What starting and ending a server takes beside the load, in seconds: a first guess.
-pub(super) const OVERHEAD_SECONDS: f64 = 0.4;
+pub(super) const OVERHEAD_SECONDS: f64 = 0.15;
 
 /// Prints to standard error.
 #[derive(Debug, Default)]
