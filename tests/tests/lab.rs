@@ -291,10 +291,15 @@ max_seconds = 60
 #[test]
 fn a_knee_is_looked_for_and_who_speaks_no_http_is_skipped() -> Result<()> {
     let bench = Bench::new(KNEE)?;
-    let results = bench.results(&["--repetitions", "1", "--set", "size=50", "--set", "length=0.3"])?;
+    let results =
+        bench.results(&["--repetitions", "1", "--set", "size=50", "--set", "length=0.3"])?;
     let experiment = &results.experiments[0];
     ensure!(experiment.matrix == [("size".to_owned(), vec!["50".to_owned()])]);
-    ensure!(experiment.skipped[0].reason.contains("does not answer HTTP"), "{:?}", experiment.skipped);
+    ensure!(
+        experiment.skipped[0].reason.contains("does not answer HTTP"),
+        "{:?}",
+        experiment.skipped
+    );
     ensure!(experiment.runs.len() == 1, "one point, one repetition");
     let knee = experiment.runs[0].knee.as_ref().context("no knee")?;
     ensure!(knee.steps.len() > 1, "{knee:?}");

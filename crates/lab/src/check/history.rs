@@ -95,7 +95,10 @@ impl History {
                 let number = sequence(writer, place, value);
                 let is_ours = |number: &u64| {
                     key.unknown.contains(number)
-                        || key.acknowledged.binary_search_by_key(number, |(other, _)| *other).is_ok()
+                        || key
+                            .acknowledged
+                            .binary_search_by_key(number, |(other, _)| *other)
+                            .is_ok()
                 };
                 match number.filter(is_ours) {
                     Some(number) => Some(number),

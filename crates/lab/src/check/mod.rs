@@ -125,14 +125,15 @@ impl Checker {
     fn patient_connection(&self) -> io::Result<crate::experiment::connection::Connection> {
         let start = Instant::now();
         loop {
-            let ready = self.door.connect(Duration::from_secs(5)).and_then(|mut connection| {
-                match connection.call(&["PING"])? {
-                    Value::Error(text) if text.starts_with(b"LOADING") => {
-                        Err(io::ErrorKind::WouldBlock.into())
-                    }
-                    _ => Ok(connection),
-                }
-            });
+            let ready =
+                self.door.connect(Duration::from_secs(5)).and_then(
+                    |mut connection| match connection.call(&["PING"])? {
+                        Value::Error(text) if text.starts_with(b"LOADING") => {
+                            Err(io::ErrorKind::WouldBlock.into())
+                        }
+                        _ => Ok(connection),
+                    },
+                );
             match ready {
                 Ok(connection) => return Ok(connection),
                 Err(error) if start.elapsed() > PATIENCE => return Err(error),
@@ -150,13 +151,7 @@ impl Drop for Checker {
 }
 
 /// Adds a verdict on one key to the whole.
-fn note(
-    check: &mut Check,
-    oldest: &mut Option<f64>,
-    key: &str,
-    verdict: &Verdict,
-    fault: f64,
-) {
+fn note(check: &mut Check, oldest: &mut Option<f64>, key: &str, verdict: &Verdict, fault: f64) {
     match verdict {
         Verdict::Whole => return,
         Verdict::Lost { count, oldest: at, .. } => {

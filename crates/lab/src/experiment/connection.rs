@@ -52,8 +52,7 @@ impl Door {
     /// As [`Door::open`], or the password is refused.
     pub fn connect(&self, patience: Duration) -> io::Result<Connection> {
         let stream = self.open(patience)?;
-        let mut connection =
-            Connection { stream, parser: ReplyParser::new(), input: Vec::new() };
+        let mut connection = Connection { stream, parser: ReplyParser::new(), input: Vec::new() };
         if let Some(password) = &self.password
             && let Value::Error(text) = connection.call(&["AUTH", password])?
         {
@@ -117,7 +116,8 @@ pub fn in_words(value: &Value) -> String {
     match value {
         Value::Simple(text) | Value::Error(text) | Value::Bulk(text) => {
             let text = String::from_utf8_lossy(text);
-            let mut line: String = text.lines().next().unwrap_or_default().chars().take(100).collect();
+            let mut line: String =
+                text.lines().next().unwrap_or_default().chars().take(100).collect();
             if line.len() < text.trim_end().len() {
                 line.push_str(" ...");
             }

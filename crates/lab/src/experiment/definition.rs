@@ -155,12 +155,7 @@ impl Definition {
         super::fill::case(&self.file, section, member.kind, &member.name, &scope)
     }
 
-    fn scope(
-        &self,
-        target: &str,
-        point: &Point,
-        place: &Place,
-    ) -> Result<Scope<'_>, FileError> {
+    fn scope(&self, target: &str, point: &Point, place: &Place) -> Result<Scope<'_>, FileError> {
         let mut values = built_in();
         values.insert("port".to_owned(), place.port.to_string());
         values.insert("directory".to_owned(), place.directory.to_string_lossy().into_owned());
@@ -293,8 +288,11 @@ impl Definition {
             } else if let Some(value) = values.get_mut(name) {
                 *value = Spanned::new(value.span(), Value::Plain(Template(text.clone())));
             } else {
-                let known: Vec<&str> =
-                    values.keys().chain(matrix.iter().map(|(name, _)| name)).map(String::as_str).collect();
+                let known: Vec<&str> = values
+                    .keys()
+                    .chain(matrix.iter().map(|(name, _)| name))
+                    .map(String::as_str)
+                    .collect();
                 let guess = guess(name, known.iter().copied());
                 return Err(FileError::whole(
                     &self.path,
@@ -368,9 +366,7 @@ fn value_at(scope: &Scope<'_>, value: &Spanned<Value>) -> Result<String, FileErr
 
 /// The values of a swept parameter.
 fn axis_values(scope: &Scope<'_>, axis: &Spanned<Axis>) -> Result<Vec<String>, FileError> {
-    let fill = |template: &Template| {
-        scope.text(&Spanned::new(axis.span(), template.clone()))
-    };
+    let fill = |template: &Template| scope.text(&Spanned::new(axis.span(), template.clone()));
     let range = match axis.get_ref() {
         Axis::List(list) => return list.iter().map(fill).collect(),
         Axis::Range(range) => fill(range)?,

@@ -30,12 +30,7 @@ impl FileError {
 
     /// A mistake that no line alone has made.
     pub fn whole(file: &str, message: impl Into<String>) -> Self {
-        FileError {
-            file: file.to_owned(),
-            line: 0,
-            field: String::new(),
-            message: message.into(),
-        }
+        FileError { file: file.to_owned(), line: 0, field: String::new(), message: message.into() }
     }
 
     /// What the TOML reader says, in the same form.
@@ -117,7 +112,8 @@ fn distance(left: &str, right: &str) -> usize {
     for i in 1..=left.len() {
         for j in 1..=right.len() {
             let same = usize::from(left[i - 1] != right[j - 1]);
-            let mut best = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + same);
+            let mut best =
+                (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + same);
             let swapped =
                 i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1];
             if swapped {

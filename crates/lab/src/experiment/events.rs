@@ -93,7 +93,10 @@ impl Events {
     }
 
     /// Gives up what is not over, and returns what was done and what loads saw meanwhile.
-    pub(crate) fn finish(mut self, server: &mut Server) -> (Vec<results::Event>, Vec<LoadRecording>) {
+    pub(crate) fn finish(
+        mut self,
+        server: &mut Server,
+    ) -> (Vec<results::Event>, Vec<LoadRecording>) {
         self.halt.set();
         for (index, pending) in std::mem::take(&mut self.pending) {
             let outcome = match pending {
@@ -109,10 +112,12 @@ impl Events {
                 }
                 Pending::Restart(_) | Pending::Ready => None,
             };
-            self.done[index].outcome.push_str(&outcome.map_or_else(
-                || "; not over when the run was".to_owned(),
-                |outcome| outcome.text,
-            ));
+            self.done[index].outcome.push_str(
+                &outcome.map_or_else(
+                    || "; not over when the run was".to_owned(),
+                    |outcome| outcome.text,
+                ),
+            );
         }
         for event in self.waiting.iter().rev() {
             self.done.push(results::Event {
@@ -132,7 +137,12 @@ impl Events {
     fn begin(&mut self, event: Event, server: &mut Server) {
         let index = self.done.len();
         let name = event.action.name();
-        self.done.push(results::Event { at: self.seconds(), until: None, name, outcome: String::new() });
+        self.done.push(results::Event {
+            at: self.seconds(),
+            until: None,
+            name,
+            outcome: String::new(),
+        });
         match self.act(event.action, server) {
             Ok((text, pending)) => {
                 self.done[index].outcome = text;
@@ -148,7 +158,8 @@ impl Events {
         action: Action,
         server: &mut Server,
     ) -> Result<(String, Option<Pending>), String> {
-        let needs_own = matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::Continue);
+        let needs_own =
+            matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::Continue);
         if needs_own && !server.is_ours() {
             return Err("the lab has not started this server".to_owned());
         }
@@ -175,8 +186,7 @@ impl Events {
                 ("goes on".to_owned(), None)
             }
             Action::ConnectionStorm { connections, seconds } => {
-                let thread =
-                    std::thread::spawn(move || storm(&door, connections, seconds, &halt));
+                let thread = std::thread::spawn(move || storm(&door, connections, seconds, &halt));
                 (String::new(), Some(Pending::Outcome(thread)))
             }
             Action::HotKeyBurst(load) => {
@@ -328,10 +338,7 @@ fn storm(door: &Door, connections: usize, seconds: f64, halt: &Interrupt) -> Out
     while start.elapsed().as_secs_f64() < seconds && !halt.is_set() {
         std::thread::sleep(POLL);
     }
-    let text = format!(
-        "{} opened within {:.2} s, {refused} refused",
-        held.len(),
-        opening.as_secs_f64()
-    );
+    let text =
+        format!("{} opened within {:.2} s, {refused} refused", held.len(), opening.as_secs_f64());
     Outcome { text, lasted: true }
 }

@@ -33,7 +33,9 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
         put("server_cpu_us_per_request", measured.cpu_seconds.map(micros));
         let generator: f64 = recordings
             .iter()
-            .map(|recording| recording.generator.cpu_user_seconds + recording.generator.cpu_system_seconds)
+            .map(|recording| {
+                recording.generator.cpu_user_seconds + recording.generator.cpu_system_seconds
+            })
             .sum();
         put("generator_cpu_us_per_request", Some(micros(generator)));
     }
@@ -126,7 +128,8 @@ mod tests {
 
     /// A load of 100 requests a second, each taking 1 ms, and 50 ms in the seconds given.
     fn recording(timeline: &[u64], slow: &[u32]) -> Recording {
-        let mut operation = OperationRecord { name: "GET".to_owned(), ..OperationRecord::default() };
+        let mut operation =
+            OperationRecord { name: "GET".to_owned(), ..OperationRecord::default() };
         let second = |(at, requests): (usize, &u64)| {
             let at = u32::try_from(at).expect("it is short");
             let mut response = Latency::new();
@@ -194,12 +197,8 @@ mod tests {
     #[test]
     fn seconds_with_an_event_are_told_from_those_without() {
         let mut run = run(recording(&[100, 100, 100, 100], &[2]));
-        let event = |at, until| Event {
-            at,
-            until,
-            name: "BGSAVE".to_owned(),
-            outcome: String::new(),
-        };
+        let event =
+            |at, until| Event { at, until, name: "BGSAVE".to_owned(), outcome: String::new() };
         run.events = vec![event(0.5, None)];
         let measured = Measured::default();
         assert!(!of(&run, &measured).contains_key("p99_quiet_ms"), "it has no end");

@@ -95,7 +95,11 @@ impl Kind {
     }
 
     /// How to start one with these options, which may hold placeholders; or that it is missing.
-    pub(crate) fn origin(&self, options: &BTreeMap<String, String>, threads: Option<&str>) -> Origin {
+    pub(crate) fn origin(
+        &self,
+        options: &BTreeMap<String, String>,
+        threads: Option<&str>,
+    ) -> Origin {
         let program = match self.program {
             None => std::env::current_exe().map_err(|error| format!("this program: {error}")),
             Some(name) => {
@@ -143,7 +147,10 @@ mod tests {
             panic!("this program is there")
         };
         let text = arguments.join(" ");
-        assert!(text.starts_with("serve --bind 127.0.0.1 --dir {directory} --port {port}"), "{text}");
+        assert!(
+            text.starts_with("serve --bind 127.0.0.1 --dir {directory} --port {port}"),
+            "{text}"
+        );
         assert!(text.ends_with("--appendonly yes --threads 2"), "{text}");
         assert!(!text.contains("--appendonly no"), "{text}");
     }

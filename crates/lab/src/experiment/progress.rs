@@ -95,7 +95,8 @@ fn outcome(run: &Run) -> String {
         response.merge(&load.recording.response());
     }
     if let Some(knee) = &run.knee {
-        let best = knee.best_rate.map_or("no rate".to_owned(), |rate| format!("{}/s", grouped(rate)));
+        let best =
+            knee.best_rate.map_or("no rate".to_owned(), |rate| format!("{}/s", grouped(rate)));
         parts.push(format!("bears {best} within {} ms", knee.limit_ms));
     } else if !run.loads.is_empty() {
         let rate = run.loads.iter().map(|load| load.recording.rate()).sum();

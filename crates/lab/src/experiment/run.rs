@@ -84,9 +84,9 @@ impl Stage<'_> {
         self.run.loads.extend(bursts);
         if let Some(checker) = checker {
             let check = checker.finish(fault);
-            self.run.check = Some(check.map_err(|error| {
-                format!("what was written cannot be read back: {error}")
-            })?);
+            self.run.check = Some(
+                check.map_err(|error| format!("what was written cannot be read back: {error}"))?,
+            );
         }
         let cpu_seconds = after.zip(before).map(|(after, before)| after - before);
         let measured = Measured { cpu_seconds, seconds, fault };
@@ -128,7 +128,8 @@ impl Stage<'_> {
     }
 
     fn measure(&mut self, events: &mut Events, zero: Instant) -> Result<(), String> {
-        let pilots: Vec<Pilot> = self.case.loads.iter().map(|load| self.start(load, None)).collect();
+        let pilots: Vec<Pilot> =
+            self.case.loads.iter().map(|load| self.start(load, None)).collect();
         let check = self.case.check.as_ref().and_then(|check| check.seconds).unwrap_or(0.0);
         let recordings = self.fly(pilots, &mut |server| events.tick(server));
         self.run.loads = recordings?;
@@ -148,9 +149,8 @@ impl Stage<'_> {
                 return None;
             }
             let pilots = self.case.loads.iter().enumerate();
-            let pilots = pilots.map(|(at, load)| {
-                self.start(load, Some((rule, rate)).filter(|_| at == rule.load))
-            });
+            let pilots = pilots
+                .map(|(at, load)| self.start(load, Some((rule, rate)).filter(|_| at == rule.load)));
             let pilots = pilots.collect();
             let recordings = match self.fly(pilots, &mut |server| events.tick(server)) {
                 Ok(recordings) => recordings,

@@ -34,7 +34,12 @@ struct Watch {
 
 impl Sampler {
     /// Begins. Times are counted from `zero`; `pid` may change.
-    pub(crate) fn start(zero: Instant, pid: Arc<AtomicU32>, door: Door, sampling: Sampling) -> Self {
+    pub(crate) fn start(
+        zero: Instant,
+        pid: Arc<AtomicU32>,
+        door: Door,
+        sampling: Sampling,
+    ) -> Self {
         let (end, ended) = mpsc::channel();
         let mut watch = Watch { zero, pid, door, sampling, connection: None };
         let thread = std::thread::spawn(move || {

@@ -260,7 +260,8 @@ impl Server {
 
     fn answers_http(&self) -> bool {
         let Ok(mut stream) = self.door.open(PROBE_PATIENCE) else { return false };
-        let request = format!("GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.door.host);
+        let request =
+            format!("GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.door.host);
         let mut start = [0; 7];
         stream.write_all(request.as_bytes()).is_ok()
             && stream.read_exact(&mut start).is_ok()

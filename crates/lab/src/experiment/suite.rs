@@ -8,7 +8,7 @@ use super::case::{Case, Origin};
 use super::cpus;
 use super::definition::{Definition, Place, Point};
 use super::interrupt::Interrupt;
-use super::process::{fresh_directory, free_port};
+use super::process::{free_port, fresh_directory};
 use super::progress::{OVERHEAD_SECONDS, Progress};
 use super::run;
 use super::server::{Server, StartError};
@@ -80,9 +80,12 @@ impl Suite<'_> {
         let mut left = (targets - self.left_out.len()) * points.len();
         left *= self.definition.repetitions() as usize;
         self.progress.begin(self.definition, left, seconds_of_a_run(self.definition));
-        for (name, reason) in self.definition.targets().zip(0..).filter_map(|(name, target)| {
-            Some((name, self.left_out.get(&target)?))
-        }) {
+        for (name, reason) in self
+            .definition
+            .targets()
+            .zip(0..)
+            .filter_map(|(name, target)| Some((name, self.left_out.get(&target)?)))
+        {
             self.progress.skip(name, reason);
         }
         for repetition in 0..self.definition.repetitions() {

@@ -12,7 +12,8 @@ fn experiment(more: &str) -> String {
 }
 
 fn definition(text: &str) -> Definition {
-    Definition::new("small.toml", text, &Choice::default()).unwrap_or_else(|error| panic!("{error}"))
+    Definition::new("small.toml", text, &Choice::default())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn error(text: &str) -> String {
@@ -64,7 +65,10 @@ fn a_range_doubles_up_to_its_end() {
     assert_eq!(swept("alone"), "alone");
     assert!(swept("1..{cores}").starts_with('1'));
     let message = error(&experiment("[matrix]\nthreads = \"8..1\""));
-    assert!(message.starts_with("small.toml:5: threads in [matrix]: '8..1' is no range"), "{message}");
+    assert!(
+        message.starts_with("small.toml:5: threads in [matrix]: '8..1' is no range"),
+        "{message}"
+    );
 }
 
 const SIZES: &str = "repetitions = 2\n[values]\nseconds = 9\n[matrix]\nconnections = [1, 50, 500]\n\
@@ -74,7 +78,8 @@ const SIZES: &str = "repetitions = 2\n[values]\nseconds = 9\n[matrix]\nconnectio
 fn a_size_and_then_the_command_line_replace_values() {
     let text = experiment(SIZES).replace("seconds = 1\n", "seconds = \"{seconds}\"\n");
     // The size's own line was replaced too; put it back.
-    let text = text.replace("[quick.values]\nseconds = \"{seconds}\"", "[quick.values]\nseconds = 1");
+    let text =
+        text.replace("[quick.values]\nseconds = \"{seconds}\"", "[quick.values]\nseconds = 1");
     let quick = definition(&text);
     assert_eq!((quick.points().len(), quick.repetitions()), (1, 2));
     assert_eq!(first_case(&quick).loads[0].plan.seconds, Some(1.0));
@@ -167,12 +172,12 @@ fn what_belongs_together_is_demanded() {
     assert!(message.contains("exactly one of kind, kinds, command and address"), "{message}");
     let message = error(&experiment("").replace("mix =", "command = [\"PING\"]\nmix ="));
     assert!(message.contains("exactly one of mix, command and http"), "{message}");
-    let message = error(&format!(
-        "{}think_ms = 1\nrate = 10\n",
-        experiment("")
-    ));
+    let message = error(&format!("{}think_ms = 1\nrate = 10\n", experiment("")));
     assert!(message.contains("think_ms in [[load]]: with a rate"), "{message}");
-    let (head, _) = experiment("[check]").split_once("[[load]]").map(|(a, b)| (a.to_owned(), b.to_owned())).expect("it has a load");
+    let (head, _) = experiment("[check]")
+        .split_once("[[load]]")
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .expect("it has a load");
     assert!(error(&head).contains("[check] needs seconds"));
 }
 
@@ -239,7 +244,8 @@ fn a_value_depends_on_a_swept_parameter() {
                   with = { by = \"fsync\", none = false, else = true }\n\
                   [matrix]\nfsync = [\"none\", \"always\"]";
     let text = experiment(values).replace("seconds = 1", "seconds = \"{last}\"");
-    let text = format!("{text}[[load]]\nname = \"set\"\nmix = \"set\"\nseconds = 1\non = \"{{with}}\"\n");
+    let text =
+        format!("{text}[[load]]\nname = \"set\"\nmix = \"set\"\nseconds = 1\non = \"{{with}}\"\n");
     let definition = definition(&text);
     let place = Place { port: 1, directory: PathBuf::new(), repetition: 0 };
     let cases: Vec<Case> = definition
@@ -250,7 +256,10 @@ fn a_value_depends_on_a_swept_parameter() {
     assert_eq!((cases[0].loads.len(), cases[0].loads[0].plan.seconds), (1, Some(1.0)));
     assert_eq!((cases[1].loads.len(), cases[1].loads[0].plan.seconds), (2, Some(2.0)));
     let message = error(&text.replace(", else = 2", ""));
-    assert!(message.contains("last in [values]: it says nothing for fsync = \"always\""), "{message}");
+    assert!(
+        message.contains("last in [values]: it says nothing for fsync = \"always\""),
+        "{message}"
+    );
     let message = error(&text.replace("by = \"fsync\", none = 1", "none = 1"));
     assert!(message.contains("says by which parameter"), "{message}");
 }
