@@ -407,3 +407,66 @@ fn the_list_and_the_files_are_told() -> Result<()> {
     ensure!(code == Some(2) && said.contains("there is no experiment"), "{said}");
     Ok(())
 }
+
+/// Results of two short runs, for what is made of results.
+#[test]
+fn reports_are_made_again_and_results_are_compared() -> Result<()> {
+    let bench = Bench::new(&ENDLESS.replace("1000", "1"))?;
+    bench.results(&[])?;
+    let lab = |arguments: &[&str]| -> Result<Output> {
+        let mut command = Command::new(dunlin_binary()?);
+        command.arg("lab").args(arguments).current_dir(bench.directory.path());
+        command.output().context("the binary was built")
+    };
+    let output = lab(&["report", "out/results.json", "--out", "again"])?;
+    ensure!(output.status.success(), "{output:?}");
+    let page = fs::read_to_string(bench.directory.path().join("again/report.html"))?;
+    ensure!(page.contains("Can it be ended?"));
+    // What is compared with itself has not changed.
+    let output = lab(&["compare", "out/results.json", "out/results.json"])?;
+    ensure!(output.status.success(), "{output:?}");
+    // A server that fails where it did not is worse.
+    let mut worse = bench.read()?;
+    for run in &mut worse.experiments[0].runs {
+        run.loads.clear();
+        run.failure = Some("it broke".to_owned());
+    }
+    worse.write(&bench.directory.path().join("worse.json"))?;
+    let output = lab(&["compare", "out/results.json", "worse.json"])?;
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    let output = lab(&["compare", "out/results.json", "own.toml"])?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    bench.is_left_clean()
+}
+
+#[test]
+fn agents_send_the_load_of_an_experiment() -> Result<()> {
+    use std::io::{BufRead, BufReader};
+    let bench = Bench::new(&ENDLESS.replace("1000", "1"))?;
+    fs::write(bench.directory.path().join("secret"), "a secret of two agents")?;
+    let mut agents = Vec::new();
+    let mut addresses = Vec::new();
+    for _ in 0..2 {
+        let mut command = Command::new("timeout");
+        command.arg("100").arg(dunlin_binary()?).args(["lab", "agent", "--listen", "127.0.0.1:0"]);
+        command.args(["--token-file", "secret"]).current_dir(bench.directory.path());
+        let mut agent = command.stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(agent.stdout.take().context("it was piped")?).read_line(&mut line)?;
+        addresses.push(line.trim().rsplit(' ').next().unwrap_or_default().to_owned());
+        agents.push(agent);
+    }
+    let results = bench.results(&["--agents", &addresses.join(","), "--token-file", "secret"]);
+    for agent in &mut agents {
+        signal(agent, Signal::TERM)?;
+        agent.wait()?;
+    }
+    for run in &results?.experiments[0].runs {
+        ensure!(run.failure.is_none(), "{:?}", run.failure);
+        let recording = &run.loads[0].recording;
+        ensure!(recording.requests() > 0 && recording.generator.connects == 2, "{recording:?}");
+    }
+    let output = bench.run(&["--agents", &addresses[0], "--token-file", "nowhere"])?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    bench.is_left_clean()
+}

@@ -5,11 +5,13 @@ pub(super) mod choose;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use base::clock;
 
 use super::{RunOptions, mistake};
-use crate::experiment::{Choice, Definition, Interrupt, bundled, machine, progress, suite};
+use crate::agent::{Agents, Token, TokenError};
+use crate::experiment::{Choice, Definition, Interrupt, Means, bundled, machine, progress, suite};
 use crate::report;
 use crate::results::{ExperimentResult, Results};
 
@@ -18,6 +20,10 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     let definitions = match choose::definitions(options) {
         Ok(definitions) => definitions,
         Err(message) => return mistake(&message),
+    };
+    let agents = match agents(options) {
+        Ok(agents) => agents,
+        Err(error) => return mistake(&error.to_string()),
     };
     let directory = options.out.clone().unwrap_or_else(default_directory);
     // Better now than after half an hour.
@@ -28,7 +34,8 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         Ok(interrupt) => interrupt,
         Err(error) => return mistake(&format!("no signals: {error}")),
     };
-    let results = run_all(&definitions, options.full, &directory, &interrupt);
+    let means = Means { interrupt: interrupt.clone(), agents };
+    let results = run_all(&definitions, options.full, &directory, &means);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
     let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
     match report::write_all(&results, &directory) {
@@ -46,12 +53,16 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     }
 }
 
-fn run_all(
-    definitions: &[Definition],
-    full: bool,
-    directory: &Path,
-    interrupt: &Interrupt,
-) -> Results {
+/// Who sends the load, when it is not this machine.
+fn agents(options: &RunOptions) -> Result<Option<Arc<Agents>>, TokenError> {
+    if options.agents.is_empty() {
+        return Ok(None);
+    }
+    let token = Token::find(options.token_file.as_deref())?;
+    Ok(Some(Arc::new(Agents { addresses: options.agents.clone(), token })))
+}
+
+fn run_all(definitions: &[Definition], full: bool, directory: &Path, means: &Means) -> Results {
     let mut results = Results {
         format: crate::results::FORMAT,
         started_unix_ms: clock::now_ms(),
@@ -61,12 +72,12 @@ fn run_all(
     };
     let mut progress = progress::Progress::default();
     for (at, definition) in definitions.iter().enumerate() {
-        if interrupt.is_set() {
+        if means.interrupt.is_set() {
             break;
         }
         let later = definitions[at + 1..].iter().map(suite::estimate_seconds).sum();
         progress.set_later(later);
-        let result: ExperimentResult = suite::run_all(definition, interrupt, &mut progress);
+        let result: ExperimentResult = suite::run_all(definition, means, &mut progress);
         results.experiments.push(result);
         // What was measured is not lost with the lab itself.
         if definitions.len() > 1

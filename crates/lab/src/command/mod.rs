@@ -66,6 +66,12 @@ struct RunOptions {
     /// Replaces a value of the file, or the values of a swept parameter: connections=1,50.
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// Machines that send the load in place of this one, each with `dunlin lab agent`.
+    #[arg(long, value_delimiter = ',', value_name = "ADDRESSES")]
+    agents: Vec<String>,
+    /// The file with the agents' secret; without it, DUNLIN_LAB_TOKEN.
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    token_file: Option<PathBuf>,
 }
 
 /// Carries out `dunlin lab ARGUMENTS`.

@@ -192,7 +192,7 @@ impl Events {
             Action::HotKeyBurst(load) => {
                 let Load { mut plan, cpus, name, .. } = *load;
                 plan.address = running::address(&door);
-                (String::new(), Some(Pending::Burst(Pilot::start(name, plan, cpus, 0.0))))
+                (String::new(), Some(Pending::Burst(Pilot::start(name, plan, cpus, 0.0, None))))
             }
         })
     }

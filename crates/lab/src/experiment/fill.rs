@@ -46,7 +46,12 @@ pub(crate) fn case(
     };
     let reconnects = events.iter().any(breaks);
     let (mut prefill, mut loads) = (Vec::new(), Vec::new());
-    for section in &file.loads {
+    for (at, section) in file.loads.iter().enumerate() {
+        let name = &section.get_ref().name;
+        if file.loads[..at].iter().any(|other| other.get_ref().name.get_ref() == name.get_ref()) {
+            let message = format!("two loads are called '{}'", name.get_ref());
+            return Err(scope.error_at(name.span().start, message));
+        }
         let mut load = load(section, scope)?;
         load.plan.reconnect |= reconnects && section.get_ref().reconnect.is_none();
         if is_on(section.get_ref().on.as_ref(), scope)? {
@@ -220,7 +225,6 @@ fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileE
         work,
         seed: 1,
         reconnect: scope.value_or(section.reconnect.as_ref(), "true or false", false)?,
-        ..Plan::default()
     };
     Ok(Load {
         name: section.name.get_ref().clone(),

@@ -30,6 +30,7 @@ mod tree;
 pub use definition::{Choice, Definition};
 pub use error::FileError;
 pub use interrupt::Interrupt;
+pub use run::Means;
 
 /// The servers that the lab knows how to start: what files call them, and where they are.
 pub fn servers() -> impl Iterator<Item = (&'static str, String)> {

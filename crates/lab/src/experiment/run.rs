@@ -1,6 +1,7 @@
 //! One run: a target is started, filled, loaded, looked at, broken, and ended.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use super::knee;
 use super::running::{Pilot, address};
 use super::sampler::Sampler;
 use super::server::Server;
+use crate::agent::Agents;
 use crate::check::Checker;
 use crate::load::Pace;
 use crate::results::{Knee, LoadRecording, Run};
@@ -25,16 +27,26 @@ const EVENT_PATIENCE: Duration = Duration::from_secs(60);
 /// A run that takes so many times as long as it should, and a minute, is ended.
 const OVERTIME: f64 = 4.0;
 
+/// What a run has besides its case.
+#[derive(Clone, Debug, Default)]
+pub struct Means {
+    /// Ends it in order.
+    pub interrupt: Interrupt,
+    /// Who sends the load that is stepped, or else the first, in place of this machine.
+    pub agents: Option<Arc<Agents>>,
+}
+
 /// A run that goes on.
 struct Stage<'a> {
     case: &'a Case,
     server: &'a mut Server,
     interrupt: &'a Interrupt,
+    agents: Option<Arc<Agents>>,
     run: Run,
 }
 
 /// Loads a target that is ready. The returned run has no target's name, point and repetition yet.
-pub(crate) fn run(case: &Case, server: &mut Server, interrupt: &Interrupt) -> Run {
+pub(crate) fn run(case: &Case, server: &mut Server, means: &Means) -> Run {
     let run = Run {
         target: String::new(),
         parameters: BTreeMap::new(),
@@ -49,7 +61,8 @@ pub(crate) fn run(case: &Case, server: &mut Server, interrupt: &Interrupt) -> Ru
         figures: BTreeMap::new(),
         failure: None,
     };
-    let mut stage = Stage { case, server, interrupt, run };
+    let (interrupt, agents) = (&means.interrupt, means.agents.clone());
+    let mut stage = Stage { case, server, interrupt, agents, run };
     if let Err(reason) = stage.play() {
         stage.run.failure = Some(reason);
     } else if interrupt.is_set() {
@@ -190,7 +203,14 @@ impl Stage<'_> {
             };
             plan.pace = Pace::Open { rate, schedule };
         }
-        Pilot::start(load.name.clone(), plan, load.cpus.clone(), delay)
+        let agents = self.agents.clone().filter(|_| self.is_main(load));
+        Pilot::start(load.name.clone(), plan, load.cpus.clone(), delay, agents)
+    }
+
+    /// Whether this is the load that agents send: they carry out one at a time.
+    fn is_main(&self, load: &Load) -> bool {
+        let main = self.case.knee.as_ref().map_or(0, |knee| knee.load);
+        self.case.loads.get(main).is_some_and(|main| main.name == load.name)
     }
 
     /// Waits for loads, and looks after everything meanwhile.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::connection::Door;
 use super::cpus;
+use crate::agent::{self, Agents};
 use crate::load::{self, Address, Control, Plan, Progress};
 use crate::record::Recording;
 use crate::results::LoadRecording;
@@ -21,14 +22,24 @@ pub(crate) struct Pilot {
 }
 
 impl Pilot {
-    /// Starts a load after a delay.
-    pub(crate) fn start(name: String, plan: Plan, cpus: Vec<usize>, delay_seconds: f64) -> Self {
+    /// Starts a load after a delay, here or on agents.
+    pub(crate) fn start(
+        name: String,
+        plan: Plan,
+        cpus: Vec<usize>,
+        delay_seconds: f64,
+        agents: Option<Arc<Agents>>,
+    ) -> Self {
         let control = Arc::new(Control::default());
         let shared = Arc::clone(&control);
         let begin = Instant::now() + Duration::from_secs_f64(delay_seconds);
         let thread = std::thread::spawn(move || {
             while Instant::now() < begin && !shared.is_stopped() {
                 std::thread::sleep(TICK.min(begin.saturating_duration_since(Instant::now())));
+            }
+            if let Some(agents) = agents {
+                let seen = agent::run(&plan, &shared, &agents);
+                return seen.map(|seen| seen.recording).map_err(|error| error.to_string());
             }
             // The generator's threads keep to the processors of the one that starts them.
             let recording = cpus::within(&cpus, || load::run(&plan, &shared));

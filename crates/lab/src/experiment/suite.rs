@@ -7,10 +7,9 @@ use std::time::Instant;
 use super::case::{Case, Origin};
 use super::cpus;
 use super::definition::{Definition, Place, Point};
-use super::interrupt::Interrupt;
 use super::process::{free_port, fresh_directory};
 use super::progress::{OVERHEAD_SECONDS, Progress};
-use super::run;
+use super::run::{self, Means};
 use super::server::{Server, StartError};
 use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
 
@@ -20,7 +19,7 @@ const START_ATTEMPTS: u32 = 3;
 /// One experiment while it runs.
 struct Suite<'a> {
     definition: &'a Definition,
-    interrupt: &'a Interrupt,
+    means: &'a Means,
     progress: &'a mut Progress,
     /// By target: why it is not measured, or not any more.
     left_out: BTreeMap<usize, String>,
@@ -31,12 +30,12 @@ struct Suite<'a> {
 /// Runs an experiment. When the lab is told to end, what was measured until then is returned.
 pub fn run_all(
     definition: &Definition,
-    interrupt: &Interrupt,
+    means: &Means,
     progress: &mut Progress,
 ) -> ExperimentResult {
     let mut suite = Suite {
         definition,
-        interrupt,
+        means,
         progress,
         left_out: BTreeMap::new(),
         infos: BTreeMap::new(),
@@ -95,7 +94,7 @@ impl Suite<'_> {
                         continue;
                     }
                     let took = start.elapsed().as_secs_f64();
-                    if self.interrupt.is_set() || self.is_over(target, point, took) {
+                    if self.means.interrupt.is_set() || self.is_over(target, point, took) {
                         return;
                     }
                     self.run_one(target, point, repetition);
@@ -178,14 +177,14 @@ impl Suite<'_> {
         let place = Place { port, directory: directory.path().to_owned(), repetition };
         let case = self.definition.case(target, point, &place);
         let case = case.map_err(|error| StartError::Unfit(error.to_string()))?;
-        let mut server = Server::start(&case.target, port, directory, self.interrupt)?;
+        let mut server = Server::start(&case.target, port, directory, &self.means.interrupt)?;
         self.infos.entry(target).or_insert_with(|| TargetInfo {
             name: case.target.name.clone(),
             version: server.version(),
             command: server.command_line(),
             cpus: cpus::format(&case.target.cpus),
         });
-        let run = run::run(&case, &mut server, self.interrupt);
+        let run = run::run(&case, &mut server, self.means);
         server.shut_down();
         Ok(run)
     }
