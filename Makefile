@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run test lint docs memcheck explore bench peers oracle suite update differential
+.PHONY: run test lint docs memcheck explore crashes bench peers oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -17,6 +17,14 @@ test: peers
 explore: peers
 	cargo build --profile ci --package dunlin
 	SECONDS=60 PROPTEST_CASES=2000 cargo test --profile ci --workspace --no-fail-fast
+
+# The process is killed so often in each mode of appendfsync, at instants that SEED chooses, and asked
+# for all that it had acknowledged: make crashes CRASHES=500 SEED=7. A hundred take some minutes.
+crashes: CRASHES ?= 100
+crashes:
+	cargo build --profile ci --package dunlin
+	DUNLIN_CRASHES=$(CRASHES) DUNLIN_SEED=$(or $(SEED),1) \
+		cargo test --profile ci --package tests --test crash
 
 lint:
 	cargo fmt --all --check

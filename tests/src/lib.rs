@@ -11,10 +11,14 @@
 //! * [`transcript`] reads `suite/*.t` and writes them back;
 //! * [`play`] plays one section of a transcript;
 //! * [`process`] asks the system about a process;
+//! * [`volume`] mounts a disk of its own, which can be full;
+//! * [`mutation`] damages files, [`allocation`] counts what reading them takes;
 //! * [`random`] and [`grammar`] make the random command sequences of the differential test.
 
+pub mod allocation;
 pub mod client;
 pub mod grammar;
+pub mod mutation;
 pub mod notation;
 pub mod play;
 pub mod process;
@@ -22,3 +26,4 @@ pub mod quoting;
 pub mod random;
 pub mod server;
 pub mod transcript;
+pub mod volume;

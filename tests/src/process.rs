@@ -36,3 +36,18 @@ pub fn scheduled_nanoseconds(pid: u32) -> Result<u64> {
     }
     Ok(sum)
 }
+
+/// Proportional bytes of a process and its children: a page that two of them share counts half in
+/// each.
+///
+/// # Errors
+/// The process is gone, or it belongs to somebody else.
+pub fn proportional_bytes(pid: u32) -> Result<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss")?;
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
+    // A child that has ended meanwhile has no memory any more.
+    let ids = children.split_whitespace().filter_map(|child| child.parse().ok());
+    Ok(kilobytes * 1024 + ids.filter_map(|child| proportional_bytes(child).ok()).sum::<u64>())
+}

@@ -500,6 +500,40 @@ OK
 > GET l
 "abc"
 
+== DEBUG SET-SKIP-CHECKSUM-VALIDATION lets RESTORE take any checksum, not any version
+> RESTORE k 0 "\x00\x01v\x0a\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+(error) ERR DUMP payload version or checksum are wrong
+> DEBUG SET-SKIP-CHECKSUM-VALIDATION 1
+OK
+> RESTORE k 0 "\x00\x01v\x0a\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+OK
+> GET k
+"v"
+> DUMP k
+"\x00\x01v\n\x00\x91\b\xce\xb2\x198\x8a\xce"
+> RESTORE l 0 "\x00\x01v\x0b\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+(error) ERR DUMP payload version or checksum are wrong
+> RESTORE l 0 "\x00\x01v"
+(error) ERR DUMP payload version or checksum are wrong
+> RESTORE l 0 ""
+(error) ERR DUMP payload version or checksum are wrong
+> DEBUG SET-SKIP-CHECKSUM-VALIDATION none
+OK
+> RESTORE l 0 "\x00\x01v\x0a\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+(error) ERR DUMP payload version or checksum are wrong
+> DEBUG SET-SKIP-CHECKSUM-VALIDATION -1
+OK
+> RESTORE l 0 "\x00\x01v\x0a\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+OK
+> DEBUG SET-SKIP-CHECKSUM-VALIDATION
+(error) ERR unknown subcommand or wrong number of arguments for 'SET-SKIP-CHECKSUM-VALIDATION'. Try DEBUG HELP.
+> DEBUG SET-SKIP-CHECKSUM-VALIDATION 0 1
+(error) ERR unknown subcommand or wrong number of arguments for 'SET-SKIP-CHECKSUM-VALIDATION'. Try DEBUG HELP.
+> DEBUG SET-SKIP-CHECKSUM-VALIDATION " 0"
+OK
+> RESTORE l 0 "\x00\x01v\x0a\x00\x01\x02\x03\x04\x05\x06\x07\x08" REPLACE
+(error) ERR DUMP payload version or checksum are wrong
+
 == RESTORE with sanitizing refuses packed values that do not add up
 config set sanitize-dump-payload yes
 > RESTORE k 0 "\x0d\x14\x14\x00\x00\x00\x10\x00\x00\x00\x03\x00\x00\x01a\x03\x01b\x03\x01c\xff\x06\x00!o\xc4\xd9\xc5L\x04m"

@@ -172,6 +172,57 @@ fn under_everysec_nobody_waits_and_waitaof_asks() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn client_unblock_ends_waitaof() -> Result<()> {
+    let server = start(&[("appendonly", "yes"), ("appendfsync", "everysec")])?;
+    let (mut client, mut control) = (server.connect()?, server.connect()?);
+    let Reply::Integer(id) = client.call_text("CLIENT ID")? else { bail!("no number") };
+    let error = Reply::Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK".to_vec());
+    // The write is durable and there is no replica, so that it waits until somebody ends it.
+    ensure!(client.call_text("SET key value")? == ok());
+    ensure!(client.call_text("WAITAOF 1 0 0")?.elements().is_some());
+    let counts = Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]);
+    for (how, expected) in [("", &counts), ("TIMEOUT", &counts), ("ERROR", &error)] {
+        client.send(&["WAITAOF", "1", "1", "0"])?;
+        client.send(&["GET", "key"])?;
+        let request = format!("CLIENT UNBLOCK {id} {how}");
+        wait_until("the client's waiting", || {
+            Ok(control.call_text(request.trim_end())? == Reply::Integer(1))
+        })?;
+        ensure!(client.receive()? == Received::Reply(expected.clone()), "{how}");
+        ensure!(client.receive()? == Received::Reply(bulk("value")), "what follows is run");
+        ensure!(control.call_text(request.trim_end())? == Reply::Integer(0));
+    }
+    Ok(())
+}
+
+/// What `aof_fsync_latency_usec` says: the percentiles in their order, the longest, the count.
+fn sync_durations(client: &mut Client) -> Result<(Vec<f64>, u64)> {
+    let field = figure(client, "aof_fsync_latency_usec")?;
+    let pairs: Vec<_> = field.split(',').filter_map(|pair| pair.split_once('=')).collect();
+    let [durations @ .., ("count", count)] = &pairs[..] else { bail!("{field}") };
+    let names: Vec<_> = durations.iter().map(|(name, _)| *name).collect();
+    ensure!(names == ["p50", "p99", "p99.9", "max"], "{field}");
+    let durations = durations.iter().map(|(_, duration)| duration.parse());
+    Ok((durations.collect::<Result<_, _>>()?, count.parse()?))
+}
+
+#[test]
+fn info_tells_how_long_syncs_take_until_resetstat() -> Result<()> {
+    let server = start(ALWAYS)?;
+    let mut client = server.connect()?;
+    ensure!(sync_durations(&mut client)? == (vec![0.0; 4], 0));
+    for _ in 0..20 {
+        client.call_text("INCR counter")?;
+    }
+    let (durations, count) = sync_durations(&mut client)?;
+    ensure!(count == 20, "each write waited for a sync of its own: {count}");
+    ensure!(durations[0] > 0.0 && durations.is_sorted(), "{durations:?}");
+    ensure!(client.call_text("CONFIG RESETSTAT")? == ok());
+    ensure!(sync_durations(&mut client)? == (vec![0.0; 4], 0));
+    Ok(())
+}
+
 // ---- Rewrites -----------------------------------------------------------------------------------
 
 #[test]

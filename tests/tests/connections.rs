@@ -331,6 +331,43 @@ fn requests_that_trickle_in_are_answered() -> Result<()> {
     Ok(())
 }
 
+/// Whatever holds a connection back, the requests that arrive meanwhile wait where nobody would look
+/// at them without a reason.
+#[test]
+fn what_arrives_while_a_connection_is_held_back_is_answered_afterwards() -> Result<()> {
+    let server = start(&[("appendonly", "yes")])?;
+    let (mut control, mut client) = (server.connect()?, server.connect()?);
+    let Reply::Integer(id) = client.call_text("CLIENT ID")? else { bail!("no number") };
+    let (begin, end) = ("CLIENT PAUSE 100000 WRITE", "CLIENT UNPAUSE".to_owned());
+    let unblock = format!("CLIENT UNBLOCK {id}");
+    for (before, held, after) in [
+        (begin, "SET a 1", &end),
+        ("PING", "BLPOP b 0", &unblock),
+        ("PING", "WAITAOF 0 1 0", &unblock),
+    ] {
+        control.call_text(before)?;
+        let words: Vec<&str> = held.split(' ').collect();
+        client.send(&words)?;
+        wait_until("the client's waiting", || Ok(figure(&mut control, "blocked_clients")? == 1))?;
+        let before = figure(&mut control, "total_net_input_bytes")?;
+        // Some that are small, and one that is received in parts.
+        client.send(&["ECHO", "small"])?;
+        let large = "x".repeat(3 * MEGABYTE as usize);
+        client.send(&["ECHO", &large])?;
+        client.send(&["ECHO", "last"])?;
+        wait_until("the end of the input", || {
+            Ok(figure(&mut control, "total_net_input_bytes")? > before + 3 * MEGABYTE)
+        })?;
+        control.call_text(after)?;
+        client.receive()?;
+        for expected in ["small", &large, "last"] {
+            let expected = Reply::Bulk(expected.as_bytes().to_vec());
+            ensure!(client.receive()? == Received::Reply(expected), "{held}");
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn what_is_only_announced_costs_nothing() -> Result<()> {
     let server = start(&[])?;

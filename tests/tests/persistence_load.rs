@@ -195,6 +195,38 @@ fn damaged_snapshots_are_refused() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_wrong_checksum_is_passed_over_on_request() -> Result<()> {
+    for target in [Target::Reference, Target::Dunlin] {
+        let directory = directory()?;
+        let server = start(target, directory.path(), &[])?;
+        let mut client = server.connect()?;
+        client.call_text("SET key value")?;
+        client.call_text("SAVE")?;
+        // The checksum of a file is its last eight bytes.
+        let file = directory.path().join("dump.rdb");
+        let mut bytes = fs::read(&file)?;
+        *bytes.last_mut().context("a byte")? ^= 1;
+        fs::write(&file, bytes)?;
+        let mut answers = vec![
+            ("DEBUG SET-SKIP-CHECKSUM-VALIDATION 1", "OK"),
+            ("DEBUG RELOAD NOSAVE", "OK"),
+            ("GET key", "value"),
+        ];
+        if target == Target::Dunlin {
+            // The reference ends here.
+            answers.push(("DEBUG SET-SKIP-CHECKSUM-VALIDATION 0", "OK"));
+            let refusal = "ERR Error trying to load the RDB dump, check server logs.";
+            answers.push(("DEBUG RELOAD NOSAVE", refusal));
+        }
+        for (line, expected) in answers {
+            let answer = text(client.call_text(line)?)?;
+            ensure!(answer == expected, "{target:?}, {line}: {answer}");
+        }
+    }
+    Ok(())
+}
+
 /// Writes an append-only directory with these increments.
 fn write_increments(directory: &Path, increments: &[&[u8]]) -> Result<()> {
     let home = directory.join("appendonlydir");

@@ -7,8 +7,9 @@
 //! LLLooooo [MMMMMMMM] oooooooo  copy L+2 (L = 7: M+9) bytes from o+1 bytes back
 //! ```
 //!
-//! The compressor is greedy with one candidate per hash of three bytes; any compressor's output can
-//! be read by any reader of the format, so ours need not produce the same bytes as Redis's.
+//! The compressor is greedy with one candidate per hash of three bytes, and the longer it finds
+//! nothing the larger are its steps. Any compressor's output can be read by any reader of the format,
+//! so ours need not produce the same bytes as Redis's.
 
 /// Longest literal run of one item.
 const MAX_LITERAL: usize = 32;
@@ -19,28 +20,41 @@ const MAX_COPY: usize = 255 + 7 + 2;
 /// Farthest distance back of a copy.
 const MAX_DISTANCE: usize = 1 << 13;
 
+/// Positions without a copy after which the search goes on in larger steps: data that did not
+/// repeat so far is not likely to begin now, and most of what is saved does not repeat at all.
+const PATIENCE: usize = 32;
+/// The largest step. What begins to repeat is found soon after all.
+const MAX_STEP: usize = 64;
+
 /// Appends the compressed form of `input` to `output` if it takes at most `budget` bytes. Otherwise
 /// leaves `output` as it was and returns false: the input is better stored as it is.
 pub fn compress(input: &[u8], output: &mut Vec<u8>, budget: usize) -> bool {
     // Clearing the table is most of the work for a short input, so its size follows the input's.
     match input.len() {
-        0..=256 => compress_with::<8>(input, output, budget),
-        257..=4096 => compress_with::<11>(input, output, budget),
-        _ => compress_with::<13>(input, output, budget),
+        0..=256 => compress_with(&mut [0; 1 << 8], input, output, budget),
+        257..=1024 => compress_with(&mut [0; 1 << 10], input, output, budget),
+        1025..=4096 => compress_with(&mut [0; 1 << 11], input, output, budget),
+        _ => compress_with(&mut [0; 1 << 13], input, output, budget),
     }
 }
 
-fn compress_with<const BITS: u32>(input: &[u8], output: &mut Vec<u8>, budget: usize) -> bool {
-    // Positions plus one (0: none yet), in 32 bits. Longer inputs exist only in theory.
+/// `table` says where bytes of a hash were last: positions plus one (0: nowhere yet), in 32 bits.
+/// Longer inputs exist only in theory.
+fn compress_with<const BUCKETS: usize>(
+    table: &mut [u32; BUCKETS],
+    input: &[u8],
+    output: &mut Vec<u8>,
+    budget: usize,
+) -> bool {
     if u32::try_from(input.len()).is_err() {
         return false;
     }
-    let mut table = vec![0u32; 1 << BITS];
     let start = output.len();
     let (mut at, mut literals_from) = (0, 0);
+    let mut misses = 0;
     while let Some(&[first, second, third]) = input.get(at..at + MIN_COPY) {
         let head = u32::from_le_bytes([first, second, third, 0]);
-        let bucket = (head.wrapping_mul(0x9e37_79b1) >> (32 - BITS)) as usize;
+        let bucket = (head.wrapping_mul(0x9e37_79b1) >> (32 - BUCKETS.trailing_zeros())) as usize;
         let candidate = std::mem::replace(&mut table[bucket], at as u32 + 1) as usize;
         // `candidate` is the position plus one, so this is the distance less one, as the item
         // stores it.
@@ -49,28 +63,53 @@ fn compress_with<const BITS: u32>(input: &[u8], output: &mut Vec<u8>, budget: us
             || back >= MAX_DISTANCE
             || input[candidate - 1..candidate - 1 + MIN_COPY] != [first, second, third]
         {
-            at += 1;
+            at += (1 + misses / PATIENCE).min(MAX_STEP);
+            misses += 1;
             continue;
         }
-        let length = common_prefix(&input[candidate - 1..], &input[at..]).min(MAX_COPY);
-        push_literals(output, &input[literals_from..at]);
+        // Where steps were large, the bytes before may be the same too.
+        let begin = at - common_suffix(&input[..candidate - 1], &input[literals_from..at]);
+        let length = common_prefix(&input[begin - back - 1..], &input[begin..]);
+        push_literals(output, &input[literals_from..begin]);
         push_copy(output, back, length);
         if output.len() - start > budget {
             break;
         }
-        at += length;
+        at = begin + length;
         literals_from = at;
+        misses = 0;
     }
-    push_literals(output, &input[literals_from..]);
-    let fits = output.len() - start <= budget;
-    if !fits {
+    let rest = &input[literals_from..];
+    let fits = output.len() - start + rest.len() + rest.len().div_ceil(MAX_LITERAL) <= budget;
+    if fits {
+        push_literals(output, rest);
+    } else {
         output.truncate(start);
     }
     fits
 }
 
+/// How many bytes at the beginning are equal, at most as many as one item copies.
 fn common_prefix(earlier: &[u8], later: &[u8]) -> usize {
-    earlier.iter().zip(later).take_while(|(left, right)| left == right).count()
+    let most = later.len().min(MAX_COPY);
+    let (earlier, later) = (&earlier[..most], &later[..most]);
+    let eights = earlier.as_chunks().0.iter().zip(later.as_chunks().0);
+    let mut equal = 0;
+    for (left, right) in eights {
+        let difference = u64::from_le_bytes(*left) ^ u64::from_le_bytes(*right);
+        if difference != 0 {
+            return equal + difference.trailing_zeros() as usize / 8;
+        }
+        equal += 8;
+    }
+    let rest = earlier[equal..].iter().zip(&later[equal..]);
+    equal + rest.take_while(|(left, right)| left == right).count()
+}
+
+/// How many bytes at the end are equal.
+fn common_suffix(earlier: &[u8], later: &[u8]) -> usize {
+    let pairs = earlier.iter().rev().zip(later.iter().rev());
+    pairs.take_while(|(left, right)| left == right).count()
 }
 
 fn push_literals(output: &mut Vec<u8>, literals: &[u8]) {
@@ -201,7 +240,49 @@ mod tests {
         assert_eq!(decompress(&packed(&far), far.len()), Some(far));
     }
 
+    /// Bytes that do not repeat.
+    fn noise(length: usize) -> Vec<u8> {
+        let mut state = 1u64;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        };
+        (0..length).map(|_| next()).collect()
+    }
+
+    #[test]
+    fn what_repeats_is_found_behind_what_does_not() {
+        let text = b"the quick brown fox jumps over the lazy dog; ".repeat(200);
+        let both = [noise(100_000), text.clone()].concat();
+        let output = packed(&both);
+        let noise_takes = 100_000 + 100_000usize.div_ceil(MAX_LITERAL);
+        assert!(output.len() < noise_takes + text.len() / 10, "{}", output.len());
+        assert_eq!(decompress(&output, both.len()), Some(both));
+    }
+
+    #[test]
+    fn a_copy_begins_where_the_repetition_does() {
+        // Large steps have passed its first bytes when they meet it.
+        let repeated = noise(600);
+        let both = [&repeated[..], &noise(2000)[600..], &repeated[..]].concat();
+        let output = packed(&both);
+        assert!(output.len() < 2000 + 2000 / 32 + 3 * 4, "{}", output.len());
+        assert_eq!(decompress(&output, both.len()), Some(both));
+    }
+
     proptest! {
+        #[test]
+        fn noise_and_repetitions_come_back(
+            pieces in proptest::collection::vec((0usize..5000, 0usize..4000), 0..8),
+        ) {
+            let noise = noise(10_000);
+            let piece = |&(from, length): &(usize, usize)| &noise[from..from + length];
+            let input: Vec<u8> = pieces.iter().flat_map(piece).copied().collect();
+            prop_assert_eq!(decompress(&packed(&input), input.len()), Some(input));
+        }
+
         #[test]
         fn whatever_is_compressed_comes_back(
             pieces in proptest::collection::vec(("[ab]{1,6}", 1usize..80), 0..40),

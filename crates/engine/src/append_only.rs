@@ -1,6 +1,8 @@
 //! What the engine knows about the append-only file: what BGREWRITEAOF asks for, and what INFO shows.
 //! The file itself is the host's affair.
 
+use crate::stats::Durations;
+
 /// What becomes of BGREWRITEAOF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RewriteAnswer {
@@ -62,6 +64,8 @@ pub struct Writing {
     pub pending_sync: bool,
     /// Syncs that came later than `everysec` promises.
     pub delayed_syncs: u64,
+    /// How long syncs took.
+    pub syncs: Durations,
 }
 
 /// The append-only file as INFO shows it.

@@ -474,7 +474,7 @@ impl Context<'_> {
         }
         let effects = &mut self.db.effects;
         if effects.journaling && effects.dirty > dirty_before && !effects.explicit {
-            effects.journal_command(self.db.index, args.argv().iter());
+            effects.journal_request(self.db.index, args.argv());
         }
         let ended = Ticks::now();
         self.db.effects.last_end = ended;

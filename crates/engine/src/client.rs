@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::command::rows;
+use crate::durability::SyncWaitState;
 use crate::error::CommandError;
 use crate::waiting::Waiter;
 use crate::watching::WatchFlag;
@@ -132,6 +133,8 @@ pub struct Client {
     pub inbox: Mutex<Inbox>,
     /// What it is blocked in.
     pub waiter: Mutex<Option<Arc<Waiter>>>,
+    /// Whether it waits for a sync.
+    pub sync_wait: SyncWaitState,
     /// Raised when a key that it watches has changed; absent when it watches none.
     pub(crate) watch: Mutex<Option<WatchFlag>>,
 }
@@ -174,6 +177,7 @@ impl Client {
             killed: AtomicBool::new(false),
             inbox: Mutex::default(),
             waiter: Mutex::default(),
+            sync_wait: SyncWaitState::default(),
             watch: Mutex::default(),
         }
     }

@@ -9,7 +9,7 @@
 //! Here is also what stands in the way of writes: a journal that has failed, and a disk that does not
 //! keep up with the journal, or with a snapshot of what writes are about to change.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use base::limits::SLOTS;
 use resp::reply::Reply;
@@ -163,22 +163,96 @@ impl SyncWait {
     }
 }
 
+/// What CLIENT UNBLOCK makes of a client that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unblocking {
+    /// It is answered as if its time were up.
+    Timeout,
+    /// It is answered an error.
+    Error,
+}
+
+impl Unblocking {
+    /// What the client is told with [`Unblocking::Error`].
+    pub const ERROR: &'static [u8] = b"UNBLOCKED client unblocked via CLIENT UNBLOCK";
+}
+
+/// Whether a client waits for a sync, and whether CLIENT UNBLOCK has ended that. The connection's
+/// own worker begins and ends the waiting, others only change how it ends, once.
+#[derive(Default)]
+pub struct SyncWaitState(AtomicU8);
+
+impl SyncWaitState {
+    const IDLE: u8 = 0;
+    const WAITING: u8 = 1;
+    const TIMEOUT: u8 = 2;
+    const ERROR: u8 = 3;
+
+    /// Ends the waiting. Returns false if the client does not wait for a sync, or another was
+    /// quicker. Its worker has to be told.
+    pub(crate) fn unblock(&self, how: Unblocking) -> bool {
+        let ended = match how {
+            Unblocking::Timeout => SyncWaitState::TIMEOUT,
+            Unblocking::Error => SyncWaitState::ERROR,
+        };
+        self.0.compare_exchange(SyncWaitState::WAITING, ended, Relaxed, Relaxed).is_ok()
+    }
+
+    /// How CLIENT UNBLOCK has ended the waiting, if it has.
+    pub fn unblocked(&self) -> Option<Unblocking> {
+        SyncWaitState::meaning(self.0.load(Relaxed))
+    }
+
+    fn meaning(state: u8) -> Option<Unblocking> {
+        match state {
+            SyncWaitState::TIMEOUT => Some(Unblocking::Timeout),
+            SyncWaitState::ERROR => Some(Unblocking::Error),
+            _ => None,
+        }
+    }
+}
+
 impl Engine {
     /// Counts a client that begins to wait for a sync.
     pub(crate) fn begin_sync_wait(&self, session: &Session) {
+        session.client.sync_wait.0.store(SyncWaitState::WAITING, Relaxed);
         show_blocked(session, true);
         self.blocked_clients.fetch_add(1, Relaxed);
     }
 
-    /// Ends a client's waiting for a sync.
-    pub fn end_sync_wait(&self, session: &Session) {
+    /// Ends a client's waiting for a sync, and says how CLIENT UNBLOCK has ended it before, if so.
+    pub fn end_sync_wait(&self, session: &Session) -> Option<Unblocking> {
         show_blocked(session, false);
         self.blocked_clients.fetch_sub(1, Relaxed);
+        let state = session.client.sync_wait.0.swap(SyncWaitState::IDLE, Relaxed);
+        SyncWaitState::meaning(state)
+    }
+
+    /// Ends a client's waiting for a sync at this Unix millisecond and answers it, if it is over.
+    /// Returns whether it is.
+    pub fn settle_sync_wait(
+        &self,
+        session: &Session,
+        wait: SyncWait,
+        now: u64,
+        reply: &mut Reply<'_>,
+    ) -> bool {
+        let journal = &*self.journal;
+        if session.client.sync_wait.unblocked().is_none() && !wait.is_over(journal, now) {
+            return false;
+        }
+        match self.end_sync_wait(session) {
+            Some(Unblocking::Error) => reply.error(Unblocking::ERROR),
+            Some(Unblocking::Timeout) | None => wait.reply(journal, reply),
+        }
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use resp::output::Output;
+
     use super::*;
     use crate::testing::TestServer;
 
@@ -267,6 +341,32 @@ mod tests {
         assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
         server.journal.pressed.store(false, Relaxed);
         assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn client_unblock_ends_waiting_for_a_sync_once() {
+        let mut server = TestServer::new();
+        let mut other = server.connect();
+        let request = format!("CLIENT UNBLOCK {}", other.client.id);
+        assert_eq!(server.text(&request), ":0\r\n", "it does not wait");
+        server.text_as(&mut other, "SET a 1");
+        for (how, answer) in [
+            ("", "*2\r\n:0\r\n:0\r\n"),
+            (" TIMEOUT", "*2\r\n:0\r\n:0\r\n"),
+            (" ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
+        ] {
+            assert_eq!(server.text_as(&mut other, "WAITAOF 1 0 0"), "", "it waits");
+            let wait = SyncWait { offset: 1, local: 1, replicas: 0, deadline: None };
+            let mut output = Output::new();
+            let mut reply = Reply::new(&mut output, false);
+            assert!(!server.engine.settle_sync_wait(&other, wait, 0, &mut reply));
+            assert_eq!(server.text(&format!("{request}{how}")), ":1\r\n");
+            assert_eq!(server.text(&request), ":0\r\n", "once");
+            assert!(server.engine.settle_sync_wait(&other, wait, 0, &mut reply));
+            assert_eq!(String::from_utf8_lossy(&output.to_vec()), answer, "{how}");
+            assert_eq!(server.engine.blocked_clients(), 0);
+        }
+        assert!(server.text("INFO errorstats").contains("errorstat_UNBLOCKED:count=1"));
     }
 
     #[test]

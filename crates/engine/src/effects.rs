@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use base::clock::Ticks;
+use resp::args::Arguments;
 use store::Removed;
 
 use crate::client::Client;
@@ -90,6 +91,15 @@ impl Effects {
     ) {
         if self.journaling {
             self.journal.push(database, argv);
+        }
+    }
+
+    /// The journal gets the command as it came.
+    #[inline]
+    pub(crate) fn journal_request(&mut self, database: usize, argv: Arguments<'_>) {
+        match argv.as_received() {
+            Some(bytes) => self.journal.push_encoded(database, bytes),
+            None => self.journal.push(database, argv.iter()),
         }
     }
 }

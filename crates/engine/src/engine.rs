@@ -73,6 +73,9 @@ pub trait Host: Apply + Send + Sync {
     /// How the append-only file is.
     fn append_only(&self) -> append_only::Figures;
 
+    /// Forgets what the append-only file has counted: CONFIG RESETSTAT.
+    fn reset_append_only_stats(&self);
+
     /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
     fn delay_append_only(&self, delay: Duration);
 
@@ -435,6 +438,9 @@ pub struct DebugSettings {
     /// DEBUG QUICKLIST-PACKED-THRESHOLD: elements of lists from this many bytes on get a node of
     /// their own.
     pub quicklist_packed_threshold: AtomicUsize,
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: the checksums of RDB files and of RESTORE's payload may
+    /// be any.
+    pub skip_checksum_validation: AtomicBool,
 }
 
 /// [`DebugSettings::quicklist_packed_threshold`] unless DEBUG sets it.
@@ -446,6 +452,7 @@ impl Default for DebugSettings {
             active_expire: AtomicBool::new(true),
             pause_cron: AtomicBool::new(false),
             quicklist_packed_threshold: AtomicUsize::new(DEFAULT_PACKED_THRESHOLD),
+            skip_checksum_validation: AtomicBool::new(false),
         }
     }
 }

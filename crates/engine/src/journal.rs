@@ -97,6 +97,13 @@ impl Batch {
         self.parts.push(Part { database, end: self.bytes.len() });
     }
 
+    /// Adds a command that is in RESP already.
+    #[inline]
+    pub(crate) fn push_encoded(&mut self, database: usize, command: &[u8]) {
+        self.bytes.extend_from_slice(command);
+        self.parts.push(Part { database, end: self.bytes.len() });
+    }
+
     /// Takes away all commands but the first `count`.
     pub(crate) fn split_off(&mut self, count: usize) -> Batch {
         let start = self.start_of(count);
@@ -133,21 +140,23 @@ impl Batch {
     /// Writes the batch as the stream has it: several commands within MULTI and EXEC, so that they
     /// replay as one, and SELECT where the database is another than `selected`, that of the command
     /// before, which this updates.
+    #[inline]
     pub fn write_to(&self, out: &mut Vec<u8>, selected: &mut Option<usize>) {
-        let together = self.parts.len() > 1;
-        if let Some(first) = self.parts.first() {
-            select(out, selected, first.database);
+        let Some(first) = self.parts.first() else { return };
+        select(out, selected, first.database);
+        match self.parts.len() {
+            1 => out.extend_from_slice(&self.bytes),
+            _ => self.write_together(out, selected),
         }
-        if together {
-            out.extend_from_slice(b"*1\r\n$5\r\nMULTI\r\n");
-        }
+    }
+
+    fn write_together(&self, out: &mut Vec<u8>, selected: &mut Option<usize>) {
+        out.extend_from_slice(b"*1\r\n$5\r\nMULTI\r\n");
         for (database, command) in self.commands() {
             select(out, selected, database);
             out.extend_from_slice(command);
         }
-        if together {
-            out.extend_from_slice(b"*1\r\n$4\r\nEXEC\r\n");
-        }
+        out.extend_from_slice(b"*1\r\n$4\r\nEXEC\r\n");
     }
 }
 
@@ -155,9 +164,14 @@ impl Batch {
 fn select(out: &mut Vec<u8>, selected: &mut Option<usize>, database: usize) {
     if *selected != Some(database) {
         *selected = Some(database);
-        let number = database.to_string();
-        encode_command([b"SELECT", number.as_bytes()].into_iter(), out);
+        write_select(out, database);
     }
+}
+
+#[cold]
+fn write_select(out: &mut Vec<u8>, database: usize) {
+    let number = database.to_string();
+    encode_command([b"SELECT", number.as_bytes()].into_iter(), out);
 }
 
 #[cfg(test)]

@@ -132,6 +132,11 @@ impl Saving {
         self.in_progress.store(false, Relaxed);
     }
 
+    /// CONFIG RESETSTAT.
+    pub(crate) fn reset_stats(&self) {
+        self.saves.store(0, Relaxed);
+    }
+
     /// What INFO shows, at this Unix second.
     pub fn figures(&self, now: u64) -> SavingFigures {
         let in_progress = self.in_progress.load(Relaxed);

@@ -27,7 +27,8 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
-    fn reset(&self) {
+    /// Begins anew. What is being added meanwhile may survive.
+    pub fn reset(&self) {
         self.0.store(0, Relaxed);
     }
 }
@@ -76,6 +77,52 @@ impl Histogram {
         let counts = counts.filter(|(_, count)| *count > 0);
         counts.map(|(bucket, count)| (Histogram::upper_bound(bucket), count))
     }
+
+    /// Forgets what was counted. What is being counted meanwhile may survive.
+    pub fn reset(&self) {
+        self.0.iter().for_each(|bucket| bucket.store(0, Relaxed));
+    }
+}
+
+/// How long something took, in nanoseconds to within 3 %; all 0 if it never happened.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Durations {
+    /// How often it happened.
+    pub count: u64,
+    /// What half of the times did not exceed.
+    pub p50: u64,
+    /// What 99 % did not exceed.
+    pub p99: u64,
+    /// What 99.9 % did not exceed.
+    pub p99_9: u64,
+    /// The longest.
+    pub max: u64,
+}
+
+impl From<&Histogram> for Durations {
+    fn from(histogram: &Histogram) -> Durations {
+        let counts: Vec<_> = histogram.counts().collect();
+        Durations {
+            count: counts.iter().map(|(_, count)| count).sum(),
+            p50: at_percentile(&counts, 50.0),
+            p99: at_percentile(&counts, 99.0),
+            p99_9: at_percentile(&counts, 99.9),
+            max: at_percentile(&counts, 100.0),
+        }
+    }
+}
+
+/// The nanoseconds that this share of what was counted did not exceed, in percent; 0 if nothing was.
+/// The counts are as [`Histogram::counts`] gives them.
+pub fn at_percentile(counts: &[(u64, u64)], percentile: f64) -> u64 {
+    let calls: u64 = counts.iter().map(|(_, count)| count).sum();
+    let wanted = ((percentile / 100.0 * calls as f64).ceil() as u64).clamp(1, calls.max(1));
+    let mut seen = 0;
+    let reached = counts.iter().find(|(_, count)| {
+        seen += count;
+        seen >= wanted
+    });
+    reached.map_or(0, |(bound, _)| *bound)
 }
 
 /// What one thread counted about one command.
@@ -358,7 +405,7 @@ impl Stats {
     pub fn reset_histogram(&self, row: RowId) {
         for thread in self.threads.lock().iter() {
             if let Some(histogram) = thread.commands[row].histogram.get() {
-                histogram.0.iter().for_each(|bucket| bucket.store(0, Relaxed));
+                histogram.reset();
             }
         }
     }
@@ -383,6 +430,34 @@ mod tests {
         stats.reset();
         assert_eq!(stats.rates()[0], 0.0);
         assert_eq!(stats.totals().commands_processed, 0);
+    }
+
+    #[test]
+    fn percentiles_are_bounds_of_counts() {
+        let counts = [(1000, 50), (2000, 49), (3000, 1)];
+        assert_eq!(at_percentile(&counts, 0.0), 1000);
+        assert_eq!(at_percentile(&counts, 50.0), 1000);
+        assert_eq!(at_percentile(&counts, 50.1), 2000);
+        assert_eq!(at_percentile(&counts, 99.0), 2000);
+        assert_eq!(at_percentile(&counts, 99.9), 3000);
+        assert_eq!(at_percentile(&counts, 100.0), 3000);
+    }
+
+    #[test]
+    fn durations_sum_up_a_histogram() {
+        let histogram = Histogram::default();
+        assert_eq!(Durations::from(&histogram), Durations::default());
+        (0..98).for_each(|_| histogram.add(1000));
+        histogram.add(50_000);
+        histogram.add(7_000_000);
+        let durations = Durations::from(&histogram);
+        let near = |shown: u64, exact: u64| (exact..=exact + exact / 32).contains(&shown);
+        assert_eq!(durations.count, 100);
+        assert!(near(durations.p50, 1000) && near(durations.p99, 50_000), "{durations:?}");
+        assert!(near(durations.max, 7_000_000), "{durations:?}");
+        assert_eq!(durations.p99_9, durations.max);
+        histogram.reset();
+        assert_eq!(Durations::from(&histogram), Durations::default());
     }
 
     #[test]

@@ -90,6 +90,8 @@ impl Host for NoHost {
         append_only::Figures::default()
     }
 
+    fn reset_append_only_stats(&self) {}
+
     fn delay_append_only(&self, _delay: Duration) {}
 
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {

@@ -86,6 +86,11 @@ impl Waiter {
         self.state.load(Ordering::Acquire) == WAITING
     }
 
+    /// Whether it waits for keys. Who waits for the host has to wait for what that does.
+    pub(crate) fn awaits_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// Answers a client whose time is up: every blocking command answers the same.
     pub fn reply_timed_out(&self, reply: &mut Reply<'_>) {
         reply.null_array();

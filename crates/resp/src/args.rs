@@ -20,6 +20,9 @@ const PLACE_SHIFT: u32 = 30;
 const IN_BUFFER: u32 = 0;
 const IN_SIDE: u32 = 1;
 const IN_BIG: u32 = 2;
+/// As [`IN_BUFFER`], of a command's first argument: around all arguments lie the headers and line
+/// ends of the protocol and nothing else.
+const IN_BUFFER_PLAIN: u32 = 3;
 
 /// Longest argument that may lie in a buffer; a longer one must have its own allocation.
 pub(crate) const MAX_IN_BUFFER: usize = (1 << PLACE_SHIFT) - 1;
@@ -45,6 +48,13 @@ impl ArgRange {
 
     pub(crate) fn in_big(index: usize) -> Self {
         ArgRange::new(index, 0, IN_BIG)
+    }
+
+    /// Notes that this begins a command which lies in the buffer in its shortest form.
+    #[inline]
+    pub(crate) fn begins_plain_command(&mut self) {
+        debug_assert!(self.place() == IN_BUFFER);
+        self.length_and_place |= IN_BUFFER_PLAIN << PLACE_SHIFT;
     }
 
     #[inline]
@@ -145,14 +155,40 @@ impl<'a> Arguments<'a> {
         Arguments { ranges: self.ranges.get(first..).unwrap_or(&[]), ..*self }
     }
 
+    /// The bytes of the whole command as it was received, if they lie in one piece and in the form
+    /// that a command has in the journal: then nobody need put them together.
+    #[inline]
+    pub fn as_received(&self) -> Option<&'a [u8]> {
+        let (name, last) = (self.ranges.first()?, self.ranges.last()?);
+        if name.place() != IN_BUFFER_PLAIN {
+            return None;
+        }
+        let name = name.span();
+        let headers = header_length(self.ranges.len()) + header_length(name.len());
+        self.buffer.get(name.start - headers..last.span().end + LINE_END.len())
+    }
+
     #[inline]
     fn resolve(&self, range: ArgRange) -> &'a [u8] {
         match range.place() {
-            IN_BUFFER => &self.buffer[range.span()],
             IN_SIDE => &self.side[range.span()],
-            _ => self.big[range.start as usize].as_slice(),
+            IN_BIG => self.big[range.start as usize].as_slice(),
+            _ => &self.buffer[range.span()],
         }
     }
+}
+
+const LINE_END: &[u8] = b"\r\n";
+
+/// The length of `*number` or `$number` with its line end.
+#[inline]
+fn header_length(number: usize) -> usize {
+    let digits = match number {
+        0..=9 => 1,
+        10..=99 => 2,
+        _ => number.ilog10() as usize + 1,
+    };
+    1 + digits + LINE_END.len()
 }
 
 /// The arguments of one command on their own, for commands that wait: queued by MULTI, parked

@@ -232,6 +232,7 @@ impl Parser {
                 }
             }
         }
+        args[first].begins_plain_command();
         self.position = at;
         self.scanned = 0;
         Some(Parsed::Command { argc, consumed: (at - start) as u64 })
@@ -507,10 +508,10 @@ fn short_count(buffer: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
     }
     let first = head[1].wrapping_sub(b'0');
     let second = head[2].wrapping_sub(b'0');
-    if first < 10 && head[2] == b'\r' {
+    if first < 10 && head[2..4] == *b"\r\n" {
         return Some((usize::from(first), at + 4));
     }
-    if (1..10).contains(&first) && second < 10 && head[3] == b'\r' {
+    if (1..10).contains(&first) && second < 10 && head[3..5] == *b"\r\n" {
         return Some((usize::from(first) * 10 + usize::from(second), at + 5));
     }
     longer_count(buffer, at + 1)
@@ -525,7 +526,7 @@ fn longer_count(buffer: &[u8], at: usize) -> Option<(usize, usize)> {
     for (length, &byte) in digits.iter().enumerate().take(10) {
         match byte {
             b'0'..=b'9' => count = count * 10 + usize::from(byte - b'0'),
-            b'\r' if length > 0 && digits.len() > length + 1 => {
+            b'\r' if length > 0 && digits.get(length + 1) == Some(&b'\n') => {
                 return Some((count, at + length + 2));
             }
             _ => return None,
@@ -539,8 +540,10 @@ fn longer_count(buffer: &[u8], at: usize) -> Option<(usize, usize)> {
 fn short_argument(buffer: &[u8], at: usize, limits: &Limits) -> Option<(ArgRange, usize)> {
     let (length, start) = short_count(buffer, at, b'$')?;
     let end = start + length + 2;
-    let fits = end <= buffer.len() && end <= MAX_OFFSET && length <= MAX_IN_BUFFER;
-    (fits && length as u64 <= limits.max_bulk).then(|| (ArgRange::in_buffer(start, length), end))
+    let line_end: &[u8; 2] = buffer.get(end - 2..end)?.first_chunk()?;
+    let plain = u16::from_ne_bytes(*line_end) == u16::from_ne_bytes(*b"\r\n");
+    let fits = end <= MAX_OFFSET && length <= MAX_IN_BUFFER && length as u64 <= limits.max_bulk;
+    (plain && fits).then(|| (ArgRange::in_buffer(start, length), end))
 }
 
 #[cfg(test)]

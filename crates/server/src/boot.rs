@@ -21,7 +21,7 @@ use crate::listen::{Listening, NotListening};
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
 use crate::persist::append_only::AppendOnly;
-use crate::persist::disk::RealDisk;
+use crate::persist::disk::{Disk, RealDisk};
 use crate::persist::load::{self, Load};
 use crate::persist::saver::Saver;
 use crate::signal::{self, Caught};
@@ -208,8 +208,10 @@ impl Running {
     ) -> io::Result<Running> {
         let Surroundings { supervisor, pid_file, title, oom_score } = surroundings;
         let (stop_sender, stop) = mpsc::channel();
-        let (wakers, saver) = (Arc::new(Wakers::new()), Arc::<Saver>::default());
-        let append_only = Arc::new(AppendOnly::new(&config, log, &wakers, &saver)?);
+        let (wakers, disk) = (Arc::new(Wakers::new()), Arc::new(RealDisk) as Arc<dyn Disk>);
+        let saver = Arc::new(Saver::new(Arc::clone(&disk)));
+        let append_only = AppendOnly::new(&config, log, &wakers, &saver, Arc::clone(&disk))?;
+        let append_only = Arc::new(append_only);
         let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside {
             log: Arc::clone(log),
@@ -217,6 +219,7 @@ impl Running {
             workers: Mutex::new(None),
             listening: Mutex::new(listening),
             stop: stop_sender.clone(),
+            disk,
             saver,
             append_only,
             facts: facts(config_file.as_deref(), supervisor, threads),
@@ -258,7 +261,7 @@ impl Running {
     fn load(&self) -> Result<(), Failed> {
         let log = &self.outside.log;
         let stopped = || self.stop.is_requested();
-        match Load::new(&self.engine, Arc::new(RealDisk), &stopped).all() {
+        match Load::new(&self.engine, Arc::clone(&self.outside.disk), &stopped).all() {
             Ok(_) => {
                 self.keep_writes()?;
                 self.engine.loading.end();

@@ -23,7 +23,7 @@ use crate::listen::Listening;
 use crate::log::Log;
 use crate::net::{Wakers, Workers};
 use crate::persist::append_only::AppendOnly;
-use crate::persist::disk::RealDisk;
+use crate::persist::disk::Disk;
 use crate::persist::load::Load;
 use crate::persist::saver::Saver;
 use crate::title::Title;
@@ -49,6 +49,8 @@ pub struct Outside {
     pub listening: Mutex<Listening>,
     /// Where requests to stop go.
     pub stop: Sender<StopRequest>,
+    /// What data outlives the process on.
+    pub disk: Arc<dyn Disk>,
     /// What saves data to files.
     pub saver: Arc<Saver>,
     /// The append-only file.
@@ -119,6 +121,10 @@ impl Host for Outside {
         self.append_only.figures()
     }
 
+    fn reset_append_only_stats(&self) {
+        self.append_only.reset_stats();
+    }
+
     fn delay_append_only(&self, delay: Duration) {
         self.append_only.journal().set_write_delay(delay);
     }
@@ -135,7 +141,7 @@ impl Host for Outside {
     ) -> Result<(), LoadFailed> {
         // The files then hold all that was written. If they cannot, the load says so, or shows it.
         let _ = self.append_only.journal().flush();
-        Load::within(engine, Arc::new(RealDisk), closed).from(source).map_err(|error| {
+        Load::within(engine, Arc::clone(&self.disk), closed).from(source).map_err(|error| {
             self.log.warning(format!("Loading failed: {error}"));
             LoadFailed
         })

@@ -27,6 +27,9 @@ const COPIED_MEMBERS: usize = 64;
 const COPIED_ELEMENTS: usize = 128;
 /// Entries that the walker looks at while it holds a slot, about.
 const ENTRIES_PER_HOLD: usize = 64;
+/// Buckets whose entries are brought near at the beginning of a hold: about so many hold as many
+/// entries as are shown. Small entries are read in less time than memory takes to answer.
+const BUCKETS_AHEAD: usize = 12;
 /// Bytes that it looks at, about.
 const BYTES_PER_HOLD: usize = 64 * 1024;
 /// Members of a frozen table that it reads while it holds the table's slot, about.
@@ -435,6 +438,7 @@ impl<'k, X> Walker<'k, X> {
         let from = self.cut.position.load(Ordering::Relaxed) as u32;
         let mut position = Some(from);
         let Some(table) = held.table(database, slot) else { return later };
+        table.prefetch_walk(from, BUCKETS_AHEAD);
         while let Some(at) =
             position.filter(|_| entries < ENTRIES_PER_HOLD && bytes < BYTES_PER_HOLD)
         {

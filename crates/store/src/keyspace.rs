@@ -169,6 +169,11 @@ impl SlotTable {
         self.words.walk(position, |word| visit(Entry::new(Word(word))))
     }
 
+    /// Brings near what the next steps of a walk visit, `count` positions of them.
+    pub(crate) fn prefetch_walk(&self, position: u32, count: usize) {
+        self.words.prefetch_walk(position, count);
+    }
+
     /// Where a key lies in the order of a walk.
     pub fn position_of(key: &[u8]) -> u32 {
         Table::<true>::position_of(base::hash::hash(key))

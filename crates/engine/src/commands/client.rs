@@ -15,6 +15,7 @@ use crate::command::{
     argument, block, one_of, word,
 };
 use crate::context::Context;
+use crate::durability::Unblocking;
 use crate::error::{CommandError, CommandResult};
 use crate::session::ReplyMode;
 
@@ -329,24 +330,32 @@ fn unblock(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
     let id = base::num::parse_i64(id).ok_or(CommandError::NOT_AN_INTEGER)?;
     let client = u64::try_from(id).ok().and_then(|id| cx.engine.clients.get(id));
-    let unblocked = client.is_some_and(|client| end_wait_of(cx, &client, with_error));
+    let how = if with_error { Unblocking::Error } else { Unblocking::Timeout };
+    let unblocked = client.is_some_and(|client| end_wait_of(cx, &client, how));
+    if unblocked && with_error {
+        cx.db.stats.error_replies.add(1);
+        cx.engine.stats.count_error("UNBLOCKED");
+    }
     cx.reply.integer(i64::from(unblocked));
     Ok(())
 }
 
 /// Answers a blocked client as if its time were up, or with an error. Returns false when it is not
 /// blocked, or somebody else was quicker.
-fn end_wait_of(cx: &Context<'_>, client: &Client, with_error: bool) -> bool {
+fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
+    if client.sync_wait.unblock(how) {
+        cx.engine.host.wake(client);
+        return true;
+    }
     let waiter = client.waiter.lock().as_ref().map(Arc::clone);
-    let Some(waiter) = waiter.filter(|waiter| waiter.claim()) else { return false };
+    let Some(waiter) = waiter.filter(|waiter| waiter.awaits_keys() && waiter.claim()) else {
+        return false;
+    };
     let mut output = Output::new();
     let mut reply = Reply::new(&mut output, waiter.resp3);
-    if with_error {
-        cx.db.stats.error_replies.add(1);
-        cx.engine.stats.count_error("UNBLOCKED");
-        reply.error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK");
-    } else {
-        waiter.reply_timed_out(&mut reply);
+    match how {
+        Unblocking::Error => reply.error(Unblocking::ERROR),
+        Unblocking::Timeout => waiter.reply_timed_out(&mut reply),
     }
     client.inbox.lock().served = Some(output.to_vec());
     cx.engine.host.wake(client);

@@ -39,6 +39,8 @@ fn set(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn resetstat(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.engine.stats.reset();
     cx.engine.memory.reset_stats();
+    cx.engine.saving.reset_stats();
+    cx.engine.host.reset_append_only_stats();
     cx.reply.ok();
     Ok(())
 }

@@ -27,7 +27,7 @@ fn dumped(value: Value<'_>) -> Vec<u8> {
 
 /// Restores a payload and dumps it again.
 fn again(payload: &[u8], entries: usize) -> Vec<u8> {
-    dumped(restore(payload, &limits(entries)).unwrap())
+    dumped(restore(payload, &limits(entries), true).unwrap())
 }
 
 /// Puts a footer behind a body.
@@ -68,11 +68,11 @@ fn the_reference_writes_the_same_bytes() {
 #[test]
 fn footers_are_checked() {
     let payload = sealed(b"\x00\x03abc", VERSION);
-    assert!(restore(&payload, &limits(8)).is_ok());
-    assert!(restore(&sealed(b"\x00\x03abc", 0), &limits(8)).is_ok());
-    assert!(restore(&sealed(b"\x00\x03abcjunk", 3), &limits(8)).is_ok());
+    assert!(restore(&payload, &limits(8), true).is_ok());
+    assert!(restore(&sealed(b"\x00\x03abc", 0), &limits(8), true).is_ok());
+    assert!(restore(&sealed(b"\x00\x03abcjunk", 3), &limits(8), true).is_ok());
     let refused =
-        |payload: &[u8]| matches!(restore(payload, &limits(8)), Err(RestoreError::Footer));
+        |payload: &[u8]| matches!(restore(payload, &limits(8), true), Err(RestoreError::Footer));
     assert!(refused(&sealed(b"\x00\x03abc", VERSION + 1)));
     (0..payload.len()).for_each(|length| assert!(refused(&payload[..length])));
     for at in 0..payload.len() {
@@ -104,7 +104,7 @@ fn values_that_do_not_add_up_are_refused() {
     ];
     for body in bodies {
         let payload = sealed(body, VERSION);
-        let result = restore(&payload, &limits(8));
+        let result = restore(&payload, &limits(8), true);
         assert!(matches!(result, Err(RestoreError::Value(_))), "{body:?}");
     }
 }
@@ -207,7 +207,7 @@ proptest! {
         let (payload, before, encoding) = with_value(value, |value| {
             (dump(value, compress), contents(value), value.encoding())
         });
-        let restored = restore(&payload, &limits(entries)).unwrap();
+        let restored = restore(&payload, &limits(entries), true).unwrap();
         with_value(restored, |value| {
             prop_assert_eq!(contents(value), before);
             prop_assert_eq!(value.encoding(), encoding);
@@ -232,9 +232,9 @@ proptest! {
             body.truncate(cut.index(body.len()));
         }
         // Whatever it becomes, it can be dumped and restored again.
-        if let Ok(value) = restore(&sealed(&body, VERSION), &limits(entries)) {
+        if let Ok(value) = restore(&sealed(&body, VERSION), &limits(entries), true) {
             let payload = dumped(value);
-            prop_assert!(restore(&payload, &limits(entries)).is_ok());
+            prop_assert!(restore(&payload, &limits(entries), true).is_ok());
         }
     }
 
@@ -245,6 +245,6 @@ proptest! {
     ) {
         let mut bytes = vec![kind];
         bytes.extend(body);
-        drop(restore(&sealed(&bytes, VERSION), &limits(8)));
+        drop(restore(&sealed(&bytes, VERSION), &limits(8), true));
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::client::encode_command;
 
 /// A connection as the network layer drives it: a buffer that is compacted after each read.
 #[derive(Default)]
@@ -14,6 +15,8 @@ struct Connection {
     /// The commands found, and the wire bytes of commands and empty lines.
     commands: Vec<Vec<Vec<u8>>>,
     consumed: u64,
+    /// How many of the commands could be had as they were received.
+    as_received: usize,
     error: Option<ProtocolError>,
 }
 
@@ -73,6 +76,12 @@ impl Connection {
         }
         for pair in ends.windows(2) {
             let arguments = self.parser.arguments(&self.buffer, &args[pair[0]..pair[1]]);
+            if let Some(received) = arguments.as_received() {
+                let mut encoded = Vec::new();
+                encode_command(arguments.iter(), &mut encoded);
+                assert_eq!(received, encoded, "nothing but the command itself");
+                self.as_received += 1;
+            }
             self.commands.push(arguments.iter().map(<[u8]>::to_vec).collect());
         }
         let done = self.parser.compact();
@@ -317,5 +326,21 @@ proptest! {
         pieces.iter().for_each(|piece| connection.receive(piece.as_bytes()));
         connection.receive(&bytes);
         receive(&bytes);
+    }
+}
+
+#[test]
+fn a_command_in_the_shortest_form_is_had_as_it_was_received() {
+    for (stream, expected) in [
+        (&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n*1\r\n$4\r\nPING\r\n"[..], 2),
+        (b"*2\r\n$3\r\nGET\r\n$12\r\n123456789012\r\n", 1),
+        (b"GET k\r\n", 0),
+        // A value that looks like the header of the inline command behind it.
+        (b"*2\r\n$4\r\nECHO\r\n$6\r\n*2\r\n$3\r\nGET      k\r\n", 1),
+        (b"*2\r\n$4\r\nECHO\r\n$6\r\n*2\r\n$3\r\nGET   $1 k\r\n", 1),
+    ] {
+        let connection = receive(stream);
+        assert_eq!(connection.error, None);
+        assert_eq!(connection.as_received, expected, "{}", stream.escape_ascii());
     }
 }

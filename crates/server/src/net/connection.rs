@@ -78,6 +78,8 @@ pub(super) struct Connection {
     pub(super) protocol_error: Option<ProtocolError>,
     /// Its share of the turn was used up: more commands may lie in the buffer.
     pub(super) backlog: bool,
+    /// What it received while it was held back was not looked at.
+    pub(super) unparsed: bool,
     /// When the command that has just blocked gives up.
     pub(super) new_deadline: Option<u64>,
     /// Contended attempts at the command that is pending first.
@@ -109,6 +111,7 @@ impl Connection {
             doom: None,
             protocol_error: None,
             backlog: false,
+            unparsed: false,
             new_deadline: None,
             attempts: 0,
             over_soft_limit_since: None,
@@ -310,7 +313,8 @@ impl Connection {
     pub(super) fn is_finished(&self) -> bool {
         let blocked = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
         let running = blocked || matches!(self.hold, Hold::None);
-        let answered = self.pending.is_empty() && !self.backlog && self.protocol_error.is_none();
+        let parsed = !self.backlog && !self.unparsed && self.protocol_error.is_none();
+        let answered = self.pending.is_empty() && parsed;
         self.ended && running && (blocked || (answered && self.output.is_empty()))
     }
 
@@ -320,6 +324,7 @@ impl Connection {
             Hold::None => {
                 self.readable
                     || self.backlog
+                    || self.unparsed
                     || !self.pending.is_empty()
                     || self.protocol_error.is_some()
             }

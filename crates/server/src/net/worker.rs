@@ -339,7 +339,9 @@ impl Worker {
     /// Parses what has arrived into the batch, up to the connection's share.
     fn parse(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        if !connection.pending.is_empty() || !matches!(connection.hold, Hold::None) {
+        let held_back = !connection.pending.is_empty() || !matches!(connection.hold, Hold::None);
+        connection.unparsed = held_back;
+        if held_back {
             return;
         }
         let share = if connection.session.authenticated { COMMANDS_PER_TURN } else { 1 };
@@ -414,13 +416,12 @@ impl Worker {
         match connection.hold {
             Hold::None | Hold::Blocked(_) => {}
             Hold::AwaitsSync(wait) => {
-                if !wait.is_over(&*engine.journal, self.turn.now) {
+                let session = &connection.session;
+                let mut reply = Reply::new(&mut connection.output, session.resp3);
+                if !engine.settle_sync_wait(session, wait, self.turn.now, &mut reply) {
                     return;
                 }
                 connection.hold = Hold::None;
-                engine.end_sync_wait(&connection.session);
-                let resp3 = connection.session.resp3;
-                wait.reply(&*engine.journal, &mut Reply::new(&mut connection.output, resp3));
             }
             // Even before the time has come: UNPAUSE may have ended the pause.
             Hold::Paused(_) => connection.hold = Hold::None,

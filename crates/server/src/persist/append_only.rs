@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use engine::append_only::{Figures, LastStatus, RewriteAnswer, Rewrites, Writing};
 use engine::config::Config;
 use engine::engine::{Engine, LogLevel};
+use engine::stats::Durations;
 use parking_lot::{Condvar, Mutex};
 
 use super::directory::{AofDirectory, DirectoryError};
-use super::disk::{Disk, RealDisk};
+use super::disk::Disk;
 use super::journal::{Failure, FileJournal, Observer, Timing};
 use super::rewrite::{self, Plan};
 use super::saver::Saver;
@@ -36,6 +37,7 @@ const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(3600);
 /// See the module's text.
 pub struct AppendOnly {
     journal: Arc<FileJournal>,
+    disk: Arc<dyn Disk>,
     log: Arc<Log>,
     /// Who else reads cuts.
     saver: Arc<Saver>,
@@ -116,6 +118,7 @@ impl AppendOnly {
         log: &Arc<Log>,
         wakers: &Arc<Wakers>,
         saver: &Arc<Saver>,
+        disk: Arc<dyn Disk>,
     ) -> io::Result<AppendOnly> {
         let telling = Arc::new(Telling {
             log: Arc::clone(log),
@@ -127,6 +130,7 @@ impl AppendOnly {
         journal.set_timestamps(config.aof_timestamp_enabled);
         Ok(AppendOnly {
             journal: Arc::new(journal),
+            disk,
             log: Arc::clone(log),
             saver: Arc::clone(saver),
             telling,
@@ -150,6 +154,15 @@ impl AppendOnly {
         self.telling.engine.get().and_then(Weak::upgrade)
     }
 
+    /// Opens the directory that the settings name, wherever the process goes from here.
+    fn open_directory(&self, config: &Config) -> Result<AofDirectory, DirectoryError> {
+        let home = std::env::current_dir()
+            .map_err(|error| DirectoryError::System { path: ".".into(), error })?;
+        let name = OsStr::from_bytes(&config.appenddirname);
+        let disk = Arc::clone(&self.disk);
+        AofDirectory::open(disk, &home, name, OsStr::from_bytes(&config.appendfilename))
+    }
+
     // ---- Beginning and end ----------------------------------------------------------------------
 
     /// Goes on in the files that the data was loaded from, if the settings say so. To be called when
@@ -163,7 +176,7 @@ impl AppendOnly {
             return Ok(());
         }
         let words = |error: &dyn std::fmt::Display| format!("Can't open the AOF: {error}");
-        let directory = open_directory(&config).map_err(|error| words(&error))?;
+        let directory = self.open_directory(&config).map_err(|error| words(&error))?;
         let databases = 0..engine.keyspace.databases();
         let has_data = databases.into_iter().any(|index| !engine.keyspace.is_empty(index));
         if directory.live_files().is_empty() && has_data {
@@ -190,7 +203,7 @@ impl AppendOnly {
         if self.state.lock().mode != Mode::Off {
             return Ok(());
         }
-        let directory = open_directory(config).map_err(|error| {
+        let directory = self.open_directory(config).map_err(|error| {
             self.log.warning(format!("Can't open the AOF: {error}"));
             "Unable to turn on AOF. Check server logs.".to_owned()
         })?;
@@ -291,7 +304,7 @@ impl AppendOnly {
 
     fn run_rewrite(&self, engine: &Engine, plan: Plan, directory: Option<Arc<AofDirectory>>) {
         let opened = directory.map_or_else(
-            || open_directory(&engine.config.load()).map(Arc::new).map_err(io::Error::other),
+            || self.open_directory(&engine.config.load()).map(Arc::new).map_err(io::Error::other),
             Ok,
         );
         let outcome = opened.and_then(|directory| {
@@ -418,6 +431,7 @@ impl AppendOnly {
             pending: journal.pending(),
             pending_sync: journal.written() > journal.synced(),
             delayed_syncs: journal.figures().delayed_syncs.get(),
+            syncs: Durations::from(&journal.figures().sync_durations),
         });
         let failed = journal.has_failed() || journal.refuses_writes();
         let current_seconds = state.rewriting_since.map(|began| began.elapsed().as_secs());
@@ -426,6 +440,14 @@ impl AppendOnly {
             last_write: if failed { LastStatus::Failed } else { LastStatus::Ok },
             rewrites: Rewrites { current_seconds, ..state.rewrites },
         }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset_stats(&self) {
+        let figures = self.journal.figures();
+        figures.delayed_syncs.reset();
+        figures.sync_durations.reset();
+        self.state.lock().rewrites.begun = 0;
     }
 
     /// Takes over settings that change while the server runs.
@@ -446,15 +468,6 @@ fn pause_after(failures: u64) -> Duration {
     let Some(beyond) = failures.checked_sub(FAILURES_TOLERATED) else { return RETRY_PAUSE };
     let doublings = u32::try_from(beyond).unwrap_or(u32::MAX).min(10);
     (FAILURE_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE_MAX)
-}
-
-/// Opens the directory that the settings name, wherever the process goes from here.
-fn open_directory(config: &Config) -> Result<AofDirectory, DirectoryError> {
-    let home = std::env::current_dir()
-        .map_err(|error| DirectoryError::System { path: ".".into(), error })?;
-    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-    let name = OsStr::from_bytes(&config.appenddirname);
-    AofDirectory::open(disk, &home, name, OsStr::from_bytes(&config.appendfilename))
 }
 
 /// Writes a line to the log of an engine.

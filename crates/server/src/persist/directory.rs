@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::disk::{Disk, DiskFile, TEMPORARY_PREFIX};
+use super::disk::{Disk, DiskFile, TEMPORARY_PREFIX, replace, temporary_of};
 use super::manifest::{AofFile, BaseFormat, Kind, Manifest, ManifestError, manifest_name};
 
 /// See the module's text.
@@ -234,6 +234,13 @@ impl AofDirectory {
         Ok(Opened { file, name: path.file_name().unwrap_or_default().to_owned(), length: 0 })
     }
 
+    /// Removes what [`AofDirectory::open_hidden_increment`] has made, if it is still hidden. Who has
+    /// it open may go on writing to nowhere.
+    pub fn discard_hidden_increment(&self) {
+        // What stays is emptied by the next one that is made.
+        let _ = self.disk.remove(&self.hidden_increment());
+    }
+
     fn hidden_increment(&self) -> PathBuf {
         let mut name = OsString::from(TEMPORARY_PREFIX);
         name.push(&self.prefix);
@@ -350,7 +357,8 @@ impl AofDirectory {
     /// it has taken must not be given again.
     fn store(&self, manifest: &mut Manifest, changed: Manifest) -> io::Result<()> {
         self.make()?;
-        self.disk.replace(&self.manifest_path(), &changed.format())?;
+        let (path, content) = (self.manifest_path(), changed.format());
+        replace(&*self.disk, &path, &temporary_of(&path), |output| output.write_all(&content))?;
         *manifest = changed;
         self.disk.sync_directory(&self.path)
     }

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[cfg(test)]
 pub mod faulty;
@@ -76,27 +76,41 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// The system's.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
+}
 
-    /// Replaces a file by one with this content, all or nothing, also if the machine stops. Which
-    /// of the two it is then is certain only after [`Disk::sync_directory`].
-    ///
-    /// # Errors
-    /// The system's; the old file is untouched then.
-    fn replace(&self, file: &Path, content: &[u8]) -> io::Result<()> {
-        let mut name = OsString::from(TEMPORARY_PREFIX);
-        name.push(file.file_name().unwrap_or_default());
-        let temporary = file.with_file_name(name);
-        let written = self.create(&temporary).and_then(|mut output| {
-            output.write_all(content)?;
-            output.sync()
-        });
-        let replaced = written.and_then(|()| self.rename(&temporary, file));
-        if replaced.is_err() {
-            // What remains of the attempt is of no use; the first error is the one that matters.
-            let _ = self.remove(&temporary);
-        }
-        replaced
+/// Replaces a file by what `write` writes, all or nothing, also if the machine stops. Which of the
+/// two it is then is certain only after [`Disk::sync_directory`]. It is written to `temporary` in
+/// the same directory.
+///
+/// # Errors
+/// The system's, or those of `write`; the old file is untouched then.
+pub fn replace<T>(
+    disk: &dyn Disk,
+    file: &Path,
+    temporary: &Path,
+    write: impl FnOnce(&mut dyn DiskFile) -> io::Result<T>,
+) -> io::Result<T> {
+    let written = disk.create(temporary).and_then(|mut output| {
+        let written = write(&mut *output)?;
+        output.sync()?;
+        Ok(written)
+    });
+    let replaced = written.and_then(|written| {
+        disk.rename(temporary, file)?;
+        Ok(written)
+    });
+    if replaced.is_err() {
+        // What remains of the attempt is of no use; the first error is the one that matters.
+        let _ = disk.remove(temporary);
     }
+    replaced
+}
+
+/// The name under which a file is written before it takes this place.
+pub fn temporary_of(file: &Path) -> PathBuf {
+    let mut name = OsString::from(TEMPORARY_PREFIX);
+    name.push(file.file_name().unwrap_or_default());
+    file.with_file_name(name)
 }
 
 /// The directory that a file lies in.
@@ -224,23 +238,27 @@ mod tests {
     use super::faulty::{FaultyDisk, Operation};
     use super::*;
 
+    fn put(disk: &dyn Disk, file: &Path, content: &[u8]) -> io::Result<()> {
+        replace(disk, file, &temporary_of(file), |output| output.write_all(content))
+    }
+
     #[test]
     fn a_file_is_replaced_or_stays() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("list");
-        RealDisk.replace(&file, b"old").unwrap();
+        put(&RealDisk, &file, b"old").unwrap();
         let steps = [Operation::Create, Operation::Write, Operation::Sync, Operation::Rename];
         for step in steps {
             let disk = FaultyDisk::new();
             disk.fail(step, 0, libc::EIO);
-            let error = disk.replace(&file, b"new").unwrap_err();
+            let error = put(&disk, &file, b"new").unwrap_err();
             assert_eq!(error.raw_os_error(), Some(libc::EIO), "{step:?}");
             assert_eq!(fs::read(&file).unwrap(), b"old", "{step:?}");
             assert_eq!(RealDisk.list(directory.path()).unwrap(), ["list"], "{step:?}");
         }
         let disk = FaultyDisk::new();
         disk.write_at_most(1);
-        disk.replace(&file, b"new").unwrap();
+        put(&disk, &file, b"new").unwrap();
         assert_eq!(disk.read(&file).unwrap(), b"new");
         let done = [Operation::Create, Operation::Write, Operation::Write, Operation::Write];
         let done = [&done[..], &[Operation::Sync, Operation::Rename]];

@@ -22,6 +22,8 @@ mod as_commands;
 pub mod check;
 pub mod directory;
 pub mod disk;
+#[cfg(test)]
+mod faults;
 pub mod journal;
 pub mod load;
 pub mod manifest;

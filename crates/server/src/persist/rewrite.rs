@@ -70,24 +70,29 @@ pub(super) fn perform(
         false => (Purpose::AofBaseAsCommands, BaseFormat::Aof),
     };
     let gate = engine.gates.register();
-    let written = cut(engine, journal, directory, plan).and_then(|(walker, successor)| {
-        let written =
-            write_base(engine, walker, &gate, purpose, directory, &temporary, &is_wanted)?;
-        Ok((written, successor))
+    let begun = cut(engine, journal, directory, plan).map(|(walker, coming)| {
+        let written = write_base(engine, walker, &gate, purpose, directory, &temporary, &is_wanted);
+        (written, coming)
     });
     engine.gates.unregister(&gate);
-    let finished = written.and_then(|(written, successor)| {
+    let finished = begun.and_then(|(written, coming)| {
+        // Also for a base that failed: what the journal opens is to be there when it is removed.
+        let successor = coming.wait();
+        let written = written?;
         let megabytes = written.bytes >> 20;
         let line = format!("AOF base written: {} keys, {megabytes} MB", written.keys);
         log(engine, &line);
         if !is_wanted() {
             return Err(not_wanted());
         }
-        directory.finish_rewrite(&temporary, format, successor.wait()?)
+        directory.finish_rewrite(&temporary, format, successor?)
     });
     if finished.is_err() {
         // It may not have been made at all.
         let _ = directory.discard(&temporary);
+        if let Plan::Anew { .. } = plan {
+            directory.discard_hidden_increment();
+        }
     }
     finished
 }

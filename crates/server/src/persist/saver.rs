@@ -1,9 +1,6 @@
 //! SAVE, BGSAVE and the `save` rules: one thread per file, one file at a time.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -14,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 use store::cut::Walker;
 use store::gate::Closed;
 
-use super::disk::DiskFile;
+use super::disk::{Disk, DiskFile, directory_of, replace};
 use super::snapshot::{self, Access, Purpose};
 
 /// Bytes that are written between two syncs of an unfinished file, so that the last one has little
@@ -22,8 +19,8 @@ use super::snapshot::{self, Access, Purpose};
 const SYNC_EVERY: usize = 4 << 20;
 
 /// See the module's text.
-#[derive(Default)]
 pub struct Saver {
+    disk: Arc<dyn Disk>,
     /// Set once, when there is an engine.
     engine: OnceLock<Weak<Engine>>,
     running: Mutex<Running>,
@@ -41,6 +38,17 @@ struct Running {
 }
 
 impl Saver {
+    /// Saves to this disk.
+    pub fn new(disk: Arc<dyn Disk>) -> Saver {
+        Saver {
+            disk,
+            engine: OnceLock::new(),
+            running: Mutex::default(),
+            ended: Condvar::new(),
+            cancelled: AtomicBool::new(false),
+        }
+    }
+
     /// Connects it with the engine whose data it saves.
     pub fn connect(&self, engine: &Arc<Engine>) {
         self.engine.get_or_init(|| Arc::downgrade(engine));
@@ -138,8 +146,10 @@ impl Saver {
     ) -> Result<(), SaveFailed> {
         let log = |level, line: &str| engine.host.log(level, line);
         let config = engine.config.snapshot();
-        let target = PathBuf::from(std::ffi::OsStr::from_bytes(&config.dbfilename));
-        let saved = replace_file(&target, |file| {
+        let target = crate::files::path(&config.dbfilename);
+        // With a number, since another server may save in this directory.
+        let temporary = target.with_file_name(format!("temp-{}.rdb", std::process::id()));
+        let saved = replace(&*self.disk, target, &temporary, |file| {
             let walker = walker.ok_or_else(|| io::Error::other("another cut is being read"))?;
             let file = Syncing::new(file, config.rdb_save_incremental_fsync);
             snapshot::write(engine, walker, access, Purpose::Whole, file, |keys| {
@@ -148,7 +158,11 @@ impl Saver {
                 !self.cancelled.load(Ordering::Relaxed)
             })
         });
-        match saved {
+        let durable = saved.and_then(|written| {
+            self.disk.sync_directory(directory_of(target))?;
+            Ok(written)
+        });
+        match durable {
             Ok(written) => {
                 let (keys, megabytes) = (written.keys, written.bytes >> 20);
                 log(LogLevel::Notice, "DB saved on disk");
@@ -234,25 +248,6 @@ fn now() -> u64 {
 fn key_count(engine: &Engine) -> u64 {
     let databases = 0..engine.keyspace.databases();
     databases.map(|database| engine.keyspace.len(database) as u64).sum()
-}
-
-/// Writes a file beside `target`, syncs it, and puts it in its place, all or nothing.
-fn replace_file<T>(target: &Path, write: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
-    let temporary = target.with_file_name(format!("temp-{}.rdb", std::process::id()));
-    let replaced = (|| {
-        let mut file = File::create(&temporary)?;
-        let written = write(&mut file)?;
-        file.sync_all()?;
-        fs::rename(&temporary, target)?;
-        let directory = target.parent().filter(|path| !path.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?;
-        Ok(written)
-    })();
-    if replaced.is_err() {
-        // It may not have been made at all.
-        let _ = fs::remove_file(&temporary);
-    }
-    replaced
 }
 
 /// A file that is synced every now and then while it grows.

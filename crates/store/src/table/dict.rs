@@ -626,8 +626,33 @@ impl<const SHARED: bool> Table<SHARED> {
         if buckets == 0 {
             return None;
         }
-        let (index, _) = address(u64::from(position.reverse_bits()), buckets);
+        let index = Self::walked(position, buckets);
         self.bucket(index).for_each(visit);
+        Self::behind(position, index, buckets)
+    }
+
+    /// Brings near the next `count` buckets of a walk and what their words point to, so that
+    /// visiting them does not wait for each.
+    pub(crate) fn prefetch_walk(&self, position: u32, count: usize) {
+        let buckets = self.buckets.load(Relaxed);
+        let next = |at: &u32| Self::behind(*at, Self::walked(*at, buckets), buckets);
+        let positions =
+            || std::iter::successors(Some(position).filter(|_| buckets > 0), next).take(count);
+        for at in positions() {
+            prefetch((&raw const *self.bucket(Self::walked(at, buckets))).cast());
+        }
+        for at in positions() {
+            prefetch_words(self.bucket(Self::walked(at, buckets)));
+        }
+    }
+
+    /// The bucket at a position of a walk.
+    fn walked(position: u32, buckets: u32) -> u32 {
+        address(u64::from(position.reverse_bits()), buckets).0
+    }
+
+    /// The position of a walk behind the bucket `index`.
+    fn behind(position: u32, index: u32, buckets: u32) -> Option<u32> {
         let depth = depth_of(index, buckets);
         if depth == 0 {
             return None;

@@ -57,7 +57,7 @@ const SHARED: &[Load] = &[
 const LARGE: [usize; 6] = [100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_000_000];
 
 /// Microseconds of the server's processor time for each operation of a load.
-fn measure(server: &Server, count: usize, arguments: &str) -> Result<f64> {
+pub(crate) fn measure(server: &Server, count: usize, arguments: &str) -> Result<f64> {
     let before = scheduled_nanoseconds(server.pid())?;
     let output = Command::new("redis-benchmark")
         .args(["-q", "-p", &server.port().to_string(), "-n", &count.to_string()])
@@ -101,7 +101,7 @@ fn wanted(options: &Options, loads: &[Load]) -> Vec<(String, usize, String, f64)
 }
 
 /// Puts about as many keys there as the loads draw from, so that reads find something.
-fn fill(servers: &[Server; 2]) -> Result<()> {
+pub(crate) fn fill(servers: &[Server; 2]) -> Result<()> {
     for server in servers {
         measure(server, 3_000_000, "-c 50 -t set -r 1000000 -P 100")?;
     }

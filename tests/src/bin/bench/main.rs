@@ -6,10 +6,13 @@
 //! generator on processors of their own, and the median of a few repetitions counts. It reports
 //! and judges nothing: the exit code tells only whether it could be measured.
 
+mod background;
+mod durability;
 mod growth;
 mod load;
 mod memory;
 mod pinning;
+mod saving;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -105,7 +108,11 @@ fn run() -> Result<()> {
     load::large_values(&options)?;
     load::two_workers(&options)?;
     memory::resident(&options)?;
-    growth::longest_request(&options)
+    growth::longest_request(&options)?;
+    durability::every_second(&options)?;
+    durability::always(&options)?;
+    durability::loading(&options)?;
+    saving::noticed(&options)
 }
 
 fn main() -> ExitCode {

@@ -32,12 +32,22 @@ impl Places {
 
     /// Starts a server on its processors.
     pub(crate) fn start(&self, target: Target, threads: usize) -> Result<Server> {
+        self.start_with(target, threads, &[])
+    }
+
+    /// Starts a server on its processors, with further options.
+    pub(crate) fn start_with(
+        &self,
+        target: Target,
+        threads: usize,
+        further: &[(&str, &str)],
+    ) -> Result<Server> {
         pin(&self.server)?;
         let count = threads.to_string();
-        let options = match target {
-            Target::Dunlin => vec![("threads", count.as_str())],
-            Target::Reference => Vec::new(),
-        };
+        let mut options = further.to_vec();
+        if target == Target::Dunlin {
+            options.push(("threads", count.as_str()));
+        }
         let started = Server::start(target, &options);
         pin(&[self.load])?;
         started

@@ -179,6 +179,15 @@ const TOOLS: &[Tool] = &[
         set_active_expire,
         &["SET-ACTIVE-EXPIRE <0|1>", "    Whether keys expire that nobody accesses."],
     ),
+    tool(
+        "set-skip-checksum-validation",
+        1..=1,
+        set_skip_checksum_validation,
+        &[
+            "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+            "    Whether RDB files and RESTORE's payload may have wrong checksums.",
+        ],
+    ),
     tool("sleep", 1..=1, sleep, &["SLEEP <seconds>", "    Holds up the client's worker."]),
     tool(
         "stringmatch-len",
@@ -259,7 +268,8 @@ fn log(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 /// A switch, read as C reads numbers: what is none counts as 0.
 fn switch(args: &mut Args<'_>) -> Result<bool, CommandError> {
-    let text = args.bytes()?;
+    let text = args.bytes()?.trim_ascii_start();
+    let text = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     Ok(text[..digits].iter().any(|digit| *digit != b'0'))
 }
@@ -293,6 +303,12 @@ fn string_match(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 fn set_active_expire(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     cx.engine.debug.active_expire.store(switch(args)?, Relaxed);
+    cx.reply.ok();
+    Ok(())
+}
+
+fn set_skip_checksum_validation(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    cx.engine.debug.skip_checksum_validation.store(switch(args)?, Relaxed);
     cx.reply.ok();
     Ok(())
 }

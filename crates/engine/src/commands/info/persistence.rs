@@ -4,6 +4,7 @@ use super::Page;
 use crate::append_only::{Figures, Rewrites, Writing};
 use crate::context::Context;
 use crate::loading::Progress;
+use crate::stats::Durations;
 
 pub(super) fn persistence(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;
@@ -63,6 +64,12 @@ fn append_only_writing(page: &mut Page, writing: &Writing, rewrite_scheduled: bo
     page.field("aof_buffer_length", writing.pending);
     page.field("aof_pending_bio_fsync", u8::from(writing.pending_sync));
     page.field("aof_delayed_fsync", writing.delayed_syncs);
+    let Durations { count, p50, p99, p99_9, max } = writing.syncs;
+    let [p50, p99, p99_9, max] = [p50, p99, p99_9, max].map(|duration| duration as f64 / 1000.0);
+    page.field(
+        "aof_fsync_latency_usec",
+        format_args!("p50={p50:.3},p99={p99:.3},p99.9={p99_9:.3},max={max:.3},count={count}"),
+    );
 }
 
 /// Shown only while data is being loaded.

@@ -4,6 +4,7 @@ use super::Page;
 use crate::command;
 use crate::context::Context;
 use crate::pubsub::Kind;
+use crate::stats::at_percentile;
 
 pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;
@@ -143,31 +144,12 @@ fn trimmed(number: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
-/// The nanoseconds that this share of the calls did not exceed.
-fn at_percentile(counts: &[(u64, u64)], percentile: f64) -> u64 {
-    let calls: u64 = counts.iter().map(|(_, count)| count).sum();
-    let wanted = ((percentile / 100.0 * calls as f64).ceil() as u64).clamp(1, calls.max(1));
-    let mut seen = 0;
-    let reached = counts.iter().find(|(_, count)| {
-        seen += count;
-        seen >= wanted
-    });
-    reached.map_or(0, |(bound, _)| *bound)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_bounds_of_counts() {
-        let counts = [(1000, 50), (2000, 49), (3000, 1)];
-        assert_eq!(at_percentile(&counts, 0.0), 1000);
-        assert_eq!(at_percentile(&counts, 50.0), 1000);
-        assert_eq!(at_percentile(&counts, 50.1), 2000);
-        assert_eq!(at_percentile(&counts, 99.0), 2000);
-        assert_eq!(at_percentile(&counts, 99.9), 3000);
-        assert_eq!(at_percentile(&counts, 100.0), 3000);
+    fn percentiles_are_shown_without_idle_zeros() {
         assert_eq!(["50", "99.9", "0"].map(String::from), [50.0, 99.9, 0.0].map(trimmed));
     }
 }

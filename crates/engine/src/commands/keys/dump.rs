@@ -1,5 +1,7 @@
 //! DUMP and RESTORE.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use base::num;
 use rdb::{RestoreError, ValueLimits};
 use resp::args::Arguments;
@@ -84,7 +86,8 @@ pub(super) fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
         ttl @ 1.. => Some(ttl.unsigned_abs()),
         _ => return Err(CommandError::text("ERR Invalid TTL value, must be >= 0")),
     };
-    let value = rdb::restore(payload, &limits(&cx.db)).map_err(|error| match error {
+    let verify = !cx.engine.debug.skip_checksum_validation.load(Relaxed);
+    let value = rdb::restore(payload, &limits(&cx.db), verify).map_err(|error| match error {
         RestoreError::Footer => CommandError::BAD_PAYLOAD,
         RestoreError::Value(_) => CommandError::text("ERR Bad data format"),
     })?;

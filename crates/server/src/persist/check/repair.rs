@@ -1,6 +1,5 @@
 //! Changing files so that the originals stay beside them.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::ops::Range;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base::crc::Crc64;
 
 use super::snapshot::Snapshot;
-use crate::persist::disk::{Disk, DiskFile, TEMPORARY_PREFIX, directory_of};
+use crate::persist::disk::{Disk, DiskFile, directory_of, temporary_of};
 use crate::persist::manifest::Manifest;
 
 /// What ends the name of an original.
@@ -139,9 +138,7 @@ fn replace(
     path: &Path,
     write: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
 ) -> io::Result<PathBuf> {
-    let mut name = OsString::from(TEMPORARY_PREFIX);
-    name.push(path.file_name().unwrap_or_default());
-    let temporary = path.with_file_name(name);
+    let temporary = temporary_of(path);
     let original = free_name(disk, path)?;
     let replaced = disk.create(&temporary).and_then(|mut output| {
         write(&mut *output)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,10 +33,16 @@ pub enum Operation {
 #[derive(Default)]
 struct Faults {
     done: Vec<Operation>,
+    /// How many operations have failed.
+    failed: usize,
     /// The operations that still succeed, and the error after them, for good.
     failing: HashMap<Operation, (usize, i32)>,
     write_at_most: Option<usize>,
     sync_takes: Duration,
+    /// Which file a name means, of those that were opened for writing.
+    names: HashMap<PathBuf, usize>,
+    /// How many bytes of each such file are durable.
+    durable: Vec<u64>,
 }
 
 /// See the module's text. Copies share their faults.
@@ -79,32 +85,68 @@ impl FaultyDisk {
         self.0.lock().done.iter().filter(|done| **done == operation).count()
     }
 
+    /// How many operations have failed.
+    pub fn failures(&self) -> usize {
+        self.0.lock().failed
+    }
+
     fn attempt(&self, operation: Operation) -> io::Result<()> {
         let mut faults = self.0.lock();
         if let Some((after, errno)) = faults.failing.get_mut(&operation) {
             match after.checked_sub(1) {
                 Some(left) => *after = left,
-                None => return Err(io::Error::from_raw_os_error(*errno)),
+                None => {
+                    let error = io::Error::from_raw_os_error(*errno);
+                    faults.failed += 1;
+                    return Err(error);
+                }
             }
         }
         faults.done.push(operation);
         Ok(())
     }
 
-    fn wrap(&self, file: io::Result<Box<dyn DiskFile>>) -> io::Result<Box<dyn DiskFile>> {
-        Ok(Box::new(FaultyFile { disk: self.clone(), file: file? }))
+    /// Copies a directory as it is found after a power failure at this instant: of each file what
+    /// was synced. Names are taken to be durable.
+    pub fn survivors(&self, from: &Path, to: &Path) -> io::Result<()> {
+        RealDisk.make_directory(to)?;
+        for name in RealDisk.list(from)? {
+            let path = from.join(&name);
+            let mut content = RealDisk.read(&path)?;
+            let faults = self.0.lock();
+            if let Some(file) = faults.names.get(&path) {
+                content.truncate(usize::try_from(faults.durable[*file]).unwrap());
+            }
+            std::fs::write(to.join(&name), content)?;
+        }
+        Ok(())
+    }
+
+    fn wrap(
+        &self,
+        path: &Path,
+        length: u64,
+        file: io::Result<Box<dyn DiskFile>>,
+    ) -> io::Result<Box<dyn DiskFile>> {
+        let file = file?;
+        let mut faults = self.0.lock();
+        let number = faults.durable.len();
+        faults.durable.push(length);
+        faults.names.insert(path.to_owned(), number);
+        Ok(Box::new(FaultyFile { disk: self.clone(), number, length, file }))
     }
 }
 
 impl Disk for FaultyDisk {
     fn create(&self, file: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.attempt(Operation::Create)?;
-        self.wrap(RealDisk.create(file))
+        self.wrap(file, 0, RealDisk.create(file))
     }
 
     fn append(&self, file: &Path) -> io::Result<Box<dyn DiskFile>> {
         self.attempt(Operation::Create)?;
-        self.wrap(RealDisk.append(file))
+        let length = RealDisk.length(file)?.unwrap_or(0);
+        self.wrap(file, length, RealDisk.append(file))
     }
 
     fn read(&self, file: &Path) -> io::Result<Vec<u8>> {
@@ -117,7 +159,13 @@ impl Disk for FaultyDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.attempt(Operation::Rename)?;
-        RealDisk.rename(from, to)
+        RealDisk.rename(from, to)?;
+        let mut faults = self.0.lock();
+        match faults.names.remove(from) {
+            Some(file) => faults.names.insert(to.to_owned(), file),
+            None => faults.names.remove(to),
+        };
+        Ok(())
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -145,6 +193,8 @@ impl Disk for FaultyDisk {
 
 struct FaultyFile {
     disk: FaultyDisk,
+    number: usize,
+    length: u64,
     file: Box<dyn DiskFile>,
 }
 
@@ -152,7 +202,9 @@ impl Write for FaultyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.disk.attempt(Operation::Write)?;
         let most = self.disk.0.lock().write_at_most.unwrap_or(bytes.len());
-        self.file.write(&bytes[..bytes.len().min(most)])
+        let written = self.file.write(&bytes[..bytes.len().min(most)])?;
+        self.length += written as u64;
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -165,11 +217,17 @@ impl DiskFile for FaultyFile {
         let duration = self.disk.0.lock().sync_takes;
         std::thread::sleep(duration);
         self.disk.attempt(Operation::Sync)?;
-        self.file.sync()
+        self.file.sync()?;
+        self.disk.0.lock().durable[self.number] = self.length;
+        Ok(())
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {
         self.disk.attempt(Operation::Truncate)?;
-        self.file.truncate(length)
+        self.file.truncate(length)?;
+        self.length = length;
+        let durable = &mut self.disk.0.lock().durable[self.number];
+        *durable = length.min(*durable);
+        Ok(())
     }
 }

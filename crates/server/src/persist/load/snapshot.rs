@@ -3,6 +3,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use base::limits::LOAD_QUEUE;
@@ -45,7 +46,8 @@ impl Load<'_> {
         input: R,
         rules: LoadRules,
     ) -> Result<Rest<R>, LoadError> {
-        let verify = self.engine.config.load().rdbchecksum;
+        let skip = self.engine.debug.skip_checksum_validation.load(Ordering::Relaxed);
+        let verify = self.engine.config.load().rdbchecksum && !skip;
         let mut reader = FileReader::open(input, verify).map_err(LoadError::snapshot(path))?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let (sender, queue) = mpsc::sync_channel(threads * LOAD_QUEUE);

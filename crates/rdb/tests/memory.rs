@@ -1,0 +1,132 @@
+//! Whatever a file or a payload of RESTORE has become, reading it ends, and takes memory in
+//! proportion to its size: no length is believed before its bytes are there.
+
+#![allow(clippy::unwrap_used, reason = "what fails is the test")]
+
+mod common;
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use common::sample::{Sample, sample};
+use common::{options, with_entry};
+use rdb::file::{FileReader, Item};
+use tests::allocation::{Counting, most_taken};
+use tests::mutation::mutated;
+use tests::random::{Random, Rounds};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// How long each test goes on if nobody says otherwise.
+const USUAL_TIME: Duration = Duration::from_secs(4);
+
+/// Bytes that reading takes whatever is read: buffers, and what a keyspace holds while empty.
+const AT_LEAST: usize = 4 << 20;
+
+/// Bytes that a byte of a file may take. An item of LZF gives 88 for each of its own, and is there
+/// beside the value that is made of it.
+const PER_BYTE: usize = 400;
+
+const GOLDEN: [&[u8]; 5] = [
+    include_bytes!("../../../tests/golden/types.rdb"),
+    include_bytes!("../../../tests/golden/plain.rdb"),
+    include_bytes!("../../../tests/golden/stream.rdb"),
+    include_bytes!("../../../tests/golden/lru.rdb"),
+    include_bytes!("../../../tests/golden/lfu.rdb"),
+];
+
+/// Says which round it was that failed.
+struct NamedInPanic(u64);
+
+impl Drop for NamedInPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = writeln!(io::stderr(), "SEED={}", self.0);
+        }
+    }
+}
+
+fn rounds(mut round: impl FnMut(&mut Random)) {
+    for seed in Rounds::from_environment(USUAL_TIME).seeds() {
+        let _named = NamedInPanic(seed);
+        round(&mut Random::new(seed));
+    }
+}
+
+#[track_caller]
+fn bounded(size: usize, action: impl FnOnce()) {
+    let taken = most_taken(action);
+    assert!(taken <= AT_LEAST + size * PER_BYTE, "{taken} bytes for {size}");
+}
+
+/// Reads a file to its end or first error, with all values that can be read.
+fn read_all(file: &[u8]) {
+    let Ok(reader) = FileReader::open(file, true) else { return };
+    for item in reader {
+        let Ok(Item::Entries(batch)) = item else { continue };
+        for raw in &batch {
+            drop(raw.key());
+            drop(raw.decode(&options()));
+        }
+    }
+}
+
+#[test]
+fn damaged_files_take_what_they_are_worth() {
+    rounds(|random| {
+        let Sample { file: own, .. } = sample(random, 20);
+        let other = *random.pick(&GOLDEN);
+        let whole = if random.percent(50) { &own } else { *random.pick(&GOLDEN) };
+        let file = mutated(whole, other, random);
+        bounded(file.len(), || read_all(&file));
+    });
+}
+
+/// The payloads of DUMP of all that a file holds.
+fn payloads(file: &[u8]) -> Vec<Vec<u8>> {
+    let mut payloads = Vec::new();
+    for item in FileReader::open(file, true).unwrap() {
+        let Item::Entries(batch) = item.unwrap() else { continue };
+        for raw in &batch {
+            let Ok(entry) = raw.decode(&options()) else { continue };
+            let dump = |value| with_entry(value, |value| rdb::dump(value, true));
+            payloads.extend(entry.value.map(dump));
+        }
+    }
+    payloads
+}
+
+#[test]
+fn damaged_payloads_are_refused_or_values() {
+    let limits = options().limits;
+    rounds(|random| {
+        let Sample { file, .. } = sample(random, 20);
+        let payloads = payloads(&file);
+        for payload in &payloads {
+            let mut damaged = mutated(payload, random.pick::<Vec<u8>>(&payloads), random);
+            if random.percent(80) && damaged.len() > 10 {
+                // The version is one that is known; the rest is looked at.
+                let version = damaged.len() - 10;
+                damaged[version..version + 2].copy_from_slice(&[10, 0]);
+            }
+            bounded(damaged.len(), || drop(rdb::restore(&damaged, &limits, true)));
+            let mut again = None;
+            bounded(damaged.len(), || {
+                if let Ok(value) = rdb::restore(&damaged, &limits, false) {
+                    again = Some(with_entry(value, |value| rdb::dump(value, false)));
+                }
+            });
+            let Some(again) = again else { continue };
+            let value = rdb::restore(&again, &limits, true).expect("what was taken is whole");
+            let third = with_entry(value, |value| rdb::dump(value, false));
+            assert_eq!(third.len(), again.len(), "and stays what it is");
+        }
+    });
+}
+
+#[test]
+fn a_length_that_is_believed_would_be_noticed() {
+    let taken = most_taken(|| drop(Vec::<u8>::with_capacity(1 << 30)));
+    assert!(taken >= 1 << 30);
+}

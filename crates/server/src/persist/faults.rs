@@ -1,0 +1,438 @@
+//! What becomes of data and of clients when the disk fails: all of this room together, under a whole
+//! engine, on a disk that fails when the test says so.
+//!
+//! A server is at work on a directory when one kind of operation begins to fail. What a power failure
+//! would leave is loaded elsewhere and compared with what the client was told. Then the disk works
+//! again, and so must everything.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use engine::client::Client;
+use engine::config::{AppendFsync, Config};
+use engine::engine::{Authority, Engine, Host, Outcome, Request, Turn};
+use engine::session::Session;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use store::gate::Gate;
+use tempfile::TempDir;
+
+use super::append_only::AppendOnly;
+use super::disk::faulty::{FaultyDisk, Operation};
+use super::disk::{Disk, RealDisk};
+use super::load::Load;
+use super::saver::Saver;
+use crate::log::Log;
+use crate::net::Wakers;
+
+mod outside;
+
+use outside::Outside;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is tried between a fault and the end of the load. No step has more operations of a kind.
+const MOST_OPERATIONS: usize = 60;
+
+/// A server without sockets, with one client.
+struct Rig {
+    engine: Arc<Engine>,
+    outside: Arc<Outside>,
+    session: Session,
+    turn: Turn,
+    gate: Gate,
+}
+
+/// What the client is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Told {
+    /// A reply, which was allowed to leave.
+    Reply(String),
+    /// Its connection is closed: nobody knows what became of its write.
+    Nothing,
+}
+
+impl Told {
+    fn is_refusal(&self) -> bool {
+        matches!(self, Told::Reply(text) if text.starts_with("-MISCONF "))
+    }
+
+    fn number(&self) -> Option<u64> {
+        let Told::Reply(text) = self else { return None };
+        text.strip_prefix(':')?.trim_end().parse().ok()
+    }
+}
+
+fn config(home: &Path, appendonly: bool) -> Config {
+    let path = |name: &str| home.join(name).as_os_str().as_bytes().to_vec();
+    Config {
+        appendonly,
+        appendfsync: AppendFsync::Always,
+        appenddirname: path("appendonlydir"),
+        dbfilename: path("dump.rdb"),
+        logfile: path("log"),
+        ..Config::default()
+    }
+}
+
+impl Rig {
+    /// Loads what there is, and goes on with it.
+    fn start(disk: Arc<dyn Disk>, config: Config) -> Result<Rig, String> {
+        let log = Arc::new(Log::open(&config).unwrap());
+        let saver = Arc::new(Saver::new(Arc::clone(&disk)));
+        let wakers = Arc::new(Wakers::new());
+        let append_only = AppendOnly::new(&config, &log, &wakers, &saver, Arc::clone(&disk));
+        let append_only = Arc::new(append_only.unwrap());
+        let journal = Arc::clone(append_only.journal());
+        let outside = Arc::new(Outside { log, saver, append_only });
+        let host = Arc::clone(&outside) as Arc<dyn Host>;
+        let engine = Arc::new(Engine::new(config, host, journal));
+        outside.saver.connect(&engine);
+        outside.append_only.connect(&engine);
+        let loaded = Load::new(&engine, disk, &|| false).all();
+        loaded.map_err(|error| error.to_string())?;
+        outside.append_only.start(&engine)?;
+        let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());
+        let client = Client::new(1, 0, "test:0".to_owned(), "test:0".to_owned(), 0, 0);
+        let session = Session::new(Arc::new(client), true);
+        Ok(Rig { engine, outside, session, turn, gate })
+    }
+
+    fn execute(&mut self, argv: &OwnedArguments, output: &mut Output) -> Outcome {
+        let Rig { engine, session, turn, gate, .. } = self;
+        let mut keys = Vec::new();
+        let row = engine.prepare(argv.view(), &mut keys);
+        let request = Request { argv: argv.view(), row, keys: &keys };
+        turn.begin(engine);
+        let _inside = gate.enter();
+        turn.enter(engine);
+        engine.execute(turn, session, request, Authority::Ordinary, output)
+    }
+
+    fn tell(&mut self, line: &str) -> Told {
+        let argv: OwnedArguments = line.split(' ').collect();
+        let mut output = Output::new();
+        let begun = Instant::now();
+        loop {
+            match self.execute(&argv, &mut output) {
+                Outcome::Done => break,
+                Outcome::Blocked(waiter) => {
+                    let served = self
+                        .wait_for("an answer", |rig| rig.session.client.inbox.lock().served.take());
+                    self.engine.end_wait(&self.session, &waiter);
+                    return Told::Reply(String::from_utf8(served).unwrap());
+                }
+                Outcome::Contended | Outcome::Paused(_) => {
+                    assert!(begun.elapsed() < PATIENCE, "{line} is held up");
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                _ => panic!("{line} needs more"),
+            }
+        }
+        self.turn.announce_appends(&self.engine);
+        let reply = Told::Reply(String::from_utf8(output.to_vec()).unwrap());
+        if !self.turn.holds_replies() {
+            return reply;
+        }
+        self.wait_for("the journal", |rig| {
+            // In this order: what it covers it has synced before it failed.
+            let failed = rig.engine.journal.state().failed;
+            if rig.engine.journal.covered() >= rig.session.depends_on {
+                Some(reply.clone())
+            } else {
+                failed.then_some(Told::Nothing)
+            }
+        })
+    }
+
+    fn wait_for<T>(&self, what: &str, mut find: impl FnMut(&Rig) -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            if let Some(found) = find(self) {
+                return found;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{what} does not come");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Another client's turn: what this one has seen does not concern it.
+    fn reconnect(&mut self) {
+        let client = Client::new(2, 0, "test:0".to_owned(), "test:0".to_owned(), 0, 0);
+        self.session = Session::new(Arc::new(client), true);
+    }
+
+    fn is_rewriting(&self) -> bool {
+        self.outside.append_only.figures().rewrites.current_seconds.is_some()
+    }
+
+    fn rewrite(&mut self) {
+        self.tell("BGREWRITEAOF");
+        self.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
+    }
+
+    fn counter(&mut self) -> u64 {
+        match self.tell("GET counter") {
+            Told::Reply(text) => text.lines().nth(1).map_or(0, |line| line.parse().unwrap()),
+            Told::Nothing => panic!("nothing has failed"),
+        }
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.engine.gates.unregister(&self.gate);
+        self.outside.append_only.stop();
+    }
+}
+
+/// A directory and the disk that it is on.
+struct Place {
+    home: TempDir,
+    disk: FaultyDisk,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place { home: tempfile::tempdir().unwrap(), disk: FaultyDisk::new() }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn start(&self, appendonly: bool) -> Result<Rig, String> {
+        Rig::start(Arc::new(self.disk.clone()), config(self.home.path(), appendonly))
+    }
+
+    /// The counter that a server finds after a power failure at this instant.
+    fn counter_after_power_failure(&self) -> u64 {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let directory = elsewhere.path().join("appendonlydir");
+        self.disk.survivors(&self.path("appendonlydir"), &directory).unwrap();
+        let mut rig = Rig::start(Arc::new(RealDisk), config(elsewhere.path(), true)).unwrap();
+        rig.counter()
+    }
+
+    /// Files that no list names.
+    fn leftovers(&self) -> Vec<String> {
+        let directory = self.path("appendonlydir");
+        let list = fs::read_to_string(directory.join("appendonly.aof.manifest")).unwrap();
+        let names = RealDisk.list(&directory).unwrap();
+        let names = names.iter().map(|name| name.to_string_lossy().into_owned());
+        let listed = |name: &String| list.contains(&format!("file {name} "));
+        names.filter(|name| !listed(name) && !name.ends_with(".manifest")).collect()
+    }
+}
+
+/// How far a client has got that counts.
+#[derive(Default)]
+struct Count {
+    /// What it was told last.
+    acknowledged: u64,
+    /// What the counter may be.
+    attempted: u64,
+}
+
+impl Count {
+    fn go_on(&mut self, rig: &mut Rig) -> Told {
+        let told = rig.tell("INCR counter");
+        if !told.is_refusal() {
+            self.attempted += 1;
+        }
+        match told.number() {
+            Some(number) => self.acknowledged = number,
+            None => rig.reconnect(),
+        }
+        told
+    }
+
+    fn check(&self, found: u64, what: &str) {
+        let range = self.acknowledged..=self.attempted;
+        assert!(range.contains(&found), "{what}: {found} is not in {range:?}");
+    }
+}
+
+/// Lets an operation fail while a client counts and the file is rewritten. Returns whether it came to
+/// that operation.
+fn fail_beside_a_rewrite(operation: Operation, after: usize, errno: i32) -> bool {
+    let place = Place::new();
+    let mut rig = place.start(true).unwrap();
+    let mut count = Count::default();
+    let what = format!("{operation:?} after {after}");
+    for line in ["SET other value", "RPUSH list a b c", "SADD set x y"] {
+        assert!(matches!(rig.tell(line), Told::Reply(_)), "{what}");
+    }
+    (0..3).for_each(|_| drop(count.go_on(&mut rig)));
+    assert_eq!(count.acknowledged, 3);
+
+    place.disk.fail(operation, after, errno);
+    count.go_on(&mut rig);
+    rig.tell("BGREWRITEAOF");
+    while rig.is_rewriting() {
+        count.go_on(&mut rig);
+    }
+    (0..3).for_each(|_| drop(count.go_on(&mut rig)));
+    rig.reconnect();
+    assert_eq!(rig.tell("GET other"), Told::Reply("$5\r\nvalue\r\n".to_owned()), "{what}");
+    count.check(place.counter_after_power_failure(), &what);
+    let temporary = |name: &String| name.starts_with("temp-");
+    let temporary: Vec<_> = place.leftovers().into_iter().filter(temporary).collect();
+    assert!(operation == Operation::Remove || temporary.is_empty(), "{what}: {temporary:?}");
+
+    let came = place.disk.failures() > 0;
+    place.disk.heal();
+    for _ in 0..3 {
+        rig.rewrite();
+    }
+    let told = count.go_on(&mut rig);
+    assert!(told.number().is_some(), "{what}: {told:?}");
+    let live = rig.counter();
+    count.check(live, &what);
+    assert_eq!(place.counter_after_power_failure(), live, "{what}");
+    assert_eq!(place.leftovers(), [""; 0], "{what}");
+    came
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_wherever_the_disk_fails() {
+    for operation in [
+        Operation::Create,
+        Operation::Write,
+        Operation::Sync,
+        Operation::Truncate,
+        Operation::Rename,
+        Operation::Remove,
+        Operation::SyncDirectory,
+    ] {
+        let errno = if operation == Operation::Sync { libc::EIO } else { libc::ENOSPC };
+        let mut after = 0;
+        while fail_beside_a_rewrite(operation, after, errno) {
+            after += 1;
+            assert!(after < MOST_OPERATIONS, "{operation:?}");
+        }
+        assert!(after > 0 || operation == Operation::Truncate, "{operation:?} does not happen");
+    }
+}
+
+/// Lets an operation fail while a snapshot is written. Returns whether it came to that operation.
+fn fail_within_a_save(operation: Operation, after: usize) -> bool {
+    let place = Place::new();
+    let mut rig = place.start(false).unwrap();
+    let ok = Told::Reply("+OK\r\n".to_owned());
+    let (file, what) = (place.path("dump.rdb"), format!("{operation:?} after {after}"));
+    assert_eq!(rig.tell("SET key old"), ok);
+    assert_eq!(rig.tell("SAVE"), ok);
+    assert_eq!(rig.tell("SET key new"), ok);
+    let before = fs::read(&file).unwrap();
+
+    place.disk.fail(operation, after, libc::ENOSPC);
+    let saved = rig.tell("SAVE");
+    let came = place.disk.failures() > 0;
+    assert_eq!(saved == ok, !came, "{what}: {saved:?}");
+    if came {
+        let replaced = operation == Operation::SyncDirectory;
+        assert_eq!(fs::read(&file).unwrap() == before, !replaced, "{what}");
+        assert!(rig.tell("SET key newer").is_refusal(), "{what}");
+        assert_eq!(rig.tell("GET key"), Told::Reply("$3\r\nnew\r\n".to_owned()), "{what}");
+    }
+    let names = RealDisk.list(place.home.path()).unwrap();
+    assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("temp-")), "{names:?}");
+
+    place.disk.heal();
+    assert_eq!(rig.tell("SAVE"), ok, "{what}");
+    assert_eq!(rig.tell("SET key newer"), ok, "{what}");
+    drop(rig);
+    let mut again = place.start(false).unwrap();
+    assert_eq!(again.tell("GET key"), Told::Reply("$3\r\nnew\r\n".to_owned()), "{what}");
+    came
+}
+
+#[test]
+fn a_save_that_fails_leaves_the_old_file_wherever_it_fails() {
+    for operation in [
+        Operation::Create,
+        Operation::Write,
+        Operation::Sync,
+        Operation::Rename,
+        Operation::SyncDirectory,
+    ] {
+        let mut after = 0;
+        while fail_within_a_save(operation, after) {
+            after += 1;
+            assert!(after < MOST_OPERATIONS, "{operation:?}");
+        }
+        assert!(after > 0, "{operation:?} does not happen");
+    }
+}
+
+#[test]
+fn a_tail_that_cannot_be_cut_off_is_not_passed_over() {
+    for operation in [Operation::Create, Operation::Truncate, Operation::Sync] {
+        let place = Place::new();
+        let mut rig = place.start(true).unwrap();
+        assert_eq!(rig.tell("INCR counter").number(), Some(1));
+        drop(rig);
+        let file = place.path("appendonlydir").join("appendonly.aof.1.incr.aof");
+        let torn = [&fs::read(&file).unwrap()[..], b"*2\r\n$4\r\nINC"].concat();
+        fs::write(&file, &torn).unwrap();
+        place.disk.fail(operation, 0, libc::EIO);
+        assert!(place.start(true).is_err(), "{operation:?}");
+        if operation != Operation::Sync {
+            assert_eq!(fs::read(&file).unwrap(), torn, "{operation:?}");
+        }
+        place.disk.heal();
+        let mut rig = place.start(true).unwrap();
+        assert_eq!(rig.tell("INCR counter").number(), Some(2), "{operation:?}");
+    }
+}
+
+/// Lets an operation fail while the file is turned on. Returns whether it came to that operation.
+fn fail_while_it_is_turned_on(operation: Operation, after: usize) -> bool {
+    let place = Place::new();
+    let mut rig = place.start(false).unwrap();
+    let mut count = Count::default();
+    let what = format!("{operation:?} after {after}");
+    (0..3).for_each(|_| drop(count.go_on(&mut rig)));
+
+    place.disk.fail(operation, after, libc::ENOSPC);
+    let turned_on = rig.outside.append_only.turn_on(&config(place.home.path(), true));
+    assert_eq!(turned_on, Ok(()), "{what}");
+    rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+    let came = place.disk.failures() > 0;
+    assert!(matches!(rig.tell("GET counter"), Told::Reply(_)), "{what}");
+
+    place.disk.heal();
+    // The attempt has either failed as a whole, or there is a file, which may be given up by now.
+    for _ in 0..3 {
+        rig.rewrite();
+    }
+    assert!(count.go_on(&mut rig).number().is_some(), "{what}");
+    let live = rig.counter();
+    count.check(live, &what);
+    assert_eq!(place.counter_after_power_failure(), live, "{what}");
+    assert_eq!(place.leftovers(), [""; 0], "{what}");
+    came
+}
+
+#[test]
+fn the_file_is_turned_on_in_the_end_wherever_that_failed() {
+    for operation in [
+        Operation::Create,
+        Operation::Write,
+        Operation::Sync,
+        Operation::Rename,
+        Operation::SyncDirectory,
+    ] {
+        let mut after = 0;
+        while fail_while_it_is_turned_on(operation, after) {
+            after += 1;
+            assert!(after < MOST_OPERATIONS, "{operation:?}");
+        }
+        assert!(after > 0, "{operation:?} does not happen");
+    }
+}

@@ -1,0 +1,102 @@
+//! The world around the engine of a [`super::Rig`]: files, and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::append_only::{Figures, RewriteAnswer};
+use engine::client::Client;
+use engine::config::{Apply, ApplyError, Config, DirectiveId};
+use engine::engine::{CpuSeconds, Engine, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::loading::{LoadFailed, Source};
+use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use engine::waiting::Waiter;
+use store::gate::Closed;
+
+use crate::log::Log;
+use crate::persist::append_only::AppendOnly;
+use crate::persist::saver::Saver;
+
+/// See the module's text.
+pub(super) struct Outside {
+    pub(super) log: Arc<Log>,
+    pub(super) saver: Arc<Saver>,
+    pub(super) append_only: Arc<AppendOnly>,
+}
+
+impl Apply for Outside {
+    fn apply(&self, _: &Config, _: &mut Config, _: &[DirectiveId]) -> Result<(), ApplyError> {
+        Ok(())
+    }
+}
+
+impl Host for Outside {
+    fn wake(&self, _: &Client) {}
+
+    fn drop_later(&self, garbage: Box<dyn Send>) {
+        drop(garbage);
+    }
+
+    fn used_memory(&self) -> usize {
+        0
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        MemoryFigures::default()
+    }
+
+    fn cpu_seconds(&self) -> CpuSeconds {
+        CpuSeconds::default()
+    }
+
+    fn purge_memory(&self) {}
+
+    fn read_config_file(&self) -> Result<Vec<u8>, String> {
+        Err("there is no file".to_owned())
+    }
+
+    fn write_config_file(&self, _: &[u8]) -> Result<(), String> {
+        Err("there is no file".to_owned())
+    }
+
+    fn log(&self, level: LogLevel, line: &str) {
+        self.log.write(level, line);
+    }
+
+    fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal> {
+        self.saver.save(request, &self.saver)
+    }
+
+    fn rewrite_append_only(&self) -> RewriteAnswer {
+        self.append_only.rewrite()
+    }
+
+    fn append_only(&self) -> Figures {
+        self.append_only.figures()
+    }
+
+    fn reset_append_only_stats(&self) {
+        self.append_only.reset_stats();
+    }
+
+    fn delay_append_only(&self, delay: Duration) {
+        self.append_only.journal().set_write_delay(delay);
+    }
+
+    fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
+        self.saver.save_standing(engine, closed)
+    }
+
+    fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
+        Err(LoadFailed)
+    }
+
+    fn shut_down(&self, _: Shutdown, _: Option<Arc<Waiter>>) {}
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("{reason}")
+    }
+
+    fn process(&self) -> ProcessFacts {
+        ProcessFacts::default()
+    }
+}

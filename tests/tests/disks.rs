@@ -1,0 +1,247 @@
+//! Disks that are full or read-only: reads go on, writes get clear errors, old files stay as they
+//! are, and when there is room again everything works.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tests::client::{Client, Received, Reply};
+use tests::server::{Server, Target};
+use tests::volume::Volume;
+
+const MEGABYTE: u64 = 1024 * 1024;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn ok() -> Reply {
+    Reply::Status(b"OK".to_vec())
+}
+
+fn start(directory: &Path, options: &[(&str, &str)]) -> Result<Server> {
+    let mut all = vec![("dir", directory.to_str().context("a path in UTF-8")?)];
+    all.extend(options);
+    Server::start(Target::Dunlin, &all)
+}
+
+fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begin = Instant::now();
+    while !attempt()? {
+        ensure!(begin.elapsed() < PATIENCE, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn figure(client: &mut Client, name: &str) -> Result<String> {
+    let info = client.call_text("INFO persistence")?;
+    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let prefix = format!("{name}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
+    line.with_context(|| format!("no {name} in INFO"))
+}
+
+/// Begins a rewrite and says what became of it.
+fn rewritten(client: &mut Client) -> Result<String> {
+    client.call_text("BGREWRITEAOF")?;
+    wait_until("the rewrite", || Ok(figure(client, "aof_rewrite_in_progress")? == "0"))?;
+    figure(client, "aof_last_bgrewrite_status")
+}
+
+fn names(directory: &Path) -> Result<Vec<String>> {
+    let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name()));
+    let names: Result<Vec<_>> = names.collect();
+    Ok(names?.iter().map(|name| name.to_string_lossy().into_owned()).collect())
+}
+
+fn text(reply: &Reply) -> String {
+    String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned()
+}
+
+/// Takes all room but so much.
+fn fill_up(volume: &Volume, left: u64) -> Result<()> {
+    let statistics = rustix::fs::statvfs(volume.path())?;
+    let free = (statistics.f_bavail * statistics.f_frsize).saturating_sub(left);
+    fs::write(volume.path().join("ballast"), vec![1; usize::try_from(free)?])?;
+    Ok(())
+}
+
+fn make_room(volume: &Volume) -> Result<()> {
+    Ok(fs::remove_file(volume.path().join("ballast"))?)
+}
+
+/// Writes until it is refused. Returns the key of the last write that was acknowledged.
+fn write_until_refused(server: &Server, refusal: &str) -> Result<u32> {
+    let value = "x".repeat(1000);
+    let mut acknowledged = 0;
+    let mut client = server.connect()?;
+    let begin = Instant::now();
+    for number in 1.. {
+        ensure!(begin.elapsed() < PATIENCE, "writes are not refused");
+        client.send(&["SET", &format!("key:{number}"), &value])?;
+        match client.receive() {
+            Ok(Received::Reply(reply)) if reply == ok() => acknowledged = number,
+            Ok(Received::Reply(reply)) => {
+                ensure!(text(&reply) == refusal, "{reply:?}");
+                return Ok(acknowledged);
+            }
+            // What was under way is neither acknowledged nor refused: the connection is closed.
+            _ => client = server.connect()?,
+        }
+    }
+    bail!("there are not so many numbers")
+}
+
+fn full_beside_the_append_only_file(policy: &str) -> Result<()> {
+    let test = "a_full_disk_refuses_writes_until_there_is_room_and_a_rewrite";
+    let Some(volume) = Volume::mount(8 * MEGABYTE, test)? else { return Ok(()) };
+    let options = [("appendonly", "yes"), ("appendfsync", policy), ("rdbcompression", "no")];
+    let mut server = start(volume.path(), &options)?;
+    let mut client = server.connect()?;
+    ensure!(client.call_text("SET first 1")? == ok());
+    fill_up(&volume, MEGABYTE / 4)?;
+    let refusal = "MISCONF Errors writing to the AOF file: No space left on device";
+    let acknowledged = write_until_refused(&server, refusal)?;
+    ensure!(acknowledged > 0);
+
+    // Reads go on, of what is durable.
+    let mut client = server.connect()?;
+    ensure!(client.call_text("GET first")? == Reply::Bulk(b"1".to_vec()));
+    ensure!(text(&client.call_text("PING")?) == refusal, "who watches over it hears of it");
+    ensure!(figure(&mut client, "aof_last_write_status")? == "err");
+    ensure!(server.log().contains("AOF error while "), "{}", server.log_tail());
+    // There is no room for another file either; that changes nothing.
+    ensure!(rewritten(&mut client)? == "err", "{}", server.log_tail());
+    ensure!(text(&client.call_text("SET first 2")?) == refusal);
+    ensure!(!names(&volume.path().join("appendonlydir"))?.iter().any(|it| it.contains("temp-")));
+
+    // What was acknowledged is in the files that are there.
+    if policy == "always" {
+        let copy = tempfile::tempdir()?;
+        let directory = copy.path().join("appendonlydir");
+        fs::create_dir(&directory)?;
+        for name in names(&volume.path().join("appendonlydir"))? {
+            fs::copy(volume.path().join("appendonlydir").join(&name), directory.join(&name))?;
+        }
+        let other = start(copy.path(), &options)?;
+        let mut reader = other.connect()?;
+        ensure!(reader.call_text("GET first")? == Reply::Bulk(b"1".to_vec()));
+        for number in 1..=acknowledged {
+            let there = reader.call_text(&format!("EXISTS key:{number}"))?;
+            ensure!(there == Reply::Integer(1), "key:{number} is lost");
+        }
+    }
+
+    make_room(&volume)?;
+    ensure!(text(&client.call_text("SET first 2")?) == refusal, "nobody asked for a rewrite");
+    ensure!(rewritten(&mut client)? == "ok", "{}", server.log_tail());
+    ensure!(client.call_text("SET first 2")? == ok());
+    ensure!(client.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    ensure!(figure(&mut client, "aof_last_write_status")? == "ok");
+    client.call_text("WAITAOF 1 0 0")?;
+    let digest = client.call_text("DEBUG DIGEST")?;
+    server.kill();
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("DEBUG DIGEST")? == digest, "{}", server.log_tail());
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room_and_a_rewrite() -> Result<()> {
+    ["always", "everysec", "no"].into_iter().try_for_each(|policy| {
+        full_beside_the_append_only_file(policy).with_context(|| format!("appendfsync {policy}"))
+    })
+}
+
+/// What a write is answered while snapshots fail.
+const SNAPSHOTS_FAIL: &str = "MISCONF Redis is configured to save RDB snapshots, but it's \
+    currently unable to persist to disk. ";
+
+/// A server whose snapshots fail for `reason`, until `mend` is called.
+fn snapshots_fail(
+    volume: &Volume,
+    reason: &str,
+    spoil: fn(&Volume) -> Result<()>,
+    mend: fn(&Volume) -> Result<()>,
+) -> Result<()> {
+    let mut server = start(volume.path(), &[("save", "3600 1"), ("rdbcompression", "no")])?;
+    let mut client = server.connect()?;
+    client.call_text("DEBUG POPULATE 1000 key 1000")?;
+    ensure!(client.call_text("SAVE")? == ok(), "{}", server.log_tail());
+    ensure!(client.call_text("SET first 1")? == ok());
+    let file = volume.path().join("dump.rdb");
+    let before = fs::read(&file)?;
+    spoil(volume)?;
+    for line in ["SAVE", "BGSAVE"] {
+        client.call_text(line)?;
+        wait_until("the end", || Ok(figure(&mut client, "rdb_bgsave_in_progress")? == "0"))?;
+        ensure!(figure(&mut client, "rdb_last_bgsave_status")? == "err");
+        let expected = format!("Background saving error: {reason}");
+        ensure!(server.log().contains(&expected), "{}", server.log_tail());
+        let refused = client.call_text("SET first 2")?;
+        ensure!(text(&refused).starts_with(SNAPSHOTS_FAIL), "{refused:?}");
+        ensure!(client.call_text("GET first")? == Reply::Bulk(b"1".to_vec()), "reads go on");
+        ensure!(fs::read(&file)? == before, "the old file is as it was");
+        ensure!(!names(volume.path())?.iter().any(|name| name.starts_with("temp-")));
+    }
+    let refused = client.call_text("SHUTDOWN")?;
+    ensure!(text(&refused) == "ERR Errors trying to SHUTDOWN. Check logs.", "{refused:?}");
+    mend(volume)?;
+    ensure!(client.call_text("SAVE")? == ok(), "{}", server.log_tail());
+    ensure!(client.call_text("SET first 2")? == ok());
+    ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("GET first")? == Reply::Bulk(b"2".to_vec()));
+    Ok(())
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_snapshot() -> Result<()> {
+    let test = "a_full_disk_leaves_the_old_snapshot";
+    let Some(volume) = Volume::mount(8 * MEGABYTE, test)? else { return Ok(()) };
+    let spoil = |volume: &Volume| fill_up(volume, MEGABYTE / 2);
+    snapshots_fail(&volume, "No space left on device", spoil, make_room)
+}
+
+#[test]
+fn a_read_only_disk_leaves_the_old_snapshot() -> Result<()> {
+    let test = "a_read_only_disk_leaves_the_old_snapshot";
+    let Some(volume) = Volume::mount(8 * MEGABYTE, test)? else { return Ok(()) };
+    let spoil = |volume: &Volume| volume.set_read_only(true);
+    let mend = |volume: &Volume| volume.set_read_only(false);
+    snapshots_fail(&volume, "Read-only file system", spoil, mend)
+}
+
+#[test]
+fn a_read_only_disk_gets_no_append_only_file() -> Result<()> {
+    let test = "a_read_only_disk_gets_no_append_only_file";
+    let Some(volume) = Volume::mount(8 * MEGABYTE, test)? else { return Ok(()) };
+    let server = start(volume.path(), &[])?;
+    let mut client = server.connect()?;
+    ensure!(client.call_text("SET first 1")? == ok());
+    volume.set_read_only(true)?;
+    let refused = match start(volume.path(), &[("appendonly", "yes")]) {
+        Ok(_) => bail!("it serves without a file"),
+        Err(error) => error.to_string(),
+    };
+    ensure!(refused.contains("Read-only file system"), "{refused}");
+
+    // The directory is made later, so that the setting is taken; the attempts say why there is no
+    // file, and the server goes on without until there is one.
+    client.call_text("CONFIG SET appendonly yes")?;
+    wait_until("an attempt", || Ok(figure(&mut client, "aof_last_bgrewrite_status")? == "err"))?;
+    ensure!(server.log().contains("Background AOF rewrite failed: Read-only file system"));
+    ensure!(client.call_text("GET first")? == Reply::Bulk(b"1".to_vec()));
+    volume.set_read_only(false)?;
+    wait_until(
+        "another attempt",
+        || Ok(figure(&mut client, "aof_last_bgrewrite_status")? == "ok"),
+    )?;
+    ensure!(client.call_text("SET first 2")? == ok());
+    ensure!(client.call_text("WAITAOF 1 0 0")?.elements().is_some());
+    drop(server);
+    let again = start(volume.path(), &[("appendonly", "yes")])?;
+    ensure!(again.connect()?.call_text("GET first")? == Reply::Bulk(b"2".to_vec()));
+    Ok(())
+}
