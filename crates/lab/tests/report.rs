@@ -108,7 +108,7 @@ fn what_is_in_doubt_is_named() {
     let page = check(&sample::results());
     for text in [
         "at fsync none, connections 500 the difference is within the spread: a tie",
-        "valkey-server was skipped: not found on this machine.",
+        "Skipped: valkey-server (not found on this machine), dragonfly (not found on this machine).",
         "dunlin at fsync none, connections 200, repetition 2, INVALID and not counted: the busiest \
          sending thread took 97 % of a processor.",
         "redis-server at pipeline 16, test ZPOPMIN, repetitions 1, 2, 3, failed: no reply to PING \

@@ -200,11 +200,11 @@ pub(crate) fn checks(analysis: &Analysis<'_>, page: &mut Markup) {
         "recovered after",
     ];
     page.leaf("h3", &[], "What became of acknowledged writes");
-    head(&heads, 3, page);
+    head(analysis, &heads, 3, page);
     for (run, label) in runs(analysis) {
         let Some(check) = &run.check else { continue };
         page.open("tr", &[]);
-        page.leaf("td", &[], label);
+        point_cell(analysis, &label, page);
         page.leaf("th", &[("scope", &"row")], &run.target);
         page.leaf("td", &[], run.repetition + 1);
         let counts = [check.acknowledged, check.unknown, check.lost]
@@ -234,10 +234,10 @@ pub(crate) fn events(analysis: &Analysis<'_>, page: &mut Markup) {
     if events().next().is_none() {
         return;
     }
-    head(&["point", "target", "run", "event", "at", "took", "outcome"], 7, page);
+    head(analysis, &["point", "target", "run", "event", "at", "took", "outcome"], 7, page);
     for (run, label, event) in events().take(MOST_EVENTS) {
         page.open("tr", &[]);
-        page.leaf("td", &[], label);
+        point_cell(analysis, label, page);
         page.leaf("th", &[("scope", &"row")], &run.target);
         page.leaf("td", &[], run.repetition + 1);
         page.leaf("td", &[], &event.name);
@@ -252,11 +252,11 @@ pub(crate) fn events(analysis: &Analysis<'_>, page: &mut Markup) {
 
 /// Every run, with what became of it and the command that started its target.
 pub(crate) fn every_run(analysis: &Analysis<'_>, page: &mut Markup) {
-    head(&["started", "point", "target", "run", "outcome", "command"], 6, page);
+    head(analysis, &["point", "started", "target", "run", "outcome", "command"], 6, page);
     for (run, label) in runs(analysis) {
         page.open("tr", &[]);
+        point_cell(analysis, &label, page);
         page.leaf("td", &[], number::moment(run.started_unix_ms));
-        page.leaf("td", &[], label);
         page.leaf("th", &[("scope", &"row")], &run.target);
         page.leaf("td", &[], run.repetition + 1);
         match (&run.failure, invalid_reasons(run)) {
@@ -287,13 +287,22 @@ fn runs<'a>(analysis: &Analysis<'a>) -> Vec<(&'a Run, String)> {
     runs.map(|run| (run, analysis.label_without(&run.parameters, ""))).collect()
 }
 
-/// Begins a table; the heads from `numbers` on stand over numbers.
-fn head(heads: &[&str], numbers: usize, page: &mut Markup) {
+/// Where a run belongs in the matrix, if there is one.
+fn point_cell(analysis: &Analysis<'_>, label: &str, page: &mut Markup) {
+    if !analysis.parameter_names().is_empty() {
+        page.leaf("td", &[], label);
+    }
+}
+
+/// Begins a table; the heads from `numbers` on stand over numbers. The first is the point, which only
+/// an experiment with a matrix has.
+fn head(analysis: &Analysis<'_>, heads: &[&str], numbers: usize, page: &mut Markup) {
     page.open("div", &[("class", &"box")]);
     page.open("table", &[]);
     page.open("thead", &[]);
     page.open("tr", &[]);
-    for (index, text) in heads.iter().enumerate() {
+    let skipped = usize::from(analysis.parameter_names().is_empty());
+    for (index, text) in heads.iter().enumerate().skip(skipped) {
         let class = if index >= numbers { "number" } else { "" };
         page.leaf("th", &[("scope", &"col"), ("class", &class)], text);
     }

@@ -70,25 +70,50 @@ pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
 fn losses(analysis: &Analysis<'_>) -> Option<String> {
     let mut parts = Vec::new();
     for (index, target) in analysis.targets.iter().enumerate() {
-        let runs = || analysis.points.iter().flat_map(|point| &point.cells[index].valid);
-        let checks: Vec<_> = runs().filter_map(|run| run.check.as_ref()).collect();
-        if checks.is_empty() {
+        let points: Vec<(usize, u64, u64)> = (0..analysis.points.len())
+            .filter_map(|point| {
+                let (lost, acknowledged) = lost_at(&analysis.points[point].cells[index].valid)?;
+                Some((point, lost, acknowledged))
+            })
+            .collect();
+        if points.is_empty() {
             continue;
         }
-        let lost: u64 = checks.iter().map(|check| check.lost).sum();
-        let acknowledged: u64 = checks.iter().map(|check| check.acknowledged).sum();
-        let acknowledged = number::grouped(acknowledged as f64);
-        let lost = if lost == 0 { "none".to_owned() } else { number::grouped(lost as f64) };
-        let mut part = format!("{target} lost {lost} of {acknowledged} acknowledged writes");
-        let recovery =
-            analysis.figure("recovery").and_then(|figure| figure.summary(runs().copied()));
-        if let Some(recovery) = recovery {
+        let all: u64 = points.iter().map(|(_, _, acknowledged)| acknowledged).sum();
+        let with_losses: Vec<String> = points
+            .iter()
+            .filter(|(_, lost, _)| *lost > 0)
+            .map(|(point, lost, acknowledged)| {
+                let (lost, of) =
+                    (number::grouped(*lost as f64), number::grouped(*acknowledged as f64));
+                match analysis.point_label(*point) {
+                    label if label.is_empty() => format!("{lost} of {of} acknowledged writes"),
+                    label => format!("{lost} of {of} acknowledged writes at {label}"),
+                }
+            })
+            .collect();
+        let mut part = match with_losses.len() {
+            0 => format!("none of {} acknowledged writes", number::grouped(all as f64)),
+            lossy if lossy < points.len() => format!("{}, none elsewhere", with_losses.join(", ")),
+            _ => with_losses.join(", "),
+        };
+        let runs =
+            analysis.points.iter().flat_map(|point| point.cells[index].valid.iter().copied());
+        if let Some(recovery) = analysis.figure("recovery").and_then(|one| one.summary(runs)) {
             let time = number::duration(recovery.median);
-            part.push_str(&format!(" and was back at 90 % of its throughput after {time}"));
+            part.push_str(&format!(", and was back at 90 % of its throughput after {time}"));
         }
-        parts.push(part);
+        parts.push(format!("{target} lost {part}"));
     }
     (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+}
+
+/// How many writes are gone, of how many that were acknowledged; none where no checker looked.
+fn lost_at(runs: &[&Run]) -> Option<(u64, u64)> {
+    let checks: Vec<_> = runs.iter().filter_map(|run| run.check.as_ref()).collect();
+    let lost = checks.iter().map(|check| check.lost).sum();
+    let acknowledged = checks.iter().map(|check| check.acknowledged).sum();
+    (!checks.is_empty()).then_some((lost, acknowledged))
 }
 
 /// A target that there is nothing to compare with.
@@ -229,8 +254,11 @@ fn times(list: &[(usize, f64)]) -> String {
 /// are invalid, and figures whose spread is unknown.
 pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
     let mut cautions = Vec::new();
-    for skipped in &analysis.experiment.skipped {
-        cautions.push(format!("{} was skipped: {}.", skipped.name, without_stop(&skipped.reason)));
+    let skipped = analysis.experiment.skipped.iter();
+    let skipped: Vec<String> =
+        skipped.map(|one| format!("{} ({})", one.name, without_stop(&one.reason))).collect();
+    if !skipped.is_empty() {
+        cautions.push(format!("Skipped: {}.", skipped.join(", ")));
     }
     let mut troubles: Vec<(String, Vec<String>, String)> = Vec::new();
     let mut add = |place: &str, run: &Run, trouble: String| {

@@ -281,3 +281,41 @@ fn draw_labels(area: &Area<'_>, rows: &[(usize, usize)], canvas: &mut Canvas) {
         canvas.text(x, y, anchor, "halo", &shorten(&span.label, 270.0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_events_do_not_overlap() {
+        let span = |from: f64, label: &str| Span { from, until: None, label: label.to_owned() };
+        let axis = |scale| Axis { label: String::new(), unit: Unit::Seconds, scale, ticks: None };
+        let lines = Lines {
+            x: axis(Scale::Linear { low: 0.0, high: 60.0 }),
+            y: axis(Scale::Linear { low: 0.0, high: 1.0 }),
+            series: Vec::new(),
+            spans: vec![
+                span(1.0, "BGSAVE"),
+                span(10.0, "kill -9 and restart"),
+                span(11.0, "connection storm"),
+                span(12.0, "CONFIG SET appendfsync always"),
+                span(59.9, "BGREWRITEAOF"),
+            ],
+            limits: Vec::new(),
+        };
+        let area = Area { left: 40.0, top: 0.0, width: 400.0, lines: &lines };
+        let rows = place_labels(&area);
+        for (index, row) in &rows {
+            let (from, to, _) = label_place(&area, &lines.spans[*index]);
+            assert!(from >= 0.0 && to <= WIDTH, "{index} is cut off");
+            for (other, other_row) in rows.iter().filter(|(other, _)| other != index) {
+                let (other_from, other_to, _) = label_place(&area, &lines.spans[*other]);
+                let apart = to < other_from || from > other_to;
+                assert!(apart || row != other_row, "{index} and {other} overlap");
+            }
+        }
+        let row = |span: usize| rows.iter().find(|(index, _)| *index == span).map(|(_, row)| *row);
+        assert_eq!((row(3), row(0)), (Some(0), Some(0)), "those with room are lowest");
+        assert_eq!(row(1), Some(2), "of three close ones the first stands highest");
+    }
+}

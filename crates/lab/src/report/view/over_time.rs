@@ -189,31 +189,24 @@ const LATENCY_LINES: [LatencyLine; 3] = [
 ];
 
 fn latency_line(run: &Run, load: &str, value: fn(&Second) -> f64) -> Vec<Point> {
-    let mut points = Vec::new();
-    for (start, recording) in recordings(run, load) {
-        points.extend(recording.timeline.iter().map(|second| Point {
-            x: start + f64::from(second.at) + 0.5,
-            y: (second.response.count() > 0).then(|| value(second)),
-            ..Point::default()
-        }));
-    }
-    points
+    seconds(run, load, |second, _| (second.response.count() > 0).then(|| value(second)))
 }
 
 fn throughput_line(run: &Run, load: &str) -> Vec<Point> {
+    seconds(run, load, |second, length| Some(second.requests as f64 / length))
+}
+
+/// A point in the middle of each second; `value` is told how long the second was, too.
+fn seconds(run: &Run, load: &str, value: impl Fn(&Second, f64) -> Option<f64>) -> Vec<Point> {
     let mut points = Vec::new();
     for (start, recording) in recordings(run, load) {
         for second in &recording.timeline {
             // The last second may have been cut short; much shorter, it says nothing.
             let length = (recording.seconds - f64::from(second.at)).min(1.0);
-            if length < 0.5 {
-                continue;
+            if length >= 0.5 {
+                let x = start + f64::from(second.at) + length / 2.0;
+                points.push(Point { x, y: value(second, length), ..Point::default() });
             }
-            points.push(Point {
-                x: start + f64::from(second.at) + length / 2.0,
-                y: Some(second.requests as f64 / length),
-                ..Point::default()
-            });
         }
     }
     points
