@@ -121,6 +121,9 @@ pub fn directory_of(file: &Path) -> &Path {
     }
 }
 
+/// See [`DiskFile::sync_elsewhere`]. Its errors are those of [`DiskFile::sync`].
+pub type SyncElsewhere = Box<dyn FnOnce() -> io::Result<()> + Send>;
+
 /// A file open for writing.
 pub trait DiskFile: Write + Send {
     /// Waits until all that was written is durable, with the length that is needed to read it.
@@ -129,6 +132,12 @@ pub trait DiskFile: Write + Send {
     /// The system's. What was written since the last successful sync may be lost then, even if a
     /// later sync succeeds: the kernel reports a failed page once and forgets it.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// A sync of what was written so far, for another thread to do, so that writing can go on.
+    ///
+    /// # Errors
+    /// The system's; nothing has been tried then.
+    fn sync_elsewhere(&self) -> io::Result<SyncElsewhere>;
 
     /// Cuts the file off behind so many bytes; writing goes on there.
     ///
@@ -200,6 +209,11 @@ impl Disk for RealDisk {
 impl DiskFile for File {
     fn sync(&mut self) -> io::Result<()> {
         self.sync_data()
+    }
+
+    fn sync_elsewhere(&self) -> io::Result<SyncElsewhere> {
+        let file = self.try_clone()?;
+        Ok(Box::new(move || file.sync_data()))
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {

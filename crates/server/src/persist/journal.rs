@@ -1,9 +1,9 @@
 //! The way of effects from the engine to the append-only file.
 //!
 //! Threads that hold slots append to a queue in memory ([`queue`]), and a thread of its own takes
-//! what has gathered, writes it and syncs it ([`writer`]). Nobody else touches the file, so a slow
-//! disk holds up replies that depend on it and nothing else, and whatever is appended during a sync
-//! shares the next one.
+//! what has gathered, writes it and sees that it is synced ([`writer`]). Nobody else writes to the
+//! file, so a slow disk holds up replies that depend on it and nothing else, and whatever is
+//! appended during a sync shares the next one.
 //!
 //! A position in the stream is an offset: bytes of effects since the journal began, whatever file
 //! they are in. Three of them say how far things are: appended, written, synced.

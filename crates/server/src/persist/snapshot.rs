@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::config::Config;
 use engine::engine::Engine;
@@ -25,8 +25,11 @@ use super::as_commands::CommandSink;
 const CHUNK: usize = 256 * 1024;
 /// Steps between two looks at how far the file is, and at whether it is still wanted.
 const STEPS_PER_REPORT: usize = 64;
-/// How long the thread keeps out of the way of somebody who found a slot locked.
-const WAY: Duration = Duration::from_micros(50);
+/// How long the thread works in one go beside commands. On a processor that it shares with a
+/// worker, a request would else wait for the thread's time slice, some milliseconds, to end.
+const STINT: Duration = Duration::from_micros(200);
+/// How long it then rests; also when somebody found a slot locked by it.
+const REST: Duration = Duration::from_micros(50);
 /// Steps that found a slot in use before the thread lets others run.
 const CONTENDED_MAX: usize = 16;
 
@@ -104,9 +107,12 @@ fn write_shaped<S: Shape>(
     mut report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
     let (mut contended, mut steps) = (0, 0);
+    let mut stint = Instant::now();
     loop {
-        if walker.was_in_the_way() {
-            std::thread::sleep(WAY);
+        let beside_commands = matches!(access, Access::Gate(_));
+        if walker.was_in_the_way() || beside_commands && stint.elapsed() >= STINT {
+            std::thread::sleep(REST);
+            stint = Instant::now();
         }
         let step = match access {
             Access::Gate(gate) => {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{Disk, DiskFile, RealDisk};
+use super::{Disk, DiskFile, RealDisk, SyncElsewhere};
 
 /// What can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +39,7 @@ struct Faults {
     failing: HashMap<Operation, (usize, i32)>,
     write_at_most: Option<usize>,
     sync_takes: Duration,
+    begun_syncs: usize,
     /// Which file a name means, of those that were opened for writing.
     names: HashMap<PathBuf, usize>,
     /// How many bytes of each such file are durable.
@@ -73,6 +74,19 @@ impl FaultyDisk {
     /// Makes each sync of a file take so long.
     pub fn sync_takes(&self, duration: Duration) {
         self.0.lock().sync_takes = duration;
+    }
+
+    /// How many syncs of files have begun.
+    pub fn begun_syncs(&self) -> usize {
+        self.0.lock().begun_syncs
+    }
+
+    fn begin_sync(&self) {
+        let mut faults = self.0.lock();
+        faults.begun_syncs += 1;
+        let duration = faults.sync_takes;
+        drop(faults);
+        std::thread::sleep(duration);
     }
 
     /// What has succeeded, in order.
@@ -214,12 +228,24 @@ impl Write for FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn sync(&mut self) -> io::Result<()> {
-        let duration = self.disk.0.lock().sync_takes;
-        std::thread::sleep(duration);
+        self.disk.begin_sync();
         self.disk.attempt(Operation::Sync)?;
         self.file.sync()?;
         self.disk.0.lock().durable[self.number] = self.length;
         Ok(())
+    }
+
+    fn sync_elsewhere(&self) -> io::Result<SyncElsewhere> {
+        let (disk, number, length) = (self.disk.clone(), self.number, self.length);
+        let sync = self.file.sync_elsewhere()?;
+        Ok(Box::new(move || {
+            disk.begin_sync();
+            disk.attempt(Operation::Sync)?;
+            sync()?;
+            let durable = &mut disk.0.lock().durable[number];
+            *durable = length.max(*durable);
+            Ok(())
+        }))
     }
 
     fn truncate(&mut self, length: u64) -> io::Result<()> {

@@ -265,6 +265,22 @@ fn a_late_disk_is_noticed() {
 }
 
 #[test]
+fn under_everysec_writing_goes_on_during_a_sync() {
+    let sync_age = Duration::from_millis(10);
+    let rig = Rig::new(AppendFsync::EverySecond, Timing { sync_age, ..Timing::default() });
+    rig.disk.sync_takes(Duration::from_secs(1));
+    rig.append(&["SET", "a", "1"]);
+    rig.wait_for("the sync's begin", |_| rig.disk.begun_syncs() == 1);
+    let second = rig.append(&["SET", "a", "2"]);
+    rig.journal.flush().unwrap();
+    let [.., first, sync, last] = rig.disk.operations()[..] else { panic!("too few operations") };
+    let expected = [DiskOperation::Write, DiskOperation::Sync, DiskOperation::Sync];
+    assert_eq!([first, sync, last], expected, "the second write came before the first sync's end");
+    assert_eq!(rig.journal.synced(), second);
+    rig.disk.sync_takes(Duration::ZERO);
+}
+
+#[test]
 fn memory_that_waits_for_the_disk_is_pressure() {
     let rig = Rig::usual(AppendFsync::EverySecond);
     rig.journal.set_write_delay(Duration::from_secs(1));

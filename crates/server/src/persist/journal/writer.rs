@@ -1,8 +1,12 @@
 //! The thread that writes and syncs.
+//!
+//! Under `everysec` another thread does the waiting of a sync, so that a slow disk does not keep
+//! what follows in this process's memory: what was written survives its end.
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use base::limits;
@@ -26,6 +30,17 @@ struct Output {
     length: u64,
 }
 
+/// A sync that another thread waits for.
+struct SyncElsewhere {
+    thread: JoinHandle<(io::Result<()>, Duration)>,
+    /// The thread ends now.
+    done: Arc<AtomicBool>,
+    /// The offset behind what it makes durable.
+    target: u64,
+    /// When the oldest of that was appended.
+    since: Instant,
+}
+
 pub(super) struct Writer {
     shared: Arc<Shared>,
     output: Option<Output>,
@@ -40,8 +55,9 @@ pub(super) struct Writer {
     /// between the two.
     taken: Instant,
     taken_before: Instant,
-    /// Since when something that was taken is not durable.
+    /// Since when something that was taken is neither durable nor in `syncing`.
     unsynced_since: Option<Instant>,
+    syncing: Option<SyncElsewhere>,
 }
 
 impl Writer {
@@ -56,6 +72,7 @@ impl Writer {
             taken: Instant::now(),
             taken_before: Instant::now(),
             unsynced_since: None,
+            syncing: None,
         }
     }
 
@@ -67,8 +84,13 @@ impl Writer {
             if stopping && idle {
                 break self.sync();
             }
-            if self.sync_is_due() {
+            if self.syncing.as_ref().is_some_and(|syncing| syncing.done.load(Ordering::Acquire)) {
+                self.end_syncing();
+            }
+            if self.is_waited_for() {
                 self.sync();
+            } else if self.sync_is_due() {
+                self.begin_syncing();
             }
             if self.shared.settings.changed.swap(false, Ordering::Acquire) {
                 self.tell_progress();
@@ -119,9 +141,11 @@ impl Writer {
             Some(output) => {
                 if self.unsynced_since.is_none() {
                     self.unsynced_since = Some(self.taken_before);
-                    self.shared.progress.set_unsynced_since(self.taken_before);
+                    if self.syncing.is_none() {
+                        self.shared.progress.set_unsynced_since(self.taken_before);
+                    }
                 }
-                output.write(&self.batch, &self.shared)
+                output.write(&self.batch, &self.shared, self.syncing.is_some())
             }
             // Between a failure and the next file nothing is kept.
             None => Ok(()),
@@ -161,36 +185,89 @@ impl Writer {
         self.tell_progress();
     }
 
-    fn sync_is_due(&self) -> bool {
-        let Some(since) = self.unsynced_since else { return false };
+    /// Whether a sync is due that somebody waits for.
+    fn is_waited_for(&self) -> bool {
         let settings = &self.shared.settings;
-        let wanted = self.shared.flush_to.load(Ordering::Relaxed);
-        if wanted > self.shared.progress.synced.load(Ordering::Relaxed) {
-            return true;
-        }
-        !settings.syncs_paused()
-            && match settings.policy() {
-                AppendFsync::Always => true,
-                AppendFsync::EverySecond => since.elapsed() >= self.shared.timing.sync_age,
-                AppendFsync::No => false,
-            }
+        let flush_to = self.shared.flush_to.load(Ordering::Relaxed);
+        flush_to > self.shared.progress.synced.load(Ordering::Relaxed)
+            || (self.unsynced_since.is_some()
+                && !settings.syncs_paused()
+                && settings.policy() == AppendFsync::Always)
+    }
+
+    /// Whether a sync is due that nobody waits for.
+    fn sync_is_due(&self) -> bool {
+        let settings = &self.shared.settings;
+        let is_old = |since: Instant| since.elapsed() >= self.shared.timing.sync_age;
+        self.syncing.is_none()
+            && self.unsynced_since.is_some_and(is_old)
+            && !settings.syncs_paused()
+            && settings.policy() == AppendFsync::EverySecond
     }
 
     /// Makes durable what was written.
     fn sync(&mut self) {
+        self.end_syncing();
         let Some(since) = self.unsynced_since.take() else { return };
-        let progress = &self.shared.progress;
-        if let Some(output) = &mut self.output {
-            let began = Instant::now();
-            let synced = output.file.sync();
-            self.note_sync(began.elapsed(), since.elapsed());
-            if let Err(error) = synced {
-                return self.fail(Operation::Sync, &error);
-            }
-            let written = progress.written.load(Ordering::Relaxed);
-            progress.synced.store(written, Ordering::Release);
+        let Some(output) = &mut self.output else { return self.note_durable(None) };
+        let began = Instant::now();
+        let synced = output.file.sync();
+        let target = self.shared.progress.written.load(Ordering::Relaxed);
+        self.note_sync(began.elapsed(), since.elapsed());
+        match synced {
+            Ok(()) => self.note_durable(Some(target)),
+            Err(error) => self.fail(Operation::Sync, &error),
         }
-        progress.unsynced_since_ns.store(0, Ordering::Relaxed);
+    }
+
+    /// Has another thread make durable what was written.
+    fn begin_syncing(&mut self) {
+        let (Some(since), Some(output)) = (self.unsynced_since, &self.output) else { return };
+        let (this, done) = (std::thread::current(), Arc::new(AtomicBool::new(false)));
+        let is_done = Arc::clone(&done);
+        let thread = output.file.sync_elsewhere().and_then(|sync| {
+            std::thread::Builder::new().name("journal-sync".to_owned()).spawn(move || {
+                let began = Instant::now();
+                let synced = sync();
+                is_done.store(true, Ordering::Release);
+                this.unpark();
+                (synced, began.elapsed())
+            })
+        });
+        match thread {
+            Ok(thread) => {
+                let target = self.shared.progress.written.load(Ordering::Relaxed);
+                self.unsynced_since = None;
+                self.syncing = Some(SyncElsewhere { thread, done, target, since });
+            }
+            // Without a file number or a thread to spare, this one does it.
+            Err(_) => self.sync(),
+        }
+    }
+
+    /// Waits for the other thread's sync, if there is one.
+    fn end_syncing(&mut self) {
+        let Some(SyncElsewhere { thread, target, since, .. }) = self.syncing.take() else { return };
+        let Ok((synced, took)) = thread.join() else {
+            unreachable!("a panic has ended the process already");
+        };
+        self.note_sync(took, since.elapsed());
+        match synced {
+            Ok(()) => self.note_durable(Some(target)),
+            Err(error) => self.fail(Operation::Sync, &error),
+        }
+    }
+
+    /// Everything that was written up to `synced` is durable, or of no use any more.
+    fn note_durable(&self, synced: Option<u64>) {
+        let progress = &self.shared.progress;
+        if let Some(synced) = synced {
+            progress.synced.store(synced, Ordering::Release);
+        }
+        match self.unsynced_since {
+            Some(since) => progress.set_unsynced_since(since),
+            None => progress.unsynced_since_ns.store(0, Ordering::Relaxed),
+        }
         self.tell_progress();
     }
 
@@ -204,8 +281,6 @@ impl Writer {
         }
         if policy == AppendFsync::Always {
             self.shared.observer.took("aof-fsync-always", took);
-        } else if !self.shared.queue.lock().is_empty() {
-            self.shared.observer.took("aof-write-pending-fsync", took);
         }
     }
 
@@ -222,6 +297,8 @@ impl Writer {
         self.failed = true;
         self.output = None;
         self.unsynced_since = None;
+        // Whatever comes of it, the file is given up.
+        self.syncing = None;
         self.shared.progress.unsynced_since_ns.store(0, Ordering::Relaxed);
         let failure = Failure {
             operation,
@@ -268,7 +345,7 @@ impl Writer {
 
 impl Output {
     /// Writes pieces behind one another. What was not written as a whole is cut off again.
-    fn write(&mut self, chunks: &[Chunk], shared: &Shared) -> io::Result<()> {
+    fn write(&mut self, chunks: &[Chunk], shared: &Shared, syncing: bool) -> io::Result<()> {
         let began = Instant::now();
         let mut slices: Vec<_> = chunks.iter().map(|chunk| IoSlice::new(&chunk.bytes)).collect();
         let mut written = 0;
@@ -285,7 +362,10 @@ impl Output {
             let _ = self.file.truncate(self.length);
         }
         shared.figures.writes.add(1);
-        shared.observer.took("aof-write", began.elapsed());
+        let event = if syncing { "aof-write-pending-fsync" } else { "aof-write-alone" };
+        let took = began.elapsed();
+        shared.observer.took(event, took);
+        shared.observer.took("aof-write", took);
         outcome
     }
 }
