@@ -298,7 +298,7 @@ mod tests {
                 span(1.0, "BGSAVE"),
                 span(10.0, "kill -9 and restart"),
                 span(11.0, "connection storm"),
-                span(12.0, "CONFIG SET appendfsync always"),
+                span(12.0, "FLUSHALL"),
                 span(59.9, "BGREWRITEAOF"),
             ],
             limits: Vec::new(),
