@@ -14,7 +14,7 @@ An in-memory data-structure server that speaks the Redis protocol and uses every
 Usage: dunlin [serve [CONFIG-FILE] [OPTIONS] [-]]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
        dunlin bench [OPTIONS] [COMMAND ARGS...]
-       dunlin lab run EXPERIMENT... | list | show NAME
+       dunlin lab run EXPERIMENT... | list | show NAME | report | compare | agent | limit
        dunlin --help | --version
 
 Commands:

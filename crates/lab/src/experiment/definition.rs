@@ -9,9 +9,12 @@ use toml::Spanned;
 use super::case::Case;
 use super::cpus;
 use super::error::{FileError, guess};
+use super::figures;
 use super::file::{Axis, File, SizeSection, TargetSection, Template, Value};
 use super::kinds::{KINDS, Kind};
 use super::scope::Scope;
+use crate::report::VIEWS;
+use crate::results::figure::QUANTILES;
 
 /// What the command line chooses.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +74,19 @@ pub type Point = BTreeMap<String, String>;
 const BUILT_IN: [&str; 8] =
     ["cores", "last_core", "other_cores", "dunlin", "port", "directory", "repetition", "target"];
 
+/// What the report itself reads out of recordings, besides percentiles.
+const OWN_FIGURES: [&str; 9] = [
+    "throughput",
+    "max",
+    "service_p99",
+    "errors",
+    "best_rate",
+    "lost",
+    "stale",
+    "wrong",
+    "recovery",
+];
+
 /// More threads than this no load needs.
 const MOST_OTHER_CORES: usize = 8;
 
@@ -90,6 +106,7 @@ impl Definition {
             targets: Vec::new(),
             file,
         };
+        definition.check_views()?;
         definition.targets = definition.members(choice)?;
         definition.fill_in_values(choice)?;
         definition.repetitions = definition.count_repetitions(choice)?;
@@ -311,6 +328,22 @@ impl Definition {
         let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
         let field = self.size(choice).repetitions.as_ref().or(self.file.repetitions.as_ref());
         scope.positive_or(field, 1)
+    }
+
+    /// A view that the report does not know would be left out in silence.
+    fn check_views(&self) -> Result<(), FileError> {
+        let known = || {
+            let views = VIEWS.iter().chain(&OWN_FIGURES).chain(&figures::NAMES);
+            views.copied().chain(QUANTILES.iter().map(|(name, _)| *name))
+        };
+        match self.file.views().iter().find(|view| known().all(|name| name != view.as_str())) {
+            None => Ok(()),
+            Some(view) => {
+                let offset = self.file.views.as_ref().map_or(0, |views| views.span().start);
+                let message = format!("there is no view '{view}'{}", guess(view, known()));
+                Err(self.error_at(offset, message))
+            }
+        }
     }
 
     /// Fills in everything once.

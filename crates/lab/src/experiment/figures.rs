@@ -7,6 +7,24 @@ use crate::check::recovery_seconds;
 use crate::record::{Latency, Recording};
 use crate::results::Run;
 
+/// All that [`of`] may tell.
+pub(crate) const NAMES: [&str; 14] = [
+    "server_cpu_us_per_request",
+    "generator_cpu_us_per_request",
+    "server_cpu_processors",
+    "base_memory_bytes",
+    "peak_memory_bytes",
+    "peak_memory_ratio",
+    "memory_bytes_per_request",
+    "recovery_seconds",
+    "p50_quiet_ms",
+    "p99_quiet_ms",
+    "p999_quiet_ms",
+    "p50_during_events_ms",
+    "p99_during_events_ms",
+    "p999_during_events_ms",
+];
+
 /// What only the one who ran it knows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
@@ -209,6 +227,7 @@ mod tests {
         let figures = of(&run, &measured);
         assert!((figures["p999_during_events_ms"] - 50.0).abs() < 0.5, "{figures:?}");
         assert!((figures["p999_quiet_ms"] - 1.0).abs() < 0.01, "{figures:?}");
+        assert!(figures.keys().all(|name| NAMES.contains(&name.as_str())), "{figures:?}");
     }
 
     #[test]

@@ -30,8 +30,7 @@ pub struct File {
     /// The published experiment that it answers.
     pub answers: Option<String>,
     /// The charts and tables that the report shows; none: those that fit.
-    #[serde(default)]
-    pub views: Vec<String>,
+    pub views: Option<Spanned<Vec<String>>>,
     /// How often each point is measured.
     pub repetitions: Option<Field>,
     /// What placeholders stand for.
@@ -286,6 +285,11 @@ pub struct CheckSection {
 }
 
 impl File {
+    /// The views that it asks for.
+    pub fn views(&self) -> &[String] {
+        self.views.as_ref().map_or(&[], |views| views.get_ref().as_slice())
+    }
+
     /// Reads a file's text. `path` is what errors call it.
     ///
     /// # Errors

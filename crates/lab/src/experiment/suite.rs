@@ -222,7 +222,7 @@ impl Suite<'_> {
             skipped: skipped.collect(),
             targets: self.infos.into_values().collect(),
             runs: self.runs,
-            views: file.views.clone(),
+            views: file.views().to_vec(),
         }
     }
 }

@@ -156,6 +156,10 @@ fn mistakes_are_named_by_line_and_field() {
             experiment("[values]\nport = 5"),
             "small.toml:5: port in [values]: {port} has a meaning already",
         ),
+        (
+            experiment("views = [\"p99\", \"memory\"]"),
+            "small.toml:4: views: there is no view 'memory'",
+        ),
         (experiment("x = ["), "small.toml:"),
     ];
     for (text, expected) in cases {
