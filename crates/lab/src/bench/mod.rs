@@ -219,13 +219,15 @@ impl Bench {
     /// Asks the server for the settings that the report names.
     fn ask_for_settings(&mut self) {
         let address = &self.options.address;
-        if address.socket.is_some() {
-            return;
+        if address.socket.is_some() || address.user.is_some() {
+            return complain(
+                "WARNING: the server's CONFIG is asked for without -s and --user only",
+            );
         }
         let door = Door {
             host: address.host.clone(),
             port: address.port,
-            password: address.password.clone().filter(|_| address.user.is_none()),
+            password: address.password.clone(),
         };
         let asked = door.connect(SETTINGS_PATIENCE).and_then(|mut connection| {
             let mut setting =

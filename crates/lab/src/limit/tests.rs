@@ -133,6 +133,9 @@ fn an_open_load_sends_what_its_schedule_says() {
             let slack = if schedule == Schedule::Constant { 3 } else { 280 };
             assert!(all.abs_diff(2000) <= slack, "{all} of {schedule:?}");
             assert_eq!(recording.generator.lateness.count(), recording.requests());
+            // GET and its key, without what was sent to warm up.
+            let length = recording.operations[0].sent_bytes / recording.requests();
+            assert_eq!(length, "*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000000\r\n".len() as u64);
             assert!(recording.seconds >= 1.0);
         }
     });

@@ -123,10 +123,11 @@ impl Worker<'_> {
         let connection = &mut self.connections[index];
         let mut due_times = self.due_times.iter();
         for run in rendered {
-            self.tally.sent(run.operation, run.bytes);
+            let mut measured = 0;
             for &due in due_times.by_ref().take(run.count) {
                 let is_measured = due >= self.measured_from;
                 if is_measured {
+                    measured += 1;
                     self.tally.lateness.record(now.saturating_sub(due.max(self.free_since)));
                 }
                 let operation = run.operation as u32;
@@ -138,6 +139,7 @@ impl Worker<'_> {
                     is_measured,
                 });
             }
+            self.tally.sent(run.operation, run.bytes * measured / run.count);
         }
         connection.waiting += self.due_times.len();
         self.in_flight += self.due_times.len();
