@@ -13,11 +13,15 @@ An in-memory data-structure server that speaks the Redis protocol and uses every
 
 Usage: dunlin [serve [CONFIG-FILE] [OPTIONS] [-]]
        dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
+       dunlin bench [OPTIONS] [COMMAND ARGS...]
+       dunlin lab run EXPERIMENT... | list | show NAME | report | compare | agent | limit
        dunlin --help | --version
 
 Commands:
   serve    Runs a server; so does dunlin alone
   check    Says what files of data hold and where they are damaged
+  bench    Measures one server, with redis-benchmark's options and more
+  lab      Measures servers side by side, breaks them on purpose, and writes a report
 
 CONFIG-FILE and OPTIONS are those of redis-server: each directive of a configuration
 file is an option as well, and - reads directives from standard input.
@@ -48,6 +52,8 @@ fn main() -> ExitCode {
             print(&engine::compatibility::page())
         }
         (Some(b"check"), arguments) => check::run(arguments),
+        (Some(b"bench"), arguments) => lab::bench::run(&texts(arguments)),
+        (Some(b"lab"), arguments) => lab::command::run(&texts(arguments)),
         (Some(unknown), _) => {
             let unknown = String::from_utf8_lossy(unknown);
             // Nobody could be told that nobody can be told.
@@ -55,6 +61,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Arguments as text; a byte that is none becomes a replacement character.
+fn texts(arguments: &[Vec<u8>]) -> Vec<String> {
+    arguments.iter().map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
 }
 
 fn version() -> String {

@@ -1,7 +1,38 @@
 //! Load: what is sent, how fast, to whom.
+//!
+//! A [`Plan`] is plain data; [`run`] carries it out. From the outside in: `run` starts threads and
+//! adds up, `worker` is a thread's event loop, `connection` and `socket` its connections;
+//! `template` and `render` make requests, `choose` draws keys and sizes, `schedule` due times;
+//! `replies` (RESP) and `responses` (HTTP) find where answers end, `tally` counts them, and
+//! `verdict` says whether it was the server that was measured.
 
+mod catalog;
+mod check;
+mod choose;
+mod connection;
+mod control;
+mod error;
+mod parse;
 mod plan;
+mod render;
+mod replies;
+mod responses;
+mod run;
+mod schedule;
+mod socket;
+mod tally;
+mod template;
+mod usage;
+pub(crate) mod verdict;
+mod worker;
 
+pub use catalog::{TESTS, Test};
+pub(crate) use check::check;
+pub use control::{Control, Progress};
+pub use error::LoadError;
+pub use parse::{Mix, ParseError, Sizes};
 pub use plan::{
     Address, HttpRequest, HttpWork, Keys, Operation, Pace, Plan, RespWork, Schedule, Size, Work,
 };
+pub(crate) use run::run_from;
+pub use run::{idle, run};

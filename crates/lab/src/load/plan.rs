@@ -103,8 +103,11 @@ pub struct RespWork {
     pub sizes: Vec<Size>,
     /// 2 or 3.
     pub protocol: u8,
-    /// False opens a new connection for each request (each pipeline of them).
+    /// False opens a new connection for each request (each pipeline of them); opening it is part
+    /// of their time.
     pub keep_alive: bool,
+    /// Connections ask the server to track the keys that they read.
+    pub tracking: bool,
 }
 
 /// One command, as often as its weight says.
@@ -116,7 +119,8 @@ pub struct Operation {
     /// Its share, against the sum of all weights.
     pub weight: f64,
     /// The words of the command. `__key__` is a whole key, `__rand_int__` twelve digits,
-    /// `__data__` a value; each may stand within a word.
+    /// `__data__` a value; each may stand within a word. A single word that ends with CR LF is
+    /// sent as it is: an inline command.
     pub arguments: Vec<String>,
 }
 
@@ -124,6 +128,9 @@ pub struct Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Keys {
+    /// None: `__rand_int__` is sent as it is written, so that all requests share one key. This is
+    /// what redis-benchmark does without `-r`.
+    Literal,
     /// Each equally often.
     Uniform {
         /// How many there are.
@@ -240,6 +247,7 @@ impl Default for RespWork {
             sizes: vec![Size { bytes: 3, weight: 1.0 }],
             protocol: 2,
             keep_alive: true,
+            tracking: false,
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Latencies as an HDR histogram: three significant digits from a microsecond to a hundred seconds,
-//! in constant memory, and two of them add up to what one would have been.
+//! in memory that depends on the longest latency only (16 kB up to a millisecond, 150 kB at most),
+//! and two of them add up to what one would have been.
+
+use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +19,7 @@ const DIGITS: u8 = 3;
 
 /// A histogram of durations in nanoseconds. In text it is the base64 form of the HDR histogram's
 /// compressed encoding (version 2), which other tools read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Latency {
     histogram: Histogram<u64>,
@@ -30,24 +33,28 @@ pub struct LatencyError(String);
 impl Latency {
     /// Without a value.
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(SHORTEST, LONGEST, DIGITS)
+        // It grows with the longest value: a run keeps one for each of its seconds, and few see more
+        // than some milliseconds.
+        let mut histogram = Histogram::new_with_bounds(SHORTEST, 2 * SHORTEST, DIGITS)
             .unwrap_or_else(|_| unreachable!("the bounds are in order"));
+        histogram.auto(true);
         Latency { histogram }
     }
 
     /// Counts one duration.
     pub fn record(&mut self, nanoseconds: u64) {
-        self.histogram.saturating_record(nanoseconds);
+        self.record_many(nanoseconds, 1);
     }
 
     /// Counts the same duration several times.
     pub fn record_many(&mut self, nanoseconds: u64, times: u64) {
-        self.histogram.saturating_record_n(nanoseconds, times);
+        // Up to the longest time it grows as it must.
+        let _ = self.histogram.record_n(nanoseconds.min(LONGEST), times);
     }
 
     /// Counts all that another has counted.
     pub fn merge(&mut self, other: &Latency) {
-        // Both have the same bounds, so that nothing can be out of them.
+        // It grows to hold what the other holds, which is never longer than the longest time.
         let _ = self.histogram.add(&other.histogram);
     }
 
@@ -84,6 +91,20 @@ impl Latency {
     /// The histogram itself, for formats that others defined.
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
+    }
+}
+
+impl fmt::Debug for Latency {
+    /// In short: the counts behind it fill a screen.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "Latency {{ count: {}, p50: {} ms, p99: {} ms, max: {} ms }}",
+            self.count(),
+            self.quantile_ms(0.5),
+            self.quantile_ms(0.99),
+            self.max_ms()
+        )
     }
 }
 

@@ -119,3 +119,46 @@ impl Recording {
         self.generator.invalid.is_empty()
     }
 }
+
+impl OperationRecord {
+    /// Adds what another saw of the same operation.
+    pub fn merge(&mut self, other: &OperationRecord) {
+        self.requests += other.requests;
+        for (word, count) in &other.errors {
+            *self.errors.entry(word.clone()).or_default() += count;
+        }
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+    }
+}
+
+impl Second {
+    /// Adds the seconds that another saw to a timeline; both are in order.
+    pub fn merge(timeline: &mut Vec<Second>, others: Vec<Second>) {
+        for other in others {
+            match timeline.binary_search_by_key(&other.at, |second| second.at) {
+                Ok(place) => {
+                    let second = &mut timeline[place];
+                    second.requests += other.requests;
+                    second.errors += other.errors;
+                    second.response.merge(&other.response);
+                }
+                Err(place) => timeline.insert(place, other),
+            }
+        }
+    }
+
+    /// The timeline with the seconds in which nothing was answered.
+    pub fn filled(timeline: Vec<Second>) -> Vec<Second> {
+        let mut filled: Vec<Second> = Vec::with_capacity(timeline.len());
+        for second in timeline {
+            while (filled.len() as u64) < u64::from(second.at) {
+                filled.push(Second { at: filled.len() as u32, ..Second::default() });
+            }
+            filled.push(second);
+        }
+        filled
+    }
+}

@@ -1,8 +1,16 @@
-//! What experiments saw: the file that reports and comparisons are made from.
+//! What experiments saw: the file that reports and comparisons are made from, the figures that are
+//! read out of it, and when two of them differ.
 
+pub mod figure;
+mod file;
+mod finite;
 mod model;
+mod summary;
 
+pub use figure::{Better, Figure, Unit};
+pub use file::{FORMAT, FileError};
 pub use model::{
     Check, Event, ExperimentResult, Knee, KneeStep, LoadRecording, Machine, Results, Run, Sample,
     Skipped, TargetInfo,
 };
+pub use summary::{Difference, LEAST_SHARE, ONE_RUN_SHARE, Summary};

@@ -108,6 +108,7 @@ pub struct Run {
     /// What the checker found, when it looked.
     pub check: Option<Check>,
     /// Single figures: `server_cpu_us_per_request`, `peak_memory_ratio`, ...; names end in their unit.
+    #[serde(with = "super::finite")]
     pub figures: BTreeMap<String, f64>,
     /// Why it failed, when it did.
     pub failure: Option<String>,
@@ -136,6 +137,7 @@ pub struct Sample {
     /// Proportional bytes: a page shared by two counts half in each.
     pub pss_bytes: u64,
     /// Fields of INFO that were asked for.
+    #[serde(with = "super::finite")]
     pub info: BTreeMap<String, f64>,
 }
 

@@ -1,0 +1,21 @@
+//! Agents: the same load from several machines at once.
+//!
+//! An agent ([`serve`]) waits on a machine for plans. Whoever knows its token has it run one
+//! ([`run`] with several agents): the plan is split, the clocks are compared, all begin at the same
+//! instant, and what they saw is added up. The token proves both sides to each other without
+//! crossing the wire; what follows is plain, and so are the passwords in plans: agents are for
+//! networks that one trusts.
+
+mod clock;
+mod coordinator;
+mod message;
+mod server;
+mod split;
+mod token;
+
+pub use coordinator::{AgentError, Agents, Seen, run};
+pub use server::serve;
+pub use token::{Token, TokenError};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! An agent: waits for plans, and carries them out.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::message::{
+    Answer, Hello, LONGEST_GREETING, LONGEST_ORDER, Order, Report, Welcome, receive, send,
+};
+use super::token::{Token, challenge, same};
+use crate::load::{Control, LoadError, Plan, run_from};
+use crate::record::Recording;
+
+/// Coordinators that are listened to at the same time; the rest are turned away.
+const MOST_COORDINATORS: usize = 16;
+/// How long the other side may be silent before it has said what it wants.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often it is looked for the end, and for how far a load is.
+const LOOK: Duration = Duration::from_millis(20);
+const PROGRESS: Duration = Duration::from_millis(200);
+/// The farthest that a start may be away.
+const FARTHEST_START: Duration = Duration::from_secs(60);
+
+/// Serves plans until `stop` is set. `ready` is told where it listens. What goes wrong with one
+/// coordinator is told to it, and does not end the agent.
+///
+/// # Errors
+/// The address cannot be bound.
+pub fn serve(
+    address: SocketAddr,
+    token: &Token,
+    stop: &AtomicBool,
+    ready: impl FnOnce(SocketAddr),
+) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    ready(listener.local_addr()?);
+    let coordinators = AtomicUsize::new(0);
+    let is_busy = AtomicBool::new(false);
+    thread::scope(|scope| {
+        while !stop.load(Ordering::Relaxed) {
+            let Ok((stream, _)) = listener.accept() else {
+                thread::sleep(LOOK);
+                continue;
+            };
+            if coordinators.fetch_add(1, Ordering::Relaxed) >= MOST_COORDINATORS {
+                coordinators.fetch_sub(1, Ordering::Relaxed);
+                continue;
+            }
+            let (coordinators, is_busy) = (&coordinators, &is_busy);
+            scope.spawn(move || {
+                // Whatever went wrong was said, or there is nobody to say it to.
+                let _ = Session { stream, stop, is_busy }.run(token);
+                coordinators.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+    Ok(())
+}
+
+/// A coordinator that is listened to.
+struct Session<'a> {
+    stream: TcpStream,
+    stop: &'a AtomicBool,
+    /// Whether a plan is being carried out, for anyone.
+    is_busy: &'a AtomicBool,
+}
+
+impl Session<'_> {
+    fn run(mut self, token: &Token) -> io::Result<()> {
+        self.stream.set_nonblocking(false)?;
+        self.stream.set_nodelay(true)?;
+        self.stream.set_read_timeout(Some(PATIENCE))?;
+        self.stream.set_write_timeout(Some(PATIENCE))?;
+        self.greet(token)?;
+        loop {
+            match receive(&mut self.stream, LONGEST_ORDER)? {
+                Order::Clock => {
+                    let received = unix_ns();
+                    send(&mut self.stream, &Report::Clock { received, sent: unix_ns() })?;
+                }
+                Order::Prepare(plan) => return self.carry_out(&plan),
+                Order::Start { .. } | Order::Stop => {
+                    let failed = Report::Failed("there is no plan".to_owned());
+                    return send(&mut self.stream, &failed);
+                }
+            }
+        }
+    }
+
+    /// Has the coordinator prove that it knows the token, and proves the same.
+    fn greet(&mut self, token: &Token) -> io::Result<()> {
+        let ours = challenge()?;
+        send(&mut self.stream, &Hello { version: 1, challenge: ours.clone() })?;
+        let answer: Answer = receive(&mut self.stream, LONGEST_GREETING)?;
+        if !same(&answer.proof, &token.proof("coordinator", &ours, &answer.challenge)) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        let proof = token.proof("agent", &answer.challenge, &ours);
+        send(&mut self.stream, &Welcome { proof })
+    }
+
+    /// Carries out a plan, unless another one is under way.
+    fn carry_out(mut self, plan: &Plan) -> io::Result<()> {
+        if self.is_busy.swap(true, Ordering::Acquire) {
+            let busy = "the agent carries out another plan".to_owned();
+            return send(&mut self.stream, &Report::Failed(busy));
+        }
+        let result = self.load(plan);
+        self.is_busy.store(false, Ordering::Release);
+        match result? {
+            Ok(recording) => send(&mut self.stream, &Report::Done(Box::new(recording)))?,
+            Err(error) => send(&mut self.stream, &Report::Failed(error.to_string()))?,
+        }
+        self.stream.shutdown(Shutdown::Both)
+    }
+
+    fn load(&mut self, plan: &Plan) -> io::Result<Result<Recording, LoadError>> {
+        let control = Control::default();
+        let (orders, mut writer) = (self.stream.try_clone()?, self.stream.try_clone()?);
+        orders.set_read_timeout(None)?;
+        let (sender, start) = mpsc::channel();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // Orders, until the end of the connection, which this side makes in the end.
+            let listener = scope.spawn(|| listen(orders, &control, &sender));
+            let (control, is_over, stream) = (&control, &is_over, &self.stream);
+            let load = scope.spawn(move || {
+                let result = run_from(plan, control, || await_start(stream, &start, control));
+                is_over.store(true, Ordering::Release);
+                result
+            });
+            let mut told = std::time::Instant::now();
+            while !is_over.load(Ordering::Acquire) {
+                thread::sleep(LOOK);
+                if self.stop.load(Ordering::Relaxed) {
+                    control.stop();
+                }
+                let progress = control.progress();
+                if progress.seconds > 0.0 && told.elapsed() >= PROGRESS {
+                    told = std::time::Instant::now();
+                    let (requests, errors) = (progress.requests, progress.errors);
+                    let response_ms = progress.response_ms;
+                    let report = Report::Progress { requests, errors, response_ms };
+                    if send(&mut writer, &report).is_err() {
+                        control.stop();
+                    }
+                }
+            }
+            let result = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            // The listener waits for an order that does not come; replies can still be written.
+            self.stream.shutdown(Shutdown::Read)?;
+            let _ = listener.join();
+            Ok(result)
+        })
+    }
+}
+
+/// Follows the orders that come while a plan is carried out.
+fn listen(mut orders: TcpStream, control: &Control, start: &mpsc::Sender<u64>) {
+    loop {
+        match receive(&mut orders, LONGEST_ORDER) {
+            Ok(Order::Start { at }) => {
+                // A load that has failed meanwhile does not start.
+                let _ = start.send(at);
+            }
+            // Stop, or nobody is there who wants it.
+            _ => {
+                control.stop();
+                let _ = start.send(0);
+                return;
+            }
+        }
+    }
+}
+
+/// Tells that all connections are open, and waits for the instant to begin.
+fn await_start(stream: &TcpStream, start: &mpsc::Receiver<u64>, control: &Control) {
+    let mut stream = stream;
+    if send(&mut stream, &Report::Ready).is_err() {
+        control.stop();
+        return;
+    }
+    let Ok(at) = start.recv_timeout(FARTHEST_START) else {
+        control.stop();
+        return;
+    };
+    let left = Duration::from_nanos(at.saturating_sub(unix_ns()));
+    thread::sleep(left.min(FARTHEST_START));
+}
+
+/// The wall clock in nanoseconds.
+pub(super) fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,271 @@
+//! `dunlin bench`: one load after the other, with redis-benchmark's options and output.
+
+pub(crate) mod duration;
+mod files;
+mod help;
+mod options;
+mod plans;
+mod progress;
+mod text;
+pub(crate) mod url;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::agent::{self, Agents, Token};
+use crate::experiment::Interrupt;
+use crate::experiment::connection::Door;
+use crate::load::{self, Control, Pace, Work};
+use crate::record::Recording;
+use options::{Asked, Options};
+use plans::Measurement;
+use resp::client::Value;
+use text::HostSettings;
+
+/// A wrong command line: nothing was started.
+const MISTAKE: u8 = 2;
+/// As shells say it of what SIGINT has ended.
+const INTERRUPTED: u8 = 130;
+/// How long the server may take to say what its settings are.
+const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Carries out `dunlin bench ARGUMENTS`.
+pub fn run(arguments: &[String]) -> ExitCode {
+    let options = match options::parse(arguments) {
+        Ok(Asked::Help) => return say(help::USAGE, ExitCode::SUCCESS),
+        Ok(Asked::Version) => {
+            let version = format!("dunlin bench {}\n", env!("CARGO_PKG_VERSION"));
+            return say(&version, ExitCode::SUCCESS);
+        }
+        Ok(Asked::Bench(options)) => *options,
+        Err(message) => {
+            complain(&format!("{message}\n\ndunlin bench --help lists the options."));
+            return ExitCode::from(MISTAKE);
+        }
+    };
+    let measurements = match plans::plans(&options) {
+        Ok(measurements) => measurements,
+        Err(message) => {
+            complain(&message);
+            return ExitCode::from(MISTAKE);
+        }
+    };
+    for name in &options.unknown_tests {
+        complain(&format!("WARNING: there is no test '{name}'; it is left out"));
+    }
+    if options.hlog.is_some() && measurements.len() != 1 {
+        complain("--hlog holds one load: choose one with -t, or use --mix");
+        return ExitCode::from(MISTAKE);
+    }
+    match Bench::new(options).and_then(|mut bench| bench.run(&measurements)) {
+        Ok(code) => code,
+        Err(message) => {
+            complain(&message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Loads that are run, and what they have come to.
+struct Bench {
+    options: Options,
+    interrupt: Interrupt,
+    settings: HostSettings,
+    /// Who sends, if not this process.
+    agents: Option<Agents>,
+    /// The name and the recording of each load that was run.
+    recordings: Vec<(String, Recording)>,
+    has_failed: bool,
+}
+
+impl Bench {
+    fn new(options: Options) -> Result<Self, String> {
+        let interrupt = Interrupt::by_signals()
+            .map_err(|error| format!("signals cannot be caught: {error}"))?;
+        let agents = match &options.agents[..] {
+            [] => None,
+            addresses => {
+                let token = Token::find(options.token_file.as_deref());
+                let token = token.map_err(|error| error.to_string())?;
+                Some(Agents { addresses: addresses.to_vec(), token })
+            }
+        };
+        Ok(Bench {
+            options,
+            interrupt,
+            agents,
+            settings: HostSettings::default(),
+            recordings: Vec::new(),
+            has_failed: false,
+        })
+    }
+
+    fn run(&mut self, measurements: &[Measurement]) -> Result<ExitCode, String> {
+        if self.options.idle {
+            return self.idle(measurements);
+        }
+        if !self.options.quiet && !self.options.csv && self.options.urls.is_empty() {
+            self.ask_for_settings();
+        }
+        if self.options.csv {
+            write(text::CSV_HEAD);
+        }
+        loop {
+            for measurement in measurements {
+                self.measure(measurement)?;
+                if self.interrupt.is_set() {
+                    break;
+                }
+            }
+            if !self.options.repeat || self.interrupt.is_set() || measurements.is_empty() {
+                break;
+            }
+            self.recordings.clear();
+        }
+        if !self.options.csv && self.options.command.is_empty() {
+            write("\n");
+        }
+        files::write(&self.options, &self.recordings)?;
+        Ok(match (self.interrupt.is_set(), self.has_failed) {
+            (true, _) => ExitCode::from(INTERRUPTED),
+            (false, true) => ExitCode::FAILURE,
+            (false, false) => ExitCode::SUCCESS,
+        })
+    }
+
+    /// Runs one load, and prints what it saw.
+    fn measure(&mut self, measurement: &Measurement) -> Result<(), String> {
+        let control = Control::default();
+        let shows_progress = !self.options.csv && io::stderr().is_terminal();
+        let result =
+            progress::beside(&measurement.title, &control, &self.interrupt, shows_progress, || {
+                self.carry_out(measurement, &control)
+            });
+        let recording = result?;
+        let (title, digits) = (&measurement.title, self.options.precision);
+        write(&if self.options.csv {
+            text::csv(title, &recording, digits)
+        } else if self.options.quiet {
+            text::quiet(title, &recording, digits)
+        } else {
+            text::full(measurement, &recording, &self.settings, digits)
+        });
+        self.judge(title, &recording);
+        self.recordings.push((title.clone(), recording));
+        Ok(())
+    }
+
+    /// Runs the load here, or has agents run it.
+    fn carry_out(&self, measurement: &Measurement, control: &Control) -> Result<Recording, String> {
+        let plan = &measurement.plan;
+        let Some(agents) = &self.agents else {
+            return load::run(plan, control).map_err(|error| error.to_string());
+        };
+        let seen = agent::run(plan, control, agents).map_err(|error| error.to_string())?;
+        if !self.options.quiet && !self.options.csv {
+            for (address, (ahead, error)) in agents.addresses.iter().zip(&seen.clocks) {
+                complain(&format!("agent {address}: clock {ahead:+.3} ms (+-{error:.3}) of ours"));
+            }
+        }
+        Ok(seen.recording)
+    }
+
+    /// Says what is wrong with a recording.
+    fn judge(&mut self, title: &str, recording: &Recording) {
+        let errors = text::errors(recording);
+        if !errors.is_empty() {
+            self.has_failed = true;
+            complain(errors.trim_end());
+        }
+        if let Some(reason) = recording.interrupted.as_deref().filter(|_| !self.interrupt.is_set())
+        {
+            self.has_failed = true;
+            complain(&format!("{title}: ended early: {reason}"));
+        }
+        let is_open = matches!(recording.plan.pace, Pace::Open { .. });
+        let word = if is_open { "INVALID" } else { "WARNING: INVALID" };
+        for reason in &recording.generator.invalid {
+            self.has_failed |= is_open;
+            complain(&format!("{word}: {title}: {reason}"));
+        }
+    }
+
+    /// Opens connections and waits, until it is interrupted.
+    fn idle(&self, measurements: &[Measurement]) -> Result<ExitCode, String> {
+        let Some(Measurement { plan, .. }) = measurements.first() else {
+            return Err("there is no load to be idle for".to_owned());
+        };
+        if matches!(plan.work, Work::Http(_)) {
+            return Err("-I is for the Redis protocol".to_owned());
+        }
+        let count = plan.connections;
+        write(&format!(
+            "Creating {count} idle connections and waiting forever (Ctrl+C when done)\n"
+        ));
+        let control = Control::default();
+        let told = |open: usize| {
+            if open == count {
+                write(&format!("clients: {open}\n"));
+            }
+        };
+        let result = progress::beside("idle", &control, &self.interrupt, false, || {
+            load::idle(plan, &control, told)
+        });
+        result.map_err(|error| error.to_string())?;
+        Ok(ExitCode::from(INTERRUPTED))
+    }
+
+    /// Asks the server for the settings that the report names.
+    fn ask_for_settings(&mut self) {
+        let address = &self.options.address;
+        if address.socket.is_some() || address.user.is_some() {
+            return complain(
+                "WARNING: the server's CONFIG is asked for without -s and --user only",
+            );
+        }
+        let door = Door {
+            host: address.host.clone(),
+            port: address.port,
+            password: address.password.clone(),
+        };
+        let asked = door.connect(SETTINGS_PATIENCE).and_then(|mut connection| {
+            let mut setting =
+                |name| connection.call(&["CONFIG", "GET", name]).map(|reply| value(&reply));
+            Ok((setting("save")?, setting("appendonly")?))
+        });
+        match asked {
+            Ok((Some(save), Some(append_only))) => {
+                self.settings = HostSettings { save, append_only };
+            }
+            _ => complain("WARNING: Could not fetch server CONFIG"),
+        }
+    }
+}
+
+/// The value in an answer of CONFIG GET.
+fn value(reply: &Value) -> Option<String> {
+    let value = match reply {
+        Value::Array(pair) => pair.get(1)?,
+        Value::Map(pairs) => &pairs.first()?.1,
+        _ => return None,
+    };
+    Some(String::from_utf8_lossy(value.as_bytes()?).into_owned())
+}
+
+/// Prints to the standard output. A reader that has gone is not missed: the load goes on, since its
+/// files may be wanted.
+fn write(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn say(text: &str, code: ExitCode) -> ExitCode {
+    write(text);
+    code
+}
+
+/// Prints to the standard error; nobody could be told that nobody can be told.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}

@@ -1,0 +1,163 @@
+//! `dunlin lab run`, `list` and `show`.
+
+pub(super) mod choose;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use base::clock;
+
+use super::{RunOptions, mistake};
+use crate::agent::{Agents, Token, TokenError};
+use crate::experiment::{Choice, Definition, Interrupt, Means, bundled, machine, progress, suite};
+use crate::report;
+use crate::results::{ExperimentResult, Results};
+
+/// Runs what was asked for. Every file is read and filled in before anything starts.
+pub(super) fn run(options: &RunOptions) -> ExitCode {
+    let definitions = match choose::definitions(options) {
+        Ok(definitions) => definitions,
+        Err(message) => return mistake(&message),
+    };
+    let agents = match agents(options) {
+        Ok(agents) => agents,
+        Err(error) => return mistake(&error.to_string()),
+    };
+    let directory = options.out.clone().unwrap_or_else(default_directory);
+    // Better now than after half an hour.
+    if let Err(error) = std::fs::create_dir_all(&directory) {
+        return mistake(&format!("{}: {error}", directory.display()));
+    }
+    let interrupt = match Interrupt::by_signals() {
+        Ok(interrupt) => interrupt,
+        Err(error) => return mistake(&format!("no signals: {error}")),
+    };
+    let means = Means { interrupt: interrupt.clone(), agents };
+    let results = run_all(&definitions, options.full, &directory, &means);
+    let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
+    let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
+    match report::write_all(&results, &directory) {
+        Ok(files) => {
+            let page = files.first().map(|file| file.display().to_string()).unwrap_or_default();
+            let end = if interrupt.is_set() { "Interrupted; what there is" } else { "The report" };
+            say(&format!("\n{end} is in {page}\n"));
+            let failed = has_failed || interrupt.is_set();
+            if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+        Err(error) => {
+            say(&format!("dunlin lab: the report cannot be written: {error}\n"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Who sends the load, when it is not this machine.
+fn agents(options: &RunOptions) -> Result<Option<Arc<Agents>>, TokenError> {
+    if options.agents.is_empty() {
+        return Ok(None);
+    }
+    let token = Token::find(options.token_file.as_deref())?;
+    Ok(Some(Arc::new(Agents { addresses: options.agents.clone(), token })))
+}
+
+fn run_all(definitions: &[Definition], full: bool, directory: &Path, means: &Means) -> Results {
+    let mut results = Results {
+        format: crate::results::FORMAT,
+        started_unix_ms: clock::now_ms(),
+        machine: machine::describe(),
+        size: if full { "full" } else { "quick" }.to_owned(),
+        experiments: Vec::new(),
+    };
+    let mut progress = progress::Progress::default();
+    for (at, definition) in definitions.iter().enumerate() {
+        if means.interrupt.is_set() {
+            break;
+        }
+        let later = definitions[at + 1..].iter().map(suite::estimate_seconds).sum();
+        progress.set_later(later);
+        let result: ExperimentResult = suite::run_all(definition, means, &mut progress);
+        results.experiments.push(result);
+        // What was measured is not lost with the lab itself.
+        if definitions.len() > 1
+            && let Err(error) = results.write(&directory.join("results.json"))
+        {
+            say(&format!("  results.json: {error}\n"));
+        }
+    }
+    results
+}
+
+/// `lab-20261122-001338`, in this directory.
+fn default_directory() -> PathBuf {
+    let seconds = clock::now_ms() / 1000;
+    let (days, time) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    PathBuf::from(format!("lab-{year}{month:02}{day:02}-{hour:02}{minute:02}{second:02}"))
+}
+
+/// The date of a day since 1970-01-01, by counting: years from March have their leap day at the end.
+fn civil(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468;
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+/// The bundled experiments, and the servers on this machine.
+pub(super) fn list() -> String {
+    let mut text = String::from("Experiments:\n");
+    let mut all_seconds = 0.0;
+    for (name, file) in bundled::BUNDLED {
+        // A test reads all of them.
+        if let Ok(definition) = Definition::new(name, file, &Choice::default()) {
+            let seconds = suite::estimate_seconds(&definition);
+            all_seconds += seconds;
+            let file = definition.file();
+            let answers = file.answers.as_deref().unwrap_or("");
+            let length = progress::in_words(seconds);
+            text.push_str(&format!("  {name:<17} {answers:<3} {length:>6}  {}\n", file.title));
+        }
+    }
+    let length = progress::in_words(all_seconds);
+    text.push_str(&format!("  {:<17} {:<3} {length:>6}  All of them\n", "all", ""));
+    text.push_str("\nServers:\n");
+    for (name, state) in crate::experiment::servers() {
+        text.push_str(&format!("  {name:<17} {state}\n"));
+    }
+    text
+}
+
+fn say(text: &str) {
+    // Standard error may be gone; the results are what counts.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        assert_eq!(civil(0), (1970, 1, 1));
+        assert_eq!(civil(19_782), (2024, 2, 29));
+        assert_eq!(civil(20_779), (2026, 11, 22));
+    }
+
+    #[test]
+    fn the_list_names_every_experiment() {
+        let list = list();
+        for (name, _) in bundled::BUNDLED {
+            assert!(list.contains(&format!("  {name} ")), "{name} is missing in {list}");
+        }
+        assert!(list.contains("redis"), "{list}");
+    }
+}

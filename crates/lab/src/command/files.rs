@@ -1,0 +1,74 @@
+//! `dunlin lab report` and `compare`: what can be made of results that are there.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::{mistake, print};
+use crate::results::Results;
+use crate::{compare, report};
+
+/// The exit code when something is worse than it was.
+const WORSE: u8 = 1;
+
+/// Which results, and where the report goes.
+#[derive(Debug, Args)]
+pub(super) struct ReportOptions {
+    /// What `lab run` wrote.
+    results: PathBuf,
+    /// Where the report goes; by default beside the results.
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<PathBuf>,
+    /// Writes a short page in Markdown with its charts instead, one answer per published question.
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Which results are compared.
+#[derive(Debug, Args)]
+pub(super) struct CompareOptions {
+    /// What `lab run` wrote before.
+    before: PathBuf,
+    /// What `lab run` wrote after.
+    after: PathBuf,
+}
+
+/// Makes the report of results again.
+pub(super) fn report(options: &ReportOptions) -> ExitCode {
+    let results = match Results::read(&options.results) {
+        Ok(results) => results,
+        Err(error) => return mistake(&error.to_string()),
+    };
+    let beside = options.results.parent().unwrap_or(Path::new("."));
+    let directory = options.out.as_deref().unwrap_or(beside);
+    let written = if options.markdown {
+        report::write_markdown(&results, directory)
+    } else {
+        report::write_all(&results, directory)
+    };
+    match written {
+        Ok(files) => {
+            let page = files.first().map(|file| format!("{}\n", file.display()));
+            print(&page.unwrap_or_default())
+        }
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "dunlin lab: {}: {error}", directory.display());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Says what changed beyond noise; the exit code says whether anything is worse.
+pub(super) fn compare(options: &CompareOptions) -> ExitCode {
+    let read = |path: &Path| Results::read(path).map_err(|error| error.to_string());
+    match read(&options.before).and_then(|before| Ok((before, read(&options.after)?))) {
+        Err(message) => mistake(&message),
+        Ok((before, after)) => {
+            let comparison = compare::compare(&before, &after);
+            let printed = print(&comparison.to_string());
+            if comparison.is_regression() { ExitCode::from(WORSE) } else { printed }
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! `dunlin lab limit`: the responder that only frames requests.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::experiment::Interrupt;
+use crate::limit::{Limit, Stall, serve};
+
+/// How it listens and answers.
+#[derive(Debug, Args)]
+pub(super) struct LimitOptions {
+    /// The port; 0 for any that is free.
+    #[arg(long, default_value_t = 7100)]
+    port: u16,
+    /// The address.
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// Threads that answer.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: u16,
+    /// Answers nobody for a while, again and again: 100ms:1s.
+    #[arg(long, value_name = "PAUSE:EVERY")]
+    stall: Option<Stall>,
+}
+
+/// Answers until it is interrupted.
+pub(super) fn run(options: &LimitOptions) -> ExitCode {
+    let served = Interrupt::by_signals().and_then(|interrupt| {
+        let limit = Limit {
+            address: SocketAddr::new(options.bind, options.port),
+            threads: usize::from(options.threads),
+            stall: options.stall,
+        };
+        serve(&limit, interrupt.flag(), |address| {
+            // Whoever waits for this line reads it, and nobody else is missed.
+            let _ = writeln!(io::stdout(), "Ready to accept connections at {address}");
+        })
+    });
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "dunlin lab limit: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

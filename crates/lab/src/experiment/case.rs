@@ -1,0 +1,205 @@
+//! One point of an experiment with everything filled in: what a run needs, as plain data.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::load::Plan;
+
+/// One target at one point of the matrix.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Who is measured.
+    pub target: Target,
+    /// What runs before, one after the other.
+    pub prefill: Vec<Load>,
+    /// What is measured, all at the same time.
+    pub loads: Vec<Load>,
+    /// What is done to the target meanwhile, by time.
+    pub events: Vec<Event>,
+    /// What is read from the target meanwhile.
+    pub sampling: Sampling,
+    /// When to give up.
+    pub stop: StopRule,
+    /// How the largest good rate is looked for, if it is.
+    pub knee: Option<KneeRule>,
+    /// How writes are checked, if they are.
+    pub check: Option<CheckRule>,
+}
+
+/// A server: how to start it, or where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Its name in tables.
+    pub name: String,
+    /// How it comes to be there.
+    pub origin: Origin,
+    /// The processors it may use; empty: any.
+    pub cpus: Vec<usize>,
+    /// Environment variables besides those of the lab itself.
+    pub environment: BTreeMap<String, String>,
+    /// The password that clients send.
+    pub password: Option<String>,
+    /// What shows that it is ready.
+    pub probe: Probe,
+}
+
+/// How a target comes to be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The lab starts this program with these arguments.
+    Command {
+        /// The program.
+        program: PathBuf,
+        /// Its arguments.
+        arguments: Vec<String>,
+    },
+    /// It is running.
+    Running {
+        /// A name or an address.
+        host: String,
+        /// The TCP port.
+        port: u16,
+    },
+    /// It cannot be measured on this machine, for this reason.
+    Missing(String),
+}
+
+/// What shows that a target is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// PING is answered, and not with LOADING.
+    Ping,
+    /// `GET /` is answered as HTTP.
+    Http,
+    /// A connection is accepted.
+    Connect,
+}
+
+/// A load and when it begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// Its name in tables.
+    pub name: String,
+    /// What it sends; the address is the target's.
+    pub plan: Plan,
+    /// Seconds of the same load before anything is recorded.
+    pub warmup_seconds: f64,
+    /// The processors that its threads may use; empty: any.
+    pub cpus: Vec<usize>,
+    /// Begins so many seconds after the run.
+    pub start_seconds: f64,
+}
+
+/// Something that is done to the target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// Seconds after the loads began.
+    pub at: f64,
+    /// What.
+    pub action: Action,
+}
+
+/// What is done to a target.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// A command over a connection of its own.
+    Command(Vec<String>),
+    /// SIGKILL, as a power cut would.
+    Kill {
+        /// It is started again so many seconds later.
+        restart_after: Option<f64>,
+    },
+    /// SIGSTOP.
+    Stop {
+        /// SIGCONT follows so many seconds later.
+        seconds: Option<f64>,
+    },
+    /// SIGCONT.
+    Continue,
+    /// Many connections that all come at once, ask once, and stay for a while.
+    ConnectionStorm {
+        /// How many.
+        connections: usize,
+        /// How long they stay.
+        seconds: f64,
+    },
+    /// A load on a single key.
+    HotKeyBurst(Box<Load>),
+}
+
+/// What is read from a target while it is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampling {
+    /// Seconds between two samples.
+    pub every: f64,
+    /// Fields of INFO whose values are numbers.
+    pub info: Vec<String>,
+}
+
+/// When to give up.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StopRule {
+    /// A run ends when it has seen more errors.
+    pub max_errors: Option<u64>,
+    /// A target whose 99th percentile was longer, in milliseconds, is not measured further.
+    pub max_p99_ms: Option<f64>,
+    /// No further run begins when the experiment has taken so many seconds.
+    pub max_seconds: Option<f64>,
+}
+
+/// How the largest good rate is looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KneeRule {
+    /// Which of the loads is stepped.
+    pub load: usize,
+    /// The longest response time that is good, in milliseconds.
+    pub limit_ms: f64,
+    /// The share of requests that must be within the limit.
+    pub quantile: f64,
+    /// The first rate, in requests a second.
+    pub start: f64,
+    /// By how much each rate is larger than the last.
+    pub factor: f64,
+    /// How long a rate is tried.
+    pub seconds: f64,
+    /// How often the space between good and bad is halved.
+    pub bisections: u32,
+}
+
+/// How writes are checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CheckRule {
+    /// Connections that write.
+    pub writers: usize,
+    /// Connections that read.
+    pub readers: usize,
+    /// Keys of each writer.
+    pub keys: usize,
+    /// How long it writes, when there is no load that says so.
+    pub seconds: Option<f64>,
+}
+
+impl Case {
+    /// How long a run takes at most, in seconds, without starting and stopping the target; an
+    /// estimate when a load is bounded by its requests.
+    pub fn seconds(&self) -> f64 {
+        const USUAL_RATE: f64 = 50_000.0;
+        const HIGHEST_RATE: f64 = 1_000_000.0;
+        let by_requests = |load: &Load| {
+            let rate = (USUAL_RATE * load.plan.pipeline as f64).min(HIGHEST_RATE);
+            load.plan.requests.unwrap_or(0) as f64 / rate
+        };
+        let length = |load: &Load| load.plan.seconds.unwrap_or_else(|| by_requests(load));
+        let prefill: f64 = self.prefill.iter().map(length).sum();
+        let warmup = self.loads.iter().map(|load| load.warmup_seconds).fold(0.0, f64::max);
+        let measured = match &self.knee {
+            // From the first rate up to a typical one, then the halvings.
+            Some(knee) => knee.seconds * (6.0 + f64::from(knee.bisections)),
+            None => {
+                let loads = self.loads.iter().map(|load| load.start_seconds + length(load));
+                loads.chain(self.check.as_ref().and_then(|check| check.seconds)).fold(0.0, f64::max)
+            }
+        };
+        prefill + warmup + measured
+    }
+}

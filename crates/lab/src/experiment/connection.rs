@@ -1,0 +1,136 @@
+//! One blocking connection for commands to a target: few, and never in the way of the load.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+use resp::client::{ReplyParser, Value, encode_command};
+
+/// Where a target listens, and how to enter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Door {
+    /// A name or an address.
+    pub host: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The password of AUTH.
+    pub password: Option<String>,
+}
+
+/// A connection that waits for each reply.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    parser: ReplyParser,
+    input: Vec<u8>,
+}
+
+impl Door {
+    /// Opens a TCP connection; `patience` bounds the opening, and each read and write after it.
+    ///
+    /// # Errors
+    /// The name is unknown, or nobody answers there.
+    pub fn open(&self, patience: Duration) -> io::Result<TcpStream> {
+        let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&address, patience) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(patience))?;
+                    stream.set_write_timeout(Some(patience))?;
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// Opens a connection for commands, with the password sent.
+    ///
+    /// # Errors
+    /// As [`Door::open`], or the password is refused.
+    pub fn connect(&self, patience: Duration) -> io::Result<Connection> {
+        let stream = self.open(patience)?;
+        let mut connection = Connection { stream, parser: ReplyParser::new(), input: Vec::new() };
+        if let Some(password) = &self.password
+            && let Value::Error(text) = connection.call(&["AUTH", password])?
+        {
+            return Err(io::Error::other(String::from_utf8_lossy(&text).into_owned()));
+        }
+        Ok(connection)
+    }
+}
+
+impl Connection {
+    /// Sends a command and waits for its reply.
+    ///
+    /// # Errors
+    /// The connection is lost, the reply takes too long, or it is none. The connection is of no use
+    /// after that.
+    pub fn call<A: AsRef<[u8]>>(&mut self, words: &[A]) -> io::Result<Value> {
+        self.send(std::iter::once(words))?;
+        self.receive()
+    }
+
+    /// Sends commands without waiting for their replies.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub fn send<'a, A: AsRef<[u8]> + 'a>(
+        &mut self,
+        commands: impl Iterator<Item = &'a [A]>,
+    ) -> io::Result<()> {
+        let mut output = Vec::new();
+        for words in commands {
+            encode_command(words.iter(), &mut output);
+        }
+        self.stream.write_all(&output)
+    }
+
+    /// Waits for the next reply.
+    ///
+    /// # Errors
+    /// As [`Connection::call`].
+    pub fn receive(&mut self) -> io::Result<Value> {
+        loop {
+            let next = self.parser.next(&self.input);
+            let next = next.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+            if let Some((value, length)) = next {
+                self.input.drain(..length);
+                return Ok(value);
+            }
+            let mut piece = [0; 16 * 1024];
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(length) => self.input.extend_from_slice(&piece[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// A reply in one line, for a reader.
+pub fn in_words(value: &Value) -> String {
+    match value {
+        Value::Simple(text) | Value::Error(text) | Value::Bulk(text) => {
+            let text = String::from_utf8_lossy(text);
+            let mut line: String =
+                text.lines().next().unwrap_or_default().chars().take(100).collect();
+            if line.len() < text.trim_end().len() {
+                line.push_str(" ...");
+            }
+            line
+        }
+        Value::Integer(number) => number.to_string(),
+        Value::Null | Value::NullArray => "nil".to_owned(),
+        Value::Array(values) => format!("{} values", values.len()),
+        _ => "a reply".to_owned(),
+    }
+}
+
+/// The fields of a reply of INFO.
+pub fn info_fields(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.split_once(':'))
+}

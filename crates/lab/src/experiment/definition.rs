@@ -1,0 +1,426 @@
+//! An experiment ready to run: a file, the size that was chosen, and what the command line replaced.
+//! All of it is filled in once before anything starts, so that a mistake costs no time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+
+use super::case::Case;
+use super::cpus;
+use super::error::{FileError, guess};
+use super::figures;
+use super::file::{Axis, File, SizeSection, TargetSection, Template, Value};
+use super::kinds::{KINDS, Kind};
+use super::scope::Scope;
+use crate::report::VIEWS;
+use crate::results::figure::QUANTILES;
+
+/// What the command line chooses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Choice {
+    /// The size with which figures are meant to be published; the quick one otherwise.
+    pub full: bool,
+    /// In place of the file's repetitions.
+    pub repetitions: Option<u32>,
+    /// Only these targets.
+    pub targets: Vec<String>,
+    /// In place of values and of swept parameters (whose values are separated by commas).
+    pub set: Vec<(String, String)>,
+}
+
+/// An experiment ready to run.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// What messages call the file.
+    path: String,
+    /// The file's text.
+    text: String,
+    /// The file.
+    file: File,
+    /// The values of placeholders that are not swept.
+    values: BTreeMap<String, Spanned<Value>>,
+    /// What is swept, in the order of the file.
+    matrix: Vec<(String, Vec<String>)>,
+    /// How often each point is measured.
+    repetitions: u32,
+    /// Who is measured: a section of the file, and one of the kinds that it names.
+    targets: Vec<Member>,
+}
+
+/// One target of the file.
+#[derive(Clone, Debug)]
+struct Member {
+    section: usize,
+    kind: Option<&'static Kind>,
+    name: String,
+}
+
+/// What is known of a run before it starts.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The port that the target is to listen on.
+    pub port: u16,
+    /// The target's directory.
+    pub directory: PathBuf,
+    /// Which repetition, from 0.
+    pub repetition: u32,
+}
+
+/// A point of the matrix: a value for each swept parameter.
+pub type Point = BTreeMap<String, String>;
+
+/// What placeholders stand for besides what a file says.
+const BUILT_IN: [&str; 8] =
+    ["cores", "last_core", "other_cores", "dunlin", "port", "directory", "repetition", "target"];
+
+/// What the report itself reads out of recordings, besides percentiles.
+const OWN_FIGURES: [&str; 9] = [
+    "throughput",
+    "max",
+    "service_p99",
+    "errors",
+    "best_rate",
+    "lost",
+    "stale",
+    "wrong",
+    "recovery",
+];
+
+/// More threads than this no load needs.
+const MOST_OTHER_CORES: usize = 8;
+
+impl Definition {
+    /// Reads an experiment and fills in every point for every target, to see whether it can be.
+    ///
+    /// # Errors
+    /// The first mistake in the file or in the choice.
+    pub fn new(path: &str, text: &str, choice: &Choice) -> Result<Self, FileError> {
+        let file = File::parse(path, text)?;
+        let mut definition = Definition {
+            path: path.to_owned(),
+            text: text.to_owned(),
+            values: BTreeMap::new(),
+            matrix: Vec::new(),
+            repetitions: 1,
+            targets: Vec::new(),
+            file,
+        };
+        definition.check_views()?;
+        definition.targets = definition.members(choice)?;
+        definition.fill_in_values(choice)?;
+        definition.repetitions = definition.count_repetitions(choice)?;
+        definition.check_all()?;
+        Ok(definition)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        self.file.name.get_ref()
+    }
+
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The file's text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What is swept, in the order of the file.
+    pub fn matrix(&self) -> &[(String, Vec<String>)] {
+        &self.matrix
+    }
+
+    /// How often each point is measured.
+    pub fn repetitions(&self) -> u32 {
+        self.repetitions
+    }
+
+    /// The names of the targets.
+    pub fn targets(&self) -> impl Iterator<Item = &str> {
+        self.targets.iter().map(|target| target.name.as_str())
+    }
+
+    /// All points of the matrix; the last parameter changes fastest.
+    pub fn points(&self) -> Vec<Point> {
+        let mut points = vec![Point::new()];
+        for (name, values) in &self.matrix {
+            let with = |point: &Point, value: &String| {
+                let mut point = point.clone();
+                point.insert(name.clone(), value.clone());
+                point
+            };
+            points = points
+                .iter()
+                .flat_map(|point| values.iter().map(|value| with(point, value)).collect::<Vec<_>>())
+                .collect();
+        }
+        points
+    }
+
+    /// One target at one point.
+    ///
+    /// # Errors
+    /// A field's text is no value that it can have.
+    pub fn case(&self, target: usize, point: &Point, place: &Place) -> Result<Case, FileError> {
+        let member = &self.targets[target];
+        let scope = self.scope(&member.name, point, place)?;
+        let section = self.file.targets[member.section].get_ref();
+        super::fill::case(&self.file, section, member.kind, &member.name, &scope)
+    }
+
+    fn scope(&self, target: &str, point: &Point, place: &Place) -> Result<Scope<'_>, FileError> {
+        let mut values = built_in();
+        values.insert("port".to_owned(), place.port.to_string());
+        values.insert("directory".to_owned(), place.directory.to_string_lossy().into_owned());
+        values.insert("repetition".to_owned(), place.repetition.to_string());
+        values.insert("target".to_owned(), target.to_owned());
+        values.extend(point.clone());
+        let mut scope = Scope { path: &self.path, text: &self.text, values };
+        // A value may be made of built-in and of swept ones.
+        let filled: BTreeMap<String, String> = self
+            .values
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), value_at(&scope, value)?)))
+            .collect::<Result<_, FileError>>()?;
+        scope.values.extend(filled);
+        Ok(scope)
+    }
+
+    /// Each kind of each section is a target; two of the same name are a mistake.
+    fn members(&self, choice: &Choice) -> Result<Vec<Member>, FileError> {
+        let mut members: Vec<Member> = Vec::new();
+        for (section, target) in self.file.targets.iter().enumerate() {
+            for (kind, name) in self.kinds_of(target)? {
+                if members.iter().any(|member| member.name == name) {
+                    let message = format!("two targets are called '{name}'; give one another name");
+                    return Err(self.error_at(target.span().start, message));
+                }
+                members.push(Member { section, kind, name });
+            }
+        }
+        if members.is_empty() {
+            return Err(FileError::whole(&self.path, "there is no [[target]]"));
+        }
+        if choice.targets.is_empty() {
+            return Ok(members);
+        }
+        let is_meant = |member: &Member, wanted: &String| {
+            member.name == *wanted || member.kind.is_some_and(|kind| kind.name == wanted)
+        };
+        for wanted in &choice.targets {
+            if !members.iter().any(|member| is_meant(member, wanted)) {
+                let known = members.iter().map(|member| member.name.as_str());
+                let message = format!("there is no target '{wanted}'{}", guess(wanted, known));
+                return Err(FileError::whole(&self.path, message));
+            }
+        }
+        members.retain(|member| choice.targets.iter().any(|wanted| is_meant(member, wanted)));
+        Ok(members)
+    }
+
+    /// The kinds that a section names, each with the name of its target.
+    fn kinds_of(
+        &self,
+        section: &Spanned<TargetSection>,
+    ) -> Result<Vec<(Option<&'static Kind>, String)>, FileError> {
+        let target = section.get_ref();
+        let origins = usize::from(target.kind.is_some())
+            + usize::from(target.kinds.is_some())
+            + usize::from(target.command.is_some())
+            + usize::from(target.address.is_some());
+        let error = |offset, message| Err(self.error_at(offset, message));
+        if origins != 1 {
+            let message = "a target has exactly one of kind, kinds, command and address".to_owned();
+            return error(section.span().start, message);
+        }
+        let named: Vec<(&str, usize)> = match (&target.kind, &target.kinds) {
+            (Some(kind), _) => vec![(kind.get_ref().as_str(), kind.span().start)],
+            (_, Some(kinds)) => {
+                kinds.get_ref().iter().map(|kind| (kind.as_str(), kinds.span().start)).collect()
+            }
+            _ => {
+                return match &target.name {
+                    Some(name) => Ok(vec![(None, name.clone())]),
+                    None => error(section.span().start, "this target needs a name".to_owned()),
+                };
+            }
+        };
+        let mut kinds = Vec::new();
+        for (word, offset) in named {
+            let Some(kind) = Kind::named(word) else {
+                let known = KINDS.iter().map(|kind| kind.name);
+                return error(offset, format!("there is no kind '{word}'{}", guess(word, known)));
+            };
+            let name = match &target.name {
+                Some(name) if target.kinds.is_some() => format!("{} {name}", kind.title),
+                Some(name) => name.clone(),
+                None => kind.title.to_owned(),
+            };
+            kinds.push((Some(kind), name));
+        }
+        Ok(kinds)
+    }
+
+    fn size(&self, choice: &Choice) -> &SizeSection {
+        if choice.full { &self.file.full } else { &self.file.quick }
+    }
+
+    /// The values of placeholders: the file's, the size's in their place, the command line's in the
+    /// place of both.
+    fn fill_in_values(&mut self, choice: &Choice) -> Result<(), FileError> {
+        let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
+        let size = self.size(choice);
+        let mut values: BTreeMap<String, Spanned<Value>> = BTreeMap::new();
+        for (name, value) in self.file.values.iter().chain(&size.values) {
+            if BUILT_IN.contains(&name.as_str()) {
+                let message = format!("{{{name}}} has a meaning already");
+                return Err(scope.error_at(value.span().start, message));
+            }
+            values.insert(name.clone(), value.clone());
+        }
+        let mut axes: Vec<(&String, &Spanned<Axis>)> = self.file.matrix.iter().collect();
+        axes.sort_by_key(|(_, axis)| axis.span().start);
+        // What only a size sweeps comes behind.
+        axes.extend(size.matrix.iter().filter(|(name, _)| !self.file.matrix.contains_key(*name)));
+        let mut matrix = Vec::new();
+        for (name, axis) in axes {
+            let axis = size.matrix.get(name).unwrap_or(axis);
+            if values.contains_key(name) || BUILT_IN.contains(&name.as_str()) {
+                let message = format!("{{{name}}} has a meaning already");
+                return Err(scope.error_at(axis.span().start, message));
+            }
+            let axis_values = axis_values(&scope, axis)?;
+            if axis_values.is_empty() {
+                return Err(scope.error_at(axis.span().start, "there is no value to sweep"));
+            }
+            matrix.push((name.clone(), axis_values));
+        }
+        for (name, text) in &choice.set {
+            if let Some((_, values)) = matrix.iter_mut().find(|(swept, _)| swept == name) {
+                *values = text.split(',').map(|value| value.trim().to_owned()).collect();
+            } else if let Some(value) = values.get_mut(name) {
+                *value = Spanned::new(value.span(), Value::Plain(Template(text.clone())));
+            } else {
+                let known: Vec<&str> = values
+                    .keys()
+                    .chain(matrix.iter().map(|(name, _)| name))
+                    .map(String::as_str)
+                    .collect();
+                let guess = guess(name, known.iter().copied());
+                return Err(FileError::whole(
+                    &self.path,
+                    format!("--set {name}: the experiment has no such value{guess}"),
+                ));
+            }
+        }
+        (self.values, self.matrix) = (values, matrix);
+        Ok(())
+    }
+
+    fn count_repetitions(&self, choice: &Choice) -> Result<u32, FileError> {
+        if let Some(count) = choice.repetitions {
+            return Ok(count.max(1));
+        }
+        let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
+        let field = self.size(choice).repetitions.as_ref().or(self.file.repetitions.as_ref());
+        scope.positive_or(field, 1)
+    }
+
+    /// A view that the report does not know would be left out in silence.
+    fn check_views(&self) -> Result<(), FileError> {
+        let known = || {
+            let views = VIEWS.iter().chain(&OWN_FIGURES).chain(&figures::NAMES);
+            views.copied().chain(QUANTILES.iter().map(|(name, _)| *name))
+        };
+        match self.file.views().iter().find(|view| known().all(|name| name != view.as_str())) {
+            None => Ok(()),
+            Some(view) => {
+                let offset = self.file.views.as_ref().map_or(0, |views| views.span().start);
+                let message = format!("there is no view '{view}'{}", guess(view, known()));
+                Err(self.error_at(offset, message))
+            }
+        }
+    }
+
+    /// Fills in everything once.
+    fn check_all(&self) -> Result<(), FileError> {
+        let place = Place { port: 1, directory: PathBuf::from("directory"), repetition: 0 };
+        for point in self.points() {
+            for target in 0..self.targets.len() {
+                self.case(target, &point, &place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn error_at(&self, offset: usize, message: impl Into<String>) -> FileError {
+        FileError::at(&self.path, &self.text, offset, message)
+    }
+}
+
+/// What placeholders stand for in every file.
+fn built_in() -> BTreeMap<String, String> {
+    let cores = cpus::count();
+    let program = std::env::current_exe();
+    let program = program.as_deref().unwrap_or(Path::new("dunlin")).to_string_lossy().into_owned();
+    let values = [
+        ("cores", cores.to_string()),
+        ("last_core", (cores - 1).to_string()),
+        ("other_cores", (cores - 1).clamp(1, MOST_OTHER_CORES).to_string()),
+        ("dunlin", program),
+    ];
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What a placeholder stands for at a point of the matrix.
+fn value_at(scope: &Scope<'_>, value: &Spanned<Value>) -> Result<String, FileError> {
+    let fill = |template: &Template| scope.text(&Spanned::new(value.span(), template.clone()));
+    let table = match value.get_ref() {
+        Value::Plain(template) => return fill(template),
+        Value::By(table) => table,
+    };
+    let error = |message: String| Err(scope.error_at(value.span().start, message));
+    let Some(Template(by)) = table.get("by") else {
+        return error("a value that is a table says by which parameter: by = \"..\"".to_owned());
+    };
+    let Some(key) = scope.values.get(by) else {
+        let known = scope.values.keys().map(String::as_str);
+        return error(format!("nothing is called {{{by}}}{}", guess(by, known)));
+    };
+    match table.get(key).or_else(|| table.get("else")) {
+        Some(template) => fill(template),
+        None => error(format!("it says nothing for {by} = \"{key}\", and has no else")),
+    }
+}
+
+/// The values of a swept parameter.
+fn axis_values(scope: &Scope<'_>, axis: &Spanned<Axis>) -> Result<Vec<String>, FileError> {
+    let fill = |template: &Template| scope.text(&Spanned::new(axis.span(), template.clone()));
+    let range = match axis.get_ref() {
+        Axis::List(list) => return list.iter().map(fill).collect(),
+        Axis::Range(range) => fill(range)?,
+    };
+    let Some((first, last)) = range.split_once("..") else { return Ok(vec![range]) };
+    let bounds = first.trim().parse::<u64>().ok().zip(last.trim().parse::<u64>().ok());
+    match bounds {
+        Some((first, last)) if 0 < first && first <= last => {
+            let mut values: Vec<u64> =
+                std::iter::successors(Some(first), |value| value.checked_mul(2))
+                    .take_while(|value| *value < last)
+                    .collect();
+            values.push(last);
+            Ok(values.iter().map(u64::to_string).collect())
+        }
+        _ => {
+            let message = format!("'{range}' is no range of numbers from 1 up, as 1..8");
+            Err(scope.error_at(axis.span().start, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

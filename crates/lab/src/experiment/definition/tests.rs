@@ -1,0 +1,269 @@
+use super::super::case::{Action, Case, Origin, Probe};
+use super::*;
+use crate::load::{Pace, Work};
+
+/// The least that an experiment needs, with a place for more.
+fn experiment(more: &str) -> String {
+    format!(
+        "name = \"small\"\ntitle = \"Small\"\nquestion = \"Is it?\"\n{more}\n\
+         [[target]]\nname = \"there\"\naddress = \"127.0.0.1:7000\"\n\
+         [[load]]\nname = \"get\"\nmix = \"get:1\"\nseconds = 1\n"
+    )
+}
+
+fn definition(text: &str) -> Definition {
+    Definition::new("small.toml", text, &Choice::default())
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn error(text: &str) -> String {
+    let result = Definition::new("small.toml", text, &Choice::default());
+    result.map(|_| ()).expect_err("it has a mistake").to_string()
+}
+
+fn first_case(definition: &Definition) -> Case {
+    let place = Place { port: 6400, directory: PathBuf::from("/data"), repetition: 0 };
+    let point = definition.points().remove(0);
+    definition.case(0, &point, &place).expect("all cases were filled in before")
+}
+
+#[test]
+fn the_least_is_enough() {
+    let definition = definition(&experiment(""));
+    assert_eq!(definition.points(), [Point::new()]);
+    let case = first_case(&definition);
+    assert_eq!(case.target.origin, Origin::Running { host: "127.0.0.1".to_owned(), port: 7000 });
+    assert_eq!(case.target.probe, Probe::Ping);
+    assert_eq!(case.loads[0].plan.connections, 50);
+    assert_eq!(case.loads[0].plan.requests, None);
+    assert!((case.seconds() - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_matrix_is_swept_in_the_order_of_the_file() {
+    let text = experiment("[matrix]\nzeta = [1, 2]\nalpha = [\"x\", \"y\", \"z\"]");
+    let definition = definition(&text);
+    let names: Vec<&str> = definition.matrix().iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["zeta", "alpha"]);
+    let points = definition.points();
+    assert_eq!(points.len(), 6);
+    let value = |point: usize, name: &str| points[point][name].as_str();
+    assert_eq!((value(0, "zeta"), value(0, "alpha")), ("1", "x"));
+    assert_eq!((value(1, "zeta"), value(1, "alpha")), ("1", "y"));
+    assert_eq!((value(5, "zeta"), value(5, "alpha")), ("2", "z"));
+}
+
+#[test]
+fn a_range_doubles_up_to_its_end() {
+    let swept = |range: &str| {
+        let definition = definition(&experiment(&format!("[matrix]\nthreads = \"{range}\"")));
+        definition.matrix()[0].1.join(" ")
+    };
+    assert_eq!(swept("1..6"), "1 2 4 6");
+    assert_eq!(swept("1..8"), "1 2 4 8");
+    assert_eq!(swept("1..1"), "1");
+    assert_eq!(swept("alone"), "alone");
+    assert!(swept("1..{cores}").starts_with('1'));
+    let message = error(&experiment("[matrix]\nthreads = \"8..1\""));
+    assert!(
+        message.starts_with("small.toml:5: threads in [matrix]: '8..1' is no range"),
+        "{message}"
+    );
+}
+
+const SIZES: &str = "repetitions = 2\n[values]\nseconds = 9\n[matrix]\nconnections = [1, 50, 500]\n\
+    [quick.values]\nseconds = 1\n[quick.matrix]\nconnections = [50]\n[full]\nrepetitions = 5\n";
+
+#[test]
+fn a_size_and_then_the_command_line_replace_values() {
+    let text = experiment(SIZES).replace("seconds = 1\n", "seconds = \"{seconds}\"\n");
+    // The size's own line was replaced too; put it back.
+    let text =
+        text.replace("[quick.values]\nseconds = \"{seconds}\"", "[quick.values]\nseconds = 1");
+    let quick = definition(&text);
+    assert_eq!((quick.points().len(), quick.repetitions()), (1, 2));
+    assert_eq!(first_case(&quick).loads[0].plan.seconds, Some(1.0));
+    let full = Choice { full: true, ..Choice::default() };
+    let full = Definition::new("small.toml", &text, &full).expect("it is right");
+    assert_eq!((full.points().len(), full.repetitions()), (3, 5));
+    assert_eq!(first_case(&full).loads[0].plan.seconds, Some(9.0));
+    let set = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let chosen = Choice {
+        repetitions: Some(1),
+        set: vec![set("seconds", "0.5"), set("connections", "7, 8")],
+        ..Choice::default()
+    };
+    let chosen = Definition::new("small.toml", &text, &chosen).expect("it is right");
+    assert_eq!((chosen.points().len(), chosen.repetitions()), (2, 1));
+    assert_eq!(chosen.matrix()[0].1, ["7", "8"]);
+    assert_eq!(first_case(&chosen).loads[0].plan.seconds, Some(0.5));
+    let unknown = Choice { set: vec![set("second", "1")], ..Choice::default() };
+    let message = Definition::new("small.toml", &text, &unknown).expect_err("there is none");
+    let message = message.to_string();
+    assert!(message.ends_with("has no such value; did you mean 'seconds'?"), "{message}");
+}
+
+#[test]
+fn mistakes_are_named_by_line_and_field() {
+    let cases = [
+        (experiment("colour = 1"), "small.toml:4: colour: there is no field 'colour' here"),
+        (
+            experiment("").replace("seconds = 1", "seconds = 1\nconections = 5"),
+            "small.toml:12: conections in [[load]]: there is no field 'conections' here; did you mean \
+             'connections'?",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = \"long\""),
+            "small.toml:11: seconds in [[load]]: 'long' is not a number",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = -1"),
+            "small.toml:11: seconds in [[load]]: -1 is not a number from 0 up",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = [1]"),
+            "small.toml:11: seconds in [[load]]: invalid type: sequence",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = 1\nconnections = 0"),
+            "small.toml:12: connections in [[load]]: it must be more than 0",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = 1\nconnections = \"{conections}\""),
+            "small.toml:12: connections in [[load]]: nothing is called {conections}",
+        ),
+        (
+            experiment("").replace("seconds = 1", "keys = \"uniform:5\""),
+            "small.toml:8: [[load]]: a load needs seconds or requests",
+        ),
+        (
+            experiment("").replace("address = \"127.0.0.1:7000\"", "kind = \"redi\""),
+            "small.toml:7: kind in [[target]]: there is no kind 'redi'; did you mean 'redis'?",
+        ),
+        (
+            experiment("").replace("127.0.0.1:7000", "7000"),
+            "small.toml:7: address in [[target]]: '7000' is no address",
+        ),
+        (
+            experiment("[[event]]\nat = 1\ndo = \"BGSAVE\"\nrestart_after = 1"),
+            "small.toml:7: restart_after in [[event]]: it means nothing to 'bgsave'",
+        ),
+        (
+            experiment("[knee]\nlimit_ms = 5\nstart = 100\nseconds = 1\nfactor = 1"),
+            "small.toml:8: factor in [knee]: it must be more than 1",
+        ),
+        (
+            experiment("[values]\nport = 5"),
+            "small.toml:5: port in [values]: {port} has a meaning already",
+        ),
+        (
+            experiment("views = [\"p99\", \"memory\"]"),
+            "small.toml:4: views: there is no view 'memory'",
+        ),
+        (experiment("x = ["), "small.toml:"),
+    ];
+    for (text, expected) in cases {
+        let message = error(&text);
+        assert!(message.starts_with(expected), "{message}\n  is not\n{expected}");
+    }
+}
+
+#[test]
+fn what_belongs_together_is_demanded() {
+    let message = error("name = \"x\"\ntitle = \"X\"\nquestion = \"?\"\n");
+    assert_eq!(message, "small.toml: there is no [[target]]");
+    let message = error(&experiment("").replace("address =", "kind = \"redis\"\naddress ="));
+    assert!(message.contains("exactly one of kind, kinds, command and address"), "{message}");
+    let message = error(&experiment("").replace("mix =", "command = [\"PING\"]\nmix ="));
+    assert!(message.contains("exactly one of mix, command and http"), "{message}");
+    let message = error(&format!("{}think_ms = 1\nrate = 10\n", experiment("")));
+    assert!(message.contains("think_ms in [[load]]: with a rate"), "{message}");
+    let (head, _) = experiment("[check]")
+        .split_once("[[load]]")
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .expect("it has a load");
+    assert!(error(&head).contains("[check] needs seconds"));
+}
+
+#[test]
+fn kinds_become_targets_and_can_be_chosen() {
+    let text = experiment("").replace(
+        "name = \"there\"\naddress = \"127.0.0.1:7000\"",
+        "kinds = [\"dunlin\", \"redis\", \"valkey\"]\nthreads = 2\noptions = { maxmemory = \"{size}mb\" }",
+    );
+    let text = text.replace("[[target]]", "[values]\nsize = 10\n[[target]]");
+    let all = definition(&text);
+    assert_eq!(all.targets().collect::<Vec<_>>(), ["dunlin", "redis-server", "valkey-server"]);
+    let Origin::Command { arguments, .. } = first_case(&all).target.origin else {
+        panic!("this program is there")
+    };
+    let words = arguments.join(" ");
+    assert!(words.contains("--dir /data --port 6400"), "{words}");
+    assert!(words.ends_with("--maxmemory 10mb --threads 2"), "{words}");
+    let choice = |name: &str| Choice { targets: vec![name.to_owned()], ..Choice::default() };
+    let one = Definition::new("small.toml", &text, &choice("redis")).expect("it is there");
+    assert_eq!(one.targets().collect::<Vec<_>>(), ["redis-server"]);
+    let none = Definition::new("small.toml", &text, &choice("memcached"));
+    let message = none.expect_err("there is none").to_string();
+    assert!(message.contains("there is no target 'memcached'"), "{message}");
+}
+
+#[test]
+fn events_are_in_the_order_of_time() {
+    let text = experiment(
+        "[[event]]\nat = 5\ndo = \"kill\"\nrestart_after = 0.5\n\
+         [[event]]\nat = 1\ndo = \"CONFIG SET save '900 1'\"\n\
+         [[event]]\nat = 3\ndo = \"Hot-key burst\"\nrate = 1000\nseconds = 2\n",
+    );
+    let case = first_case(&definition(&text));
+    let actions: Vec<&Action> = case.events.iter().map(|event| &event.action).collect();
+    let words = ["CONFIG", "SET", "save", "900 1"].map(str::to_owned).to_vec();
+    assert_eq!(actions[0], &Action::Command(words));
+    let Action::HotKeyBurst(load) = actions[1] else { panic!("{:?}", actions[1]) };
+    assert!(matches!(load.plan.pace, Pace::Open { rate, .. } if rate == 1000.0));
+    assert_eq!(load.plan.seconds, Some(2.0));
+    assert_eq!(actions[2], &Action::Kill { restart_after: Some(0.5) });
+    // Who kills the server wants the load to come back.
+    assert!(case.loads[0].plan.reconnect);
+}
+
+#[test]
+fn http_requests_are_filled_in() {
+    let text = experiment("").replace(
+        "mix = \"get:1\"",
+        "http = [{ path = \"/departments?rows={rows}\" }, { method = \"POST\", path = \"/d\", weight = 2, body = \"__data__\" }]",
+    );
+    let text = text.replace("[[target]]", "[matrix]\nrows = [10, 1000]\n[[target]]");
+    let case = first_case(&definition(&text));
+    let Work::Http(work) = &case.loads[0].plan.work else { panic!("it is HTTP") };
+    assert_eq!(work.requests[0].path, "/departments?rows=10");
+    assert_eq!(work.requests[0].name, "GET /departments?rows=10");
+    assert_eq!(work.requests[1].weight, 2.0);
+    assert_eq!(work.requests[1].body.as_deref(), Some("__data__"));
+}
+
+#[test]
+fn a_value_depends_on_a_swept_parameter() {
+    let values = "[values]\nlast = { by = \"fsync\", none = 1, else = 2 }\n\
+                  with = { by = \"fsync\", none = false, else = true }\n\
+                  [matrix]\nfsync = [\"none\", \"always\"]";
+    let text = experiment(values).replace("seconds = 1", "seconds = \"{last}\"");
+    let text =
+        format!("{text}[[load]]\nname = \"set\"\nmix = \"set\"\nseconds = 1\non = \"{{with}}\"\n");
+    let definition = definition(&text);
+    let place = Place { port: 1, directory: PathBuf::new(), repetition: 0 };
+    let cases: Vec<Case> = definition
+        .points()
+        .iter()
+        .map(|point| definition.case(0, point, &place).expect("it is right"))
+        .collect();
+    assert_eq!((cases[0].loads.len(), cases[0].loads[0].plan.seconds), (1, Some(1.0)));
+    assert_eq!((cases[1].loads.len(), cases[1].loads[0].plan.seconds), (2, Some(2.0)));
+    let message = error(&text.replace(", else = 2", ""));
+    assert!(
+        message.contains("last in [values]: it says nothing for fsync = \"always\""),
+        "{message}"
+    );
+    let message = error(&text.replace("by = \"fsync\", none = 1", "none = 1"));
+    assert!(message.contains("says by which parameter"), "{message}");
+}

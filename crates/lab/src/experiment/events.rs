@@ -1,0 +1,344 @@
+//! What is done to a target, at its time. One thread does it all: what starts or ends processes at
+//! once, and what waits for replies in threads of its own.
+
+use std::io::Write;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::case::{Action, Event, Load};
+use super::connection::{Connection, Door, in_words, info_fields};
+use super::interrupt::Interrupt;
+use super::running::{self, Pilot};
+use super::server::Server;
+use crate::results::{self, LoadRecording};
+
+/// How long a command may take to answer, and a save to end.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a connection of a storm may take.
+const STORM_PATIENCE: Duration = Duration::from_secs(5);
+/// Between two questions whether a save is over, or a server is back.
+const POLL: Duration = Duration::from_millis(20);
+
+/// The events of a run.
+pub(crate) struct Events {
+    zero: Instant,
+    waiting: Vec<Event>,
+    pending: Vec<(usize, Pending)>,
+    done: Vec<results::Event>,
+    loads: Vec<LoadRecording>,
+    /// When the server was first broken, in seconds from zero.
+    fault: Option<f64>,
+    halt: Interrupt,
+    last_poll: Instant,
+}
+
+/// What has begun and is not over.
+enum Pending {
+    /// A thread waits for the outcome.
+    Outcome(JoinHandle<Outcome>),
+    /// A load runs.
+    Burst(Pilot),
+    /// The server is started again at this time.
+    Restart(f64),
+    /// The server is starting.
+    Ready,
+    /// The server goes on at this time.
+    Continue(f64),
+}
+
+/// What came of an event.
+struct Outcome {
+    text: String,
+    /// Whether it lasted, so that its end is worth a mark.
+    lasted: bool,
+}
+
+impl Events {
+    /// Events whose times count from `zero`.
+    pub(crate) fn new(events: &[Event], zero: Instant) -> Self {
+        Events {
+            zero,
+            waiting: events.iter().rev().cloned().collect(),
+            pending: Vec::new(),
+            done: Vec::new(),
+            loads: Vec::new(),
+            fault: None,
+            halt: Interrupt::default(),
+            last_poll: zero,
+        }
+    }
+
+    /// Begins what is due and ends what is over. To be called often.
+    pub(crate) fn tick(&mut self, server: &mut Server) {
+        while self.waiting.last().is_some_and(|event| event.at <= self.seconds()) {
+            if let Some(event) = self.waiting.pop() {
+                self.begin(event, server);
+            }
+        }
+        for (index, pending) in std::mem::take(&mut self.pending) {
+            if let Some(pending) = self.follow(index, pending, server) {
+                self.pending.push((index, pending));
+            }
+        }
+    }
+
+    /// Whether something is not over yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// When the server was first broken, in seconds from zero.
+    pub(crate) fn fault(&self) -> Option<f64> {
+        self.fault
+    }
+
+    /// Gives up what is not over, and returns what was done and what loads saw meanwhile.
+    pub(crate) fn finish(
+        mut self,
+        server: &mut Server,
+    ) -> (Vec<results::Event>, Vec<LoadRecording>) {
+        self.halt.set();
+        for (index, pending) in std::mem::take(&mut self.pending) {
+            let outcome = match pending {
+                Pending::Outcome(thread) => thread.join().ok(),
+                Pending::Burst(pilot) => {
+                    pilot.stop();
+                    self.land(index, pilot);
+                    None
+                }
+                Pending::Continue(_) => {
+                    let _ = server.go_on();
+                    None
+                }
+                Pending::Restart(_) | Pending::Ready => None,
+            };
+            self.done[index].outcome.push_str(
+                &outcome.map_or_else(
+                    || "; not over when the run was".to_owned(),
+                    |outcome| outcome.text,
+                ),
+            );
+        }
+        for event in self.waiting.iter().rev() {
+            self.done.push(results::Event {
+                at: event.at,
+                until: None,
+                name: event.action.name(),
+                outcome: "not done: the run had ended".to_owned(),
+            });
+        }
+        (self.done, self.loads)
+    }
+
+    fn seconds(&self) -> f64 {
+        self.zero.elapsed().as_secs_f64()
+    }
+
+    fn begin(&mut self, event: Event, server: &mut Server) {
+        let index = self.done.len();
+        let name = event.action.name();
+        self.done.push(results::Event {
+            at: self.seconds(),
+            until: None,
+            name,
+            outcome: String::new(),
+        });
+        match self.act(event.action, server) {
+            Ok((text, pending)) => {
+                self.done[index].outcome = text;
+                self.pending.extend(pending.map(|pending| (index, pending)));
+            }
+            Err(reason) => self.done[index].outcome = format!("not done: {reason}"),
+        }
+    }
+
+    /// Does what is to be done: what came of it at once, and what is to follow.
+    fn act(
+        &mut self,
+        action: Action,
+        server: &mut Server,
+    ) -> Result<(String, Option<Pending>), String> {
+        let needs_own =
+            matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::Continue);
+        if needs_own && !server.is_ours() {
+            return Err("the lab has not started this server".to_owned());
+        }
+        let now = self.seconds();
+        let (door, halt) = (server.door().clone(), self.halt.clone());
+        Ok(match action {
+            Action::Command(words) => {
+                let thread = std::thread::spawn(move || command(&door, &words, &halt));
+                (String::new(), Some(Pending::Outcome(thread)))
+            }
+            Action::Kill { restart_after } => {
+                self.fault.get_or_insert(now);
+                let pid = server.kill().ok_or_else(|| "there is no process".to_owned())?;
+                let restart = restart_after.map(|seconds| Pending::Restart(now + seconds));
+                (format!("process {pid} killed"), restart)
+            }
+            Action::Stop { seconds } => {
+                self.fault.get_or_insert(now);
+                server.stop().map_err(|error| error.to_string())?;
+                ("stopped".to_owned(), seconds.map(|seconds| Pending::Continue(now + seconds)))
+            }
+            Action::Continue => {
+                server.go_on().map_err(|error| error.to_string())?;
+                ("goes on".to_owned(), None)
+            }
+            Action::ConnectionStorm { connections, seconds } => {
+                let thread = std::thread::spawn(move || storm(&door, connections, seconds, &halt));
+                (String::new(), Some(Pending::Outcome(thread)))
+            }
+            Action::HotKeyBurst(load) => {
+                let Load { mut plan, cpus, name, .. } = *load;
+                plan.address = running::address(&door);
+                (String::new(), Some(Pending::Burst(Pilot::start(name, plan, cpus, 0.0, None))))
+            }
+        })
+    }
+
+    /// Sees whether something is over; returns it when it is not.
+    fn follow(&mut self, index: usize, pending: Pending, server: &mut Server) -> Option<Pending> {
+        let now = self.seconds();
+        match pending {
+            Pending::Outcome(thread) if thread.is_finished() => {
+                if let Ok(outcome) = thread.join() {
+                    self.done[index].outcome = outcome.text;
+                    self.done[index].until = outcome.lasted.then_some(now);
+                }
+                None
+            }
+            Pending::Burst(pilot) if pilot.is_finished() => {
+                self.done[index].until = Some(now);
+                self.land(index, pilot);
+                None
+            }
+            Pending::Restart(at) if at <= now => match server.launch() {
+                Ok(()) => Some(Pending::Ready),
+                Err(error) => {
+                    self.done[index].outcome = error.to_string();
+                    None
+                }
+            },
+            Pending::Ready if self.last_poll.elapsed() >= POLL => {
+                self.last_poll = Instant::now();
+                if !server.is_ready() {
+                    return Some(Pending::Ready);
+                }
+                let until = self.seconds();
+                self.done[index].until = Some(until);
+                let took = until - self.done[index].at;
+                self.done[index].outcome.push_str(&format!("; it answers again after {took:.2} s"));
+                None
+            }
+            Pending::Continue(at) if at <= now => {
+                self.done[index].until = Some(now);
+                if let Err(error) = server.go_on() {
+                    self.done[index].outcome = error.to_string();
+                }
+                None
+            }
+            unfinished => Some(unfinished),
+        }
+    }
+
+    /// Keeps what a burst saw.
+    fn land(&mut self, index: usize, pilot: Pilot) {
+        match pilot.finish() {
+            Ok(load) => {
+                let recording = &load.recording;
+                self.done[index].outcome = format!("{:.0} requests/s", recording.rate());
+                self.loads.push(load);
+            }
+            Err(error) => self.done[index].outcome = error,
+        }
+    }
+}
+
+impl Action {
+    /// What tables and charts call it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Action::Command(words) => words.join(" "),
+            Action::Kill { .. } => "kill -9".to_owned(),
+            Action::Stop { .. } => "SIGSTOP".to_owned(),
+            Action::Continue => "SIGCONT".to_owned(),
+            Action::ConnectionStorm { connections, .. } => format!("{connections} connections"),
+            Action::HotKeyBurst(_) => "hot-key burst".to_owned(),
+        }
+    }
+}
+
+/// Sends a command; of one that begins a save, waits until the save is over.
+fn command(door: &Door, words: &[String], halt: &Interrupt) -> Outcome {
+    let answer = door.connect(PATIENCE).and_then(|mut connection| {
+        let reply = connection.call(words)?;
+        Ok((connection, reply))
+    });
+    let (mut connection, reply) = match answer {
+        Ok(answer) => answer,
+        Err(error) => return Outcome { text: error.to_string(), lasted: false },
+    };
+    let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
+    let saves = name == "BGSAVE" || name == "BGREWRITEAOF";
+    if reply.is_error() || !saves {
+        // SAVE, FLUSHALL and their like last as long as their reply takes.
+        let lasted = matches!(name.as_str(), "SAVE" | "FLUSHALL" | "FLUSHDB" | "DEBUG");
+        return Outcome { text: in_words(&reply), lasted: lasted && !reply.is_error() };
+    }
+    let start = Instant::now();
+    while !halt.is_set() && start.elapsed() < PATIENCE {
+        std::thread::sleep(POLL);
+        match save_ended(&mut connection, &name) {
+            Ok(None) => {}
+            Ok(Some(status)) => {
+                let text = format!("{}; {status}", in_words(&reply));
+                return Outcome { text, lasted: true };
+            }
+            Err(error) => return Outcome { text: error.to_string(), lasted: false },
+        }
+    }
+    Outcome { text: format!("{}; not over yet", in_words(&reply)), lasted: false }
+}
+
+/// How the last save or rewrite went, when none goes on.
+fn save_ended(connection: &mut Connection, name: &str) -> std::io::Result<Option<String>> {
+    let reply = connection.call(&["INFO", "persistence"])?;
+    let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
+    let field = |name: &str| {
+        info_fields(&text).find(|(field, _)| *field == name).map_or("", |(_, value)| value.trim())
+    };
+    let (going_on, status) = if name == "BGSAVE" {
+        (field("rdb_bgsave_in_progress") == "1", field("rdb_last_bgsave_status"))
+    } else {
+        let scheduled = field("aof_rewrite_scheduled") == "1";
+        (scheduled || field("aof_rewrite_in_progress") == "1", field("aof_last_bgrewrite_status"))
+    };
+    Ok((!going_on).then(|| format!("ended: {status}")))
+}
+
+/// Opens many connections at once, sends one PING over each, and keeps them for a while.
+fn storm(door: &Door, connections: usize, seconds: f64, halt: &Interrupt) -> Outcome {
+    let start = Instant::now();
+    let (mut held, mut refused) = (Vec::with_capacity(connections), 0);
+    for _ in 0..connections {
+        let opened = door.open(STORM_PATIENCE).and_then(|mut stream| {
+            stream.write_all(b"*1\r\n$4\r\nPING\r\n")?;
+            Ok(stream)
+        });
+        match opened {
+            Ok(stream) => held.push(stream),
+            Err(_) => refused += 1,
+        }
+        if halt.is_set() {
+            break;
+        }
+    }
+    let opening = start.elapsed();
+    while start.elapsed().as_secs_f64() < seconds && !halt.is_set() {
+        std::thread::sleep(POLL);
+    }
+    let text =
+        format!("{} opened within {:.2} s, {refused} refused", held.len(), opening.as_secs_f64());
+    Outcome { text, lasted: true }
+}

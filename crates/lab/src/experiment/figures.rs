@@ -1,0 +1,239 @@
+//! The figures of a run that its recordings do not tell by themselves: what the server spent, and what
+//! events changed.
+
+use std::collections::BTreeMap;
+
+use crate::check::recovery_seconds;
+use crate::record::{Latency, Recording};
+use crate::results::Run;
+
+/// All that [`of`] may tell.
+pub(crate) const NAMES: [&str; 14] = [
+    "server_cpu_us_per_request",
+    "generator_cpu_us_per_request",
+    "server_cpu_processors",
+    "base_memory_bytes",
+    "peak_memory_bytes",
+    "peak_memory_ratio",
+    "memory_bytes_per_request",
+    "recovery_seconds",
+    "p50_quiet_ms",
+    "p99_quiet_ms",
+    "p999_quiet_ms",
+    "p50_during_events_ms",
+    "p99_during_events_ms",
+    "p999_during_events_ms",
+];
+
+/// What only the one who ran it knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    /// Processor seconds that the target used while the loads ran.
+    pub(crate) cpu_seconds: Option<f64>,
+    /// How long the loads ran, in seconds.
+    pub(crate) seconds: f64,
+    /// When the target was first broken, in seconds from the run's start.
+    pub(crate) fault: Option<f64>,
+}
+
+/// All figures that a run has.
+pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
+    let mut figures = BTreeMap::new();
+    let mut put = |name: &str, value: Option<f64>| {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            figures.insert(name.to_owned(), value);
+        }
+    };
+    let recordings: Vec<&Recording> = run.loads.iter().map(|load| &load.recording).collect();
+    let requests: u64 = recordings.iter().map(|recording| recording.requests()).sum();
+    if requests > 0 {
+        let micros = |seconds: f64| seconds * 1e6 / requests as f64;
+        put("server_cpu_us_per_request", measured.cpu_seconds.map(micros));
+        let generator: f64 = recordings
+            .iter()
+            .map(|recording| {
+                recording.generator.cpu_user_seconds + recording.generator.cpu_system_seconds
+            })
+            .sum();
+        put("generator_cpu_us_per_request", Some(micros(generator)));
+    }
+    let processors = measured.cpu_seconds.filter(|_| measured.seconds > 0.0);
+    put("server_cpu_processors", processors.map(|cpu| cpu / measured.seconds));
+    for (name, value) in memory(run, requests) {
+        put(name, Some(value));
+    }
+    // The checker sees the recovery too, and more exactly.
+    if let Some(fault) = measured.fault
+        && run.check.is_none()
+    {
+        put("recovery_seconds", recovery(run, &recordings, fault));
+    }
+    let (idle, busy) = beside_events(run);
+    if busy.count() > 0 && idle.count() > 0 {
+        put("p50_quiet_ms", Some(idle.quantile_ms(0.5)));
+        put("p99_quiet_ms", Some(idle.quantile_ms(0.99)));
+        put("p999_quiet_ms", Some(idle.quantile_ms(0.999)));
+        put("p50_during_events_ms", Some(busy.quantile_ms(0.5)));
+        put("p99_during_events_ms", Some(busy.quantile_ms(0.99)));
+        put("p999_during_events_ms", Some(busy.quantile_ms(0.999)));
+    }
+    figures
+}
+
+/// How much memory there was before, at most, and more for each request.
+fn memory(run: &Run, requests: u64) -> Vec<(&'static str, f64)> {
+    let sizes = run.samples.iter().map(|sample| sample.pss_bytes).filter(|bytes| *bytes > 0);
+    let sizes: Vec<f64> = sizes.map(|bytes| bytes as f64).collect();
+    let (Some(&base), Some(&last)) = (sizes.first(), sizes.last()) else { return Vec::new() };
+    let peak = sizes.iter().copied().fold(0.0, f64::max);
+    let mut figures = vec![
+        ("base_memory_bytes", base),
+        ("peak_memory_bytes", peak),
+        ("peak_memory_ratio", peak / base),
+    ];
+    // Only where requests leave data behind; otherwise it would be noise by a large number.
+    if requests > 0 && last > 2.0 * base {
+        figures.push(("memory_bytes_per_request", (last - base) / requests as f64));
+    }
+    figures
+}
+
+/// From the fault until the loads together had 90 % of their usual throughput, by the second.
+fn recovery(run: &Run, recordings: &[&Recording], fault: f64) -> Option<f64> {
+    // A load that began later, or with the event, says nothing about before.
+    let whole = recordings.iter().filter(|recording| start(run, recording) < 1.0);
+    let mut seconds: Vec<f64> = Vec::new();
+    let mut offset = 0.0;
+    for recording in whole {
+        offset = start(run, recording);
+        for second in &recording.timeline {
+            let at = second.at as usize;
+            if seconds.len() <= at {
+                seconds.resize(at + 1, 0.0);
+            }
+            seconds[at] += second.requests.saturating_sub(second.errors) as f64;
+        }
+    }
+    recovery_seconds(&seconds, 1.0, 1, fault - offset)
+}
+
+/// When a load began, in seconds from the run's start.
+fn start(run: &Run, recording: &Recording) -> f64 {
+    recording.started_unix_ms.saturating_sub(run.started_unix_ms) as f64 / 1000.0
+}
+
+/// Response times in the seconds without and with an event that lasts.
+fn beside_events(run: &Run) -> (Latency, Latency) {
+    let (mut quiet, mut busy) = (Latency::new(), Latency::new());
+    let spans: Vec<(f64, f64)> =
+        run.events.iter().filter_map(|event| Some((event.at, event.until?))).collect();
+    for load in &run.loads {
+        let offset = start(run, &load.recording);
+        for second in &load.recording.timeline {
+            let (from, to) = (offset + f64::from(second.at), offset + f64::from(second.at) + 1.0);
+            let meets = spans.iter().any(|(begin, end)| *begin < to && *end > from);
+            if meets { &mut busy } else { &mut quiet }.merge(&second.response);
+        }
+    }
+    (quiet, busy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Plan;
+    use crate::record::{Generator, OperationRecord, Second};
+    use crate::results::{Event, LoadRecording, Sample};
+
+    /// A load of 100 requests a second, each taking 1 ms, and 50 ms in the seconds given.
+    fn recording(timeline: &[u64], slow: &[u32]) -> Recording {
+        let mut operation =
+            OperationRecord { name: "GET".to_owned(), ..OperationRecord::default() };
+        let second = |(at, requests): (usize, &u64)| {
+            let at = u32::try_from(at).expect("it is short");
+            let mut response = Latency::new();
+            let nanoseconds = if slow.contains(&at) { 50_000_000 } else { 1_000_000 };
+            response.record_many(nanoseconds, *requests);
+            Second { at, requests: *requests, errors: 0, response }
+        };
+        let timeline: Vec<Second> = timeline.iter().enumerate().map(second).collect();
+        for second in &timeline {
+            operation.requests += second.requests;
+            operation.response.merge(&second.response);
+        }
+        Recording {
+            plan: Plan::default(),
+            started_unix_ms: 1_000_000,
+            seconds: timeline.len() as f64,
+            operations: vec![operation],
+            timeline,
+            generator: Generator { cpu_user_seconds: 0.5, ..Generator::default() },
+            interrupted: None,
+        }
+    }
+
+    fn run(recording: Recording) -> Run {
+        let sample = |at: f64, pss_bytes| Sample { at, pss_bytes, ..Sample::default() };
+        Run {
+            target: "dunlin".to_owned(),
+            parameters: BTreeMap::new(),
+            repetition: 0,
+            started_unix_ms: 1_000_000,
+            command: Vec::new(),
+            loads: vec![LoadRecording { name: "clients".to_owned(), recording }],
+            samples: vec![sample(0.0, 1000), sample(1.0, 3000), sample(2.0, 1500)],
+            events: Vec::new(),
+            knee: None,
+            check: None,
+            figures: BTreeMap::new(),
+            failure: None,
+        }
+    }
+
+    #[test]
+    fn what_was_spent_is_shared_out_over_requests() {
+        let mut run = run(recording(&[100, 100, 100, 100, 100], &[]));
+        let measured = Measured { cpu_seconds: Some(2.0), seconds: 5.0, fault: None };
+        let figures = of(&run, &measured);
+        assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
+        assert_eq!(figures["generator_cpu_us_per_request"], 1000.0);
+        assert_eq!(figures["server_cpu_processors"], 0.4);
+        assert_eq!(figures["base_memory_bytes"], 1000.0);
+        assert_eq!(figures["peak_memory_ratio"], 3.0);
+        assert!(!figures.contains_key("memory_bytes_per_request"), "it has not grown much");
+        run.samples[2].pss_bytes = 6000;
+        assert_eq!(of(&run, &measured)["memory_bytes_per_request"], 10.0);
+        assert!(!figures.contains_key("recovery_seconds"));
+        let unknown = Measured { cpu_seconds: None, ..measured };
+        assert!(!of(&run, &unknown).contains_key("server_cpu_us_per_request"));
+    }
+
+    #[test]
+    fn a_fault_has_a_recovery_by_the_second() {
+        let run = run(recording(&[90, 100, 100, 20, 0, 95, 100], &[]));
+        let measured = Measured { cpu_seconds: None, seconds: 7.0, fault: Some(3.5) };
+        assert_eq!(of(&run, &measured)["recovery_seconds"], 1.5);
+    }
+
+    #[test]
+    fn seconds_with_an_event_are_told_from_those_without() {
+        let mut run = run(recording(&[100, 100, 100, 100], &[2]));
+        let event =
+            |at, until| Event { at, until, name: "BGSAVE".to_owned(), outcome: String::new() };
+        run.events = vec![event(0.5, None)];
+        let measured = Measured::default();
+        assert!(!of(&run, &measured).contains_key("p99_quiet_ms"), "it has no end");
+        run.events = vec![event(2.1, Some(2.9))];
+        let figures = of(&run, &measured);
+        assert!((figures["p999_during_events_ms"] - 50.0).abs() < 0.5, "{figures:?}");
+        assert!((figures["p999_quiet_ms"] - 1.0).abs() < 0.01, "{figures:?}");
+        assert!(figures.keys().all(|name| NAMES.contains(&name.as_str())), "{figures:?}");
+    }
+
+    #[test]
+    fn a_run_that_saw_nothing_has_no_figures() {
+        let mut run = run(recording(&[], &[]));
+        run.samples.clear();
+        assert!(of(&run, &Measured::default()).is_empty());
+    }
+}

@@ -1,0 +1,334 @@
+//! An experiment's file as it is written: every value that may hold a placeholder is still text,
+//! and knows where it stands, so that a mistake is named by its line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Visitor};
+use toml::Spanned;
+
+use super::error::FileError;
+
+/// A text, a number or a truth value that may hold placeholders: `{connections}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(pub String);
+
+/// A template and where it stands in the file.
+pub type Field = Spanned<Template>;
+
+/// The whole file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// A word.
+    pub name: Spanned<String>,
+    /// One line.
+    pub title: String,
+    /// What the experiment is to find out.
+    pub question: String,
+    /// The published experiment that it answers.
+    pub answers: Option<String>,
+    /// The charts and tables that the report shows; none: those that fit.
+    pub views: Option<Spanned<Vec<String>>>,
+    /// How often each point is measured.
+    pub repetitions: Option<Field>,
+    /// What placeholders stand for.
+    #[serde(default)]
+    pub values: BTreeMap<String, Spanned<Value>>,
+    /// What is swept.
+    #[serde(default)]
+    pub matrix: BTreeMap<String, Spanned<Axis>>,
+    /// What is different in the quick size, which is the usual one.
+    #[serde(default)]
+    pub quick: SizeSection,
+    /// What is different with `--full`.
+    #[serde(default)]
+    pub full: SizeSection,
+    /// Who is measured.
+    #[serde(default, rename = "target")]
+    pub targets: Vec<Spanned<TargetSection>>,
+    /// What is sent.
+    #[serde(default, rename = "load")]
+    pub loads: Vec<Spanned<LoadSection>>,
+    /// What is done to the target meanwhile.
+    #[serde(default, rename = "event")]
+    pub events: Vec<Spanned<EventSection>>,
+    /// What is asked of the target's process meanwhile.
+    #[serde(default)]
+    pub sample: SampleSection,
+    /// When to give up.
+    #[serde(default)]
+    pub stop: StopSection,
+    /// Looks for the largest good rate.
+    pub knee: Option<Spanned<KneeSection>>,
+    /// Writes with sequence numbers and looks for what was lost.
+    pub check: Option<Spanned<CheckSection>>,
+}
+
+/// The values of one swept parameter.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Axis {
+    /// Each in turn.
+    List(Vec<Template>),
+    /// `1..8`: from the first to the last, doubling.
+    Range(Template),
+}
+
+/// What a placeholder stands for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Always the same.
+    Plain(Template),
+    /// It depends on a swept parameter: `{ by = "fsync", none = "no", else = "yes" }`.
+    By(BTreeMap<String, Template>),
+}
+
+/// What one size puts in place of the file's own values.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SizeSection {
+    /// How often each point is measured.
+    pub repetitions: Option<Field>,
+    /// What placeholders stand for.
+    #[serde(default)]
+    pub values: BTreeMap<String, Spanned<Value>>,
+    /// What is swept.
+    #[serde(default)]
+    pub matrix: BTreeMap<String, Spanned<Axis>>,
+}
+
+/// A server.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetSection {
+    /// Its name in tables; by default its kind.
+    pub name: Option<String>,
+    /// A server that the lab knows how to start.
+    pub kind: Option<Spanned<String>>,
+    /// Several of these, each a target.
+    pub kinds: Option<Spanned<Vec<String>>>,
+    /// The words of a command that starts another.
+    pub command: Option<Vec<Field>>,
+    /// One that is running: `host:port`.
+    pub address: Option<Field>,
+    /// The server's own options.
+    #[serde(default)]
+    pub options: BTreeMap<String, Field>,
+    /// How many threads serve clients.
+    pub threads: Option<Field>,
+    /// The processors it may use, as of taskset.
+    pub cpus: Option<Field>,
+    /// Environment variables.
+    #[serde(default)]
+    pub environment: BTreeMap<String, Field>,
+    /// The password that clients send.
+    pub password: Option<Field>,
+    /// `ping`, `http` or `connect`: what shows that it is ready.
+    pub probe: Option<Field>,
+}
+
+/// A load, or what is there before.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSection {
+    /// Its name in tables.
+    pub name: Spanned<String>,
+    /// False at points of the matrix where it takes no part.
+    pub on: Option<Field>,
+    /// It runs before anything is measured, to put data there.
+    #[serde(default)]
+    pub prefill: bool,
+    /// Operations and their weights: `get:80,set:20`.
+    pub mix: Option<Field>,
+    /// One command's words, in place of a mix.
+    pub command: Option<Vec<Field>>,
+    /// HTTP requests, in place of commands.
+    #[serde(default)]
+    pub http: Vec<Spanned<HttpSection>>,
+    /// Which keys: `uniform:1000000`.
+    pub keys: Option<Field>,
+    /// Which sizes: `100:99,2mb:1`.
+    pub size: Option<Field>,
+    /// Connections in all.
+    pub connections: Option<Field>,
+    /// Threads that send.
+    pub threads: Option<Field>,
+    /// Requests that a connection sends at once.
+    pub pipeline: Option<Field>,
+    /// Requests a second, due whether or not the server keeps up.
+    pub rate: Option<Field>,
+    /// `constant` or `poisson`: how the due times are spread.
+    pub schedule: Option<Field>,
+    /// The pause between a reply and the next request, in milliseconds.
+    pub think_ms: Option<Field>,
+    /// Ends after so many seconds.
+    pub seconds: Option<Field>,
+    /// Ends after so many requests.
+    pub requests: Option<Field>,
+    /// Seconds of load before anything is recorded.
+    pub warmup: Option<Field>,
+    /// 2 or 3.
+    pub protocol: Option<Field>,
+    /// False opens a connection for each request.
+    pub keep_alive: Option<Field>,
+    /// A lost connection is opened again.
+    pub reconnect: Option<Field>,
+    /// The processors that the sending threads may use.
+    pub cpus: Option<Field>,
+    /// Begins so many seconds after the others.
+    pub start: Option<Field>,
+}
+
+/// An HTTP request.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpSection {
+    /// Its name in tables; by default method and path.
+    pub name: Option<String>,
+    /// Its share.
+    pub weight: Option<Field>,
+    /// By default GET.
+    pub method: Option<Field>,
+    /// Path and query.
+    pub path: Field,
+    /// Headers besides Host, Content-Length and Connection.
+    #[serde(default)]
+    pub headers: BTreeMap<String, Field>,
+    /// The body, if any.
+    pub body: Option<Field>,
+}
+
+/// Something that is done to the target.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EventSection {
+    /// False at points of the matrix where it does not happen.
+    pub on: Option<Field>,
+    /// Seconds after the loads began.
+    pub at: Field,
+    /// A command for the server, or `kill`, `stop`, `continue`, `connection storm`,
+    /// `hot-key burst`.
+    #[serde(rename = "do")]
+    pub action: Field,
+    /// After a kill: starts it again so many seconds later.
+    pub restart_after: Option<Field>,
+    /// How long a stop, a storm or a burst lasts.
+    pub seconds: Option<Field>,
+    /// How many connections a storm or a burst opens.
+    pub connections: Option<Field>,
+    /// The requests a second of a burst; without it, as many as are answered.
+    pub rate: Option<Field>,
+    /// What a burst sends: `get:80,set:20`.
+    pub mix: Option<Field>,
+}
+
+/// What is read from the target's process and from INFO.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampleSection {
+    /// Seconds between two samples.
+    pub every: Option<Field>,
+    /// Fields of INFO whose values are numbers.
+    #[serde(default)]
+    pub info: Vec<String>,
+}
+
+/// When to give up.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StopSection {
+    /// A run ends when it has seen more errors.
+    pub max_errors: Option<Field>,
+    /// A target whose 99th percentile was longer, in milliseconds, is not measured further.
+    pub max_p99_ms: Option<Field>,
+    /// No further run begins when the experiment has taken so many seconds.
+    pub max_seconds: Option<Field>,
+}
+
+/// How the largest good rate is looked for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KneeSection {
+    /// The load whose rate is stepped; without it, the first.
+    pub load: Option<Spanned<String>>,
+    /// The longest response time that is good, in milliseconds.
+    pub limit_ms: Field,
+    /// The share of requests that must be within the limit; by default 0.99.
+    pub quantile: Option<Field>,
+    /// The first rate, in requests a second.
+    pub start: Field,
+    /// By how much each rate is larger than the last; by default 1.5.
+    pub factor: Option<Field>,
+    /// How long a rate is tried.
+    pub seconds: Field,
+    /// How often the space between the largest good and the smallest bad rate is halved.
+    pub bisections: Option<Field>,
+}
+
+/// The checker of writes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckSection {
+    /// False leaves the checker out.
+    pub on: Option<Field>,
+    /// Connections that write.
+    pub writers: Option<Field>,
+    /// Connections that read.
+    pub readers: Option<Field>,
+    /// Keys of each writer.
+    pub keys: Option<Field>,
+    /// How long it writes, when there is no load that says so.
+    pub seconds: Option<Field>,
+}
+
+impl File {
+    /// The views that it asks for.
+    pub fn views(&self) -> &[String] {
+        self.views.as_ref().map_or(&[], |views| views.get_ref().as_slice())
+    }
+
+    /// Reads a file's text. `path` is what errors call it.
+    ///
+    /// # Errors
+    /// The text is no TOML, or has fields that an experiment does not have.
+    pub fn parse(path: &str, text: &str) -> Result<File, FileError> {
+        toml::from_str(text).map_err(|error| FileError::from_toml(path, text, &error))
+    }
+}
+
+impl<'de> Deserialize<'de> for Template {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Scalar;
+        impl Visitor<'_> for Scalar {
+            type Value = Template;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text, a number or a truth value")
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Template, E> {
+                Ok(Template(value.to_owned()))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Template, E> {
+                Ok(Template(value.to_string()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Template, E> {
+                Ok(Template(value.to_string()))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Template, E> {
+                Ok(Template(value.to_string()))
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Template, E> {
+                Ok(Template(value.to_string()))
+            }
+        }
+        deserializer.deserialize_any(Scalar)
+    }
+}

@@ -1,0 +1,490 @@
+//! Makes a case of a file's sections: every text becomes a value, or a mistake with its line.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+
+use super::case::{
+    Action, Case, CheckRule, Event, KneeRule, Load, Origin, Probe, Sampling, StopRule, Target,
+};
+use super::cpus;
+use super::error::{FileError, guess};
+use super::file::{
+    CheckSection, EventSection, Field, File, HttpSection, KneeSection, LoadSection, TargetSection,
+};
+use super::kinds::Kind;
+use super::scope::Scope;
+use crate::load::{
+    Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule, Size,
+    Sizes, Work,
+};
+
+/// Fills in a whole file for one target.
+///
+/// # Errors
+/// A field's text is no value that it can have, or fields contradict each other.
+pub(crate) fn case(
+    file: &File,
+    target: &TargetSection,
+    kind: Option<&'static Kind>,
+    name: &str,
+    scope: &Scope<'_>,
+) -> Result<Case, FileError> {
+    let target = self::target(target, kind, name, scope)?;
+    let mut events = Vec::new();
+    for section in &file.events {
+        let event = event(section, scope)?;
+        if is_on(section.get_ref().on.as_ref(), scope)? {
+            events.push(event);
+        }
+    }
+    events.sort_by(|left, right| left.at.total_cmp(&right.at));
+    // Who breaks the server wants to see how it recovers.
+    let breaks = |event: &Event| {
+        let action = &event.action;
+        matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::ConnectionStorm { .. })
+    };
+    let reconnects = events.iter().any(breaks);
+    let (mut prefill, mut loads) = (Vec::new(), Vec::new());
+    for (at, section) in file.loads.iter().enumerate() {
+        let name = &section.get_ref().name;
+        if file.loads[..at].iter().any(|other| other.get_ref().name.get_ref() == name.get_ref()) {
+            let message = format!("two loads are called '{}'", name.get_ref());
+            return Err(scope.error_at(name.span().start, message));
+        }
+        let mut load = load(section, scope)?;
+        load.plan.reconnect |= reconnects && section.get_ref().reconnect.is_none();
+        if is_on(section.get_ref().on.as_ref(), scope)? {
+            if section.get_ref().prefill { &mut prefill } else { &mut loads }.push(load);
+        }
+    }
+    let check = file.check.as_ref().map(|section| check(section.get_ref(), scope)).transpose()?;
+    let case = Case {
+        target,
+        prefill,
+        events,
+        sampling: sampling(file, scope)?,
+        stop: stop(file, scope)?,
+        knee: file.knee.as_ref().map(|section| knee(section, &loads, scope)).transpose()?,
+        check: check.flatten(),
+        loads,
+    };
+    if case.loads.is_empty() && case.check.is_none() {
+        return Err(FileError::whole(
+            scope.path,
+            "there is no [[load]] to measure, and no [check]",
+        ));
+    }
+    let bounded = |check: &CheckRule| check.seconds.is_some();
+    if case.loads.is_empty() && !case.check.as_ref().is_some_and(bounded) {
+        return Err(FileError::whole(
+            scope.path,
+            "[check] needs seconds when there is no [[load]]",
+        ));
+    }
+    Ok(case)
+}
+
+/// Whether a section takes part at this point; without the field it does.
+fn is_on(field: Option<&Field>, scope: &Scope<'_>) -> Result<bool, FileError> {
+    scope.value_or(field, "true or false", true)
+}
+
+fn target(
+    section: &TargetSection,
+    kind: Option<&'static Kind>,
+    name: &str,
+    scope: &Scope<'_>,
+) -> Result<Target, FileError> {
+    let texts = |fields: &BTreeMap<String, Field>| {
+        let text = |(name, field): (&String, &Field)| Ok((name.clone(), scope.text(field)?));
+        fields.iter().map(text).collect::<Result<BTreeMap<_, _>, FileError>>()
+    };
+    let options = texts(&section.options)?;
+    let threads = section.threads.as_ref();
+    let threads = threads.map(|_| scope.positive_or::<u32>(threads, 1)).transpose()?;
+    let origin = match (kind, &section.command, &section.address) {
+        (Some(kind), _, _) => {
+            let count = threads.map(|count| count.to_string());
+            filled(kind.origin(&options, count.as_deref()), scope)
+        }
+        (_, Some(words), _) => command_origin(words, scope)?,
+        (_, _, Some(address)) => address_origin(address, scope)?,
+        _ => Origin::Missing("the file does not say where it is".to_owned()),
+    };
+    if kind.is_none()
+        && let Some(field) = section.options.values().next().or(section.threads.as_ref())
+    {
+        return Err(scope.error(field, "only a target with a kind has options and threads"));
+    }
+    Ok(Target {
+        name: name.to_owned(),
+        origin,
+        cpus: processors(section.cpus.as_ref(), scope)?,
+        environment: texts(&section.environment)?,
+        password: section.password.as_ref().map(|field| scope.text(field)).transpose()?,
+        probe: match section.probe.as_ref() {
+            None => Probe::Ping,
+            Some(field) => match scope.text(field)?.as_str() {
+                "ping" => Probe::Ping,
+                "http" => Probe::Http,
+                "connect" => Probe::Connect,
+                other => {
+                    let guess = guess(other, ["ping", "http", "connect"].into_iter());
+                    return Err(scope.error(field, format!("there is no probe '{other}'{guess}")));
+                }
+            },
+        },
+    })
+}
+
+/// The placeholders in the usual options of a kind.
+fn filled(origin: Origin, scope: &Scope<'_>) -> Origin {
+    let Origin::Command { program, arguments } = origin else { return origin };
+    let fill = |argument: String| {
+        ["port", "directory"].iter().fold(argument, |argument, name| {
+            let value = scope.values.get(*name).map_or("", String::as_str);
+            argument.replace(&format!("{{{name}}}"), value)
+        })
+    };
+    Origin::Command { program, arguments: arguments.into_iter().map(fill).collect() }
+}
+
+fn command_origin(words: &[Field], scope: &Scope<'_>) -> Result<Origin, FileError> {
+    let words: Vec<String> = words.iter().map(|word| scope.text(word)).collect::<Result<_, _>>()?;
+    match words.split_first() {
+        Some((program, arguments)) => {
+            Ok(Origin::Command { program: program.into(), arguments: arguments.to_vec() })
+        }
+        None => Err(FileError::whole(scope.path, "a target's command is empty")),
+    }
+}
+
+fn address_origin(field: &Field, scope: &Scope<'_>) -> Result<Origin, FileError> {
+    let text = scope.text(field)?;
+    let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    match parts {
+        Some((host, port)) if !host.is_empty() => {
+            Ok(Origin::Running { host: host.trim_matches(['[', ']']).to_owned(), port })
+        }
+        _ => Err(scope.error(field, format!("'{text}' is no address, as 127.0.0.1:6379"))),
+    }
+}
+
+fn processors(field: Option<&Field>, scope: &Scope<'_>) -> Result<Vec<usize>, FileError> {
+    let Some(field) = field else { return Ok(Vec::new()) };
+    let list = cpus::parse(&scope.text(field)?).map_err(|message| scope.error(field, message))?;
+    Ok(cpus::available(list))
+}
+
+fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileError> {
+    let section = spanned.get_ref();
+    let kinds = usize::from(section.mix.is_some())
+        + usize::from(section.command.is_some())
+        + usize::from(!section.http.is_empty());
+    if kinds != 1 {
+        let message = "a load has exactly one of mix, command and http";
+        return Err(scope.error_at(spanned.span().start, message));
+    }
+    let seconds = scope.number(section.seconds.as_ref())?;
+    let requests = section.requests.as_ref();
+    let requests = requests.map(|_| scope.positive_or::<u64>(requests, 1)).transpose()?;
+    if seconds.is_none() && requests.is_none() {
+        let message = "a load needs seconds or requests, or it would never end";
+        return Err(scope.error_at(spanned.span().start, message));
+    }
+    let protocol = scope.value_or(section.protocol.as_ref(), "2 or 3", 2)?;
+    if let Some(field) = section.protocol.as_ref().filter(|_| !(2..=3).contains(&protocol)) {
+        return Err(scope.error(field, "the protocol is 2 or 3"));
+    }
+    let keys = parsed(section.keys.as_ref(), scope, Keys::Uniform { count: 1 })?;
+    let sizes = section.size.as_ref().map(|field| parsed_by::<Sizes>(field, scope)).transpose()?;
+    let sizes = sizes.map_or_else(|| vec![Size { bytes: 3, weight: 1.0 }], |sizes| sizes.0);
+    let keep_alive = scope.value_or(section.keep_alive.as_ref(), "true or false", true)?;
+    let work = if section.http.is_empty() {
+        let operations = operations(section, scope)?;
+        Work::Resp(RespWork { operations, keys, sizes, protocol, keep_alive, tracking: false })
+    } else {
+        let requests = section.http.iter().map(|request| http_request(request.get_ref(), scope));
+        Work::Http(HttpWork {
+            requests: requests.collect::<Result<_, _>>()?,
+            keys,
+            sizes,
+            keep_alive,
+        })
+    };
+    let plan = Plan {
+        address: Address::default(),
+        connections: scope.positive_or(section.connections.as_ref(), 50)?,
+        threads: scope.positive_or(section.threads.as_ref(), 1)?,
+        pipeline: scope.positive_or(section.pipeline.as_ref(), 1)?,
+        pace: pace(section, scope)?,
+        requests,
+        seconds,
+        warmup_seconds: 0.0,
+        work,
+        seed: 1,
+        reconnect: scope.value_or(section.reconnect.as_ref(), "true or false", false)?,
+    };
+    Ok(Load {
+        name: section.name.get_ref().clone(),
+        plan,
+        warmup_seconds: scope.number_or(section.warmup.as_ref(), 0.0)?,
+        cpus: processors(section.cpus.as_ref(), scope)?,
+        start_seconds: scope.number_or(section.start.as_ref(), 0.0)?,
+    })
+}
+
+fn operations(section: &LoadSection, scope: &Scope<'_>) -> Result<Vec<Operation>, FileError> {
+    if let Some(mix) = &section.mix {
+        return Ok(parsed_by::<Mix>(mix, scope)?.0);
+    }
+    let words = section.command.as_deref().unwrap_or_default();
+    let arguments: Vec<String> =
+        words.iter().map(|word| scope.text(word)).collect::<Result<_, _>>()?;
+    match arguments.first() {
+        Some(name) => {
+            let name = name.to_ascii_uppercase();
+            Ok(vec![Operation { name, weight: 1.0, arguments }])
+        }
+        None => Err(FileError::whole(scope.path, "a load's command is empty")),
+    }
+}
+
+fn http_request(section: &HttpSection, scope: &Scope<'_>) -> Result<HttpRequest, FileError> {
+    let method = section.method.as_ref().map_or(Ok("GET".to_owned()), |field| scope.text(field))?;
+    let path = scope.text(&section.path)?;
+    if !path.starts_with('/') {
+        return Err(scope.error(&section.path, "a path begins with /"));
+    }
+    let headers = section.headers.iter();
+    let headers = headers.map(|(name, field)| Ok((name.clone(), scope.text(field)?)));
+    Ok(HttpRequest {
+        name: section.name.clone().unwrap_or_else(|| format!("{method} {path}")),
+        weight: scope.number_or(section.weight.as_ref(), 1.0)?,
+        method,
+        path,
+        headers: headers.collect::<Result<_, FileError>>()?,
+        body: section.body.as_ref().map(|field| scope.text(field)).transpose()?,
+    })
+}
+
+fn pace(section: &LoadSection, scope: &Scope<'_>) -> Result<Pace, FileError> {
+    let rate = scope.number(section.rate.as_ref())?;
+    let schedule = parsed(section.schedule.as_ref(), scope, Schedule::Poisson)?;
+    match (rate, &section.rate, &section.think_ms, &section.schedule) {
+        (Some(_), _, Some(field), _) => {
+            Err(scope.error(field, "with a rate, nobody waits between reply and request"))
+        }
+        (Some(rate), Some(field), _, _) if rate <= 0.0 => {
+            Err(scope.error(field, "it must be more than 0"))
+        }
+        (Some(rate), ..) => Ok(Pace::Open { rate, schedule }),
+        (None, _, _, Some(field)) => Err(scope.error(field, "without a rate there is no schedule")),
+        (None, _, think, _) => {
+            Ok(Pace::Closed { think_seconds: scope.number_or(think.as_ref(), 0.0)? / 1000.0 })
+        }
+    }
+}
+
+/// A value in the generator's own short form.
+fn parsed_by<T>(field: &Field, scope: &Scope<'_>) -> Result<T, FileError>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    scope.text(field)?.parse().map_err(|error: T::Err| scope.error(field, error.to_string()))
+}
+
+fn parsed<T>(field: Option<&Field>, scope: &Scope<'_>, default: T) -> Result<T, FileError>
+where
+    T: std::str::FromStr,
+    T::Err: std::fmt::Display,
+{
+    field.map_or(Ok(default), |field| parsed_by(field, scope))
+}
+
+/// The words that are no command of a server but something that the lab does to it.
+const ACTIONS: [&str; 5] = ["kill", "stop", "continue", "connection storm", "hot-key burst"];
+
+fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, FileError> {
+    let section = spanned.get_ref();
+    let text = scope.text(&section.action)?;
+    let seconds = scope.number(section.seconds.as_ref())?;
+    let name = text.to_ascii_lowercase();
+    let action = match name.as_str() {
+        "kill" => Action::Kill { restart_after: scope.number(section.restart_after.as_ref())? },
+        "stop" => Action::Stop { seconds },
+        "continue" => Action::Continue,
+        "connection storm" => Action::ConnectionStorm {
+            connections: scope.positive_or(section.connections.as_ref(), 500)?,
+            seconds: seconds.unwrap_or(1.0),
+        },
+        "hot-key burst" => Action::HotKeyBurst(Box::new(burst(section, seconds, scope)?)),
+        _ => {
+            let words = words(&text).map_err(|message| scope.error(&section.action, message))?;
+            Action::Command(words)
+        }
+    };
+    refuse_foreign_fields(section, &name, scope)?;
+    Ok(Event { at: scope.number_or(Some(&section.at), 0.0)?, action })
+}
+
+/// A field that the action does nothing with is a mistake.
+fn refuse_foreign_fields(
+    section: &EventSection,
+    action: &str,
+    scope: &Scope<'_>,
+) -> Result<(), FileError> {
+    let fields: [(&Option<Field>, &[&str]); 5] = [
+        (&section.restart_after, &["kill"]),
+        (&section.seconds, &["stop", "connection storm", "hot-key burst"]),
+        (&section.connections, &["connection storm", "hot-key burst"]),
+        (&section.rate, &["hot-key burst"]),
+        (&section.mix, &["hot-key burst"]),
+    ];
+    for (field, actions) in fields {
+        if let Some(field) = field
+            && !actions.contains(&action)
+        {
+            let hint = if ACTIONS.contains(&action) { "" } else { ", which is sent as a command" };
+            let message = format!("it means nothing to '{action}'{hint}");
+            return Err(scope.error(field, message));
+        }
+    }
+    Ok(())
+}
+
+fn burst(
+    section: &EventSection,
+    seconds: Option<f64>,
+    scope: &Scope<'_>,
+) -> Result<Load, FileError> {
+    let mix = section.mix.as_ref().map(|field| parsed_by::<Mix>(field, scope)).transpose()?;
+    let get = || Operation {
+        name: "GET".to_owned(),
+        weight: 1.0,
+        arguments: vec!["GET".to_owned(), "key:__rand_int__".to_owned()],
+    };
+    let operations = mix.map_or_else(|| vec![get()], |mix| mix.0);
+    let pace = match scope.number(section.rate.as_ref())? {
+        Some(rate) if rate > 0.0 => Pace::Open { rate, schedule: Schedule::Poisson },
+        _ => Pace::Closed { think_seconds: 0.0 },
+    };
+    let work = RespWork { operations, keys: Keys::Uniform { count: 1 }, ..RespWork::default() };
+    let plan = Plan {
+        connections: scope.positive_or(section.connections.as_ref(), 50)?,
+        pace,
+        requests: None,
+        seconds: Some(seconds.unwrap_or(1.0)),
+        work: Work::Resp(work),
+        reconnect: true,
+        ..Plan::default()
+    };
+    Ok(Load {
+        name: "hot-key burst".to_owned(),
+        plan,
+        warmup_seconds: 0.0,
+        cpus: Vec::new(),
+        start_seconds: 0.0,
+    })
+}
+
+/// The words of a command; quotes of both kinds hold words together.
+fn words(text: &str) -> Result<Vec<String>, &'static str> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in text.chars() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            Some(_) => word.get_or_insert_default().push(letter),
+            None if letter == '"' || letter == '\'' => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            None if letter.is_whitespace() => words.extend(word.take()),
+            None => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    match (quote, words.is_empty()) {
+        (Some(_), _) => Err("a quote is not closed"),
+        (None, true) => Err("there is nothing to do"),
+        (None, false) => Ok(words),
+    }
+}
+
+fn sampling(file: &File, scope: &Scope<'_>) -> Result<Sampling, FileError> {
+    let every = scope.number_or(file.sample.every.as_ref(), 0.5)?;
+    if let Some(field) = file.sample.every.as_ref().filter(|_| every < 0.05) {
+        return Err(scope.error(field, "the shortest time between two samples is 0.05 seconds"));
+    }
+    Ok(Sampling { every, info: file.sample.info.clone() })
+}
+
+fn stop(file: &File, scope: &Scope<'_>) -> Result<StopRule, FileError> {
+    let errors = file.stop.max_errors.as_ref();
+    Ok(StopRule {
+        max_errors: errors.map(|field| scope.value(field, "a whole number")).transpose()?,
+        max_p99_ms: scope.number(file.stop.max_p99_ms.as_ref())?,
+        max_seconds: scope.number(file.stop.max_seconds.as_ref())?,
+    })
+}
+
+fn knee(
+    spanned: &Spanned<KneeSection>,
+    loads: &[Load],
+    scope: &Scope<'_>,
+) -> Result<KneeRule, FileError> {
+    let section = spanned.get_ref();
+    let load = match &section.load {
+        None => 0,
+        Some(name) => {
+            let wanted = name.get_ref();
+            loads.iter().position(|load| load.name == *wanted).ok_or_else(|| {
+                let guess = guess(wanted, loads.iter().map(|load| load.name.as_str()));
+                scope.error_at(name.span().start, format!("there is no load '{wanted}'{guess}"))
+            })?
+        }
+    };
+    if loads.is_empty() {
+        return Err(
+            scope.error_at(spanned.span().start, "there is no load whose rate could be stepped")
+        );
+    }
+    let rule = KneeRule {
+        load,
+        limit_ms: scope.number_or(Some(&section.limit_ms), 0.0)?,
+        quantile: scope.number_or(section.quantile.as_ref(), 0.99)?,
+        start: scope.number_or(Some(&section.start), 0.0)?,
+        factor: scope.number_or(section.factor.as_ref(), 1.5)?,
+        seconds: scope.number_or(Some(&section.seconds), 0.0)?,
+        bisections: scope.value_or(section.bisections.as_ref(), "a whole number", 3)?,
+    };
+    let wrong = [
+        (Some(&section.start), rule.start <= 0.0, "it must be more than 0"),
+        (Some(&section.seconds), rule.seconds <= 0.0, "it must be more than 0"),
+        (
+            section.factor.as_ref(),
+            rule.factor <= 1.0,
+            "it must be more than 1, or rates never grow",
+        ),
+        (section.quantile.as_ref(), rule.quantile >= 1.0, "it is a share below 1, as 0.99"),
+    ];
+    match wrong
+        .into_iter()
+        .find_map(|(field, wrong, message)| field.filter(|_| wrong).zip(Some(message)))
+    {
+        Some((field, message)) => Err(scope.error(field, message)),
+        None => Ok(rule),
+    }
+}
+
+fn check(section: &CheckSection, scope: &Scope<'_>) -> Result<Option<CheckRule>, FileError> {
+    let rule = CheckRule {
+        writers: scope.positive_or(section.writers.as_ref(), 4)?,
+        readers: scope.positive_or(section.readers.as_ref(), 2)?,
+        keys: scope.positive_or(section.keys.as_ref(), 1000)?,
+        seconds: scope.number(section.seconds.as_ref())?,
+    };
+    Ok(is_on(section.on.as_ref(), scope)?.then_some(rule))
+}

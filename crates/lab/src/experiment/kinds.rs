@@ -1,0 +1,163 @@
+//! The servers that the lab knows how to start, and whether they are on this machine.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::case::Origin;
+
+/// A server that the lab knows how to start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// What files call it.
+    pub(crate) name: &'static str,
+    /// Its name in tables.
+    pub(crate) title: &'static str,
+    /// Its program; none for this very binary.
+    program: Option<&'static str>,
+    /// The words between the program and its options.
+    words: &'static [&'static str],
+    /// What every one is started with, unless the file says otherwise.
+    usual: &'static [(&'static str, &'static str)],
+    /// The option that sets how many threads serve clients.
+    threads: &'static str,
+}
+
+/// Persistence is off and the loopback is enough; each experiment turns on what it is about.
+const USUAL: &[(&str, &str)] = &[
+    ("bind", "127.0.0.1"),
+    ("dir", "{directory}"),
+    ("port", "{port}"),
+    ("save", ""),
+    ("appendonly", "no"),
+];
+
+/// All of them, in the order of tables.
+pub(crate) const KINDS: &[Kind] = &[
+    Kind {
+        name: "dunlin",
+        title: "dunlin",
+        program: None,
+        words: &["serve"],
+        usual: USUAL,
+        threads: "threads",
+    },
+    Kind {
+        name: "redis",
+        title: "redis-server",
+        program: Some("redis-server"),
+        words: &[],
+        usual: USUAL,
+        threads: "io-threads",
+    },
+    Kind {
+        name: "valkey",
+        title: "valkey-server",
+        program: Some("valkey-server"),
+        words: &[],
+        usual: USUAL,
+        threads: "io-threads",
+    },
+    Kind {
+        name: "keydb",
+        title: "keydb-server",
+        program: Some("keydb-server"),
+        words: &[],
+        usual: USUAL,
+        threads: "server-threads",
+    },
+    Kind {
+        name: "dragonfly",
+        title: "dragonfly",
+        program: Some("dragonfly"),
+        words: &[],
+        usual: &[
+            ("bind", "127.0.0.1"),
+            ("dir", "{directory}"),
+            ("port", "{port}"),
+            ("dbfilename", ""),
+        ],
+        threads: "proactor_threads",
+    },
+    Kind {
+        name: "limit",
+        title: "limit",
+        program: None,
+        words: &["lab", "limit"],
+        usual: &[("port", "{port}")],
+        threads: "threads",
+    },
+];
+
+impl Kind {
+    /// The kind that a file means.
+    pub(crate) fn named(name: &str) -> Option<&'static Kind> {
+        KINDS.iter().find(|kind| kind.name == name)
+    }
+
+    /// How to start one with these options, which may hold placeholders; or that it is missing.
+    pub(crate) fn origin(
+        &self,
+        options: &BTreeMap<String, String>,
+        threads: Option<&str>,
+    ) -> Origin {
+        let program = match self.program {
+            None => std::env::current_exe().map_err(|error| format!("this program: {error}")),
+            Some(name) => {
+                find(name).ok_or_else(|| format!("{name} is not installed on this machine"))
+            }
+        };
+        match program {
+            Ok(program) => Origin::Command { program, arguments: self.arguments(options, threads) },
+            Err(reason) => Origin::Missing(reason),
+        }
+    }
+
+    fn arguments(&self, options: &BTreeMap<String, String>, threads: Option<&str>) -> Vec<String> {
+        let usual = self.usual.iter().filter(|(name, _)| !options.contains_key(*name));
+        let usual = usual.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let threads = threads.map(|count| (self.threads.to_owned(), count.to_owned()));
+        let options = options.iter().map(|(name, value)| (name.clone(), value.clone()));
+        let mut arguments: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
+        for (name, value) in usual.chain(options).chain(threads) {
+            if self.name == "dragonfly" {
+                arguments.push(format!("--{name}={value}"));
+            } else {
+                arguments.extend([format!("--{name}"), value]);
+            }
+        }
+        arguments
+    }
+}
+
+/// A program of the PATH.
+fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_the_file_replace_the_usual_ones() {
+        let options = [("appendonly".to_owned(), "yes".to_owned())].into();
+        let kind = Kind::named("dunlin").expect("it is in the table");
+        let Origin::Command { arguments, .. } = kind.origin(&options, Some("2")) else {
+            panic!("this program is there")
+        };
+        let text = arguments.join(" ");
+        assert!(
+            text.starts_with("serve --bind 127.0.0.1 --dir {directory} --port {port}"),
+            "{text}"
+        );
+        assert!(text.ends_with("--appendonly yes --threads 2"), "{text}");
+        assert!(!text.contains("--appendonly no"), "{text}");
+    }
+
+    #[test]
+    fn a_missing_program_says_so() {
+        assert_eq!(find("a-server-that-nobody-wrote"), None);
+        assert!(find("sh").is_some());
+    }
+}

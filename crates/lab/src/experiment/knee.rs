@@ -1,0 +1,153 @@
+//! The largest rate that a target bears: rates grow by a factor until one is bad, then the space
+//! between the largest good one and the smallest bad one is halved some times.
+
+use super::case::KneeRule;
+use crate::record::Recording;
+use crate::results::{Knee, KneeStep};
+
+/// Of what was offered, how much must have been answered.
+const ANSWERED_SHARE: f64 = 0.97;
+/// No search takes more steps.
+const MOST_STEPS: usize = 40;
+
+/// Judges what one rate gave.
+pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeStep {
+    let response = recording.response();
+    let answered_rate = recording.rate();
+    let errors = recording.errors();
+    let invalid = recording.generator.invalid.clone();
+    let good = invalid.is_empty()
+        && errors == 0
+        && response.count() > 0
+        && response.quantile_ms(rule.quantile) <= rule.limit_ms
+        && answered_rate >= ANSWERED_SHARE * offered_rate;
+    KneeStep {
+        offered_rate,
+        answered_rate,
+        p50_ms: response.quantile_ms(0.5),
+        p99_ms: response.quantile_ms(0.99),
+        p999_ms: response.quantile_ms(0.999),
+        errors,
+        good,
+        invalid,
+    }
+}
+
+/// Looks for the largest good rate. `attempt` offers a rate and says how it went; nothing ends the
+/// search with what is known by then.
+///
+/// A rate that the generator could not offer says nothing about the target. It is tried once more,
+/// and when it fails again the search stays below it: the knee is then at least the best rate.
+pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
+    let mut steps: Vec<KneeStep> = Vec::new();
+    let (mut good, mut bad): (Option<f64>, Option<f64>) = (None, None);
+    let mut halvings = 0;
+    let mut second_try = false;
+    while steps.len() < MOST_STEPS {
+        let rate = match (good, bad) {
+            (None, None) => rule.start,
+            (Some(good), None) => good * rule.factor,
+            // Even the first was too much.
+            (None, Some(bad)) => bad / rule.factor,
+            (Some(good), Some(bad)) => {
+                if halvings == rule.bisections {
+                    break;
+                }
+                f64::midpoint(good, bad)
+            }
+        };
+        let Some(step) = attempt(rate) else { break };
+        let unsaid = !step.invalid.is_empty();
+        let is_good = step.good;
+        steps.push(step);
+        if unsaid && !second_try {
+            second_try = true;
+            continue;
+        }
+        second_try = false;
+        if good.is_some() && bad.is_some() {
+            halvings += 1;
+        }
+        if is_good {
+            good = Some(rate);
+        } else {
+            bad = Some(rate);
+        }
+        // Below a thousandth of the first rate nothing is worth looking for.
+        if good.is_none() && rate < rule.start / 1000.0 {
+            break;
+        }
+    }
+    Knee { limit_ms: rule.limit_ms, quantile: rule.quantile, steps, best_rate: good }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: KneeRule = KneeRule {
+        load: 0,
+        limit_ms: 5.0,
+        quantile: 0.99,
+        start: 1000.0,
+        factor: 2.0,
+        seconds: 1.0,
+        bisections: 4,
+    };
+
+    fn answer(rate: f64, good: bool) -> KneeStep {
+        KneeStep {
+            offered_rate: rate,
+            answered_rate: rate,
+            p50_ms: 1.0,
+            p99_ms: 2.0,
+            p999_ms: 3.0,
+            errors: 0,
+            good,
+            invalid: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_knee_of_a_server_is_found_from_below_and_from_above() {
+        for start in [1000.0, 100_000.0] {
+            let rule = KneeRule { start, ..RULE };
+            let knee = find(&rule, |rate| Some(answer(rate, rate <= 23_000.0)));
+            let best = knee.best_rate.expect("there is one");
+            assert!((20_000.0..=23_000.0).contains(&best), "{best}");
+            assert!(knee.steps.len() < 15, "{}", knee.steps.len());
+        }
+    }
+
+    #[test]
+    fn what_the_generator_cannot_offer_is_tried_twice_and_is_not_good() {
+        let limited = |rate: f64| {
+            let mut step = answer(rate, rate <= 4000.0);
+            if rate > 4000.0 {
+                step.invalid.push("the generator was late".to_owned());
+            }
+            Some(step)
+        };
+        let knee = find(&RULE, limited);
+        let offered: Vec<f64> = knee.steps.iter().map(|step| step.offered_rate).collect();
+        assert_eq!(offered[..5], [1000.0, 2000.0, 4000.0, 8000.0, 8000.0]);
+        assert_eq!(knee.best_rate, Some(4000.0));
+    }
+
+    #[test]
+    fn a_server_that_bears_nothing_has_no_knee() {
+        let knee = find(&RULE, |rate| Some(answer(rate, false)));
+        assert_eq!(knee.best_rate, None);
+        assert!(knee.steps.len() < MOST_STEPS);
+    }
+
+    #[test]
+    fn an_interrupted_search_keeps_what_it_knows() {
+        let mut left = 2;
+        let knee = find(&RULE, |rate| {
+            left -= 1;
+            (left >= 0).then(|| answer(rate, true))
+        });
+        assert_eq!((knee.best_rate, knee.steps.len()), (Some(2000.0), 2));
+    }
+}

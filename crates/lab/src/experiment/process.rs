@@ -1,0 +1,254 @@
+//! A target's process: it is started in a directory of its own, and it is gone when this is dropped,
+//! whatever happens to the lab.
+#![allow(unsafe_code)] // The child asks the kernel to end with its parent, between fork and exec.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group};
+
+use super::cpus;
+
+/// How to start a process.
+#[derive(Clone, Debug)]
+pub(crate) struct Launch {
+    /// The program.
+    pub(crate) program: PathBuf,
+    /// Its arguments.
+    pub(crate) arguments: Vec<String>,
+    /// Environment variables besides those of the lab.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// The processors it may use; empty: any.
+    pub(crate) cpus: Vec<usize>,
+    /// Its working directory; its output goes to `server.log` in it.
+    pub(crate) directory: PathBuf,
+}
+
+/// A running process. Dropping it ends the process and all that it has started.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    group: Pid,
+    stopped: bool,
+    ended: bool,
+}
+
+impl Launch {
+    /// Starts the process. It ends when the thread that called this ends, even by a signal that
+    /// nobody can catch.
+    ///
+    /// # Errors
+    /// The program does not start.
+    pub(crate) fn start(&self) -> io::Result<Process> {
+        let log = File::options().create(true).append(true).open(self.log_path())?;
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).envs(&self.environment).env("LC_ALL", "C");
+        command.current_dir(&self.directory).stdin(Stdio::null());
+        command.stdout(log.try_clone()?).stderr(log);
+        // Ctrl-C in a terminal goes to the lab alone, which then ends its servers in order.
+        command.process_group(0);
+        let parent = rustix::process::getpid();
+        // SAFETY: the closure makes two system calls and neither allocates nor takes a lock.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+                // The parent may have gone before that took effect.
+                if getppid() == Some(parent) {
+                    Ok(())
+                } else {
+                    Err(io::Error::from_raw_os_error(libc::ESRCH))
+                }
+            });
+        }
+        let child = cpus::within(&self.cpus, || command.spawn())??;
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let group = group.ok_or_else(|| io::Error::other("a process id out of range"))?;
+        Ok(Process { child, group, stopped: false, ended: false })
+    }
+
+    /// The command line, as one would type it.
+    pub(crate) fn command_line(&self) -> Vec<String> {
+        let program = self.program.to_string_lossy().into_owned();
+        std::iter::once(program).chain(self.arguments.iter().cloned()).collect()
+    }
+
+    /// The last lines that the process has written.
+    pub(crate) fn log_tail(&self) -> String {
+        let log = fs::read(self.log_path()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+        lines[lines.len().saturating_sub(5)..].join(" | ")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.join("server.log")
+    }
+}
+
+impl Process {
+    /// The process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the process has ended, if it has.
+    pub(crate) fn ending(&mut self) -> Option<String> {
+        let status = self.child.try_wait().ok().flatten()?;
+        self.ended = true;
+        Some(status.to_string())
+    }
+
+    /// Ends the process and all that it has started at once, as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        if !self.ended {
+            // The process has not been waited for, so that its number is still its own.
+            let _ = kill_process_group(self.group, Signal::KILL);
+            let _ = self.child.wait();
+            self.ended = true;
+        }
+    }
+
+    /// Stops the process where it is.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(crate) fn stop(&mut self) -> io::Result<()> {
+        kill_process(self.group, Signal::STOP)?;
+        self.stopped = true;
+        Ok(())
+    }
+
+    /// Lets a stopped process go on.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(crate) fn go_on(&mut self) -> io::Result<()> {
+        kill_process(self.group, Signal::CONT)?;
+        self.stopped = false;
+        Ok(())
+    }
+
+    /// Asks the process to end, and ends it when it does not within `patience`.
+    pub(crate) fn terminate(&mut self, patience: Duration) {
+        if self.ended {
+            return;
+        }
+        if self.stopped {
+            let _ = self.go_on();
+        }
+        let _ = kill_process(self.group, Signal::TERM);
+        let start = Instant::now();
+        while start.elapsed() < patience {
+            // Without waiting for it, so that its number stays its own until its group is ended.
+            if has_ended(self.group) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.kill();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Whether a child has ended and only waits to be waited for.
+fn has_ended(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+}
+
+/// A port of the loopback that was free a moment ago.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+}
+
+/// A new directory for a target, which is removed when this is dropped.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn fresh_directory(parent: Option<&Path>) -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("dunlin-lab-");
+    parent.map_or_else(|| builder.tempdir(), |parent| builder.tempdir_in(parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, directory: &Path) -> Launch {
+        Launch {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".to_owned(), script.to_owned()],
+            environment: BTreeMap::new(),
+            cpus: Vec::new(),
+            directory: directory.to_owned(),
+        }
+    }
+
+    fn is_running(pid: &str) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[test]
+    fn dropping_a_process_ends_what_it_has_started_too() {
+        let directory = fresh_directory(None).expect("there is room");
+        let launch = shell("sleep 600 & echo $! > child; wait", directory.path());
+        let process = launch.start().expect("there is a shell");
+        let file = directory.path().join("child");
+        let child = loop {
+            match fs::read_to_string(&file) {
+                Ok(text) if text.ends_with('\n') => break text,
+                _ => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        assert!(is_running(&child));
+        drop(process);
+        // The shell's child is not ours to wait for: init does, a little later.
+        for _ in 0..1000 {
+            if !is_running(&child) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("process {child} is still there");
+    }
+
+    #[test]
+    fn what_it_wrote_last_is_kept() {
+        let directory = fresh_directory(None).expect("there is room");
+        let launch = shell("echo first; echo second >&2; exit 3", directory.path());
+        let mut process = launch.start().expect("there is a shell");
+        let ending = loop {
+            match process.ending() {
+                Some(ending) => break ending,
+                None => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
+        assert!(ending.contains('3'), "{ending}");
+        assert_eq!(launch.log_tail(), "first | second");
+    }
+
+    #[test]
+    fn one_that_ignores_the_question_is_ended_all_the_same() {
+        let directory = fresh_directory(None).expect("there is room");
+        let launch = shell("trap '' TERM; while :; do sleep 1; done", directory.path());
+        let mut process = launch.start().expect("there is a shell");
+        process.terminate(Duration::from_millis(50));
+        assert!(process.ending().is_some());
+    }
+}

@@ -1,0 +1,270 @@
+//! One run: a target is started, filled, loaded, looked at, broken, and ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use base::clock;
+
+use super::case::{Case, KneeRule, Load};
+use super::events::Events;
+use super::figures::{self, Measured};
+use super::interrupt::Interrupt;
+use super::knee;
+use super::running::{Pilot, address};
+use super::sampler::Sampler;
+use super::server::Server;
+use crate::agent::Agents;
+use crate::check::Checker;
+use crate::load::Pace;
+use crate::results::{Knee, LoadRecording, Run};
+
+/// How often the run looks after its loads, its target and its events.
+const TICK: Duration = Duration::from_millis(5);
+/// How long a run may wait for an event that is not over when the loads are.
+const EVENT_PATIENCE: Duration = Duration::from_secs(60);
+/// A run that takes so many times as long as it should, and a minute, is ended.
+const OVERTIME: f64 = 4.0;
+
+/// What a run has besides its case.
+#[derive(Clone, Debug, Default)]
+pub struct Means {
+    /// Ends it in order.
+    pub interrupt: Interrupt,
+    /// Who sends the load that is stepped, or else the first, in place of this machine.
+    pub agents: Option<Arc<Agents>>,
+}
+
+/// A run that goes on.
+struct Stage<'a> {
+    case: &'a Case,
+    server: &'a mut Server,
+    interrupt: &'a Interrupt,
+    agents: Option<Arc<Agents>>,
+    run: Run,
+}
+
+/// Loads a target that is ready. The returned run has no target's name, point and repetition yet.
+pub(crate) fn run(case: &Case, server: &mut Server, means: &Means) -> Run {
+    let run = Run {
+        target: String::new(),
+        parameters: BTreeMap::new(),
+        repetition: 0,
+        started_unix_ms: clock::now_ms(),
+        command: server.command_line(),
+        loads: Vec::new(),
+        samples: Vec::new(),
+        events: Vec::new(),
+        knee: None,
+        check: None,
+        figures: BTreeMap::new(),
+        failure: None,
+    };
+    let (interrupt, agents) = (&means.interrupt, means.agents.clone());
+    let mut stage = Stage { case, server, interrupt, agents, run };
+    if let Err(reason) = stage.play() {
+        stage.run.failure = Some(reason);
+    } else if interrupt.is_set() {
+        stage.run.failure = Some("interrupted".to_owned());
+    }
+    stage.run
+}
+
+impl Stage<'_> {
+    fn play(&mut self) -> Result<(), String> {
+        self.prefill()?;
+        self.warm_up()?;
+        let zero = Instant::now();
+        self.run.started_unix_ms = clock::now_ms();
+        let before = self.server.cpu_seconds();
+        let door = self.server.door().clone();
+        let sampler =
+            Sampler::start(zero, self.server.pid(), door.clone(), self.case.sampling.clone());
+        let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &door, zero));
+        let mut events = Events::new(&self.case.events, zero);
+        let outcome = match &self.case.knee {
+            Some(rule) => self.find_knee(rule, &mut events),
+            None => self.measure(&mut events, zero),
+        };
+        let after = self.server.cpu_seconds();
+        let seconds = zero.elapsed().as_secs_f64();
+        self.wait_for_events(&mut events);
+        self.run.samples = sampler.finish();
+        let fault = events.fault();
+        let (done, bursts) = events.finish(self.server);
+        self.run.events = done;
+        self.run.loads.extend(bursts);
+        if let Some(checker) = checker {
+            let check = checker.finish(fault);
+            self.run.check = Some(
+                check.map_err(|error| format!("what was written cannot be read back: {error}"))?,
+            );
+        }
+        let cpu_seconds = after.zip(before).map(|(after, before)| after - before);
+        let measured = Measured { cpu_seconds, seconds, fault };
+        self.run.figures = figures::of(&self.run, &measured);
+        outcome
+    }
+
+    /// Puts the data there, one load after the other.
+    fn prefill(&mut self) -> Result<(), String> {
+        for load in &self.case.prefill {
+            let recording = self.fly(vec![self.start(load, None)], &mut |_| {})?;
+            let errors: u64 = recording.iter().map(|load| load.recording.errors()).sum();
+            if errors > 0 {
+                let first = recording.iter().flat_map(|load| &load.recording.operations);
+                let first = first.flat_map(|operation| operation.errors.keys()).next();
+                let first = first.map_or("", String::as_str);
+                return Err(format!("prefill '{}' met {errors} errors ({first})", load.name));
+            }
+            if self.interrupt.is_set() {
+                return Err("interrupted".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The loads that are to warm up, all at once and without being recorded.
+    fn warm_up(&mut self) -> Result<(), String> {
+        let loads = self.case.loads.iter().filter(|load| load.warmup_seconds > 0.0);
+        let pilots: Vec<Pilot> = loads
+            .filter(|load| load.start_seconds == 0.0)
+            .map(|load| {
+                let mut load = load.clone();
+                load.plan.seconds = Some(load.warmup_seconds);
+                load.plan.requests = None;
+                self.start(&load, None)
+            })
+            .collect();
+        self.fly(pilots, &mut |_| {}).map(drop)
+    }
+
+    fn measure(&mut self, events: &mut Events, zero: Instant) -> Result<(), String> {
+        let pilots: Vec<Pilot> =
+            self.case.loads.iter().map(|load| self.start(load, None)).collect();
+        let check = self.case.check.as_ref().and_then(|check| check.seconds).unwrap_or(0.0);
+        let recordings = self.fly(pilots, &mut |server| events.tick(server));
+        self.run.loads = recordings?;
+        // The checker may want to go on after the loads.
+        while zero.elapsed().as_secs_f64() < check && !self.interrupt.is_set() {
+            events.tick(self.server);
+            std::thread::sleep(TICK);
+        }
+        Ok(())
+    }
+
+    fn find_knee(&mut self, rule: &KneeRule, events: &mut Events) -> Result<(), String> {
+        let mut failure = None;
+        let mut best: Option<(f64, Vec<LoadRecording>)> = None;
+        let found: Knee = knee::find(rule, |rate| {
+            if self.interrupt.is_set() {
+                return None;
+            }
+            let pilots = self.case.loads.iter().enumerate();
+            let pilots = pilots
+                .map(|(at, load)| self.start(load, Some((rule, rate)).filter(|_| at == rule.load)));
+            let pilots = pilots.collect();
+            let recordings = match self.fly(pilots, &mut |server| events.tick(server)) {
+                Ok(recordings) => recordings,
+                Err(reason) => {
+                    failure = Some(reason);
+                    return None;
+                }
+            };
+            let step = knee::step(rule, rate, &recordings.get(rule.load)?.recording);
+            if step.good && best.as_ref().is_none_or(|(best, _)| *best < rate) {
+                best = Some((rate, recordings));
+            }
+            Some(step)
+        });
+        self.run.knee = Some(found);
+        // What the report shows of latencies is what they were at the largest good rate.
+        self.run.loads = best.map(|(_, recordings)| recordings).unwrap_or_default();
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn start(&self, load: &Load, step: Option<(&KneeRule, f64)>) -> Pilot {
+        let mut plan = load.plan.clone();
+        plan.address = address(self.server.door());
+        let mut delay = load.start_seconds;
+        if let Some(rule) = &self.case.knee
+            && self.case.loads.iter().any(|measured| std::ptr::eq(measured, load))
+        {
+            // All loads of a step last as long as the step.
+            plan.seconds = Some(rule.seconds);
+            plan.requests = None;
+            delay = 0.0;
+        }
+        if let Some((_, rate)) = step {
+            let schedule = match plan.pace {
+                Pace::Open { schedule, .. } => schedule,
+                Pace::Closed { .. } => crate::load::Schedule::Poisson,
+            };
+            plan.pace = Pace::Open { rate, schedule };
+        }
+        let agents = self.agents.clone().filter(|_| self.is_main(load));
+        Pilot::start(load.name.clone(), plan, load.cpus.clone(), delay, agents)
+    }
+
+    /// Whether this is the load that agents send: they carry out one at a time.
+    fn is_main(&self, load: &Load) -> bool {
+        let main = self.case.knee.as_ref().map_or(0, |knee| knee.load);
+        self.case.loads.get(main).is_some_and(|main| main.name == load.name)
+    }
+
+    /// Waits for loads, and looks after everything meanwhile.
+    fn fly(
+        &mut self,
+        pilots: Vec<Pilot>,
+        meanwhile: &mut dyn FnMut(&mut Server),
+    ) -> Result<Vec<LoadRecording>, String> {
+        let start = Instant::now();
+        let longest = OVERTIME * self.case.seconds() + 60.0;
+        let mut failure = None;
+        while !pilots.iter().all(Pilot::is_finished) {
+            meanwhile(self.server);
+            let reason = self.reason_to_end(&pilots, start.elapsed().as_secs_f64() > longest);
+            if reason.is_some() || self.interrupt.is_set() {
+                failure = failure.or(reason);
+                pilots.iter().for_each(Pilot::stop);
+            }
+            std::thread::sleep(TICK);
+        }
+        let loads: Result<Vec<_>, String> = pilots.into_iter().map(Pilot::finish).collect();
+        match failure {
+            // What was recorded until then is worth keeping.
+            Some(reason) => {
+                self.run.loads = loads.unwrap_or_default();
+                Err(reason)
+            }
+            None => loads,
+        }
+    }
+
+    fn reason_to_end(&mut self, pilots: &[Pilot], is_late: bool) -> Option<String> {
+        if let Some(reason) = self.server.unexpected_end() {
+            return Some(reason);
+        }
+        let errors: u64 = pilots.iter().map(|pilot| pilot.progress().errors).sum();
+        match self.case.stop.max_errors {
+            Some(most) if errors > most => {
+                Some(format!("{errors} errors, more than the {most} that the stop rule allows"))
+            }
+            _ => is_late.then(|| "the run took far longer than it should".to_owned()),
+        }
+    }
+
+    /// A save may take longer than the load, a killed server may be on its way back.
+    fn wait_for_events(&mut self, events: &mut Events) {
+        let start = Instant::now();
+        while events.is_busy() && start.elapsed() < EVENT_PATIENCE && !self.interrupt.is_set() {
+            events.tick(self.server);
+            let is_down = self.server.pid().load(Ordering::Acquire) == 0;
+            if !is_down && self.server.unexpected_end().is_some() {
+                break;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+}

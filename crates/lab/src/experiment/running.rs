@@ -1,0 +1,88 @@
+//! Loads that run, each in a thread of its own, bound to its processors.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::connection::Door;
+use super::cpus;
+use crate::agent::{self, Agents};
+use crate::load::{self, Address, Control, Plan, Progress};
+use crate::record::Recording;
+use crate::results::LoadRecording;
+
+/// How often a load that is not due yet looks whether it is, or is to end.
+const TICK: Duration = Duration::from_millis(5);
+
+/// One load that runs.
+pub(crate) struct Pilot {
+    name: String,
+    control: Arc<Control>,
+    thread: JoinHandle<Result<Recording, String>>,
+}
+
+impl Pilot {
+    /// Starts a load after a delay, here or on agents.
+    pub(crate) fn start(
+        name: String,
+        plan: Plan,
+        cpus: Vec<usize>,
+        delay_seconds: f64,
+        agents: Option<Arc<Agents>>,
+    ) -> Self {
+        let control = Arc::new(Control::default());
+        let shared = Arc::clone(&control);
+        let begin = Instant::now() + Duration::from_secs_f64(delay_seconds);
+        let thread = std::thread::spawn(move || {
+            while Instant::now() < begin && !shared.is_stopped() {
+                std::thread::sleep(TICK.min(begin.saturating_duration_since(Instant::now())));
+            }
+            if let Some(agents) = agents {
+                let seen = agent::run(&plan, &shared, &agents);
+                return seen.map(|seen| seen.recording).map_err(|error| error.to_string());
+            }
+            // The generator's threads keep to the processors of the one that starts them.
+            let recording = cpus::within(&cpus, || load::run(&plan, &shared));
+            let recording = recording.map_err(|error| error.to_string())?;
+            recording.map_err(|error| error.to_string())
+        });
+        Pilot { name, control, thread }
+    }
+
+    /// Asks the load to end.
+    pub(crate) fn stop(&self) {
+        self.control.stop();
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// How far it is.
+    pub(crate) fn progress(&self) -> Progress {
+        self.control.progress()
+    }
+
+    /// Waits for its end, and returns what it saw.
+    ///
+    /// # Errors
+    /// Why there is nothing.
+    pub(crate) fn finish(self) -> Result<LoadRecording, String> {
+        match self.thread.join() {
+            Ok(Ok(recording)) => Ok(LoadRecording { name: self.name, recording }),
+            Ok(Err(error)) => Err(format!("load '{}': {error}", self.name)),
+            Err(_) => Err(format!("load '{}' has panicked", self.name)),
+        }
+    }
+}
+
+/// A target's address as plans have it.
+pub(crate) fn address(door: &Door) -> Address {
+    Address {
+        host: door.host.clone(),
+        port: door.port,
+        password: door.password.clone(),
+        ..Address::default()
+    }
+}

@@ -1,0 +1,246 @@
+//! All runs of an experiment: targets take turns, so that a machine that grows slower or faster
+//! meanwhile does so for all of them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use super::case::{Case, Origin};
+use super::cpus;
+use super::definition::{Definition, Place, Point};
+use super::process::{free_port, fresh_directory};
+use super::progress::{OVERHEAD_SECONDS, Progress};
+use super::run::{self, Means};
+use super::server::{Server, StartError};
+use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
+
+/// How often a start is tried: another process may take the port that was free.
+const START_ATTEMPTS: u32 = 3;
+
+/// One experiment while it runs.
+struct Suite<'a> {
+    definition: &'a Definition,
+    means: &'a Means,
+    progress: &'a mut Progress,
+    /// By target: why it is not measured, or not any more.
+    left_out: BTreeMap<usize, String>,
+    infos: BTreeMap<usize, TargetInfo>,
+    runs: Vec<Run>,
+}
+
+/// Runs an experiment. When the lab is told to end, what was measured until then is returned.
+pub fn run_all(
+    definition: &Definition,
+    means: &Means,
+    progress: &mut Progress,
+) -> ExperimentResult {
+    let mut suite = Suite {
+        definition,
+        means,
+        progress,
+        left_out: BTreeMap::new(),
+        infos: BTreeMap::new(),
+        runs: Vec::new(),
+    };
+    suite.play();
+    suite.result()
+}
+
+/// About how long an experiment takes on this machine, in seconds.
+pub fn estimate_seconds(definition: &Definition) -> f64 {
+    let place = place_holder();
+    let present = |target: &usize| {
+        let point = definition.points().into_iter().next().unwrap_or_default();
+        let case = definition.case(*target, &point, &place);
+        case.is_ok_and(|case| !matches!(case.target.origin, Origin::Missing(_)))
+    };
+    let targets = (0..definition.targets().count()).filter(present).count();
+    let runs = targets * definition.points().len() * definition.repetitions() as usize;
+    runs as f64 * (seconds_of_a_run(definition) + OVERHEAD_SECONDS)
+}
+
+fn seconds_of_a_run(definition: &Definition) -> f64 {
+    let points = definition.points();
+    let cases = points.iter().filter_map(|point| definition.case(0, point, &place_holder()).ok());
+    let seconds: f64 = cases.map(|case| case.seconds()).sum();
+    seconds / points.len().max(1) as f64
+}
+
+/// For questions that do not depend on where a target runs.
+fn place_holder() -> Place {
+    Place { port: 1, directory: std::env::temp_dir(), repetition: 0 }
+}
+
+impl Suite<'_> {
+    fn play(&mut self) {
+        let start = Instant::now();
+        let points = self.definition.points();
+        let targets = self.definition.targets().count();
+        self.leave_out_missing(targets);
+        let mut left = (targets - self.left_out.len()) * points.len();
+        left *= self.definition.repetitions() as usize;
+        self.progress.begin(self.definition, left, seconds_of_a_run(self.definition));
+        for (name, reason) in self
+            .definition
+            .targets()
+            .zip(0..)
+            .filter_map(|(name, target)| Some((name, self.left_out.get(&target)?)))
+        {
+            self.progress.skip(name, reason);
+        }
+        for repetition in 0..self.definition.repetitions() {
+            for point in &points {
+                for target in 0..targets {
+                    if self.left_out.contains_key(&target) {
+                        continue;
+                    }
+                    let took = start.elapsed().as_secs_f64();
+                    if self.means.interrupt.is_set() || self.is_over(target, point, took) {
+                        return;
+                    }
+                    self.run_one(target, point, repetition);
+                    let left_out = self.left_out.get(&target).cloned();
+                    self.progress.advance(left_out.as_deref());
+                }
+            }
+        }
+    }
+
+    /// Who is not on this machine is not asked again and again.
+    fn leave_out_missing(&mut self, targets: usize) {
+        let place = place_holder();
+        let Some(point) = self.definition.points().into_iter().next() else { return };
+        for target in 0..targets {
+            if let Ok(Case { target: spec, .. }) = self.definition.case(target, &point, &place)
+                && let Origin::Missing(reason) = spec.origin
+            {
+                self.left_out.insert(target, reason);
+            }
+        }
+    }
+
+    fn is_over(&mut self, target: usize, point: &Point, took: f64) -> bool {
+        let place = place_holder();
+        let rule = self.definition.case(target, point, &place).map(|case| case.stop);
+        let Some(most) = rule.ok().and_then(|rule| rule.max_seconds) else { return false };
+        if took > most {
+            self.progress.note(&format!("the experiment has taken its {most} seconds"));
+        }
+        took > most
+    }
+
+    fn run_one(&mut self, target: usize, point: &Point, repetition: u32) {
+        let name = self.definition.targets().nth(target).unwrap_or_default().to_owned();
+        self.progress.start(&name, point, repetition);
+        let mut result = self.attempt(target, point, repetition);
+        for _ in 1..START_ATTEMPTS {
+            let is_taken = |error: &StartError| error.to_string().contains("in use");
+            if !result.as_ref().is_err_and(is_taken) {
+                break;
+            }
+            result = self.attempt(target, point, repetition);
+        }
+        let never_ran = !self.runs.iter().any(|run| run.target == name);
+        match result {
+            Ok(mut run) => {
+                run.target = name;
+                run.parameters.clone_from(point);
+                run.repetition = repetition;
+                self.apply_stop_rule(target, point, &run);
+                self.progress.end(&run);
+                self.runs.push(run);
+            }
+            Err(StartError::Interrupted) => {}
+            // A server that has never started will not start at the next point either.
+            Err(StartError::Unfit(reason) | StartError::Failed(reason)) if never_ran => {
+                self.progress.skip(&name, &reason);
+                self.left_out.insert(target, reason);
+            }
+            Err(error) => {
+                let run = failed(name, point, repetition, error.to_string());
+                self.progress.end(&run);
+                self.runs.push(run);
+            }
+        }
+    }
+
+    fn attempt(
+        &mut self,
+        target: usize,
+        point: &Point,
+        repetition: u32,
+    ) -> Result<Run, StartError> {
+        let failed = |what: &str, error: &dyn std::fmt::Display| {
+            StartError::Failed(format!("{what}: {error}"))
+        };
+        let directory = fresh_directory(None).map_err(|error| failed("no directory", &error))?;
+        let port = free_port().map_err(|error| failed("no port", &error))?;
+        let place = Place { port, directory: directory.path().to_owned(), repetition };
+        let case = self.definition.case(target, point, &place);
+        let case = case.map_err(|error| StartError::Unfit(error.to_string()))?;
+        let mut server = Server::start(&case.target, port, directory, &self.means.interrupt)?;
+        self.infos.entry(target).or_insert_with(|| TargetInfo {
+            name: case.target.name.clone(),
+            version: server.version(),
+            command: server.command_line(),
+            cpus: cpus::format(&case.target.cpus),
+        });
+        let run = run::run(&case, &mut server, self.means);
+        server.shut_down();
+        Ok(run)
+    }
+
+    fn apply_stop_rule(&mut self, target: usize, point: &Point, run: &Run) {
+        let place = place_holder();
+        let rule = self.definition.case(target, point, &place).map(|case| case.stop);
+        let most = rule.ok().and_then(|rule| rule.max_p99_ms);
+        let Some(most) = most else { return };
+        let p99s = run.loads.iter().map(|load| load.recording.response().quantile_ms(0.99));
+        let p99 = p99s.fold(0.0, f64::max);
+        if p99 > most {
+            let reason = format!(
+                "stopped after {}: p99 of {p99:.1} ms, more than the {most} ms of the stop rule",
+                super::progress::point_in_words(point)
+            );
+            self.left_out.insert(target, reason);
+        }
+    }
+
+    fn result(self) -> ExperimentResult {
+        let file = self.definition.file();
+        let names: Vec<&str> = self.definition.targets().collect();
+        let skipped = self.left_out.iter().map(|(target, reason)| Skipped {
+            name: names.get(*target).copied().unwrap_or_default().to_owned(),
+            reason: reason.clone(),
+        });
+        ExperimentResult {
+            name: file.name.get_ref().clone(),
+            title: file.title.clone(),
+            question: file.question.clone(),
+            answers: file.answers.clone(),
+            file: self.definition.text().to_owned(),
+            matrix: self.definition.matrix().to_vec(),
+            skipped: skipped.collect(),
+            targets: self.infos.into_values().collect(),
+            runs: self.runs,
+            views: file.views().to_vec(),
+        }
+    }
+}
+
+/// A run that never began.
+fn failed(target: String, point: &Point, repetition: u32, reason: String) -> Run {
+    Run {
+        target,
+        parameters: point.clone(),
+        repetition,
+        started_unix_ms: base::clock::now_ms(),
+        command: Vec::new(),
+        loads: Vec::new(),
+        samples: Vec::new(),
+        events: Vec::new(),
+        knee: None,
+        check: None,
+        figures: BTreeMap::new(),
+        failure: Some(reason),
+    }
+}

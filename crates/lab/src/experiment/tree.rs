@@ -1,0 +1,158 @@
+//! What the kernel says of a process and its children: processor time and memory.
+#![allow(unsafe_code)] // One system call that has no safe wrapper: the processor clock of a process.
+
+use std::fs;
+
+/// Processor time and memory of a process and of all that it has started.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Usage {
+    /// User processor time, in seconds.
+    pub(crate) cpu_user_seconds: f64,
+    /// System processor time, in seconds.
+    pub(crate) cpu_system_seconds: f64,
+    /// Resident bytes, summed.
+    pub(crate) rss_bytes: u64,
+    /// Proportional bytes, summed.
+    pub(crate) pss_bytes: u64,
+}
+
+/// The fields of /proc/PID/stat that are of use here, in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stat {
+    user: u64,
+    system: u64,
+    /// Those of children that have ended.
+    children_user: u64,
+    children_system: u64,
+}
+
+/// Looks at a process and its children; nothing when it is gone.
+pub(crate) fn usage(pid: u32) -> Option<Usage> {
+    let stat = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+    let second = ticks_per_second();
+    let ticks = |count: u64| count as f64 / second;
+    let mut usage = Usage {
+        cpu_user_seconds: ticks(stat.children_user),
+        cpu_system_seconds: ticks(stat.children_system),
+        ..memory(pid)
+    };
+    // The sum is known to the nanosecond; how it divides, to the tick.
+    let exact = cpu_seconds(pid).unwrap_or_else(|| ticks(stat.user + stat.system));
+    let all = (stat.user + stat.system).max(1) as f64;
+    let user = if stat.user + stat.system == 0 { 0.5 } else { stat.user as f64 / all };
+    usage.cpu_user_seconds += exact * user;
+    usage.cpu_system_seconds += exact * (1.0 - user);
+    for child in children(pid) {
+        if let Some(child) = self::usage(child) {
+            usage.cpu_user_seconds += child.cpu_user_seconds;
+            usage.cpu_system_seconds += child.cpu_system_seconds;
+            usage.rss_bytes += child.rss_bytes;
+            usage.pss_bytes += child.pss_bytes;
+        }
+    }
+    Some(usage)
+}
+
+/// Resident and proportional bytes of one process.
+fn memory(pid: u32) -> Usage {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let rss = rollup_bytes(&rollup, "Rss:");
+    let rss_bytes = rss.or_else(|| statm_bytes(pid)).unwrap_or(0);
+    // A kernel without the proportional share: the resident bytes are the nearest there is.
+    let pss_bytes = rollup_bytes(&rollup, "Pss:").unwrap_or(rss_bytes);
+    Usage { rss_bytes, pss_bytes, ..Usage::default() }
+}
+
+fn rollup_bytes(text: &str, field: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(field))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+fn statm_bytes(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// The processes that this one has started and that still run.
+fn children(pid: u32) -> Vec<u32> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let lists = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("children")));
+    let text: String = lists.map(Result::unwrap_or_default).collect();
+    text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    // The second field is the program's name, which may hold anything.
+    let (_, rest) = text.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some(Stat {
+        user: number(11)?,
+        system: number(12)?,
+        children_user: number(13)?,
+        children_system: number(14)?,
+    })
+}
+
+fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second().max(1) as f64
+}
+
+/// The processor time of all threads of a process, those that have ended too.
+fn cpu_seconds(pid: u32) -> Option<f64> {
+    let pid = libc::pid_t::try_from(pid).ok()?;
+    let mut clock: libc::clockid_t = 0;
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: both calls write to variables of ours of the right type, and nothing else.
+    let failed = unsafe {
+        libc::clock_getcpuclockid(pid, &raw mut clock) != 0
+            || libc::clock_gettime(clock, &raw mut time) != 0
+    };
+    if failed { None } else { Some(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_a_process_is_read_whatever_it_is_called() {
+        let line = "42 (a) b) S 1 42 42 0 -1 4194560 1 2 3 4 150 50 7 9 20 0 4 0 100 1 2\n";
+        let stat = parse_stat(line).expect("it is such a line");
+        let expected = Stat { user: 150, system: 50, children_user: 7, children_system: 9 };
+        assert_eq!(stat, expected);
+        assert_eq!(parse_stat("42 (short) S 1"), None);
+    }
+
+    #[test]
+    fn memory_is_read_in_bytes() {
+        let text = "5581-7ffd ---p 00000000 00:00 0 [rollup]\nRss:   2048 kB\nPss:  512 kB\n";
+        assert_eq!(rollup_bytes(text, "Rss:"), Some(2 << 20));
+        assert_eq!(rollup_bytes(text, "Pss:"), Some(512 << 10));
+        assert_eq!(rollup_bytes(text, "Uss:"), None);
+    }
+
+    #[test]
+    fn this_process_has_used_time_and_memory() {
+        let usage = usage(std::process::id()).expect("it runs");
+        assert!(usage.cpu_user_seconds + usage.cpu_system_seconds > 0.0);
+        assert!(usage.rss_bytes > 100_000 && usage.pss_bytes > 0);
+        assert!(usage.rss_bytes >= usage.pss_bytes);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_has_nothing() {
+        assert_eq!(super::usage(u32::MAX), None);
+    }
+
+    #[test]
+    fn children_are_found_and_counted() {
+        let mut child =
+            std::process::Command::new("sleep").arg("600").spawn().expect("there is sleep");
+        assert!(children(std::process::id()).contains(&child.id()));
+        child.kill().expect("it runs");
+        child.wait().expect("it was killed");
+    }
+}

@@ -1,0 +1,238 @@
+//! The generator against the responder, in one process.
+
+use std::sync::mpsc;
+
+use super::*;
+use crate::load::{
+    self, Control, HttpRequest, HttpWork, Keys, Mix, Pace, Plan, RespWork, Schedule, Size, Work,
+};
+use crate::record::Recording;
+
+/// Runs `action` beside a responder.
+fn beside<T>(stall: Option<Stall>, action: impl FnOnce(SocketAddr) -> T) -> T {
+    let stop = AtomicBool::new(false);
+    let limit = Limit { address: ([127, 0, 0, 1], 0).into(), threads: 2, stall };
+    let (sender, receiver) = mpsc::channel();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            serve(&limit, &stop, |address| sender.send(address).expect("the test waits for it"))
+        });
+        let result = action(receiver.recv().expect("it listens"));
+        stop.store(true, Ordering::Relaxed);
+        server.join().expect("no panic").expect("it has served");
+        result
+    })
+}
+
+fn plan(address: SocketAddr, mix: &str) -> Plan {
+    let Mix(operations) = mix.parse().expect("a mix");
+    let keys = Keys::Uniform { count: 1000 };
+    let work = RespWork { operations, keys, ..RespWork::default() };
+    let mut plan = Plan { work: Work::Resp(work), requests: Some(10_000), ..Plan::default() };
+    plan.address.port = address.port();
+    plan
+}
+
+fn measure(plan: &Plan) -> Recording {
+    load::run(plan, &Control::default()).expect("the responder is there")
+}
+
+#[test]
+fn each_request_is_counted_once() {
+    beside(None, |address| {
+        for (pipeline, threads) in [(1, 1), (16, 2), (7, 3)] {
+            let mut plan = plan(address, "get:8,set:2");
+            (plan.pipeline, plan.threads) = (pipeline, threads);
+            let control = Control::default();
+            let recording = load::run(&plan, &control).expect("the responder is there");
+            assert_eq!(recording.requests(), 10_000);
+            assert_eq!(recording.errors(), 0);
+            assert_eq!(recording.service().count(), 10_000);
+            assert_eq!(
+                recording.timeline.iter().map(|second| second.requests).sum::<u64>(),
+                10_000
+            );
+            assert_eq!(recording.generator.connects, 50);
+            assert_eq!(recording.interrupted, None);
+            assert_eq!(control.progress().requests, 10_000);
+            let [get, set] = &recording.operations[..] else { panic!("two operations") };
+            assert!((7_700..8_300).contains(&get.requests), "{}", get.requests);
+            assert_eq!(set.received_bytes, 5 * set.requests);
+            assert!(set.sent_bytes > get.sent_bytes / 8);
+        }
+    });
+}
+
+#[test]
+fn large_values_go_through() {
+    beside(None, |address| {
+        let mut plan = plan(address, "set");
+        if let Work::Resp(work) = &mut plan.work {
+            let size = |bytes, weight| Size { bytes, weight };
+            work.sizes = vec![size(10, 1.0), size(3_000_000, 1.0)];
+        }
+        (plan.requests, plan.connections, plan.pipeline) = (Some(100), 4, 3);
+        let recording = measure(&plan);
+        assert_eq!(recording.requests(), 100);
+        assert!(recording.operations[0].sent_bytes > 60_000_000);
+    });
+}
+
+#[test]
+fn a_connection_for_each_request() {
+    beside(None, |address| {
+        let mut plan = plan(address, "get");
+        plan.requests = Some(500);
+        if let Work::Resp(work) = &mut plan.work {
+            work.keep_alive = false;
+        }
+        let recording = measure(&plan);
+        assert_eq!((recording.requests(), recording.errors()), (500, 0));
+        assert_eq!(recording.generator.connects, 500);
+        plan.pace = Pace::Open { rate: 5000.0, schedule: Schedule::Constant };
+        let recording = measure(&plan);
+        assert_eq!((recording.requests(), recording.generator.connects), (500, 500));
+    });
+}
+
+#[test]
+fn pages_are_requested() {
+    beside(None, |address| {
+        let request = |method: &str, body: Option<&str>| HttpRequest {
+            name: method.to_owned(),
+            weight: 1.0,
+            method: method.to_owned(),
+            path: "/k/__rand_int__".to_owned(),
+            headers: std::collections::BTreeMap::new(),
+            body: body.map(str::to_owned),
+        };
+        let requests = vec![request("GET", None), request("POST", Some("value=__data__"))];
+        for keep_alive in [true, false] {
+            let work = HttpWork { requests: requests.clone(), keep_alive, ..HttpWork::default() };
+            let mut plan = plan(address, "get");
+            (plan.work, plan.requests, plan.connections) = (Work::Http(work), Some(400), 10);
+            let recording = measure(&plan);
+            assert_eq!((recording.requests(), recording.errors()), (400, 0));
+            assert_eq!(recording.generator.connects, if keep_alive { 10 } else { 400 });
+            assert!(recording.operations.iter().all(|operation| operation.requests > 100));
+        }
+    });
+}
+
+#[test]
+fn an_open_load_sends_what_its_schedule_says() {
+    beside(None, |address| {
+        for schedule in [Schedule::Constant, Schedule::Poisson] {
+            let mut plan = plan(address, "get");
+            plan.pace = Pace::Open { rate: 2000.0, schedule };
+            (plan.requests, plan.seconds, plan.threads) = (None, Some(1.0), 2);
+            plan.warmup_seconds = 0.2;
+            let recording = measure(&plan);
+            let all = recording.requests() + recording.generator.unsent;
+            // Of 2000 independent requests, 1 in 10^9 runs is further away than this.
+            let slack = if schedule == Schedule::Constant { 3 } else { 280 };
+            assert!(all.abs_diff(2000) <= slack, "{all} of {schedule:?}");
+            assert_eq!(recording.generator.lateness.count(), recording.requests());
+            // GET and its key, without what was sent to warm up.
+            let length = recording.operations[0].sent_bytes / recording.requests();
+            assert_eq!(length, "*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000000\r\n".len() as u64);
+            assert!(recording.seconds >= 1.0);
+        }
+    });
+}
+
+/// The test of coordinated omission: a closed load waits while the server stalls, so that few of
+/// its requests see the stall; those of an open load were due all the time.
+#[test]
+fn a_stall_shows_in_an_open_load_and_hides_in_a_closed_one() {
+    let stall = Some("100ms:400ms".parse::<Stall>().expect("a stall"));
+    beside(stall, |address| {
+        let mut plan = plan(address, "get");
+        (plan.requests, plan.seconds, plan.connections) = (None, Some(2.0), 4);
+        let closed = measure(&plan);
+        plan.pace = Pace::Open { rate: 1000.0, schedule: Schedule::Poisson };
+        let open = measure(&plan);
+        assert!(closed.requests() > 2_000, "{}", closed.requests());
+        // A quarter of all requests was due during a stall, a tenth in the first 40 ms of one.
+        let share = open.response().quantile_ms(0.9);
+        assert!(share > 30.0, "{share}");
+        assert!(closed.response().quantile_ms(0.98) < 30.0);
+        assert!(closed.response().max_ms() > 50.0);
+        // The time from sending hides it too: most of those requests were not sent meanwhile.
+        assert!(open.service().quantile_ms(0.9) < share);
+    });
+}
+
+#[test]
+fn a_load_can_be_stopped_and_paused() {
+    beside(None, |address| {
+        let mut plan = plan(address, "get");
+        plan.requests = None;
+        plan.pace = Pace::Closed { think_seconds: 0.01 };
+        let control = Control::default();
+        let recording = thread::scope(|scope| {
+            let load = scope.spawn(|| load::run(&plan, &control));
+            while control.progress().requests < 200 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            control.stop();
+            load.join().expect("no panic").expect("the responder is there")
+        });
+        assert_eq!(recording.interrupted, None, "a load without a bound ends by being stopped");
+        // 50 connections that pause 10 ms between requests send at most 5000 a second.
+        assert!(recording.requests() as f64 <= 50.0 + 5000.0 * recording.seconds);
+        plan.requests = Some(1_000_000_000);
+        let control = Control::default();
+        control.stop();
+        let recording = load::run(&plan, &control).expect("the responder is there");
+        assert_eq!(recording.interrupted.as_deref(), Some("stopped"));
+    });
+}
+
+#[test]
+fn nobody_there_is_an_error() {
+    let address = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("one");
+    let error = load::run(&plan(address, "get"), &Control::default()).expect_err("nobody");
+    assert!(error.to_string().starts_with("Could not connect to 127.0.0.1:"), "{error}");
+}
+
+/// A server that closes every connection after its first reply.
+#[test]
+fn a_lost_connection_ends_the_load_or_is_opened_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let stop = AtomicBool::new(false);
+    listener.set_nonblocking(true).expect("a socket");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let Ok((mut stream, _)) = listener.accept() else {
+                    thread::sleep(Duration::from_millis(1));
+                    continue;
+                };
+                use std::io::{Read, Write};
+                stream.set_nonblocking(false).expect("a socket");
+                let mut buffer = [0; 4096];
+                // The generator's first connection sends nothing, and is closed.
+                if stream.read(&mut buffer).is_ok_and(|length| length > 0) {
+                    let _ = stream.write_all(COMMAND_REPLY);
+                }
+            }
+        });
+        let mut plan = plan(address, "get");
+        (plan.requests, plan.connections, plan.pipeline) = (Some(6), 1, 2);
+        let ended = measure(&plan);
+        assert!(
+            ended.interrupted.as_deref().is_some_and(|text| text.contains("lost")),
+            "{ended:?}"
+        );
+        assert!(!ended.is_valid());
+        plan.reconnect = true;
+        let recording = measure(&plan);
+        assert_eq!((recording.requests(), recording.errors()), (3, 3));
+        assert_eq!(recording.operations[0].errors["connection"], 3);
+        assert_eq!(recording.interrupted, None);
+        assert!(recording.generator.connects >= 3 && recording.is_valid());
+        stop.store(true, Ordering::Relaxed);
+    });
+}

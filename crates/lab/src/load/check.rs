@@ -1,0 +1,98 @@
+//! What a plan must be for a load to make sense.
+
+use super::error::LoadError;
+use super::{Keys, Pace, Plan, Size, Work};
+
+/// Threads that one load may have.
+const MOST_THREADS: usize = 1024;
+
+/// Refuses a plan that cannot be run.
+///
+/// # Errors
+/// [`LoadError::Plan`] with what is wrong.
+pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
+    let wrong = |text: &str| Err(LoadError::Plan(text.to_owned()));
+    if plan.connections == 0 {
+        return wrong("a load needs at least one connection");
+    }
+    if plan.threads == 0 || plan.threads > MOST_THREADS {
+        return wrong("a load needs 1 to 1024 threads");
+    }
+    if plan.threads > plan.connections {
+        return wrong("a load needs at least one connection for each of its threads");
+    }
+    if plan.pipeline == 0 || plan.pipeline > u32::MAX as usize {
+        return wrong("a pipeline has at least one request");
+    }
+    let times = [plan.seconds.unwrap_or(0.0), plan.warmup_seconds];
+    if !times.iter().all(|time| time.is_finite() && (0.0..=1e9).contains(time)) {
+        return wrong("times are seconds from 0 to 1e9");
+    }
+    match plan.pace {
+        Pace::Closed { think_seconds } if !(0.0..=1e9).contains(&think_seconds) => {
+            return wrong("the pause between requests is seconds from 0 to 1e9");
+        }
+        Pace::Open { rate, .. } if !(1e-3..=1e9).contains(&rate) => {
+            return wrong("a rate is 0.001 to 1e9 requests a second");
+        }
+        _ => {}
+    }
+    let (weights, keys, sizes) = match &plan.work {
+        Work::Resp(work) => {
+            if work.operations.iter().any(|operation| operation.arguments.is_empty()) {
+                return wrong("an operation is a command with at least one word");
+            }
+            if !(2..=3).contains(&work.protocol) {
+                return wrong("the protocol is 2 or 3");
+            }
+            let weights: Vec<f64> = work.operations.iter().map(|one| one.weight).collect();
+            (weights, &work.keys, &work.sizes)
+        }
+        Work::Http(work) => {
+            let heads = work.requests.iter().filter(|request| request.method == "HEAD").count();
+            if plan.pipeline > 1 && heads > 0 && heads < work.requests.len() {
+                return wrong("HEAD cannot be pipelined together with other methods");
+            }
+            if work.requests.iter().any(|request| !is_plain(&request.method, &request.path)) {
+                return wrong("methods and paths have no spaces, and a path begins with /");
+            }
+            let weights: Vec<f64> = work.requests.iter().map(|one| one.weight).collect();
+            (weights, &work.keys, &work.sizes)
+        }
+    };
+    check_weights(&weights, "operations")?;
+    let sizes: Vec<f64> = sizes.iter().map(|Size { weight, .. }| *weight).collect();
+    check_weights(&sizes, "sizes")?;
+    check_keys(keys)
+}
+
+fn is_plain(method: &str, path: &str) -> bool {
+    let is_word = |text: &str| text.bytes().all(|byte| byte > b' ' && byte != 0x7f);
+    !method.is_empty() && is_word(method) && path.starts_with('/') && is_word(path)
+}
+
+fn check_weights(weights: &[f64], what: &str) -> Result<(), LoadError> {
+    let are_numbers = weights.iter().all(|weight| weight.is_finite() && *weight >= 0.0);
+    if !are_numbers || weights.iter().sum::<f64>() <= 0.0 {
+        return Err(LoadError::Plan(format!(
+            "{what} need weights of 0 and more, and one of them above 0"
+        )));
+    }
+    Ok(())
+}
+
+fn check_keys(keys: &Keys) -> Result<(), LoadError> {
+    let is_right = match *keys {
+        Keys::Literal => true,
+        Keys::Uniform { count } | Keys::Sequential { count } => count > 0,
+        Keys::Zipf { count, exponent } => count > 0 && (0.0..=10.0).contains(&exponent),
+        Keys::Hot { count, hot, share } => hot > 0 && hot < count && (0.0..=1.0).contains(&share),
+    };
+    if is_right {
+        return Ok(());
+    }
+    Err(LoadError::Plan(format!(
+        "keys need a count above 0, an exponent from 0 to 10, fewer hot keys than keys and a share \
+         from 0 to 1: {keys:?}"
+    )))
+}

@@ -1,0 +1,134 @@
+//! One connection of a load: what it has sent and who waits for what.
+
+use std::collections::VecDeque;
+use std::io;
+
+use socket2::Socket;
+
+use super::replies::ReplyScanner;
+use super::responses::ResponseScanner;
+use super::socket;
+use super::tally::Flight;
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// There is none: it was lost, or none is needed before the next request.
+    Closed,
+    /// It is being opened.
+    Opening,
+    /// Requests may be sent.
+    Open,
+}
+
+/// Finds the ends of replies, in the protocol of the load.
+#[derive(Debug)]
+pub(crate) enum Scanner {
+    Resp(ReplyScanner),
+    Http(ResponseScanner),
+}
+
+/// A connection, which is opened again when it was lost.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) state: State,
+    pub(crate) socket: Option<Socket>,
+    pub(crate) scanner: Scanner,
+    /// Replies that are still missing to what every connection begins with.
+    pub(crate) greetings: usize,
+    /// Requests that were sent, or wait to be, the oldest first.
+    pub(crate) flights: VecDeque<Flight>,
+    /// How many requests these are.
+    pub(crate) waiting: usize,
+    /// Bytes that the kernel did not take yet.
+    unsent: Vec<u8>,
+    unsent_from: usize,
+    /// Whether epoll was asked to tell when the kernel takes more.
+    pub(crate) awaits_room: bool,
+    /// Whether it is in the list of those that have room for a request.
+    pub(crate) is_free: bool,
+    /// Whether it was counted as open when the load began.
+    pub(crate) is_gathered: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(scanner: Scanner) -> Self {
+        Connection {
+            state: State::Closed,
+            socket: None,
+            scanner,
+            greetings: 0,
+            flights: VecDeque::new(),
+            waiting: 0,
+            unsent: Vec::new(),
+            unsent_from: 0,
+            awaits_room: false,
+            is_free: false,
+            is_gathered: false,
+        }
+    }
+
+    /// Sends bytes, or keeps what cannot be sent now.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    #[inline]
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut sent = 0;
+        if self.state == State::Open && self.unsent.is_empty() {
+            if let Some(socket) = &self.socket {
+                sent = socket::write(socket, bytes)?;
+            }
+            if sent == bytes.len() {
+                return Ok(());
+            }
+        }
+        self.unsent.extend_from_slice(&bytes[sent..]);
+        Ok(())
+    }
+
+    /// Sends what was kept.
+    ///
+    /// # Errors
+    /// The connection is lost.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        if let Some(socket) = &self.socket
+            && self.has_unsent()
+        {
+            self.unsent_from += socket::write(socket, &self.unsent[self.unsent_from..])?;
+        }
+        if self.unsent_from == self.unsent.len() {
+            self.unsent.clear();
+            self.unsent_from = 0;
+        }
+        Ok(())
+    }
+
+    /// Puts what every connection begins with before all else.
+    pub(crate) fn greet(&mut self, greeting: &[u8], replies: usize) {
+        self.greetings = replies;
+        if !greeting.is_empty() {
+            self.unsent.splice(0..0, greeting.iter().copied());
+        }
+    }
+
+    /// Whether something waits for the kernel to take it.
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Closes the socket. What was not answered is for the caller to take.
+    pub(crate) fn close(&mut self) {
+        self.state = State::Closed;
+        self.socket = None;
+        self.unsent.clear();
+        self.unsent_from = 0;
+        self.awaits_room = false;
+        self.greetings = 0;
+        match &mut self.scanner {
+            Scanner::Resp(scanner) => scanner.reset(),
+            Scanner::Http(scanner) => scanner.reset(),
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What one thread has seen so far.
+
+use crate::record::{Latency, OperationRecord, Second};
+
+use super::control::Control;
+
+/// Requests of one operation that were sent together, and are answered one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flight {
+    /// When they were due, on the monotonic clock; in a closed loop, when they were sent.
+    pub(crate) due: u64,
+    /// When they were sent.
+    pub(crate) sent: u64,
+    /// The operation's place in the plan.
+    pub(crate) operation: u32,
+    /// How many are not answered yet.
+    pub(crate) count: u32,
+    /// Whether they belong to the measured part.
+    pub(crate) is_measured: bool,
+}
+
+/// The counts of one thread.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    /// When the measured part began, on the monotonic clock.
+    start: u64,
+    /// Whether response and service time differ; if not, only the service time is counted.
+    has_due_times: bool,
+    pub(crate) operations: Vec<OperationRecord>,
+    pub(crate) timeline: Vec<Second>,
+    second: Second,
+    pub(crate) lateness: Latency,
+    pub(crate) unsent: u64,
+    pub(crate) connects: u64,
+    pub(crate) socket_errors: u64,
+    /// When the last reply came.
+    pub(crate) last_reply: u64,
+    /// What the control has not been told yet: requests, errors, nanoseconds of response time.
+    untold: (u64, u64, u64),
+}
+
+impl Tally {
+    pub(crate) fn new(names: Vec<String>, has_due_times: bool) -> Self {
+        let record = |name| OperationRecord { name, ..OperationRecord::default() };
+        Tally {
+            start: 0,
+            has_due_times,
+            operations: names.into_iter().map(record).collect(),
+            timeline: Vec::new(),
+            second: Second::default(),
+            lateness: Latency::new(),
+            unsent: 0,
+            connects: 0,
+            socket_errors: 0,
+            last_reply: 0,
+            untold: (0, 0, 0),
+        }
+    }
+
+    /// The measured part begins at this time of the monotonic clock.
+    pub(crate) fn begin(&mut self, start: u64) {
+        self.start = start;
+    }
+
+    pub(crate) fn sent(&mut self, operation: usize, bytes: usize) {
+        self.operations[operation].sent_bytes += bytes as u64;
+    }
+
+    /// Some requests of a flight were answered, with so many bytes.
+    #[inline]
+    pub(crate) fn answered(&mut self, flight: &Flight, count: u64, bytes: u64, now: u64) {
+        if !flight.is_measured || count == 0 {
+            return;
+        }
+        let service = now.saturating_sub(flight.sent);
+        let response = now.saturating_sub(flight.due);
+        self.last_reply = now;
+        let operation = &mut self.operations[flight.operation as usize];
+        operation.requests += count;
+        operation.received_bytes += bytes;
+        operation.service.record_many(service, count);
+        if self.has_due_times {
+            operation.response.record_many(response, count);
+        }
+        let second = self.second_of(now);
+        second.requests += count;
+        second.response.record_many(response, count);
+        self.untold.0 += count;
+        self.untold.2 += response * count;
+    }
+
+    /// One answer of a flight was an error with this text.
+    pub(crate) fn error(&mut self, flight: &Flight, text: &[u8], now: u64) {
+        if flight.is_measured {
+            let word = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+            self.count_errors(flight, &String::from_utf8_lossy(word), 1, now);
+        }
+    }
+
+    /// The requests of a flight will never be answered.
+    pub(crate) fn lost(&mut self, flight: &Flight, reason: &str, now: u64) {
+        if flight.is_measured {
+            self.count_errors(flight, reason, u64::from(flight.count), now);
+        }
+    }
+
+    fn count_errors(&mut self, flight: &Flight, word: &str, count: u64, now: u64) {
+        let errors = &mut self.operations[flight.operation as usize].errors;
+        match errors.get_mut(word) {
+            Some(sum) => *sum += count,
+            None => {
+                errors.insert(word.to_owned(), count);
+            }
+        }
+        self.second_of(now).errors += count;
+        self.untold.1 += count;
+    }
+
+    /// The second that a time of the measured part is in.
+    #[inline]
+    fn second_of(&mut self, now: u64) -> &mut Second {
+        let at = (now.saturating_sub(self.start) / 1_000_000_000) as u32;
+        if at != self.second.at {
+            self.end_second();
+            self.second.at = at;
+        }
+        &mut self.second
+    }
+
+    fn end_second(&mut self) {
+        if self.second.requests > 0 || self.second.errors > 0 {
+            self.timeline.push(std::mem::take(&mut self.second));
+        }
+    }
+
+    /// Tells how far it is.
+    #[inline]
+    pub(crate) fn tell(&mut self, control: &Control) {
+        if self.untold != (0, 0, 0) {
+            let (requests, errors, nanoseconds) = std::mem::take(&mut self.untold);
+            control.add(requests, errors, nanoseconds);
+        }
+    }
+
+    /// Nothing follows any more.
+    pub(crate) fn end(&mut self) {
+        self.end_second();
+        if !self.has_due_times {
+            for operation in &mut self.operations {
+                operation.response = operation.service.clone();
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! One thread of a load: an event loop over its share of the connections.
+//!
+//! A request costs what cannot be avoided: one write for a pipeline, one read for its replies, and a
+//! part of one wait for events. Nothing is allocated per request. The clock is read right behind
+//! each read and before each write, so that times are those of the wire and not of the turn.
+
+mod opening;
+mod receiving;
+mod sending;
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem::MaybeUninit;
+use std::num::NonZeroU64;
+use std::os::fd::OwnedFd;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use base::clock::monotonic_ns;
+use rustix::event::epoll;
+use rustix::time::Timespec;
+
+use super::connection::{Connection, Scanner, State};
+use super::control::Control;
+use super::error::LoadError;
+use super::render::Renderer;
+use super::replies::ReplyScanner;
+use super::responses::ResponseScanner;
+use super::schedule::DueTimes;
+use super::socket::Endpoint;
+use super::tally::Tally;
+use super::usage::Usage;
+use super::{Pace, Plan, Work};
+
+/// Connections that are being opened at the same time before the load begins: fewer than a server
+/// usually lets wait.
+const OPENING_TOGETHER: usize = 64;
+/// How long all connections may take to open.
+const OPENING_PATIENCE: u64 = 20_000_000_000;
+/// How long replies are waited for when no more requests are sent.
+const DRAIN_PATIENCE: u64 = 10_000_000_000;
+/// How often a thread looks whether it is to stop, in nanoseconds.
+const LOOK: u64 = 50_000_000;
+/// Bytes that are read at once.
+const READ_BUFFER: usize = 128 * 1024;
+/// Events that are taken from the kernel at once.
+const EVENTS_PER_TURN: usize = 256;
+
+/// What the threads of a load share.
+pub(crate) struct Shared<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) control: &'a Control,
+    pub(crate) endpoint: Endpoint,
+    /// What every connection begins with, and how many replies that has.
+    pub(crate) greeting: (Vec<u8>, usize),
+    /// Passed when all connections are open, and again when the start is known.
+    pub(crate) barrier: Barrier,
+    /// When the load begins, on the monotonic clock.
+    pub(crate) start: AtomicU64,
+    /// Requests of the measured part that were given out.
+    pub(crate) issued: AtomicU64,
+    /// Why the load ended before its bound.
+    pub(crate) ended: Mutex<Option<String>>,
+    pub(crate) has_ended: AtomicBool,
+    /// Why the load did not begin.
+    pub(crate) failure: Mutex<Option<LoadError>>,
+}
+
+impl Shared<'_> {
+    /// Takes up to `count` requests out of those that are to be made.
+    #[inline]
+    fn take(&self, count: usize) -> usize {
+        let Some(limit) = self.plan.requests else { return count };
+        let issued = self.issued.fetch_add(count as u64, Ordering::Relaxed);
+        limit.saturating_sub(issued).min(count as u64) as usize
+    }
+
+    /// Ends the load for all threads.
+    pub(crate) fn end(&self, reason: String) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        ended.get_or_insert(reason);
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
+    fn fail(&self, error: LoadError) {
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert(error);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+/// What a thread brings back.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) tally: Tally,
+    /// Processor time within the measured part.
+    pub(crate) usage: Usage,
+    /// When it was over, on the monotonic clock.
+    pub(crate) end: u64,
+}
+
+/// One thread of a load.
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    plan: &'a Plan,
+    keep_alive: bool,
+    /// Whether an operation's responses have no body.
+    bodiless: Vec<bool>,
+    /// The pause of a closed load, in nanoseconds.
+    think: u64,
+    epoll: OwnedFd,
+    connections: Vec<Connection>,
+    renderer: Renderer,
+    tally: Tally,
+    buffer: Box<[u8]>,
+    /// The schedule of an open load.
+    due: Option<DueTimes>,
+    /// Due times of the requests that leave together.
+    due_times: Vec<u64>,
+    /// Connections with room for a request, of an open load.
+    free: VecDeque<usize>,
+    /// Since when at least one connection was free.
+    free_since: u64,
+    /// Connections of a closed load that pause, and until when.
+    thinking: VecDeque<(u64, usize)>,
+    /// Connections that were lost, and when they are opened again.
+    reopening: VecDeque<(u64, usize)>,
+    /// Requests that were sent and not answered.
+    in_flight: usize,
+    /// Whether requests are still to be sent.
+    is_sending: bool,
+    /// Whether connections are opened and nothing is sent yet.
+    is_gathering: bool,
+    gathered: usize,
+    measured_from: u64,
+    deadline: u64,
+    /// Whether it was the deadline that ended the sending.
+    reached_deadline: bool,
+}
+
+impl<'a> Worker<'a> {
+    /// The thread `thread`, with its share of the connections.
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        renderer: Renderer,
+        thread: usize,
+    ) -> Result<Self, LoadError> {
+        let plan = shared.plan;
+        let count =
+            plan.connections / plan.threads + usize::from(thread < plan.connections % plan.threads);
+        let (keep_alive, bodiless, names) = match &plan.work {
+            Work::Resp(work) => {
+                let names = work.operations.iter().map(|operation| operation.name.clone());
+                (work.keep_alive, vec![false; work.operations.len()], names.collect::<Vec<_>>())
+            }
+            Work::Http(work) => {
+                let names = work.requests.iter().map(|request| request.name.clone());
+                let bodiless = work.requests.iter().map(|request| request.method == "HEAD");
+                (work.keep_alive, bodiless.collect(), names.collect())
+            }
+        };
+        let scanner = || match &plan.work {
+            Work::Resp(_) => Scanner::Resp(ReplyScanner::default()),
+            Work::Http(_) => Scanner::Http(ResponseScanner::default()),
+        };
+        let (think, is_open) = match plan.pace {
+            Pace::Closed { think_seconds } => ((think_seconds * 1e9) as u64, false),
+            Pace::Open { .. } => (0, true),
+        };
+        Ok(Worker {
+            shared,
+            plan,
+            keep_alive,
+            bodiless,
+            think,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC).map_err(io::Error::from)?,
+            connections: (0..count).map(|_| Connection::new(scanner())).collect(),
+            renderer,
+            tally: Tally::new(names, is_open),
+            buffer: vec![0; READ_BUFFER].into_boxed_slice(),
+            due: None,
+            due_times: Vec::new(),
+            free: VecDeque::new(),
+            free_since: 0,
+            thinking: VecDeque::new(),
+            reopening: VecDeque::new(),
+            in_flight: 0,
+            is_sending: true,
+            is_gathering: false,
+            gathered: 0,
+            measured_from: 0,
+            deadline: u64::MAX,
+            reached_deadline: false,
+        })
+    }
+
+    /// Runs the load to its end. Other threads wait at the barrier, so that even a thread that
+    /// cannot open its connections comes there.
+    pub(crate) fn run(mut self, thread: usize) -> Result<Option<Outcome>, LoadError> {
+        // Sleeps end when they should; a kernel that does not do this makes them 50 us longer.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        if let Err(error) = self.gather() {
+            self.shared.fail(error);
+        }
+        self.shared.barrier.wait();
+        self.shared.barrier.wait();
+        if self.shared.has_failed() {
+            return Ok(None);
+        }
+        let start = self.shared.start.load(Ordering::Acquire);
+        self.begin(start, thread);
+        let before = self.run_to_the_end()?;
+        let usage = Usage::of_this_thread().since(before);
+        self.tally.end();
+        self.tally.tell(self.shared.control);
+        let end = self.end_time(monotonic_ns());
+        Ok(Some(Outcome { tally: self.tally, usage, end }))
+    }
+
+    /// Opens all connections, unless each request opens its own.
+    fn gather(&mut self) -> Result<(), LoadError> {
+        if !self.keep_alive {
+            return Ok(());
+        }
+        self.is_gathering = true;
+        let patience = monotonic_ns() + OPENING_PATIENCE;
+        let mut begun = 0;
+        while self.gathered < self.connections.len() {
+            while begun < self.connections.len() && begun - self.gathered < OPENING_TOGETHER {
+                self.open(begun);
+                begun += 1;
+            }
+            self.wait(LOOK)?;
+            if self.shared.has_ended.load(Ordering::Relaxed) {
+                let reason =
+                    self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+                return Err(LoadError::Opening(reason.unwrap_or_default()));
+            }
+            if self.shared.control.is_stopped() {
+                return Ok(());
+            }
+            if monotonic_ns() > patience {
+                let (open, all) = (self.gathered, self.connections.len());
+                return Err(LoadError::Opening(format!("only {open} of {all} opened in time")));
+            }
+        }
+        self.is_gathering = false;
+        Ok(())
+    }
+
+    fn begin(&mut self, start: u64, thread: usize) {
+        self.is_gathering = false;
+        self.measured_from = start + (self.plan.warmup_seconds * 1e9) as u64;
+        if let Some(seconds) = self.plan.seconds {
+            self.deadline = self.measured_from.saturating_add((seconds * 1e9) as u64);
+        }
+        self.tally.begin(self.measured_from);
+        if let Pace::Open { rate, schedule } = self.plan.pace {
+            let Plan { threads, seed, .. } = *self.plan;
+            self.due = Some(DueTimes::new(rate, schedule, start, thread, threads, seed));
+        }
+    }
+
+    /// The loop; returns the processor time that had been used when the measured part began.
+    fn run_to_the_end(&mut self) -> Result<Usage, LoadError> {
+        let mut now = monotonic_ns();
+        let mut before = Usage::of_this_thread();
+        let mut is_warming = now < self.measured_from;
+        self.free_since = now;
+        for index in 0..self.connections.len() {
+            self.give_work(index, now);
+        }
+        loop {
+            self.tally.tell(self.shared.control);
+            if is_warming && now >= self.measured_from {
+                is_warming = false;
+                before = Usage::of_this_thread();
+            }
+            if self.is_over(now) {
+                return Ok(before);
+            }
+            self.wake(now);
+            self.send_due();
+            let pause = self.pause(monotonic_ns());
+            self.wait(pause)?;
+            now = monotonic_ns();
+        }
+    }
+
+    /// Whether nothing is left to do.
+    fn is_over(&mut self, now: u64) -> bool {
+        if self.shared.control.is_stopped() || self.shared.has_ended.load(Ordering::Relaxed) {
+            return true;
+        }
+        if self.is_sending && now >= self.deadline {
+            self.is_sending = false;
+            self.reached_deadline = true;
+            self.count_unsent();
+        }
+        if self.is_sending {
+            return false;
+        }
+        if self.in_flight > 0 && now > self.deadline.saturating_add(DRAIN_PATIENCE) {
+            for connection in &mut self.connections {
+                for flight in connection.flights.drain(..) {
+                    self.tally.lost(&flight, "timeout", now);
+                }
+            }
+            return true;
+        }
+        self.in_flight == 0
+    }
+
+    /// Counts the requests that were due before the deadline and found no connection.
+    fn count_unsent(&mut self) {
+        let Some(due) = &mut self.due else { return };
+        while due.next() < self.deadline {
+            self.tally.unsent += 1;
+            due.advance();
+        }
+    }
+
+    /// When the measured part was over for this thread.
+    fn end_time(&self, now: u64) -> u64 {
+        let was_cut =
+            self.shared.control.is_stopped() || self.shared.has_ended.load(Ordering::Relaxed);
+        if self.reached_deadline {
+            self.deadline.max(self.tally.last_reply)
+        } else if was_cut || self.tally.last_reply == 0 {
+            now
+        } else {
+            self.tally.last_reply
+        }
+    }
+
+    /// How long it may wait for events: until something is to be done without one.
+    fn pause(&self, now: u64) -> u64 {
+        let mut until = now + LOOK;
+        if self.is_sending {
+            until = until.min(self.deadline);
+            if let Some(due) = &self.due
+                && !self.free.is_empty()
+            {
+                until = until.min(due.next());
+            }
+            if let Some((at, _)) = self.thinking.front() {
+                until = until.min(*at);
+            }
+        }
+        if let Some((at, _)) = self.reopening.front() {
+            until = until.min(*at);
+        }
+        until.saturating_sub(now)
+    }
+
+    /// Waits for events, and handles them.
+    fn wait(&mut self, nanoseconds: u64) -> Result<(), LoadError> {
+        let timeout = Timespec {
+            tv_sec: (nanoseconds / 1_000_000_000) as i64,
+            tv_nsec: (nanoseconds % 1_000_000_000) as i64,
+        };
+        let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS_PER_TURN];
+        let events = match epoll::wait(&self.epoll, &mut events[..], Some(&timeout)) {
+            Ok((events, _)) => events,
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(io::Error::from(error).into()),
+        };
+        for event in &*events {
+            let flags = event.flags;
+            self.handle(event.data.u64() as usize, flags);
+        }
+        Ok(())
+    }
+
+    fn handle(&mut self, index: usize, flags: epoll::EventFlags) {
+        match self.connections[index].state {
+            State::Closed => {}
+            State::Opening => self.opened(index),
+            State::Open => {
+                if flags.contains(epoll::EventFlags::OUT) {
+                    let flushed = self.connections[index].flush();
+                    self.settle(index, flushed);
+                }
+                if flags != epoll::EventFlags::OUT {
+                    self.receive(index);
+                }
+            }
+        }
+    }
+}

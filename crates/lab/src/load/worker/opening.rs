@@ -1,0 +1,107 @@
+//! Opening connections, and losing them.
+
+use std::io;
+
+use base::clock::monotonic_ns;
+use rustix::event::epoll;
+
+use super::Worker;
+use crate::load::connection::State;
+
+/// A lost connection is opened again after so long, and after so long again, in nanoseconds.
+const REOPEN_PAUSE: u64 = 50_000_000;
+
+impl Worker<'_> {
+    pub(super) fn open(&mut self, index: usize) {
+        match self.shared.endpoint.open() {
+            Ok(socket) => {
+                let (data, flags) =
+                    (epoll::EventData::new_u64(index as u64), epoll::EventFlags::OUT);
+                if let Err(error) = epoll::add(&self.epoll, &socket, data, flags) {
+                    return self.lose(index, &io::Error::from(error).to_string());
+                }
+                self.connections[index].socket = Some(socket);
+                self.connections[index].state = State::Opening;
+            }
+            Err(error) => self.lose(index, &error.to_string()),
+        }
+    }
+
+    /// The connection became writable for the first time, or failed to.
+    pub(super) fn opened(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        let Some(socket) = &connection.socket else { return };
+        match socket.take_error() {
+            Ok(None) => {}
+            Ok(Some(error)) | Err(error) => return self.lose(index, &error.to_string()),
+        }
+        self.tally.connects += 1;
+        let (greeting, replies) = &self.shared.greeting;
+        connection.state = State::Open;
+        connection.greet(greeting, *replies);
+        let flushed = connection.flush();
+        // Told until now that it is writable, it is to be told from now on what there is to read.
+        self.connections[index].awaits_room = true;
+        if self.settle(index, flushed) && *replies == 0 {
+            self.greeted(index);
+        }
+    }
+
+    /// The connection may be used.
+    pub(super) fn greeted(&mut self, index: usize) {
+        let connection = &mut self.connections[index];
+        if self.is_gathering {
+            self.gathered += usize::from(!connection.is_gathered);
+            connection.is_gathered = true;
+        } else if connection.waiting == 0 {
+            self.give_work(index, monotonic_ns());
+        }
+    }
+
+    /// Asks for the events that the connection needs; returns whether it still is one.
+    #[inline]
+    pub(super) fn settle(&mut self, index: usize, result: io::Result<()>) -> bool {
+        if let Err(error) = result {
+            self.lose(index, &error.to_string());
+            return false;
+        }
+        let connection = &mut self.connections[index];
+        let awaits = connection.has_unsent();
+        if awaits == connection.awaits_room {
+            return true;
+        }
+        connection.awaits_room = awaits;
+        let Some(socket) = &connection.socket else { return false };
+        let out = if awaits { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+        let data = epoll::EventData::new_u64(index as u64);
+        let changed = epoll::modify(&self.epoll, socket, data, epoll::EventFlags::IN | out);
+        if let Err(error) = changed {
+            self.lose(index, &io::Error::from(error).to_string());
+            return false;
+        }
+        true
+    }
+
+    /// The connection is lost, with all that was not answered.
+    pub(super) fn lose(&mut self, index: usize, reason: &str) {
+        let now = monotonic_ns();
+        let connection = &mut self.connections[index];
+        connection.close();
+        for flight in connection.flights.drain(..) {
+            self.tally.lost(&flight, "connection", now);
+        }
+        self.in_flight -= std::mem::take(&mut connection.waiting);
+        connection.is_free = false;
+        self.tally.socket_errors += 1;
+        if self.plan.reconnect && !self.is_gathering {
+            self.reopening.push_back((now + REOPEN_PAUSE, index));
+        } else {
+            self.shared.end(format!("connection lost: {reason}"));
+        }
+    }
+
+    /// Closes a connection that has done what it was for.
+    pub(super) fn retire(&mut self, index: usize) {
+        self.connections[index].close();
+    }
+}

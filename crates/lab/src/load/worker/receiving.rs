@@ -1,0 +1,191 @@
+//! Receiving: what replies answer, and what a connection does then.
+
+use std::collections::VecDeque;
+
+use base::clock::monotonic_ns;
+
+use super::Worker;
+use crate::load::connection::{Connection, Scanner};
+use crate::load::socket;
+use crate::load::tally::{Flight, Tally};
+
+/// Reads of one connection before others have their turn.
+const READS_PER_TURN: usize = 16;
+
+impl Worker<'_> {
+    /// Reads what there is, and counts what is answered.
+    pub(super) fn receive(&mut self, index: usize) {
+        for _ in 0..READS_PER_TURN {
+            let Some(socket) = &self.connections[index].socket else { return };
+            let length = match socket::read(socket, &mut self.buffer) {
+                Ok(None) => return,
+                Ok(Some(0)) => return self.closed(index),
+                Ok(Some(length)) => length,
+                Err(error) => return self.lose(index, &error.to_string()),
+            };
+            let now = monotonic_ns();
+            match self.take_replies(index, length, now) {
+                Ok(answered) => self.answered(index, answered, now),
+                Err(reason) => return self.lose(index, &reason),
+            }
+            if length < self.buffer.len() {
+                return;
+            }
+        }
+    }
+
+    /// The server has closed the connection, which may be how a response ends.
+    fn closed(&mut self, index: usize) {
+        let now = monotonic_ns();
+        let Connection { scanner, flights, waiting, .. } = &mut self.connections[index];
+        let mut no_greetings = 0;
+        let mut counter = Counter::new(&mut self.tally, flights, &mut no_greetings, now);
+        if let Scanner::Http(scanner) = scanner {
+            scanner.end(|length, error| counter.reply(length, error));
+        }
+        let answered = counter.finish();
+        *waiting -= answered;
+        self.in_flight -= answered;
+        if answered > 0 && self.connections[index].waiting == 0 {
+            self.retire(index);
+            self.next_after(index, now);
+        } else {
+            self.lose(index, "closed by the server");
+        }
+    }
+
+    /// Finds the replies in what was read; returns how many requests they answer.
+    #[inline]
+    fn take_replies(&mut self, index: usize, length: usize, now: u64) -> Result<usize, String> {
+        let Connection { scanner, flights, greetings, .. } = &mut self.connections[index];
+        let bytes = &self.buffer[..length];
+        let is_bodiless =
+            flights.front().is_some_and(|flight| self.bodiless[flight.operation as usize]);
+        let mut counter = Counter::new(&mut self.tally, flights, greetings, now);
+        match scanner {
+            Scanner::Resp(scanner) => scanner
+                .scan(bytes, |length, error| counter.reply(length, error))
+                .map_err(|error| error.to_string())?,
+            Scanner::Http(scanner) => scanner
+                .scan(bytes, is_bodiless, |length, error| counter.reply(length, error))
+                .map_err(|error| error.to_string())?,
+        }
+        if let Some(error) = counter.refused.take() {
+            return Err(error);
+        }
+        if counter.unexpected {
+            return Err("the server sent a reply that nobody asked for".to_owned());
+        }
+        Ok(counter.finish())
+    }
+
+    /// So many requests of a connection were answered.
+    #[inline]
+    fn answered(&mut self, index: usize, count: usize, now: u64) {
+        let connection = &mut self.connections[index];
+        connection.waiting -= count;
+        self.in_flight -= count;
+        if connection.waiting > 0 {
+            if count > 0 && self.due.is_some() {
+                self.make_free(index, now);
+            }
+            return;
+        }
+        if count == 0 {
+            if connection.greetings == 0 {
+                self.greeted(index);
+            }
+            return;
+        }
+        let closes = match &connection.scanner {
+            Scanner::Resp(_) => false,
+            Scanner::Http(scanner) => scanner.closes(),
+        };
+        if closes || !self.keep_alive {
+            self.retire(index);
+        }
+        self.next_after(index, now);
+    }
+
+    /// All requests of a connection were answered.
+    #[inline]
+    fn next_after(&mut self, index: usize, now: u64) {
+        if self.think > 0 {
+            self.thinking.push_back((now + self.think, index));
+        } else {
+            self.give_work(index, now);
+        }
+    }
+}
+
+/// Counts the replies in what was read at once.
+struct Counter<'a> {
+    tally: &'a mut Tally,
+    flights: &'a mut VecDeque<Flight>,
+    greetings: &'a mut usize,
+    now: u64,
+    /// Replies to the flight at the front, and their bytes.
+    replies: u64,
+    bytes: u64,
+    answered: usize,
+    /// A greeting was answered with this error.
+    refused: Option<String>,
+    unexpected: bool,
+}
+
+impl<'a> Counter<'a> {
+    fn new(
+        tally: &'a mut Tally,
+        flights: &'a mut VecDeque<Flight>,
+        greetings: &'a mut usize,
+        now: u64,
+    ) -> Self {
+        Counter {
+            tally,
+            flights,
+            greetings,
+            now,
+            replies: 0,
+            bytes: 0,
+            answered: 0,
+            refused: None,
+            unexpected: false,
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, length: u64, error: Option<&[u8]>) {
+        if *self.greetings > 0 {
+            *self.greetings -= 1;
+            self.refused = error.map(|text| String::from_utf8_lossy(text).into_owned());
+            return;
+        }
+        let Some(flight) = self.flights.front_mut() else {
+            self.unexpected = true;
+            return;
+        };
+        self.replies += 1;
+        self.bytes += length;
+        if let Some(text) = error {
+            self.tally.error(flight, text, self.now);
+        }
+        if self.replies == u64::from(flight.count) {
+            self.tally.answered(flight, self.replies, self.bytes, self.now);
+            self.answered += self.replies as usize;
+            (self.replies, self.bytes) = (0, 0);
+            self.flights.pop_front();
+        }
+    }
+
+    /// Counts the replies to a flight that is not answered in full.
+    fn finish(self) -> usize {
+        if self.replies > 0
+            && let Some(flight) = self.flights.front_mut()
+        {
+            self.tally.answered(flight, self.replies, self.bytes, self.now);
+            flight.count -= self.replies as u32;
+            return self.answered + self.replies as usize;
+        }
+        self.answered
+    }
+}

@@ -1,0 +1,140 @@
+//! Results as a short page for a repository: per published question a table and pictures, which lie
+//! beside it.
+
+use std::collections::BTreeSet;
+
+use super::analysis::Analysis;
+use super::chart::Chart;
+use super::view::{Colours, Context, sections};
+use super::{number, page, verdict};
+use crate::results::{Difference, Results};
+
+/// The published experiments, with what each asks.
+const QUESTIONS: [(&str, &str); 5] = [
+    ("E1", "Central store or a replica beside each reader?"),
+    ("E2", "What do persistence modes cost, and what survives a kill?"),
+    ("E3", "Pipelining and big replies, without fork"),
+    ("E4", "The battle of blob storages"),
+    ("E5", "One big instance or a cluster, by value size"),
+];
+
+/// Pictures of one experiment: the views of its most important figure.
+const MOST_PICTURES: usize = 3;
+
+/// The page, and the charts that it shows; they belong into `charts/` beside it.
+pub(crate) fn markdown(results: &Results) -> (String, Vec<Chart>) {
+    let colours = Colours::of(results);
+    let mut text = format!(
+        "# Results of the lab\n\n{} UTC, {} size. {}\n",
+        number::moment(results.started_unix_ms),
+        escape(&results.size),
+        escape(&page::machine_line(&results.machine)),
+    );
+    let mut used = Pictures::default();
+    for (code, question) in QUESTIONS {
+        let analyses: Vec<Analysis<'_>> = results
+            .experiments
+            .iter()
+            .filter(|experiment| experiment.answers.as_deref() == Some(code))
+            .map(Analysis::of)
+            .collect();
+        text.push_str(&format!("\n## {code} · {question}\n"));
+        if analyses.is_empty() {
+            text.push_str("\nNot measured here.\n");
+        }
+        for analysis in &analyses {
+            experiment(analysis, &colours, &mut text, &mut used);
+        }
+    }
+    text.push_str(
+        "\nMedians over repetitions, ± half of the spread; a difference within the spread is a tie.\n",
+    );
+    (text, used.charts)
+}
+
+/// The charts that the page shows, each under a name of its own.
+#[derive(Default)]
+struct Pictures {
+    charts: Vec<Chart>,
+    taken: BTreeSet<String>,
+}
+
+fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, used: &mut Pictures) {
+    let experiment = analysis.experiment;
+    text.push_str(&format!(
+        "\n### {}\n\n{}\n\n**{}**\n",
+        escape(&experiment.title),
+        escape(&experiment.question),
+        escape(&verdict::answer(analysis).join(" "))
+    ));
+    let cautions = verdict::cautions(analysis);
+    if !cautions.is_empty() {
+        text.push('\n');
+    }
+    for caution in cautions {
+        text.push_str(&format!("- {}\n", escape(&caution)));
+    }
+    table(analysis, text);
+    let first = sections(&Context { analysis, colours }).into_iter().next();
+    for mut chart in first.into_iter().flat_map(|section| section.charts).take(MOST_PICTURES) {
+        chart.name = super::free_name(&chart.name, &mut used.taken);
+        text.push_str(&format!("\n![{}](charts/{}.svg)\n", escape(&chart.title), chart.name));
+        used.charts.push(chart);
+    }
+}
+
+fn table(analysis: &Analysis<'_>, text: &mut String) {
+    let Some(figure) = verdict::headline_figures(analysis).into_iter().next() else { return };
+    let mut heads = vec![figure.full_label()];
+    heads.extend(analysis.targets.iter().map(|target| (*target).to_owned()));
+    let baseline = analysis.targets.get(analysis.baseline).copied().unwrap_or_default();
+    let compared: Vec<usize> =
+        (0..analysis.targets.len()).filter(|target| *target != analysis.baseline).collect();
+    heads.extend(compared.iter().map(|index| format!("{} / {baseline}", analysis.targets[*index])));
+    text.push_str(&format!("\n{}", table_row(&heads)));
+    text.push_str(&format!("|---|{}\n", "--:|".repeat(heads.len() - 1)));
+    for point in 0..analysis.points.len() {
+        let mut fields = vec![analysis.point_label(point)];
+        for target in 0..analysis.targets.len() {
+            fields.push(match analysis.summary(figure, point, target) {
+                Some(summary) => {
+                    let half = summary.half_width().map(|half| format!(" ±{:.0} %", half * 100.0));
+                    number::show(figure.unit, summary.median) + &half.unwrap_or_default()
+                }
+                None => analysis.points[point].cells[target].missing().to_owned(),
+            });
+        }
+        for target in &compared {
+            fields.push(match analysis.against_baseline(figure, point, *target) {
+                Some((Difference::Tie, _)) => "tie".to_owned(),
+                Some((_, Some(ratio))) => number::ratio(ratio),
+                _ => "–".to_owned(),
+            });
+        }
+        text.push_str(&table_row(&fields));
+    }
+}
+
+fn table_row(fields: &[String]) -> String {
+    let fields: Vec<String> = fields.iter().map(|field| escape(field)).collect();
+    format!("| {} |\n", fields.join(" | "))
+}
+
+/// Text that Markdown shows as it is.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,273 @@
+//! Seconds of a run: throughput, response times, memory and processors, with what was done to the
+//! target meanwhile.
+
+use super::{
+    Context, Section, axis_label, capital, choice_note, chosen_points, loads, slug, title, typical,
+};
+use crate::record::{Recording, Second};
+use crate::report::analysis::Analysis;
+use crate::report::chart::{Axis, Body, Chart, Lines, Point, Scale, Series, Span, Stroke};
+use crate::results::figure::memory_of;
+use crate::results::{Run, Sample, Unit};
+
+/// Events of two targets that are no further apart happened at the same time.
+const SAME_SECONDS: f64 = 0.75;
+
+/// Answered requests in each second, all targets in one chart.
+pub(super) fn throughput(context: &Context<'_>) -> Option<Section> {
+    let analysis = context.analysis;
+    let mut charts = Vec::new();
+    for point in chosen_points(analysis) {
+        for (load, shown) in loads(analysis) {
+            let line = |run: &Run| throughput_line(run, &load);
+            let subject = Subject { what: "throughput", detail: shown, unit: Unit::PerSecond };
+            charts.extend(together(context, point, &subject, line));
+        }
+    }
+    Some(section("Throughput over time", analysis, charts))
+}
+
+/// p50, p99 and the longest of each second, a chart per target, all on the same scale.
+pub(super) fn latency(context: &Context<'_>) -> Option<Section> {
+    let analysis = context.analysis;
+    let mut charts = Vec::new();
+    for point in chosen_points(analysis) {
+        for (load, shown) in loads(analysis) {
+            charts.extend(latency_charts(context, point, &load, &shown));
+        }
+    }
+    Some(section("Response times over time", analysis, charts))
+}
+
+/// Memory at each sample, all targets in one chart.
+pub(super) fn memory(context: &Context<'_>) -> Option<Section> {
+    let analysis = context.analysis;
+    let subject = Subject { what: "memory", detail: String::new(), unit: Unit::Bytes };
+    let line = |run: &Run| {
+        let point = |sample: &Sample| Point {
+            x: sample.at,
+            // A process that is gone has no memory, and a line at zero would hide that.
+            y: (memory_of(sample) > 0).then(|| memory_of(sample) as f64),
+            ..Point::default()
+        };
+        run.samples.iter().map(point).collect()
+    };
+    let points = chosen_points(analysis).into_iter();
+    let charts = points.filter_map(|point| together(context, point, &subject, line)).collect();
+    let mut section = section("Memory over time", analysis, charts);
+    section.note.push_str(
+        " The memory of the process and its children; pages that they share count once (PSS).",
+    );
+    Some(section)
+}
+
+/// Processors that were kept busy between samples, all targets in one chart.
+pub(super) fn processors(context: &Context<'_>) -> Option<Section> {
+    let analysis = context.analysis;
+    let subject = Subject { what: "processors", detail: String::new(), unit: Unit::Processors };
+    let points = chosen_points(analysis).into_iter();
+    let line = |run: &Run| processor_line(&run.samples);
+    let charts = points.filter_map(|point| together(context, point, &subject, line)).collect();
+    Some(section("Processors over time", analysis, charts))
+}
+
+fn section(heading: &str, analysis: &Analysis<'_>, charts: Vec<Chart>) -> Section {
+    let note = format!(
+        "The repetition with the median throughput of each target.{}",
+        choice_note(analysis)
+    );
+    Section { kind: super::Kind::OverTime, heading: heading.to_owned(), note, charts }
+}
+
+/// What a chart is about.
+struct Subject {
+    what: &'static str,
+    detail: String,
+    unit: Unit,
+}
+
+/// A chart with a line per target.
+fn together(
+    context: &Context<'_>,
+    point: usize,
+    subject: &Subject,
+    line: impl Fn(&Run) -> Vec<Point>,
+) -> Option<Chart> {
+    let analysis = context.analysis;
+    let mut series = Vec::new();
+    let mut runs = Vec::new();
+    for (target, name) in analysis.targets.iter().enumerate() {
+        let Some(run) = typical(analysis, point, target) else { continue };
+        let points = line(run);
+        if points.iter().all(|point| point.y.is_none()) {
+            continue;
+        }
+        runs.push(run);
+        series.push(Series {
+            name: (*name).to_owned(),
+            colour: context.colours.colour(name),
+            stroke: Stroke::Solid,
+            marks: points.len() == 1,
+            points,
+        });
+    }
+    if series.is_empty() {
+        return None;
+    }
+    let values = series.iter().flat_map(|series| &series.points).filter_map(|point| point.y);
+    let scale = Scale::from_zero(values.fold(0.0, f64::max), subject.unit);
+    let body = over_time(series, subject, scale, spans(&runs));
+    let label = analysis.point_label(point);
+    let file = format!("{}-over-time", subject.what);
+    Some(Chart {
+        name: slug(&[&analysis.experiment.name, &file, &subject.detail, &label]),
+        title: title(&format!("{} over time", capital(subject.what)), &[&subject.detail, &label]),
+        body,
+    })
+}
+
+fn over_time(series: Vec<Series>, subject: &Subject, scale: Scale, spans: Vec<Span>) -> Body {
+    let points = series.iter().flat_map(|series| &series.points);
+    let end = points.map(|point| point.x).chain(spans.iter().map(|span| span.from));
+    let end = end.filter(|end| end.is_finite()).fold(1.0, f64::max).ceil();
+    Body::Lines(Lines {
+        x: Axis {
+            label: "seconds".to_owned(),
+            unit: Unit::Seconds,
+            scale: Scale::Linear { low: 0.0, high: end },
+            ticks: None,
+        },
+        y: Axis { label: axis_label(subject.unit), unit: subject.unit, scale, ticks: None },
+        series,
+        spans,
+        limits: Vec::new(),
+    })
+}
+
+fn latency_charts(context: &Context<'_>, point: usize, load: &str, shown: &str) -> Vec<Chart> {
+    let analysis = context.analysis;
+    let mut drawn = Vec::new();
+    for (target, name) in analysis.targets.iter().enumerate() {
+        let Some(run) = typical(analysis, point, target) else { continue };
+        let colour = context.colours.colour(name);
+        let series: Vec<Series> = LATENCY_LINES
+            .iter()
+            .map(|(label, stroke, value)| Series {
+                name: (*label).to_owned(),
+                colour,
+                stroke: *stroke,
+                marks: false,
+                points: latency_line(run, load, *value),
+            })
+            .collect();
+        if series.iter().flat_map(|series| &series.points).any(|point| point.y.is_some()) {
+            drawn.push((*name, run, series));
+        }
+    }
+    let all = drawn.iter().flat_map(|(_, _, series)| series).flat_map(|series| &series.points);
+    let scale = Scale::log(all.filter_map(|point| point.y));
+    let label = analysis.point_label(point);
+    let subject =
+        Subject { what: "response time", detail: String::new(), unit: Unit::Milliseconds };
+    drawn
+        .into_iter()
+        .map(|(name, run, series)| Chart {
+            name: slug(&[&analysis.experiment.name, "latency-over-time", name, shown, &label]),
+            title: title(&format!("{name}, response times over time"), &[shown, &label]),
+            body: over_time(series, &subject, scale.clone(), spans(&[run])),
+        })
+        .collect()
+}
+
+/// A line of the chart of latencies: its name, how it is drawn, and its value for a second.
+type LatencyLine = (&'static str, Stroke, fn(&Second) -> f64);
+
+const LATENCY_LINES: [LatencyLine; 3] = [
+    ("longest", Stroke::Dotted, |second| second.response.max_ms()),
+    ("p99", Stroke::Solid, |second| second.response.quantile_ms(0.99)),
+    ("p50", Stroke::Dashed, |second| second.response.quantile_ms(0.5)),
+];
+
+fn latency_line(run: &Run, load: &str, value: fn(&Second) -> f64) -> Vec<Point> {
+    seconds(run, load, |second, _| (second.response.count() > 0).then(|| value(second)))
+}
+
+fn throughput_line(run: &Run, load: &str) -> Vec<Point> {
+    seconds(run, load, |second, length| Some(second.requests as f64 / length))
+}
+
+/// A point in the middle of each second; `value` is told how long the second was, too.
+fn seconds(run: &Run, load: &str, value: impl Fn(&Second, f64) -> Option<f64>) -> Vec<Point> {
+    let mut points = Vec::new();
+    for (start, recording) in recordings(run, load) {
+        for second in &recording.timeline {
+            // The last second may have been cut short; much shorter, it says nothing.
+            let length = (recording.seconds - f64::from(second.at)).min(1.0);
+            if length >= 0.5 {
+                let x = start + f64::from(second.at) + length / 2.0;
+                points.push(Point { x, y: value(second, length), ..Point::default() });
+            }
+        }
+    }
+    points
+}
+
+/// The recordings of a load with their beginnings, in seconds from the run's.
+fn recordings<'a>(run: &'a Run, load: &str) -> impl Iterator<Item = (f64, &'a Recording)> {
+    run.loads.iter().filter(move |one| one.name == load).map(|one| {
+        let start = one.recording.started_unix_ms.saturating_sub(run.started_unix_ms);
+        (start as f64 / 1e3, &one.recording)
+    })
+}
+
+fn processor_line(samples: &[Sample]) -> Vec<Point> {
+    let total = |sample: &Sample| sample.cpu_user_seconds + sample.cpu_system_seconds;
+    samples
+        .windows(2)
+        .map(|pair| {
+            let seconds = pair[1].at - pair[0].at;
+            let used = total(&pair[1]) - total(&pair[0]);
+            // A process that was started again counts from zero.
+            let known = seconds > 0.0 && used >= 0.0;
+            Point {
+                x: f64::midpoint(pair[0].at, pair[1].at),
+                y: known.then(|| used / seconds),
+                ..Point::default()
+            }
+        })
+        .collect()
+}
+
+/// The events of some runs. What happened to all at the same time is one line; what did not names
+/// its target.
+fn spans(runs: &[&Run]) -> Vec<Span> {
+    let mut spans: Vec<(Span, usize, &str)> = Vec::new();
+    for run in runs {
+        for event in &run.events {
+            let same = spans.iter_mut().find(|(span, _, target)| {
+                span.label == event.name
+                    && *target != run.target
+                    && (span.from - event.at).abs() <= SAME_SECONDS
+            });
+            if let Some((span, count, target)) = same {
+                *count += 1;
+                *target = &run.target;
+                // It lasted differently for each, which the tables tell.
+                span.until = None;
+            } else {
+                let until = event.until.filter(|until| *until > event.at);
+                let span = Span { from: event.at, until, label: event.name.clone() };
+                spans.push((span, 1, &run.target));
+            }
+        }
+    }
+    spans
+        .into_iter()
+        .map(|(mut span, count, target)| {
+            if count < runs.len() {
+                span.label = format!("{} ({target})", span.label);
+            }
+            span
+        })
+        .collect()
+}

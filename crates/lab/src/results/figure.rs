@@ -1,0 +1,296 @@
+//! Figures: the single numbers that a run comes down to, each with its unit and with which way is
+//! better.
+
+use std::collections::BTreeSet;
+
+use super::{ExperimentResult, Run, Summary};
+use crate::load::Pace;
+use crate::record::Recording;
+
+/// Which way a figure should go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Throughput.
+    Higher,
+    /// Latency, processor time, memory, losses.
+    Lower,
+    /// It says how things are and is not judged.
+    Neither,
+}
+
+/// What a figure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Requests or other events a second.
+    PerSecond,
+    /// Milliseconds.
+    Milliseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Seconds.
+    Seconds,
+    /// Bytes.
+    Bytes,
+    /// One figure as a multiple of another.
+    Ratio,
+    /// Hundredths.
+    Percent,
+    /// Processors kept busy.
+    Processors,
+    /// A number of things.
+    Count,
+}
+
+/// One number that is read out of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// A short name that does not change: `throughput`, `p99`, or the name in [`Run::figures`].
+    pub id: String,
+    /// The load that it is of, where a run has several; empty otherwise.
+    pub load: String,
+    /// What a reader calls it: `p99 response time`.
+    pub label: String,
+    /// What it counts in.
+    pub unit: Unit,
+    /// Which way is better.
+    pub better: Better,
+    source: Source,
+}
+
+/// Where a figure is found. Loads are named, since a failed run may lack some.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    Rate(String),
+    Quantile(String, f64),
+    Max(String),
+    ServiceQuantile(String, f64),
+    Errors(String),
+    BestRate,
+    Lost,
+    Stale,
+    Wrong,
+    Recovery,
+    PeakMemory,
+    Named(String),
+}
+
+impl Figure {
+    /// What a run says; none when it was not measured there.
+    pub fn of(&self, run: &Run) -> Option<f64> {
+        let load = |name: &String| {
+            let found = run.loads.iter().find(|load| load.name == *name)?;
+            Some(&found.recording)
+        };
+        let answered = |name: &String| load(name).filter(|recording| recording.requests() > 0);
+        match &self.source {
+            Source::Rate(name) => load(name).map(Recording::rate),
+            Source::Quantile(name, share) => {
+                answered(name).map(|recording| recording.response().quantile_ms(*share))
+            }
+            Source::Max(name) => answered(name).map(|recording| recording.response().max_ms()),
+            Source::ServiceQuantile(name, share) => {
+                answered(name).map(|recording| recording.service().quantile_ms(*share))
+            }
+            Source::Errors(name) => load(name).map(|recording| recording.errors() as f64),
+            Source::BestRate => run.knee.as_ref()?.best_rate,
+            Source::Lost => run.check.as_ref().map(|check| check.lost as f64),
+            Source::Stale => run.check.as_ref().map(|check| check.stale_reads as f64),
+            Source::Wrong => run.check.as_ref().map(|check| check.wrong as f64),
+            Source::Recovery => run.check.as_ref()?.recovery_seconds,
+            Source::PeakMemory => run.samples.iter().map(memory_of).max().map(|peak| peak as f64),
+            Source::Named(name) => run.figures.get(name).copied(),
+        }
+    }
+
+    /// The figure over repetitions.
+    pub fn summary<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Option<Summary> {
+        Summary::of(runs.into_iter().filter_map(|run| self.of(run)))
+    }
+
+    /// The label, with the load's name where a run has several.
+    pub fn full_label(&self) -> String {
+        if self.load.is_empty() {
+            self.label.clone()
+        } else {
+            format!("{} of {}", self.label, self.load)
+        }
+    }
+}
+
+/// The memory of a sample: proportional bytes where the kernel tells them, resident ones otherwise.
+pub(crate) fn memory_of(sample: &super::Sample) -> u64 {
+    if sample.pss_bytes > 0 { sample.pss_bytes } else { sample.rss_bytes }
+}
+
+/// All figures that any run of an experiment has, in the order in which a report tells them.
+pub fn figures(experiment: &ExperimentResult) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    if experiment.runs.iter().any(|run| run.knee.is_some()) {
+        figures.push(Figure {
+            id: "best_rate".to_owned(),
+            load: String::new(),
+            label: "largest good rate".to_owned(),
+            unit: Unit::PerSecond,
+            better: Better::Higher,
+            source: Source::BestRate,
+        });
+    }
+    let loads = load_names(experiment);
+    for name in &loads {
+        let shown = if loads.len() > 1 { name.as_str() } else { "" };
+        load_figures(experiment, name, shown, &mut figures);
+    }
+    if experiment.runs.iter().any(|run| run.check.is_some()) {
+        check_figures(&mut figures);
+    }
+    let named: BTreeSet<&String> =
+        experiment.runs.iter().flat_map(|run| run.figures.keys()).collect();
+    if !named.iter().any(|name| name.contains("peak")) {
+        figures.push(Figure {
+            id: "peak_memory".to_owned(),
+            load: String::new(),
+            label: "peak memory".to_owned(),
+            unit: Unit::Bytes,
+            better: Better::Lower,
+            source: Source::PeakMemory,
+        });
+    }
+    figures.extend(named.into_iter().map(|name| named_figure(name)));
+    figures.retain(|figure| experiment.runs.iter().any(|run| figure.of(run).is_some()));
+    figures
+}
+
+/// The names of all loads, in the order in which they first appear.
+pub fn load_names(experiment: &ExperimentResult) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for load in experiment.runs.iter().flat_map(|run| &run.loads) {
+        if !names.contains(&load.name) {
+            names.push(load.name.clone());
+        }
+    }
+    names
+}
+
+fn load_figures(experiment: &ExperimentResult, name: &str, shown: &str, figures: &mut Vec<Figure>) {
+    let mut add = |id: &str, label: &str, unit, better, source| {
+        figures.push(Figure {
+            id: id.to_owned(),
+            load: shown.to_owned(),
+            label: label.to_owned(),
+            unit,
+            better,
+            source,
+        });
+    };
+    let owned = || name.to_owned();
+    // In an open load the rate is given: it says whether the server kept up, and no more.
+    let open = is_open(experiment, name);
+    let better = if open { Better::Neither } else { Better::Higher };
+    add("throughput", "throughput", Unit::PerSecond, better, Source::Rate(owned()));
+    for (id, share) in QUANTILES {
+        let label = format!("{id} response time");
+        let source = Source::Quantile(owned(), share);
+        add(id, &label, Unit::Milliseconds, Better::Lower, source);
+    }
+    add("max", "longest response time", Unit::Milliseconds, Better::Lower, Source::Max(owned()));
+    if open {
+        let source = Source::ServiceQuantile(owned(), 0.99);
+        add("service_p99", "p99 service time", Unit::Milliseconds, Better::Lower, source);
+    }
+    add("errors", "errors", Unit::Count, Better::Lower, Source::Errors(owned()));
+}
+
+/// The percentiles that tables show.
+pub const QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+
+/// Whether a load sent at a given rate, without waiting for replies.
+pub fn is_open(experiment: &ExperimentResult, load: &str) -> bool {
+    let mut all = experiment.runs.iter().flat_map(|run| &run.loads);
+    all.any(|one| one.name == load && matches!(one.recording.plan.pace, Pace::Open { .. }))
+}
+
+fn check_figures(figures: &mut Vec<Figure>) {
+    let rows = [
+        ("lost", "acknowledged writes lost", Unit::Count, Source::Lost),
+        ("stale", "stale reads", Unit::Count, Source::Stale),
+        ("wrong", "values that nobody wrote", Unit::Count, Source::Wrong),
+        ("recovery", "time to recover", Unit::Seconds, Source::Recovery),
+    ];
+    for (id, label, unit, source) in rows {
+        figures.push(Figure {
+            id: id.to_owned(),
+            load: String::new(),
+            label: label.to_owned(),
+            unit,
+            better: Better::Lower,
+            source,
+        });
+    }
+}
+
+/// Endings of names, the longest that fits first.
+const ENDINGS: [(&str, Unit, &str, Better); 13] = [
+    ("_us_per_request", Unit::Microseconds, " per request", Better::Lower),
+    ("_bytes_per_request", Unit::Bytes, " per request", Better::Lower),
+    ("_bytes_per_second", Unit::Bytes, " per second", Better::Higher),
+    ("_requests_per_second", Unit::PerSecond, "", Better::Higher),
+    ("_per_second", Unit::PerSecond, "", Better::Higher),
+    ("_us", Unit::Microseconds, "", Better::Lower),
+    ("_ms", Unit::Milliseconds, "", Better::Lower),
+    ("_seconds", Unit::Seconds, "", Better::Lower),
+    ("_bytes", Unit::Bytes, "", Better::Lower),
+    ("_ratio", Unit::Ratio, " ratio", Better::Lower),
+    ("_percent", Unit::Percent, "", Better::Lower),
+    ("_processors", Unit::Processors, "", Better::Lower),
+    ("_cores", Unit::Processors, "", Better::Lower),
+];
+
+/// A figure that the experiment itself computed; its name ends in its unit.
+fn named_figure(name: &str) -> Figure {
+    let (stem, unit, suffix, better) = ENDINGS
+        .iter()
+        .find_map(|(ending, unit, suffix, better)| {
+            let stem = name.strip_suffix(ending).filter(|stem| !stem.is_empty())?;
+            Some((stem, *unit, *suffix, *better))
+        })
+        .unwrap_or((name, Unit::Count, "", Better::Neither));
+    // What the generator spends is about the lab, not about a target.
+    let better = if name.starts_with("generator_") { Better::Neither } else { better };
+    let words: Vec<&str> = stem
+        .split('_')
+        .map(|word| match word {
+            "cpu" => "CPU time",
+            "rss" => "RSS",
+            "pss" => "PSS",
+            other => other,
+        })
+        .collect();
+    Figure {
+        id: name.to_owned(),
+        load: String::new(),
+        label: format!("{}{suffix}", words.join(" ")),
+        unit,
+        better,
+        source: Source::Named(name.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_unit_and_direction() {
+        let figure = named_figure("server_cpu_us_per_request");
+        assert_eq!(figure.label, "server CPU time per request");
+        assert_eq!((figure.unit, figure.better), (Unit::Microseconds, Better::Lower));
+        let figure = named_figure("peak_memory_ratio");
+        assert_eq!((figure.label.as_str(), figure.unit), ("peak memory ratio", Unit::Ratio));
+        let figure = named_figure("bytes_per_second");
+        assert_eq!((figure.unit, figure.better), (Unit::PerSecond, Better::Higher));
+        let figure = named_figure("saves");
+        assert_eq!((figure.unit, figure.better), (Unit::Count, Better::Neither));
+        assert_eq!(named_figure("generator_cpu_us_per_request").better, Better::Neither);
+    }
+}

@@ -1,0 +1,504 @@
+//! `dunlin lab` as a process: experiments with real servers, what is done to them, what is left
+//! behind, and what is said about mistakes.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::results::{Results, Run};
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tests::server::dunlin_binary;
+
+/// How long anything may take; nothing does.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A directory with an experiment's file, and the results beside it.
+struct Bench {
+    directory: TempDir,
+}
+
+impl Bench {
+    fn new(experiment: &str) -> Result<Self> {
+        let directory = tempfile::Builder::new().prefix("dunlin-test-lab-").tempdir()?;
+        fs::write(directory.path().join("own.toml"), experiment)?;
+        Ok(Bench { directory })
+    }
+
+    fn out(&self) -> PathBuf {
+        self.directory.path().join("out")
+    }
+
+    /// Servers' directories go into this one, which tells their processes from all others.
+    fn command(&self, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new("timeout");
+        command.args(["--foreground", "--kill-after=5", "110"]).arg(dunlin_binary()?);
+        command.args(["lab", "run", "own.toml", "--out", "out"]).args(arguments);
+        command.current_dir(self.directory.path()).env("TMPDIR", self.directory.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Ok(command)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Result<Output> {
+        self.command(arguments)?.output().context("timeout is part of the system")
+    }
+
+    /// Runs the experiment to its end, and reads what it wrote.
+    fn results(&self, arguments: &[&str]) -> Result<Results> {
+        let output = self.run(arguments)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}: {said}", output.status);
+        self.read()
+    }
+
+    fn read(&self) -> Result<Results> {
+        Ok(Results::read(&self.out().join("results.json"))?)
+    }
+
+    /// Servers that still run in this directory.
+    fn processes(&self) -> Result<Vec<String>> {
+        let mark = self.directory.path().to_string_lossy().into_owned();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            if line.contains(&mark) {
+                found.push(line);
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_left_clean(&self) -> Result<()> {
+        let processes = self.processes()?;
+        ensure!(processes.is_empty(), "left behind: {processes:?}");
+        for entry in fs::read_dir(self.directory.path())? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            ensure!(!name.starts_with("dunlin-lab-"), "{name} is left behind");
+        }
+        Ok(())
+    }
+}
+
+/// Waits until something is so.
+fn eventually(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
+    let start = Instant::now();
+    while !holds()? {
+        if start.elapsed() > PATIENCE {
+            bail!("{what} does not happen");
+        }
+        sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+fn event<'a>(run: &'a Run, name: &str) -> Result<&'a lab::results::Event> {
+    run.events.iter().find(|event| event.name == name).with_context(|| format!("{:?}", run.events))
+}
+
+const EVENTFUL: &str = r#"
+name = "eventful"
+title = "All that can be done to a server"
+question = "Does the lab do it, and see it?"
+
+[[target]]
+kinds = ["dunlin", "redis"]
+options = { appendonly = "yes", appendfsync = "always" }
+
+[[target]]
+name = "nowhere"
+command = ["/nowhere/a-server"]
+
+[[load]]
+name = "fill"
+prefill = true
+mix = "set"
+keys = "sequential:5000"
+size = 200
+pipeline = 50
+requests = 5000
+
+[[load]]
+name = "clients"
+mix = "get:50,set:50"
+keys = "uniform:5000"
+size = 200
+connections = 10
+seconds = 4
+warmup = 0.1
+
+[[event]]
+at = 0.3
+do = "BGSAVE"
+
+[[event]]
+at = 0.6
+do = "CONFIG SET maxmemory 1gb"
+
+[[event]]
+at = 0.8
+do = "connection storm"
+connections = 30
+seconds = 0.2
+
+[[event]]
+at = 1.1
+do = "hot-key burst"
+connections = 5
+seconds = 0.3
+
+[[event]]
+at = 1.6
+do = "stop"
+seconds = 0.2
+
+[[event]]
+at = 2.2
+do = "kill"
+restart_after = 0.2
+
+[[event]]
+at = 60
+do = "FLUSHALL"
+
+[check]
+writers = 2
+readers = 1
+
+[sample]
+every = 0.1
+info = ["used_memory"]
+"#;
+
+#[test]
+fn events_happen_to_every_target_and_acknowledged_writes_survive() -> Result<()> {
+    let bench = Bench::new(EVENTFUL)?;
+    let results = bench.results(&[])?;
+    let experiment = &results.experiments[0];
+    ensure!(experiment.skipped.len() == 1, "{:?}", experiment.skipped);
+    ensure!(experiment.skipped[0].reason.contains("does not start"), "{:?}", experiment.skipped);
+    let names: Vec<&str> = experiment.targets.iter().map(|target| target.name.as_str()).collect();
+    ensure!(names == ["dunlin", "redis-server"], "{names:?}");
+    ensure!(experiment.targets[1].version.starts_with("redis "), "{:?}", experiment.targets);
+    ensure!(experiment.runs.len() == 2);
+    for run in &experiment.runs {
+        went_well(run).with_context(|| format!("target {}", run.target))?;
+    }
+    ensure!(fs::read_to_string(bench.out().join("report.html"))?.contains("All that can be done"));
+    bench.is_left_clean()
+}
+
+fn went_well(run: &Run) -> Result<()> {
+    ensure!(run.failure.is_none(), "{:?}", run.failure);
+    ensure!(event(run, "BGSAVE")?.outcome.contains("ended: ok"), "{:?}", run.events);
+    ensure!(event(run, "BGSAVE")?.until.is_some());
+    ensure!(event(run, "CONFIG SET maxmemory 1gb")?.outcome == "OK", "{:?}", run.events);
+    ensure!(event(run, "30 connections")?.outcome.starts_with("30 opened"), "{:?}", run.events);
+    ensure!(event(run, "SIGSTOP")?.until.is_some(), "{:?}", run.events);
+    ensure!(event(run, "kill -9")?.outcome.contains("answers again"), "{:?}", run.events);
+    ensure!(event(run, "FLUSHALL")?.outcome.starts_with("not done"), "{:?}", run.events);
+    let burst = run.loads.iter().find(|load| load.name == "hot-key burst").context("no burst")?;
+    ensure!(burst.recording.requests() > 0);
+    let clients = run.loads.iter().find(|load| load.name == "clients").context("no load")?;
+    ensure!(clients.recording.errors() > 0, "a killed server resets its clients");
+    let last = run.samples.last().context("no sample")?;
+    ensure!(last.cpu_user_seconds + last.cpu_system_seconds > 0.0, "{last:?}");
+    ensure!(last.pss_bytes > 1 << 20 && last.rss_bytes >= last.pss_bytes, "{last:?}");
+    let used = |sample: &lab::results::Sample| sample.info.get("used_memory").copied();
+    ensure!(run.samples.iter().filter_map(used).any(|bytes| bytes > 1e5), "{:?}", run.samples);
+    ensure!(run.figures.get("server_cpu_us_per_request").is_some_and(|cpu| *cpu > 0.0));
+    let check = run.check.as_ref().context("nothing was checked")?;
+    ensure!(check.acknowledged > 100, "{check:?}");
+    ensure!(check.lost == 0 && check.wrong == 0 && check.stale_reads == 0, "{check:?}");
+    Ok(())
+}
+
+const FORGETFUL: &str = r#"
+name = "forgetful"
+title = "A server that keeps nothing"
+question = "Does the checker find what was lost?"
+
+[[target]]
+kinds = ["dunlin", "redis"]
+
+[check]
+writers = 3
+readers = 1
+seconds = 3
+
+[[event]]
+at = 1.2
+do = "kill"
+restart_after = 0
+"#;
+
+#[test]
+fn a_planted_loss_is_found() -> Result<()> {
+    let bench = Bench::new(FORGETFUL)?;
+    let results = bench.results(&[])?;
+    for run in &results.experiments[0].runs {
+        let check = run.check.as_ref().context("nothing was checked")?;
+        // All that was acknowledged before the kill is gone; what came after it is not.
+        ensure!(check.lost > 0 && check.lost < check.acknowledged, "{check:?}");
+        ensure!(check.wrong == 0, "{check:?}");
+        ensure!(check.oldest_lost_seconds.is_some_and(|seconds| seconds > 0.0), "{check:?}");
+        ensure!(!check.examples.is_empty(), "{check:?}");
+    }
+    bench.is_left_clean()
+}
+
+const KNEE: &str = r#"
+name = "knee"
+title = "A knee"
+question = "Is there one?"
+repetitions = 2
+
+[values]
+length = 0.2
+
+[matrix]
+size = [10, 1000]
+
+[[target]]
+kind = "redis"
+
+[[target]]
+kind = "dunlin"
+probe = "http"
+
+[[load]]
+name = "set"
+mix = "set"
+size = "{size}"
+connections = 5
+rate = 1
+seconds = 1
+
+[knee]
+limit_ms = 200
+start = 200
+factor = 8
+seconds = "{length}"
+bisections = 1
+
+[stop]
+max_seconds = 60
+"#;
+
+#[test]
+fn a_knee_is_looked_for_and_who_speaks_no_http_is_skipped() -> Result<()> {
+    let bench = Bench::new(KNEE)?;
+    let results =
+        bench.results(&["--repetitions", "1", "--set", "size=50", "--set", "length=0.3"])?;
+    let experiment = &results.experiments[0];
+    ensure!(experiment.matrix == [("size".to_owned(), vec!["50".to_owned()])]);
+    ensure!(
+        experiment.skipped[0].reason.contains("does not answer HTTP"),
+        "{:?}",
+        experiment.skipped
+    );
+    ensure!(experiment.runs.len() == 1, "one point, one repetition");
+    let knee = experiment.runs[0].knee.as_ref().context("no knee")?;
+    ensure!(knee.steps.len() > 1, "{knee:?}");
+    let good = knee.steps.iter().filter(|step| step.good).map(|step| step.offered_rate);
+    ensure!(good.reduce(f64::max) == knee.best_rate, "{knee:?}");
+    bench.is_left_clean()
+}
+
+#[test]
+fn a_mistake_starts_nothing() -> Result<()> {
+    let bench = Bench::new(&KNEE.replace("connections = 5", "conections = 5"))?;
+    let output = bench.run(&[])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(2), "{}", output.status);
+    ensure!(said.contains("own.toml:24: conections in [[load]]"), "{said}");
+    ensure!(said.contains("did you mean 'connections'"), "{said}");
+    ensure!(!bench.out().exists());
+    let output = bench.run(&["--set", "nothing=1"])?;
+    ensure!(output.status.code() == Some(2), "{}", output.status);
+    bench.is_left_clean()
+}
+
+const ENDLESS: &str = r#"
+name = "endless"
+title = "One that takes long"
+question = "Can it be ended?"
+repetitions = 1000
+
+[[target]]
+kinds = ["redis", "dunlin"]
+
+[[load]]
+name = "get"
+mix = "get"
+seconds = 0.3
+connections = 2
+"#;
+
+/// Starts the experiment and waits until it has measured something.
+fn started(bench: &Bench) -> Result<Child> {
+    use std::io::{BufRead, BufReader};
+    let mut command = Command::new(dunlin_binary()?);
+    command.args(["lab", "run", "own.toml", "--out", "out"]);
+    command.current_dir(bench.directory.path()).env("TMPDIR", bench.directory.path());
+    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let mut lines = BufReader::new(child.stderr.take().context("it was piped")?).lines();
+    for line in lines.by_ref() {
+        if line?.contains("requests/s") {
+            // Whoever stops reading must not end the lab.
+            std::thread::spawn(move || lines.for_each(drop));
+            return Ok(child);
+        }
+    }
+    let status = child.wait()?;
+    bail!("ended with {status} before anything was measured")
+}
+
+fn signal(child: &Child, signal: Signal) -> Result<()> {
+    let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process id")?;
+    Ok(kill_process(pid, signal)?)
+}
+
+#[test]
+fn ctrl_c_ends_in_order_and_keeps_what_was_measured() -> Result<()> {
+    let bench = Bench::new(ENDLESS)?;
+    let mut child = started(&bench)?;
+    signal(&child, Signal::INT)?;
+    eventually("the end", || Ok(child.try_wait()?.is_some()))?;
+    ensure!(!child.wait()?.success(), "an interrupted run is no success");
+    let results = bench.read()?;
+    ensure!(!results.experiments[0].runs.is_empty());
+    ensure!(bench.out().join("report.html").exists());
+    bench.is_left_clean()
+}
+
+#[test]
+fn servers_end_with_a_lab_that_is_killed() -> Result<()> {
+    let bench = Bench::new(ENDLESS)?;
+    let mut child = started(&bench)?;
+    eventually("a server", || Ok(!bench.processes()?.is_empty()))?;
+    signal(&child, Signal::KILL)?;
+    child.wait()?;
+    eventually("the servers' end", || Ok(bench.processes()?.is_empty()))
+}
+
+#[test]
+fn the_list_and_the_files_are_told() -> Result<()> {
+    let told = |arguments: &[&str]| -> Result<(Option<i32>, String)> {
+        let output = Command::new(dunlin_binary()?).arg("lab").args(arguments).output()?;
+        let text = [output.stdout, output.stderr].concat();
+        Ok((output.status.code(), String::from_utf8_lossy(&text).into_owned()))
+    };
+    let (code, list) = told(&["list"])?;
+    ensure!(code == Some(0) && list.contains("self-heal") && list.contains("valkey"), "{list}");
+    let (code, file) = told(&["show", "self-heal"])?;
+    ensure!(code == Some(0) && file.contains("name = \"self-heal\""), "{file}");
+    // What is shown can be run: at least it is read without a mistake.
+    let bench = Bench::new(&file)?;
+    let output = bench.run(&["--targets", "nobody"])?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(said.contains("there is no target 'nobody'"), "{said}");
+    let (code, said) = told(&["show", "self-heel"])?;
+    ensure!(code == Some(2) && said.contains("did you mean 'self-heal'?"), "{said}");
+    let (code, said) = told(&["run", "nothing-of-the-kind"])?;
+    ensure!(code == Some(2) && said.contains("there is no experiment"), "{said}");
+    Ok(())
+}
+
+#[test]
+fn the_experiments_over_http_run_where_http_is_answered() -> Result<()> {
+    for name in ["api-read", "api-departments"] {
+        let shown = Command::new(dunlin_binary()?).args(["lab", "show", name]).output()?;
+        let file =
+            String::from_utf8(shown.stdout)?.replace("kind = \"dunlin\"", "kind = \"limit\"");
+        // The responder has no options of a store.
+        let file: String = file
+            .lines()
+            .filter(|line| !line.starts_with("options"))
+            .flat_map(|line| [line, "\n"])
+            .collect();
+        let bench = Bench::new(&file)?;
+        let few: &[&str] = match name {
+            "api-read" => &["--set", "start=300", "--set", "limit_ms=100"],
+            _ => &["--set", "users=5", "--set", "fsync=none"],
+        };
+        let usual = ["--repetitions", "1", "--set", "seconds=0.2"];
+        let results = bench.results(&[&usual, few].concat())?;
+        let experiment = &results.experiments[0];
+        ensure!(experiment.skipped.is_empty() && !experiment.runs.is_empty(), "{name}");
+        for run in &experiment.runs {
+            ensure!(run.failure.is_none(), "{name}: {:?}", run.failure);
+            let answered: u64 = run.loads.iter().map(|load| load.recording.requests()).sum();
+            let tried = run.knee.as_ref().map_or(0, |knee| knee.steps.len());
+            ensure!(answered > 0 || tried > 0, "{name}: nothing was answered");
+        }
+        bench.is_left_clean()?;
+    }
+    Ok(())
+}
+
+/// Results of two short runs, for what is made of results.
+#[test]
+fn reports_are_made_again_and_results_are_compared() -> Result<()> {
+    let bench = Bench::new(&ENDLESS.replace("1000", "1"))?;
+    bench.results(&[])?;
+    let lab = |arguments: &[&str]| -> Result<Output> {
+        let mut command = Command::new(dunlin_binary()?);
+        command.arg("lab").args(arguments).current_dir(bench.directory.path());
+        command.output().context("the binary was built")
+    };
+    let output = lab(&["report", "out/results.json", "--out", "again"])?;
+    ensure!(output.status.success(), "{output:?}");
+    let page = fs::read_to_string(bench.directory.path().join("again/report.html"))?;
+    ensure!(page.contains("Can it be ended?"));
+    // What is compared with itself has not changed.
+    let output = lab(&["compare", "out/results.json", "out/results.json"])?;
+    ensure!(output.status.success(), "{output:?}");
+    // A server that fails where it did not is worse.
+    let mut worse = bench.read()?;
+    for run in &mut worse.experiments[0].runs {
+        run.loads.clear();
+        run.failure = Some("it broke".to_owned());
+    }
+    worse.write(&bench.directory.path().join("worse.json"))?;
+    let output = lab(&["compare", "out/results.json", "worse.json"])?;
+    ensure!(output.status.code() == Some(1), "{output:?}");
+    let output = lab(&["compare", "out/results.json", "own.toml"])?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    bench.is_left_clean()
+}
+
+#[test]
+fn agents_send_the_load_of_an_experiment() -> Result<()> {
+    use std::io::{BufRead, BufReader};
+    let bench = Bench::new(&ENDLESS.replace("1000", "1"))?;
+    fs::write(bench.directory.path().join("secret"), "a secret of two agents")?;
+    let mut agents = Vec::new();
+    let mut addresses = Vec::new();
+    for _ in 0..2 {
+        let mut command = Command::new("timeout");
+        command.arg("100").arg(dunlin_binary()?).args(["lab", "agent", "--listen", "127.0.0.1:0"]);
+        command.args(["--token-file", "secret"]).current_dir(bench.directory.path());
+        let mut agent = command.stdout(Stdio::piped()).spawn()?;
+        let mut line = String::new();
+        BufReader::new(agent.stdout.take().context("it was piped")?).read_line(&mut line)?;
+        addresses.push(line.trim().rsplit(' ').next().unwrap_or_default().to_owned());
+        agents.push(agent);
+    }
+    let results = bench.results(&["--agents", &addresses.join(","), "--token-file", "secret"]);
+    for agent in &mut agents {
+        signal(agent, Signal::TERM)?;
+        agent.wait()?;
+    }
+    for run in &results?.experiments[0].runs {
+        ensure!(run.failure.is_none(), "{:?}", run.failure);
+        let recording = &run.loads[0].recording;
+        ensure!(recording.requests() > 0 && recording.generator.connects == 2, "{recording:?}");
+    }
+    let output = bench.run(&["--agents", &addresses[0], "--token-file", "nowhere"])?;
+    ensure!(output.status.code() == Some(2), "{output:?}");
+    bench.is_left_clean()
+}
