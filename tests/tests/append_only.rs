@@ -39,7 +39,7 @@ fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<(
 }
 
 fn figure(client: &mut Client, name: &str) -> Result<String> {
-    let info = client.call_text("INFO persistence")?;
+    let info = client.call_text("INFO everything")?;
     let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
     let prefix = format!("{name}:");
     let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
@@ -246,6 +246,32 @@ fn a_rewrite_keeps_all_in_either_format() -> Result<()> {
         server.kill();
         server.start_again()?;
         ensure!(digest(&mut server.connect()?)? == before, "{}", server.log_tail());
+    }
+    Ok(())
+}
+
+#[test]
+fn memory_in_use_is_known_after_a_start_from_either_kind_of_file() -> Result<()> {
+    let mut server = start(&[("appendonly", "yes"), ("auto-aof-rewrite-percentage", "0")])?;
+    let mut client = server.connect()?;
+    let value = "x".repeat(1000);
+    for key in 0..20_000 {
+        client.send(&["SET", &format!("key:{key}"), &value])?;
+    }
+    for _ in 0..20_000 {
+        ensure!(matches!(client.receive()?, Received::Reply(reply) if reply == ok()));
+    }
+    let before = number(&mut client, "used_memory")?;
+    for rewrite in [false, true] {
+        if rewrite {
+            client.call_text("BGREWRITEAOF")?;
+            wait_for_rewrite(&mut client, 1)?;
+        }
+        server.kill();
+        server.start_again()?;
+        client = server.connect()?;
+        let after = number(&mut client, "used_memory")?;
+        ensure!(after > before / 2 && after < before * 2, "{before} before, {after} after");
     }
     Ok(())
 }

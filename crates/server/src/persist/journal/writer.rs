@@ -357,6 +357,8 @@ pub(super) fn run(shared: &Shared, writer: &Mutex<Writer>) {
     loop {
         let rest = writer.lock().round();
         shared.held_long.store(false, Ordering::Relaxed);
+        // Pieces that workers allocated may have been freed here.
+        crate::memory::publish();
         match rest {
             None => break,
             Some(Rest::Idle(longest)) => shared.rest(longest),

@@ -123,6 +123,8 @@ fn scan(input: impl Read, offset: u64, chunks: &SyncSender<Chunk>) -> std::io::R
             chunk.end = scanner.offset();
             // Nobody takes it when the load has failed, which is told elsewhere.
             let taken = chunks.send(std::mem::take(&mut chunk)).is_ok();
+            // Another thread frees what this one allocates.
+            crate::memory::publish();
             if let Some(ending) = ending.or((!taken).then_some(Ending::Complete)) {
                 return Ok(ending);
             }
