@@ -78,6 +78,10 @@ pub struct Generator {
     pub socket_errors: u64,
     /// Why the run says nothing about the server, one sentence each. Empty: the run is valid.
     pub invalid: Vec<String>,
+    /// Why the server did not bear the load, one sentence each: requests that never left because all
+    /// connections waited for it, connections that it lost. Such a run is valid, and bad.
+    #[serde(default)]
+    pub overloaded: Vec<String>,
 }
 
 impl Recording {

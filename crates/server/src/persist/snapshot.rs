@@ -27,7 +27,7 @@ const CHUNK: usize = 256 * 1024;
 const STEPS_PER_REPORT: usize = 64;
 /// How long the thread works in one go beside commands. On a processor that it shares with a
 /// worker, a request would else wait for the thread's time slice, some milliseconds, to end.
-const STINT: Duration = Duration::from_micros(200);
+const STINT: Duration = Duration::from_micros(100);
 /// How long it then rests; also when somebody found a slot locked by it.
 const REST: Duration = Duration::from_micros(50);
 /// Steps that found a slot in use before the thread lets others run.
