@@ -180,7 +180,11 @@ mod tests {
             repetition: 0,
             started_unix_ms: 1_000_000,
             command: Vec::new(),
-            loads: vec![LoadRecording { name: "clients".to_owned(), recording }],
+            loads: vec![LoadRecording {
+                name: "clients".to_owned(),
+                recording,
+                agents: Vec::new(),
+            }],
             samples: vec![sample(0.0, 1000), sample(1.0, 3000), sample(2.0, 1500)],
             events: Vec::new(),
             knee: None,

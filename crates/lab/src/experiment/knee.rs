@@ -41,6 +41,7 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
 pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
     let mut steps: Vec<KneeStep> = Vec::new();
     let (mut good, mut bad): (Option<f64>, Option<f64>) = (None, None);
+    let mut limited_by_generator = false;
     let mut halvings = 0;
     let mut second_try = false;
     while steps.len() < MOST_STEPS {
@@ -72,13 +73,20 @@ pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeS
             good = Some(rate);
         } else {
             bad = Some(rate);
+            limited_by_generator = unsaid;
         }
         // Below a thousandth of the first rate nothing is worth looking for.
         if good.is_none() && rate < rule.start / 1000.0 {
             break;
         }
     }
-    Knee { limit_ms: rule.limit_ms, quantile: rule.quantile, steps, best_rate: good }
+    Knee {
+        limit_ms: rule.limit_ms,
+        quantile: rule.quantile,
+        steps,
+        best_rate: good,
+        limited_by_generator,
+    }
 }
 
 #[cfg(test)]
@@ -132,6 +140,17 @@ mod tests {
         let offered: Vec<f64> = knee.steps.iter().map(|step| step.offered_rate).collect();
         assert_eq!(offered[..5], [1000.0, 2000.0, 4000.0, 8000.0, 8000.0]);
         assert_eq!(knee.best_rate, Some(4000.0));
+        assert!(knee.limited_by_generator, "it may bear more");
+        // A rate below that is the server's own fault: then the generator is not the limit.
+        let both = |rate: f64| {
+            let mut step = answer(rate, rate <= 4000.0);
+            if rate > 7000.0 {
+                step.invalid.push("the generator was late".to_owned());
+            }
+            Some(step)
+        };
+        let knee = find(&RULE, both);
+        assert!(!knee.limited_by_generator, "{knee:?}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod summary;
 
 pub use figure::{Better, Figure, Unit};
 pub use file::{FORMAT, FileError};
-pub use model::{
+pub use model::{AgentClock, 
     Check, Event, ExperimentResult, Knee, KneeStep, LoadRecording, Machine, Results, Run, Sample,
     Skipped, TargetInfo,
 };

@@ -130,7 +130,7 @@ pub(crate) fn run(
         repetition,
         started_unix_ms,
         command: vec![target.to_owned(), "--port".to_owned(), format!("70{repetition:02}")],
-        loads: vec![LoadRecording { name: "main".to_owned(), recording }],
+        loads: vec![LoadRecording { name: "main".to_owned(), recording, agents: Vec::new() }],
         samples,
         events: Vec::new(),
         knee: None,
@@ -500,7 +500,13 @@ fn knee() -> ExperimentResult {
             let good = steps.iter().filter(|step| step.good).map(|step| step.offered_rate);
             let best_rate = Some(good.fold(0.0, f64::max));
             result.runs.push(Run {
-                knee: Some(Knee { limit_ms: 2.0, quantile: 0.99, steps, best_rate }),
+                knee: Some(Knee {
+                    limit_ms: 2.0,
+                    quantile: 0.99,
+                    steps,
+                    best_rate,
+                    limited_by_generator: false,
+                }),
                 loads: Vec::new(),
                 ..run(name, &[], repetition, &Shape { seconds: 2, ..IDLE }, steady)
             });
