@@ -91,25 +91,7 @@ fn run_all(definitions: &[Definition], full: bool, directory: &Path, means: &Mea
 
 /// `lab-20261122-001338`, in this directory.
 fn default_directory() -> PathBuf {
-    let seconds = clock::now_ms() / 1000;
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    PathBuf::from(format!("lab-{year}{month:02}{day:02}-{hour:02}{minute:02}{second:02}"))
-}
-
-/// The date of a day since 1970-01-01, by counting: years from March have their leap day at the end.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+    PathBuf::from(format!("lab-{}", report::stamp(clock::now_ms())))
 }
 
 /// The bundled experiments, and the servers on this machine.
@@ -144,13 +126,6 @@ fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_have_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(19_782), (2024, 2, 29));
-        assert_eq!(civil(20_779), (2026, 11, 22));
-    }
 
     #[test]
     fn the_list_names_every_experiment() {

@@ -38,7 +38,8 @@ impl Pilot {
                 std::thread::sleep(TICK.min(begin.saturating_duration_since(Instant::now())));
             }
             if let Some(agents) = agents {
-                let seen = agent::run(&plan, &shared, &agents).map_err(|error| error.to_string())?;
+                let seen =
+                    agent::run(&plan, &shared, &agents).map_err(|error| error.to_string())?;
                 let clocks = agents.addresses.iter().zip(seen.clocks);
                 let clocks = clocks.map(|(address, (ahead_ms, bound_ms))| AgentClock {
                     address: address.clone(),

@@ -15,6 +15,8 @@ use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
 
 /// How often a start is tried: another process may take the port that was free.
 const START_ATTEMPTS: u32 = 3;
+/// A target that has failed to start in so many runs, and never did start, is not tried further.
+const MOST_FAILED_STARTS: usize = 3;
 
 /// One experiment while it runs.
 struct Suite<'a> {
@@ -139,7 +141,7 @@ impl Suite<'_> {
             }
             result = self.attempt(target, point, repetition);
         }
-        let never_ran = !self.runs.iter().any(|run| run.target == name);
+        let has_started = self.infos.contains_key(&target);
         match result {
             Ok(mut run) => {
                 run.target = name;
@@ -150,15 +152,20 @@ impl Suite<'_> {
                 self.runs.push(run);
             }
             Err(StartError::Interrupted) => {}
-            // A server that has never started will not start at the next point either.
-            Err(StartError::Unfit(reason) | StartError::Failed(reason)) if never_ran => {
+            Err(StartError::Unfit(reason)) if !has_started => {
                 self.progress.skip(&name, &reason);
                 self.left_out.insert(target, reason);
             }
             Err(error) => {
-                let run = failed(name, point, repetition, error.to_string());
+                let reason = error.to_string();
+                let run = failed(name.clone(), point, repetition, reason.clone());
                 self.progress.end(&run);
                 self.runs.push(run);
+                let failures = self.runs.iter().filter(|run| run.target == name).count();
+                if !has_started && failures >= MOST_FAILED_STARTS {
+                    self.progress.skip(&name, &reason);
+                    self.left_out.insert(target, reason);
+                }
             }
         }
     }

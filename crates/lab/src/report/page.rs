@@ -211,9 +211,10 @@ fn footer(page: &mut Markup) {
         "A ratio is a target's median divided by that of the server named after the stroke: the \
          first that is neither Dunlin nor the built-in limit, or, where there is none, the first \
          target. Two figures whose medians are no further apart than the figures of either side lie \
-         among themselves, or less than 5 % (15 % for single runs), are called a tie.",
+         among themselves, or less than 5 % (15 % where either has fewer than three runs), are called a tie.",
         "A run in which the load generator, and not the server, was the limit is INVALID: it is \
-         named, and counts in no figure, chart or answer.",
+         named, and counts in no figure, chart or answer. One in which the server did not bear what \
+         was sent, so that requests never left or connections were lost, is overloaded: it counts.",
         "Response time counts from when a request was due; in a closed loop, where the next request \
          waits for the last reply, that is when it was sent. A memory figure counts pages that \
          processes share once.",

@@ -123,6 +123,7 @@ pub(crate) fn run(
     let recording = recording(&mut random, shape, started_unix_ms + 500, &change);
     let busy = if target == "dunlin" { 0.62 } else { 0.93 };
     let samples = samples(&mut random, f64::from(shape.seconds) + 1.0, busy, 120.0);
+    let peak = samples.iter().map(|sample| sample.pss_bytes).max().unwrap_or(0) as f64;
     let cpu = busy * 1e6 / shape.rate.max(1.0) * wobble(&mut random, 0.02);
     Run {
         target: target.to_owned(),
@@ -135,7 +136,10 @@ pub(crate) fn run(
         events: Vec::new(),
         knee: None,
         check: None,
-        figures: BTreeMap::from([("server_cpu_us_per_request".to_owned(), cpu)]),
+        figures: BTreeMap::from([
+            ("server_cpu_us_per_request".to_owned(), cpu),
+            ("peak_memory_bytes".to_owned(), peak),
+        ]),
         failure: None,
     }
 }
@@ -342,6 +346,7 @@ fn self_heal() -> ExperimentResult {
                 event(10.6, Some(back), "kill -9 and restart", "process 4711, then 4712"),
                 event(11.0, None, "connection storm", "200 of 200 connected"),
             ];
+            one.figures.insert("recovery_seconds".to_owned(), back - 9.0);
             one.check = Some(Check {
                 acknowledged: 812_345 + u64::from(repetition),
                 unknown: 50,
