@@ -1,6 +1,5 @@
 //! `dunlin bench`: one load after the other, with redis-benchmark's options and output.
 
-pub(crate) mod duration;
 mod files;
 mod help;
 mod options;

@@ -134,7 +134,7 @@ impl<'a> Words<'a> {
     /// Seconds, which may have a unit: `2`, `0.5`, `100ms`, `3m`.
     fn seconds(&mut self) -> Result<f64, String> {
         let (option, text) = (self.option, self.text()?);
-        super::duration::parse(text)
+        crate::load::duration::parse(text)
             .ok_or_else(|| format!("{option}: '{text}' is no time: use 10, 2.5s, 100ms or 5m"))
     }
 }

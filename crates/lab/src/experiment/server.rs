@@ -1,6 +1,6 @@
 //! A target that runs: started by the lab, or found running.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -172,7 +172,12 @@ impl Server {
     pub(crate) fn launch(&mut self) -> Result<(), StartError> {
         let Some(launch) = &self.launch else { return Ok(()) };
         let process = launch.start().map_err(|error| {
-            StartError::Failed(format!("{} does not start: {error}", launch.program.display()))
+            let reason = format!("{} does not start: {error}", launch.program.display());
+            match error.kind() {
+                // It is not on this machine.
+                ErrorKind::NotFound | ErrorKind::PermissionDenied => StartError::Unfit(reason),
+                _ => StartError::Failed(reason),
+            }
         })?;
         self.pid.store(process.id(), Ordering::Release);
         self.process = Some(process);

@@ -191,7 +191,12 @@ impl Suite<'_> {
             command: server.command_line(),
             cpus: cpus::format(&case.target.cpus),
         });
-        let run = run::run(&case, &mut server, self.means);
+        let mut run = run::run(&case, &mut server, self.means);
+        // Warm-ups are loads of their own, which are not recorded: only the case knows of them.
+        for load in &mut run.loads {
+            let of = case.loads.iter().find(|of| of.name == load.name && of.start_seconds == 0.0);
+            load.recording.plan.warmup_seconds = of.map_or(0.0, |of| of.warmup_seconds);
+        }
         server.shut_down();
         Ok(run)
     }

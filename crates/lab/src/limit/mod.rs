@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::Timespec;
 
-use crate::bench::duration;
+use crate::load::duration;
 use framing::{Counted, Framing};
 
 const COMMAND_REPLY: &[u8] = b"+OK\r\n";
