@@ -46,7 +46,9 @@ fn a_report_is_made_again_with_a_page_for_a_repository() -> Result<()> {
     let output = lab(path, &arguments)?;
     ensure!(output.status.success(), "{output:?}");
     ensure!(String::from_utf8_lossy(&output.stdout) == "again/report.html\ndocs/README.md\n");
-    for file in ["report.html", "results.json", "results.csv"] {
+    let read = |place: &str| Results::read(&path.join(place).join("results.json"));
+    ensure!(read("first")? == read("again")?, "the results are others");
+    for file in ["report.html", "results.csv"] {
         let (first, again) = (path.join("first").join(file), path.join("again").join(file));
         ensure!(fs::read(&first)? == fs::read(&again)?, "{file} differs");
     }
