@@ -35,6 +35,9 @@ pub struct Machine {
     pub kernel: String,
     /// The distribution's name.
     pub system: String,
+    /// The kind of the file system where servers kept their data; empty: unknown.
+    #[serde(default)]
+    pub file_system: String,
 }
 
 /// What one experiment saw.
@@ -165,6 +168,10 @@ pub struct Knee {
     pub steps: Vec<KneeStep>,
     /// The largest rate that was good, in requests a second.
     pub best_rate: Option<f64>,
+    /// The search ended where the generator, and not the server, could do no more: the server bears
+    /// at least the best rate.
+    #[serde(default)]
+    pub limited_by_generator: bool,
 }
 
 /// One rate that the knee finder tried.

@@ -43,6 +43,7 @@ pub(crate) fn empty() -> Results {
             memory_bytes: 8 << 30,
             kernel: "Linux 6.1.0-28-amd64".to_owned(),
             system: "Debian GNU/Linux 12".to_owned(),
+            file_system: "ext4".to_owned(),
         },
         size: "quick".to_owned(),
         experiments: Vec::new(),
@@ -500,7 +501,13 @@ fn knee() -> ExperimentResult {
             let good = steps.iter().filter(|step| step.good).map(|step| step.offered_rate);
             let best_rate = Some(good.fold(0.0, f64::max));
             result.runs.push(Run {
-                knee: Some(Knee { limit_ms: 2.0, quantile: 0.99, steps, best_rate }),
+                knee: Some(Knee {
+                    limit_ms: 2.0,
+                    quantile: 0.99,
+                    steps,
+                    best_rate,
+                    limited_by_generator: false,
+                }),
                 loads: Vec::new(),
                 ..run(name, &[], repetition, &Shape { seconds: 2, ..IDLE }, steady)
             });
