@@ -13,7 +13,7 @@ use super::{RunOptions, mistake};
 use crate::agent::{Agents, Token, TokenError};
 use crate::experiment::{Choice, Definition, Interrupt, Means, bundled, machine, progress, suite};
 use crate::report;
-use crate::results::{ExperimentResult, Results};
+use crate::results::{ExperimentResult, Machine, Results};
 
 /// Runs what was asked for. Every file is read and filled in before anything starts.
 pub(super) fn run(options: &RunOptions) -> ExitCode {
@@ -34,7 +34,13 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         Ok(interrupt) => interrupt,
         Err(error) => return mistake(&format!("no signals: {error}")),
     };
-    let means = Means { interrupt: interrupt.clone(), agents };
+    let data = options.directory.clone().unwrap_or_else(std::env::temp_dir);
+    if !data.is_dir() {
+        return mistake(&format!("{} is no directory", data.display()));
+    }
+    // Servers are started in a directory of their own below it, and are given its path.
+    let data = data.canonicalize().unwrap_or(data);
+    let means = Means { interrupt: interrupt.clone(), agents, directory: Some(data) };
     let results = run_all(&definitions, options.full, &directory, &means);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
     let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
@@ -53,6 +59,18 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     }
 }
 
+/// This machine, with the file system that servers write to.
+fn machine_with(data: Option<&Path>) -> Machine {
+    let file_system = data.map(machine::file_system).unwrap_or_default();
+    if machine::is_in_memory(&file_system) {
+        say(&format!(
+            "The data of servers is on {file_system}, where nothing is written to a disk: what an \
+             append-only file costs is not seen there. Give a --directory on a disk.\n"
+        ));
+    }
+    Machine { file_system, ..machine::describe() }
+}
+
 /// Who sends the load, when it is not this machine.
 fn agents(options: &RunOptions) -> Result<Option<Arc<Agents>>, TokenError> {
     if options.agents.is_empty() {
@@ -66,7 +84,7 @@ fn run_all(definitions: &[Definition], full: bool, directory: &Path, means: &Mea
     let mut results = Results {
         format: crate::results::FORMAT,
         started_unix_ms: clock::now_ms(),
-        machine: machine::describe(),
+        machine: machine_with(means.directory.as_deref()),
         size: if full { "full" } else { "quick" }.to_owned(),
         experiments: Vec::new(),
     };

@@ -127,6 +127,7 @@ fn machines(before: &Machine, after: &Machine) -> Vec<String> {
         ("processor", &before.processor, &after.processor),
         ("kernel", &before.kernel, &after.kernel),
         ("system", &before.system, &after.system),
+        ("file system", &before.file_system, &after.file_system),
     ];
     let mut cautions: Vec<String> = fields
         .into_iter()

@@ -1,5 +1,6 @@
 //! A target's process: it is started in a directory of its own, and it is gone when this is dropped,
-//! whatever happens to the lab.
+//! with all that it has started. When the lab itself is killed, the kernel ends the process; what
+//! that has forked (a server that saves) finishes what it does and ends by itself.
 #![allow(unsafe_code)] // The child asks the kernel to end with its parent, between fork and exec.
 
 use std::collections::BTreeMap;
@@ -99,12 +100,21 @@ impl Process {
 
     /// How the process has ended, if it has.
     pub(crate) fn ending(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok().flatten()?;
+        if self.ended {
+            return self.child.try_wait().ok().flatten().map(|status| status.to_string());
+        }
+        if !has_ended(self.group) {
+            return None;
+        }
+        // What it has started goes before it is waited for: after that, the number of its group may
+        // be another's.
+        let _ = kill_process_group(self.group, Signal::KILL);
+        let status = self.child.wait().ok()?;
         self.ended = true;
         Some(status.to_string())
     }
 
-    /// Ends the process and all that it has started at once, as a power cut would.
+    /// Ends the process, and all that it has started and left in its group, at once.
     pub(crate) fn kill(&mut self) {
         if !self.ended {
             // The process has not been waited for, so that its number is still its own.
@@ -219,6 +229,24 @@ mod tests {
         assert!(is_running(&child));
         drop(process);
         // The shell's child is not ours to wait for: init does, a little later.
+        for _ in 0..1000 {
+            if !is_running(&child) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("process {child} is still there");
+    }
+
+    #[test]
+    fn what_a_process_that_ended_by_itself_has_started_ends_too() {
+        let directory = fresh_directory(None).expect("there is room");
+        let launch = shell("sleep 600 & echo $! > child; exit 1", directory.path());
+        let mut process = launch.start().expect("there is a shell");
+        while process.ending().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let child = fs::read_to_string(directory.path().join("child")).expect("it was written");
         for _ in 0..1000 {
             if !is_running(&child) {
                 return;

@@ -98,7 +98,9 @@ fn outcome(run: &Run) -> String {
     if let Some(knee) = &run.knee {
         let best =
             knee.best_rate.map_or("no rate".to_owned(), |rate| format!("{}/s", grouped(rate)));
-        parts.push(format!("bears {best} within {} ms", knee.limit_ms));
+        // Where the generator gave up, the server may bear more.
+        let bound = if knee.limited_by_generator { "at least " } else { "" };
+        parts.push(format!("bears {bound}{best} within {} ms", knee.limit_ms));
     } else if !run.loads.is_empty() {
         let rate = run.loads.iter().map(|load| load.recording.rate()).sum();
         parts.push(format!("{} requests/s", grouped(rate)));

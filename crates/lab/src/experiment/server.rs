@@ -154,7 +154,14 @@ impl Server {
         Some(format!("the server has ended with {ending}: {log}"))
     }
 
-    /// Ends it as a power cut would. Returns the number of the process that was.
+    /// Whether the lab has started it, and it does not run any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_ours() && self.pid.load(Ordering::Acquire) == 0
+    }
+
+    /// Kills it: it ends at once and can write nothing more. The machine keeps running, so that what
+    /// it had handed to the kernel is not lost, as it would be with the power. Returns the number of
+    /// the process that was.
     pub(crate) fn kill(&mut self) -> Option<u32> {
         let spent = self.cpu_seconds();
         let process = self.process.as_mut()?;

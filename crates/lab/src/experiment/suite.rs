@@ -89,9 +89,13 @@ impl Suite<'_> {
         {
             self.progress.skip(name, reason);
         }
+        self.say_what_agents_leave_out();
         for repetition in 0..self.definition.repetitions() {
             for point in &points {
-                for target in 0..targets {
+                // Who comes first finds the machine as others left it: targets take turns in that.
+                let forward = repetition.is_multiple_of(2);
+                for turn in 0..targets {
+                    let target = if forward { turn } else { targets - 1 - turn };
                     if self.left_out.contains_key(&target) {
                         continue;
                     }
@@ -104,6 +108,19 @@ impl Suite<'_> {
                     self.progress.advance(left_out.as_deref());
                 }
             }
+        }
+    }
+
+    /// Processors are those of this machine, and agents are on others.
+    fn say_what_agents_leave_out(&self) {
+        let Some(point) = self.definition.points().into_iter().next() else { return };
+        let Ok(case) = self.definition.case(0, &point, &place_holder()) else { return };
+        let main = case.knee.as_ref().map_or(0, |knee| knee.load);
+        if self.means.agents.is_some()
+            && let Some(load) = case.loads.get(main).filter(|load| !load.cpus.is_empty())
+        {
+            let name = &load.name;
+            self.progress.note(&format!("agents send '{name}': its cpus mean nothing to them"));
         }
     }
 
@@ -179,7 +196,8 @@ impl Suite<'_> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             StartError::Failed(format!("{what}: {error}"))
         };
-        let directory = fresh_directory(None).map_err(|error| failed("no directory", &error))?;
+        let parent = self.means.directory.as_deref();
+        let directory = fresh_directory(parent).map_err(|error| failed("no directory", &error))?;
         let port = free_port().map_err(|error| failed("no port", &error))?;
         let place = Place { port, directory: directory.path().to_owned(), repetition };
         let case = self.definition.case(target, point, &place);

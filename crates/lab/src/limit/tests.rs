@@ -11,7 +11,7 @@ use crate::record::Recording;
 /// Runs `action` beside a responder.
 fn beside<T>(stall: Option<Stall>, action: impl FnOnce(SocketAddr) -> T) -> T {
     let stop = AtomicBool::new(false);
-    let limit = Limit { address: ([127, 0, 0, 1], 0).into(), threads: 2, stall };
+    let limit = Limit { address: ([127, 0, 0, 1], 0).into(), threads: 2, stall, reply_bytes: 0 };
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         let server = scope.spawn(|| {
@@ -235,4 +235,11 @@ fn a_lost_connection_ends_the_load_or_is_opened_again() {
         assert!(recording.generator.connects >= 3 && recording.is_valid());
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn a_command_is_answered_with_a_value_of_the_length_that_was_asked_for() {
+    assert_eq!(command_reply(0), b"+OK\r\n");
+    assert_eq!(command_reply(3), b"$3\r\nxxx\r\n");
+    assert_eq!(command_reply(100).len(), 108);
 }

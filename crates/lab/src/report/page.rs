@@ -5,6 +5,7 @@ use super::chart::{CHART_SHEET, COLOUR_SHEET, Chart};
 use super::markup::Markup;
 use super::view::{Colours, Context, Section, sections, slug};
 use super::{number, setup, table, verdict};
+use crate::experiment::machine::is_in_memory;
 use crate::results::{Machine, Results};
 
 /// How the page looks, besides colours and charts.
@@ -66,12 +67,18 @@ pub(crate) fn machine_line(machine: &Machine) -> String {
     } else {
         String::new()
     };
+    let data = match machine.file_system.as_str() {
+        "" => String::new(),
+        kind if is_in_memory(kind) => format!("data on {kind}, which is not a disk"),
+        kind => format!("data on {kind}"),
+    };
     let mut parts = vec![
         machine.processor.clone(),
         count,
         memory,
         machine.system.clone(),
         machine.kernel.clone(),
+        data,
     ];
     parts.retain(|part| !part.is_empty());
     parts.join(" · ")

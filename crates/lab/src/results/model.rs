@@ -35,6 +35,9 @@ pub struct Machine {
     pub kernel: String,
     /// The distribution's name.
     pub system: String,
+    /// The kind of the file system where servers kept their data; empty: unknown.
+    #[serde(default)]
+    pub file_system: String,
 }
 
 /// What one experiment saw.

@@ -43,6 +43,7 @@ pub(crate) fn empty() -> Results {
             memory_bytes: 8 << 30,
             kernel: "Linux 6.1.0-28-amd64".to_owned(),
             system: "Debian GNU/Linux 12".to_owned(),
+            file_system: "ext4".to_owned(),
         },
         size: "quick".to_owned(),
         experiments: Vec::new(),
