@@ -131,10 +131,12 @@ impl Server {
     }
 
     /// Processor seconds of the target and all that it has started, over all restarts; none when
-    /// they are not known, as of a target on another machine.
+    /// they are not known, as of a target on another machine, or of one that has ended by itself.
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         self.process.as_ref()?;
-        let usage = tree::usage(self.pid.load(Ordering::Acquire)).unwrap_or_default();
+        let pid = self.pid.load(Ordering::Acquire);
+        // Between a kill and a new start there is nothing to add.
+        let usage = if pid == 0 { tree::Usage::default() } else { tree::usage(pid)? };
         Some(self.spent_before + usage.cpu_user_seconds + usage.cpu_system_seconds)
     }
 
@@ -150,6 +152,8 @@ impl Server {
         }
         let ending = self.process.as_mut()?.ending()?;
         self.pid.store(0, Ordering::Release);
+        // What it had spent went with it.
+        self.process = None;
         let log = self.launch.as_ref().map(Launch::log_tail).unwrap_or_default();
         Some(format!("the server has ended with {ending}: {log}"))
     }
