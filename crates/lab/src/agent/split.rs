@@ -67,11 +67,9 @@ pub(super) fn merge(
     merged.plan = plan.clone();
     merged.started_unix_ms = start as u64;
     merged.timeline = Second::filled(std::mem::take(&mut merged.timeline));
-    // What only the sum shows, and no agent by itself.
-    if reasons.is_empty() {
-        reasons = verdict::reasons(&merged);
-    }
     merged.generator.invalid = reasons;
+    // Also what only the sum shows, and no agent by itself.
+    verdict::judge(&mut merged);
     Some(merged)
 }
 
@@ -86,9 +84,11 @@ fn add(sum: &mut Recording, other: Recording) {
     generator.cpu_system_seconds += more.cpu_system_seconds;
     generator.busiest_thread = generator.busiest_thread.max(more.busiest_thread);
     generator.lateness.merge(&more.lateness);
+    generator.held_up.merge(&more.held_up);
     generator.unsent += more.unsent;
     generator.connects += more.connects;
     generator.socket_errors += more.socket_errors;
+    generator.own_errors += more.own_errors;
     sum.interrupted = sum.interrupted.take().or(other.interrupted);
 }
 

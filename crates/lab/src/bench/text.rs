@@ -63,7 +63,7 @@ pub(super) fn quiet(title: &str, recording: &Recording, digits: usize) -> String
 fn parts(recording: &Recording) -> impl Iterator<Item = (&OperationRecord, f64)> {
     let shown = if recording.operations.len() > 1 { &recording.operations[..] } else { &[] };
     let seconds = recording.seconds.max(f64::MIN_POSITIVE);
-    shown.iter().map(move |operation| (operation, operation.requests as f64 / seconds))
+    shown.iter().map(move |operation| (operation, operation.successes() as f64 / seconds))
 }
 
 /// The whole report.

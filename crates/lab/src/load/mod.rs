@@ -11,6 +11,7 @@ mod check;
 mod choose;
 mod connection;
 mod control;
+pub(crate) mod descriptors;
 mod error;
 mod parse;
 mod plan;

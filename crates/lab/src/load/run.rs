@@ -98,7 +98,7 @@ pub(crate) fn run_from(
     recording.started_unix_ms = started_unix_ms;
     let lost = shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
     recording.interrupted = lost.or_else(|| was_stopped(plan, control, &recording));
-    recording.generator.invalid = verdict::reasons(&recording);
+    verdict::judge(&mut recording);
     Ok(recording)
 }
 
@@ -232,9 +232,11 @@ fn put_together(plan: &Plan, outcomes: Vec<Outcome>, start: u64) -> Recording {
             generator.busiest_thread = generator.busiest_thread.max(share);
         }
         generator.lateness.merge(&tally.lateness);
+        generator.held_up.merge(&tally.held_up);
         generator.unsent += tally.unsent;
         generator.connects += tally.connects;
         generator.socket_errors += tally.socket_errors;
+        generator.own_errors += tally.own_errors;
     }
     let seconds = end.saturating_sub(start) as f64 / 1e9;
     if !matches!(plan.pace, Pace::Open { .. }) {
