@@ -268,7 +268,8 @@ impl<'a> Worker<'a> {
         }
         self.tally.begin(self.measured_from);
         if let Pace::Open { rate, schedule } = self.plan.pace {
-            let Plan { threads, seed, .. } = *self.plan;
+            let Plan { threads, seed, phase, .. } = *self.plan;
+            let start = (start, phase);
             self.due = Some(DueTimes::new(rate, schedule, start, thread, threads, seed));
         }
     }
