@@ -81,7 +81,7 @@ impl Figure {
             let found = run.loads.iter().find(|load| load.name == *name)?;
             Some(&found.recording)
         };
-        let answered = |name: &String| load(name).filter(|recording| recording.requests() > 0);
+        let answered = |name: &String| load(name).filter(|recording| recording.successes() > 0);
         match &self.source {
             Source::Rate(name) => load(name).map(Recording::rate),
             Source::Quantile(name, share) => {
