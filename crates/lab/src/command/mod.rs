@@ -89,6 +89,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(MISTAKE));
         }
     };
+    crate::load::descriptors::raise_limit();
     match options.command {
         Command::Run(options) => experiments::run(&options),
         Command::Agent(options) => agent::run(&options),

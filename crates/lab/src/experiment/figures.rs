@@ -156,7 +156,7 @@ mod tests {
             let mut response = Latency::new();
             let nanoseconds = if slow.contains(&at) { 50_000_000 } else { 1_000_000 };
             response.record_many(nanoseconds, *requests);
-            Second { at, requests: *requests, errors: 0, response }
+            Second { at, requests: *requests, response, ..Second::default() }
         };
         let timeline: Vec<Second> = timeline.iter().enumerate().map(second).collect();
         for second in &timeline {

@@ -241,6 +241,7 @@ fn load(
         seconds,
         warmup_seconds: 0.0,
         work,
+        phase: 0.0,
         seed: 1,
         reconnect: scope.value_or(section.reconnect.as_ref(), "true or false", false)?,
     };

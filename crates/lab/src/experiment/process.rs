@@ -16,6 +16,12 @@ use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group};
 
 use super::cpus;
 
+/// Options of servers whose value is a secret.
+const SECRET_OPTIONS: [&str; 5] =
+    ["requirepass", "masterauth", "primaryauth", "password", "tls-key-file-pass"];
+/// What command lines show in place of one.
+const WITHHELD: &str = "(withheld)";
+
 /// How to start a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
@@ -73,10 +79,10 @@ impl Launch {
         Ok(Process { child, group, stopped: false, ended: false })
     }
 
-    /// The command line, as one would type it.
+    /// The command line, as one would type it, without passwords: reports are published.
     pub(crate) fn command_line(&self) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
-        std::iter::once(program).chain(self.arguments.iter().cloned()).collect()
+        std::iter::once(program).chain(redacted(&self.arguments)).collect()
     }
 
     /// The last lines that the process has written.
@@ -195,6 +201,26 @@ pub(crate) fn fresh_directory(parent: Option<&Path>) -> io::Result<tempfile::Tem
     parent.map_or_else(|| builder.tempdir(), |parent| builder.tempdir_in(parent))
 }
 
+/// The words of a command line; what follows an option that holds a secret is withheld.
+fn redacted(words: &[String]) -> Vec<String> {
+    let is_secret = |word: &str| {
+        let name = word.trim_start_matches('-');
+        SECRET_OPTIONS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+    };
+    let mut shown = Vec::with_capacity(words.len());
+    let mut hides = false;
+    for word in words {
+        let option = word.split_once('=').map(|(option, _)| option);
+        shown.push(match option {
+            _ if hides => WITHHELD.to_owned(),
+            Some(option) if is_secret(option) => format!("{option}={WITHHELD}"),
+            _ => word.clone(),
+        });
+        hides = is_secret(word);
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,5 +304,14 @@ mod tests {
         let mut process = launch.start().expect("there is a shell");
         process.terminate(Duration::from_millis(50));
         assert!(process.ending().is_some());
+    }
+
+    #[test]
+    fn command_lines_are_shown_without_passwords() {
+        let words = ["--port", "1", "--requirepass", "x", "--primaryauth=y", "--dir", "d"];
+        let shown = redacted(&words.map(str::to_owned));
+        let expected =
+            ["--port", "1", "--requirepass", WITHHELD, "--primaryauth=(withheld)", "--dir", "d"];
+        assert_eq!(shown, expected);
     }
 }

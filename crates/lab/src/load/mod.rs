@@ -11,6 +11,7 @@ mod check;
 mod choose;
 mod connection;
 mod control;
+pub(crate) mod descriptors;
 pub(crate) mod duration;
 mod error;
 mod parse;

@@ -81,12 +81,7 @@ impl Figure {
             let found = run.loads.iter().find(|load| load.name == *name)?;
             Some(&found.recording)
         };
-        let answered = |name: &String| {
-            let was_timed = |recording: &&Recording| {
-                recording.operations.iter().any(|operation| operation.response.count() > 0)
-            };
-            load(name).filter(was_timed)
-        };
+        let answered = |name: &String| load(name).filter(|recording| recording.successes() > 0);
         match &self.source {
             Source::Rate(name) => load(name).map(Recording::rate),
             Source::Quantile(name, share) => {

@@ -186,7 +186,7 @@ fn recording(
         operation.requests += requests;
         *operation.errors.entry("connection".to_owned()).or_default() += errors;
         operation.response.merge(&response);
-        timeline.push(Second { at, requests, errors, response });
+        timeline.push(Second { at, requests, errors, response, ..Second::default() });
     }
     operation.errors.retain(|_, count| *count > 0);
     operation.sent_bytes = operation.requests * 130;
