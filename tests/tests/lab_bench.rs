@@ -393,10 +393,34 @@ fn pages_are_measured() -> Result<()> {
     Ok(())
 }
 
-/// The 99th percentile in a table with commas, in milliseconds.
-fn p99(said: &Said) -> Result<f64> {
+/// A cell of a table with commas.
+fn cell(said: &Said, column: usize) -> Result<f64> {
     let row = said.out.lines().nth(1).context("a row")?;
-    Ok(row.trim_matches('"').split("\",\"").nth(6).context("a cell")?.parse()?)
+    Ok(row.trim_matches('"').split("\",\"").nth(column).context("a cell")?.parse()?)
+}
+
+/// The 99th percentile, in milliseconds.
+fn p99(said: &Said) -> Result<f64> {
+    cell(said, 6)
+}
+
+#[test]
+fn percentiles_agree_with_redis_benchmark() -> Result<()> {
+    let server = Server::start(Target::Reference, &[])?;
+    // The server itself takes this long, so that it matters little what else the machine does.
+    for (seconds, milliseconds) in [("0.05", 50.0), ("0.4", 400.0)] {
+        let arguments = ["-c", "4", "-n", "24", "--csv", "BLPOP", "nothing", seconds];
+        let ours = bench(server.port(), &arguments)?.succeeded()?;
+        let theirs = redis_benchmark(server.port(), &arguments)?.succeeded()?;
+        ensure!(ours.out.lines().next() == theirs.out.lines().next(), "other columns");
+        for (column, name) in [(2, "average"), (4, "p50"), (5, "p95"), (6, "p99")] {
+            let (ours, theirs) = (cell(&ours, column)?, cell(&theirs, column)?);
+            ensure!(ours > milliseconds && theirs > milliseconds, "{name}: {ours}, {theirs}");
+            let ratio = ours / theirs;
+            ensure!((0.5..2.0).contains(&ratio), "{name}: {ours} ms, redis-benchmark {theirs} ms");
+        }
+    }
+    Ok(())
 }
 
 #[test]

@@ -36,7 +36,7 @@ fn the_same_is_no_change() {
     let text = comparison.to_string();
     let count = comparison.rows.len();
     assert!(text.contains(&format!("{count} of {count} figures are the same within noise.")));
-    assert!(text.contains("single run"), "value-size has one: {text}");
+    assert!(text.contains("fewer than three runs"), "value-size has one: {text}");
 }
 
 #[test]
@@ -81,9 +81,9 @@ fn a_change_within_the_spread_is_none() {
 }
 
 #[test]
-fn a_single_run_must_change_more() {
-    let before = results(&[("dunlin", 100_000.0)], 1);
-    let little = compare(&before, &results(&[("dunlin", 93_000.0)], 1));
+fn few_runs_must_change_more() {
+    let before = results(&[("dunlin", 100_000.0)], 2);
+    let little = compare(&before, &results(&[("dunlin", 90_000.0)], 2));
     let throughput = little.rows.iter().find(|row| row.figure == "throughput").expect("a row");
     assert_eq!(throughput.change, Change::WithinNoise);
     assert!(little.cautions.iter().any(|caution| caution.contains("their noise is unknown")));
@@ -126,6 +126,77 @@ fn a_run_that_fails_now_is_a_regression() {
         run.loads[0].recording.generator.invalid.push("It was late.".to_owned());
     }
     let comparison = compare(&before, &invalid);
-    assert!(!comparison.is_regression(), "the generator's fault is not the target's");
-    assert!(comparison.to_string().contains("INVALID after"));
+    assert!(comparison.is_regression(), "what cannot be measured any more may be anything");
+    assert!(comparison.to_string().contains("no valid run now: INVALID: It was late."));
+    assert!(!compare(&invalid, &before).is_regression());
+}
+
+#[test]
+fn a_load_that_is_not_borne_any_more_is_a_regression() {
+    let before = results(&[("dunlin", 100_000.0)], 3);
+    let overloaded = |count: usize| {
+        let mut after = before.clone();
+        for run in &mut after.experiments[0].runs[..count] {
+            run.loads[0].recording.generator.overloaded.push("Requests never left.".to_owned());
+        }
+        after
+    };
+    let comparison = compare(&before, &overloaded(2));
+    assert!(comparison.is_regression());
+    let text = comparison.to_string();
+    let line = "overloaded in 2 of 3 runs now, in none before: Requests never left.";
+    assert!(text.contains(&format!("FAILURE: plain, dunlin, connections 50: {line}")), "{text}");
+    assert!(!compare(&overloaded(2), &overloaded(3)).is_regression(), "nor was it before");
+    let once = compare(&before, &overloaded(1));
+    assert!(!once.is_regression() && once.to_string().contains("overloaded in 1 of 3 runs"));
+}
+
+#[test]
+fn requests_that_never_left_are_worse() {
+    let shape = Shape { rate: 1_000.0, median_ms: 0.2, tail: 0.2, seconds: 3, open: true };
+    let of = |unsent: u64| {
+        let mut results = results(&[], 0);
+        for repetition in 0..3 {
+            let mut one = sample::run("dunlin", &[], repetition, &shape, |_| (1.0, 1.0));
+            one.loads[0].recording.generator.unsent = unsent;
+            results.experiments[0].runs.push(one);
+        }
+        results
+    };
+    assert!(!compare(&of(0), &of(2)).is_regression(), "the last ones of a run may be left over");
+    let comparison = compare(&of(0), &of(600));
+    let worse: Vec<&str> = comparison.regressions().map(|row| row.figure.as_str()).collect();
+    assert_eq!(worse, ["requests that never left"]);
+}
+
+#[test]
+fn a_figure_that_is_not_found_any_more_is_a_regression() {
+    let before = sample::results();
+    let experiment = |results: &mut Results, name: &str, change: fn(&mut Run)| {
+        let found = results.experiments.iter_mut().find(|experiment| experiment.name == name);
+        let runs = &mut found.expect("it is there").runs;
+        runs.iter_mut().filter(|run| run.target == "dunlin").take(2).for_each(change);
+    };
+    let mut after = before.clone();
+    experiment(&mut after, "knee", |run| {
+        let knee = run.knee.as_mut().expect("it looked for one");
+        knee.best_rate = None;
+        knee.steps.iter_mut().for_each(|step| step.good = false);
+    });
+    experiment(&mut after, "self-heal", |run| {
+        run.figures.remove("recovery_seconds");
+        run.check.as_mut().expect("it looked").recovery_seconds = None;
+    });
+    let comparison = compare(&before, &after);
+    let text = comparison.to_string();
+    for line in [
+        "knee, dunlin, largest good rate: no good rate in 2 of 3 runs now, in none before",
+        "self-heal, dunlin, time until the load had recovered: not recovered in 2 of 3 runs now",
+        "self-heal, dunlin, time until the checker had recovered: not recovered in 2 of 3 runs now",
+    ] {
+        assert!(text.contains(&format!("FAILURE: {line}")), "missing: {line}\n{text}");
+    }
+    assert!(comparison.is_regression());
+    assert!(!compare(&after, &before).is_regression());
+    assert!(!compare(&after, &after).is_regression());
 }

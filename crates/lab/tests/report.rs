@@ -8,7 +8,7 @@ use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use lab::record::{Latency, Second};
 use lab::report;
-use lab::results::{ExperimentResult, Results, Run, Skipped};
+use lab::results::{AgentClock, ExperimentResult, Results, Run, Skipped};
 
 mod markup;
 mod sample;
@@ -113,7 +113,7 @@ fn what_is_in_doubt_is_named() {
          sending thread took 97 % of a processor.",
         "redis-server at pipeline 16, test ZPOPMIN, repetitions 1, 2, 3, failed: no reply to PING \
          within 5 s.",
-        "Every figure comes from a single run",
+        "Every figure comes from fewer than three runs",
         "There is no valid run, so there is no answer.",
         "dunlin lost none of 2\u{202f}437\u{202f}038 acknowledged writes",
         "redis-server lost 3\u{202f}615 of 2\u{202f}437\u{202f}038 acknowledged writes",
@@ -144,6 +144,118 @@ fn an_invalid_run_counts_in_no_figure() {
     assert_eq!(answer(&page), answer(&without));
     assert!(page.contains("3 of 8 runs"), "the table says how many count");
     assert!(page.contains("repetitions 4, 5, 6, 7, 8, INVALID and not counted: It was late."));
+}
+
+#[test]
+fn an_overloaded_run_counts_and_is_named() {
+    let mut experiment = plain();
+    for repetition in 0..3 {
+        experiment.runs.push(run("dunlin", repetition, 100_000.0));
+        let mut bad = run("redis-server", repetition, 50_000.0);
+        bad.loads[0].recording.generator.overloaded.push("Requests never left.".to_owned());
+        experiment.runs.push(bad);
+    }
+    let results = with(experiment);
+    let page = check(&results);
+    for text in [
+        "Did not bear what was sent: redis-server in 3 of 3 runs.",
+        "redis-server, repetitions 1, 2, 3, overloaded, which counts: Requests never left.",
+        " overloaded in 3 of 3</small>",
+        "valid, overloaded: Requests never left.",
+        " times as many requests a second as redis-server",
+    ] {
+        assert!(page.contains(text), "missing: {text}");
+    }
+    assert!(report::csv(&results).contains(",overloaded,Requests never left.,"));
+}
+
+#[test]
+fn recovery_is_told_by_load_and_checker_and_point() {
+    let page = check(&sample::results());
+    for text in [
+        "The load was back at 90 % of its throughput with dunlin after 2.4 s; with redis-server \
+         after 4.4 s.",
+        "The checker was back at 90 % of its throughput with dunlin after 1.4 s; with redis-server \
+         after 3.4 s.",
+    ] {
+        assert!(page.contains(text), "missing: {text}");
+    }
+    let mut results = sample::results();
+    results.experiments.retain(|experiment| experiment.name == "self-heal");
+    let runs = results.experiments[0].runs.iter_mut();
+    for (index, run) in runs.filter(|run| run.target == "dunlin").enumerate() {
+        let check = run.check.as_mut().expect("it looked");
+        (check.stale_reads, check.wrong) = (2, 1);
+        check.recovery_seconds = None;
+        if index == 0 {
+            run.figures.remove("recovery_seconds");
+        }
+    }
+    let page = check(&results);
+    for text in [
+        "with dunlin after 2.4 s (not in 1 of 3 runs)",
+        "with dunlin in none of 3 runs; with redis-server",
+        "acknowledged writes, with 6 stale reads, with 3 values that nobody wrote; redis-server",
+        "not recovered in 1 of 3</small>",
+    ] {
+        assert!(page.contains(text), "missing: {text}");
+    }
+}
+
+#[test]
+fn a_server_that_bears_no_rate_is_a_bad_result() {
+    let mut results = sample::results();
+    results.experiments.retain(|experiment| experiment.name == "knee");
+    for run in &mut results.experiments[0].runs {
+        let knee = run.knee.as_mut().expect("it looked for one");
+        knee.steps[4].invalid.push("It was late.".to_owned());
+        if run.target == "dunlin" {
+            knee.limited_by_generator = true;
+        } else {
+            knee.best_rate = None;
+        }
+    }
+    let page = check(&results);
+    for text in ["no good rate</td>", "dunlin, at least ", "the rate is a lower bound."] {
+        assert!(page.contains(text), "missing: {text}");
+    }
+    // What the server did not bear stands below what the generator could not offer.
+    assert!(!page.contains("INVALID and not counted"));
+    // When even the lowest rate was the generator's fault, nobody knows.
+    for run in &mut results.experiments[0].runs {
+        let knee = run.knee.as_mut().expect("it looked for one");
+        knee.best_rate = None;
+        knee.steps.iter_mut().for_each(|step| step.invalid.push("It was late.".to_owned()));
+    }
+    assert!(check(&results).contains("INVALID and not counted: It was late."));
+}
+
+#[test]
+fn agents_are_named_with_their_clocks() {
+    let mut experiment = plain();
+    let mut one = run("dunlin", 0, 1_000.0);
+    one.loads[0].agents =
+        vec![AgentClock { address: "10.0.0.5:7200".to_owned(), ahead_ms: -1.5, bound_ms: 0.25 }];
+    experiment.runs.push(one);
+    let page = check(&with(experiment));
+    assert!(page.contains("10.0.0.5:7200 (clock 1.5 ms behind, known to 250 µs)"));
+}
+
+#[test]
+fn errors_that_nobody_caused_are_named() {
+    let mut experiment = plain();
+    let mut one = run("dunlin", 0, 1_000.0);
+    one.loads[0].recording.operations[0].errors.insert("LOADING".to_owned(), 3);
+    experiment.runs.push(one);
+    let page = check(&with(experiment.clone()));
+    assert!(page.contains("dunlin, repetition 1, met errors that no event explains: LOADING."));
+    experiment.runs[0].events.push(lab::results::Event {
+        at: 1.0,
+        until: Some(1.5),
+        name: "kill -9".to_owned(),
+        outcome: "process 1 killed".to_owned(),
+    });
+    assert!(!check(&with(experiment)).contains("no event explains"));
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! The other side of the wire: commands out, replies in.
 //!
 //! [`encode_command`] writes a command. [`Framer`] finds where replies end, quickly and without
-//! looking at what they say, which is all a load generator needs; [`ReplyParser`] makes a [`Value`]
-//! of each. Both take bytes in pieces of any size without looking at any byte twice, and bound what
+//! looking at what they say; [`ReplyParser`] builds on it and makes a [`Value`] of each. Both take bytes in pieces of any size without looking at any byte twice, and bound what
 //! a peer can make them do: nesting by [`limits::MAX_REPLY_NESTING`], memory by what was really
 //! received.
 

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::clock::{Asked, Difference, difference};
 use super::message::{
@@ -26,6 +26,8 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(60);
 const QUESTIONS: usize = 16;
 /// The start is so far ahead, and some delays of the network more.
 const AHEAD: Duration = Duration::from_millis(100);
+/// A report may tell of so much more time than has passed here.
+const SLACK: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Which agents there are, and the secret that they want to hear.
@@ -100,7 +102,15 @@ pub fn run(plan: &Plan, control: &Control, agents: &Agents) -> Result<Seen, Agen
     }
     control.begin_now();
     let patience = REPORT_PATIENCE + Duration::from_secs_f64(plan.warmup_seconds);
+    let began = Instant::now();
     let recordings = collect(links, control, patience)?;
+    // The start may be a little ahead of this, and clocks are no better than they are.
+    let elapsed = began.elapsed() + SLACK;
+    for (agent, recording) in &recordings {
+        split::check(plan, recording, elapsed.as_secs_f64()).map_err(|message| {
+            AgentError::Failed { agent: agent.clone(), message: message.to_owned() }
+        })?;
+    }
     let offsets: Vec<f64> = clocks.iter().map(|clock| clock.offset as f64 / 1e6).collect();
     let recording = split::merge(plan, recordings, &offsets)
         .ok_or_else(|| AgentError::Plan("there are no agents".to_owned()))?;

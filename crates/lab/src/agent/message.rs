@@ -1,6 +1,8 @@
 //! What agents and coordinators say to each other: JSON, its length in four bytes before it.
 
 use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -64,6 +66,29 @@ pub(super) enum Report {
     Done(Box<Recording>),
     /// It cannot be done.
     Failed(String),
+}
+
+/// Reads until an instant, however slowly the bytes come.
+pub(super) struct Until<'a> {
+    stream: &'a mut TcpStream,
+    end: Instant,
+}
+
+impl<'a> Until<'a> {
+    pub(super) fn new(stream: &'a mut TcpStream, patience: Duration) -> Self {
+        Until { stream, end: Instant::now() + patience }
+    }
+}
+
+impl Read for Until<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buffer)
+    }
 }
 
 /// Sends a message.

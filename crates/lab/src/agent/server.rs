@@ -5,18 +5,20 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::message::{
-    Answer, Hello, LONGEST_GREETING, LONGEST_ORDER, Order, Report, Welcome, receive, send,
+    Answer, Hello, LONGEST_GREETING, LONGEST_ORDER, Order, Report, Until, Welcome, receive, send,
 };
 use super::token::{Token, challenge, same};
-use crate::load::{Control, LoadError, Plan, run_from};
+use crate::load::{self, Control, LoadError, Plan, run_from};
 use crate::record::Recording;
 
 /// Coordinators that are listened to at the same time; the rest are turned away.
 const MOST_COORDINATORS: usize = 16;
-/// How long the other side may be silent before it has said what it wants.
+/// How long the other side may take to prove that it knows the token.
+const GREETING_PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take to say what it wants then, and to take what it is told.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked for the end, and for how far a load is.
 const LOOK: Duration = Duration::from_millis(20);
@@ -35,6 +37,7 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> io::Result<()> {
+    load::descriptors::raise_limit();
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     ready(listener.local_addr()?);
@@ -73,11 +76,12 @@ impl Session<'_> {
     fn run(mut self, token: &Token) -> io::Result<()> {
         self.stream.set_nonblocking(false)?;
         self.stream.set_nodelay(true)?;
-        self.stream.set_read_timeout(Some(PATIENCE))?;
         self.stream.set_write_timeout(Some(PATIENCE))?;
         self.greet(token)?;
+        let end = Instant::now() + PATIENCE;
         loop {
-            match receive(&mut self.stream, LONGEST_ORDER)? {
+            let left = end.saturating_duration_since(Instant::now());
+            match receive(&mut Until::new(&mut self.stream, left), LONGEST_ORDER)? {
                 Order::Clock => {
                     let received = unix_ns();
                     send(&mut self.stream, &Report::Clock { received, sent: unix_ns() })?;
@@ -95,7 +99,8 @@ impl Session<'_> {
     fn greet(&mut self, token: &Token) -> io::Result<()> {
         let ours = challenge()?;
         send(&mut self.stream, &Hello { version: 1, challenge: ours.clone() })?;
-        let answer: Answer = receive(&mut self.stream, LONGEST_GREETING)?;
+        let mut patient = Until::new(&mut self.stream, GREETING_PATIENCE);
+        let answer: Answer = receive(&mut patient, LONGEST_GREETING)?;
         if !same(&answer.proof, &token.proof("coordinator", &ours, &answer.challenge)) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
@@ -133,7 +138,7 @@ impl Session<'_> {
                 is_over.store(true, Ordering::Release);
                 result
             });
-            let mut told = std::time::Instant::now();
+            let mut told = Instant::now();
             while !is_over.load(Ordering::Acquire) {
                 thread::sleep(LOOK);
                 if self.stop.load(Ordering::Relaxed) {
@@ -141,7 +146,7 @@ impl Session<'_> {
                 }
                 let progress = control.progress();
                 if progress.seconds > 0.0 && told.elapsed() >= PROGRESS {
-                    told = std::time::Instant::now();
+                    told = Instant::now();
                     let (requests, errors) = (progress.requests, progress.errors);
                     let response_ms = progress.response_ms;
                     let report = Report::Progress { requests, errors, response_ms };

@@ -1,7 +1,11 @@
 //! Splits a plan over agents, and adds up what they saw.
 
-use crate::load::{Pace, Plan, verdict};
+use crate::load::{Pace, Plan, Work, verdict};
 use crate::record::{OperationRecord, Recording, Second};
+
+/// An agent that says that it began so many seconds after another has no clock: all wait for the
+/// same instant.
+const LATEST: f64 = 60.0;
 
 /// The shares of a plan, one for each of `count` agents.
 ///
@@ -22,6 +26,7 @@ pub(super) fn split(plan: &Plan, count: usize) -> Result<Vec<Plan>, String> {
                 connections,
                 threads: plan.threads.min(connections),
                 pace,
+                phase: agent as f64 / count as f64,
                 requests: plan.requests.map(|requests| share(requests, count, agent)),
                 seed: plan.seed.wrapping_add((agent as u64) << 32),
                 ..plan.clone()
@@ -33,6 +38,26 @@ pub(super) fn split(plan: &Plan, count: usize) -> Result<Vec<Plan>, String> {
 /// The share of one of several that are as equal as whole numbers can be.
 fn share(all: u64, count: usize, agent: usize) -> u64 {
     all / count as u64 + u64::from((agent as u64) < all % count as u64)
+}
+
+/// Refuses a recording that cannot be of this plan, or tells of more seconds than have passed.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn check(plan: &Plan, recording: &Recording, elapsed: f64) -> Result<(), &'static str> {
+    let operations = match &plan.work {
+        Work::Resp(work) => work.operations.len(),
+        Work::Http(work) => work.requests.len(),
+    };
+    if recording.operations.len() != operations {
+        return Err("its report is of other operations");
+    }
+    let has_passed = |seconds: f64| (0.0..=elapsed).contains(&seconds);
+    let is_within = |second: &Second| has_passed(f64::from(second.at));
+    if !has_passed(recording.seconds) || !recording.timeline.iter().all(is_within) {
+        return Err("its report is of more time than has passed");
+    }
+    Ok(())
 }
 
 /// One recording out of those of several agents; `offsets` is how many milliseconds each agent's
@@ -51,7 +76,7 @@ pub(super) fn merge(
     let mut merged: Option<Recording> = None;
     let mut reasons = Vec::new();
     for ((name, mut recording), began) in recordings.into_iter().zip(starts) {
-        let late = ((began - start) / 1e3).max(0.0);
+        let late = ((began - start) / 1e3).clamp(0.0, LATEST);
         recording.seconds += late;
         for second in &mut recording.timeline {
             second.at += late.round() as u32;
@@ -64,14 +89,12 @@ pub(super) fn merge(
         }
     }
     let mut merged = merged?;
-    merged.plan = plan.clone();
+    merged.plan = plan.without_secrets();
     merged.started_unix_ms = start as u64;
     merged.timeline = Second::filled(std::mem::take(&mut merged.timeline));
-    // What only the sum shows, and no agent by itself.
-    if reasons.is_empty() {
-        reasons = verdict::reasons(&merged);
-    }
     merged.generator.invalid = reasons;
+    // Also what only the sum shows, and no agent by itself.
+    verdict::judge(&mut merged);
     Some(merged)
 }
 
@@ -86,9 +109,11 @@ fn add(sum: &mut Recording, other: Recording) {
     generator.cpu_system_seconds += more.cpu_system_seconds;
     generator.busiest_thread = generator.busiest_thread.max(more.busiest_thread);
     generator.lateness.merge(&more.lateness);
+    generator.held_up.merge(&more.held_up);
     generator.unsent += more.unsent;
     generator.connects += more.connects;
     generator.socket_errors += more.socket_errors;
+    generator.own_errors += more.own_errors;
     sum.interrupted = sum.interrupted.take().or(other.interrupted);
 }
 
@@ -109,7 +134,21 @@ mod tests {
         assert_eq!(plans[2].threads, 3);
         assert_eq!(plans[0].pace, Pace::Open { rate: 300.0, schedule: Schedule::Constant });
         assert_ne!(plans[0].seed, plans[1].seed);
+        assert_eq!(plans.iter().map(|one| one.phase * 3.0).collect::<Vec<_>>(), [0.0, 1.0, 2.0]);
         assert!(split(&plan, 11).is_err());
+    }
+
+    #[test]
+    fn reports_that_cannot_be_are_refused() {
+        let plan = Plan::default();
+        let told = recording(0, &[5, 5, 5]);
+        assert!(check(&plan, &told, 3.5).is_ok());
+        assert!(check(&plan, &told, 2.5).is_err());
+        let mut far = told.clone();
+        far.timeline[2].at = u32::MAX;
+        assert!(check(&plan, &far, 3.5).is_err());
+        assert!(check(&plan, &Recording { seconds: f64::NAN, ..told.clone() }, 3.5).is_err());
+        assert!(check(&plan, &Recording { operations: Vec::new(), ..told }, 3.5).is_err());
     }
 
     fn recording(start: u64, per_second: &[u64]) -> Recording {

@@ -19,7 +19,7 @@ fn token() -> Token {
 fn beside<T>(action: impl FnOnce(Vec<String>, Plan) -> T) -> T {
     let stop = AtomicBool::new(false);
     let local = SocketAddr::from(([127, 0, 0, 1], 0));
-    let responder = Limit { address: local, threads: 1, stall: None };
+    let responder = Limit { address: local, threads: 1, stall: None, reply_bytes: 0 };
     let (sender, receiver) = mpsc::channel::<SocketAddr>();
     let ready = |sender: &mpsc::Sender<SocketAddr>| {
         let sender = sender.clone();

@@ -43,7 +43,11 @@ fn results(options: &Options, recordings: &[(String, Recording)]) -> Results {
         repetition: 0,
         started_unix_ms: recording.started_unix_ms,
         command: Vec::new(),
-        loads: vec![LoadRecording { name: title.clone(), recording: recording.clone() }],
+        loads: vec![LoadRecording {
+            name: title.clone(),
+            recording: recording.clone(),
+            agents: Vec::new(),
+        }],
         samples: Vec::new(),
         events: Vec::new(),
         knee: None,

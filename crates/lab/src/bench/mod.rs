@@ -1,6 +1,5 @@
 //! `dunlin bench`: one load after the other, with redis-benchmark's options and output.
 
-pub(crate) mod duration;
 mod files;
 mod help;
 mod options;
@@ -51,6 +50,9 @@ pub fn run(arguments: &[String]) -> ExitCode {
             return ExitCode::from(MISTAKE);
         }
     };
+    if options.shows_errors {
+        complain("WARNING: -e changes nothing: errors are always told");
+    }
     for name in &options.unknown_tests {
         complain(&format!("WARNING: there is no test '{name}'; it is left out"));
     }
@@ -58,6 +60,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         complain("--hlog holds one load: choose one with -t, or use --mix");
         return ExitCode::from(MISTAKE);
     }
+    load::descriptors::raise_limit();
     match Bench::new(options).and_then(|mut bench| bench.run(&measurements)) {
         Ok(code) => code,
         Err(message) => {
@@ -111,6 +114,22 @@ impl Bench {
         if self.options.csv {
             write(text::CSV_HEAD);
         }
+        let measured = self.measure_all(measurements);
+        // What there is, is written, also when a later load has failed.
+        let written = match &self.recordings[..] {
+            [] if measured.is_err() => Ok(()),
+            recordings => files::write(&self.options, recordings),
+        };
+        measured.and(written)?;
+        Ok(match (self.interrupt.is_set(), self.has_failed) {
+            (true, _) => ExitCode::from(INTERRUPTED),
+            (false, true) => ExitCode::FAILURE,
+            (false, false) => ExitCode::SUCCESS,
+        })
+    }
+
+    /// Runs all loads, with `-l` until it is interrupted.
+    fn measure_all(&mut self, measurements: &[Measurement]) -> Result<(), String> {
         loop {
             for measurement in measurements {
                 self.measure(measurement)?;
@@ -126,12 +145,7 @@ impl Bench {
         if !self.options.csv && self.options.command.is_empty() {
             write("\n");
         }
-        files::write(&self.options, &self.recordings)?;
-        Ok(match (self.interrupt.is_set(), self.has_failed) {
-            (true, _) => ExitCode::from(INTERRUPTED),
-            (false, true) => ExitCode::FAILURE,
-            (false, false) => ExitCode::SUCCESS,
-        })
+        Ok(())
     }
 
     /// Runs one load, and prints what it saw.
@@ -188,6 +202,14 @@ impl Bench {
         for reason in &recording.generator.invalid {
             self.has_failed |= is_open;
             complain(&format!("{word}: {title}: {reason}"));
+        }
+        for reason in &recording.generator.overloaded {
+            self.has_failed = true;
+            complain(&format!("OVERLOADED: {title}: {reason}"));
+        }
+        if let Some(from) = recording.generator.doubtful_from.filter(|_| recording.is_valid()) {
+            let from = text::percentile(from);
+            complain(&format!("NOTE: {title}: {from} may be the generator's own"));
         }
     }
 

@@ -26,6 +26,7 @@ pub(super) struct Options {
     pub(super) protocol: u8,
     pub(super) tracking: bool,
     pub(super) quiet: bool,
+    pub(super) shows_errors: bool,
     pub(super) csv: bool,
     pub(super) precision: usize,
     pub(super) repeat: bool,
@@ -70,6 +71,7 @@ impl Default for Options {
             protocol: 2,
             tracking: false,
             quiet: false,
+            shows_errors: false,
             csv: false,
             precision: 3,
             repeat: false,
@@ -134,7 +136,7 @@ impl<'a> Words<'a> {
     /// Seconds, which may have a unit: `2`, `0.5`, `100ms`, `3m`.
     fn seconds(&mut self) -> Result<f64, String> {
         let (option, text) = (self.option, self.text()?);
-        super::duration::parse(text)
+        crate::load::duration::parse(text)
             .ok_or_else(|| format!("{option}: '{text}' is no time: use 10, 2.5s, 100ms or 5m"))
     }
 }
@@ -186,6 +188,8 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         "-r" => options.random = Some(words.number(0, "a number of keys")?).filter(|&n| n > 0),
         "-P" => options.pipeline = words.number(1, "a number of requests")?,
         "-q" => options.quiet = true,
+        // redis-benchmark 7.0 takes it and does nothing else with it.
+        "-e" => options.shows_errors = true,
         "--precision" => options.precision = words.number(0, "a number of digits")?.clamp(3, 6),
         "--csv" => options.csv = true,
         "-l" => options.repeat = true,

@@ -87,6 +87,7 @@ fn base(options: &Options) -> Plan {
         seconds: options.seconds,
         warmup_seconds: options.warmup,
         work: Work::Resp(RespWork::default()),
+        phase: 0.0,
         seed: options.seed,
         reconnect: options.reconnect,
     }

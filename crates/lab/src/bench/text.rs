@@ -21,8 +21,16 @@ pub(super) struct HostSettings {
     pub(super) append_only: String,
 }
 
-/// A row of the table with commas, and one for each operation of several.
+/// A row of the table with commas, and one for each operation of several. There is no column for it:
+/// a load that is no good says so behind its name.
 pub(super) fn csv(title: &str, recording: &Recording, digits: usize) -> String {
+    let generator = &recording.generator;
+    let mark = match (generator.invalid.is_empty(), generator.overloaded.is_empty()) {
+        (false, _) => " INVALID",
+        (true, false) => " OVERLOADED",
+        (true, true) => "",
+    };
+    let title = &format!("{title}{mark}");
     let mut text = csv_row(title, recording.rate(), &recording.response(), digits);
     for (operation, rate) in parts(recording) {
         text.push_str(&csv_row(&operation.name, rate, &operation.response, digits));
@@ -63,7 +71,7 @@ pub(super) fn quiet(title: &str, recording: &Recording, digits: usize) -> String
 fn parts(recording: &Recording) -> impl Iterator<Item = (&OperationRecord, f64)> {
     let shown = if recording.operations.len() > 1 { &recording.operations[..] } else { &[] };
     let seconds = recording.seconds.max(f64::MIN_POSITIVE);
-    shown.iter().map(move |operation| (operation, operation.requests as f64 / seconds))
+    shown.iter().map(move |operation| (operation, operation.successes() as f64 / seconds))
 }
 
 /// The whole report.
@@ -248,6 +256,14 @@ fn beyond(recording: &Recording, digits: usize) -> String {
     text
 }
 
+/// The percentiles from a share on, in words.
+pub(super) fn percentile(share: f64) -> String {
+    if share >= 1.0 {
+        return "the longest time".to_owned();
+    }
+    format!("p{} and above", (share * 1e6).round() / 1e4)
+}
+
 /// Errors by operation and kind: `SET: 12 ERR, 3 connection`. Empty if there were none.
 pub(super) fn errors(recording: &Recording) -> String {
     let mut text = String::new();
@@ -315,6 +331,18 @@ mod tests {
         let row = csv("a \"b\"", &recording(&[1000]), 3);
         assert!(row.starts_with("\"a \"\"b\"\"\",\"0.50\",\"1.0"), "{row}");
         assert_eq!(row.matches("\",\"").count(), CSV_HEAD.matches("\",\"").count());
+        let mut bad = recording(&[1000]);
+        bad.generator.overloaded.push("It was lost.".to_owned());
+        assert!(csv("SET", &bad, 3).starts_with("\"SET OVERLOADED\","));
+        bad.generator.invalid.push("It was late.".to_owned());
+        assert!(csv("SET", &bad, 3).starts_with("\"SET INVALID\","));
+    }
+
+    #[test]
+    fn percentiles_have_names() {
+        assert_eq!(percentile(0.999), "p99.9 and above");
+        assert_eq!(percentile(0.9999), "p99.99 and above");
+        assert_eq!(percentile(1.0), "the longest time");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use base::clock;
 pub use recovery::recovery_seconds;
 
 use crate::experiment::case::CheckRule;
-use crate::experiment::connection::Door;
+use crate::experiment::connection::{Connection, Door};
 use crate::results::Check;
 use history::{History, Verdict};
 use resp::client::Value;
@@ -68,12 +68,16 @@ impl Checker {
         }
     }
 
-    /// Ends the traffic, reads everything back and judges. `fault` is when the server was broken, in
-    /// seconds from zero.
+    /// Ends the traffic, reads everything back and judges. `faults` are when the server was broken, in
+    /// seconds from zero and in order. A server that does not answer is waited for, until `gives_up`.
     ///
     /// # Errors
     /// The data cannot be read back.
-    pub fn finish(mut self, fault: Option<f64>) -> io::Result<Check> {
+    pub fn finish(
+        mut self,
+        faults: &[f64],
+        gives_up: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Check> {
         let ended = self.shared.seconds();
         self.shared.stop();
         for reader in self.readers.drain(..) {
@@ -81,20 +85,25 @@ impl Checker {
         }
         let histories: Vec<History> =
             self.writers.drain(..).filter_map(|writer| writer.join().ok()).collect();
-        let mut check = self.judge(&histories, fault.unwrap_or(ended))?;
+        let mut check = self.judge(&histories, &[faults, &[ended]].concat(), gives_up)?;
         check.stale_reads = self.shared.stale_reads();
-        check.recovery_seconds = fault.and_then(|fault| {
+        check.recovery_seconds = faults.first().and_then(|fault| {
             let times = histories.iter().flat_map(History::times);
             let buckets = recovery::buckets(times, BUCKET_SECONDS, ended);
-            recovery_seconds(&buckets, BUCKET_SECONDS, WINDOW, fault)
+            recovery_seconds(&buckets, BUCKET_SECONDS, WINDOW, *fault)
         });
         Ok(check)
     }
 
-    fn judge(&self, histories: &[History], fault: f64) -> io::Result<Check> {
+    /// `faults` end with the end of the traffic, after which nothing was acknowledged.
+    fn judge(
+        &self,
+        histories: &[History],
+        faults: &[f64],
+        gives_up: &mut dyn FnMut() -> bool,
+    ) -> io::Result<Check> {
         let mut check = Check::default();
-        let mut oldest: Option<f64> = None;
-        let mut connection = self.patient_connection()?;
+        let mut connection = self.patient_connection(gives_up)?;
         for (writer, history) in histories.iter().enumerate() {
             check.acknowledged += history.acknowledged();
             check.unknown += history.unknown();
@@ -113,16 +122,15 @@ impl Checker {
                         return Err(io::Error::other(String::from_utf8_lossy(text).into_owned()));
                     }
                     let verdict = history.judge(writer, *place, value.as_bytes());
-                    note(&mut check, &mut oldest, &command[1], &verdict, fault);
+                    note(&mut check, &command[1], &verdict, faults);
                 }
             }
         }
-        check.oldest_lost_seconds = oldest.map(|at| (fault - at).max(0.0));
         Ok(check)
     }
 
     /// A connection to a server that may only just be coming back.
-    fn patient_connection(&self) -> io::Result<crate::experiment::connection::Connection> {
+    fn patient_connection(&self, gives_up: &mut dyn FnMut() -> bool) -> io::Result<Connection> {
         let start = Instant::now();
         loop {
             let ready =
@@ -136,7 +144,7 @@ impl Checker {
                 );
             match ready {
                 Ok(connection) => return Ok(connection),
-                Err(error) if start.elapsed() > PATIENCE => return Err(error),
+                Err(error) if start.elapsed() > PATIENCE || gives_up() => return Err(error),
                 Err(_) => std::thread::sleep(Duration::from_millis(50)),
             }
         }
@@ -150,13 +158,20 @@ impl Drop for Checker {
     }
 }
 
+/// How long before the next fault something was acknowledged, in seconds.
+fn age(at: f64, faults: &[f64]) -> f64 {
+    faults.iter().find(|fault| **fault >= at).map_or(0.0, |fault| fault - at)
+}
+
 /// Adds a verdict on one key to the whole.
-fn note(check: &mut Check, oldest: &mut Option<f64>, key: &str, verdict: &Verdict, fault: f64) {
+fn note(check: &mut Check, key: &str, verdict: &Verdict, faults: &[f64]) {
     match verdict {
         Verdict::Whole => return,
-        Verdict::Lost { count, oldest: at, .. } => {
+        Verdict::Lost { count, oldest, .. } => {
             check.lost += count;
-            *oldest = Some(oldest.map_or(*at, |before| before.min(*at)));
+            let age = age(*oldest, faults);
+            check.oldest_lost_seconds =
+                Some(check.oldest_lost_seconds.map_or(age, |other| other.max(age)));
         }
         Verdict::Wrong(_) => check.wrong += 1,
     }
@@ -165,7 +180,7 @@ fn note(check: &mut Check, oldest: &mut Option<f64>, key: &str, verdict: &Verdic
             Verdict::Lost { found: Some(found), newest, oldest, .. } => format!(
                 "{key}: write {newest} was acknowledged, the server has write {found}; the oldest \
                  lost one was acknowledged {:.3} s before the fault",
-                fault - oldest
+                age(*oldest, faults)
             ),
             Verdict::Lost { newest, .. } => {
                 format!("{key}: write {newest} was acknowledged, the key is gone")
@@ -173,5 +188,26 @@ fn note(check: &mut Check, oldest: &mut Option<f64>, key: &str, verdict: &Verdic
             Verdict::Wrong(text) => format!("{key}: nobody wrote '{text}'"),
             Verdict::Whole => return,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_as_old_as_the_fault_behind_it_says() {
+        let mut check = Check::default();
+        let faults = [10.0, 20.0, 30.0];
+        let lost = |oldest| Verdict::Lost { count: 2, oldest, newest: 5, found: Some(3) };
+        note(&mut check, "a", &lost(9.5), &faults);
+        assert_eq!(check.oldest_lost_seconds, Some(0.5));
+        // Long before the last fault, and shortly before the one that cost it.
+        note(&mut check, "b", &lost(19.25), &faults);
+        assert_eq!(check.oldest_lost_seconds, Some(0.75));
+        note(&mut check, "c", &Verdict::Whole, &faults);
+        assert_eq!((check.lost, check.examples.len()), (4, 2));
+        assert!(check.examples[1].ends_with("0.750 s before the fault"), "{:?}", check.examples);
+        assert_eq!(age(31.0, &faults), 0.0);
     }
 }

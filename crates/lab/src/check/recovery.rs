@@ -16,10 +16,13 @@ pub(super) fn buckets(times: impl Iterator<Item = f64>, width: f64, end: f64) ->
 }
 
 /// Seconds from the fault until the throughput was back at 90 % of what it was before it, and stayed
-/// there for `window` buckets. Nothing when that was not seen, or nothing went on before.
+/// there for `window` buckets. Zero when it never fell; nothing when it was not seen to come back, or
+/// nothing went on before.
 ///
-/// `buckets` are counts of answers, `width` seconds each.
+/// `buckets` are counts of answers, `width` seconds each. The bucket with the fault in it may be full
+/// of what was answered before: it can show that the throughput fell, and never that it is back.
 pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, fault: f64) -> Option<f64> {
+    let window = window.max(1);
     let at_fault = (fault / width) as usize;
     let before = buckets.get(..at_fault)?;
     // A server that is still warming up is slower: with enough time before, only the later half says
@@ -30,14 +33,21 @@ pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, fault: f64) 
     if usual <= 0.0 {
         return None;
     }
-    let windows = buckets.windows(window.max(1)).enumerate().skip(at_fault);
+    let enough = |count: &f64| *count >= SHARE * usual;
+    let behind = (fault / width).ceil() as usize;
+    // What falls much later is not this fault's doing.
+    let near = buckets.get(at_fault..(behind + window + 1).min(buckets.len()))?;
+    let Some(fell) = near.iter().position(|count| !enough(count)) else {
+        return (near.len() > behind - at_fault).then_some(0.0);
+    };
+    let from = (at_fault + fell).max(behind);
     let recovered = |window: &[f64]| {
         // Its first bucket too: the window must not begin before the server was back.
-        let enough = |count: f64| count >= SHARE * usual;
-        window.first().is_some_and(|first| enough(*first))
-            && enough(window.iter().sum::<f64>() / window.len() as f64)
+        window.first().is_some_and(enough)
+            && enough(&(window.iter().sum::<f64>() / window.len() as f64))
     };
-    let (index, _) = windows.into_iter().find(|(_, window)| recovered(window))?;
+    let mut windows = buckets.windows(window).enumerate().skip(from);
+    let (index, _) = windows.find(|(_, window)| recovered(window))?;
     Some((index as f64 * width - fault).max(0.0))
 }
 
@@ -64,6 +74,37 @@ mod tests {
     #[test]
     fn a_fault_that_nobody_noticed_took_no_time() {
         assert_eq!(recovery_seconds(&[100.0; 6], 1.0, 2, 3.0), Some(0.0));
+    }
+
+    #[test]
+    fn a_fault_at_the_edge_of_a_bucket_is_not_over_at_once() {
+        // The second before, and the one that the fault is in, are full or nearly so.
+        let seconds = [100.0, 100.0, 100.0, 0.0, 0.0, 100.0, 100.0];
+        let close = |fault: f64, expected: f64| {
+            let found = recovery_seconds(&seconds, 1.0, 1, fault).expect("it recovers");
+            assert!((found - expected).abs() < 1e-9, "{fault}: {found}");
+        };
+        close(2.998, 2.002);
+        close(3.0, 2.0);
+        let late = [100.0, 100.0, 100.0, 95.0, 0.0, 0.0, 100.0];
+        let found = recovery_seconds(&late, 1.0, 1, 3.95).expect("it recovers");
+        assert!((found - 2.05).abs() < 1e-9, "{found}");
+        // Shorter than a bucket, and seen in it all the same.
+        let short = [100.0, 100.0, 100.0, 70.0, 100.0, 100.0];
+        assert_eq!(recovery_seconds(&short, 1.0, 1, 3.5), Some(0.5));
+    }
+
+    #[test]
+    fn a_fault_with_nothing_behind_it_has_no_time() {
+        assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, 3.95), None);
+        assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, 7.0), None);
+    }
+
+    #[test]
+    fn a_slow_second_long_after_is_another_matter() {
+        let mut seconds = [100.0; 20];
+        seconds[15] = 50.0;
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, 3.5), Some(0.0));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::{RunOptions, mistake};
 use crate::agent::{Agents, Token, TokenError};
 use crate::experiment::{Choice, Definition, Interrupt, Means, bundled, machine, progress, suite};
 use crate::report;
-use crate::results::{ExperimentResult, Results};
+use crate::results::{ExperimentResult, Machine, Results};
 
 /// Runs what was asked for. Every file is read and filled in before anything starts.
 pub(super) fn run(options: &RunOptions) -> ExitCode {
@@ -34,7 +34,13 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         Ok(interrupt) => interrupt,
         Err(error) => return mistake(&format!("no signals: {error}")),
     };
-    let means = Means { interrupt: interrupt.clone(), agents };
+    let data = options.directory.clone().unwrap_or_else(std::env::temp_dir);
+    if !data.is_dir() {
+        return mistake(&format!("{} is no directory", data.display()));
+    }
+    // Servers are started in a directory of their own below it, and are given its path.
+    let data = data.canonicalize().unwrap_or(data);
+    let means = Means { interrupt: interrupt.clone(), agents, directory: Some(data) };
     let results = run_all(&definitions, options.full, &directory, &means);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
     let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
@@ -53,6 +59,18 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     }
 }
 
+/// This machine, with the file system that servers write to.
+fn machine_with(data: Option<&Path>) -> Machine {
+    let file_system = data.map(machine::file_system).unwrap_or_default();
+    if machine::is_in_memory(&file_system) {
+        say(&format!(
+            "The data of servers is on {file_system}, where nothing is written to a disk: what an \
+             append-only file costs is not seen there. Give a --directory on a disk.\n"
+        ));
+    }
+    Machine { file_system, ..machine::describe() }
+}
+
 /// Who sends the load, when it is not this machine.
 fn agents(options: &RunOptions) -> Result<Option<Arc<Agents>>, TokenError> {
     if options.agents.is_empty() {
@@ -66,7 +84,7 @@ fn run_all(definitions: &[Definition], full: bool, directory: &Path, means: &Mea
     let mut results = Results {
         format: crate::results::FORMAT,
         started_unix_ms: clock::now_ms(),
-        machine: machine::describe(),
+        machine: machine_with(means.directory.as_deref()),
         size: if full { "full" } else { "quick" }.to_owned(),
         experiments: Vec::new(),
     };
@@ -91,25 +109,7 @@ fn run_all(definitions: &[Definition], full: bool, directory: &Path, means: &Mea
 
 /// `lab-20261122-001338`, in this directory.
 fn default_directory() -> PathBuf {
-    let seconds = clock::now_ms() / 1000;
-    let (days, time) = (seconds / 86_400, seconds % 86_400);
-    let (year, month, day) = civil(days);
-    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
-    PathBuf::from(format!("lab-{year}{month:02}{day:02}-{hour:02}{minute:02}{second:02}"))
-}
-
-/// The date of a day since 1970-01-01, by counting: years from March have their leap day at the end.
-fn civil(days: u64) -> (u64, u64, u64) {
-    let days = days + 719_468;
-    let era = days / 146_097;
-    let day_of_era = days % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+    PathBuf::from(format!("lab-{}", report::stamp(clock::now_ms())))
 }
 
 /// The bundled experiments, and the servers on this machine.
@@ -144,13 +144,6 @@ fn say(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_have_dates() {
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(19_782), (2024, 2, 29));
-        assert_eq!(civil(20_779), (2026, 11, 22));
-    }
 
     #[test]
     fn the_list_names_every_experiment() {

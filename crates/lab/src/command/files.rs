@@ -21,10 +21,13 @@ pub(super) struct ReportOptions {
     /// Where the report goes; by default beside the results.
     #[arg(long, value_name = "DIRECTORY")]
     out: Option<PathBuf>,
-    /// Writes a short page in Markdown with its charts instead, one answer per published question.
-    #[arg(long)]
-    markdown: bool,
+    /// Writes a short page in Markdown with its charts there too, an answer per published question.
+    #[arg(long, value_name = "DIRECTORY")]
+    markdown: Option<PathBuf>,
 }
+
+/// Writes a page and what belongs to it into a directory; tells the files, the page first.
+type Writer = fn(&Results, &Path) -> io::Result<Vec<PathBuf>>;
 
 /// Which results are compared.
 #[derive(Debug, Args)]
@@ -43,21 +46,24 @@ pub(super) fn report(options: &ReportOptions) -> ExitCode {
     };
     let beside = options.results.parent().unwrap_or(Path::new("."));
     let directory = options.out.as_deref().unwrap_or(beside);
-    let written = if options.markdown {
-        report::write_markdown(&results, directory)
-    } else {
-        report::write_all(&results, directory)
-    };
-    match written {
-        Ok(files) => {
-            let page = files.first().map(|file| format!("{}\n", file.display()));
-            print(&page.unwrap_or_default())
-        }
-        Err(error) => {
-            let _ = writeln!(io::stderr(), "dunlin lab: {}: {error}", directory.display());
-            ExitCode::FAILURE
+    let mut pages = String::new();
+    let all = [
+        (Some(directory), report::write_all as Writer),
+        (options.markdown.as_deref(), report::write_markdown),
+    ];
+    for (directory, write) in all {
+        let Some(directory) = directory else { continue };
+        match write(&results, directory) {
+            Ok(files) => {
+                pages.extend(files.first().map(|page| format!("{}\n", page.display())));
+            }
+            Err(error) => {
+                let _ = writeln!(io::stderr(), "dunlin lab: {}: {error}", directory.display());
+                return ExitCode::FAILURE;
+            }
         }
     }
+    print(&pages)
 }
 
 /// Says what changed beyond noise; the exit code says whether anything is worse.

@@ -24,6 +24,10 @@ pub(super) struct LimitOptions {
     /// Answers nobody for a while, again and again: 100ms:1s.
     #[arg(long, value_name = "PAUSE:EVERY")]
     stall: Option<Stall>,
+    /// Answers each command with a value of this length, as GET is; 0: with OK, as SET is.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1 << 20))]
+    reply_bytes: u32,
 }
 
 /// Answers until it is interrupted.
@@ -33,6 +37,7 @@ pub(super) fn run(options: &LimitOptions) -> ExitCode {
             address: SocketAddr::new(options.bind, options.port),
             threads: usize::from(options.threads),
             stall: options.stall,
+            reply_bytes: options.reply_bytes as usize,
         };
         serve(&limit, interrupt.flag(), |address| {
             // Whoever waits for this line reads it, and nobody else is missed.

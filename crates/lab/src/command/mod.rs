@@ -57,6 +57,10 @@ struct RunOptions {
     /// Where results and report go; by default a new directory here.
     #[arg(long, value_name = "DIRECTORY")]
     out: Option<PathBuf>,
+    /// Where servers keep their data while they run, and with it the file system whose fsync is
+    /// measured; by default TMPDIR, or /tmp.
+    #[arg(long, value_name = "DIRECTORY")]
+    directory: Option<PathBuf>,
     /// Only these targets.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     targets: Vec<String>,
@@ -85,6 +89,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(MISTAKE));
         }
     };
+    crate::load::descriptors::raise_limit();
     match options.command {
         Command::Run(options) => experiments::run(&options),
         Command::Agent(options) => agent::run(&options),

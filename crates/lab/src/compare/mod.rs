@@ -4,10 +4,10 @@ mod table;
 
 use std::collections::BTreeMap;
 
-use crate::report::invalid_reasons;
+use crate::report::{invalid_reasons, overloaded_reasons};
 use crate::results::figure::figures;
 use crate::results::{
-    Better, Difference, ExperimentResult, Figure, Machine, Results, Run, Summary, Unit,
+    Better, Difference, ENOUGH_RUNS, ExperimentResult, Figure, Machine, Results, Run, Summary, Unit,
 };
 
 /// Figures that are too much a matter of luck to be judged.
@@ -22,7 +22,9 @@ pub struct Comparison {
     pub missing: Vec<String>,
     /// What makes the two hard to compare, a sentence each.
     pub cautions: Vec<String>,
-    /// Experiments that ran before and fail now, a sentence each. These are regressions too.
+    /// What was there before and is not now, a sentence each: runs that fail or have no valid
+    /// repetition, loads that are not borne, a recovery or a good rate that is not found. These are
+    /// regressions too.
     pub failures: Vec<String>,
 }
 
@@ -64,7 +66,7 @@ pub enum Change {
 type Parameters = BTreeMap<String, String>;
 
 /// Compares two results. A figure changed when its medians are further apart than the figures of
-/// either side lie among themselves, and by 5 % at least (15 % when one side has a single run): the
+/// either side lie among themselves, and by 5 % at least (15 % when one side has fewer than three runs): the
 /// rule of [`Summary::against`].
 pub fn compare(before: &Results, after: &Results) -> Comparison {
     let mut comparison = Comparison {
@@ -89,12 +91,12 @@ pub fn compare(before: &Results, after: &Results) -> Comparison {
             comparison.missing.push(format!("{}: only after", new.name));
         }
     }
-    let single = |row: &Row| row.before.count < 2 || row.after.count < 2;
-    let singles = comparison.rows.iter().filter(|row| single(row)).count();
-    if singles > 0 {
+    let few = |row: &&Row| row.before.count.min(row.after.count) < ENOUGH_RUNS;
+    let few = comparison.rows.iter().filter(few).count();
+    if few > 0 {
         comparison.cautions.push(format!(
-            "{singles} of {} figures come from a single run on one side: their noise is unknown, \
-             and only differences above 15 % count",
+            "{few} of {} figures come from fewer than three runs on one side: their noise is \
+             unknown, and only differences above 15 % count",
             comparison.rows.len()
         ));
     }
@@ -125,6 +127,7 @@ fn machines(before: &Machine, after: &Machine) -> Vec<String> {
         ("processor", &before.processor, &after.processor),
         ("kernel", &before.kernel, &after.kernel),
         ("system", &before.system, &after.system),
+        ("file system", &before.file_system, &after.file_system),
     ];
     let mut cautions: Vec<String> = fields
         .into_iter()
@@ -160,7 +163,11 @@ fn experiment(before: &ExperimentResult, after: &ExperimentResult, comparison: &
         else {
             continue;
         };
+        overload(&place, &old_runs, &new_runs, comparison);
         for figure in &both {
+            if let Some(why) = gone(figure, &old_runs, &new_runs) {
+                comparison.failures.push(format!("{place}, {}: {why}", figure.full_label()));
+            }
             let same = |other: &&Figure| other.id == figure.id && other.load == figure.load;
             let summary = figure.summary(old_runs.iter().copied());
             let other = new_figures.iter().find(same);
@@ -169,11 +176,11 @@ fn experiment(before: &ExperimentResult, after: &ExperimentResult, comparison: &
                 (Some(old), Some(new)) => {
                     comparison.rows.push(row(before, target, parameters, figure, old, new));
                 }
-                (Some(_), None) => {
+                (Some(_), None) if gone(figure, &old_runs, &new_runs).is_none() => {
                     let label = figure.full_label();
                     comparison.missing.push(format!("{place}, {label}: only before"));
                 }
-                (None, _) => {}
+                _ => {}
             }
         }
     }
@@ -200,6 +207,38 @@ fn cells(experiment: &ExperimentResult) -> Vec<Cell<'_>> {
     cells
 }
 
+/// What to say when some runs look for a figure in vain now, and none did before.
+fn gone(figure: &Figure, before: &[&Run], after: &[&Run]) -> Option<String> {
+    if before.iter().any(|run| figure.missed(run).is_some()) {
+        return None;
+    }
+    figure.summary(before.iter().copied())?;
+    let words: Vec<&str> = after.iter().filter_map(|run| figure.missed(run)).collect();
+    let first = words.first()?;
+    Some(format!("{first} in {} of {} runs now, in none before", words.len(), after.len()))
+}
+
+/// A load that was borne and is not now is a regression when it is so in half of the runs.
+fn overload(place: &str, before: &[&Run], after: &[&Run], comparison: &mut Comparison) {
+    let count =
+        |runs: &[&Run]| runs.iter().filter(|run| !overloaded_reasons(run).is_empty()).count();
+    let now = count(after);
+    if count(before) > 0 || now == 0 {
+        return;
+    }
+    let why = after.iter().find_map(|run| overloaded_reasons(run).first().copied());
+    let text = format!(
+        "{place}: overloaded in {now} of {} runs now, in none before: {}",
+        after.len(),
+        why.unwrap_or_default()
+    );
+    if 2 * now >= after.len() {
+        comparison.failures.push(text);
+    } else {
+        comparison.cautions.push(text);
+    }
+}
+
 /// The runs that say something about the target, if any.
 fn valid<'a>(runs: &[&'a Run]) -> Option<Vec<&'a Run>> {
     let counts = |run: &&Run| run.failure.is_none() && invalid_reasons(run).is_empty();
@@ -219,7 +258,11 @@ fn valid_after<'a>(
     match (valid(before).is_some(), found.is_some()) {
         (true, false) => match failure(after) {
             Some(why) => comparison.failures.push(format!("{place}: fails now: {why}")),
-            None => comparison.missing.push(format!("{place}: INVALID after")),
+            None => {
+                let reasons = after.iter().find_map(|run| invalid_reasons(run).first().copied());
+                let why = reasons.unwrap_or_default();
+                comparison.failures.push(format!("{place}: no valid run now: INVALID: {why}"));
+            }
         },
         (false, true) => {
             let how = if failure(before).is_some() { "failed" } else { "was INVALID" };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::load::Plan;
+use crate::load::{Plan, Work};
 
 /// One target at one point of the matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +104,7 @@ pub struct Event {
 pub enum Action {
     /// A command over a connection of its own.
     Command(Vec<String>),
-    /// SIGKILL, as a power cut would.
+    /// SIGKILL. The machine keeps running: it says nothing about a loss of power.
     Kill {
         /// It is started again so many seconds later.
         restart_after: Option<f64>,
@@ -185,9 +185,11 @@ impl Case {
     pub fn seconds(&self) -> f64 {
         const USUAL_RATE: f64 = 50_000.0;
         const HIGHEST_RATE: f64 = 1_000_000.0;
+        const BYTES_PER_SECOND: f64 = 300e6;
         let by_requests = |load: &Load| {
             let rate = (USUAL_RATE * load.plan.pipeline as f64).min(HIGHEST_RATE);
-            load.plan.requests.unwrap_or(0) as f64 / rate
+            let seconds_each = (1.0 / rate).max(data_bytes(&load.plan) / BYTES_PER_SECOND);
+            load.plan.requests.unwrap_or(0) as f64 * seconds_each
         };
         let length = |load: &Load| load.plan.seconds.unwrap_or_else(|| by_requests(load));
         let prefill: f64 = self.prefill.iter().map(length).sum();
@@ -202,4 +204,14 @@ impl Case {
         };
         prefill + warmup + measured
     }
+}
+
+/// How many bytes of values a request carries, on average.
+fn data_bytes(plan: &Plan) -> f64 {
+    let Work::Resp(work) = &plan.work else { return 0.0 };
+    let weights: f64 = work.sizes.iter().map(|size| size.weight).sum();
+    let bytes: f64 = work.sizes.iter().map(|size| size.bytes as f64 * size.weight).sum();
+    let words = work.operations.iter().flat_map(|operation| &operation.arguments);
+    let values = words.filter(|word| word.contains("__data__")).count();
+    values as f64 / work.operations.len().max(1) as f64 * bytes / weights.max(f64::MIN_POSITIVE)
 }

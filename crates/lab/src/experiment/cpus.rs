@@ -39,11 +39,27 @@ pub(crate) fn format(cpus: &[usize]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// Those of the list that this process may use. A machine with fewer processors than an experiment
-/// wishes for uses what it has.
-pub(crate) fn available(cpus: Vec<usize>) -> Vec<usize> {
-    let Ok(allowed) = sched_getaffinity(None) else { return cpus };
-    cpus.into_iter().filter(|cpu| allowed.is_set(*cpu)).collect()
+/// The processors that a list means: 0 is the first that this process may use, whichever that is, so
+/// that an experiment runs as it is written where a container has some of a machine's processors. A
+/// machine with fewer than the list has uses what there is.
+///
+/// # Errors
+/// None of the list is there: nothing would be bound, and nobody would know.
+pub(crate) fn available(cpus: &[usize]) -> Result<Vec<usize>, String> {
+    let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
+    let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
+    select(cpus, &allowed)
+}
+
+fn select(cpus: &[usize], allowed: &[usize]) -> Result<Vec<usize>, String> {
+    let found: Vec<usize> = cpus.iter().filter_map(|cpu| allowed.get(*cpu).copied()).collect();
+    if found.is_empty() && !cpus.is_empty() {
+        let count = allowed.len();
+        return Err(format!(
+            "there are {count} processors here, counted from 0, and none of these"
+        ));
+    }
+    Ok(found)
 }
 
 /// How many processors this process may use.
@@ -86,10 +102,19 @@ mod tests {
     }
 
     #[test]
+    fn processors_are_counted_among_those_that_are_ours() {
+        assert_eq!(select(&[0], &[4, 6]), Ok(vec![4]));
+        assert_eq!(select(&[0, 1, 2, 3], &[4, 6]), Ok(vec![4, 6]));
+        assert_eq!(select(&[], &[4, 6]), Ok(vec![]));
+        assert!(select(&[2], &[4, 6]).is_err_and(|message| message.contains("2 processors")));
+    }
+
+    #[test]
     fn a_thread_is_bound_for_the_time_of_an_action() {
         let before = count();
-        let inside = within(&available(vec![0]), count).expect("the processor is ours");
-        assert!(inside == 1 || before == inside);
+        let first = available(&[0]).expect("there is one");
+        let inside = within(&first, count).expect("the processor is ours");
+        assert_eq!(inside, 1);
         assert_eq!(count(), before);
     }
 }

@@ -75,7 +75,7 @@ const BUILT_IN: [&str; 8] =
     ["cores", "last_core", "other_cores", "dunlin", "port", "directory", "repetition", "target"];
 
 /// What the report itself reads out of recordings, besides percentiles.
-const OWN_FIGURES: [&str; 9] = [
+const OWN_FIGURES: [&str; 10] = [
     "throughput",
     "max",
     "service_p99",
@@ -84,7 +84,8 @@ const OWN_FIGURES: [&str; 9] = [
     "lost",
     "stale",
     "wrong",
-    "recovery",
+    "check_recovery_seconds",
+    "unsent_percent",
 ];
 
 /// More threads than this no load needs.

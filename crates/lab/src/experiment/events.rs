@@ -1,7 +1,6 @@
 //! What is done to a target, at its time. One thread does it all: what starts or ends processes at
 //! once, and what waits for replies in threads of its own.
 
-use std::io::Write;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,11 @@ use super::connection::{Connection, Door, in_words, info_fields};
 use super::interrupt::Interrupt;
 use super::running::{self, Pilot};
 use super::server::Server;
+use super::storm;
 use crate::results::{self, LoadRecording};
 
 /// How long a command may take to answer, and a save to end.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long a connection of a storm may take.
-const STORM_PATIENCE: Duration = Duration::from_secs(5);
 /// Between two questions whether a save is over, or a server is back.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -26,8 +24,8 @@ pub(crate) struct Events {
     pending: Vec<(usize, Pending)>,
     done: Vec<results::Event>,
     loads: Vec<LoadRecording>,
-    /// When the server was first broken, in seconds from zero.
-    fault: Option<f64>,
+    /// When the server was broken, in seconds from zero.
+    faults: Vec<f64>,
     halt: Interrupt,
     last_poll: Instant,
 }
@@ -62,7 +60,7 @@ impl Events {
             pending: Vec::new(),
             done: Vec::new(),
             loads: Vec::new(),
-            fault: None,
+            faults: Vec::new(),
             halt: Interrupt::default(),
             last_poll: zero,
         }
@@ -87,9 +85,9 @@ impl Events {
         !self.pending.is_empty()
     }
 
-    /// When the server was first broken, in seconds from zero.
-    pub(crate) fn fault(&self) -> Option<f64> {
-        self.fault
+    /// When the server was broken, each time, in seconds from zero.
+    pub(crate) fn faults(&self) -> &[f64] {
+        &self.faults
     }
 
     /// Gives up what is not over, and returns what was done and what loads saw meanwhile.
@@ -171,13 +169,13 @@ impl Events {
                 (String::new(), Some(Pending::Outcome(thread)))
             }
             Action::Kill { restart_after } => {
-                self.fault.get_or_insert(now);
+                self.faults.push(now);
                 let pid = server.kill().ok_or_else(|| "there is no process".to_owned())?;
                 let restart = restart_after.map(|seconds| Pending::Restart(now + seconds));
                 (format!("process {pid} killed"), restart)
             }
             Action::Stop { seconds } => {
-                self.fault.get_or_insert(now);
+                self.faults.push(now);
                 server.stop().map_err(|error| error.to_string())?;
                 ("stopped".to_owned(), seconds.map(|seconds| Pending::Continue(now + seconds)))
             }
@@ -186,7 +184,12 @@ impl Events {
                 ("goes on".to_owned(), None)
             }
             Action::ConnectionStorm { connections, seconds } => {
-                let thread = std::thread::spawn(move || storm(&door, connections, seconds, &halt));
+                let thread = std::thread::spawn(move || {
+                    match storm::storm(&door, connections, seconds, &halt) {
+                        Ok(seen) => Outcome { text: seen.in_words(), lasted: true },
+                        Err(error) => Outcome { text: error.to_string(), lasted: false },
+                    }
+                });
                 (String::new(), Some(Pending::Outcome(thread)))
             }
             Action::HotKeyBurst(load) => {
@@ -315,30 +318,4 @@ fn save_ended(connection: &mut Connection, name: &str) -> std::io::Result<Option
         (scheduled || field("aof_rewrite_in_progress") == "1", field("aof_last_bgrewrite_status"))
     };
     Ok((!going_on).then(|| format!("ended: {status}")))
-}
-
-/// Opens many connections at once, sends one PING over each, and keeps them for a while.
-fn storm(door: &Door, connections: usize, seconds: f64, halt: &Interrupt) -> Outcome {
-    let start = Instant::now();
-    let (mut held, mut refused) = (Vec::with_capacity(connections), 0);
-    for _ in 0..connections {
-        let opened = door.open(STORM_PATIENCE).and_then(|mut stream| {
-            stream.write_all(b"*1\r\n$4\r\nPING\r\n")?;
-            Ok(stream)
-        });
-        match opened {
-            Ok(stream) => held.push(stream),
-            Err(_) => refused += 1,
-        }
-        if halt.is_set() {
-            break;
-        }
-    }
-    let opening = start.elapsed();
-    while start.elapsed().as_secs_f64() < seconds && !halt.is_set() {
-        std::thread::sleep(POLL);
-    }
-    let text =
-        format!("{} opened within {:.2} s, {refused} refused", held.len(), opening.as_secs_f64());
-    Outcome { text, lasted: true }
 }

@@ -62,10 +62,8 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     for (name, value) in memory(run, requests) {
         put(name, Some(value));
     }
-    // The checker sees the recovery too, and more exactly.
-    if let Some(fault) = measured.fault
-        && run.check.is_none()
-    {
+    // The checker's own traffic, a trickle, may be back before the load is, or after it.
+    if let Some(fault) = measured.fault {
         put("recovery_seconds", recovery(run, &recordings, fault));
     }
     let (idle, busy) = beside_events(run);
@@ -100,21 +98,25 @@ fn memory(run: &Run, requests: u64) -> Vec<(&'static str, f64)> {
 
 /// From the fault until the loads together had 90 % of their usual throughput, by the second.
 fn recovery(run: &Run, recordings: &[&Recording], fault: f64) -> Option<f64> {
-    // A load that began later, or with the event, says nothing about before.
-    let whole = recordings.iter().filter(|recording| start(run, recording) < 1.0);
+    // A load that began later, or with the event, says nothing about before; and seconds that do not
+    // begin together cannot be added up.
+    const TOGETHER: f64 = 0.25;
+    let first = recordings.iter().map(|recording| start(run, recording)).reduce(f64::min)?;
+    if first >= 1.0 {
+        return None;
+    }
+    let whole = recordings.iter().filter(|recording| start(run, recording) < first + TOGETHER);
     let mut seconds: Vec<f64> = Vec::new();
-    let mut offset = 0.0;
     for recording in whole {
-        offset = start(run, recording);
-        for second in &recording.timeline {
-            let at = second.at as usize;
-            if seconds.len() <= at {
-                seconds.resize(at + 1, 0.0);
-            }
-            seconds[at] += second.requests.saturating_sub(second.errors) as f64;
+        // Seconds without an answer count, those at the end too; the last one, which is not whole
+        // and has what was still on its way, does not.
+        let length = (recording.seconds + 0.05) as usize;
+        seconds.resize(seconds.len().max(length), 0.0);
+        for second in recording.timeline.iter().filter(|second| (second.at as usize) < length) {
+            seconds[second.at as usize] += second.requests.saturating_sub(second.errors) as f64;
         }
     }
-    recovery_seconds(&seconds, 1.0, 1, fault - offset)
+    recovery_seconds(&seconds, 1.0, 1, fault - first)
 }
 
 /// When a load began, in seconds from the run's start.
@@ -154,7 +156,7 @@ mod tests {
             let mut response = Latency::new();
             let nanoseconds = if slow.contains(&at) { 50_000_000 } else { 1_000_000 };
             response.record_many(nanoseconds, *requests);
-            Second { at, requests: *requests, errors: 0, response }
+            Second { at, requests: *requests, response, ..Second::default() }
         };
         let timeline: Vec<Second> = timeline.iter().enumerate().map(second).collect();
         for second in &timeline {
@@ -180,7 +182,11 @@ mod tests {
             repetition: 0,
             started_unix_ms: 1_000_000,
             command: Vec::new(),
-            loads: vec![LoadRecording { name: "clients".to_owned(), recording }],
+            loads: vec![LoadRecording {
+                name: "clients".to_owned(),
+                recording,
+                agents: Vec::new(),
+            }],
             samples: vec![sample(0.0, 1000), sample(1.0, 3000), sample(2.0, 1500)],
             events: Vec::new(),
             knee: None,

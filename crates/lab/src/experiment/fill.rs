@@ -15,8 +15,8 @@ use super::file::{
 use super::kinds::Kind;
 use super::scope::Scope;
 use crate::load::{
-    Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule, Size,
-    Sizes, Work,
+    self, Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule,
+    Size, Sizes, Work,
 };
 
 /// Fills in a whole file for one target.
@@ -52,13 +52,25 @@ pub(crate) fn case(
             let message = format!("two loads are called '{}'", name.get_ref());
             return Err(scope.error_at(name.span().start, message));
         }
-        let mut load = load(section, scope)?;
+        let mut load = load(section, file.knee.is_some(), scope)?;
+        refuse_idle_fields(section.get_ref(), file.knee.is_some(), scope)?;
         load.plan.reconnect |= reconnects && section.get_ref().reconnect.is_none();
         if is_on(section.get_ref().on.as_ref(), scope)? {
             if section.get_ref().prefill { &mut prefill } else { &mut loads }.push(load);
         }
     }
+    // A burst comes from where the first load does, and not from the server's own processors.
+    for event in &mut events {
+        if let Action::HotKeyBurst(burst) = &mut event.action {
+            burst.cpus = loads.first().map(|load| load.cpus.clone()).unwrap_or_default();
+        }
+    }
     let check = file.check.as_ref().map(|section| check(section.get_ref(), scope)).transpose()?;
+    if let (Some(_), Some(section)) = (&file.knee, &file.check)
+        && let Some(field) = &section.get_ref().seconds
+    {
+        return Err(scope.error(field, "with a [knee], the checker lasts as long as the search"));
+    }
     let case = Case {
         target,
         prefill,
@@ -174,10 +186,14 @@ fn address_origin(field: &Field, scope: &Scope<'_>) -> Result<Origin, FileError>
 fn processors(field: Option<&Field>, scope: &Scope<'_>) -> Result<Vec<usize>, FileError> {
     let Some(field) = field else { return Ok(Vec::new()) };
     let list = cpus::parse(&scope.text(field)?).map_err(|message| scope.error(field, message))?;
-    Ok(cpus::available(list))
+    cpus::available(&list).map_err(|message| scope.error(field, message))
 }
 
-fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileError> {
+fn load(
+    spanned: &Spanned<LoadSection>,
+    has_knee: bool,
+    scope: &Scope<'_>,
+) -> Result<Load, FileError> {
     let section = spanned.get_ref();
     let kinds = usize::from(section.mix.is_some())
         + usize::from(section.command.is_some())
@@ -189,7 +205,9 @@ fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileE
     let seconds = scope.number(section.seconds.as_ref())?;
     let requests = section.requests.as_ref();
     let requests = requests.map(|_| scope.positive_or::<u64>(requests, 1)).transpose()?;
-    if seconds.is_none() && requests.is_none() {
+    // What a knee steps, and what runs beside it, lasts as long as a step.
+    let is_bounded = has_knee && !section.prefill;
+    if seconds.is_none() && requests.is_none() && !is_bounded {
         let message = "a load needs seconds or requests, or it would never end";
         return Err(scope.error_at(spanned.span().start, message));
     }
@@ -223,9 +241,11 @@ fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileE
         seconds,
         warmup_seconds: 0.0,
         work,
+        phase: 0.0,
         seed: 1,
         reconnect: scope.value_or(section.reconnect.as_ref(), "true or false", false)?,
     };
+    load::check(&plan).map_err(|error| scope.error_at(spanned.span().start, error.to_string()))?;
     Ok(Load {
         name: section.name.get_ref().clone(),
         plan,
@@ -233,6 +253,30 @@ fn load(spanned: &Spanned<LoadSection>, scope: &Scope<'_>) -> Result<Load, FileE
         cpus: processors(section.cpus.as_ref(), scope)?,
         start_seconds: scope.number_or(section.start.as_ref(), 0.0)?,
     })
+}
+
+/// Fields that would be read and then mean nothing.
+fn refuse_idle_fields(
+    section: &LoadSection,
+    has_knee: bool,
+    scope: &Scope<'_>,
+) -> Result<(), FileError> {
+    const PREFILL: &str = "a load that fills is neither measured nor delayed";
+    const KNEE: &str = "with a [knee], each load begins with a step and lasts as long";
+    let is_stepped = has_knee && !section.prefill;
+    let fields = [
+        (&section.warmup, section.prefill, PREFILL),
+        (&section.start, section.prefill, PREFILL),
+        (&section.start, is_stepped, KNEE),
+        (&section.seconds, is_stepped, KNEE),
+        (&section.requests, is_stepped, KNEE),
+    ];
+    for (field, is_idle, message) in fields {
+        if let Some(field) = field.as_ref().filter(|_| is_idle) {
+            return Err(scope.error(field, message));
+        }
+    }
+    Ok(())
 }
 
 fn operations(section: &LoadSection, scope: &Scope<'_>) -> Result<Vec<Operation>, FileError> {

@@ -20,7 +20,13 @@ pub(crate) struct Kind {
     usual: &'static [(&'static str, &'static str)],
     /// The option that sets how many threads serve clients.
     threads: &'static str,
+    /// What several threads need besides, to share out all of a client's work that can be, unless
+    /// the file says otherwise.
+    several: &'static [(&'static str, &'static str)],
 }
+
+/// Redis and Valkey let their threads write replies only, unless they are told to read too.
+const READ_TOO: &[(&str, &str)] = &[("io-threads-do-reads", "yes")];
 
 /// Persistence is off and the loopback is enough; each experiment turns on what it is about.
 const USUAL: &[(&str, &str)] = &[
@@ -40,6 +46,7 @@ pub(crate) const KINDS: &[Kind] = &[
         words: &["serve"],
         usual: USUAL,
         threads: "threads",
+        several: &[],
     },
     Kind {
         name: "redis",
@@ -48,6 +55,7 @@ pub(crate) const KINDS: &[Kind] = &[
         words: &[],
         usual: USUAL,
         threads: "io-threads",
+        several: READ_TOO,
     },
     Kind {
         name: "valkey",
@@ -56,6 +64,7 @@ pub(crate) const KINDS: &[Kind] = &[
         words: &[],
         usual: USUAL,
         threads: "io-threads",
+        several: READ_TOO,
     },
     Kind {
         name: "keydb",
@@ -64,6 +73,7 @@ pub(crate) const KINDS: &[Kind] = &[
         words: &[],
         usual: USUAL,
         threads: "server-threads",
+        several: &[],
     },
     Kind {
         name: "dragonfly",
@@ -77,6 +87,7 @@ pub(crate) const KINDS: &[Kind] = &[
             ("dbfilename", ""),
         ],
         threads: "proactor_threads",
+        several: &[],
     },
     Kind {
         name: "limit",
@@ -85,6 +96,7 @@ pub(crate) const KINDS: &[Kind] = &[
         words: &["lab", "limit"],
         usual: &[("port", "{port}")],
         threads: "threads",
+        several: &[],
     },
 ];
 
@@ -116,9 +128,13 @@ impl Kind {
         let usual = self.usual.iter().filter(|(name, _)| !options.contains_key(*name));
         let usual = usual.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let threads = threads.map(|count| (self.threads.to_owned(), count.to_owned()));
+        let is_one = threads.as_ref().is_none_or(|(_, count)| count == "1");
+        let several = self.several.iter().filter(|_| !is_one);
+        let several = several.filter(|(name, _)| !options.contains_key(*name));
+        let several = several.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let options = options.iter().map(|(name, value)| (name.clone(), value.clone()));
         let mut arguments: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
-        for (name, value) in usual.chain(options).chain(threads) {
+        for (name, value) in usual.chain(options).chain(threads).chain(several) {
             if self.name == "dragonfly" {
                 arguments.push(format!("--{name}={value}"));
             } else {
@@ -153,6 +169,21 @@ mod tests {
         );
         assert!(text.ends_with("--appendonly yes --threads 2"), "{text}");
         assert!(!text.contains("--appendonly no"), "{text}");
+    }
+
+    #[test]
+    fn several_threads_share_out_reading_too() {
+        let words = |threads, options: &[(&str, &str)]| {
+            let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let kind = Kind::named("redis").expect("it is in the table");
+            kind.arguments(&options.iter().map(own).collect(), threads).join(" ")
+        };
+        let several = words(Some("4"), &[]);
+        assert!(several.ends_with("--io-threads 4 --io-threads-do-reads yes"), "{several}");
+        assert!(!words(Some("1"), &[]).contains("do-reads"));
+        assert!(!words(None, &[]).contains("do-reads"));
+        let own = words(Some("4"), &[("io-threads-do-reads", "no")]);
+        assert_eq!(own.matches("do-reads").count(), 1, "{own}");
     }
 
     #[test]

@@ -5,22 +5,26 @@ use super::case::KneeRule;
 use crate::record::Recording;
 use crate::results::{Knee, KneeStep};
 
-/// Of what was offered, how much must have been answered.
+/// Of the requests that were due, how many must have been answered.
 const ANSWERED_SHARE: f64 = 0.97;
 /// No search takes more steps.
 const MOST_STEPS: usize = 40;
 
-/// Judges what one rate gave.
+/// Judges what one rate gave. What the server did not bear is bad; what the generator could not do
+/// is not good either, and said.
 pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeStep {
     let response = recording.response();
     let answered_rate = recording.rate();
     let errors = recording.errors();
+    let due = recording.requests() + recording.generator.unsent;
     let invalid = recording.generator.invalid.clone();
     let good = invalid.is_empty()
         && errors == 0
         && response.count() > 0
         && response.quantile_ms(rule.quantile) <= rule.limit_ms
-        && answered_rate >= ANSWERED_SHARE * offered_rate;
+        && recording.generator.overloaded.is_empty()
+        // Not against the rate: by chance, a Poisson process has more or fewer requests due.
+        && recording.requests() as f64 >= ANSWERED_SHARE * due as f64;
     KneeStep {
         offered_rate,
         answered_rate,
@@ -37,12 +41,15 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
 /// search with what is known by then.
 ///
 /// A rate that the generator could not offer says nothing about the target. It is tried once more,
-/// and when it fails again the search stays below it: the knee is then at least the best rate.
+/// and when it fails again the search stays below it: the server then bears at least the best rate,
+/// which the knee says.
 pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
     let mut steps: Vec<KneeStep> = Vec::new();
     let (mut good, mut bad): (Option<f64>, Option<f64>) = (None, None);
     let mut halvings = 0;
     let mut second_try = false;
+    // Whether it was the generator that could not do the smallest bad rate.
+    let mut limited_by_generator = false;
     while steps.len() < MOST_STEPS {
         let rate = match (good, bad) {
             (None, None) => rule.start,
@@ -72,18 +79,27 @@ pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeS
             good = Some(rate);
         } else {
             bad = Some(rate);
+            limited_by_generator = unsaid;
         }
         // Below a thousandth of the first rate nothing is worth looking for.
         if good.is_none() && rate < rule.start / 1000.0 {
             break;
         }
     }
-    Knee { limit_ms: rule.limit_ms, quantile: rule.quantile, steps, best_rate: good }
+    Knee {
+        limit_ms: rule.limit_ms,
+        quantile: rule.quantile,
+        steps,
+        best_rate: good,
+        limited_by_generator,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Plan;
+    use crate::record::{Generator, OperationRecord};
 
     const RULE: KneeRule = KneeRule {
         load: 0,
@@ -116,6 +132,7 @@ mod tests {
             let best = knee.best_rate.expect("there is one");
             assert!((20_000.0..=23_000.0).contains(&best), "{best}");
             assert!(knee.steps.len() < 15, "{}", knee.steps.len());
+            assert!(!knee.limited_by_generator);
         }
     }
 
@@ -132,6 +149,50 @@ mod tests {
         let offered: Vec<f64> = knee.steps.iter().map(|step| step.offered_rate).collect();
         assert_eq!(offered[..5], [1000.0, 2000.0, 4000.0, 8000.0, 8000.0]);
         assert_eq!(knee.best_rate, Some(4000.0));
+        assert!(knee.limited_by_generator, "it may bear more");
+        // Where the server could not bear a rate below that, it was the limit.
+        let both = |rate: f64| {
+            let mut step = answer(rate, rate <= 4000.0);
+            if rate > 7000.0 {
+                step.invalid.push("the generator was late".to_owned());
+            }
+            Some(step)
+        };
+        let knee = find(&RULE, both);
+        assert!(!knee.limited_by_generator, "{knee:?}");
+    }
+
+    fn recording(requests: u64, unsent: u64) -> Recording {
+        let mut operation = OperationRecord { requests, ..OperationRecord::default() };
+        operation.response.record_many(1_000_000, requests);
+        Recording {
+            plan: Plan::default(),
+            started_unix_ms: 0,
+            seconds: 1.0,
+            operations: vec![operation],
+            timeline: Vec::new(),
+            generator: Generator { unsent, ..Generator::default() },
+            interrupted: None,
+        }
+    }
+
+    #[test]
+    fn a_rate_is_judged_by_what_was_due_and_not_by_chance() {
+        // Offered 1000 a second; by chance only 950 were due, and all were answered.
+        assert!(step(&RULE, 1000.0, &recording(950, 0)).good);
+        assert!(!step(&RULE, 1000.0, &recording(950, 50)).good);
+        assert!(!step(&RULE, 1000.0, &recording(0, 0)).good);
+    }
+
+    #[test]
+    fn an_overloaded_server_is_bad_and_not_the_generators_fault() {
+        let mut overloaded = recording(1000, 0);
+        overloaded.generator.overloaded.push("2 connections were lost.".to_owned());
+        let step = step(&RULE, 1000.0, &overloaded);
+        assert!(!step.good && step.invalid.is_empty());
+        let knee = find(&RULE, |rate| Some(KneeStep { offered_rate: rate, ..step.clone() }));
+        let offered: Vec<f64> = knee.steps.iter().map(|step| step.offered_rate).collect();
+        assert_eq!(offered[..2], [1000.0, 500.0], "none is tried twice");
     }
 
     #[test]

@@ -24,6 +24,7 @@ mod running;
 mod sampler;
 mod scope;
 mod server;
+mod storm;
 pub mod suite;
 mod tree;
 

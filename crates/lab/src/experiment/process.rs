@@ -1,5 +1,6 @@
 //! A target's process: it is started in a directory of its own, and it is gone when this is dropped,
-//! whatever happens to the lab.
+//! with all that it has started. When the lab itself is killed, the kernel ends the process; what
+//! that has forked (a server that saves) finishes what it does and ends by itself.
 #![allow(unsafe_code)] // The child asks the kernel to end with its parent, between fork and exec.
 
 use std::collections::BTreeMap;
@@ -14,6 +15,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group};
 
 use super::cpus;
+
+/// Options of servers whose value is a secret.
+const SECRET_OPTIONS: [&str; 5] =
+    ["requirepass", "masterauth", "primaryauth", "password", "tls-key-file-pass"];
+/// What command lines show in place of one.
+const WITHHELD: &str = "(withheld)";
 
 /// How to start a process.
 #[derive(Clone, Debug)]
@@ -72,10 +79,10 @@ impl Launch {
         Ok(Process { child, group, stopped: false, ended: false })
     }
 
-    /// The command line, as one would type it.
+    /// The command line, as one would type it, without passwords: reports are published.
     pub(crate) fn command_line(&self) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
-        std::iter::once(program).chain(self.arguments.iter().cloned()).collect()
+        std::iter::once(program).chain(redacted(&self.arguments)).collect()
     }
 
     /// The last lines that the process has written.
@@ -99,12 +106,21 @@ impl Process {
 
     /// How the process has ended, if it has.
     pub(crate) fn ending(&mut self) -> Option<String> {
-        let status = self.child.try_wait().ok().flatten()?;
+        if self.ended {
+            return self.child.try_wait().ok().flatten().map(|status| status.to_string());
+        }
+        if !has_ended(self.group) {
+            return None;
+        }
+        // What it has started goes before it is waited for: after that, the number of its group may
+        // be another's.
+        let _ = kill_process_group(self.group, Signal::KILL);
+        let status = self.child.wait().ok()?;
         self.ended = true;
         Some(status.to_string())
     }
 
-    /// Ends the process and all that it has started at once, as a power cut would.
+    /// Ends the process, and all that it has started and left in its group, at once.
     pub(crate) fn kill(&mut self) {
         if !self.ended {
             // The process has not been waited for, so that its number is still its own.
@@ -185,6 +201,26 @@ pub(crate) fn fresh_directory(parent: Option<&Path>) -> io::Result<tempfile::Tem
     parent.map_or_else(|| builder.tempdir(), |parent| builder.tempdir_in(parent))
 }
 
+/// The words of a command line; what follows an option that holds a secret is withheld.
+fn redacted(words: &[String]) -> Vec<String> {
+    let is_secret = |word: &str| {
+        let name = word.trim_start_matches('-');
+        SECRET_OPTIONS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+    };
+    let mut shown = Vec::with_capacity(words.len());
+    let mut hides = false;
+    for word in words {
+        let option = word.split_once('=').map(|(option, _)| option);
+        shown.push(match option {
+            _ if hides => WITHHELD.to_owned(),
+            Some(option) if is_secret(option) => format!("{option}={WITHHELD}"),
+            _ => word.clone(),
+        });
+        hides = is_secret(word);
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +265,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_process_that_ended_by_itself_has_started_ends_too() {
+        let directory = fresh_directory(None).expect("there is room");
+        let launch = shell("sleep 600 & echo $! > child; exit 1", directory.path());
+        let mut process = launch.start().expect("there is a shell");
+        while process.ending().is_none() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let child = fs::read_to_string(directory.path().join("child")).expect("it was written");
+        for _ in 0..1000 {
+            if !is_running(&child) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("process {child} is still there");
+    }
+
+    #[test]
     fn what_it_wrote_last_is_kept() {
         let directory = fresh_directory(None).expect("there is room");
         let launch = shell("echo first; echo second >&2; exit 3", directory.path());
@@ -250,5 +304,14 @@ mod tests {
         let mut process = launch.start().expect("there is a shell");
         process.terminate(Duration::from_millis(50));
         assert!(process.ending().is_some());
+    }
+
+    #[test]
+    fn command_lines_are_shown_without_passwords() {
+        let words = ["--port", "1", "--requirepass", "x", "--primaryauth=y", "--dir", "d"];
+        let shown = redacted(&words.map(str::to_owned));
+        let expected =
+            ["--port", "1", "--requirepass", WITHHELD, "--primaryauth=(withheld)", "--dir", "d"];
+        assert_eq!(shown, expected);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::definition::{Definition, Point};
 use crate::record::Latency;
+use crate::report::grouped;
 use crate::results::Run;
 
 /// What starting and ending a server takes beside the load, in seconds: a first guess.
@@ -97,7 +98,9 @@ fn outcome(run: &Run) -> String {
     if let Some(knee) = &run.knee {
         let best =
             knee.best_rate.map_or("no rate".to_owned(), |rate| format!("{}/s", grouped(rate)));
-        parts.push(format!("bears {best} within {} ms", knee.limit_ms));
+        // Where the generator gave up, the server may bear more.
+        let bound = if knee.limited_by_generator { "at least " } else { "" };
+        parts.push(format!("bears {bound}{best} within {} ms", knee.limit_ms));
     } else if !run.loads.is_empty() {
         let rate = run.loads.iter().map(|load| load.recording.rate()).sum();
         parts.push(format!("{} requests/s", grouped(rate)));
@@ -119,6 +122,8 @@ fn outcome(run: &Run) -> String {
             parts.push(format!("{} stale reads", check.stale_reads));
         }
     }
+    let overloaded = run.loads.iter().flat_map(|load| &load.recording.generator.overloaded).next();
+    parts.extend(overloaded.map(|why| format!("OVERLOADED: {why}")));
     if let Some(load) = run.loads.iter().find(|load| !load.recording.is_valid()) {
         let why = load.recording.generator.invalid.first().map_or("", String::as_str);
         parts.push(format!("INVALID: {why}"));
@@ -142,19 +147,6 @@ pub fn in_words(seconds: f64) -> String {
     }
 }
 
-/// Digits in groups of three.
-fn grouped(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(' ');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// Standard error may be gone; the results are what counts.
 fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
@@ -165,9 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_spans_are_readable() {
-        assert_eq!(grouped(1_234_567.4), "1 234 567");
-        assert_eq!(grouped(12.0), "12");
+    fn spans_are_readable() {
         assert_eq!(in_words(59.7), "60 s");
         assert_eq!(in_words(600.0), "10 min");
     }

@@ -1,6 +1,7 @@
 //! One run: a target is started, filled, loaded, looked at, broken, and ended.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -34,6 +35,17 @@ pub struct Means {
     pub interrupt: Interrupt,
     /// Who sends the load that is stepped, or else the first, in place of this machine.
     pub agents: Option<Arc<Agents>>,
+    /// Where the directories of targets are made; by default where the system has such.
+    pub directory: Option<PathBuf>,
+}
+
+/// What a target spent while loads ran.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    /// Processor seconds, where they are known.
+    cpu_seconds: Option<f64>,
+    /// How long it took, in seconds.
+    seconds: f64,
 }
 
 /// A run that goes on.
@@ -77,34 +89,54 @@ impl Stage<'_> {
         self.warm_up()?;
         let zero = Instant::now();
         self.run.started_unix_ms = clock::now_ms();
-        let before = self.server.cpu_seconds();
         let door = self.server.door().clone();
         let sampler =
             Sampler::start(zero, self.server.pid(), door.clone(), self.case.sampling.clone());
         let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &door, zero));
         let mut events = Events::new(&self.case.events, zero);
-        let outcome = match &self.case.knee {
+        let (spent, mut outcome) = match &self.case.knee {
             Some(rule) => self.find_knee(rule, &mut events),
-            None => self.measure(&mut events, zero),
+            None => self.timed(|stage| stage.measure(&mut events, zero)),
         };
-        let after = self.server.cpu_seconds();
-        let seconds = zero.elapsed().as_secs_f64();
         self.wait_for_events(&mut events);
         self.run.samples = sampler.finish();
-        let fault = events.fault();
+        let faults = events.faults().to_vec();
         let (done, bursts) = events.finish(self.server);
         self.run.events = done;
         self.run.loads.extend(bursts);
         if let Some(checker) = checker {
-            let check = checker.finish(fault);
-            self.run.check = Some(
-                check.map_err(|error| format!("what was written cannot be read back: {error}"))?,
-            );
+            outcome = outcome.and(self.read_back(checker, &faults));
         }
-        let cpu_seconds = after.zip(before).map(|(after, before)| after - before);
-        let measured = Measured { cpu_seconds, seconds, fault };
+        let Spent { cpu_seconds, seconds } = spent;
+        let measured = Measured { cpu_seconds, seconds, fault: faults.first().copied() };
         self.run.figures = figures::of(&self.run, &measured);
         outcome
+    }
+
+    /// Does something, and sees what the target spends meanwhile.
+    fn timed<T>(&mut self, action: impl FnOnce(&mut Self) -> T) -> (Spent, T) {
+        let (begin, before) = (Instant::now(), self.server.cpu_seconds());
+        let result = action(self);
+        let after = self.server.cpu_seconds();
+        let cpu_seconds = after.zip(before).map(|(after, before)| after - before);
+        (Spent { cpu_seconds, seconds: begin.elapsed().as_secs_f64() }, result)
+    }
+
+    /// Lets the checker judge. A server that is gone for good is not waited for.
+    fn read_back(&mut self, checker: Checker, faults: &[f64]) -> Result<(), String> {
+        let mut ending = None;
+        let check = checker.finish(faults, &mut || {
+            ending = ending.take().or_else(|| self.server.unexpected_end());
+            self.interrupt.is_set() || self.server.is_gone()
+        });
+        match (check, ending) {
+            (Ok(check), ending) => {
+                self.run.check = Some(check);
+                ending.map_or(Ok(()), Err)
+            }
+            (Err(_), Some(ending)) => Err(ending),
+            (Err(error), None) => Err(format!("what was written cannot be read back: {error}")),
+        }
     }
 
     /// Puts the data there, one load after the other.
@@ -120,6 +152,15 @@ impl Stage<'_> {
             }
             if self.interrupt.is_set() {
                 return Err("interrupted".to_owned());
+            }
+            // Half of the data would be measured as if it were all.
+            if let Some(why) = recording.iter().find_map(|one| one.recording.interrupted.clone()) {
+                return Err(format!("prefill '{}' ended early: {why}", load.name));
+            }
+            let sent: u64 = recording.iter().map(|one| one.recording.requests()).sum();
+            if let Some(wanted) = load.plan.requests.filter(|wanted| sent < *wanted) {
+                let name = &load.name;
+                return Err(format!("prefill '{name}' had only {sent} of {wanted} requests"));
             }
         }
         Ok(())
@@ -154,9 +195,10 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn find_knee(&mut self, rule: &KneeRule, events: &mut Events) -> Result<(), String> {
+    /// Returns what was spent at the largest good rate, as the recordings are of that.
+    fn find_knee(&mut self, rule: &KneeRule, events: &mut Events) -> (Spent, Result<(), String>) {
         let mut failure = None;
-        let mut best: Option<(f64, Vec<LoadRecording>)> = None;
+        let mut best: Option<(f64, Spent, Vec<LoadRecording>)> = None;
         let found: Knee = knee::find(rule, |rate| {
             if self.interrupt.is_set() {
                 return None;
@@ -164,8 +206,10 @@ impl Stage<'_> {
             let pilots = self.case.loads.iter().enumerate();
             let pilots = pilots
                 .map(|(at, load)| self.start(load, Some((rule, rate)).filter(|_| at == rule.load)));
-            let pilots = pilots.collect();
-            let recordings = match self.fly(pilots, &mut |server| events.tick(server)) {
+            let pilots: Vec<Pilot> = pilots.collect();
+            let (spent, flown) =
+                self.timed(|stage| stage.fly(pilots, &mut |server| events.tick(server)));
+            let recordings = match flown {
                 Ok(recordings) => recordings,
                 Err(reason) => {
                     failure = Some(reason);
@@ -173,15 +217,18 @@ impl Stage<'_> {
                 }
             };
             let step = knee::step(rule, rate, &recordings.get(rule.load)?.recording);
-            if step.good && best.as_ref().is_none_or(|(best, _)| *best < rate) {
-                best = Some((rate, recordings));
+            if step.good && best.as_ref().is_none_or(|(best, ..)| *best < rate) {
+                best = Some((rate, spent, recordings));
             }
             Some(step)
         });
         self.run.knee = Some(found);
         // What the report shows of latencies is what they were at the largest good rate.
-        self.run.loads = best.map(|(_, recordings)| recordings).unwrap_or_default();
-        failure.map_or(Ok(()), Err)
+        let spent = best.map(|(_, spent, recordings)| {
+            self.run.loads = recordings;
+            spent
+        });
+        (spent.unwrap_or_default(), failure.map_or(Ok(()), Err))
     }
 
     fn start(&self, load: &Load, step: Option<(&KneeRule, f64)>) -> Pilot {
@@ -231,14 +278,20 @@ impl Stage<'_> {
             }
             std::thread::sleep(TICK);
         }
-        let loads: Result<Vec<_>, String> = pilots.into_iter().map(Pilot::finish).collect();
+        let mut loads = Vec::new();
+        for flown in pilots.into_iter().map(Pilot::finish) {
+            match flown {
+                Ok(load) => loads.push(load),
+                Err(reason) => failure = failure.or(Some(reason)),
+            }
+        }
         match failure {
-            // What was recorded until then is worth keeping.
+            // What was recorded until then, and by others, is worth keeping.
             Some(reason) => {
-                self.run.loads = loads.unwrap_or_default();
+                self.run.loads = loads;
                 Err(reason)
             }
-            None => loads,
+            None => Ok(loads),
         }
     }
 

@@ -9,7 +9,7 @@ use super::cpus;
 use crate::agent::{self, Agents};
 use crate::load::{self, Address, Control, Plan, Progress};
 use crate::record::Recording;
-use crate::results::LoadRecording;
+use crate::results::{AgentClock, LoadRecording};
 
 /// How often a load that is not due yet looks whether it is, or is to end.
 const TICK: Duration = Duration::from_millis(5);
@@ -18,7 +18,7 @@ const TICK: Duration = Duration::from_millis(5);
 pub(crate) struct Pilot {
     name: String,
     control: Arc<Control>,
-    thread: JoinHandle<Result<Recording, String>>,
+    thread: JoinHandle<Result<(Recording, Vec<AgentClock>), String>>,
 }
 
 impl Pilot {
@@ -38,13 +38,20 @@ impl Pilot {
                 std::thread::sleep(TICK.min(begin.saturating_duration_since(Instant::now())));
             }
             if let Some(agents) = agents {
-                let seen = agent::run(&plan, &shared, &agents);
-                return seen.map(|seen| seen.recording).map_err(|error| error.to_string());
+                let seen =
+                    agent::run(&plan, &shared, &agents).map_err(|error| error.to_string())?;
+                let clocks = agents.addresses.iter().zip(seen.clocks);
+                let clocks = clocks.map(|(address, (ahead_ms, bound_ms))| AgentClock {
+                    address: address.clone(),
+                    ahead_ms,
+                    bound_ms,
+                });
+                return Ok((seen.recording, clocks.collect()));
             }
             // The generator's threads keep to the processors of the one that starts them.
             let recording = cpus::within(&cpus, || load::run(&plan, &shared));
             let recording = recording.map_err(|error| error.to_string())?;
-            recording.map_err(|error| error.to_string())
+            recording.map(|seen| (seen, Vec::new())).map_err(|error| error.to_string())
         });
         Pilot { name, control, thread }
     }
@@ -70,7 +77,7 @@ impl Pilot {
     /// Why there is nothing.
     pub(crate) fn finish(self) -> Result<LoadRecording, String> {
         match self.thread.join() {
-            Ok(Ok(recording)) => Ok(LoadRecording { name: self.name, recording }),
+            Ok(Ok((recording, agents))) => Ok(LoadRecording { name: self.name, recording, agents }),
             Ok(Err(error)) => Err(format!("load '{}': {error}", self.name)),
             Err(_) => Err(format!("load '{}' has panicked", self.name)),
         }

@@ -17,6 +17,9 @@ pub(crate) struct Scope<'a> {
     pub(crate) values: BTreeMap<String, String>,
 }
 
+/// No time, rate or share is larger: longer times overflow clocks.
+const LARGEST: f64 = 1e9;
+
 impl Scope<'_> {
     /// A field's text with all placeholders filled in.
     ///
@@ -63,8 +66,10 @@ impl Scope<'_> {
     pub(crate) fn number(&self, field: Option<&Field>) -> Result<Option<f64>, FileError> {
         let Some(field) = field else { return Ok(None) };
         let value: f64 = self.value(field, "a number")?;
-        if value.is_finite() && value >= 0.0 {
+        if (0.0..=LARGEST).contains(&value) {
             Ok(Some(value))
+        } else if value > LARGEST {
+            Err(self.error(field, format!("{value} is more than {LARGEST}")))
         } else {
             Err(self.error(field, format!("{value} is not a number from 0 up")))
         }

@@ -1,6 +1,6 @@
 //! A target that runs: started by the lab, or found running.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -131,10 +131,12 @@ impl Server {
     }
 
     /// Processor seconds of the target and all that it has started, over all restarts; none when
-    /// they are not known, as of a target on another machine.
+    /// they are not known, as of a target on another machine, or of one that has ended by itself.
     pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         self.process.as_ref()?;
-        let usage = tree::usage(self.pid.load(Ordering::Acquire)).unwrap_or_default();
+        let pid = self.pid.load(Ordering::Acquire);
+        // Between a kill and a new start there is nothing to add.
+        let usage = if pid == 0 { tree::Usage::default() } else { tree::usage(pid)? };
         Some(self.spent_before + usage.cpu_user_seconds + usage.cpu_system_seconds)
     }
 
@@ -150,11 +152,20 @@ impl Server {
         }
         let ending = self.process.as_mut()?.ending()?;
         self.pid.store(0, Ordering::Release);
+        // What it had spent went with it.
+        self.process = None;
         let log = self.launch.as_ref().map(Launch::log_tail).unwrap_or_default();
         Some(format!("the server has ended with {ending}: {log}"))
     }
 
-    /// Ends it as a power cut would. Returns the number of the process that was.
+    /// Whether the lab has started it, and it does not run any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.is_ours() && self.pid.load(Ordering::Acquire) == 0
+    }
+
+    /// Kills it: it ends at once and can write nothing more. The machine keeps running, so that what
+    /// it had handed to the kernel is not lost, as it would be with the power. Returns the number of
+    /// the process that was.
     pub(crate) fn kill(&mut self) -> Option<u32> {
         let spent = self.cpu_seconds();
         let process = self.process.as_mut()?;
@@ -172,7 +183,12 @@ impl Server {
     pub(crate) fn launch(&mut self) -> Result<(), StartError> {
         let Some(launch) = &self.launch else { return Ok(()) };
         let process = launch.start().map_err(|error| {
-            StartError::Failed(format!("{} does not start: {error}", launch.program.display()))
+            let reason = format!("{} does not start: {error}", launch.program.display());
+            match error.kind() {
+                // It is not on this machine.
+                ErrorKind::NotFound | ErrorKind::PermissionDenied => StartError::Unfit(reason),
+                _ => StartError::Failed(reason),
+            }
         })?;
         self.pid.store(process.id(), Ordering::Release);
         self.process = Some(process);

@@ -15,6 +15,8 @@ use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
 
 /// How often a start is tried: another process may take the port that was free.
 const START_ATTEMPTS: u32 = 3;
+/// A target that has failed to start in so many runs, and never did start, is not tried further.
+const MOST_FAILED_STARTS: usize = 3;
 
 /// One experiment while it runs.
 struct Suite<'a> {
@@ -87,9 +89,13 @@ impl Suite<'_> {
         {
             self.progress.skip(name, reason);
         }
+        self.say_what_agents_leave_out();
         for repetition in 0..self.definition.repetitions() {
             for point in &points {
-                for target in 0..targets {
+                // Who comes first finds the machine as others left it: targets take turns in that.
+                let forward = repetition.is_multiple_of(2);
+                for turn in 0..targets {
+                    let target = if forward { turn } else { targets - 1 - turn };
                     if self.left_out.contains_key(&target) {
                         continue;
                     }
@@ -102,6 +108,19 @@ impl Suite<'_> {
                     self.progress.advance(left_out.as_deref());
                 }
             }
+        }
+    }
+
+    /// Processors are those of this machine, and agents are on others.
+    fn say_what_agents_leave_out(&self) {
+        let Some(point) = self.definition.points().into_iter().next() else { return };
+        let Ok(case) = self.definition.case(0, &point, &place_holder()) else { return };
+        let main = case.knee.as_ref().map_or(0, |knee| knee.load);
+        if self.means.agents.is_some()
+            && let Some(load) = case.loads.get(main).filter(|load| !load.cpus.is_empty())
+        {
+            let name = &load.name;
+            self.progress.note(&format!("agents send '{name}': its cpus mean nothing to them"));
         }
     }
 
@@ -139,7 +158,7 @@ impl Suite<'_> {
             }
             result = self.attempt(target, point, repetition);
         }
-        let never_ran = !self.runs.iter().any(|run| run.target == name);
+        let has_started = self.infos.contains_key(&target);
         match result {
             Ok(mut run) => {
                 run.target = name;
@@ -150,15 +169,20 @@ impl Suite<'_> {
                 self.runs.push(run);
             }
             Err(StartError::Interrupted) => {}
-            // A server that has never started will not start at the next point either.
-            Err(StartError::Unfit(reason) | StartError::Failed(reason)) if never_ran => {
+            Err(StartError::Unfit(reason)) if !has_started => {
                 self.progress.skip(&name, &reason);
                 self.left_out.insert(target, reason);
             }
             Err(error) => {
-                let run = failed(name, point, repetition, error.to_string());
+                let reason = error.to_string();
+                let run = failed(name.clone(), point, repetition, reason.clone());
                 self.progress.end(&run);
                 self.runs.push(run);
+                let failures = self.runs.iter().filter(|run| run.target == name).count();
+                if !has_started && failures >= MOST_FAILED_STARTS {
+                    self.progress.skip(&name, &reason);
+                    self.left_out.insert(target, reason);
+                }
             }
         }
     }
@@ -172,7 +196,8 @@ impl Suite<'_> {
         let failed = |what: &str, error: &dyn std::fmt::Display| {
             StartError::Failed(format!("{what}: {error}"))
         };
-        let directory = fresh_directory(None).map_err(|error| failed("no directory", &error))?;
+        let parent = self.means.directory.as_deref();
+        let directory = fresh_directory(parent).map_err(|error| failed("no directory", &error))?;
         let port = free_port().map_err(|error| failed("no port", &error))?;
         let place = Place { port, directory: directory.path().to_owned(), repetition };
         let case = self.definition.case(target, point, &place);
@@ -184,7 +209,12 @@ impl Suite<'_> {
             command: server.command_line(),
             cpus: cpus::format(&case.target.cpus),
         });
-        let run = run::run(&case, &mut server, self.means);
+        let mut run = run::run(&case, &mut server, self.means);
+        // Warm-ups are loads of their own, which are not recorded: only the case knows of them.
+        for load in &mut run.loads {
+            let of = case.loads.iter().find(|of| of.name == load.name && of.start_seconds == 0.0);
+            load.recording.plan.warmup_seconds = of.map_or(0.0, |of| of.warmup_seconds);
+        }
         server.shut_down();
         Ok(run)
     }

@@ -26,15 +26,63 @@ struct Stat {
     children_system: u64,
 }
 
-/// Looks at a process and its children; nothing when it is gone.
+/// How often the tree is looked at again when it has changed meanwhile.
+const LOOKS: u32 = 4;
+
+/// Looks at a process and all that it has started; nothing when it is gone.
+///
+/// A fork between two looks would count shared pages twice: whole in the parent, which had them for
+/// itself a moment ago, and half in the child. So the looks follow each other closely, and count
+/// only when the tree is the same before and after.
 pub(crate) fn usage(pid: u32) -> Option<Usage> {
+    let mut members = tree(pid);
+    let mut usage = None;
+    for _ in 0..LOOKS {
+        let memory: Vec<Usage> = members.iter().map(|member| memory(*member)).collect();
+        usage = sum(&members, &memory);
+        let now = tree(pid);
+        if now == members {
+            break;
+        }
+        members = now;
+    }
+    usage
+}
+
+/// A process and all that it has started, each before its children.
+fn tree(pid: u32) -> Vec<u32> {
+    let mut members = vec![pid];
+    let mut at = 0;
+    while let Some(&member) = members.get(at) {
+        members.extend(children(member));
+        at += 1;
+    }
+    members
+}
+
+/// Adds up; nothing when the first of them is gone.
+fn sum(members: &[u32], memory: &[Usage]) -> Option<Usage> {
+    let mut all = cpu(*members.first()?)?;
+    for (place, (member, memory)) in members.iter().zip(memory).enumerate() {
+        all.rss_bytes += memory.rss_bytes;
+        all.pss_bytes += memory.pss_bytes;
+        if let Some(cpu) = (place > 0).then(|| cpu(*member)).flatten() {
+            all.cpu_user_seconds += cpu.cpu_user_seconds;
+            all.cpu_system_seconds += cpu.cpu_system_seconds;
+        }
+    }
+    Some(all)
+}
+
+/// The processor time of one process, and of its children that have ended.
+fn cpu(pid: u32) -> Option<Usage> {
     let stat = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
     let second = ticks_per_second();
     let ticks = |count: u64| count as f64 / second;
     let mut usage = Usage {
         cpu_user_seconds: ticks(stat.children_user),
         cpu_system_seconds: ticks(stat.children_system),
-        ..memory(pid)
+        ..Usage::default()
     };
     // The sum is known to the nanosecond; how it divides, to the tick.
     let exact = cpu_seconds(pid).unwrap_or_else(|| ticks(stat.user + stat.system));
@@ -42,14 +90,6 @@ pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let user = if stat.user + stat.system == 0 { 0.5 } else { stat.user as f64 / all };
     usage.cpu_user_seconds += exact * user;
     usage.cpu_system_seconds += exact * (1.0 - user);
-    for child in children(pid) {
-        if let Some(child) = self::usage(child) {
-            usage.cpu_user_seconds += child.cpu_user_seconds;
-            usage.cpu_system_seconds += child.cpu_system_seconds;
-            usage.rss_bytes += child.rss_bytes;
-            usage.pss_bytes += child.pss_bytes;
-        }
-    }
     Some(usage)
 }
 
@@ -152,6 +192,11 @@ mod tests {
         let mut child =
             std::process::Command::new("sleep").arg("600").spawn().expect("there is sleep");
         assert!(children(std::process::id()).contains(&child.id()));
+        let members = tree(std::process::id());
+        assert!(members[0] == std::process::id() && members.contains(&child.id()));
+        let memory = [Usage { pss_bytes: 5, ..Usage::default() }; 2];
+        let both = sum(&[child.id(), child.id()], &memory).expect("it runs");
+        assert_eq!(both.pss_bytes, 10);
         child.kill().expect("it runs");
         child.wait().expect("it was killed");
     }

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::Timespec;
 
-use crate::bench::duration;
+use crate::load::duration;
 use framing::{Counted, Framing};
 
 const COMMAND_REPLY: &[u8] = b"+OK\r\n";
@@ -41,6 +41,8 @@ pub struct Limit {
     pub threads: usize,
     /// When it answers nobody.
     pub stall: Option<Stall>,
+    /// The length of the value that answers each command; 0 for `+OK`.
+    pub reply_bytes: usize,
 }
 
 /// A pause in which nobody is answered, again and again: `100ms:1s`.
@@ -73,7 +75,7 @@ pub fn serve(limit: &Limit, stop: &AtomicBool, ready: impl FnOnce(SocketAddr)) -
     let listener = TcpListener::bind(limit.address)?;
     listener.set_nonblocking(true)?;
     let responders = (0..limit.threads.max(1))
-        .map(|_| Responder::new(listener.try_clone()?, limit.stall))
+        .map(|_| Responder::new(listener.try_clone()?, limit))
         .collect::<io::Result<Vec<_>>>()?;
     ready(listener.local_addr()?);
     thread::scope(|scope| {
@@ -101,12 +103,15 @@ struct Responder {
     next_name: u64,
     buffer: Vec<u8>,
     output: Vec<u8>,
+    /// What answers a command.
+    reply: Vec<u8>,
     stall: Option<Stall>,
     next_stall: Instant,
 }
 
 impl Responder {
-    fn new(listener: TcpListener, stall: Option<Stall>) -> io::Result<Self> {
+    fn new(listener: TcpListener, limit: &Limit) -> io::Result<Self> {
+        let stall = limit.stall;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let name = epoll::EventData::new_u64(LISTENER);
         epoll::add(&epoll, &listener, name, epoll::EventFlags::IN)?;
@@ -117,6 +122,7 @@ impl Responder {
             next_name: 0,
             buffer: vec![0; READ_BUFFER],
             output: Vec::new(),
+            reply: command_reply(limit.reply_bytes),
             stall,
             next_stall: Instant::now() + stall.map_or(Duration::ZERO, |stall| stall.every),
         })
@@ -179,7 +185,7 @@ impl Responder {
             let Ok(counted) = client.framing.take(&self.buffer[..length]) else {
                 return self.forget(name);
             };
-            lay_out(counted, &mut self.output);
+            lay_out(counted, &self.reply, &mut self.output);
         } else {
             self.output.clear();
             self.output.append(&mut client.unsent);
@@ -211,11 +217,20 @@ impl Responder {
     }
 }
 
+/// What answers a command: `+OK`, or a value of this length.
+fn command_reply(bytes: usize) -> Vec<u8> {
+    if bytes == 0 {
+        return COMMAND_REPLY.to_vec();
+    }
+    let value = vec![b'x'; bytes];
+    [format!("${bytes}\r\n").as_bytes(), &value, b"\r\n"].concat()
+}
+
 /// Writes the replies to so many requests.
-fn lay_out(counted: Counted, output: &mut Vec<u8>) {
+fn lay_out(counted: Counted, reply: &[u8], output: &mut Vec<u8>) {
     output.clear();
     for _ in 0..counted.commands {
-        output.extend_from_slice(COMMAND_REPLY);
+        output.extend_from_slice(reply);
     }
     for _ in 0..counted.pages {
         output.extend_from_slice(PAGE_REPLY);

@@ -11,7 +11,7 @@ use crate::record::Recording;
 /// Runs `action` beside a responder.
 fn beside<T>(stall: Option<Stall>, action: impl FnOnce(SocketAddr) -> T) -> T {
     let stop = AtomicBool::new(false);
-    let limit = Limit { address: ([127, 0, 0, 1], 0).into(), threads: 2, stall };
+    let limit = Limit { address: ([127, 0, 0, 1], 0).into(), threads: 2, stall, reply_bytes: 0 };
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
         let server = scope.spawn(|| {
@@ -226,7 +226,8 @@ fn a_lost_connection_ends_the_load_or_is_opened_again() {
             ended.interrupted.as_deref().is_some_and(|text| text.contains("lost")),
             "{ended:?}"
         );
-        assert!(!ended.is_valid());
+        // The server's doing, and not the generator's.
+        assert!(ended.is_valid() && ended.generator.overloaded.len() == 1, "{ended:?}");
         plan.reconnect = true;
         let recording = measure(&plan);
         assert_eq!((recording.requests(), recording.errors()), (3, 3));
@@ -234,5 +235,138 @@ fn a_lost_connection_ends_the_load_or_is_opened_again() {
         assert_eq!(recording.interrupted, None);
         assert!(recording.generator.connects >= 3 && recording.is_valid());
         stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_command_is_answered_with_a_value_of_the_length_that_was_asked_for() {
+    assert_eq!(command_reply(0), b"+OK\r\n");
+    assert_eq!(command_reply(3), b"$3\r\nxxx\r\n");
+    assert_eq!(command_reply(100).len(), 108);
+}
+
+/// A server that answers each request with what `answer` makes of its number within its connection;
+/// `None` closes the connection. Ends with `action`.
+fn beside_a_server<T>(
+    answer: impl Fn(usize) -> Option<&'static [u8]> + Sync,
+    action: impl FnOnce(SocketAddr) -> T,
+) -> T {
+    use std::io::{Read, Write};
+    /// Ends the server also when the action panics.
+    struct End<'a>(&'a AtomicBool);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    listener.set_nonblocking(true).expect("a socket");
+    let (stop, answer) = (AtomicBool::new(false), &answer);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let Ok((mut stream, _)) = listener.accept() else {
+                    thread::sleep(Duration::from_millis(1));
+                    continue;
+                };
+                stream.set_nonblocking(false).expect("a socket");
+                scope.spawn(move || {
+                    let mut buffer = [0; 4096];
+                    for number in 0.. {
+                        if stream.read(&mut buffer).is_ok_and(|length| length == 0) {
+                            return;
+                        }
+                        let Some(bytes) = answer(number) else { return };
+                        let _ = stream.write_all(bytes);
+                    }
+                });
+            }
+        });
+        let _end = End(&stop);
+        action(address)
+    })
+}
+
+#[test]
+fn refusals_are_neither_fast_nor_many() {
+    // Every third request succeeds.
+    let answer =
+        |number: usize| Some(if number % 3 == 2 { &b"+OK\r\n"[..] } else { b"-OOM no\r\n" });
+    beside_a_server(answer, |address| {
+        let mut plan = plan(address, "get");
+        (plan.requests, plan.connections) = (Some(300), 1);
+        let recording = measure(&plan);
+        assert_eq!(
+            (recording.requests(), recording.successes(), recording.errors()),
+            (300, 100, 200)
+        );
+        assert_eq!((recording.response().count(), recording.service().count()), (100, 100));
+        assert!((recording.rate() * recording.seconds - 100.0).abs() < 1e-6);
+        let seconds = recording.timeline.iter();
+        let (all, good) =
+            seconds.fold((0, 0), |sum, one| (sum.0 + one.requests, sum.1 + one.response.count()));
+        assert_eq!((all, good), (300, 100));
+    });
+}
+
+#[test]
+fn what_is_open_when_a_load_is_ended_is_counted() {
+    // The second request of each connection is never answered.
+    let answer = |number: usize| Some(if number == 0 { &b"+OK\r\n"[..] } else { b"" });
+    beside_a_server(answer, |address| {
+        let mut plan = plan(address, "get");
+        (plan.requests, plan.connections) = (Some(1_000_000), 2);
+        plan.pace = Pace::Open { rate: 1000.0, schedule: Schedule::Constant };
+        let control = Control::default();
+        let recording = thread::scope(|scope| {
+            let load = scope.spawn(|| load::run(&plan, &control));
+            while control.progress().seconds < 0.1 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            control.stop();
+            load.join().expect("no panic").expect("the server is there")
+        });
+        assert_eq!(recording.interrupted.as_deref(), Some("stopped"));
+        assert_eq!(recording.requests(), 2);
+        assert_eq!(recording.operations[0].errors["unanswered"], 2);
+        // All that was due within a tenth of a second, but for those four.
+        assert!(recording.generator.unsent >= 90, "{recording:?}");
+    });
+}
+
+#[test]
+fn an_http_server_may_close_what_is_idle() {
+    const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    // It waits for the next request no longer than it takes to answer the first.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            use std::io::{Read, Write};
+            // The connection that looks whether somebody is there, and one for each request.
+            for stream in listener.incoming().take(6) {
+                let mut stream = stream.expect("a connection");
+                if stream.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {
+                    stream.write_all(PAGE).expect("the generator reads it");
+                }
+            }
+        });
+        let request = HttpRequest {
+            name: "GET /".to_owned(),
+            weight: 1.0,
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            headers: std::collections::BTreeMap::new(),
+            body: None,
+        };
+        let work = HttpWork { requests: vec![request], ..HttpWork::default() };
+        let mut plan = plan(address, "get");
+        (plan.work, plan.requests, plan.connections) = (Work::Http(work), Some(5), 1);
+        plan.pace = Pace::Closed { think_seconds: 0.05 };
+        let recording = measure(&plan);
+        assert_eq!((recording.successes(), recording.errors()), (5, 0), "{recording:?}");
+        assert_eq!((recording.generator.connects, recording.generator.socket_errors), (5, 0));
+        assert_eq!(recording.interrupted, None);
     });
 }

@@ -3,6 +3,12 @@
 use super::error::LoadError;
 use super::{Keys, Pace, Plan, Size, Work};
 
+/// Connections that one load may have: more than one address has ports for.
+const MOST_CONNECTIONS: usize = 1_000_000;
+/// Requests that one connection may send at once.
+const LONGEST_PIPELINE: usize = 1_000_000;
+/// Bytes that the requests of a pipeline may have: they are kept in memory, by each thread.
+const LARGEST_BATCH: f64 = 4.0 * 1024.0 * 1024.0 * 1024.0;
 /// Threads that one load may have.
 const MOST_THREADS: usize = 1024;
 
@@ -15,14 +21,20 @@ pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
     if plan.connections == 0 {
         return wrong("a load needs at least one connection");
     }
+    if plan.connections > MOST_CONNECTIONS {
+        return wrong("a load has at most a million connections");
+    }
     if plan.threads == 0 || plan.threads > MOST_THREADS {
         return wrong("a load needs 1 to 1024 threads");
     }
     if plan.threads > plan.connections {
         return wrong("a load needs at least one connection for each of its threads");
     }
-    if plan.pipeline == 0 || plan.pipeline > u32::MAX as usize {
-        return wrong("a pipeline has at least one request");
+    if plan.pipeline == 0 || plan.pipeline > LONGEST_PIPELINE {
+        return wrong("a pipeline has one to a million requests");
+    }
+    if !(0.0..1.0).contains(&plan.phase) {
+        return wrong("a phase is a share of the time between two requests, from 0 to below 1");
     }
     let times = [plan.seconds.unwrap_or(0.0), plan.warmup_seconds];
     if !times.iter().all(|time| time.is_finite() && (0.0..=1e9).contains(time)) {
@@ -37,6 +49,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
         }
         _ => {}
     }
+    check_memory(plan)?;
     let (weights, keys, sizes) = match &plan.work {
         Work::Resp(work) => {
             if work.operations.iter().any(|operation| operation.arguments.is_empty()) {
@@ -64,6 +77,33 @@ pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
     let sizes: Vec<f64> = sizes.iter().map(|Size { weight, .. }| *weight).collect();
     check_weights(&sizes, "sizes")?;
     check_keys(keys)
+}
+
+/// Refuses requests that would not fit into memory: orders come from other machines, too.
+fn check_memory(plan: &Plan) -> Result<(), LoadError> {
+    let (texts, sizes): (Vec<Vec<&String>>, _) = match &plan.work {
+        Work::Resp(work) => (
+            work.operations.iter().map(|one| one.arguments.iter().collect()).collect(),
+            &work.sizes,
+        ),
+        Work::Http(work) => {
+            (work.requests.iter().map(|one| one.body.iter().collect()).collect(), &work.sizes)
+        }
+    };
+    let largest = sizes.iter().map(|size| size.bytes).max().unwrap_or(0) as f64;
+    let length =
+        |text: &&String| text.len() as f64 + text.matches("__data__").count() as f64 * largest;
+    let lengths = texts.iter().map(|words| words.iter().map(length).sum::<f64>());
+    let longest = lengths.fold(0.0, f64::max);
+    // Each operation is laid out once in each size, and a pipeline of the longest may be sent.
+    let all = longest * (texts.len() * sizes.len()).max(plan.pipeline) as f64;
+    if all > LARGEST_BATCH {
+        return Err(LoadError::Plan(
+            "the requests of a pipeline, or all kinds of them, take more than 4 GiB of memory"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 fn is_plain(method: &str, path: &str) -> bool {
@@ -95,4 +135,31 @@ fn check_keys(keys: &Keys) -> Result<(), LoadError> {
         "keys need a count above 0, an exponent from 0 to 10, fewer hot keys than keys and a share \
          from 0 to 1: {keys:?}"
     )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::{Operation, RespWork};
+
+    #[test]
+    fn what_takes_too_much_is_refused() {
+        let operation = |word: &str| Operation {
+            name: word.to_owned(),
+            weight: 1.0,
+            arguments: vec!["SET".to_owned(), "k".to_owned(), word.to_owned()],
+        };
+        let plan = |bytes, pipeline, word| {
+            let sizes = vec![Size { bytes, weight: 1.0 }];
+            let work = RespWork { operations: vec![operation(word)], sizes, ..RespWork::default() };
+            Plan { pipeline, work: Work::Resp(work), ..Plan::default() }
+        };
+        assert!(check(&Plan::default()).is_ok());
+        assert!(check(&plan(1 << 30, 1, "__data__")).is_ok());
+        assert!(check(&plan(1_000_000_000_000_000, 1, "__data__")).is_err());
+        assert!(check(&plan(1 << 30, 5, "__data__")).is_err());
+        assert!(check(&plan(1 << 30, 1, "__data____data____data____data____data__")).is_err());
+        assert!(check(&plan(3, usize::MAX, "__data__")).is_err());
+        assert!(check(&Plan { connections: usize::MAX, ..Plan::default() }).is_err());
+    }
 }

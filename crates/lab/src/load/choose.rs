@@ -1,5 +1,8 @@
 //! Random choices: which operation, which size, which key.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use base::rng::Rng;
 
 use super::Keys;
@@ -41,20 +44,28 @@ pub(crate) enum KeyChooser {
     Literal,
     Uniform(u64),
     Zipf(Zipf),
-    Hot { count: u64, hot: u64, share: f64 },
-    Sequential { next: u64, step: u64, count: u64 },
+    Hot {
+        count: u64,
+        hot: u64,
+        share: f64,
+    },
+    /// The next is taken by whichever thread asks first, so that none is left out.
+    Sequential {
+        next: Arc<AtomicU64>,
+        count: u64,
+    },
 }
 
 impl KeyChooser {
-    /// The chooser of the thread `thread` of `threads`, which share out a sequence among them.
-    pub(crate) fn new(keys: &Keys, thread: u64, threads: u64) -> Self {
+    /// A chooser; those with the same `sequence` share it out among them.
+    pub(crate) fn new(keys: &Keys, sequence: &Arc<AtomicU64>) -> Self {
         match *keys {
             Keys::Literal => KeyChooser::Literal,
             Keys::Uniform { count } => KeyChooser::Uniform(count),
             Keys::Zipf { count, exponent } => KeyChooser::Zipf(Zipf::new(count, exponent)),
             Keys::Hot { count, hot, share } => KeyChooser::Hot { count, hot, share },
             Keys::Sequential { count } => {
-                KeyChooser::Sequential { next: thread, step: threads, count }
+                KeyChooser::Sequential { next: Arc::clone(sequence), count }
             }
         }
     }
@@ -72,11 +83,7 @@ impl KeyChooser {
                     *hot + random.below(*count - *hot)
                 }
             }
-            KeyChooser::Sequential { next, step, count } => {
-                let key = *next % *count;
-                *next = next.wrapping_add(*step);
-                key
-            }
+            KeyChooser::Sequential { next, count } => next.fetch_add(1, Ordering::Relaxed) % *count,
         }
     }
 }
@@ -152,7 +159,7 @@ mod tests {
     fn zipf_follows_its_law() {
         const DRAWS: u64 = 200_000;
         for exponent in [0.0, 0.6, 0.99, 1.0, 1.2, 2.0] {
-            let mut chooser = KeyChooser::new(&Keys::Zipf { count: 50, exponent }, 0, 1);
+            let mut chooser = KeyChooser::new(&Keys::Zipf { count: 50, exponent }, &Arc::default());
             let mut random = Rng::from_seed(7);
             let mut counts = [0u64; 50];
             for _ in 0..DRAWS {
@@ -177,7 +184,7 @@ mod tests {
     #[test]
     fn hot_keys_get_their_share() {
         let keys = Keys::Hot { count: 1000, hot: 10, share: 0.9 };
-        let mut chooser = KeyChooser::new(&keys, 0, 1);
+        let mut chooser = KeyChooser::new(&keys, &Arc::default());
         let mut random = Rng::from_seed(3);
         let mut counts = [0u64; 2];
         for _ in 0..100_000 {
@@ -190,11 +197,12 @@ mod tests {
 
     #[test]
     fn threads_share_out_a_sequence() {
-        let mut seen = Vec::new();
-        for thread in 0..3 {
-            let mut chooser = KeyChooser::new(&Keys::Sequential { count: 9 }, thread, 3);
+        let (mut seen, sequence) = (Vec::new(), Arc::default());
+        // However unevenly they draw.
+        for draws in [1, 6, 2] {
+            let mut chooser = KeyChooser::new(&Keys::Sequential { count: 9 }, &sequence);
             let mut random = Rng::from_seed(1);
-            seen.extend((0..3).map(|_| chooser.choose(&mut random)));
+            seen.extend((0..draws).map(|_| chooser.choose(&mut random)));
         }
         seen.sort_unstable();
         assert_eq!(seen, (0..9).collect::<Vec<_>>());

@@ -11,6 +11,8 @@ mod check;
 mod choose;
 mod connection;
 mod control;
+pub(crate) mod descriptors;
+pub(crate) mod duration;
 mod error;
 mod parse;
 mod plan;

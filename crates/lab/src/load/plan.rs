@@ -27,6 +27,9 @@ pub struct Plan {
     pub warmup_seconds: f64,
     /// What is asked.
     pub work: Work,
+    /// By what share of the time between two requests an even schedule begins later: agents that
+    /// share one take turns.
+    pub phase: f64,
     /// Makes the random choices repeatable.
     pub seed: u64,
     /// A lost connection is opened again, and its open requests count as errors; without it, the
@@ -203,6 +206,28 @@ pub struct HttpRequest {
     pub body: Option<String>,
 }
 
+/// Headers whose values let others in, in lower case.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
+/// What recordings have in place of such values.
+const WITHHELD: &str = "(withheld)";
+
+impl Plan {
+    /// The same plan for recordings, which are published: without the password, and without the
+    /// values of headers that let others in.
+    pub(crate) fn without_secrets(&self) -> Plan {
+        let mut plan = self.clone();
+        plan.address.password = None;
+        if let Work::Http(work) = &mut plan.work {
+            for (name, value) in work.requests.iter_mut().flat_map(|one| &mut one.headers) {
+                if SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+                    WITHHELD.clone_into(value);
+                }
+            }
+        }
+        plan
+    }
+}
+
 impl Default for Plan {
     /// redis-benchmark's own defaults: 50 connections, 100 000 requests of PING, closed loop.
     fn default() -> Self {
@@ -216,6 +241,7 @@ impl Default for Plan {
             seconds: None,
             warmup_seconds: 0.0,
             work: Work::Resp(RespWork::default()),
+            phase: 0.0,
             seed: 1,
             reconnect: false,
         }
@@ -260,5 +286,31 @@ impl Default for HttpWork {
             sizes: vec![Size { bytes: 3, weight: 1.0 }],
             keep_alive: true,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_published_has_no_secrets() {
+        let headers = [("Authorization", "Bearer x"), ("Accept", "text/html")];
+        let request = HttpRequest {
+            name: "GET /".to_owned(),
+            weight: 1.0,
+            method: "GET".to_owned(),
+            path: "/".to_owned(),
+            headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            body: None,
+        };
+        let work = HttpWork { requests: vec![request], ..HttpWork::default() };
+        let mut plan = Plan { work: Work::Http(work), ..Plan::default() };
+        plan.address.password = Some("secret".to_owned());
+        let published = plan.without_secrets();
+        assert_eq!(published.address.password, None);
+        let Work::Http(work) = published.work else { panic!("still HTTP") };
+        assert_eq!(work.requests[0].headers["Authorization"], WITHHELD);
+        assert_eq!(work.requests[0].headers["Accept"], "text/html");
     }
 }

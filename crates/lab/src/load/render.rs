@@ -1,6 +1,9 @@
 //! Makes batches of requests from templates: chooses, fills in the numbers, and copies only what
 //! differs from one request to the next.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
 use base::rng::Rng;
 
 use super::choose::{KeyChooser, Weighted};
@@ -34,8 +37,14 @@ pub(crate) struct Renderer {
 }
 
 impl Renderer {
-    /// The renderer of the thread `thread` of a plan's threads; `templates` are the plan's.
-    pub(crate) fn new(plan: &Plan, templates: Vec<Templates>, thread: usize) -> Self {
+    /// The renderer of the thread `thread` of a plan's threads; `templates` and the `sequence` of
+    /// keys are the plan's.
+    pub(crate) fn new(
+        plan: &Plan,
+        templates: Vec<Templates>,
+        sequence: &Arc<AtomicU64>,
+        thread: usize,
+    ) -> Self {
         let (operations, keys, sizes) = match &plan.work {
             Work::Resp(work) => (
                 Weighted::new(work.operations.iter().map(|operation| operation.weight)),
@@ -57,7 +66,7 @@ impl Renderer {
             operations,
             sizes: Weighted::new(sizes.iter().map(|size| size.weight)),
             templates,
-            keys: KeyChooser::new(keys, thread as u64, plan.threads as u64),
+            keys: KeyChooser::new(keys, sequence),
             random: Rng::from_seed(plan.seed.wrapping_add(spread)),
             batch,
             rendered: Vec::new(),
@@ -157,7 +166,7 @@ mod tests {
         let work = RespWork { operations, keys, sizes, ..RespWork::default() };
         let templates = template::of_commands(&work, 1);
         let plan = Plan { pipeline: 16, work: Work::Resp(work), ..Plan::default() };
-        Renderer::new(&plan, templates, 0)
+        Renderer::new(&plan, templates, &Arc::default(), 0)
     }
 
     #[test]

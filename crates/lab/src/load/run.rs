@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::clock::{monotonic_ns, now_ms};
@@ -15,7 +15,7 @@ use super::render::Renderer;
 use super::replies::ReplyScanner;
 use super::socket::Endpoint;
 use super::worker::{Outcome, Shared, Worker};
-use super::{Pace, Plan, Work, check, template, verdict};
+use super::{Pace, Plan, Work, check, descriptors, template, verdict};
 use crate::record::{Generator, OperationRecord, Recording, Second};
 
 /// How long the first connection may take, and its greeting.
@@ -61,8 +61,12 @@ pub(crate) fn run_from(
         has_ended: AtomicBool::new(false),
         failure: Mutex::new(None),
     };
+    let sequence = Arc::default();
     let workers: Vec<Worker> = (0..plan.threads)
-        .map(|thread| Worker::new(&shared, Renderer::new(plan, templates.clone(), thread), thread))
+        .map(|thread| {
+            let renderer = Renderer::new(plan, templates.clone(), &sequence, thread);
+            Worker::new(&shared, renderer, thread)
+        })
         .collect::<Result<_, _>>()?;
     let mut started_unix_ms = 0;
     let outcomes = std::thread::scope(|scope| {
@@ -98,7 +102,7 @@ pub(crate) fn run_from(
     recording.started_unix_ms = started_unix_ms;
     let lost = shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
     recording.interrupted = lost.or_else(|| was_stopped(plan, control, &recording));
-    recording.generator.invalid = verdict::reasons(&recording);
+    verdict::judge(&mut recording);
     Ok(recording)
 }
 
@@ -200,7 +204,14 @@ pub fn idle(plan: &Plan, control: &Control, opened: impl Fn(usize)) -> Result<()
     let endpoint = first_connection(plan, &greeting)?;
     let mut sockets = Vec::with_capacity(plan.connections);
     while sockets.len() < plan.connections && !control.is_stopped() {
-        sockets.push(greet(endpoint.open_blocking(FIRST_CONNECTION)?, &greeting)?);
+        let socket =
+            endpoint.open_blocking(FIRST_CONNECTION).map_err(
+                |error| match descriptors::own_fault(&error) {
+                    Some(reason) => LoadError::Opening(reason),
+                    None => error.into(),
+                },
+            )?;
+        sockets.push(greet(socket, &greeting)?);
         opened(sockets.len());
     }
     while !control.is_stopped() {
@@ -232,16 +243,18 @@ fn put_together(plan: &Plan, outcomes: Vec<Outcome>, start: u64) -> Recording {
             generator.busiest_thread = generator.busiest_thread.max(share);
         }
         generator.lateness.merge(&tally.lateness);
+        generator.held_up.merge(&tally.held_up);
         generator.unsent += tally.unsent;
         generator.connects += tally.connects;
         generator.socket_errors += tally.socket_errors;
+        generator.own_errors += tally.own_errors;
     }
     let seconds = end.saturating_sub(start) as f64 / 1e9;
     if !matches!(plan.pace, Pace::Open { .. }) {
         debug_assert_eq!(generator.lateness.count(), 0, "a closed loop has no schedule");
     }
     Recording {
-        plan: plan.clone(),
+        plan: plan.without_secrets(),
         started_unix_ms: 0,
         seconds,
         operations,

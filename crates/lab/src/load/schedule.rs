@@ -17,11 +17,12 @@ pub(crate) struct DueTimes {
 }
 
 impl DueTimes {
-    /// The share of the thread `thread` of `threads` in `rate` requests a second from `start`.
+    /// The share of the thread `thread` of `threads` in `rate` requests a second from `start`, or
+    /// from a share `phase` of the time between two of these requests later.
     pub(crate) fn new(
         rate: f64,
         schedule: Schedule,
-        start: u64,
+        (start, phase): (u64, f64),
         thread: usize,
         threads: usize,
         seed: u64,
@@ -35,7 +36,7 @@ impl DueTimes {
         };
         match schedule {
             // Threads take turns, so that all together are even.
-            Schedule::Constant => due.next += gap * thread as f64 / threads as f64,
+            Schedule::Constant => due.next += gap * (thread as f64 + phase) / threads as f64,
             Schedule::Poisson => due.advance(),
         }
         due
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     fn times(schedule: Schedule, thread: usize, threads: usize, count: usize) -> Vec<u64> {
-        let mut due = DueTimes::new(1000.0, schedule, 5_000_000, thread, threads, 3);
+        let mut due = DueTimes::new(1000.0, schedule, (5_000_000, 0.0), thread, threads, 3);
         (0..count)
             .map(|_| {
                 let next = due.next();
@@ -89,6 +90,27 @@ mod tests {
     }
 
     #[test]
+    fn agents_that_share_a_schedule_take_turns() {
+        // Two agents with half of the rate each, on one and on two threads.
+        for threads in [1, 2] {
+            let mut all = Vec::new();
+            for phase in [0.0, 0.5] {
+                for thread in 0..threads {
+                    let start = (5_000_000, phase);
+                    let mut due =
+                        DueTimes::new(500.0, Schedule::Constant, start, thread, threads, 3);
+                    for _ in 0..20 / threads {
+                        all.push(due.next());
+                        due.advance();
+                    }
+                }
+            }
+            all.sort_unstable();
+            assert!(all.windows(2).all(|pair| pair[1] - pair[0] == 1_000_000), "{all:?}");
+        }
+    }
+
+    #[test]
     fn poisson_times_have_the_rate_and_the_spread_of_chance() {
         let times = times(Schedule::Poisson, 0, 1, 100_000);
         let gaps: Vec<f64> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
@@ -101,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_overdue_is_counted() {
-        let due = DueTimes::new(1000.0, Schedule::Constant, 5_000_000, 0, 1, 3);
+        let due = DueTimes::new(1000.0, Schedule::Constant, (5_000_000, 0.0), 0, 1, 3);
         assert_eq!(due.overdue(4_999_999), 0);
         assert_eq!(due.overdue(5_000_000), 1);
         assert_eq!(due.overdue(8_500_000), 4);

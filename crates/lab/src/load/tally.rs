@@ -30,9 +30,11 @@ pub(crate) struct Tally {
     pub(crate) timeline: Vec<Second>,
     second: Second,
     pub(crate) lateness: Latency,
+    pub(crate) held_up: Latency,
     pub(crate) unsent: u64,
     pub(crate) connects: u64,
     pub(crate) socket_errors: u64,
+    pub(crate) own_errors: u64,
     /// When the last reply came.
     pub(crate) last_reply: u64,
     /// What the control has not been told yet: requests, errors, nanoseconds of response time.
@@ -49,9 +51,11 @@ impl Tally {
             timeline: Vec::new(),
             second: Second::default(),
             lateness: Latency::new(),
+            held_up: Latency::new(),
             unsent: 0,
             connects: 0,
             socket_errors: 0,
+            own_errors: 0,
             last_reply: 0,
             untold: (0, 0, 0),
         }
@@ -66,9 +70,16 @@ impl Tally {
         self.operations[operation].sent_bytes += bytes as u64;
     }
 
-    /// Some requests of a flight were answered, with so many bytes.
+    /// Some requests of a flight were answered, `failed` of them with errors, with so many bytes.
     #[inline]
-    pub(crate) fn answered(&mut self, flight: &Flight, count: u64, bytes: u64, now: u64) {
+    pub(crate) fn answered(
+        &mut self,
+        flight: &Flight,
+        count: u64,
+        failed: u64,
+        bytes: u64,
+        now: u64,
+    ) {
         if !flight.is_measured || count == 0 {
             return;
         }
@@ -76,15 +87,22 @@ impl Tally {
         let response = now.saturating_sub(flight.due);
         self.last_reply = now;
         let operation = &mut self.operations[flight.operation as usize];
+        let successes = count.saturating_sub(failed);
         operation.requests += count;
+        operation.failed += failed;
         operation.received_bytes += bytes;
-        operation.service.record_many(service, count);
-        if self.has_due_times {
-            operation.response.record_many(response, count);
+        if successes > 0 {
+            operation.service.record_many(service, successes);
+            if self.has_due_times {
+                operation.response.record_many(response, successes);
+            }
         }
         let second = self.second_of(now);
         second.requests += count;
-        second.response.record_many(response, count);
+        second.failed += failed;
+        if successes > 0 {
+            second.response.record_many(response, successes);
+        }
         self.untold.0 += count;
         self.untold.2 += response * count;
     }

@@ -1,7 +1,17 @@
-//! Processor time of the calling thread.
+//! Processor time of the calling thread, and the time that it waited for a processor.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::mem::MaybeUninit;
+use std::os::unix::fs::FileExt;
+
+use crate::record::Latency;
+
+/// How often it is looked how long the thread has waited, in nanoseconds.
+const LOOK: u64 = 10_000_000;
+/// What waking up may cost each time that the thread gets a processor, in nanoseconds: an idle
+/// processor takes some microseconds to begin.
+const WAKING: u64 = 20_000;
 
 /// Processor time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,5 +41,96 @@ impl Usage {
 
     pub(crate) fn total(self) -> f64 {
         self.user + self.system
+    }
+}
+
+/// Looks how long the calling thread was ready and had no processor. Neither the due times nor the
+/// clock show that when all connections wait: the pause would be charged to the server.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// The kernel's account of the thread; `None` where it keeps none.
+    file: Option<File>,
+    looked: u64,
+    /// The nanoseconds waited and the turns on a processor, up to then.
+    account: (u64, u64),
+}
+
+impl Watch {
+    /// Of the calling thread.
+    pub(crate) fn begin(now: u64) -> Self {
+        let file = File::open("/proc/thread-self/schedstat").ok();
+        let account = file.as_ref().and_then(read);
+        Watch {
+            file: file.filter(|_| account.is_some()),
+            looked: now,
+            account: account.unwrap_or_default(),
+        }
+    }
+
+    /// Records how long it has waited since the last look, if that was 10 ms ago: as many values as
+    /// there were 10 ms.
+    #[inline]
+    pub(crate) fn look(&mut self, now: u64, held_up: &mut Latency) {
+        if now.saturating_sub(self.looked) >= LOOK {
+            self.record(now, held_up);
+        }
+    }
+
+    fn record(&mut self, now: u64, held_up: &mut Latency) {
+        let Some(account) = self.file.as_ref().and_then(read) else { return };
+        let elapsed = now.saturating_sub(self.looked);
+        held_up.record_many(excess(self.account, account, elapsed), elapsed / LOOK);
+        (self.looked, self.account) = (now, account);
+    }
+}
+
+/// How long a thread waited for a processor between two accounts, beyond what waking it up costs.
+fn excess(before: (u64, u64), after: (u64, u64), elapsed: u64) -> u64 {
+    let waited = after.0.saturating_sub(before.0);
+    let turns = after.1.saturating_sub(before.1);
+    waited.saturating_sub(turns.saturating_mul(WAKING)).min(elapsed)
+}
+
+/// The second and the third number of schedstat: nanoseconds on the run queue, and turns.
+fn read(file: &File) -> Option<(u64, u64)> {
+    let mut buffer = [0; 96];
+    let length = file.read_at(&mut buffer, 0).ok()?;
+    parse(std::str::from_utf8(&buffer[..length]).ok()?)
+}
+
+fn parse(text: &str) -> Option<(u64, u64)> {
+    let mut numbers = text.split_whitespace().skip(1).map_while(|word| word.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_account_is_understood() {
+        assert_eq!(parse("8187379 4711 12\n"), Some((4711, 12)));
+        assert_eq!(parse("8187379 4711"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn each_ten_milliseconds_count_once() {
+        let mut watch = Watch::begin(0);
+        let (mut held_up, has_account) = (Latency::new(), watch.file.is_some());
+        watch.look(LOOK - 1, &mut held_up);
+        assert_eq!(held_up.count(), 0);
+        watch.look(300_000_000, &mut held_up);
+        assert_eq!(held_up.count(), if has_account { 30 } else { 0 });
+    }
+
+    #[test]
+    fn waking_up_is_forgiven_and_waiting_is_not() {
+        // A hundred turns that took 15 us each to begin, and one that took 7 ms.
+        let before = (1_000, 10);
+        let after = (1_000 + 100 * 15_000 + 7_000_000, 111);
+        assert_eq!(excess(before, (1_000 + 100 * 15_000, 110), LOOK), 0);
+        assert_eq!(excess(before, after, LOOK), 6_480_000);
+        assert_eq!(excess(before, after, 1_000), 1_000, "not longer than there was time");
     }
 }

@@ -30,7 +30,7 @@ use super::responses::ResponseScanner;
 use super::schedule::DueTimes;
 use super::socket::Endpoint;
 use super::tally::Tally;
-use super::usage::Usage;
+use super::usage::{Usage, Watch};
 use super::{Pace, Plan, Work};
 
 /// Connections that are being opened at the same time before the load begins: fewer than a server
@@ -40,6 +40,8 @@ const OPENING_TOGETHER: usize = 64;
 const OPENING_PATIENCE: u64 = 20_000_000_000;
 /// How long replies are waited for when no more requests are sent.
 const DRAIN_PATIENCE: u64 = 10_000_000_000;
+/// The same when the load was ended before its bound, and somebody waits for it.
+const SHORT_PATIENCE: u64 = 1_000_000_000;
 /// How often a thread looks whether it is to stop, in nanoseconds.
 const LOOK: u64 = 50_000_000;
 /// Bytes that are read at once.
@@ -140,6 +142,10 @@ pub(crate) struct Worker<'a> {
     deadline: u64,
     /// Whether it was the deadline that ended the sending.
     reached_deadline: bool,
+    /// When the sending ended, once that is known.
+    sending_ended: Option<u64>,
+    /// Whether the load was ended before its bound.
+    was_cut: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -195,6 +201,8 @@ impl<'a> Worker<'a> {
             measured_from: 0,
             deadline: u64::MAX,
             reached_deadline: false,
+            sending_ended: None,
+            was_cut: false,
         })
     }
 
@@ -237,7 +245,7 @@ impl<'a> Worker<'a> {
             self.wait(LOOK)?;
             if self.shared.has_ended.load(Ordering::Relaxed) {
                 let reason =
-                    self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 return Err(LoadError::Opening(reason.unwrap_or_default()));
             }
             if self.shared.control.is_stopped() {
@@ -260,7 +268,8 @@ impl<'a> Worker<'a> {
         }
         self.tally.begin(self.measured_from);
         if let Pace::Open { rate, schedule } = self.plan.pace {
-            let Plan { threads, seed, .. } = *self.plan;
+            let Plan { threads, seed, phase, .. } = *self.plan;
+            let start = (start, phase);
             self.due = Some(DueTimes::new(rate, schedule, start, thread, threads, seed));
         }
     }
@@ -270,15 +279,21 @@ impl<'a> Worker<'a> {
         let mut now = monotonic_ns();
         let mut before = Usage::of_this_thread();
         let mut is_warming = now < self.measured_from;
+        let mut watch = Watch::begin(now);
         self.free_since = now;
         for index in 0..self.connections.len() {
-            self.give_work(index, now);
+            // Each at its own time: sending to all of them takes some.
+            self.give_work(index, monotonic_ns());
         }
         loop {
             self.tally.tell(self.shared.control);
             if is_warming && now >= self.measured_from {
                 is_warming = false;
                 before = Usage::of_this_thread();
+                watch = Watch::begin(now);
+            }
+            if !is_warming {
+                watch.look(now, &mut self.tally.held_up);
             }
             if self.is_over(now) {
                 return Ok(before);
@@ -293,45 +308,64 @@ impl<'a> Worker<'a> {
 
     /// Whether nothing is left to do.
     fn is_over(&mut self, now: u64) -> bool {
-        if self.shared.control.is_stopped() || self.shared.has_ended.load(Ordering::Relaxed) {
-            return true;
+        let is_cut =
+            self.shared.control.is_stopped() || self.shared.has_ended.load(Ordering::Relaxed);
+        if is_cut && !self.was_cut {
+            self.was_cut = true;
+            if self.is_sending {
+                self.is_sending = false;
+                self.count_unsent(now.min(self.deadline));
+            }
         }
         if self.is_sending && now >= self.deadline {
             self.is_sending = false;
             self.reached_deadline = true;
-            self.count_unsent();
+            self.count_unsent(self.deadline);
         }
         if self.is_sending {
             return false;
         }
-        if self.in_flight > 0 && now > self.deadline.saturating_add(DRAIN_PATIENCE) {
-            for connection in &mut self.connections {
-                for flight in connection.flights.drain(..) {
-                    self.tally.lost(&flight, "timeout", now);
-                }
-            }
-            return true;
+        let ended = *self.sending_ended.get_or_insert(now);
+        let (patience, reason) =
+            if self.was_cut { (SHORT_PATIENCE, "unanswered") } else { (DRAIN_PATIENCE, "timeout") };
+        if self.in_flight > 0 && now.saturating_sub(ended) > patience {
+            self.give_up(reason, now);
         }
         self.in_flight == 0
     }
 
-    /// Counts the requests that were due before the deadline and found no connection.
-    fn count_unsent(&mut self) {
+    /// Waits no longer for the requests that are not answered.
+    fn give_up(&mut self, reason: &str, now: u64) {
+        for connection in &mut self.connections {
+            for flight in connection.flights.drain(..) {
+                self.tally.lost(&flight, reason, now);
+            }
+            connection.waiting = 0;
+        }
+        self.in_flight = 0;
+    }
+
+    /// Counts the requests that were due before a time and found no connection.
+    fn count_unsent(&mut self, until: u64) {
         let Some(due) = &mut self.due else { return };
-        while due.next() < self.deadline {
-            self.tally.unsent += 1;
+        while due.next() < until {
+            let is_measured = due.next() >= self.measured_from;
+            if is_measured {
+                if self.shared.take(1) == 0 {
+                    return;
+                }
+                self.tally.unsent += 1;
+            }
             due.advance();
         }
     }
 
     /// When the measured part was over for this thread.
     fn end_time(&self, now: u64) -> u64 {
-        let was_cut =
-            self.shared.control.is_stopped() || self.shared.has_ended.load(Ordering::Relaxed);
         if self.reached_deadline {
             self.deadline.max(self.tally.last_reply)
-        } else if was_cut || self.tally.last_reply == 0 {
-            now
+        } else if self.was_cut || self.tally.last_reply == 0 {
+            self.sending_ended.unwrap_or(now).max(self.tally.last_reply)
         } else {
             self.tally.last_reply
         }

@@ -34,11 +34,17 @@ pub struct OperationRecord {
     pub name: String,
     /// Requests that were answered, errors among them.
     pub requests: u64,
-    /// Errors by what they began with: `ERR`, `MISCONF`, `503`, `connection`, ...
+    /// Those of them whose answer was an error.
+    #[serde(default)]
+    pub failed: u64,
+    /// Errors by what they began with: `ERR`, `MISCONF`, `503`; and requests without an answer:
+    /// `connection` (it was lost), `timeout` (the load had ended long ago), `unanswered` (the load
+    /// was ended, and they were still open a moment later).
     pub errors: BTreeMap<String, u64>,
-    /// Time from when a request was due (in a closed loop: was sent) to its reply.
+    /// Time from when a request was due (in a closed loop: was sent) to its reply. Errors are not
+    /// in it: a server may refuse faster than it works.
     pub response: Latency,
-    /// Time from when a request was sent to its reply.
+    /// Time from when a request was sent to its reply, without errors.
     pub service: Latency,
     /// Bytes of requests.
     pub sent_bytes: u64,
@@ -51,11 +57,14 @@ pub struct OperationRecord {
 pub struct Second {
     /// Which one, from 0.
     pub at: u32,
-    /// Requests answered within it.
+    /// Requests answered within it, errors among them.
     pub requests: u64,
-    /// Errors among them, and requests lost with their connection.
+    /// Those of them whose answer was an error.
+    #[serde(default)]
+    pub failed: u64,
+    /// Errors among them, and requests without an answer.
     pub errors: u64,
-    /// Response times of the requests answered within it.
+    /// Response times of the requests answered within it, without errors.
     pub response: Latency,
 }
 
@@ -70,18 +79,29 @@ pub struct Generator {
     pub busiest_thread: f64,
     /// By how much sends missed their due time though a connection was free; empty in a closed loop.
     pub lateness: Latency,
+    /// How long a sending thread was ready to run and had no processor: the time within each 10 ms,
+    /// beyond what waking up costs, of all threads. Empty where the kernel does not tell.
+    #[serde(default)]
+    pub held_up: Latency,
     /// Requests that were due and never left.
     pub unsent: u64,
     /// Connections that were opened.
     pub connects: u64,
     /// Connections refused, reset or timed out.
     pub socket_errors: u64,
+    /// Connections that this side could not open, for want of descriptors, ports or memory.
+    #[serde(default)]
+    pub own_errors: u64,
     /// Why the run says nothing about the server, one sentence each. Empty: the run is valid.
     pub invalid: Vec<String>,
     /// Why the server did not bear the load, one sentence each: requests that never left because all
     /// connections waited for it, connections that it lost. Such a run is valid, and bad.
     #[serde(default)]
     pub overloaded: Vec<String>,
+    /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) response times may be
+    /// the generator's own; those below it are the server's. `None`: all are.
+    #[serde(default)]
+    pub doubtful_from: Option<f64>,
 }
 
 impl Recording {
@@ -95,12 +115,17 @@ impl Recording {
         self.operations.iter().flat_map(|operation| operation.errors.values()).sum()
     }
 
-    /// Answered requests a second.
-    pub fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.requests() as f64 / self.seconds } else { 0.0 }
+    /// Requests of all operations whose answer was no error.
+    pub fn successes(&self) -> u64 {
+        self.operations.iter().map(OperationRecord::successes).sum()
     }
 
-    /// Response times of all operations.
+    /// Requests a second whose answer was no error.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.successes() as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Response times of all operations, without errors.
     pub fn response(&self) -> Latency {
         let mut all = Latency::new();
         for operation in &self.operations {
@@ -109,7 +134,7 @@ impl Recording {
         all
     }
 
-    /// Service times of all operations.
+    /// Service times of all operations, without errors.
     pub fn service(&self) -> Latency {
         let mut all = Latency::new();
         for operation in &self.operations {
@@ -122,12 +147,24 @@ impl Recording {
     pub fn is_valid(&self) -> bool {
         self.generator.invalid.is_empty()
     }
+
+    /// Whether a percentile (0.999) of response times may be the generator's own, and not the
+    /// server's.
+    pub fn is_doubtful(&self, share: f64) -> bool {
+        self.generator.doubtful_from.is_some_and(|from| share >= from)
+    }
 }
 
 impl OperationRecord {
+    /// Requests whose answer was no error.
+    pub fn successes(&self) -> u64 {
+        self.requests.saturating_sub(self.failed)
+    }
+
     /// Adds what another saw of the same operation.
     pub fn merge(&mut self, other: &OperationRecord) {
         self.requests += other.requests;
+        self.failed += other.failed;
         for (word, count) in &other.errors {
             *self.errors.entry(word.clone()).or_default() += count;
         }
@@ -139,6 +176,11 @@ impl OperationRecord {
 }
 
 impl Second {
+    /// Requests answered within it whose answer was no error.
+    pub fn successes(&self) -> u64 {
+        self.requests.saturating_sub(self.failed)
+    }
+
     /// Adds the seconds that another saw to a timeline; both are in order.
     pub fn merge(timeline: &mut Vec<Second>, others: Vec<Second>) {
         for other in others {
@@ -146,6 +188,7 @@ impl Second {
                 Ok(place) => {
                     let second = &mut timeline[place];
                     second.requests += other.requests;
+                    second.failed += other.failed;
                     second.errors += other.errors;
                     second.response.merge(&other.response);
                 }

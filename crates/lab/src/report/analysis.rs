@@ -40,26 +40,60 @@ pub(crate) struct Cell<'a> {
 }
 
 /// Why a run says nothing about the server: what the generators of its loads found. A knee that was
-/// found is good whatever became of the rates above it.
+/// found is good whatever became of the rates above it; without one, the lowest rate that was tried
+/// decides whether it was too much for the server or for the generator.
 pub(crate) fn invalid_reasons(run: &Run) -> Vec<&str> {
     if run.knee.as_ref().is_some_and(|knee| knee.best_rate.is_some()) {
         return Vec::new();
     }
     let loads = run.loads.iter().flat_map(|load| &load.recording.generator.invalid);
-    let steps = run.knee.iter().flat_map(|knee| &knee.steps).flat_map(|step| &step.invalid);
-    let mut reasons: Vec<&str> = Vec::new();
-    for reason in loads.chain(steps) {
-        if !reasons.contains(&reason.as_str()) {
-            reasons.push(reason);
+    let steps = run.knee.iter().flat_map(|knee| &knee.steps);
+    let lowest = steps.min_by(|a, b| a.offered_rate.total_cmp(&b.offered_rate));
+    without_repeats(loads.chain(lowest.iter().flat_map(|step| &step.invalid)))
+}
+
+/// Why the server did not bear what was sent, as the generators of its loads saw it. Such a run
+/// counts: it is a bad result, and no missing one.
+pub(crate) fn overloaded_reasons(run: &Run) -> Vec<&str> {
+    without_repeats(run.loads.iter().flat_map(|load| &load.recording.generator.overloaded))
+}
+
+fn without_repeats<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut different: Vec<&str> = Vec::new();
+    for reason in reasons {
+        if !different.contains(&reason.as_str()) {
+            different.push(reason);
         }
     }
-    reasons
+    different
 }
 
 impl Cell<'_> {
     /// How many runs there are in all.
     pub(crate) fn count(&self) -> usize {
         self.valid.len() + self.invalid.len() + self.failed.len()
+    }
+
+    /// In how many of the valid runs the server did not bear what was sent.
+    pub(crate) fn overloaded(&self) -> usize {
+        self.valid.iter().filter(|run| !overloaded_reasons(run).is_empty()).count()
+    }
+
+    /// What to say of the valid runs that looked for a figure and did not find it, and how many
+    /// these are.
+    pub(crate) fn missed(&self, figure: &Figure) -> Option<(&'static str, usize)> {
+        let mut words = self.valid.iter().filter_map(|run| figure.missed(run));
+        let first = words.next()?;
+        Some((first, 1 + words.count()))
+    }
+
+    /// What to say in place of a figure that no run has.
+    pub(crate) fn without(&self, figure: &Figure) -> &'static str {
+        match self.missed(figure) {
+            Some((words, _)) => words,
+            None if self.valid.is_empty() => self.missing(),
+            None => "–",
+        }
     }
 
     /// What to say in place of a figure, when no run is valid.

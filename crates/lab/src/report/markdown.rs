@@ -47,7 +47,8 @@ pub(crate) fn markdown(results: &Results) -> (String, Vec<Chart>) {
         }
     }
     text.push_str(
-        "\nMedians over repetitions, ± half of the spread; a difference within the spread is a tie.\n",
+        "\nMedians over repetitions, ± half of the spread; a difference within the spread, or below 15 % where \
+         there are fewer than three runs, is a tie.\n",
     );
     (text, used.charts)
 }
@@ -101,7 +102,7 @@ fn table(analysis: &Analysis<'_>, text: &mut String) {
                     let half = summary.half_width().map(|half| format!(" ±{:.0} %", half * 100.0));
                     number::show(figure.unit, summary.median) + &half.unwrap_or_default()
                 }
-                None => analysis.points[point].cells[target].missing().to_owned(),
+                None => analysis.points[point].cells[target].without(figure).to_owned(),
             });
         }
         for target in &compared {

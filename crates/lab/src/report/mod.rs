@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 pub use view::VIEWS;
 
 use crate::results::{ExperimentResult, Results};
-pub(crate) use analysis::invalid_reasons;
-pub(crate) use number::show as show_figure;
+pub(crate) use analysis::{invalid_reasons, overloaded_reasons};
+pub(crate) use number::{grouped, show as show_figure, stamp};
 
 use analysis::Analysis;
 use chart::Chart;

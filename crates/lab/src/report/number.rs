@@ -127,6 +127,14 @@ pub(crate) fn moment(unix_ms: u64) -> String {
     format!("{year}-{month:02}-{day:02} {:02}:{:02}", minutes / 60 % 24, minutes % 60)
 }
 
+/// The same to the second, for the name of a file: `20261122-001356`.
+pub(crate) fn stamp(unix_ms: u64) -> String {
+    let seconds = unix_ms / 1000;
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute) = (seconds / 3600 % 24, seconds / 60 % 60);
+    format!("{year}{month:02}{day:02}-{hour:02}{minute:02}{:02}", seconds % 60)
+}
+
 /// Year, month and day of a day since 1 January 1970, counted in eras of 400 years that begin in
 /// March, so that the leap day is a year's last.
 fn date(day: u64) -> (u64, u64, u64) {
@@ -193,6 +201,7 @@ mod tests {
         assert_eq!(moment(951_782_400_000), "2000-02-29 00:00");
         assert_eq!(moment(1_795_306_436_000), "2026-11-22 00:13");
         assert_eq!(moment(4_107_542_399_000), "2100-02-28 23:59");
+        assert_eq!(stamp(1_795_306_436_000), "20261122-001356");
     }
 
     #[test]

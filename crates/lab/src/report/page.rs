@@ -5,6 +5,7 @@ use super::chart::{CHART_SHEET, COLOUR_SHEET, Chart};
 use super::markup::Markup;
 use super::view::{Colours, Context, Section, sections, slug};
 use super::{number, setup, table, verdict};
+use crate::experiment::machine::is_in_memory;
 use crate::results::{Machine, Results};
 
 /// How the page looks, besides colours and charts.
@@ -66,12 +67,18 @@ pub(crate) fn machine_line(machine: &Machine) -> String {
     } else {
         String::new()
     };
+    let data = match machine.file_system.as_str() {
+        "" => String::new(),
+        kind if is_in_memory(kind) => format!("data on {kind}, which is not a disk"),
+        kind => format!("data on {kind}"),
+    };
     let mut parts = vec![
         machine.processor.clone(),
         count,
         memory,
         machine.system.clone(),
         machine.kernel.clone(),
+        data,
     ];
     parts.retain(|part| !part.is_empty());
     parts.join(" · ")
@@ -211,9 +218,10 @@ fn footer(page: &mut Markup) {
         "A ratio is a target's median divided by that of the server named after the stroke: the \
          first that is neither Dunlin nor the built-in limit, or, where there is none, the first \
          target. Two figures whose medians are no further apart than the figures of either side lie \
-         among themselves, or less than 5 % (15 % for single runs), are called a tie.",
+         among themselves, or less than 5 % (15 % where either has fewer than three runs), are called a tie.",
         "A run in which the load generator, and not the server, was the limit is INVALID: it is \
-         named, and counts in no figure, chart or answer.",
+         named, and counts in no figure, chart or answer. One in which the server did not bear what \
+         was sent, so that requests never left or connections were lost, is overloaded: it counts.",
         "Response time counts from when a request was due; in a closed loop, where the next request \
          waits for the last reply, that is when it was sent. A memory figure counts pages that \
          processes share once.",

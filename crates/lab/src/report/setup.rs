@@ -1,5 +1,7 @@
 //! How an experiment was set up: targets with versions and commands, and the loads in words.
 
+use std::collections::BTreeMap;
+
 use super::analysis::Analysis;
 use super::markup::Markup;
 use super::{number, page::command_line};
@@ -34,6 +36,9 @@ pub(crate) fn setup(analysis: &Analysis<'_>, page: &mut Markup) {
         page.text(": ");
         page.text(plans(analysis, &name));
         page.close();
+        if let Some(text) = agents(analysis, &name) {
+            page.leaf("p", &[], text);
+        }
     }
     page.leaf("p", &[], generator(analysis));
     page.open("details", &[]);
@@ -66,6 +71,30 @@ fn plans(analysis: &Analysis<'_>, name: &str) -> String {
         text.push_str(&format!("; and {more} more variants, as the matrix says"));
     }
     text + "."
+}
+
+/// Which machines sent a load in place of the lab's, and how far their clocks were off at most.
+fn agents(analysis: &Analysis<'_>, name: &str) -> Option<String> {
+    let mut agents: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+    let loads = analysis.experiment.runs.iter().flat_map(|run| &run.loads);
+    for agent in loads.filter(|load| load.name == name).flat_map(|load| &load.agents) {
+        let (ahead, bound) = agents.entry(&agent.address).or_default();
+        if agent.ahead_ms.abs() > ahead.abs() {
+            *ahead = agent.ahead_ms;
+        }
+        *bound = bound.max(agent.bound_ms);
+    }
+    let time = |ms: f64| number::duration(ms / 1e3);
+    let parts: Vec<String> = agents
+        .into_iter()
+        .map(|(address, (ahead, bound))| {
+            let way = if ahead < 0.0 { "behind" } else { "ahead" };
+            format!("{address} (clock {} {way}, known to {})", time(ahead.abs()), time(bound))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| {
+        format!("It was sent by agents; of each run's clocks the worst: {}.", parts.join(", "))
+    })
 }
 
 /// A plan in words.

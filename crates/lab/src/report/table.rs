@@ -1,6 +1,6 @@
 //! The tables of a report.
 
-use super::analysis::{Analysis, Cell, invalid_reasons};
+use super::analysis::{Analysis, Cell, invalid_reasons, overloaded_reasons};
 use super::markup::Markup;
 use super::number;
 use super::view::capital;
@@ -77,9 +77,9 @@ fn caption(figure: &Figure) -> String {
 /// A median with its spread, or why there is none.
 fn figure_cell(figure: &Figure, summary: Option<Summary>, cell: &Cell<'_>, page: &mut Markup) {
     let Some(summary) = summary else {
-        let (class, text) =
-            if cell.valid.is_empty() { ("missing", cell.missing()) } else { ("none", "–") };
-        page.leaf("td", &[("class", &format!("number {class}"))], text);
+        let is_said = cell.valid.is_empty() || cell.missed(figure).is_some();
+        let class = if is_said { "number missing" } else { "number none" };
+        page.leaf("td", &[("class", &class)], cell.without(figure));
         return;
     };
     let show = |value| number::show(figure.unit, value);
@@ -94,6 +94,13 @@ fn figure_cell(figure: &Figure, summary: Option<Summary>, cell: &Cell<'_>, page:
     }
     if cell.valid.len() < cell.count() {
         let text = format!(" {} of {} runs", cell.valid.len(), cell.count());
+        page.leaf("small", &[("class", &"warn")], text);
+    }
+    let mut doubts = Vec::new();
+    doubts.extend(cell.missed(figure));
+    doubts.extend(Some(("overloaded", cell.overloaded())).filter(|(_, count)| *count > 0));
+    for (words, count) in doubts {
+        let text = format!(" {words} in {count} of {}", cell.valid.len());
         page.leaf("small", &[("class", &"warn")], text);
     }
     page.close();
@@ -197,7 +204,7 @@ pub(crate) fn checks(analysis: &Analysis<'_>, page: &mut Markup) {
         "oldest lost",
         "stale reads",
         "wrong",
-        "recovered after",
+        "checker recovered after",
     ];
     page.leaf("h3", &[], "What became of acknowledged writes");
     head(analysis, &heads, 3, page);
@@ -267,7 +274,13 @@ pub(crate) fn every_run(analysis: &Analysis<'_>, page: &mut Markup) {
                 let text = format!("INVALID: {}", reasons.join("; "));
                 page.leaf("td", &[("class", &"missing text")], text);
             }
-            _ => page.leaf("td", &[], interrupted(run)),
+            _ => match overloaded_reasons(run) {
+                reasons if reasons.is_empty() => page.leaf("td", &[], interrupted(run)),
+                reasons => {
+                    let text = format!("valid, overloaded: {}", reasons.join("; "));
+                    page.leaf("td", &[("class", &"text")], text);
+                }
+            },
         }
         page.open("td", &[("class", &"command")]);
         page.leaf("code", &[], super::page::command_line(&run.command));

@@ -1,8 +1,11 @@
 //! What an experiment's figures say, in a sentence or two.
 
+use std::collections::BTreeSet;
+
 use super::analysis::Analysis;
 use super::number;
-use crate::results::{Better, Difference, Figure, Run, Unit};
+use crate::results::figure::{CHECK_RECOVERY, LOAD_RECOVERY, was_broken};
+use crate::results::{Better, Check, Difference, ENOUGH_RUNS, Figure, Run, Unit};
 
 /// Failed or invalid runs that are told beside the answer; the table of runs has them all.
 const MOST_TROUBLES: usize = 12;
@@ -31,17 +34,18 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     }
     chosen.extend(meanwhile);
     chosen.extend(analysis.figure("p99_quiet_ms"));
-    chosen.extend(analysis.figure("recovery_seconds"));
+    chosen.extend(analysis.figure(LOAD_RECOVERY).or(analysis.figure(CHECK_RECOVERY)));
     chosen.extend(analysis.figure("server_cpu_us_per_request"));
     let growth = if meanwhile.is_some() { "peak_memory_ratio" } else { "peak_memory_bytes" };
-    let memory = [growth, "peak_memory_bytes", "peak_memory"];
+    let memory = [growth, "peak_memory_bytes"];
     chosen.extend(memory.iter().find_map(|name| analysis.figure(name)));
     chosen
 }
 
 /// The answer to the experiment's question, computed from its valid runs: one sentence about losses,
-/// where a checker looked, one about the most important figure for each target, one about the
-/// second figure.
+/// where a checker looked, one about recovery where targets were broken, one about targets that did
+/// not bear what was sent, one about the most important figure for each target, one about the second
+/// figure.
 pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     if !analysis.has_valid_runs() {
         return vec!["There is no valid run, so there is no answer.".to_owned()];
@@ -53,6 +57,8 @@ pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
         .collect();
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(losses(analysis));
+    sentences.extend(recoveries(analysis));
+    sentences.extend(not_borne(analysis));
     for (index, figure) in figures.iter().take(2).enumerate() {
         if others.is_empty() {
             sentences.extend(alone(analysis, figure));
@@ -97,15 +103,77 @@ fn losses(analysis: &Analysis<'_>) -> Option<String> {
             lossy if lossy < points.len() => format!("{}, none elsewhere", with_losses.join(", ")),
             _ => with_losses.join(", "),
         };
-        let runs =
-            analysis.points.iter().flat_map(|point| point.cells[index].valid.iter().copied());
-        if let Some(recovery) = analysis.figure("recovery").and_then(|one| one.summary(runs)) {
-            let time = number::duration(recovery.median);
-            part.push_str(&format!(", and was back at 90 % of its throughput after {time}"));
+        let runs = analysis.points.iter().flat_map(|point| &point.cells[index].valid);
+        let checks: Vec<&Check> = runs.filter_map(|run| run.check.as_ref()).collect();
+        let stale: u64 = checks.iter().map(|check| check.stale_reads).sum();
+        let wrong: u64 = checks.iter().map(|check| check.wrong).sum();
+        for (count, what) in [(stale, "stale reads"), (wrong, "values that nobody wrote")] {
+            if count > 0 {
+                part.push_str(&format!(", with {} {what}", number::grouped(count as f64)));
+            }
         }
         parts.push(format!("{target} lost {part}"));
     }
     (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
+}
+
+/// How long it took until all was as before, by point: for the loads, and for the checker. Runs that
+/// were not back before their end are counted.
+fn recoveries(analysis: &Analysis<'_>) -> Option<String> {
+    let mut sentences = Vec::new();
+    for (id, who) in [(LOAD_RECOVERY, "The load"), (CHECK_RECOVERY, "The checker")] {
+        let Some(figure) = analysis.figure(id) else { continue };
+        let mut parts = Vec::new();
+        for (index, target) in analysis.targets.iter().enumerate() {
+            let recovery = |point| recovery(analysis, figure, point, index);
+            let recoveries: Vec<String> = (0..analysis.points.len()).filter_map(recovery).collect();
+            if !recoveries.is_empty() {
+                parts.push(format!("with {target} {}", recoveries.join(", ")));
+            }
+        }
+        if !parts.is_empty() {
+            let parts = parts.join("; ");
+            sentences.push(format!("{who} was back at 90 % of its throughput {parts}."));
+        }
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+/// `after 1.2 s at fsync always (not in 1 of 3 runs)`.
+fn recovery(
+    analysis: &Analysis<'_>,
+    figure: &Figure,
+    point: usize,
+    target: usize,
+) -> Option<String> {
+    let cell = &analysis.points[point].cells[target];
+    let summary = analysis.summary(figure, point, target);
+    let missed = cell.missed(figure).map_or(0, |(_, count)| count);
+    let of = missed + summary.map_or(0, |summary| summary.count);
+    let place = match analysis.point_label(point) {
+        label if label.is_empty() => label,
+        label => format!(" at {label}"),
+    };
+    match summary.map(|summary| number::duration(summary.median)) {
+        Some(time) if missed == 0 => Some(format!("after {time}{place}")),
+        Some(time) => Some(format!("after {time}{place} (not in {missed} of {of} runs)")),
+        None if missed > 0 => Some(format!("in none of {of} runs{place}")),
+        None => None,
+    }
+}
+
+/// Targets that did not bear what was sent, and at how many points.
+fn not_borne(analysis: &Analysis<'_>) -> Option<String> {
+    let mut parts = Vec::new();
+    for (index, target) in analysis.targets.iter().enumerate() {
+        let cells = || analysis.points.iter().map(|point| &point.cells[index]);
+        let runs: usize = cells().map(|cell| cell.valid.len()).sum();
+        let overloaded: usize = cells().map(super::analysis::Cell::overloaded).sum();
+        if overloaded > 0 {
+            parts.push(format!("{target} in {overloaded} of {runs} runs"));
+        }
+    }
+    (!parts.is_empty()).then(|| format!("Did not bear what was sent: {}.", parts.join(", ")))
 }
 
 /// How many writes are gone, of how many that were acknowledged; none where no checker looked.
@@ -268,7 +336,7 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
             None => troubles.push((place.to_owned(), vec![repetition], trouble)),
         }
     };
-    let (mut single, mut cells) = (0, 0);
+    let (mut few, mut cells) = (0, 0);
     for (index, point) in analysis.points.iter().enumerate() {
         for (target, cell) in analysis.targets.iter().zip(&point.cells) {
             let place = match analysis.point_label(index) {
@@ -284,8 +352,24 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
                 let why: Vec<&str> = why.into_iter().map(without_stop).collect();
                 add(&place, run, format!("INVALID and not counted: {}.", why.join("; ")));
             }
+            for run in &cell.valid {
+                let why: Vec<&str> = super::analysis::overloaded_reasons(run)
+                    .into_iter()
+                    .map(without_stop)
+                    .collect();
+                if !why.is_empty() {
+                    add(&place, run, format!("overloaded, which counts: {}.", why.join("; ")));
+                }
+                if let Some(kinds) = unexplained_errors(run) {
+                    add(&place, run, format!("met errors that no event explains: {kinds}."));
+                }
+                if run.knee.as_ref().is_some_and(|knee| knee.limited_by_generator) {
+                    let what = "the generator could not offer more: the rate is a lower bound.";
+                    add(&place, run, what.to_owned());
+                }
+            }
             cells += usize::from(!cell.valid.is_empty());
-            single += usize::from(cell.valid.len() == 1);
+            few += usize::from((1..ENOUGH_RUNS).contains(&cell.valid.len()));
         }
     }
     let more = troubles.len().saturating_sub(MOST_TROUBLES);
@@ -294,17 +378,29 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
         cautions.push(format!("{place}, {word} {}, {trouble}", repetitions.join(", ")));
     }
     if more > 0 {
-        cautions.push(format!("{more} more runs or groups of runs failed or are INVALID."));
+        cautions
+            .push(format!("{more} more runs or groups of runs are in doubt, failed or INVALID."));
     }
-    if single > 0 {
-        let which = if single == cells { "Every figure" } else { "Some figures" };
-        let verb = if single == cells { "comes" } else { "come" };
+    if few > 0 {
+        let which = if few == cells { "Every figure" } else { "Some figures" };
+        let verb = if few == cells { "comes" } else { "come" };
         cautions.push(format!(
-            "{which} {verb} from a single run: how well it repeats is unknown, and differences \
-             below 15 % count as ties."
+            "{which} {verb} from fewer than three runs: how well these repeat is unknown, and \
+             differences below 15 % count as ties."
         ));
     }
     cautions
+}
+
+/// The kinds of errors of a run in which nobody broke the target.
+fn unexplained_errors(run: &Run) -> Option<String> {
+    if was_broken(run) {
+        return None;
+    }
+    let operations = run.loads.iter().flat_map(|load| &load.recording.operations);
+    let kinds: BTreeSet<&str> =
+        operations.flat_map(|operation| operation.errors.keys()).map(String::as_str).collect();
+    (!kinds.is_empty()).then(|| kinds.into_iter().collect::<Vec<&str>>().join(", "))
 }
 
 fn without_stop(sentence: &str) -> &str {

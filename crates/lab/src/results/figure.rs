@@ -65,12 +65,12 @@ enum Source {
     Max(String),
     ServiceQuantile(String, f64),
     Errors(String),
+    Unsent(String),
     BestRate,
     Lost,
     Stale,
     Wrong,
     Recovery,
-    PeakMemory,
     Named(String),
 }
 
@@ -81,7 +81,7 @@ impl Figure {
             let found = run.loads.iter().find(|load| load.name == *name)?;
             Some(&found.recording)
         };
-        let answered = |name: &String| load(name).filter(|recording| recording.requests() > 0);
+        let answered = |name: &String| load(name).filter(|recording| recording.successes() > 0);
         match &self.source {
             Source::Rate(name) => load(name).map(Recording::rate),
             Source::Quantile(name, share) => {
@@ -92,13 +92,30 @@ impl Figure {
                 answered(name).map(|recording| recording.service().quantile_ms(*share))
             }
             Source::Errors(name) => load(name).map(|recording| recording.errors() as f64),
+            Source::Unsent(name) => load(name).map(unsent_percent),
             Source::BestRate => run.knee.as_ref()?.best_rate,
             Source::Lost => run.check.as_ref().map(|check| check.lost as f64),
             Source::Stale => run.check.as_ref().map(|check| check.stale_reads as f64),
             Source::Wrong => run.check.as_ref().map(|check| check.wrong as f64),
             Source::Recovery => run.check.as_ref()?.recovery_seconds,
-            Source::PeakMemory => run.samples.iter().map(memory_of).max().map(|peak| peak as f64),
             Source::Named(name) => run.figures.get(name).copied(),
+        }
+    }
+
+    /// What to say of a run that looked for this figure and did not find it, which is a result, and a
+    /// bad one: a server that bears no rate, or does not recover. None where the figure is there, or
+    /// was not looked for.
+    pub fn missed(&self, run: &Run) -> Option<&'static str> {
+        if self.of(run).is_some() || run.failure.is_some() {
+            return None;
+        }
+        match &self.source {
+            Source::BestRate => run.knee.is_some().then_some("no good rate"),
+            Source::Recovery => (run.check.is_some() && was_broken(run)).then_some("not recovered"),
+            Source::Named(name) if name == LOAD_RECOVERY => {
+                (was_broken(run) && has_load_from_start(run)).then_some("not recovered")
+            }
+            _ => None,
         }
     }
 
@@ -115,6 +132,34 @@ impl Figure {
             format!("{} of {}", self.label, self.load)
         }
     }
+}
+
+/// The figure for how long the loads themselves took to recover, by the second.
+pub(crate) const LOAD_RECOVERY: &str = "recovery_seconds";
+/// The same of the checker's own writes and reads, which are few, and looked at more closely.
+pub(crate) const CHECK_RECOVERY: &str = "check_recovery_seconds";
+
+/// Whether the target was ended or stopped on purpose.
+pub(crate) fn was_broken(run: &Run) -> bool {
+    // Of stops and ends, only these were the lab's doing.
+    let breaks = ["kill", "SIGSTOP"];
+    run.events.iter().any(|event| breaks.iter().any(|name| event.name.starts_with(name)))
+}
+
+/// Only a load that ran before the fault can be back at what it was.
+fn has_load_from_start(run: &Run) -> bool {
+    let latest = run.started_unix_ms + 1000;
+    run.loads.iter().any(|load| load.recording.started_unix_ms < latest)
+}
+
+/// Below this share, what was left unsent is the moment at which the load ended.
+const LEAST_UNSENT_PERCENT: f64 = 0.1;
+
+/// How many of a hundred requests were due and never left, all connections being in use.
+fn unsent_percent(recording: &Recording) -> f64 {
+    let unsent = recording.generator.unsent;
+    let percent = unsent as f64 * 100.0 / (recording.requests() + unsent).max(1) as f64;
+    if percent > LEAST_UNSENT_PERCENT { percent } else { 0.0 }
 }
 
 /// The memory of a sample: proportional bytes where the kernel tells them, resident ones otherwise.
@@ -145,18 +190,15 @@ pub fn figures(experiment: &ExperimentResult) -> Vec<Figure> {
     }
     let named: BTreeSet<&String> =
         experiment.runs.iter().flat_map(|run| run.figures.keys()).collect();
-    if !named.iter().any(|name| name.contains("peak")) {
-        figures.push(Figure {
-            id: "peak_memory".to_owned(),
-            load: String::new(),
-            label: "peak memory".to_owned(),
-            unit: Unit::Bytes,
-            better: Better::Lower,
-            source: Source::PeakMemory,
-        });
+    let mut named: BTreeSet<&str> = named.into_iter().map(String::as_str).collect();
+    if experiment.runs.iter().any(was_broken) {
+        named.insert(LOAD_RECOVERY);
     }
-    figures.extend(named.into_iter().map(|name| named_figure(name)));
-    figures.retain(|figure| experiment.runs.iter().any(|run| figure.of(run).is_some()));
+    // What the checker found is read from there.
+    named.remove(CHECK_RECOVERY);
+    figures.extend(named.into_iter().map(named_figure));
+    let has_it = |figure: &Figure, run: &Run| figure.of(run).or(figure.missed(run).map(|_| 0.0));
+    figures.retain(|figure| experiment.runs.iter().any(|run| has_it(figure, run).is_some()));
     figures
 }
 
@@ -197,6 +239,10 @@ fn load_figures(experiment: &ExperimentResult, name: &str, shown: &str, figures:
         let source = Source::ServiceQuantile(owned(), 0.99);
         add("service_p99", "p99 service time", Unit::Milliseconds, Better::Lower, source);
     }
+    if open {
+        let source = Source::Unsent(owned());
+        add("unsent_percent", "requests that never left", Unit::Percent, Better::Lower, source);
+    }
     add("errors", "errors", Unit::Count, Better::Lower, Source::Errors(owned()));
 }
 
@@ -215,7 +261,7 @@ fn check_figures(figures: &mut Vec<Figure>) {
         ("lost", "acknowledged writes lost", Unit::Count, Source::Lost),
         ("stale", "stale reads", Unit::Count, Source::Stale),
         ("wrong", "values that nobody wrote", Unit::Count, Source::Wrong),
-        ("recovery", "time to recover", Unit::Seconds, Source::Recovery),
+        (CHECK_RECOVERY, "time until the checker had recovered", Unit::Seconds, Source::Recovery),
     ];
     for (id, label, unit, source) in rows {
         figures.push(Figure {
@@ -230,20 +276,16 @@ fn check_figures(figures: &mut Vec<Figure>) {
 }
 
 /// Endings of names, the longest that fits first.
-const ENDINGS: [(&str, Unit, &str, Better); 13] = [
+const ENDINGS: [(&str, Unit, &str, Better); 9] = [
     ("_us_per_request", Unit::Microseconds, " per request", Better::Lower),
     ("_bytes_per_request", Unit::Bytes, " per request", Better::Lower),
-    ("_bytes_per_second", Unit::Bytes, " per second", Better::Higher),
-    ("_requests_per_second", Unit::PerSecond, "", Better::Higher),
     ("_per_second", Unit::PerSecond, "", Better::Higher),
     ("_us", Unit::Microseconds, "", Better::Lower),
     ("_ms", Unit::Milliseconds, "", Better::Lower),
     ("_seconds", Unit::Seconds, "", Better::Lower),
     ("_bytes", Unit::Bytes, "", Better::Lower),
     ("_ratio", Unit::Ratio, " ratio", Better::Lower),
-    ("_percent", Unit::Percent, "", Better::Lower),
     ("_processors", Unit::Processors, "", Better::Lower),
-    ("_cores", Unit::Processors, "", Better::Lower),
 ];
 
 /// A figure that the experiment itself computed; its name ends in its unit.
@@ -266,10 +308,14 @@ fn named_figure(name: &str) -> Figure {
             other => other,
         })
         .collect();
+    let label = match name {
+        LOAD_RECOVERY => "time until the load had recovered".to_owned(),
+        _ => format!("{}{suffix}", words.join(" ")),
+    };
     Figure {
         id: name.to_owned(),
         load: String::new(),
-        label: format!("{}{suffix}", words.join(" ")),
+        label,
         unit,
         better,
         source: Source::Named(name.to_owned()),
@@ -289,6 +335,7 @@ mod tests {
         assert_eq!((figure.label.as_str(), figure.unit), ("peak memory ratio", Unit::Ratio));
         let figure = named_figure("bytes_per_second");
         assert_eq!((figure.unit, figure.better), (Unit::PerSecond, Better::Higher));
+        assert_eq!(named_figure(LOAD_RECOVERY).unit, Unit::Seconds);
         let figure = named_figure("saves");
         assert_eq!((figure.unit, figure.better), (Unit::Count, Better::Neither));
         assert_eq!(named_figure("generator_cpu_us_per_request").better, Better::Neither);

@@ -10,7 +10,7 @@ mod summary;
 pub use figure::{Better, Figure, Unit};
 pub use file::{FORMAT, FileError};
 pub use model::{
-    Check, Event, ExperimentResult, Knee, KneeStep, LoadRecording, Machine, Results, Run, Sample,
-    Skipped, TargetInfo,
+    AgentClock, Check, Event, ExperimentResult, Knee, KneeStep, LoadRecording, Machine, Results,
+    Run, Sample, Skipped, TargetInfo,
 };
-pub use summary::{Difference, LEAST_SHARE, ONE_RUN_SHARE, Summary};
+pub use summary::{Difference, ENOUGH_RUNS, FEW_RUNS_SHARE, LEAST_SHARE, Summary};

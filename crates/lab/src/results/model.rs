@@ -35,6 +35,9 @@ pub struct Machine {
     pub kernel: String,
     /// The distribution's name.
     pub system: String,
+    /// The kind of the file system where servers kept their data; empty: unknown.
+    #[serde(default)]
+    pub file_system: String,
 }
 
 /// What one experiment saw.
@@ -121,6 +124,20 @@ pub struct LoadRecording {
     pub name: String,
     /// What it saw. Its start says how it lies to the others.
     pub recording: Recording,
+    /// Who sent it in place of the lab's own machine, and how well their clocks were known.
+    #[serde(default)]
+    pub agents: Vec<AgentClock>,
+}
+
+/// A machine that sent a share of a load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgentClock {
+    /// `host:port`.
+    pub address: String,
+    /// By how many milliseconds its clock was ahead of the lab's.
+    pub ahead_ms: f64,
+    /// By how many milliseconds that may be wrong: half of the shortest round trip.
+    pub bound_ms: f64,
 }
 
 /// The target's process tree at one moment.
@@ -165,6 +182,10 @@ pub struct Knee {
     pub steps: Vec<KneeStep>,
     /// The largest rate that was good, in requests a second.
     pub best_rate: Option<f64>,
+    /// The search ended at a rate that the generator could not offer: the server bears at least the
+    /// best rate, and nobody knows how much more.
+    #[serde(default)]
+    pub limited_by_generator: bool,
 }
 
 /// One rate that the knee finder tried.

@@ -4,8 +4,11 @@
 /// A difference below this share is a tie, however well figures repeat: a machine that was started
 /// again, or a binary that was linked in another order, moves them as much.
 pub const LEAST_SHARE: f64 = 0.05;
-/// The same where one side ran only once, so that nobody knows how well its figures repeat.
-pub const ONE_RUN_SHARE: f64 = 0.15;
+/// The same where one side has fewer runs than [`ENOUGH_RUNS`], so that nobody knows how well its
+/// figures repeat.
+pub const FEW_RUNS_SHARE: f64 = 0.15;
+/// So many runs say how far figures lie apart: two lie close together by luck every other time.
+pub const ENOUGH_RUNS: usize = 3;
 
 /// One figure over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,10 +63,10 @@ impl Summary {
 
     /// How this lies to `other`. The medians differ when they are further apart than the figures of
     /// either side lie among themselves, and by at least [`LEAST_SHARE`] of the other's median
-    /// ([`ONE_RUN_SHARE`] when one side has a single run). All else is a tie.
+    /// ([`FEW_RUNS_SHARE`] when one side has fewer than [`ENOUGH_RUNS`] runs). All else is a tie.
     pub fn against(&self, other: &Summary) -> Difference {
-        let alone = self.count < 2 || other.count < 2;
-        let share = if alone { ONE_RUN_SHARE } else { LEAST_SHARE };
+        let few = self.count.min(other.count) < ENOUGH_RUNS;
+        let share = if few { FEW_RUNS_SHARE } else { LEAST_SHARE };
         let gap = self.median - other.median;
         let noise = self.spread().max(other.spread()).max(share * other.median.abs());
         if gap.abs() <= noise {
@@ -116,16 +119,21 @@ mod tests {
     #[test]
     fn a_small_difference_is_a_tie_however_well_it_repeats() {
         let one = summary([100.0, 100.0, 100.0]);
-        assert_eq!(summary([104.9, 104.9]).against(&one), Difference::Tie);
-        assert_eq!(summary([105.1, 105.1]).against(&one), Difference::Higher);
+        assert_eq!(summary([104.9; 3]).against(&one), Difference::Tie);
+        assert_eq!(summary([105.1; 3]).against(&one), Difference::Higher);
     }
 
     #[test]
-    fn single_runs_must_differ_by_more() {
+    fn few_runs_must_differ_by_more() {
         let one = summary([100.0]);
         assert_eq!(summary([114.0]).against(&one), Difference::Tie);
         assert_eq!(summary([86.0, 86.0]).against(&one), Difference::Tie);
         assert_eq!(summary([116.0]).against(&one), Difference::Higher);
+        // Two that happen to be the same say little more than one.
+        let three = summary([100.0; 3]);
+        assert_eq!(summary([110.0, 110.0]).against(&three), Difference::Tie);
+        assert_eq!(summary([110.0; 3]).against(&three), Difference::Higher);
+        assert_eq!(summary([84.0, 84.0]).against(&three), Difference::Lower);
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(crate) fn empty() -> Results {
             memory_bytes: 8 << 30,
             kernel: "Linux 6.1.0-28-amd64".to_owned(),
             system: "Debian GNU/Linux 12".to_owned(),
+            file_system: "ext4".to_owned(),
         },
         size: "quick".to_owned(),
         experiments: Vec::new(),
@@ -123,6 +124,7 @@ pub(crate) fn run(
     let recording = recording(&mut random, shape, started_unix_ms + 500, &change);
     let busy = if target == "dunlin" { 0.62 } else { 0.93 };
     let samples = samples(&mut random, f64::from(shape.seconds) + 1.0, busy, 120.0);
+    let peak = samples.iter().map(|sample| sample.pss_bytes).max().unwrap_or(0) as f64;
     let cpu = busy * 1e6 / shape.rate.max(1.0) * wobble(&mut random, 0.02);
     Run {
         target: target.to_owned(),
@@ -130,12 +132,15 @@ pub(crate) fn run(
         repetition,
         started_unix_ms,
         command: vec![target.to_owned(), "--port".to_owned(), format!("70{repetition:02}")],
-        loads: vec![LoadRecording { name: "main".to_owned(), recording }],
+        loads: vec![LoadRecording { name: "main".to_owned(), recording, agents: Vec::new() }],
         samples,
         events: Vec::new(),
         knee: None,
         check: None,
-        figures: BTreeMap::from([("server_cpu_us_per_request".to_owned(), cpu)]),
+        figures: BTreeMap::from([
+            ("server_cpu_us_per_request".to_owned(), cpu),
+            ("peak_memory_bytes".to_owned(), peak),
+        ]),
         failure: None,
     }
 }
@@ -181,7 +186,7 @@ fn recording(
         operation.requests += requests;
         *operation.errors.entry("connection".to_owned()).or_default() += errors;
         operation.response.merge(&response);
-        timeline.push(Second { at, requests, errors, response });
+        timeline.push(Second { at, requests, errors, response, ..Second::default() });
     }
     operation.errors.retain(|_, count| *count > 0);
     operation.sent_bytes = operation.requests * 130;
@@ -342,6 +347,7 @@ fn self_heal() -> ExperimentResult {
                 event(10.6, Some(back), "kill -9 and restart", "process 4711, then 4712"),
                 event(11.0, None, "connection storm", "200 of 200 connected"),
             ];
+            one.figures.insert("recovery_seconds".to_owned(), back - 9.0);
             one.check = Some(Check {
                 acknowledged: 812_345 + u64::from(repetition),
                 unknown: 50,
@@ -500,7 +506,13 @@ fn knee() -> ExperimentResult {
             let good = steps.iter().filter(|step| step.good).map(|step| step.offered_rate);
             let best_rate = Some(good.fold(0.0, f64::max));
             result.runs.push(Run {
-                knee: Some(Knee { limit_ms: 2.0, quantile: 0.99, steps, best_rate }),
+                knee: Some(Knee {
+                    limit_ms: 2.0,
+                    quantile: 0.99,
+                    steps,
+                    best_rate,
+                    limited_by_generator: false,
+                }),
                 loads: Vec::new(),
                 ..run(name, &[], repetition, &Shape { seconds: 2, ..IDLE }, steady)
             });

@@ -149,8 +149,38 @@ fn mistakes_are_named_by_line_and_field() {
             "small.toml:7: restart_after in [[event]]: it means nothing to 'bgsave'",
         ),
         (
-            experiment("[knee]\nlimit_ms = 5\nstart = 100\nseconds = 1\nfactor = 1"),
+            experiment("[knee]\nlimit_ms = 5\nstart = 100\nseconds = 1\nfactor = 1")
+                .replace("mix = \"get:1\"\nseconds = 1", "mix = \"get:1\""),
             "small.toml:8: factor in [knee]: it must be more than 1",
+        ),
+        (
+            experiment("[knee]\nlimit_ms = 5\nstart = 100\nseconds = 1"),
+            "small.toml:14: seconds in [[load]]: with a [knee]",
+        ),
+        (
+            experiment("[check]\nseconds = 3\n[knee]\nlimit_ms = 5\nstart = 100\nseconds = 1")
+                .replace("mix = \"get:1\"\nseconds = 1", "mix = \"get:1\""),
+            "small.toml:5: seconds in [check]: with a [knee]",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = 1\nprefill = true\nwarmup = 1"),
+            "small.toml:13: warmup in [[load]]: a load that fills",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = 1\nstart = 1e19"),
+            "small.toml:12: start in [[load]]: 10000000000000000000 is more than",
+        ),
+        (
+            experiment("[sample]\nevery = 1e20"),
+            "small.toml:5: every in [sample]: 100000000000000000000 is more than",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = 1\nthreads = 60"),
+            "small.toml:8: [[load]]: a load needs at least one connection for each",
+        ),
+        (
+            experiment("").replace("seconds = 1", "seconds = 1\ncpus = \"4000\""),
+            "small.toml:12: cpus in [[load]]: ",
         ),
         (
             experiment("[values]\nport = 5"),

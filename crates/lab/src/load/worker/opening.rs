@@ -7,6 +7,7 @@ use rustix::event::epoll;
 
 use super::Worker;
 use crate::load::connection::State;
+use crate::load::descriptors;
 
 /// A lost connection is opened again after so long, and after so long again, in nanoseconds.
 const REOPEN_PAUSE: u64 = 50_000_000;
@@ -23,7 +24,13 @@ impl Worker<'_> {
                 self.connections[index].socket = Some(socket);
                 self.connections[index].state = State::Opening;
             }
-            Err(error) => self.lose(index, &error.to_string()),
+            Err(error) => {
+                if let Some(reason) = descriptors::own_fault(&error) {
+                    self.tally.own_errors += 1;
+                    return self.lose(index, &reason);
+                }
+                self.lose(index, &error.to_string());
+            }
         }
     }
 

@@ -21,6 +21,7 @@ impl Worker<'_> {
                 Ok(None) => return,
                 Ok(Some(0)) => return self.closed(index),
                 Ok(Some(length)) => length,
+                Err(_) if self.may_close(index) => return self.retire(index),
                 Err(error) => return self.lose(index, &error.to_string()),
             };
             let now = monotonic_ns();
@@ -34,8 +35,18 @@ impl Worker<'_> {
         }
     }
 
+    /// Whether the server may close the connection: HTTP allows it whenever no response is due, and
+    /// the next request opens it again.
+    fn may_close(&self, index: usize) -> bool {
+        let connection = &self.connections[index];
+        connection.waiting == 0 && matches!(connection.scanner, Scanner::Http(_))
+    }
+
     /// The server has closed the connection, which may be how a response ends.
     fn closed(&mut self, index: usize) {
+        if self.may_close(index) {
+            return self.retire(index);
+        }
         let now = monotonic_ns();
         let Connection { scanner, flights, waiting, .. } = &mut self.connections[index];
         let mut no_greetings = 0;
@@ -127,6 +138,8 @@ struct Counter<'a> {
     /// Replies to the flight at the front, and their bytes.
     replies: u64,
     bytes: u64,
+    /// Errors among them.
+    failed: u64,
     answered: usize,
     /// A greeting was answered with this error.
     refused: Option<String>,
@@ -147,6 +160,7 @@ impl<'a> Counter<'a> {
             now,
             replies: 0,
             bytes: 0,
+            failed: 0,
             answered: 0,
             refused: None,
             unexpected: false,
@@ -157,7 +171,9 @@ impl<'a> Counter<'a> {
     fn reply(&mut self, length: u64, error: Option<&[u8]>) {
         if *self.greetings > 0 {
             *self.greetings -= 1;
-            self.refused = error.map(|text| String::from_utf8_lossy(text).into_owned());
+            // The first refusal is the reason of those that follow.
+            let refused = error.map(|text| String::from_utf8_lossy(text).into_owned());
+            self.refused = self.refused.take().or(refused);
             return;
         }
         let Some(flight) = self.flights.front_mut() else {
@@ -168,11 +184,12 @@ impl<'a> Counter<'a> {
         self.bytes += length;
         if let Some(text) = error {
             self.tally.error(flight, text, self.now);
+            self.failed += 1;
         }
         if self.replies == u64::from(flight.count) {
-            self.tally.answered(flight, self.replies, self.bytes, self.now);
+            self.tally.answered(flight, self.replies, self.failed, self.bytes, self.now);
             self.answered += self.replies as usize;
-            (self.replies, self.bytes) = (0, 0);
+            (self.replies, self.failed, self.bytes) = (0, 0, 0);
             self.flights.pop_front();
         }
     }
@@ -182,7 +199,7 @@ impl<'a> Counter<'a> {
         if self.replies > 0
             && let Some(flight) = self.flights.front_mut()
         {
-            self.tally.answered(flight, self.replies, self.bytes, self.now);
+            self.tally.answered(flight, self.replies, self.failed, self.bytes, self.now);
             flight.count -= self.replies as u32;
             return self.answered + self.replies as usize;
         }

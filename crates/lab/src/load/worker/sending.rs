@@ -154,7 +154,7 @@ impl Worker<'_> {
         {
             self.thinking.pop_front();
             if self.connections[index].waiting == 0 {
-                self.send_next(index, now);
+                self.send_next(index, monotonic_ns());
             }
         }
         while let Some((at, index)) = self.reopening.front().copied()
@@ -165,7 +165,7 @@ impl Worker<'_> {
                 if self.keep_alive {
                     self.open(index);
                 } else {
-                    self.give_work(index, now);
+                    self.give_work(index, monotonic_ns());
                 }
             }
         }

@@ -14,7 +14,8 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     }
     let note = format!(
         "Each mark is one offered rate; an empty one was too much: beyond the limit, with errors, or \
-         behind its schedule. The repetition with the median result.{}",
+         behind its schedule. Where it says \"at least\", the generator could not offer more. The \
+         repetition with the median result.{}",
         choice_note(analysis)
     );
     Some(Section {
@@ -37,7 +38,9 @@ fn chart(context: &Context<'_>, point: usize) -> Option<Chart> {
         steps.sort_by(|a, b| a.offered_rate.total_cmp(&b.offered_rate));
         let points = steps.iter().map(|step| step_point(knee, step)).collect();
         let best = knee.best_rate.map(|rate| number::show(Unit::PerSecond, rate));
-        let best = best.map_or("no good rate".to_owned(), |rate| format!("up to {rate}/s"));
+        // Where the generator gave up, the server may bear more.
+        let bound = if knee.limited_by_generator { "at least" } else { "up to" };
+        let best = best.map_or("no good rate".to_owned(), |rate| format!("{bound} {rate}/s"));
         series.push(Series {
             name: format!("{name}, {best}"),
             colour: context.colours.colour(name),

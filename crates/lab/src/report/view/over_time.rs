@@ -193,7 +193,7 @@ fn latency_line(run: &Run, load: &str, value: fn(&Second) -> f64) -> Vec<Point> 
 }
 
 fn throughput_line(run: &Run, load: &str) -> Vec<Point> {
-    seconds(run, load, |second, length| Some(second.requests as f64 / length))
+    seconds(run, load, |second, length| Some(second.successes() as f64 / length))
 }
 
 /// A point in the middle of each second; `value` is told how long the second was, too.
