@@ -126,7 +126,7 @@ impl Stage<'_> {
     fn read_back(&mut self, checker: Checker, faults: &[f64]) -> Result<(), String> {
         let mut ending = None;
         let check = checker.finish(faults, &mut || {
-            ending = ending.take().or_else(|| self.server.unexpected_end());
+            ending = self.server.unexpected_end();
             self.interrupt.is_set() || self.server.is_gone()
         });
         match (check, ending) {
