@@ -99,6 +99,8 @@ impl Stage<'_> {
             None => self.timed(|stage| stage.measure(&mut events, zero)),
         };
         self.wait_for_events(&mut events);
+        // Loads that lost their server end too, a moment before it is seen to be gone.
+        outcome = outcome.and(self.server.unexpected_end().map_or(Ok(()), Err));
         self.run.samples = sampler.finish();
         let faults = events.faults().to_vec();
         let (done, bursts) = events.finish(self.server);
