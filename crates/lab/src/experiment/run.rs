@@ -99,6 +99,8 @@ impl Stage<'_> {
             None => self.timed(|stage| stage.measure(&mut events, zero)),
         };
         self.wait_for_events(&mut events);
+        // Loads that lost their server end too, a moment before it is seen to be gone.
+        outcome = outcome.and(self.server.unexpected_end().map_or(Ok(()), Err));
         self.run.samples = sampler.finish();
         let faults = events.faults().to_vec();
         let (done, bursts) = events.finish(self.server);
@@ -126,7 +128,7 @@ impl Stage<'_> {
     fn read_back(&mut self, checker: Checker, faults: &[f64]) -> Result<(), String> {
         let mut ending = None;
         let check = checker.finish(faults, &mut || {
-            ending = ending.take().or_else(|| self.server.unexpected_end());
+            ending = self.server.unexpected_end();
             self.interrupt.is_set() || self.server.is_gone()
         });
         match (check, ending) {

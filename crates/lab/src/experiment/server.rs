@@ -32,6 +32,8 @@ pub(crate) struct Server {
     pid: Arc<AtomicU32>,
     /// Processor seconds of processes that have ended.
     spent_before: f64,
+    /// How the process has ended, when nobody meant it to and it was not started again.
+    ending: Option<String>,
     /// Removed last, when nobody writes there any more.
     _directory: Option<TempDir>,
 }
@@ -82,6 +84,7 @@ impl Server {
             probe: target.probe,
             pid: Arc::new(AtomicU32::new(0)),
             spent_before: 0.0,
+            ending: None,
             _directory: Some(directory),
         };
         server.launch()?;
@@ -148,14 +151,15 @@ impl Server {
     /// How the process has ended, when it has and nobody meant it to.
     pub(crate) fn unexpected_end(&mut self) -> Option<String> {
         if self.pid.load(Ordering::Acquire) == 0 {
-            return None;
+            return self.ending.clone();
         }
         let ending = self.process.as_mut()?.ending()?;
         self.pid.store(0, Ordering::Release);
         // What it had spent went with it.
         self.process = None;
         let log = self.launch.as_ref().map(Launch::log_tail).unwrap_or_default();
-        Some(format!("the server has ended with {ending}: {log}"))
+        self.ending = Some(format!("the server has ended with {ending}: {log}"));
+        self.ending.clone()
     }
 
     /// Whether the lab has started it, and it does not run any more.
@@ -191,7 +195,7 @@ impl Server {
             }
         })?;
         self.pid.store(process.id(), Ordering::Release);
-        self.process = Some(process);
+        (self.process, self.ending) = (Some(process), None);
         Ok(())
     }
 
