@@ -21,6 +21,7 @@ mod replies;
 mod responses;
 mod run;
 mod schedule;
+mod slice;
 mod socket;
 mod tally;
 mod template;
