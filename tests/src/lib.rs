@@ -10,6 +10,7 @@
 //! * [`notation`] prints a reply the way redis-cli prints it;
 //! * [`transcript`] reads `suite/*.t` and writes them back;
 //! * [`play`] plays one section of a transcript;
+//! * [`observe`] looks at a server until something can be seen;
 //! * [`process`] asks the system about a process;
 //! * [`volume`] mounts a disk of its own, which can be full;
 //! * [`mutation`] damages files, [`allocation`] counts what reading them takes;
@@ -20,6 +21,7 @@ pub mod client;
 pub mod grammar;
 pub mod mutation;
 pub mod notation;
+pub mod observe;
 pub mod play;
 pub mod process;
 pub mod quoting;

@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use tests::client::{Client, Received, Reply};
+use tests::observe::{figure, number, wait_until};
 use tests::server::{Server, Target};
-
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a write to the file is made to take where the tests look at who waits for it.
 const SLOW: Duration = Duration::from_millis(400);
@@ -27,27 +25,6 @@ fn bulk(text: &str) -> Reply {
 
 fn start(options: &[(&str, &str)]) -> Result<Server> {
     Server::start(Target::Dunlin, options)
-}
-
-fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !attempt()? {
-        ensure!(begin.elapsed() < PATIENCE, "{what} does not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-fn figure(client: &mut Client, name: &str) -> Result<String> {
-    let info = client.call_text("INFO everything")?;
-    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
-    let prefix = format!("{name}:");
-    let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
-    line.with_context(|| format!("no {name} in INFO"))
-}
-
-fn number(client: &mut Client, name: &str) -> Result<u64> {
-    Ok(figure(client, name)?.parse()?)
 }
 
 fn digest(client: &mut Client) -> Result<Reply> {

@@ -4,11 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::client::{Client, Received, Reply, encode};
+use tests::observe::{number, wait_until};
 use tests::process::{open_files, resident_bytes};
 use tests::random::Random;
 use tests::server::{Server, Target};
@@ -27,32 +28,14 @@ fn ping(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !attempt()? {
-        ensure!(begin.elapsed() < Duration::from_secs(30), "{what} does not happen");
-        thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-/// A number out of INFO.
-fn figure(client: &mut Client, name: &str) -> Result<u64> {
-    let info = client.call_text("INFO everything")?;
-    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
-    let prefix = format!("{name}:");
-    let line = info.lines().find_map(|line| line.strip_prefix(&prefix));
-    line.with_context(|| format!("no {name} in INFO"))?.parse().context("a number of INFO")
-}
-
 /// Waits until only `client` is connected and nothing of the others is left: the last of them may
 /// be accepted only after all before it have gone.
 fn wait_until_alone(client: &mut Client) -> Result<()> {
     const NOTHING: [&str; 3] = ["blocked_clients", "pubsub_channels", "pubsub_patterns"];
     wait_until("the end of all other connections", || {
-        let mut left = figure(client, "connected_clients")? - 1;
+        let mut left = number(client, "connected_clients")? - 1;
         for name in NOTHING {
-            left += figure(client, name)?;
+            left += number(client, name)?;
         }
         Ok(left == 0)
     })
@@ -96,7 +79,7 @@ fn ten_thousand_idle_connections_hinder_nobody() -> Result<()> {
         idle.push(stream);
     }
     wait_until("the acceptance of all", || {
-        Ok(figure(&mut control, "connected_clients")? == count as u64 + 1)
+        Ok(number(&mut control, "connected_clients")? == count as u64 + 1)
     })?;
     let each = resident_bytes(server.pid())?.saturating_sub(before) / count as u64;
     ensure!(each < 24 * 1024, "{each} bytes of memory for each idle connection");
@@ -253,10 +236,10 @@ fn together_clients_hold_no_more_than_they_may() -> Result<()> {
             let _ = stream.write_all(&part);
         }
         wait_until("the eviction of the largest", || {
-            Ok(figure(&mut control, "mem_clients_normal")? < LIMIT)
+            Ok(number(&mut control, "mem_clients_normal")? < LIMIT)
         })?;
     }
-    wait_until("the eviction of most", || Ok(figure(&mut control, "evicted_clients")? >= 3))?;
+    wait_until("the eviction of most", || Ok(number(&mut control, "evicted_clients")? >= 3))?;
     protected.write_all(&part)?;
     let listed = control.call_text("CLIENT LIST")?;
     let listed = String::from_utf8_lossy(listed.text().unwrap_or_default()).into_owned();
@@ -348,15 +331,15 @@ fn what_arrives_while_a_connection_is_held_back_is_answered_afterwards() -> Resu
         control.call_text(before)?;
         let words: Vec<&str> = held.split(' ').collect();
         client.send(&words)?;
-        wait_until("the client's waiting", || Ok(figure(&mut control, "blocked_clients")? == 1))?;
-        let before = figure(&mut control, "total_net_input_bytes")?;
+        wait_until("the client's waiting", || Ok(number(&mut control, "blocked_clients")? == 1))?;
+        let before = number(&mut control, "total_net_input_bytes")?;
         // Some that are small, and one that is received in parts.
         client.send(&["ECHO", "small"])?;
         let large = "x".repeat(3 * MEGABYTE as usize);
         client.send(&["ECHO", &large])?;
         client.send(&["ECHO", "last"])?;
         wait_until("the end of the input", || {
-            Ok(figure(&mut control, "total_net_input_bytes")? > before + 3 * MEGABYTE)
+            Ok(number(&mut control, "total_net_input_bytes")? > before + 3 * MEGABYTE)
         })?;
         control.call_text(after)?;
         client.receive()?;

@@ -3,17 +3,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
+use tests::observe::{PATIENCE, figure, wait_until};
 use tests::server::{Server, Target};
 use tests::volume::Volume;
 
 const MEGABYTE: u64 = 1024 * 1024;
-
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn ok() -> Reply {
     Reply::Status(b"OK".to_vec())
@@ -23,23 +21,6 @@ fn start(directory: &Path, options: &[(&str, &str)]) -> Result<Server> {
     let mut all = vec![("dir", directory.to_str().context("a path in UTF-8")?)];
     all.extend(options);
     Server::start(Target::Dunlin, &all)
-}
-
-fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !attempt()? {
-        ensure!(begin.elapsed() < PATIENCE, "{what} does not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-fn figure(client: &mut Client, name: &str) -> Result<String> {
-    let info = client.call_text("INFO persistence")?;
-    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
-    let prefix = format!("{name}:");
-    let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
-    line.with_context(|| format!("no {name} in INFO"))
 }
 
 /// Begins a rewrite and says what became of it.

@@ -4,15 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply};
+use tests::observe::{figure, wait_until};
 use tests::random::Random;
 use tests::server::{Server, Target};
-
-/// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn ok() -> Reply {
     Reply::Status(b"OK".to_vec())
@@ -20,23 +17,6 @@ fn ok() -> Reply {
 
 fn start(options: &[(&str, &str)]) -> Result<Server> {
     Server::start(Target::Dunlin, options)
-}
-
-fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !attempt()? {
-        ensure!(begin.elapsed() < PATIENCE, "{what} does not happen");
-        thread::sleep(Duration::from_millis(5));
-    }
-    Ok(())
-}
-
-fn figure(client: &mut Client, name: &str) -> Result<String> {
-    let info = client.call_text("INFO persistence")?;
-    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
-    let prefix = format!("{name}:");
-    let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
-    line.with_context(|| format!("no {name} in INFO"))
 }
 
 /// A reference server that was started on a server's file.

@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
+use tests::observe::wait_until;
 use tests::server::{Server, Target};
 
 use actor::{Actor, World};
@@ -32,15 +33,6 @@ fn bulk(text: &str) -> Reply {
 }
 
 /// Waits until `attempt` holds.
-fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begin = Instant::now();
-    while !attempt()? {
-        ensure!(begin.elapsed() < Duration::from_secs(30), "{what} does not happen");
-        thread::sleep(Duration::from_millis(2));
-    }
-    Ok(())
-}
-
 /// Waits until so many clients wait for something.
 fn wait_for_blocked(client: &mut Client, count: usize) -> Result<()> {
     let line = format!("blocked_clients:{count}\r\n");

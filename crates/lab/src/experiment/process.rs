@@ -255,13 +255,17 @@ mod tests {
         assert!(is_running(&child));
         drop(process);
         // The shell's child is not ours to wait for: init does, a little later.
+        wait_for_end(&child);
+    }
+
+    fn wait_for_end(process: &str) {
         for _ in 0..1000 {
-            if !is_running(&child) {
+            if !is_running(process) {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        panic!("process {child} is still there");
+        panic!("process {process} is still there");
     }
 
     #[test]
@@ -273,13 +277,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(2));
         }
         let child = fs::read_to_string(directory.path().join("child")).expect("it was written");
-        for _ in 0..1000 {
-            if !is_running(&child) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("process {child} is still there");
+        wait_for_end(&child);
     }
 
     #[test]

@@ -1,0 +1,43 @@
+//! Looks at a server until something can be seen.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::client::Client;
+
+/// How long anything may take that a test waits for.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Tries again until `attempt` says that it is so.
+///
+/// # Errors
+/// Those of `attempt`, and [`PATIENCE`] at its end.
+pub fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begin = Instant::now();
+    while !attempt()? {
+        ensure!(begin.elapsed() < PATIENCE, "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// A field of INFO, as text.
+///
+/// # Errors
+/// There is none of that name.
+pub fn figure(client: &mut Client, name: &str) -> Result<String> {
+    let info = client.call_text("INFO everything")?;
+    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let prefix = format!("{name}:");
+    let line = info.lines().find_map(|line| line.strip_prefix(&prefix).map(str::to_owned));
+    line.with_context(|| format!("no {name} in INFO"))
+}
+
+/// A field of INFO that is a whole number.
+///
+/// # Errors
+/// There is none of that name, or it is something else.
+pub fn number(client: &mut Client, name: &str) -> Result<u64> {
+    figure(client, name)?.parse().with_context(|| format!("{name} is no number"))
+}
