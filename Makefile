@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run test lint docs memcheck explore crashes bench peers oracle suite update differential
+.PHONY: run test lint docs memcheck explore crashes fuzz bench peers oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -26,8 +26,31 @@ crashes:
 	DUNLIN_CRASHES=$(CRASHES) DUNLIN_SEED=$(or $(SEED),1) \
 		cargo test --profile ci --package tests --test crash
 
+# Readers of files, payloads and requests are given what a fuzzer makes up, which looks for input that
+# takes new ways through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. What it keeps in
+# fuzz/corpus is where it goes on the next time; what fails is in fuzz/artifacts, and
+# `cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run TARGET FILE` plays it again. The first build takes minutes.
+#
+# The address sanitizer is an unstable option of the compiler, hence RUSTC_BOOTSTRAP. Inputs are small,
+# since nothing but buffers is different in large ones, and libFuzzer finds more in a second; requests
+# may be longer than an argument that is received by itself. Nothing legitimate takes a second or an
+# allocation of more than 16 MB (that for an argument which is announced as large): 5 seconds and
+# 64 MB are failures. The process may be larger, because the sanitizer keeps what was freed.
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request
+FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -timeout=5 -malloc_limit_mb=64 -rss_limit_mb=1024 \
+	-dict=dictionary -print_final_stats=1
+fuzz:
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	cd fuzz && cargo run --quiet --package seeds -- corpus
+	cd fuzz && for target in $(FUZZ_TARGETS); do \
+		case $$target in aof_file | request) longest=40000 ;; *) longest=8192 ;; esac; \
+		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- $(FUZZ_OPTIONS) -max_len=$$longest || exit 1; \
+	done
+
 lint:
 	cargo fmt --all --check
+	cd fuzz && cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
 # Rewrites the documents that are made from the program. A failed build leaves them as they were.

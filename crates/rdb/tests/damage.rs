@@ -8,7 +8,7 @@ mod common;
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use common::assemble::{Assembler, intset, listpack, ziplist, zipmap};
+use common::assemble::{Assembler, museum};
 use common::sample::{Sample, sample};
 use common::{Found, options, read};
 use rdb::file::{Checksum, FileError, FileReader, Item, Usage};
@@ -66,79 +66,6 @@ fn whole(result: Result<Found, FileError>) -> Option<Found> {
 
 fn keys(found: &Found) -> Vec<(String, Option<Usage>)> {
     found.entries.iter().map(|entry| (entry.line(), entry.usage)).collect()
-}
-
-/// Small, and it has everything that a file may have.
-fn museum() -> Vec<u8> {
-    let module: &[u8] = b"\x81\x45\xe2\x52\x38\xdf\x91\x2c\x03";
-    let pairs = ["a", "1", "b", "2"];
-    Assembler::new("REDIS0012")
-        .aux("redis-ver", "7.4.0")
-        .raw(b"\xf5")
-        .string(b"#!lua name=x\n")
-        .raw(b"\xf7")
-        .raw(module)
-        .raw(b"\x02\x01\x05\x03abc\x00")
-        .raw(b"\xfe\x05\xfb\x20\x01\xf4\x52\x34\x02\x01")
-        .raw(b"\xfc")
-        .raw(&[1; 8])
-        .raw(b"\xf8\x40\x64")
-        .key(0, "raw")
-        .string(b"text")
-        .raw(b"\xf9\x07")
-        .key(0, "number")
-        .raw(b"\xc1\x39\x30")
-        .key(0, "compressed")
-        .raw(b"\xc3\x07\x1b\x02abc\xe0\x0f\x02")
-        .key(1, "list")
-        .raw(b"\x02\x01a\x01b")
-        .key(2, "set")
-        .raw(b"\x02\x01a\x01b")
-        .key(3, "zset")
-        .raw(b"\x02\x01a\x031.5\x01b\xff")
-        .key(4, "hash")
-        .raw(b"\x01\x01f\x01v")
-        .key(5, "binary")
-        .raw(b"\x01\x01a")
-        .raw(&1.5f64.to_le_bytes())
-        .key(7, "module")
-        .raw(module)
-        .raw(b"\x04abcdefgh\x00")
-        .key(9, "zipmap")
-        .string(&zipmap(&[("a", "1"), ("b", "2")]))
-        .key(10, "ziplist")
-        .string(&ziplist(&pairs))
-        .key(11, "intset")
-        .string(&intset(&[-5, 1, 300]))
-        .key(12, "zset ziplist")
-        .string(&ziplist(&pairs))
-        .key(13, "hash ziplist")
-        .string(&ziplist(&pairs))
-        .key(14, "quicklist")
-        .raw(b"\x01")
-        .string(&ziplist(&pairs))
-        .key(15, "stream")
-        .raw(b"\x01")
-        .string(&[1; 16])
-        .string(&listpack(&pairs))
-        .raw(b"\x01\x05\x06\x00")
-        .key(16, "hash listpack")
-        .string(&listpack(&pairs))
-        .key(17, "zset listpack")
-        .string(&listpack(&pairs))
-        .key(18, "nodes")
-        .raw(b"\x02\x02")
-        .string(&listpack(&pairs))
-        .raw(b"\x01\x05plain")
-        .key(20, "set listpack")
-        .string(&listpack(&pairs))
-        .key(24, "expiring")
-        .raw(&[1; 8])
-        .raw(b"\x01\x01\x01f\x01v")
-        .key(25, "expiring listpack")
-        .raw(&[1; 8])
-        .string(&listpack(&["f", "v", "5000"]))
-        .end()
 }
 
 #[test]

@@ -1,0 +1,133 @@
+//! Writes the inputs that the fuzzers begin with, below a directory: `seeds CORPUS`.
+//!
+//! They are made of the golden files that the reference server wrote, and of the museum that the
+//! tests of `rdb` have of older servers' layouts: both as they are, and each value alone. The other
+//! formats are text, of which a few lines say all.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base::limits::BIG_ARGUMENT;
+use rdb::file::{FileReader, Item, RawEntry};
+use rdb::{Dialect, Layout};
+use resp::client::encode_command;
+
+#[path = "../../../crates/rdb/tests/common/assemble.rs"]
+#[allow(dead_code, unreachable_pub, reason = "the tests use more of it")]
+mod assemble;
+
+/// Larger values are left out.
+const LARGEST_VALUE: usize = 2048;
+
+type Outcome<T = ()> = Result<T, Box<dyn Error>>;
+
+/// A list with all that a list may have.
+const MANIFEST: &[u8] = b"# comment\n\
+    file appendonly.aof.2.base.rdb seq 2 type b\n\
+    file appendonly.aof.1.incr.aof seq 1 type h\n\
+    file \"a \\\"name\\\" \\x01\" seq 3 type i new word\n";
+
+fn main() -> Outcome {
+    let corpus = std::env::args_os().nth(1).ok_or("usage: seeds CORPUS")?;
+    let corpus = Path::new(&corpus);
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = vec![("museum".to_owned(), assemble::museum())];
+    for path in golden(&repository)? {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        files.push((name, fs::read(&path)?));
+    }
+    for (name, file) in &files {
+        write(corpus, "rdb_file", name, file)?;
+        write(corpus, "check", name, file)?;
+        each_value(corpus, name, file)?;
+    }
+    write(corpus, "aof_manifest", "manifest", MANIFEST)?;
+    requests(corpus)?;
+    commands(corpus, &files[0].1)
+}
+
+fn golden(repository: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(repository.join("tests/golden"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rdb") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Writes each value of a file as a payload without its footer, and as a file of its own.
+fn each_value(corpus: &Path, name: &str, file: &[u8]) -> Outcome {
+    let mut number = 0;
+    for item in FileReader::open(file, true)? {
+        let Item::Entries(batch) = item? else { continue };
+        for raw in &batch {
+            let (Some(payload), key) = (payload(file, raw), raw.key()?) else { continue };
+            // A fuzzer gets on faster the smaller its inputs are.
+            if payload.len() <= LARGEST_VALUE {
+                let name = format!("{name}-{number}");
+                write(corpus, "restore", &name, &payload)?;
+                let alone = assemble::Assembler::new("REDIS0012").raw(&payload[..1]).string(&key);
+                write(corpus, "rdb_file", &name, &alone.raw(&payload[1..]).end())?;
+            }
+            number += 1;
+        }
+    }
+    Ok(())
+}
+
+/// The type and the value of an entry, as they stand in the file.
+fn payload(file: &[u8], raw: RawEntry<'_>) -> Option<Vec<u8>> {
+    let kind = (0..=u8::MAX)
+        .find(|byte| Layout::from_byte(*byte, Dialect::Redis) == Some(raw.layout()))?;
+    let start = usize::try_from(raw.value_offset()).ok()?;
+    Some([&[kind], &file[start..start + raw.value_bytes()]].concat())
+}
+
+fn requests(corpus: &Path) -> Outcome {
+    let mut pipeline = Vec::new();
+    command(&mut pipeline, &["SET", "key", "\r\n"]);
+    pipeline.extend_from_slice(b"*0\r\n\r\nGET \"k\\x65y\"\r\n*-1\r\nPING 'it\\'s' \n");
+    command(&mut pipeline, &["ECHO", ""]);
+    write(corpus, "request", "pipeline", &pipeline)?;
+    // As long as an argument that is received by itself.
+    let mut big = Vec::new();
+    command(&mut big, &["SET", "key", &"v".repeat(BIG_ARGUMENT), "NX"]);
+    write(corpus, "request", "big", &big)
+}
+
+fn command(output: &mut Vec<u8>, words: &[&str]) {
+    encode_command(words.iter(), output);
+}
+
+fn commands(corpus: &Path, snapshot: &[u8]) -> Outcome {
+    let mut file = b"#TS:1700000000\r\n".to_vec();
+    let lines: [&[&str]; 6] = [
+        &["SELECT", "0"],
+        &["SET", "key", "value"],
+        &["MULTI"],
+        &["RPUSH", "list", "a", ""],
+        &["EXEC"],
+        &["PEXPIREAT", "key", "1700000000000"],
+    ];
+    for line in lines {
+        command(&mut file, line);
+    }
+    file.extend_from_slice(b"# comment\r\n");
+    for target in ["aof_file", "check"] {
+        write(corpus, target, "commands", &file)?;
+        write(corpus, target, "torn", &file[..file.len() - 40])?;
+        write(corpus, target, "zeros", &[&file, &[0; 20][..]].concat())?;
+        write(corpus, target, "rdb", &[snapshot, &file].concat())?;
+    }
+    Ok(())
+}
+
+fn write(corpus: &Path, target: &str, name: &str, bytes: &[u8]) -> Outcome {
+    let directory = corpus.join(target);
+    fs::create_dir_all(&directory)?;
+    Ok(fs::write(directory.join(format!("seed-{name}")), bytes)?)
+}

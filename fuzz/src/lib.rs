@@ -1,0 +1,160 @@
+//! What the fuzzers share: a bound on memory, values that are put to use, and input in pieces.
+//!
+//! A fuzzer fails by a panic, by what the address sanitizer sees, or by taking too long; the limits of
+//! time and of single allocations are options of libFuzzer, which `make fuzz` sets.
+
+use std::io::{self, Read};
+
+use rdb::ValueLimits;
+use rdb::file::DecodeOptions;
+use store::list::ListLimits;
+use store::pack::End;
+use store::{Entry, Key, Keyspace, Limits, Value, ValueMut, ValueRef};
+use tests::allocation::{Counting, most_taken};
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// How many elements of a value are taken out one by one. More would only be slow.
+const TAKEN_APART: usize = 64;
+
+/// Does something with `size` bytes of input, and panics if that takes more than `least` bytes and
+/// `per_byte` for each of the input at any time.
+pub fn bounded<T>(size: usize, least: usize, per_byte: usize, action: impl FnOnce() -> T) -> T {
+    let mut result = None;
+    let taken = most_taken(|| result = Some(action()));
+    assert!(taken <= least + size * per_byte, "{taken} bytes for an input of {size}");
+    result.expect("the action has run")
+}
+
+/// How to decode values, chosen by the input's last byte, which hardly matters to the formats:
+/// collections are packed as usual, or hardly ever. Nothing expires.
+pub fn options(input: &[u8]) -> DecodeOptions {
+    let usual = input.last().is_none_or(|byte| byte % 2 == 0);
+    let limits = if usual { (128, 64) } else { (2, 8) };
+    let limits = Limits { entries: limits.0, value: limits.1 };
+    let list = if usual { ListLimits::default() } else { ListLimits::new(3, 8) };
+    let limits = ValueLimits { list, set: limits, hash: limits, zset: limits };
+    DecodeOptions { limits, now_ms: 0 }
+}
+
+/// Uses a value that was taken from outside, as the entry that it becomes: it keeps its invariants,
+/// it is the same behind DUMP and RESTORE, and what is in it can be found and removed.
+pub fn put_to_use(value: Value<'_>, limits: &ValueLimits) {
+    // A keyspace has many slots, so one serves all values.
+    thread_local!(static SPACE: Keyspace<()> = Keyspace::new(1));
+    SPACE.with(|space| {
+        let key = Key::new(b"key");
+        let mut held = space.try_hold(&[key.slot], 0).expect("nobody else holds anything");
+        held.insert(0, &key, value, None);
+        let value = held.find(0, &key).map(Entry::value).expect("it was inserted");
+        check(value);
+        let payload = rdb::dump(value, true);
+        let again = rdb::restore(&payload, limits, true).expect("what was taken is whole");
+        assert!(contents(value) == contents(again.as_ref()), "DUMP and RESTORE change a value");
+        let entry = held.find_mut(0, &key).expect("it was inserted");
+        take_apart(entry.into_value_mut());
+        check(held.find(0, &key).map(Entry::value).expect("it was inserted"));
+        held.remove(0, &key);
+    });
+}
+
+/// The invariants of a value's structure.
+fn check(value: ValueRef<'_>) {
+    match value {
+        ValueRef::String(_) => {}
+        ValueRef::List(list) => list.check(),
+        ValueRef::Set(set) => set.check(),
+        ValueRef::Hash(hash) => hash.check(),
+        ValueRef::Zset(zset) => zset.check(),
+    }
+}
+
+/// What a value consists of, in an order that depends on nothing else.
+fn contents(value: ValueRef<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all: Vec<_> = match value {
+        ValueRef::String(string) => vec![(string.bytes().to_vec(), Vec::new())],
+        ValueRef::List(list) => {
+            list.iter().map(|item| (item.as_element().to_vec(), Vec::new())).collect()
+        }
+        ValueRef::Set(set) => set.iter().map(|member| (member.to_vec(), Vec::new())).collect(),
+        ValueRef::Hash(hash) => {
+            hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec())).collect()
+        }
+        // Zero has two signs, which no client can tell apart.
+        ValueRef::Zset(zset) => zset
+            .iter()
+            .map(|(member, score)| (member.to_vec(), (score + 0.0).to_le_bytes().to_vec()))
+            .collect(),
+    };
+    if matches!(value, ValueRef::Set(_) | ValueRef::Hash(_)) {
+        all.sort_unstable();
+    }
+    all
+}
+
+/// Finds what is in a value, and removes it.
+fn take_apart(value: ValueMut<'_>) {
+    match value {
+        ValueMut::String(_) => {}
+        ValueMut::List(list) => {
+            for (index, end) in
+                [End::Front, End::Back].into_iter().cycle().take(TAKEN_APART).enumerate()
+            {
+                let expected = list.get(if index % 2 == 0 { 0 } else { -1 });
+                let expected = expected.map(|item| item.as_element().to_vec());
+                let popped = list.pop_with(end, |item| item.as_element().to_vec());
+                assert!(popped == expected, "what is popped is what was there");
+            }
+        }
+        ValueMut::Set(set) => {
+            let members: Vec<_> =
+                set.iter().take(TAKEN_APART).map(|member| member.to_vec()).collect();
+            for member in members {
+                assert!(set.contains(&member) && set.remove(&member), "a member is found");
+                assert!(!set.contains(&member), "a member is there once");
+            }
+        }
+        ValueMut::Hash(hash) => {
+            let fields: Vec<_> =
+                hash.iter().take(TAKEN_APART).map(|(field, _)| field.to_vec()).collect();
+            for field in fields {
+                assert!(hash.get(&field).is_some() && hash.remove(&field), "a field is found");
+                assert!(!hash.contains(&field), "a field is there once");
+            }
+        }
+        ValueMut::Zset(zset) => {
+            let members: Vec<_> = zset
+                .iter()
+                .take(TAKEN_APART)
+                .map(|(member, score)| (member.to_vec(), score))
+                .collect();
+            for (member, score) in members {
+                assert!(zset.rank(&member) == Some(0), "members are in the order of scores");
+                assert!(zset.remove(&member) == Some(score), "a member has its score");
+                assert!(!zset.contains(&member), "a member is there once");
+            }
+        }
+    }
+}
+
+/// Gives an input in pieces of so many bytes.
+#[derive(Debug)]
+pub struct Pieces<'i> {
+    input: &'i [u8],
+    size: usize,
+}
+
+impl<'i> Pieces<'i> {
+    /// An input in three pieces at most: readers make much room for each, which takes time.
+    pub fn new(input: &'i [u8]) -> Pieces<'i> {
+        Pieces { input, size: 1 + input.len() / 3 }
+    }
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = buffer.len().min(self.size);
+        self.input.read(&mut buffer[..size])
+    }
+}
