@@ -764,3 +764,29 @@ QUEUED
 2<
 1) "l"
 2) "b"
+
+== CLIENT REPLY concerns what comes later too
+2> CLIENT REPLY SKIP
+(no reply)
+2> BLPOP l 0
+(no reply)
+> RPUSH l a
+(integer) 1
+2> ECHO heard
+"heard"
+2> CLIENT REPLY SKIP
+(no reply)
+2> BLPOP l 0.01
+(no reply)
+2> ECHO again
+"again"
+2> CLIENT REPLY OFF
+(no reply)
+2> BLPOP l 0
+(no reply)
+> RPUSH l b
+(integer) 1
+2> CLIENT REPLY ON
+OK
+> EXISTS l
+(integer) 0

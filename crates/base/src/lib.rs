@@ -11,6 +11,7 @@
 //! | [`lzf`] | how are strings compressed in RDB files? |
 //! | [`hash`] | where in a table does a key live? |
 //! | [`clock`] | what time is it, and how long did that take? |
+//! | [`time_slice`] | how soon does a thread run that is woken? |
 //! | [`rng`] | what is a random number? |
 //! | [`limits`] | how much of anything is too much? |
 //! | [`size`] | how many bytes is "64mb"? |
@@ -24,3 +25,4 @@ pub mod lzf;
 pub mod num;
 pub mod rng;
 pub mod size;
+pub mod time_slice;

@@ -13,11 +13,14 @@ Says what an append-only file, its directory or an RDB file holds, and where it 
 
 Usage: dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
 
-  --fix                            keeps what can be kept of damaged files
+  --fix                            keeps what can be kept of damaged files; one of which nothing
+                                   can be kept stays as it is
   --truncate-to-timestamp SECONDS  takes away what was written after this Unix second
 
 What is changed stays beside the new file, with .original behind its name. No server may use the
-files meanwhile. The exit code is 0 if a server can load everything (now), and 1 otherwise.
+files meanwhile. The exit code is 0 if this server can load everything (now), and 1 otherwise: also
+for commands and types that it does not know, which --fix keeps, and for parts of an append-only file
+without their manifest.
 ";
 
 /// Runs the command with these arguments.
@@ -31,7 +34,7 @@ pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
     };
     match check(&path, options, &mut io::stdout().lock()) {
         Ok(Verdict::Good | Verdict::Changed) => ExitCode::SUCCESS,
-        Ok(Verdict::Damaged) => ExitCode::FAILURE,
+        Ok(Verdict::Damaged | Verdict::Unsupported) => ExitCode::FAILURE,
         Err(CheckError::Report(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::FAILURE
         }

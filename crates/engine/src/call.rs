@@ -18,7 +18,7 @@ use crate::db::{Db, EvictionClock};
 use crate::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
 use crate::error::{CommandError, CommandResult};
 use crate::notify::Class;
-use crate::session::{QueuedCommand, ReplyMode, Session};
+use crate::session::{QueuedCommand, Session};
 use crate::waiting::Attachment;
 use crate::{blocking, durability, memory, monitor};
 
@@ -75,17 +75,8 @@ impl Engine {
     ) -> Outcome {
         let start = output.mark();
         let outcome = self.admit_and_run(turn, session, request, authority, output);
-        if matches!(outcome, Outcome::Done) {
-            match session.reply_mode {
-                ReplyMode::On => {}
-                ReplyMode::Off | ReplyMode::Skip => output.rollback(start),
-                ReplyMode::SkipNext => {}
-            }
-            session.reply_mode = match session.reply_mode {
-                ReplyMode::SkipNext => ReplyMode::Skip,
-                ReplyMode::Skip => ReplyMode::On,
-                same => same,
-            };
+        if matches!(outcome, Outcome::Done) && !session.end_reply() {
+            output.rollback(start);
         }
         outcome
     }
@@ -293,6 +284,8 @@ impl Engine {
             effects.unannounced = true;
             if effects.holds_replies {
                 self.slot_offsets.note_write(&db.held, appended);
+            } else {
+                effects.unaccounted = true;
             }
         }
         if effects.dirty > 0 {
@@ -384,14 +377,14 @@ impl Engine {
         Err(CommandError::LOADING)
     }
 
-    /// Whether writes are accepted, as far as saving them goes.
+    /// Whether writes are accepted, as far as saving them goes. PING is refused as well: see
+    /// [`crate::durability::admit`].
     fn may_write(&self, turn: &Turn, session: &Session, command: &Command) -> CommandResult {
         if !self.saving.stops_writes(&turn.config) {
             return Ok(());
         }
-        let writes = command.has(command::WRITE | command::MAY_REPLICATE)
-            || (command.name == "exec" && transaction_writes(session));
-        if writes { Err(crate::saving::refusal()) } else { Ok(()) }
+        let concerned = command.name == "ping" || any_has(command, session, command::WRITE);
+        if concerned { Err(crate::saving::refusal()) } else { Ok(()) }
     }
 
     fn paused(&self, turn: &Turn, session: &Session, command: &Command) -> Option<u64> {

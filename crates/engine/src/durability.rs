@@ -9,7 +9,8 @@
 //! Here is also what stands in the way of writes: a journal that has failed, and a disk that does not
 //! keep up with the journal, or with a snapshot of what writes are about to change.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 
 use base::limits::SLOTS;
 use resp::reply::Reply;
@@ -33,16 +34,33 @@ pub(crate) struct SlotOffsets {
     slots: Box<[AtomicU64]>,
     /// Behind the last write that concerned all slots.
     everywhere: AtomicU64,
+    /// All that was written before offsets were kept is in `everywhere`.
+    complete: AtomicBool,
 }
 
 impl Default for SlotOffsets {
     fn default() -> SlotOffsets {
         let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
-        SlotOffsets { slots, everywhere: AtomicU64::new(0) }
+        SlotOffsets { slots, everywhere: AtomicU64::new(0), complete: AtomicBool::new(false) }
     }
 }
 
 impl SlotOffsets {
+    /// A thread begins to keep the offsets of its writes, and has left some out before if it is
+    /// `unaccounted`. What was written by others, of whom it does not know, any slot may have had
+    /// before the journal's end.
+    pub(crate) fn begin(&self, unaccounted: bool, journal_end: impl FnOnce() -> u64) {
+        if unaccounted || !self.complete.load(Acquire) {
+            self.note_everywhere(journal_end());
+            self.complete.store(true, Release);
+        }
+    }
+
+    /// A thread does not keep the offsets of its writes any more.
+    pub(crate) fn stop(&self) {
+        self.complete.store(false, Relaxed);
+    }
+
     /// Notes a write of whoever holds these slots.
     pub(crate) fn note_write(&self, held: &Held<'_, Attachment>, offset: u64) {
         if held.is_everything() {
@@ -52,7 +70,7 @@ impl SlotOffsets {
     }
 
     /// Notes that any slot may have been written before this offset.
-    pub(crate) fn note_everywhere(&self, offset: u64) {
+    fn note_everywhere(&self, offset: u64) {
         self.everywhere.fetch_max(offset, Relaxed);
     }
 
@@ -136,12 +154,12 @@ pub struct SyncWait {
 impl SyncWait {
     /// Whether the writes are durable here.
     fn is_synced(&self, journal: &dyn Journal) -> bool {
-        journal.listening() && journal.synced() >= self.offset
+        journal.listening() && !journal.beginning() && journal.synced() >= self.offset
     }
 
     /// Whether it waits for a file that is not there, or not any more.
     pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
-        self.local > 0 && !journal.listening()
+        self.local > 0 && !journal.listening() && !journal.beginning()
     }
 
     /// Whether there is nothing left to wait for at this Unix millisecond.
@@ -307,6 +325,22 @@ mod tests {
         assert_eq!(dependence(&mut server, "SET a 1"), 0, "nobody keeps account");
         server.journal.holds_replies.store(true, Relaxed);
         assert_eq!(dependence(&mut server, "GET a"), 1);
+    }
+
+    #[test]
+    fn threads_that_begin_later_change_nothing_unless_they_have_written() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "SET a 1"), 1);
+        assert_eq!(dependence(&mut server, "SET b 1"), 2);
+        let late = crate::engine::Turn::new(&server.engine, "late");
+        assert!(late.holds_replies());
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+        server.engine.slot_offsets.begin(true, || 2);
+        assert_eq!(dependence(&mut server, "GET a"), 2, "it may have been that one's write");
+        server.journal.holds_replies.store(false, Relaxed);
+        assert_eq!(dependence(&mut server, "SET a 2"), 0, "nobody keeps account");
+        server.journal.holds_replies.store(true, Relaxed);
+        assert_eq!(dependence(&mut server, "GET b"), 3);
     }
 
     #[test]

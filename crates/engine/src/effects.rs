@@ -33,6 +33,8 @@ pub struct Effects {
     pub(crate) journaling: bool,
     /// Replies wait for the journal: see [`crate::durability`].
     pub(crate) holds_replies: bool,
+    /// Something was appended for which no slot keeps an offset, since replies waited for nothing.
+    pub(crate) unaccounted: bool,
     /// Something was appended that the journal was not told of yet.
     pub(crate) unannounced: bool,
     pub(crate) journal: Batch,

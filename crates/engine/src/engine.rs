@@ -67,8 +67,8 @@ pub trait Host: Apply + Send + Sync {
     /// Why it does not.
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
 
-    /// Begins to write the append-only file anew.
-    fn rewrite_append_only(&self) -> RewriteAnswer;
+    /// Begins to write the append-only file anew, or only sees to it that this happens `soon`.
+    fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer;
 
     /// How the append-only file is.
     fn append_only(&self) -> append_only::Figures;
@@ -84,6 +84,14 @@ pub trait Host: Apply + Send + Sync {
     /// # Errors
     /// The log says why.
     fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed>;
+
+    /// All data has just been removed, and these are the changes up to that: FLUSHALL. A file that
+    /// is being written is of no use any more.
+    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>);
+
+    /// Saves that there is no data, where that was noted and the settings ask for it. To be called
+    /// when the gates are open again, before the reply goes out.
+    fn save_emptied(&self, engine: &Engine);
 
     /// Loads data beside what is there: DEBUG RELOAD and LOADAOF. What was loaded until an error
     /// stays.
@@ -293,8 +301,14 @@ impl Turn {
         self.writes_wait = state.pressed || engine.keyspace.cut_is_behind();
         if state.holds_replies != self.effects.holds_replies {
             self.effects.holds_replies = state.holds_replies;
-            // Nobody kept the offsets of what was written before.
-            engine.slot_offsets.note_everywhere(engine.journal.end());
+            let unaccounted = std::mem::take(&mut self.effects.unaccounted);
+            // To the end of a journal that has failed nothing ever gets; what is refused there was
+            // not written.
+            if !state.holds_replies {
+                engine.slot_offsets.stop();
+            } else if !state.failed {
+                engine.slot_offsets.begin(unaccounted, || engine.journal.end());
+            }
         }
     }
 

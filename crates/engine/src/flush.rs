@@ -22,6 +22,20 @@ pub(crate) fn empty(cx: &mut Context<'_>, database: usize) -> usize {
         // A key that comes back has a higher version than the one that went.
         cx.db.held.next_version(slot);
     }
+    // A reader of a cut keeps some of the tables.
+    let keys = cx.engine.keyspace.len(database);
     let tables = cx.engine.keyspace.take_all(closed(cx), database);
-    if tables.is_empty() { 0 } else { cx.engine.free_tables_later(tables) }
+    if !tables.is_empty() {
+        cx.engine.free_tables_later(tables);
+    }
+    keys
+}
+
+/// Tells who saves that there is no data any more. What a file says that is being loaded is saved
+/// already.
+pub(crate) fn note_emptied(cx: &Context<'_>) {
+    if !cx.session.replays {
+        let changes = cx.engine.stats.changes() + cx.db.effects.dirty;
+        cx.engine.host.note_emptied(cx.engine, changes, closed(cx));
+    }
 }

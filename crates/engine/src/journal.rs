@@ -12,6 +12,12 @@ pub trait Journal: Send + Sync {
     /// Whether anybody reads the stream. When nobody does, effects are not even put together.
     fn listening(&self) -> bool;
 
+    /// Whether it is turned on, but what is written would not survive yet: the data that was there
+    /// before is still on its way to a file.
+    fn beginning(&self) -> bool {
+        false
+    }
+
     /// Appends a batch contiguously, as [`Batch::write_to`] writes it, and returns the offset in
     /// bytes behind it, which is not 0.
     fn append(&self, batch: &Batch) -> u64;

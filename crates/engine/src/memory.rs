@@ -165,13 +165,11 @@ impl Engine {
         self.host.drop_later(Box::new(self.memory.free_later(removed, 1, bytes)));
     }
 
-    /// Hands the tables of a flushed database to the background to be freed. Returns how many keys
-    /// they hold.
-    pub(crate) fn free_tables_later(&self, tables: Vec<SlotTable>) -> usize {
+    /// Hands the tables of a flushed database to the background to be freed.
+    pub(crate) fn free_tables_later(&self, tables: Vec<SlotTable>) {
         let keys = tables.iter().map(SlotTable::len).sum();
         let bytes = estimated_bytes(&tables, keys);
         self.host.drop_later(Box::new(self.memory.free_later(tables, keys as u64, bytes)));
-        keys
     }
 
     /// Notes what is in use before there is any data. To be called when the threads have started.

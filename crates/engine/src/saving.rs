@@ -36,6 +36,9 @@ pub enum SaveRequest {
     Background {
         /// SCHEDULE was given.
         schedule: bool,
+        /// The client, which goes on when it is settled what data is saved: it must not change that.
+        /// Answered only where the save is [`Accepted::Started`].
+        begun: Option<Arc<Waiter>>,
     },
 }
 
@@ -51,6 +54,8 @@ pub enum Accepted {
 /// See the module's text. Times are Unix seconds.
 pub struct Saving {
     in_progress: AtomicBool,
+    /// Nobody waits for the one in progress.
+    in_background: AtomicBool,
     began_at: AtomicU64,
     last_save: AtomicU64,
     last_attempt: AtomicU64,
@@ -73,11 +78,11 @@ pub struct SavingFigures {
     pub current_seconds: Option<u64>,
     /// When the last one was complete.
     pub last_save: u64,
-    /// Whether the last attempt failed.
+    /// Whether the last attempt failed, of those in the background and those that succeeded.
     pub last_failed: bool,
-    /// How long it took, in seconds; -1 before the first.
+    /// How long the last in the background took, in seconds; -1 before the first.
     pub last_seconds: i64,
-    /// Files written.
+    /// Files that were asked for.
     pub saves: u64,
     /// Keys of the present file that are written.
     pub keys_written: u64,
@@ -90,6 +95,7 @@ impl Saving {
     pub(crate) fn new(now: u64) -> Saving {
         Saving {
             in_progress: AtomicBool::new(false),
+            in_background: AtomicBool::new(false),
             began_at: AtomicU64::new(0),
             last_save: AtomicU64::new(now),
             last_attempt: AtomicU64::new(0),
@@ -102,16 +108,23 @@ impl Saving {
         }
     }
 
-    /// A file is begun. Returns false when one is being written already.
-    pub fn begin(&self, now: u64, keys: u64) -> bool {
+    /// A file is begun. Returns false when one is being written already. If it fails and was written
+    /// in the background, nobody but INFO and the refusal of writes tells of that.
+    pub fn begin(&self, now: u64, keys: u64, in_background: bool) -> bool {
         if self.in_progress.swap(true, Relaxed) {
             return false;
         }
+        self.in_background.store(in_background, Relaxed);
         self.began_at.store(now, Relaxed);
         self.last_attempt.store(now, Relaxed);
         self.keys_written.store(0, Relaxed);
         self.keys_total.store(keys, Relaxed);
         true
+    }
+
+    /// Somebody has asked for a file, by SAVE, BGSAVE or a rule.
+    pub fn note_request(&self) {
+        self.saves.fetch_add(1, Relaxed);
     }
 
     /// So many keys are written.
@@ -121,15 +134,43 @@ impl Saving {
 
     /// The file is complete, with the changes up to a count of them, or it was given up.
     pub fn end(&self, now: u64, saved_changes: Option<u64>) {
-        let seconds = now.saturating_sub(self.began_at.load(Relaxed));
-        self.last_seconds.store(seconds.cast_signed(), Relaxed);
-        self.last_failed.store(saved_changes.is_none(), Relaxed);
+        let in_background = self.in_background.load(Relaxed);
+        if in_background {
+            let seconds = now.saturating_sub(self.began_at.load(Relaxed));
+            self.last_seconds.store(seconds.cast_signed(), Relaxed);
+        }
+        if saved_changes.is_some() || in_background {
+            self.last_failed.store(saved_changes.is_none(), Relaxed);
+        }
         if let Some(changes) = saved_changes {
-            self.saved_changes.store(changes, Relaxed);
-            self.last_save.store(now, Relaxed);
-            self.saves.fetch_add(1, Relaxed);
+            self.note_saved(now, changes);
         }
         self.in_progress.store(false, Relaxed);
+    }
+
+    /// The file is not wanted any more, since its data was removed: nothing has failed.
+    pub fn give_up(&self, now: u64) {
+        let seconds = now.saturating_sub(self.began_at.load(Relaxed));
+        self.last_seconds.store(seconds.cast_signed(), Relaxed);
+        self.in_progress.store(false, Relaxed);
+    }
+
+    /// All data was removed, and the file says so, with the changes up to a count of them. It does
+    /// not count as one that was asked for.
+    pub fn note_emptied(&self, now: u64, saved_changes: u64) {
+        self.note_saved(now, saved_changes);
+        self.last_failed.store(false, Relaxed);
+    }
+
+    /// Changes up to a count of them are in a file, though in none that was saved.
+    pub(crate) fn note_kept(&self, changes: u64) {
+        // An earlier file may be told of later.
+        self.saved_changes.fetch_max(changes, Relaxed);
+    }
+
+    fn note_saved(&self, now: u64, changes: u64) {
+        self.note_kept(changes);
+        self.last_save.store(now, Relaxed);
     }
 
     /// CONFIG RESETSTAT.

@@ -94,6 +94,8 @@ pub struct Session {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// CLIENT REPLY.
     pub reply_mode: ReplyMode,
+    /// The reply that is being written is of messages, which CLIENT REPLY does not concern.
+    pub(crate) pushes: bool,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
     /// MONITOR.
@@ -122,6 +124,7 @@ impl Session {
             watch: None,
             subscriptions: None,
             reply_mode: ReplyMode::On,
+            pushes: false,
             no_touch: false,
             monitor: false,
             replays: false,
@@ -163,6 +166,18 @@ impl Session {
     /// Whether replies are sent, or CLIENT REPLY holds them back.
     pub fn hears_replies(&self) -> bool {
         matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
+    }
+
+    /// A reply has ended. Whether it is sent; then CLIENT REPLY SKIP has had its effect.
+    pub fn end_reply(&mut self) -> bool {
+        let (heard, next) = match self.reply_mode {
+            ReplyMode::On => (true, ReplyMode::On),
+            ReplyMode::Off => (false, ReplyMode::Off),
+            ReplyMode::SkipNext => (true, ReplyMode::Skip),
+            ReplyMode::Skip => (false, ReplyMode::On),
+        };
+        self.reply_mode = next;
+        std::mem::take(&mut self.pushes) || heard
     }
 
     /// Shows the state of MULTI and of subscriptions to others.

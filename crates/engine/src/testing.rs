@@ -82,7 +82,7 @@ impl Host for NoHost {
         Err(Refusal::InProgress)
     }
 
-    fn rewrite_append_only(&self) -> RewriteAnswer {
+    fn rewrite_append_only(&self, _soon: bool) -> RewriteAnswer {
         RewriteAnswer::InProgress
     }
 
@@ -97,6 +97,10 @@ impl Host for NoHost {
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)
     }
+
+    fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) {}
+
+    fn save_emptied(&self, _: &Engine) {}
 
     fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
         Err(SaveFailed)

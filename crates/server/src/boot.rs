@@ -264,7 +264,11 @@ impl Running {
         match Load::new(&self.engine, Arc::clone(&self.outside.disk), &stopped).all() {
             Ok(_) => {
                 self.keep_writes()?;
-                self.engine.loading.end();
+                {
+                    // Whoever looked at the journal before it listened has found the load going on.
+                    let _closed = self.engine.gates.close();
+                    self.engine.loading.end();
+                }
                 self.ready();
             }
             Err(load::LoadError::Stopped) => log.warning("Stopping while the data is being loaded"),
@@ -316,6 +320,14 @@ impl Running {
     /// writes are held back from then on.
     fn save_at_the_end(&self, request: Shutdown) -> bool {
         let log = &self.outside.log;
+        if self.outside.append_only.writes_its_first_file() {
+            // Before that is complete the data is in no file.
+            if !request.force {
+                log.warning("Writing initial AOF, can't exit.");
+                return false;
+            }
+            log.warning("Writing initial AOF. Exit anyway.");
+        }
         self.engine.hold_writes();
         self.outside.append_only.hold_rewrites();
         let saves = request.save.unwrap_or_else(|| !self.engine.config.load().save.is_empty());

@@ -11,7 +11,8 @@ use crate::error::{CommandError, CommandResult};
 
 /// BGREWRITEAOF
 fn bgrewriteaof(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
-    match cx.engine.host.rewrite_append_only() {
+    // Within a transaction it is only announced, as in Redis.
+    match cx.engine.host.rewrite_append_only(!cx.may_block()) {
         RewriteAnswer::Started => {
             cx.reply.simple(b"Background append only file rewriting started");
         }

@@ -191,7 +191,10 @@ fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let session = &mut *cx.session;
     session.select(0);
     session.authenticated = cx.db.config.requirepass.is_empty();
-    session.reply_mode = ReplyMode::On;
+    // What CLIENT REPLY SKIP concerns is this reply.
+    if session.reply_mode != ReplyMode::Skip {
+        session.reply_mode = ReplyMode::On;
+    }
     session.set_no_touch(false);
     session.client.names.lock().name.clear();
     cx.reply.simple(b"RESET");

@@ -66,6 +66,7 @@ fn unsubscribe_one(cx: &mut Context<'_>, kind: Kind, name: &[u8]) {
 fn reply(cx: &mut Context<'_>, word: &[u8], name: Option<&[u8]>, kind: Kind) {
     let own = cx.session.subscriptions_mut();
     let count = if kind == Kind::Shard { own.shard_channels.len() } else { own.count() };
+    cx.session.pushes = true;
     cx.reply.push(3);
     cx.reply.bulk(word);
     match name {

@@ -26,10 +26,20 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if !args.is_empty() {
         return Err(CommandError::SYNTAX);
     }
-    match cx.engine.host.save(SaveRequest::Background { schedule }).map_err(refused)? {
-        Accepted::Started => cx.reply.simple(b"Background saving started"),
-        Accepted::Scheduled => cx.reply.simple(b"Background saving scheduled"),
+    // A transaction's save is of the time after it: the gates open when it is done.
+    let in_transaction = !cx.may_block();
+    let begun = (!in_transaction).then(|| cx.wait_for_host());
+    let request = SaveRequest::Background { schedule: schedule || in_transaction, begun };
+    match cx.engine.host.save(request) {
+        Ok(Accepted::Started) if !in_transaction => return Ok(()),
+        Ok(Accepted::Started | Accepted::Scheduled) => {}
+        Err(refusal) => {
+            cx.block = None;
+            return Err(refused(refusal));
+        }
     }
+    cx.block = None;
+    cx.reply.simple(b"Background saving scheduled");
     Ok(())
 }
 

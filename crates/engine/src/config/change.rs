@@ -103,7 +103,8 @@ impl std::error::Error for SetError {}
 pub struct Changed {
     /// The new one.
     pub config: Config,
-    /// The directives whose value is another than before, in the order given.
+    /// The directives that are to be carried out, in the order given: those whose value is another
+    /// than before, and those that may lead elsewhere with the same one.
     pub directives: Vec<DirectiveId>,
 }
 
@@ -133,7 +134,9 @@ pub fn set(old: &Config, arguments: &[&[u8]], context: SetContext) -> Result<Cha
     }
     let mut directives: Vec<DirectiveId> = Vec::new();
     for Found { id, .. } in targets {
-        if !id.directive().same(old, &config) && !directives.contains(&id) {
+        let directive = id.directive();
+        let applied = directive.is_always_applied() || !directive.same(old, &config);
+        if applied && !directives.contains(&id) {
             directives.push(id);
         }
     }

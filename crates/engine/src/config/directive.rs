@@ -38,6 +38,7 @@ pub(super) struct Row {
     effect: Effect,
     hidden: bool,
     denied_while_loading: bool,
+    always_applied: bool,
 }
 
 /// A modifiable directive with full effect.
@@ -49,6 +50,7 @@ pub(super) const fn named(name: &'static str) -> Row {
         effect: Effect::Full,
         hidden: false,
         denied_while_loading: false,
+        always_applied: false,
     }
 }
 
@@ -84,6 +86,12 @@ impl Row {
     /// CONFIG SET does not change it while the data set is being loaded.
     pub(super) const fn denied_while_loading(self) -> Self {
         Self { denied_while_loading: true, ..self }
+    }
+
+    /// CONFIG SET to the value that it has is carried out too: it leads elsewhere when the world
+    /// has changed.
+    pub(super) const fn always_applied(self) -> Self {
+        Self { always_applied: true, ..self }
     }
 
     pub(super) const fn with(self, doc: &'static str, setting: &'static dyn Access) -> Directive {
@@ -142,6 +150,11 @@ impl Directive {
     /// Whether CONFIG SET is denied while the data set is being loaded.
     pub fn is_denied_while_loading(&self) -> bool {
         self.row.denied_while_loading
+    }
+
+    /// Whether CONFIG SET is carried out even where it changes nothing.
+    pub(super) fn is_always_applied(&self) -> bool {
+        self.row.always_applied
     }
 
     /// Its value in `config`, as CONFIG GET shows it.

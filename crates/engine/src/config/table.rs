@@ -25,7 +25,6 @@ const NO_FORK: &str = "nothing forks here";
 const NO_DEFRAG: &str = "memory is not defragmented in the background";
 const NO_MODULES: &str = "modules cannot be loaded";
 const NO_PINNING: &str = "threads are not pinned by the server; use taskset or a cpuset";
-const NO_TEST_DELAY: &str = "a delay for tests of other servers";
 const NO_TLS: &str = "TLS is not offered; put a TLS proxy in front";
 const TLS_ONLY: &str = "it concerns TLS, which is not offered";
 const NO_ACL: &str = "access control lists are not offered; use requirepass";
@@ -238,7 +237,8 @@ directives! {
     proc_title_template: Vec<u8> = b"{title} {listen-addr} {server-mode}".to_vec()
         => named("proc-title-template"), TEXT.checked("text with variables in braces", check_title);
     /// Directory of the data files, and the one that relative paths start from.
-    dir: Vec<u8> = b".".to_vec() => named("dir").protected().denied_while_loading(), Directory;
+    dir: Vec<u8> = b".".to_vec()
+        => named("dir").protected().denied_while_loading().always_applied(), Directory;
     /// What SIGINT does.
     shutdown_on_sigint: ShutdownOptions = ShutdownOptions::default()
         => named("shutdown-on-sigint"), OnSignal;
@@ -323,13 +323,13 @@ directives! {
     /// Check payloads from outside in full before they are used.
     sanitize_dump_payload: SanitizePayload = SanitizePayload::No
         => named("sanitize-dump-payload").without_effect("every payload is always checked"), OneOf;
-    /// Microseconds of waiting after each key that is saved.
+    /// Microseconds of waiting after each key that is saved, if negative a microsecond after so many.
     rdb_key_save_delay: i32 = 0
-        => named("rdb-key-save-delay").hidden().without_effect(NO_TEST_DELAY),
+        => named("rdb-key-save-delay").hidden(),
         integer(i32::MIN as i64, INT_MAX);
-    /// Microseconds of waiting after each key that is loaded.
+    /// The same after each key or command that is loaded.
     key_load_delay: i32 = 0
-        => named("key-load-delay").hidden().without_effect(NO_TEST_DELAY),
+        => named("key-load-delay").hidden(),
         integer(i32::MIN as i64, INT_MAX);
     /// Bytes loaded between two looks at the clients.
     loading_process_events_interval_bytes: u32 = 2 << 20

@@ -21,7 +21,6 @@ mod replies;
 mod responses;
 mod run;
 mod schedule;
-mod slice;
 mod socket;
 mod tally;
 mod template;

@@ -28,7 +28,6 @@ use super::render::Renderer;
 use super::replies::ReplyScanner;
 use super::responses::ResponseScanner;
 use super::schedule::DueTimes;
-use super::slice;
 use super::socket::Endpoint;
 use super::tally::Tally;
 use super::usage::{Usage, Watch};
@@ -212,7 +211,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn run(mut self, thread: usize) -> Result<Option<Outcome>, LoadError> {
         // Sleeps end when they should; a kernel that does not do this makes them 50 us longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        slice::shorten();
+        base::time_slice::shorten();
         if let Err(error) = self.gather() {
             self.shared.fail(error);
         }

@@ -2,7 +2,8 @@
 //!
 //! The file is read into a chunk of some size. Whoever reads from it *holds* the chunk from a position
 //! on: what lies there stays in one piece, the chunk grows as needed, and at the end the holder takes
-//! it away without a copy; only what was read beyond it is moved to the next chunk.
+//! it away without a copy; only what was read beyond it is moved to the next chunk. If that is more
+//! than what was held, the latter is copied instead.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -68,6 +69,13 @@ impl<R: Read> Source<R> {
 
     /// Gives away what is held, with its place in the file.
     pub(super) fn take_held(&mut self) -> (u64, Vec<u8>) {
+        if self.held_bytes() < self.chunk.len() - self.position {
+            // The chunk stays where it is: whoever takes little of it again and again would
+            // otherwise move all of the rest each time, and get a chunk's room for some bytes.
+            let taken = (self.offset + self.held as u64, self.held(0..self.held_bytes()).to_vec());
+            self.hold();
+            return taken;
+        }
         self.forget();
         let rest = &self.chunk[self.position..];
         let mut next = Vec::with_capacity(rest.len().max(RDB_CHUNK));
@@ -192,6 +200,26 @@ mod tests {
         source.rewind(29);
         let (_, rest) = source.into_rest();
         assert_eq!(rest, &bytes[59..]);
+    }
+
+    #[test]
+    fn little_that_is_taken_moves_nothing_and_takes_little() {
+        let bytes: Vec<u8> = (0..100).collect();
+        let mut source = Source::new(&bytes[..], true);
+        source.take(1).unwrap();
+        let chunk = source.chunk.as_ptr();
+        for start in (1..81).step_by(4) {
+            source.hold();
+            source.take(4).unwrap();
+            source.rewind(3);
+            let (offset, taken) = source.take_held();
+            assert_eq!((offset, &taken[..]), (start, &bytes[start as usize..][..3]));
+            assert!(taken.capacity() < 16, "no room for a chunk");
+            assert_eq!(source.take(1).unwrap(), &bytes[start as usize + 3..][..1]);
+        }
+        assert_eq!(source.chunk.as_ptr(), chunk, "the chunk has stayed");
+        assert_eq!(source.checksum(), Some(base::crc::crc64(&bytes[..81])));
+        assert_eq!(source.into_rest().1, &bytes[81..]);
     }
 
     #[test]

@@ -6,16 +6,26 @@
 //! requests, the worker sleeps until about a quarter of those connections have sent the next one,
 //! but never longer than [`LONGEST`]. Few connections, or few requests, are answered at once.
 //! What this gains and costs is in `docs/decisions/0002-coalescing.md`.
+//!
+//! Where nearly all replies wait for a sync of the journal, requests taken in small portions cost more
+//! still, since each portion asks for a sync of its own. Then the worker lets a quarter of its busy
+//! connections gather before it takes any, up to [`LONGEST_GATHERING`], and looks at no socket while
+//! the sync goes on (`docs/decisions/0005-one-sync-for-many.md`).
 
 use std::time::Duration;
 
 /// The longest pause.
 const LONGEST: Duration = Duration::from_micros(50);
+/// The longest pause before requests whose replies will wait for a sync, which takes about as long.
+const LONGEST_GATHERING: Duration = Duration::from_micros(200);
 /// How long requests are counted before the pause is chosen anew, in microseconds.
 const WINDOW_US: u64 = 1000;
 /// Connections that must have sent something in a window. With fewer, all of them soon wait for the
 /// one that pauses.
 const ACTIVE_LEAST: u32 = 16;
+/// Windows in which the busy connections are counted whose quarter is to gather: in one window those
+/// of a slow client do not all send something.
+const WINDOWS: u32 = 8;
 /// Readable sockets that a window must have seen.
 const EVENTS_LEAST: u32 = 64;
 
@@ -35,7 +45,24 @@ pub(super) struct Coalescing {
     active: u32,
     /// Bytes that came in this window.
     bytes: u64,
+    /// Connections whose replies had to wait for the journal in this window, each time counted.
+    held: u32,
+    /// Connections that were readable in the present [`WINDOWS`] windows.
+    busy: u32,
     pause: Option<Duration>,
+    /// What the last windows have shown, if nearly all replies had to wait for the journal.
+    gathering: Option<Gathering>,
+    /// Connections that were readable in the last [`WINDOWS`] windows.
+    lately_busy: u32,
+}
+
+/// How requests come in that all wait for the journal.
+#[derive(Clone, Copy)]
+struct Gathering {
+    /// So many are to come before they are taken.
+    wanted: u32,
+    /// Time from one to the next, in nanoseconds.
+    interval_ns: u64,
 }
 
 impl Coalescing {
@@ -44,6 +71,7 @@ impl Coalescing {
     pub(super) fn note_event(&mut self, last_window: &mut u32) {
         self.events += 1;
         if *last_window != self.window {
+            self.busy += u32::from(*last_window / WINDOWS != self.window / WINDOWS);
             *last_window = self.window;
             self.active += 1;
         }
@@ -55,21 +83,55 @@ impl Coalescing {
         self.bytes += count as u64;
     }
 
+    /// Counts a connection whose replies wait for the journal.
+    #[inline]
+    pub(super) fn note_held(&mut self) {
+        self.held += 1;
+    }
+
     /// How long to pause before looking for events again; `now_us` is the time of the turn.
     #[inline]
     pub(super) fn pause(&mut self, now_us: u64) -> Option<Duration> {
         let elapsed = now_us.saturating_sub(self.began_us);
         if elapsed >= WINDOW_US {
-            let large = self.bytes > u64::from(self.events) * BYTES_MOST;
-            self.pause = if large { None } else { chosen(self.events, self.active, elapsed) };
-            *self = Coalescing {
-                window: self.window.wrapping_add(1),
-                began_us: now_us,
-                pause: self.pause,
-                ..Coalescing::default()
-            };
+            self.end_window(now_us, elapsed);
         }
         self.pause
+    }
+
+    fn end_window(&mut self, now_us: u64, elapsed: u64) {
+        let large = self.bytes > u64::from(self.events) * BYTES_MOST;
+        let window = self.window.wrapping_add(1);
+        let mut next = Coalescing {
+            window,
+            began_us: now_us,
+            pause: if large { None } else { chosen(self.events, self.active, elapsed) },
+            busy: self.busy,
+            lately_busy: self.lately_busy,
+            ..Coalescing::default()
+        };
+        if window.is_multiple_of(WINDOWS) {
+            next.lately_busy = std::mem::take(&mut next.busy);
+        }
+        // One in thirty-two may be on its way between two counts.
+        let nearly_all = u64::from(self.held) * 32 >= u64::from(self.events) * 31;
+        next.gathering = (nearly_all && self.active >= ACTIVE_LEAST).then(|| Gathering {
+            wanted: next.lately_busy / 4,
+            interval_ns: elapsed * 1000 / u64::from(self.events.max(1)),
+        });
+        *self = next;
+    }
+
+    /// Whether nearly all that came lately waits for the journal.
+    pub(super) fn gathers(&self) -> bool {
+        self.gathering.is_some()
+    }
+
+    /// How long it takes until enough have come that will wait for the journal, when `came` have.
+    pub(super) fn gathering_pause(&self, came: usize) -> Option<Duration> {
+        let Gathering { wanted, interval_ns } = self.gathering?;
+        let missing = u64::from(wanted).checked_sub(came as u64).filter(|missing| *missing > 0)?;
+        Some(Duration::from_nanos(missing * interval_ns).min(LONGEST_GATHERING))
     }
 }
 
@@ -119,6 +181,43 @@ mod tests {
         windows.iter_mut().for_each(|window| coalescing.note_event(window));
         coalescing.note_bytes(150 * 10_000);
         assert_eq!(coalescing.pause(11_000), None);
+    }
+
+    /// Windows in which each of `busy` connections sends a request in turn, 64 in a window, all of
+    /// whose replies but one in `answered` wait for the journal.
+    fn gathering(busy: usize, answered: usize) -> Coalescing {
+        let mut coalescing = Coalescing::default();
+        let mut marks = vec![u32::MAX; busy];
+        coalescing.pause(10_000);
+        for request in 0..64 * 2 * WINDOWS as usize {
+            coalescing.note_event(&mut marks[request % busy]);
+            if request % answered != 0 {
+                coalescing.note_held();
+            }
+            if request % 64 == 63 {
+                coalescing.pause(11_000 + request as u64 / 64 * 1000);
+            }
+        }
+        coalescing
+    }
+
+    #[test]
+    fn a_quarter_gathers_where_all_wait_for_the_journal() {
+        let coalescing = gathering(50, usize::MAX);
+        assert!(coalescing.gathers());
+        assert_eq!(coalescing.gathering_pause(12), None);
+        assert_eq!(coalescing.gathering_pause(4), Some(Duration::from_micros(8 * 1000 / 64)));
+        let many = gathering(500, usize::MAX);
+        assert_eq!(many.gathering_pause(125), None);
+        assert_eq!(many.gathering_pause(0), Some(LONGEST_GATHERING));
+    }
+
+    #[test]
+    fn nobody_gathers_where_some_are_answered_at_once_or_few_are_busy() {
+        assert!(gathering(50, 64).gathers());
+        assert!(!gathering(50, 16).gathers());
+        assert_eq!(gathering(50, 16).gathering_pause(0), None);
+        assert!(!gathering(15, usize::MAX).gathers());
     }
 
     #[test]

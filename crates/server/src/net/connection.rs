@@ -12,7 +12,7 @@ use engine::engine::Outcome;
 use engine::session::Session;
 use engine::waiting::Waiter;
 use resp::args::OwnedArguments;
-use resp::output::Output;
+use resp::output::{Mark, Output};
 use resp::request::{BigArgument, Parser, ProtocolError};
 
 use super::stream::Stream;
@@ -201,6 +201,13 @@ impl Connection {
     pub(super) fn release_replies(&mut self, covered: u64) {
         while self.held_replies.front().is_some_and(|first| first.offset <= covered) {
             self.held_replies.pop_front();
+        }
+    }
+
+    /// The reply that begins at `start` has ended: takes it back where it is not to be heard.
+    pub(super) fn end_reply(&mut self, start: Mark) {
+        if !self.session.end_reply() {
+            self.output.rollback(start);
         }
     }
 

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::thread::Thread;
+use std::time::Duration;
 
 use mio::{Poll, Token, Waker};
 use parking_lot::{Mutex, RwLock};
@@ -20,6 +22,10 @@ pub(super) struct Mailbox {
     waker: OnceLock<Waker>,
     /// Set while a wake-up is under way, so that many messages cost one.
     woken: AtomicBool,
+    /// The worker sleeps without looking at its sockets.
+    napping: AtomicBool,
+    /// The worker's thread, from its first nap on.
+    thread: OnceLock<Thread>,
     pub(super) stopping: AtomicBool,
     /// The worker has replies, or clients, that wait for the journal.
     awaits_journal: AtomicBool,
@@ -42,13 +48,28 @@ pub(super) struct Letters {
 
 impl Mailbox {
     fn wake(&self) {
-        if self.woken.swap(true, Ordering::AcqRel) {
+        // One order for both marks: either the worker sees that it is woken, or it is seen napping.
+        if self.woken.swap(true, Ordering::SeqCst) {
             return;
         }
-        if let Some(waker) = self.waker.get() {
+        if self.napping.load(Ordering::SeqCst) {
+            self.thread.get().inspect(|thread| thread.unpark());
+        } else if let Some(waker) = self.waker.get() {
             // The only failure is a full counter, which wakes the worker as well.
             let _ = waker.wake();
         }
+    }
+
+    /// Sleeps until there is mail, but not longer than `longest`. What comes at the sockets meanwhile
+    /// wakes nobody. Whether there is mail.
+    pub(super) fn nap(&self, longest: Duration) -> bool {
+        self.thread.get_or_init(std::thread::current);
+        self.napping.store(true, Ordering::SeqCst);
+        if !self.woken.load(Ordering::SeqCst) {
+            std::thread::park_timeout(longest);
+        }
+        self.napping.store(false, Ordering::SeqCst);
+        self.woken.load(Ordering::SeqCst)
     }
 
     /// Says that something waits for the journal. The caller looks at the journal once more
@@ -143,5 +164,35 @@ impl Wakers {
             mailbox.stopping.store(true, Ordering::Release);
             mailbox.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Longer than any test runs.
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn mail_ends_a_nap_whether_it_comes_before_or_during_it() {
+        let (wakers, poll) = (Arc::new(Wakers::new()), Poll::new().unwrap());
+        let mailbox = wakers.register(&poll).unwrap();
+        for client in 0..1000 {
+            let wakers = Arc::clone(&wakers);
+            let sender = std::thread::spawn(move || wakers.wake(0, client));
+            assert!(mailbox.nap(LONG));
+            assert_eq!(mailbox.take().clients, [client]);
+            sender.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_nap_ends_without_mail_too() {
+        let (wakers, poll) = (Wakers::new(), Poll::new().unwrap());
+        let mailbox = wakers.register(&poll).unwrap();
+        assert!(!mailbox.nap(Duration::from_millis(1)));
+        wakers.wake(0, 1);
+        assert!(mailbox.nap(LONG));
     }
 }

@@ -4,7 +4,8 @@
 //! what needs more than slot locks, send, close, look at the clock. Commands of all readable
 //! connections are executed as one batch, inside the worker's gate; what they lie in is fetched into
 //! the cache a window ahead, so that cache misses overlap instead of adding up. While many
-//! connections are busy, a turn begins with a short pause: see [`super::coalesce`].
+//! connections are busy, or wait for a sync, a turn begins with a short pause: see
+//! [`super::coalesce`].
 
 use std::io;
 use std::num::NonZeroU64;
@@ -39,6 +40,9 @@ const COMMANDS_PER_TURN: usize = 1024;
 const TICK: Duration = Duration::from_millis(100);
 /// Attempts at contended slots before a command runs as the program, where it may wait.
 const CONTENDED_MAX: u32 = 8;
+/// The longest sleep beside a sync, without a look at the sockets: somebody who does not depend on
+/// the sync may have come.
+const NAP_MAX: Duration = Duration::from_micros(500);
 /// The pause of a worker that can do nothing but try again: whoever holds the slots may need this
 /// very processor to go on.
 const STALL: Duration = Duration::from_micros(20);
@@ -115,6 +119,8 @@ impl Worker {
     pub(super) fn run(mut self) {
         // The kernel lets short sleeps take 50 microseconds longer, unless asked not to.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        // A snapshot's thread may run on this processor when a request comes.
+        base::time_slice::shorten();
         let mut events = Events::with_capacity(limits::EVENTS_PER_TURN);
         while !self.mailbox.stopping.load(Acquire) {
             self.run_turn(&mut events);
@@ -152,18 +158,45 @@ impl Worker {
         crate::memory::publish();
     }
 
+    /// Waits until there is something to do. What came at the sockets is in `events`, or noted
+    /// already.
     fn wait(&mut self, events: &mut Events) {
-        let timeout = if !self.scheduled.is_empty() {
+        events.clear();
+        if !self.scheduled.is_empty() {
             if self.is_stalled {
                 std::thread::sleep(STALL);
             }
-            Duration::ZERO
-        } else {
-            if let Some(pause) = self.coalescing.pause(self.turn.clock) {
-                std::thread::sleep(pause);
+            return self.poll(events, Duration::ZERO);
+        }
+        let pause = self.coalescing.pause(self.turn.clock);
+        if self.coalescing.gathers() {
+            if !self.awaiting_journal.is_empty() {
+                if !self.mailbox.nap(NAP_MAX) {
+                    self.poll(events, Duration::ZERO);
+                }
+                return;
             }
-            self.timers.wait(base::clock::now_ms).map_or(TICK, |timer| timer.min(TICK))
-        };
+            self.gather(events);
+        } else if let Some(pause) = pause {
+            std::thread::sleep(pause);
+        }
+        let idle = self.scheduled.is_empty();
+        let timer = || self.timers.wait(base::clock::now_ms).map_or(TICK, |timer| timer.min(TICK));
+        let timeout = if idle { timer() } else { Duration::ZERO };
+        self.poll(events, timeout);
+    }
+
+    /// Lets requests come in until a sync is worth its while.
+    fn gather(&mut self, events: &mut Events) {
+        self.poll(events, Duration::ZERO);
+        self.note_events(events);
+        events.clear();
+        if let Some(pause) = self.coalescing.gathering_pause(self.scheduled.len()) {
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn poll(&mut self, events: &mut Events, timeout: Duration) {
         if let Err(error) = self.poll.poll(events, Some(timeout))
             && error.kind() != io::ErrorKind::Interrupted
         {
@@ -274,7 +307,9 @@ impl Worker {
             && let Hold::Blocked(waiter) = std::mem::replace(&mut connection.hold, Hold::None)
         {
             self.engine.end_wait(&connection.session, &waiter);
-            connection.output.push(&reply);
+            if connection.session.end_reply() {
+                connection.output.push(&reply);
+            }
         }
         for message in inbox.pushes {
             connection.output.push_shared(&message);
@@ -302,9 +337,10 @@ impl Worker {
             if due && waiter.claim() {
                 connection.hold = Hold::None;
                 let resp3 = connection.session.resp3;
-                let mut reply = Reply::new(&mut connection.output, resp3);
-                waiter.reply_timed_out(&mut reply);
+                let start = connection.output.mark();
+                waiter.reply_timed_out(&mut Reply::new(&mut connection.output, resp3));
                 self.engine.end_wait(&connection.session, &waiter);
+                connection.end_reply(start);
                 self.schedule(place);
             }
         }
@@ -417,11 +453,13 @@ impl Worker {
             Hold::None | Hold::Blocked(_) => {}
             Hold::AwaitsSync(wait) => {
                 let session = &connection.session;
+                let start = connection.output.mark();
                 let mut reply = Reply::new(&mut connection.output, session.resp3);
                 if !engine.settle_sync_wait(session, wait, self.turn.now, &mut reply) {
                     return;
                 }
                 connection.hold = Hold::None;
+                connection.end_reply(start);
             }
             // Even before the time has come: UNPAUSE may have ended the pause.
             Hold::Paused(_) => connection.hold = Hold::None,
@@ -440,6 +478,8 @@ impl Worker {
                 connection.hold = Hold::None;
                 let authority = Authority::Closed(&closed);
                 run_owned(&engine, &mut self.turn, connection, first, authority);
+                drop(closed);
+                engine.host.save_emptied(&engine);
             }
         }
         if connection.pending.is_empty() {
@@ -514,6 +554,7 @@ impl Worker {
             return;
         }
         self.awaiting_journal.push(place);
+        self.coalescing.note_held();
         self.mailbox.await_journal();
         let before = connection.held_count();
         connection.release_replies(self.engine.journal.covered());

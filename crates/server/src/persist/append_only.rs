@@ -14,11 +14,12 @@ use engine::engine::{Engine, LogLevel};
 use engine::stats::Durations;
 use parking_lot::{Condvar, Mutex};
 
-use super::directory::{AofDirectory, DirectoryError};
+use super::directory::{AofDirectory, DirectoryError, Opened};
 use super::disk::Disk;
 use super::journal::{Failure, FileJournal, Observer, Timing};
 use super::rewrite::{self, Plan};
 use super::saver::Saver;
+use super::snapshot;
 use crate::log::Log;
 use crate::net::Wakers;
 
@@ -69,6 +70,8 @@ struct State {
     directory: Option<Arc<AofDirectory>>,
     /// When the rewrite began that goes on.
     rewriting_since: Option<Instant>,
+    /// The count of [`State::turned_off`] at which its outcome is of use, if that matters.
+    rewriting_for: Option<u64>,
     rewrites: Rewrites,
     /// No rewrite begins by itself before.
     not_before: Option<Instant>,
@@ -76,6 +79,14 @@ struct State {
     closed_size: u64,
     /// Bytes of all files after the last rewrite, or at the start.
     base_size: u64,
+}
+
+impl State {
+    /// When the rewrite began that goes on, unless it is about to end since nobody wants it.
+    fn wanted_rewrite_since(&self) -> Option<Instant> {
+        let wanted = self.rewriting_for.is_none_or(|count| count == self.turned_off);
+        self.rewriting_since.filter(|_| wanted)
+    }
 }
 
 /// What the journal's thread tells.
@@ -184,7 +195,8 @@ impl AppendOnly {
             self.begin(directory);
             return Ok(());
         }
-        let opened = directory.resume().map_err(|error| words(&error))?;
+        let opened = self.open_files(engine, &directory).map_err(|error| words(&error))?;
+        self.collect(engine, &directory);
         let (_, size) = directory.sizes().map_err(|error| words(&error))?;
         let mut state = self.state.lock();
         state.mode = Mode::On;
@@ -193,6 +205,23 @@ impl AppendOnly {
         state.directory = Some(Arc::new(directory));
         self.journal.begin(Box::new(move || Ok(opened)));
         Ok(())
+    }
+
+    /// Opens the increment to go on in. A list without files gets a base without data first.
+    fn open_files(&self, engine: &Engine, directory: &AofDirectory) -> io::Result<Opened> {
+        let manifest = directory.manifest();
+        if manifest.live().next().is_none() {
+            let (purpose, format) = rewrite::shape(engine);
+            let name =
+                directory.add_base(format, |file| snapshot::write_none(engine, purpose, file))?;
+            let name = name.to_string_lossy();
+            self.log.notice(format!("Creating AOF base file {name} on server start"));
+        }
+        let opened = directory.resume()?;
+        let verb = if manifest.increments.is_empty() { "Creating" } else { "Opening" };
+        let name = opened.name.to_string_lossy();
+        self.log.notice(format!("{verb} AOF incr file {name} on server start"));
+        Ok(opened)
     }
 
     /// Begins an append-only file beside the data that there is: CONFIG SET appendonly yes.
@@ -215,9 +244,10 @@ impl AppendOnly {
         {
             let mut state = self.state.lock();
             state.mode = Mode::Beginning;
+            self.journal.note_beginning(true);
             state.directory = Some(Arc::new(directory));
         }
-        if self.rewrite() != RewriteAnswer::Started {
+        if self.rewrite(false) != RewriteAnswer::Started {
             self.log.notice("AOF was enabled: its first file is written as soon as possible.");
             self.state.lock().rewrites.scheduled = true;
         }
@@ -230,8 +260,16 @@ impl AppendOnly {
         state.mode = Mode::Off;
         state.rewrites.scheduled = false;
         state.not_before = None;
+        self.journal.note_beginning(false);
         self.journal.end();
         self.journal.refuse_writes(None);
+    }
+
+    /// Whether the first file of the data that there is gets written, or is about to.
+    pub fn writes_its_first_file(&self) -> bool {
+        let state = self.state.lock();
+        let under_way = state.rewriting_since.is_some() || state.rewrites.scheduled;
+        state.mode == Mode::Beginning && under_way
     }
 
     /// Keeps rewrites from beginning, and ends one that goes on: the server is going to stop.
@@ -262,22 +300,25 @@ impl AppendOnly {
 
     // ---- Rewrites -------------------------------------------------------------------------------
 
-    /// Begins to write the file anew, or sees to it that this follows the snapshot under way.
-    pub fn rewrite(self: &Arc<Self>) -> RewriteAnswer {
+    /// Begins to write the file anew, or sees to it that this happens soon: where that is wanted, and
+    /// where a snapshot is under way.
+    pub fn rewrite(self: &Arc<Self>, soon: bool) -> RewriteAnswer {
         let Some(engine) = self.engine() else { return RewriteAnswer::InProgress };
         let (plan, directory) = {
             let mut state = self.state.lock();
-            if state.rewriting_since.is_some() {
+            if state.wanted_rewrite_since().is_some() {
                 return RewriteAnswer::InProgress;
             }
-            if self.stopping.load(Ordering::Relaxed) || !self.saver.try_seize() {
+            if soon || self.stopping.load(Ordering::Relaxed) || !self.saver.try_seize() {
                 state.rewrites.scheduled = true;
                 return RewriteAnswer::Scheduled;
             }
             state.rewriting_since = Some(Instant::now());
             state.rewrites.scheduled = false;
             state.rewrites.begun += 1;
-            (self.plan(&state), state.directory.clone())
+            let plan = self.plan(&state);
+            state.rewriting_for = plan.turned_off();
+            (plan, state.directory.clone())
         };
         let pid = std::process::id();
         self.log.notice(format!("Background append only file rewriting started by pid {pid}"));
@@ -322,7 +363,7 @@ impl AppendOnly {
             && plan.turned_off().is_none_or(|before| before == turned_off)
     }
 
-    /// Removes the files that a rewrite has replaced.
+    /// Removes the files that a rewrite has replaced, now or before the server started.
     fn collect(&self, engine: &Engine, directory: &AofDirectory) {
         if engine.config.load().aof_disable_auto_gc {
             return;
@@ -350,10 +391,14 @@ impl AppendOnly {
                 state.not_before = None;
                 if current {
                     state.mode = Mode::On;
+                    self.journal.note_beginning(false);
                     self.journal.refuse_writes(None);
                     self.look_at_sizes(&mut state, directory);
                     state.base_size = state.closed_size + self.journal.file_length();
                 }
+            }
+            Err(_) if !current && plan.turned_off().is_some() => {
+                self.log.notice("Background AOF rewrite given up: appendonly was turned off");
             }
             Err(error) => {
                 let reason = crate::files::reason(error);
@@ -404,7 +449,7 @@ impl AppendOnly {
             self.log.notice(format!("Starting automatic rewriting of AOF on {percent}% growth"));
         }
         if due || growth.is_some() {
-            self.rewrite();
+            self.rewrite(false);
         }
     }
 
@@ -434,7 +479,7 @@ impl AppendOnly {
             syncs: Durations::from(&journal.figures().sync_durations),
         });
         let failed = journal.has_failed() || journal.refuses_writes();
-        let current_seconds = state.rewriting_since.map(|began| began.elapsed().as_secs());
+        let current_seconds = state.wanted_rewrite_since().map(|began| began.elapsed().as_secs());
         Figures {
             writing,
             last_write: if failed { LastStatus::Failed } else { LastStatus::Ok },

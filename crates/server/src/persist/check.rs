@@ -14,16 +14,18 @@ use std::path::{Path, PathBuf};
 use rdb::ReadError;
 use rdb::file::FileReader;
 
-use super::aof::{Ending, begins_with_rdb};
+use super::aof::Ending;
 use super::directory::DirectoryError;
 use super::disk::{Disk, RealDisk};
 use super::manifest::Manifest;
 
 mod commands;
+mod kind;
 mod repair;
 mod snapshot;
 
 use commands::Contents;
+use kind::{Expected, Kind};
 use repair::Piece;
 use snapshot::{End, Snapshot};
 
@@ -39,11 +41,13 @@ pub struct Options {
 /// What came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// A server can load all of it.
+    /// This server can load all of it.
     Good,
     /// Something is damaged, and still is.
     Damaged,
-    /// A server can load it now; something was taken away.
+    /// Nothing is damaged (any more), and there is something that this server refuses to load.
+    Unsupported,
+    /// This server can load it now; something was changed.
     Changed,
 }
 
@@ -152,6 +156,12 @@ impl Looked {
         let pieces = vec![Piece::Copy(0..offset)];
         Looked { verdict: Verdict::Changed, pieces, shortened: true }
     }
+
+    /// The same with something else to be said of it as well.
+    fn but(mut self, verdict: Verdict) -> Looked {
+        self.verdict = worse(self.verdict, verdict);
+        self
+    }
 }
 
 struct Check<'a> {
@@ -173,7 +183,7 @@ impl Check<'_> {
         if path.extension() == Some(OsStr::new("manifest")) {
             return self.listed(path);
         }
-        let looked = self.file(path, true)?;
+        let looked = self.file(path, Expected::alone(path), true)?;
         self.change(path, &looked)?;
         Ok(looked.verdict)
     }
@@ -185,21 +195,43 @@ impl Check<'_> {
             return self.all(&inside, Check::listed);
         }
         let mut manifests = Vec::new();
-        for below in entries(path)? {
-            if below.is_dir() {
-                manifests.extend(with_extension(&below, "manifest")?);
+        let mut unlisted = Vec::new();
+        if !parts(path)?.is_empty() {
+            unlisted.push(path.to_owned());
+        }
+        for below in entries(path)?.into_iter().filter(|below| below.is_dir()) {
+            let lists = with_extension(&below, "manifest")?;
+            if lists.is_empty() && !parts(&below)?.is_empty() {
+                unlisted.push(below);
             }
+            manifests.extend(lists);
         }
         // A snapshot is of one time, so there is no going back in it.
-        let snapshots = match self.options.truncate_to {
+        let mut snapshots = match self.options.truncate_to {
             None => with_extension(path, "rdb")?,
             Some(_) => Vec::new(),
         };
-        if manifests.is_empty() && snapshots.is_empty() {
+        snapshots.retain(|path| !kind::is_part(path));
+        if manifests.is_empty() && snapshots.is_empty() && unlisted.is_empty() {
             return Err(CheckError::Nothing { path: path.to_owned() });
         }
         let snapshots = self.all(&snapshots, Check::path)?;
-        Ok(worse(snapshots, self.all(&manifests, Check::listed)?))
+        let listed = self.all(&manifests, Check::listed)?;
+        Ok(worse(worse(snapshots, listed), self.all(&unlisted, Check::unlisted)?))
+    }
+
+    /// A directory with parts of an append-only file and without a list of them. What belongs
+    /// together is not known then, so nothing is changed.
+    fn unlisted(&mut self, directory: &Path) -> Result<Verdict> {
+        self.say(format_args!(
+            "{}: DAMAGED: parts of an append-only file are here, and no manifest that lists them: \
+             a server starts without them, and they are left as they are",
+            directory.display()
+        ))?;
+        for (index, part) in parts(directory)?.iter().enumerate() {
+            self.file(part, Expected::part(part), index == 0)?;
+        }
+        Ok(Verdict::Damaged)
     }
 
     fn all(
@@ -232,7 +264,7 @@ impl Check<'_> {
         }
         let mut verdict = Verdict::Good;
         for (index, file) in files.iter().enumerate() {
-            let looked = self.file(file, index == 0)?;
+            let looked = self.file(file, Expected::part(file), index == 0)?;
             if verdict == Verdict::Damaged && !looked.pieces.is_empty() {
                 self.say(format_args!("  left as it is, since a file before it is damaged"))?;
                 break;
@@ -250,30 +282,98 @@ impl Check<'_> {
     }
 
     /// A file with data of any kind. `first` says that no other file comes before it.
-    fn file(&mut self, path: &Path, first: bool) -> Result<Looked> {
+    fn file(&mut self, path: &Path, expected: Expected, first: bool) -> Result<Looked> {
+        let about = std::fs::metadata(path).map_err(CheckError::system(path))?;
+        if !about.is_file() {
+            return Err(CheckError::system(path)(io::Error::other("this is no regular file")));
+        }
+        let size = about.len();
         let file = File::open(path).map_err(CheckError::system(path))?;
-        let size = file.metadata().map_err(CheckError::system(path))?.len();
         let mut magic = Vec::new();
         let read = (&file).take(MAGIC_BYTES).read_to_end(&mut magic);
         read.map_err(CheckError::system(path))?;
-        let input = io::Cursor::new(magic.clone()).chain(file);
-        if begins_with_rdb(&magic) {
-            self.say(format_args!("{}: RDB file, {size} bytes", path.display()))?;
-            return self.snapshot(path, input, size);
+        let lost = expected.lost_magic(path, &magic).map_err(CheckError::system(path))?;
+        let looked = if let Some(lost) = lost {
+            self.without_magic(path, expected, size, lost)?
+        } else {
+            let input = io::Cursor::new(magic.clone()).chain(file);
+            match expected.decide(&magic) {
+                Kind::Snapshot => {
+                    self.say(format_args!("{}: RDB file, {size} bytes", path.display()))?;
+                    self.snapshot(path, expected, input, size)?
+                }
+                Kind::Commands => {
+                    self.say(format_args!("{}: commands, {size} bytes", path.display()))?;
+                    let looked = self.commands(path, input, 0..size, first)?;
+                    // Empty it would be no base.
+                    match expected.is_rdb() && looked.pieces == [Piece::Copy(0..0)] {
+                        true => self.left_alone()?,
+                        false => looked,
+                    }
+                }
+                Kind::Neither(reason) => self.neither(path, size, &reason)?,
+            }
+        };
+        match looked.verdict {
+            Verdict::Good => self.say(format_args!("  good"))?,
+            Verdict::Unsupported => self.say(format_args!("  this server refuses to load it"))?,
+            Verdict::Damaged | Verdict::Changed => {}
         }
-        self.say(format_args!("{}: commands, {size} bytes", path.display()))?;
-        self.commands(path, input, 0..size, first)
+        Ok(looked)
+    }
+
+    /// A file that is nothing that a server loads.
+    fn neither(&mut self, path: &Path, size: u64, reason: &str) -> Result<Looked> {
+        let path = path.display();
+        self.say(format_args!("{path}: {size} bytes"))?;
+        self.say(format_args!("  DAMAGED: {reason}"))?;
+        self.left_alone()
+    }
+
+    /// What is said of a file that is damaged as a whole.
+    fn left_alone(&mut self) -> Result<Looked> {
+        if self.options.fix {
+            self.say(format_args!("  nothing can be kept of it, so it is left as it is"))?;
+        }
+        Ok(Looked::unchanged(Verdict::Damaged))
+    }
+
+    /// An RDB file of which nothing but the first bytes is damaged, which should be these.
+    fn without_magic(
+        &mut self,
+        path: &Path,
+        expected: Expected,
+        size: u64,
+        magic: &'static [u8],
+    ) -> Result<Looked> {
+        self.say(format_args!("{}: RDB file, {size} bytes", path.display()))?;
+        let input = kind::beginning_with(magic, path).map_err(CheckError::system(path))?;
+        let mut looked = self.snapshot(path, expected, input, size)?;
+        let name = magic.escape_ascii();
+        self.say(format_args!("  DAMAGED: the file does not begin with {name}, as it should"))?;
+        if !self.options.fix {
+            return Ok(Looked::unchanged(Verdict::Damaged));
+        }
+        looked.verdict = worse(looked.verdict, Verdict::Changed);
+        looked.pieces = repair::begin_with(magic, &looked.pieces, size);
+        Ok(looked)
     }
 
     /// An RDB file, and commands behind it if there are some.
-    fn snapshot(&mut self, path: &Path, input: impl Read, size: u64) -> Result<Looked> {
+    fn snapshot(
+        &mut self,
+        path: &Path,
+        expected: Expected,
+        input: impl Read,
+        size: u64,
+    ) -> Result<Looked> {
         let mut reader = match FileReader::open(input, true) {
             Ok(reader) => reader,
             Err(error) => match error.cause {
                 ReadError::Io(error) => return Err(CheckError::system(path)(error)),
                 _ => {
                     self.say(format_args!("  DAMAGED: {error}"))?;
-                    return Ok(Looked::unchanged(Verdict::Damaged));
+                    return self.left_alone();
                 }
             },
         };
@@ -289,12 +389,9 @@ impl Check<'_> {
         let (end, version) = (reader.offset(), reader.version());
         let mut looked = Looked::unchanged(Verdict::Good);
         if found.end != End::Missing && end < size {
-            self.say(format_args!("  commands follow at offset {end}"))?;
-            let (input, rest) = reader.into_rest();
-            looked = self.commands(path, io::Cursor::new(rest).chain(input), end..size, false)?;
-        } else if found.is_good() {
-            self.say(format_args!("  good"))?;
+            looked = self.behind_snapshot(path, expected, reader, end..size)?;
         }
+        looked.verdict = worse(looked.verdict, found.verdict());
         if found.is_good() {
             return Ok(looked);
         }
@@ -309,8 +406,35 @@ impl Check<'_> {
         if found.end != End::Missing {
             looked.pieces.push(Piece::Copy(tail));
         }
-        looked.verdict = Verdict::Changed;
+        looked.verdict = worse(looked.verdict, Verdict::Changed);
         Ok(looked)
+    }
+
+    /// What lies in this part of a file, behind an RDB part.
+    fn behind_snapshot(
+        &mut self,
+        path: &Path,
+        expected: Expected,
+        reader: FileReader<impl Read>,
+        part: Range<u64>,
+    ) -> Result<Looked> {
+        let (input, rest) = reader.into_rest();
+        let mut input = io::Cursor::new(rest).chain(input);
+        let mut next = [0];
+        input.read_exact(&mut next).map_err(CheckError::system(path))?;
+        if expected.continues(next[0]) {
+            self.say(format_args!("  commands follow at offset {}", part.start))?;
+            return self.commands(path, io::Cursor::new(next).chain(input), part, false);
+        }
+        self.say(format_args!(
+            "  {} bytes follow its end at offset {}: a server ignores them",
+            part.end - part.start,
+            part.start
+        ))?;
+        Ok(match self.options.fix {
+            true => Looked::cut(part.start),
+            false => Looked::unchanged(Verdict::Good),
+        })
     }
 
     /// The commands in a part of a file. `first` says that nothing comes before them.
@@ -332,25 +456,26 @@ impl Check<'_> {
                 return Err(CheckError::TooEarly { path: path.to_owned(), begins: second });
             }
             self.say(format_args!("  what follows offset {at} was written at {second} or later"))?;
-            return Ok(Looked::cut(at));
+            return Ok(Looked::cut(at).but(contents.verdict(at)));
         }
         let good = match contents.ending {
-            Ending::Complete => {
-                self.say(format_args!("  good"))?;
-                return Ok(Looked::unchanged(Verdict::Good));
-            }
+            Ending::Complete => return Ok(Looked::unchanged(contents.verdict(part.end))),
             Ending::Torn { good, tear } => {
                 self.say(format_args!("  TORN: {tear}"))?;
                 good
             }
             Ending::Damaged { good, at, damage } => {
                 self.say(format_args!("  DAMAGED at offset {at}: {damage}"))?;
+                // What breaks off was never promised to anybody; this is something else.
+                if first && good == part.start {
+                    return self.left_alone();
+                }
                 good
             }
         };
         self.say(format_args!("  good up to offset {good}, {} bytes follow", part.end - good))?;
         Ok(match self.options.fix {
-            true => Looked::cut(good),
+            true => Looked::cut(good).but(contents.verdict(good)),
             false => Looked::unchanged(Verdict::Damaged),
         })
     }
@@ -392,6 +517,7 @@ impl Check<'_> {
 fn worse(one: Verdict, other: Verdict) -> Verdict {
     match (one, other) {
         (Verdict::Damaged, _) | (_, Verdict::Damaged) => Verdict::Damaged,
+        (Verdict::Unsupported, _) | (_, Verdict::Unsupported) => Verdict::Unsupported,
         (Verdict::Changed, _) | (_, Verdict::Changed) => Verdict::Changed,
         _ => Verdict::Good,
     }
@@ -406,11 +532,24 @@ fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
 
 /// The complete files in a directory with this extension.
 fn with_extension(directory: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+    let mut paths = complete(directory)?;
+    paths.retain(|path| path.extension() == Some(OsStr::new(extension)));
+    Ok(paths)
+}
+
+/// The complete files in a directory that are by their names parts of an append-only file.
+fn parts(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut paths = complete(directory)?;
+    paths.retain(|path| kind::is_part(path));
+    Ok(paths)
+}
+
+/// The complete files in a directory.
+fn complete(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = entries(directory)?;
     paths.retain(|path| {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        let temporary = name.starts_with(super::disk::TEMPORARY_PREFIX.as_bytes());
-        path.extension() == Some(OsStr::new(extension)) && !temporary && path.is_file()
+        !name.starts_with(super::disk::TEMPORARY_PREFIX.as_bytes()) && path.is_file()
     });
     Ok(paths)
 }

@@ -3,8 +3,9 @@
 //! The list on the disk is right at every instant: a file is complete and synced before a list
 //! names it, a list replaces the old one as a whole, and a file is removed only after the list that
 //! does without it is durable. A machine that stops in between leaves a file that nobody names; the
-//! next one of that name replaces it. Where the sync of the directory fails, a stop of the machine
-//! decides between the old list and the new one, and both are right.
+//! next one of that name replaces it, except at the start of a server: a list may have been lost, and
+//! what the first increment holds is worth more than nothing. Where the sync of the directory fails,
+//! a stop of the machine decides between the old list and the new one, and both are right.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -188,17 +189,47 @@ impl AofDirectory {
         Ok((base, base + increments.unwrap_or(0)))
     }
 
-    /// Opens the last increment to go on behind its end, or the first one.
+    /// Opens the last increment to go on behind its end. If there is none it adds the first one,
+    /// and goes on behind what a file of that name holds.
     ///
     /// # Errors
     /// The system's.
     pub fn resume(&self) -> io::Result<Opened> {
-        let Some(AofFile { name, .. }) = self.manifest.lock().increments.last().cloned() else {
-            return self.open_increment();
-        };
+        let mut manifest = self.manifest.lock();
+        if let Some(AofFile { name, .. }) = manifest.increments.last().cloned() {
+            return self.open_behind(name);
+        }
+        self.make()?;
+        let mut changed = manifest.clone();
+        let opened = self.open_behind(changed.add_increment(&self.prefix).name)?;
+        self.store(&mut manifest, changed)?;
+        Ok(opened)
+    }
+
+    fn open_behind(&self, name: OsString) -> io::Result<Opened> {
         let path = self.path.join(&name);
         let length = self.disk.length(&path)?.unwrap_or(0);
         Ok(Opened { file: self.disk.append(&path)?, name, length })
+    }
+
+    /// Adds the first base of a list that has none, and says what it is called.
+    ///
+    /// # Errors
+    /// The system's, or those of `write`.
+    pub fn add_base(
+        &self,
+        format: BaseFormat,
+        write: impl FnOnce(&mut dyn DiskFile) -> io::Result<()>,
+    ) -> io::Result<OsString> {
+        self.make()?;
+        let mut manifest = self.manifest.lock();
+        let mut changed = manifest.clone();
+        let AofFile { name, .. } = changed.replace_base(&self.prefix, format, 0);
+        let path = self.path.join(&name);
+        replace(&*self.disk, &path, &temporary_of(&path), write)?;
+        self.disk.sync_directory(&self.path)?;
+        self.store(&mut manifest, changed)?;
+        Ok(name)
     }
 
     /// Adds an increment and opens it, empty. A rewrite begins so, at its cut.
@@ -288,6 +319,8 @@ impl AofDirectory {
     /// # Errors
     /// The system's; what could not be removed stays in the list.
     pub fn remove_history(&self) -> io::Result<Vec<OsString>> {
+        let history = self.manifest.lock().history.clone();
+        history.iter().for_each(|file| self.disk.uncache(&self.path.join(&file.name)));
         let mut manifest = self.manifest.lock();
         if manifest.history.is_empty() {
             return Ok(Vec::new());

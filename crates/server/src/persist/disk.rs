@@ -7,13 +7,22 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IoSlice, Write};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Advice, fadvise};
 
 #[cfg(test)]
 pub mod faulty;
 
 /// What begins the name of a file that is not complete yet. Redis uses the same.
 pub const TEMPORARY_PREFIX: &str = "temp-";
+
+/// Bytes of a file that the kernel is asked to forget in one go.
+const UNCACHED_AT_ONCE: u64 = 1 << 20;
+/// The rest after each.
+const UNCACHING_REST: Duration = Duration::from_micros(50);
 
 /// Operations on files. The errors are the system's.
 pub trait Disk: Send + Sync {
@@ -52,6 +61,11 @@ pub trait Disk: Send + Sync {
     /// # Errors
     /// The system's.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Has the kernel forget, piece by piece, what it keeps in memory of a file that is soon removed
+    /// or replaced and that is durable. It would else forget all of it at once, which takes the
+    /// processor for as long as a request may take. Does nothing where that is not possible.
+    fn uncache(&self, file: &Path);
 
     /// Removes a file.
     ///
@@ -182,6 +196,19 @@ impl Disk for RealDisk {
         fs::hard_link(from, to)
     }
 
+    fn uncache(&self, file: &Path) {
+        // Opening anything but a plain file may wait.
+        let length = fs::metadata(file).ok().filter(fs::Metadata::is_file).map(|found| found.len());
+        let (Some(length), Ok(file)) = (length, File::open(file)) else { return };
+        for offset in (0..length).step_by(UNCACHED_AT_ONCE as usize) {
+            let piece = NonZeroU64::new(UNCACHED_AT_ONCE);
+            if fadvise(&file, offset, piece, Advice::DontNeed).is_err() {
+                return;
+            }
+            std::thread::sleep(UNCACHING_REST);
+        }
+    }
+
     fn remove(&self, file: &Path) -> io::Result<()> {
         fs::remove_file(file)
     }
@@ -277,6 +304,18 @@ mod tests {
         let done = [Operation::Create, Operation::Write, Operation::Write, Operation::Write];
         let done = [&done[..], &[Operation::Sync, Operation::Rename]];
         assert_eq!(disk.operations(), done.concat());
+    }
+
+    #[test]
+    fn what_is_forgotten_is_still_there() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        let content = vec![b'x'; 3 * UNCACHED_AT_ONCE as usize + 7];
+        put(&RealDisk, &file, &content).unwrap();
+        RealDisk.uncache(&file);
+        assert!(fs::read(&file).unwrap() == content);
+        RealDisk.uncache(&directory.path().join("none"));
+        RealDisk.uncache(directory.path());
     }
 
     #[test]

@@ -172,6 +172,8 @@ impl Progress {
 struct Shared {
     queue: Mutex<Queue>,
     listening: AtomicBool,
+    /// The first file is worth nothing yet, or is not even begun.
+    beginning: AtomicBool,
     progress: Progress,
     settings: Settings,
     timing: Timing,
@@ -218,6 +220,7 @@ impl FileJournal {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             listening: AtomicBool::new(false),
+            beginning: AtomicBool::new(false),
             progress: Progress::default(),
             settings: Settings {
                 policy: AtomicU8::new(policy as u8),
@@ -323,6 +326,13 @@ impl FileJournal {
         self.shared.listening.store(true, Ordering::Relaxed);
         self.wake();
         offset
+    }
+
+    /// Says that the journal is turned on but has no file with a base yet, or that this is over.
+    pub fn note_beginning(&self, beginning: bool) {
+        self.shared.beginning.store(beginning, Ordering::Release);
+        self.shared.settings.changed.store(true, Ordering::Release);
+        self.wake();
     }
 
     /// Goes on in another file, which follows the present one: that is synced, then closed, then
@@ -514,6 +524,10 @@ impl Journal for FileJournal {
     #[inline]
     fn append(&self, batch: &Batch) -> u64 {
         self.append_with(|out, selected| batch.write_to(out, selected))
+    }
+
+    fn beginning(&self) -> bool {
+        self.shared.beginning.load(Ordering::Acquire)
     }
 
     fn state(&self) -> State {

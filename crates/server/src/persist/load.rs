@@ -19,7 +19,8 @@ use engine::engine::{Engine, LogLevel};
 use engine::loading::{Duplicates, Expired, LoadRules, Source};
 use store::gate::Closed;
 
-use super::aof::begins_with_rdb;
+use super::aof::{Tear, begins_with_rdb};
+use super::delay::Delay;
 use super::directory::AofDirectory;
 use super::disk::Disk;
 use crate::files::path as path_of;
@@ -207,32 +208,44 @@ impl<'l> Load<'l> {
         let name = path.display();
         let log = |line: &str| self.engine.host.log(LogLevel::Warning, line);
         log(&format!("!!! Warning: short read while loading the AOF file {name}!!! {}", torn.tear));
+        if torn.tear == Tear::Transaction {
+            log(&format!("Revert incomplete MULTI/EXEC transaction in AOF file {name}"));
+        }
+        let (good, lost) = (torn.good, size - torn.good);
         log(&format!(
-            "Truncating the AOF {name} at offset {}: {} bytes are cut off",
-            torn.good,
-            size - torn.good
+            "!!! Truncating the AOF {name} at offset {good} !!! {lost} bytes are cut off"
         ));
         directory.truncate(path, torn.good).map_err(LoadError::writing(path))?;
         log(&format!("AOF {name} loaded anyway because aof-load-truncated is enabled"));
         Ok(())
     }
 
-    /// Runs `action` while the engine says that it loads so many bytes.
+    /// Runs `action` while the engine says that it loads so many bytes. A server that starts has said
+    /// so before, and goes on until its writes are kept as well.
     fn during(
         &mut self,
         total_bytes: u64,
         action: impl FnOnce(&mut Self) -> Result<(), LoadError>,
     ) -> Result<(), LoadError> {
         let engine = self.engine;
+        let starts = engine.loading.is_on();
         engine.loading.begin(total_bytes);
         let result = action(self);
         // What is written from now on is newer than all that was loaded.
         engine.keyspace.raise_floor(base::clock::now_us());
-        // A start that failed goes on refusing clients to its end: half of the data is nobody's.
-        if result.is_ok() || self.closed.is_some() {
+        if !starts {
             engine.loading.end();
         }
         result
+    }
+
+    /// Waits after so many keys or commands, if the settings want that.
+    fn wait_after(&self, keys: u64, delay: &mut Delay) -> Result<(), LoadError> {
+        let per_key = || self.engine.config.load().key_load_delay;
+        match delay.wait(keys, per_key, || !(self.stopped)()) {
+            true => Ok(()),
+            false => Err(LoadError::Stopped),
+        }
     }
 
     fn length(&self, path: &Path) -> Result<Option<u64>, LoadError> {

@@ -20,6 +20,10 @@ use resp::words;
 /// Longest line, in bytes with its end: what Redis reads.
 pub const LINE_MAX: usize = 1024;
 
+/// Sequence numbers are below this. They grow by one at a time, so none that counts comes near, and
+/// whoever goes on from one that was read does not get to where numbers end.
+const SEQUENCE_END: u64 = 1 << 62;
+
 /// What a file is in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -113,7 +117,7 @@ pub struct ManifestError {
 pub enum Problem {
     /// There is no line at all.
     Empty,
-    /// The line is longer than [`LINE_MAX`].
+    /// The line is longer than [`LINE_MAX`], or would be if we wrote it.
     TooLong,
     /// The line does not end: the file was cut off.
     Unfinished,
@@ -127,6 +131,8 @@ pub enum Problem {
     SecondBase,
     /// An increment whose sequence is not above that of the one before.
     OutOfOrder,
+    /// A file that a line before names as well: it might be wanted by one and removed by the other.
+    NamedTwice,
 }
 
 impl fmt::Display for Problem {
@@ -140,6 +146,7 @@ impl fmt::Display for Problem {
             Problem::UnknownType => "the type is not b, i or h",
             Problem::SecondBase => "there is a base file already",
             Problem::OutOfOrder => "the sequence number is not above the one before",
+            Problem::NamedTwice => "the file is named by a line before",
         })
     }
 }
@@ -186,12 +193,25 @@ impl Manifest {
             return Ok(());
         }
         let file = read_file(line)?;
+        // Unusual bytes take four in quotes. The list is written anew at each change, and what was
+        // written then has to be readable.
+        let mut written = Vec::new();
+        write_file(&file, &mut written);
+        if written.len() >= LINE_MAX {
+            return Err(Problem::TooLong);
+        }
         match file.kind {
             Kind::Base if self.base.is_some() => return Err(Problem::SecondBase),
-            Kind::Base => self.base = Some(file),
             Kind::Increment if file.sequence <= self.last_increment() => {
                 return Err(Problem::OutOfOrder);
             }
+            // To remove a file twice does no harm.
+            Kind::History if self.live().all(|live| live.name != file.name) => {}
+            _ if self.lists(&file.name) => return Err(Problem::NamedTwice),
+            _ => {}
+        }
+        match file.kind {
+            Kind::Base => self.base = Some(file),
             Kind::Increment => self.increments.push(file),
             Kind::History => self.history.push(file),
         }
@@ -202,10 +222,7 @@ impl Manifest {
     pub fn format(&self) -> Vec<u8> {
         let mut content = Vec::new();
         for file in self.base.iter().chain(&self.history).chain(&self.increments) {
-            content.extend_from_slice(b"file ");
-            write_value(file.name.as_bytes(), &mut content);
-            let rest = format!(" seq {} type {}\n", file.sequence, file.kind.letter());
-            content.extend_from_slice(rest.as_bytes());
+            write_file(file, &mut content);
         }
         content
     }
@@ -220,12 +237,16 @@ impl Manifest {
         self.increments.last().map_or(0, |file| file.sequence)
     }
 
-    /// Adds an increment behind the others, and says what it is called: not as one that is still
-    /// to be removed.
+    /// Whether a file of that name is listed, be it only to be removed.
+    fn lists(&self, name: &OsStr) -> bool {
+        self.live().chain(&self.history).any(|file| file.name == name)
+    }
+
+    /// Adds an increment behind the others, and says what it is called: not as one that is there, or
+    /// still to be removed.
     pub fn add_increment(&mut self, prefix: &OsStr) -> AofFile {
         let mut sequence = self.last_increment() + 1;
-        let taken = |name: &OsStr| self.history.iter().any(|file| file.name == name);
-        while taken(&increment_name(prefix, sequence)) {
+        while self.lists(&increment_name(prefix, sequence)) {
             sequence += 1;
         }
         let name = increment_name(prefix, sequence);
@@ -235,9 +256,12 @@ impl Manifest {
     }
 
     /// Makes a new base the first file, of which the increments up to the sequence `covered` are
-    /// part: these and the old base become history. Says what the new base is called.
+    /// part: these and the old base become history. Says what the new base is called, as no other file.
     pub fn replace_base(&mut self, prefix: &OsStr, format: BaseFormat, covered: u64) -> AofFile {
-        let sequence = self.base.as_ref().map_or(0, |file| file.sequence) + 1;
+        let mut sequence = self.base.as_ref().map_or(0, |file| file.sequence) + 1;
+        while self.lists(&base_name(prefix, sequence, format)) {
+            sequence += 1;
+        }
         let name = base_name(prefix, sequence, format);
         let file = AofFile { name, sequence, kind: Kind::Base };
         let kept = self.increments.partition_point(|file| file.sequence <= covered);
@@ -264,7 +288,9 @@ fn read_file(line: &[u8]) -> Result<AofFile, Problem> {
         }
     }
     match (name, sequence.and_then(|number| u64::try_from(number).ok()), kind, rest) {
-        (Some(name), Some(sequence @ 1..), Some(kind), []) => Ok(AofFile { name, sequence, kind }),
+        (Some(name), Some(sequence @ 1..SEQUENCE_END), Some(kind), []) => {
+            Ok(AofFile { name, sequence, kind })
+        }
         _ => Err(Problem::Malformed),
     }
 }
@@ -276,6 +302,14 @@ fn read_kind(value: &[u8]) -> Result<Kind, Problem> {
         b"h" => Ok(Kind::History),
         _ => Err(Problem::UnknownType),
     }
+}
+
+/// Writes the line of a file.
+fn write_file(file: &AofFile, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"file ");
+    write_value(file.name.as_bytes(), out);
+    let rest = format!(" seq {} type {}\n", file.sequence, file.kind.letter());
+    out.extend_from_slice(rest.as_bytes());
 }
 
 /// Writes a value as it is, or in quotes where a reader would take it for something else.

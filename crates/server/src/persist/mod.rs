@@ -8,6 +8,7 @@
 //! | [`aof`] | which commands does a file hold, and where does it end or break? |
 //! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
 //! | [`append_only`] | when does the append-only file begin, end, and become shorter? |
+//! | `delay` | how is a save or a load made to take long, for tests? |
 //! | [`snapshot`] | how does the data of an instant become a file? |
 //! | [`saver`] | who asks for such files, and when? |
 //! | [`load`] | how does all of it get back into the keyspace? |
@@ -20,6 +21,7 @@ pub mod aof;
 pub mod append_only;
 mod as_commands;
 pub mod check;
+mod delay;
 pub mod directory;
 pub mod disk;
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::directory::{AofDirectory, Successor};
 use super::journal::FileJournal;
 use super::manifest::BaseFormat;
 use super::saver::Syncing;
-use super::snapshot::{self, Access, Purpose, Written};
+use super::snapshot::{self, Access, Purpose, Written, not_wanted};
 
 /// How the journal goes on behind the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,10 +65,7 @@ pub(super) fn perform(
     directory.make()?;
     let name = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
     let temporary = directory.path().join(name);
-    let (purpose, format) = match engine.config.load().aof_use_rdb_preamble {
-        true => (Purpose::AofBase, BaseFormat::Rdb),
-        false => (Purpose::AofBaseAsCommands, BaseFormat::Aof),
-    };
+    let (purpose, format) = shape(engine);
     let gate = engine.gates.register();
     let begun = cut(engine, journal, directory, plan).map(|(walker, coming)| {
         let written = write_base(engine, walker, &gate, purpose, directory, &temporary, &is_wanted);
@@ -97,8 +94,13 @@ pub(super) fn perform(
     finished
 }
 
-fn not_wanted() -> io::Error {
-    io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more")
+/// What the settings want a base to be.
+pub(super) fn shape(engine: &Engine) -> (Purpose, BaseFormat) {
+    if engine.config.load().aof_use_rdb_preamble {
+        (Purpose::AofBase, BaseFormat::Rdb)
+    } else {
+        (Purpose::AofBaseAsCommands, BaseFormat::Aof)
+    }
 }
 
 /// The increment that the journal goes on in, which its thread opens when it gets there.

@@ -1,9 +1,11 @@
 //! SAVE, BGSAVE and the `save` rules: one thread per file, one file at a time.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
+use engine::config::Config;
 use engine::engine::{Engine, LogLevel};
 use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::waiting::{Attachment, Waiter};
@@ -12,11 +14,15 @@ use store::cut::Walker;
 use store::gate::Closed;
 
 use super::disk::{Disk, DiskFile, directory_of, replace};
-use super::snapshot::{self, Access, Purpose};
+use super::snapshot::{self, Access, Purpose, Written, not_wanted};
+
+mod emptied;
+
+use emptied::{Emptied, Order};
 
 /// Bytes that are written between two syncs of an unfinished file, so that the last one has little
-/// left to do.
-const SYNC_EVERY: usize = 4 << 20;
+/// left to do, and none keeps the processor for long.
+const SYNC_EVERY: usize = 1 << 20;
 
 /// See the module's text.
 pub struct Saver {
@@ -27,6 +33,32 @@ pub struct Saver {
     ended: Condvar,
     /// The file that is being written is not wanted any more.
     cancelled: AtomicBool,
+    /// Which of several files is the latest.
+    order: Order,
+    /// That there is no data any more, which is still to be saved.
+    emptied: Mutex<Option<Emptied>>,
+}
+
+/// A file that is to be written.
+struct Job {
+    file: PathBuf,
+    /// It is of no use once its data was removed: nobody waits for it.
+    gives_way: bool,
+}
+
+impl Job {
+    /// The file that the settings name now. Neither they nor the process's directory matter
+    /// afterwards.
+    fn new(config: &Config, gives_way: bool) -> Job {
+        Job { file: file_of(config), gives_way }
+    }
+}
+
+/// Where the settings want the data, as an absolute path. In a directory that was removed it stays
+/// a relative one, and whoever writes to it hears what is wrong.
+fn file_of(config: &Config) -> PathBuf {
+    let name = crate::files::path(&config.dbfilename);
+    std::env::current_dir().map_or_else(|_| name.to_owned(), |directory| directory.join(name))
 }
 
 #[derive(Default)]
@@ -46,6 +78,8 @@ impl Saver {
             running: Mutex::default(),
             ended: Condvar::new(),
             cancelled: AtomicBool::new(false),
+            order: Order::default(),
+            emptied: Mutex::default(),
         }
     }
 
@@ -61,59 +95,81 @@ impl Saver {
     pub fn save(&self, request: SaveRequest, this: &Arc<Saver>) -> Result<Accepted, Refusal> {
         let engine = self.engine.get().and_then(Weak::upgrade).ok_or(Refusal::InProgress)?;
         let mut running = self.running.lock();
-        if running.busy {
+        let is_rewriting = running.busy;
+        if is_rewriting {
             if engine.saving.figures(0).in_progress {
                 return Err(Refusal::InProgress);
             }
-            if matches!(request, SaveRequest::Background { schedule: true }) {
-                running.scheduled = true;
-                return Ok(Accepted::Scheduled);
+            match request {
+                // Its client waits for the rewrite as well.
+                SaveRequest::Answer(_) => {}
+                SaveRequest::Background { schedule: true, .. } => {
+                    running.scheduled = true;
+                    return Ok(Accepted::Scheduled);
+                }
+                SaveRequest::Background { .. } => return Err(Refusal::Rewriting),
             }
-            return Err(Refusal::Rewriting);
         }
         running.busy = true;
         drop(running);
-        let answer = match request {
-            SaveRequest::Answer(waiter) => Some(waiter),
-            SaveRequest::Background { .. } => None,
+        let in_background = matches!(request, SaveRequest::Background { .. });
+        let job = Job::new(&engine.config.load(), in_background);
+        let begin = move |engine: &Engine| {
+            engine.saving.begin(now(), key_count(engine), in_background);
+            engine.saving.note_request();
+            let pid = std::process::id();
+            engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
         };
-        // INFO says so from the reply on.
-        engine.saving.begin(now(), key_count(&engine));
-        let pid = std::process::id();
-        engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
+        if !is_rewriting {
+            begin(&engine);
+        }
         let (this, shared) = (Arc::clone(this), Arc::clone(&engine));
         let thread = std::thread::Builder::new().name("snapshot".to_owned());
-        if let Err(error) = thread.spawn(move || this.run(&shared, answer.as_deref())) {
+        let spawned = thread.spawn(move || {
+            if is_rewriting {
+                this.seize();
+                begin(&shared);
+            }
+            this.run(&shared, &job, &request);
+        });
+        if let Err(error) = spawned {
             let line = format!("Can't save in background: {}", crate::files::reason(&error));
             engine.host.log(LogLevel::Warning, &line);
-            engine.saving.end(now(), None);
-            self.release();
+            if !is_rewriting {
+                engine.saving.end(now(), None);
+                self.release();
+            }
             return Err(Refusal::NoThread);
         }
         Ok(Accepted::Started)
     }
 
-    fn run(&self, engine: &Arc<Engine>, answer: Option<&Waiter>) {
-        let outcome = self.save_beside_commands(engine);
+    fn run(&self, engine: &Arc<Engine>, job: &Job, request: &SaveRequest) {
+        let answer = |waiter: &Waiter, reply: &[u8]| engine.answer(waiter, reply);
+        let outcome = self.save_beside_commands(engine, job, || {
+            if let SaveRequest::Background { begun: Some(waiter), .. } = request {
+                answer(waiter, b"+Background saving started\r\n");
+            }
+        });
         self.release();
-        if let Some(waiter) = answer {
-            let reply: &[u8] = match outcome {
-                Ok(()) => b"+OK\r\n",
-                Err(SaveFailed) => b"-ERR\r\n",
-            };
-            engine.answer(waiter, reply);
+        if let SaveRequest::Answer(waiter) = request {
+            let reply: &[u8] = if outcome.is_ok() { b"+OK\r\n" } else { b"-ERR\r\n" };
+            answer(waiter, reply);
         }
     }
 
     /// Writes the file on this thread. The caller has made sure that nobody else reads a cut, and has
-    /// called `Saving::begin`.
-    fn save_beside_commands(&self, engine: &Engine) -> Result<(), SaveFailed> {
+    /// called `Saving::begin`. `begun` hears when it is settled what data is saved.
+    fn save_beside_commands(
+        &self,
+        engine: &Engine,
+        job: &Job,
+        begun: impl FnOnce(),
+    ) -> Result<(), SaveFailed> {
         let gate = engine.gates.register();
-        let (walker, changes) = {
-            let closed = engine.gates.close();
-            (engine.keyspace.begin_cut(&closed, base::clock::now_us()), engine.stats.changes())
-        };
-        let outcome = self.save_cut(engine, walker, changes, Access::Gate(&gate));
+        let cut = self.cut(engine, &engine.gates.close());
+        begun();
+        let outcome = self.save_cut(engine, job, cut, Access::Gate(&gate));
         engine.gates.unregister(&gate);
         outcome
     }
@@ -128,41 +184,32 @@ impl Saver {
             engine.host.log(LogLevel::Warning, "Background save already in progress");
             return Err(SaveFailed);
         }
-        engine.saving.begin(now(), key_count(engine));
-        let walker = engine.keyspace.begin_cut(closed, base::clock::now_us());
-        let outcome = self.save_cut(engine, walker, engine.stats.changes(), Access::Closed(closed));
+        engine.saving.begin(now(), key_count(engine), false);
+        let job = Job::new(&engine.config.load(), false);
+        let outcome = self.save_cut(engine, &job, self.cut(engine, closed), Access::Closed(closed));
         self.release();
         outcome
     }
 
-    /// Writes a cut to the file that the settings name, and says in the log and to INFO what became
-    /// of it.
+    fn cut<'e>(&self, engine: &'e Engine, closed: &Closed<'_>) -> Cut<'e> {
+        Cut {
+            walker: engine.keyspace.begin_cut(closed, base::clock::now_us()),
+            changes: engine.stats.changes(),
+            place: self.order.next(closed),
+        }
+    }
+
+    /// Writes a cut to a file, and says in the log and to INFO what became of it.
     fn save_cut(
         &self,
         engine: &Engine,
-        walker: Option<Walker<'_, Attachment>>,
-        changes: u64,
+        job: &Job,
+        cut: Cut<'_>,
         access: Access<'_>,
     ) -> Result<(), SaveFailed> {
         let log = |level, line: &str| engine.host.log(level, line);
-        let config = engine.config.snapshot();
-        let target = crate::files::path(&config.dbfilename);
-        // With a number, since another server may save in this directory.
-        let temporary = target.with_file_name(format!("temp-{}.rdb", std::process::id()));
-        let saved = replace(&*self.disk, target, &temporary, |file| {
-            let walker = walker.ok_or_else(|| io::Error::other("another cut is being read"))?;
-            let file = Syncing::new(file, config.rdb_save_incremental_fsync);
-            snapshot::write(engine, walker, access, Purpose::Whole, file, |keys| {
-                engine.saving.note_progress(keys);
-                crate::memory::publish();
-                !self.cancelled.load(Ordering::Relaxed)
-            })
-        });
-        let durable = saved.and_then(|written| {
-            self.disk.sync_directory(directory_of(target))?;
-            Ok(written)
-        });
-        match durable {
+        let Cut { walker, changes, place } = cut;
+        match self.write_cut(engine, job, walker, place, access) {
             Ok(written) => {
                 let (keys, megabytes) = (written.keys, written.bytes >> 20);
                 log(LogLevel::Notice, "DB saved on disk");
@@ -170,6 +217,16 @@ impl Saver {
                     "Background saving terminated with success: {keys} keys, {megabytes} MB"
                 );
                 log(LogLevel::Notice, &line);
+                engine.saving.end(now(), Some(changes));
+                Ok(())
+            }
+            Err(_) if self.is_useless(job, place) => {
+                log(LogLevel::Warning, "Background saving given up: the data was removed");
+                engine.saving.give_up(now());
+                Ok(())
+            }
+            // Whoever asked for it has been served by a file with later data.
+            Err(_) if self.order.is_overtaken(place) => {
                 engine.saving.end(now(), Some(changes));
                 Ok(())
             }
@@ -182,6 +239,42 @@ impl Saver {
         }
     }
 
+    fn write_cut(
+        &self,
+        engine: &Engine,
+        job: &Job,
+        walker: Option<Walker<'_, Attachment>>,
+        place: u64,
+        access: Access<'_>,
+    ) -> io::Result<Written> {
+        // With a number, since another server may save in this directory.
+        let temporary = job.file.with_file_name(format!("temp-{}.rdb", std::process::id()));
+        let incrementally = engine.config.load().rdb_save_incremental_fsync;
+        let wanted = || !self.cancelled.load(Ordering::Relaxed) && !self.is_useless(job, place);
+        let (written, mut filed) = replace(&*self.disk, &job.file, &temporary, |file| {
+            let walker = walker.ok_or_else(|| io::Error::other("another cut is being read"))?;
+            let output = Syncing::new(file, incrementally);
+            let written =
+                snapshot::write(engine, walker, access, Purpose::Whole, output, |keys| {
+                    engine.saving.note_progress(keys);
+                    crate::memory::publish();
+                    wanted()
+                })?;
+            // What takes long is done before others have to wait.
+            file.sync()?;
+            self.disk.uncache(&job.file);
+            let filed = self.order.file(place).filter(|_| wanted());
+            Ok((written, filed.ok_or_else(not_wanted)?))
+        })?;
+        *filed = place;
+        self.disk.sync_directory(directory_of(&job.file))?;
+        Ok(written)
+    }
+
+    fn is_useless(&self, job: &Job, place: u64) -> bool {
+        job.gives_way && self.order.was_emptied_since(place)
+    }
+
     /// Saves on the calling thread, after whatever is under way: SHUTDOWN.
     ///
     /// # Errors
@@ -190,8 +283,9 @@ impl Saver {
         self.cancelled.store(true, Ordering::Relaxed);
         self.seize();
         self.cancelled.store(false, Ordering::Relaxed);
-        engine.saving.begin(now(), key_count(engine));
-        let outcome = self.save_beside_commands(engine);
+        engine.saving.begin(now(), key_count(engine), false);
+        let job = Job::new(&engine.config.load(), false);
+        let outcome = self.save_beside_commands(engine, &job, || {});
         self.release();
         outcome
     }
@@ -236,9 +330,20 @@ impl Saver {
         } else if !scheduled {
             return;
         }
+        let request = SaveRequest::Background { schedule: true, begun: None };
         // Refused only if somebody was quicker; the rule is looked at again soon.
-        let _ = self.save(SaveRequest::Background { schedule: true }, this);
+        let _ = self.save(request, this);
     }
+}
+
+/// The data at an instant.
+struct Cut<'e> {
+    /// `None` if another cut is being read.
+    walker: Option<Walker<'e, Attachment>>,
+    /// Changes up to there.
+    changes: u64,
+    /// Its place among all such instants.
+    place: u64,
 }
 
 fn now() -> u64 {

@@ -20,9 +20,10 @@ use store::gate::{Closed, Gate};
 use store::pack::Element;
 
 use super::as_commands::CommandSink;
+use super::delay::Delay;
 
 /// Bytes that are gathered before they are written.
-const CHUNK: usize = 256 * 1024;
+const CHUNK: usize = 64 * 1024;
 /// Steps between two looks at how far the file is, and at whether it is still wanted.
 const STEPS_PER_REPORT: usize = 64;
 /// How long the thread works in one go beside commands. On a processor that it shares with a
@@ -53,6 +54,14 @@ pub enum Access<'g> {
     Closed(&'g Closed<'g>),
 }
 
+/// How the data is gone through.
+#[derive(Clone, Copy)]
+struct Pace<'g> {
+    access: Access<'g>,
+    /// Microseconds of waiting after each key, as [`Delay`] has them.
+    per_key: i32,
+}
+
 /// A file that is complete, but not synced.
 #[derive(Clone, Copy, Debug)]
 pub struct Written {
@@ -77,13 +86,35 @@ pub fn write(
     report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
     let staged = Staged::default();
+    let config = engine.config.snapshot();
+    let pace = Pace { access, per_key: config.rdb_key_save_delay };
     if purpose == Purpose::AofBaseAsCommands {
         let sink = CommandSink::new(staged.clone());
-        return write_shaped(sink, &staged, walker, access, file, report);
+        return write_shaped(sink, &staged, walker, pace, file, report);
     }
-    let config = engine.config.snapshot();
     let sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
-    write_shaped(sink, &staged, walker, access, file, report)
+    write_shaped(sink, &staged, walker, pace, file, report)
+}
+
+/// What a file ends with that nobody wants any more.
+pub(super) fn not_wanted() -> io::Error {
+    io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more")
+}
+
+/// Writes a file without entries.
+///
+/// # Errors
+/// The file's.
+pub fn write_none(engine: &Engine, purpose: Purpose, mut file: impl Write) -> io::Result<()> {
+    let staged = Staged::default();
+    if purpose == Purpose::AofBaseAsCommands {
+        CommandSink::new(staged.clone()).finish()?;
+    } else {
+        let config = engine.config.snapshot();
+        RdbSink::begin(engine, &config, purpose, staged.clone())?.finish()?;
+    }
+    staged.pass_on(&mut file, 0)?;
+    file.flush()
 }
 
 /// A sink that puts entries into the bytes of a file.
@@ -102,11 +133,12 @@ fn write_shaped<S: Shape>(
     mut sink: S,
     staged: &Staged,
     mut walker: Walker<'_, Attachment>,
-    access: Access<'_>,
+    Pace { access, per_key }: Pace<'_>,
     mut file: impl Write,
     mut report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
     let (mut contended, mut steps) = (0, 0);
+    let mut delay = Delay::default();
     let mut stint = Instant::now();
     loop {
         let beside_commands = matches!(access, Access::Gate(_));
@@ -114,6 +146,7 @@ fn write_shaped<S: Shape>(
             std::thread::sleep(REST);
             stint = Instant::now();
         }
+        let keys_before = sink.keys();
         let step = match access {
             Access::Gate(gate) => {
                 let _inside = gate.enter();
@@ -129,7 +162,11 @@ fn write_shaped<S: Shape>(
         staged.pass_on(&mut file, CHUNK)?;
         steps += 1;
         if steps % STEPS_PER_REPORT == 0 && !report(sink.keys()) {
-            return Err(io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more"));
+            return Err(not_wanted());
+        }
+        let keys = sink.keys();
+        if per_key != 0 && !delay.wait(keys - keys_before, || per_key, || report(keys)) {
+            return Err(not_wanted());
         }
         if step == Step::Finished {
             break;

@@ -29,9 +29,10 @@ pub(super) fn reload(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     if flush {
         empty_all(cx);
     }
-    cx.engine.host.load_data(cx.engine, Source::Snapshot(duplicates), closed(cx)).map_err(
-        |_| CommandError::text("ERR Error trying to load the RDB dump, check server logs."),
-    )?;
+    cx.engine
+        .host
+        .load_data(cx.engine, Source::Snapshot(duplicates), closed(cx))
+        .map_err(|_| CommandError::text("ERR Error trying to load the RDB dump"))?;
     cx.propagate_nothing();
     cx.reply.ok();
     Ok(())
@@ -43,6 +44,8 @@ pub(super) fn load_append_only(cx: &mut Context<'_>, _args: &mut Args<'_>) -> Co
     cx.engine.host.load_data(cx.engine, Source::AppendOnly, closed(cx)).map_err(|_| {
         CommandError::text("ERR Error trying to load the AOF files, check server logs.")
     })?;
+    // What is loaded is in the file.
+    cx.engine.saving.note_kept(cx.engine.stats.changes());
     cx.propagate_nothing();
     cx.reply.ok();
     Ok(())

@@ -13,7 +13,7 @@ use crate::command::{
 use crate::context::Context;
 use crate::engine::Shutdown;
 use crate::error::{CommandError, CommandResult};
-use crate::flush::{closed, empty};
+use crate::flush::{closed, empty, note_emptied};
 
 mod lolwut;
 
@@ -40,7 +40,8 @@ fn flushall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     parse_flush(args)?;
     let databases = 0..cx.engine.keyspace.databases();
     let removed: usize = databases.map(|database| empty(cx, database)).sum();
-    cx.add_dirty(removed as u64 + 1);
+    cx.add_dirty(removed as u64);
+    note_emptied(cx);
     journal_flush(cx, args.argv());
     cx.reply.ok();
     Ok(())

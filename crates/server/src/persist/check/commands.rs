@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
+use super::Verdict;
 use crate::persist::aof::{Ending, Item, Scanner};
 
 /// Names of commands that are counted one by one; a damaged file may hold any number of them.
@@ -78,6 +79,14 @@ impl Contents {
         }
     }
 
+    /// What is to be said, apart from damage, of what lies before `end`.
+    pub(super) fn verdict(&self, end: u64) -> Verdict {
+        match self.unknown {
+            Some((_, at)) if at < end => Verdict::Unsupported,
+            _ => Verdict::Good,
+        }
+    }
+
     /// Whether it is said when something happened.
     pub(super) fn has_times(&self) -> bool {
         self.times.is_some() || self.later.is_some()
@@ -101,9 +110,7 @@ impl Contents {
         }
         if let Some((name, at)) = &self.unknown {
             let name = name.escape_ascii();
-            lines.push(format!(
-                "UNKNOWN command {name} at offset {at}: a server refuses to load it"
-            ));
+            lines.push(format!("UNKNOWN command {name} at offset {at}"));
         }
         lines
     }

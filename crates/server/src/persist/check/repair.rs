@@ -51,6 +51,18 @@ pub(super) fn whole_snapshot(found: &Snapshot, version: u32) -> Vec<Piece> {
     pieces
 }
 
+/// The same pieces, or the whole file where there are none, with other bytes at the very beginning.
+pub(super) fn begin_with(magic: &[u8], pieces: &[Piece], size: u64) -> Vec<Piece> {
+    let length = magic.len() as u64;
+    let (end, others) = match pieces {
+        [Piece::Copy(first), others @ ..] => (first.end, others),
+        others => (size, others),
+    };
+    let mut changed = vec![Piece::Bytes(magic.to_vec()), Piece::Copy(length..end)];
+    changed.extend_from_slice(others);
+    changed
+}
+
 /// Makes a file of pieces of itself. Returns where the original is now, and the new size.
 ///
 /// # Errors

@@ -9,6 +9,8 @@ use rdb::{ReadError, ValueLimits};
 use store::Limits;
 use store::list::ListLimits;
 
+use super::Verdict;
+
 /// Damaged entries that a report shows.
 const SHOWN_MAX: u64 = 10;
 
@@ -91,9 +93,17 @@ impl Snapshot {
         Ok(found)
     }
 
-    /// Whether a server can load it.
+    /// Whether nothing is damaged.
     pub(super) fn is_good(&self) -> bool {
         self.gaps.is_empty() && self.end == End::Good
+    }
+
+    /// What is to be said of it apart from damage.
+    pub(super) fn verdict(&self) -> Verdict {
+        match self.unsupported {
+            0 => Verdict::Good,
+            _ => Verdict::Unsupported,
+        }
     }
 
     fn section(&mut self, item: Item) {

@@ -192,6 +192,10 @@ impl Disk for FaultyDisk {
         RealDisk.link(from, to)
     }
 
+    fn uncache(&self, file: &Path) {
+        RealDisk.uncache(file);
+    }
+
     fn remove(&self, file: &Path) -> io::Result<()> {
         self.attempt(Operation::Remove)?;
         RealDisk.remove(file)

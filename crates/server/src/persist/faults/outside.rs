@@ -66,8 +66,8 @@ impl Host for Outside {
         self.saver.save(request, &self.saver)
     }
 
-    fn rewrite_append_only(&self) -> RewriteAnswer {
-        self.append_only.rewrite()
+    fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer {
+        self.append_only.rewrite(soon)
     }
 
     fn append_only(&self) -> Figures {
@@ -84,6 +84,14 @@ impl Host for Outside {
 
     fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed> {
         self.saver.save_standing(engine, closed)
+    }
+
+    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) {
+        self.saver.note_emptied(engine, changes, closed);
+    }
+
+    fn save_emptied(&self, engine: &Engine) {
+        self.saver.save_emptied(engine);
     }
 
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {

@@ -66,6 +66,13 @@ pub enum Problem {
         /// What is wrong with it.
         damage: Damage,
     },
+    /// A command is not known here.
+    UnknownCommand {
+        /// Where it begins.
+        at: u64,
+        /// Its name, printable.
+        name: String,
+    },
     /// A command cannot be replayed.
     Command {
         /// Where it begins.
@@ -97,37 +104,43 @@ impl fmt::Display for LoadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LoadError::Directory(error) => error.fmt(formatter),
-            LoadError::File { path, problem } => write!(formatter, "{}: {problem}", path.display()),
+            LoadError::File { path, problem } => problem.describe(&path.display(), formatter),
             LoadError::Stopped => formatter.write_str("the server is stopping"),
         }
     }
 }
 
-impl fmt::Display for Problem {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Problem {
+    /// Says what is wrong with the file of this name. Whatever Redis has words for begins with them.
+    fn describe(&self, file: &dyn fmt::Display, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Reading(error) => write!(formatter, "cannot be read: {error}"),
-            Problem::Writing(error) => write!(formatter, "cannot be written: {error}"),
-            Problem::Snapshot(error) => error.fmt(formatter),
+            Problem::Reading(error) => write!(formatter, "{file}: cannot be read: {error}"),
+            Problem::Writing(error) => write!(formatter, "{file}: cannot be written: {error}"),
+            Problem::Snapshot(error) => write!(formatter, "{file}: {error}"),
             Problem::Checksum { stated, computed } => write!(
                 formatter,
-                "Wrong RDB checksum: the file says {stated:016x}, its bytes give {computed:016x}"
+                "{file}: Wrong RDB checksum: the file says {stated:016x}, its bytes give {computed:016x}"
             ),
             Problem::Key { at, key, reason } => {
-                write!(formatter, "offset {at}, key \"{key}\": {reason}")
+                write!(formatter, "{file}: offset {at}, key \"{key}\": {reason}")
             }
             Problem::Torn { good, tear } => write!(
                 formatter,
-                "Unexpected end of file, good up to offset {good}: {tear}. `dunlin check --fix` cuts \
-                 off what is not whole; with aof-load-truncated that is done to the last file of all"
+                "Unexpected end of file reading the append only file {file}, good up to offset \
+                 {good}: {tear}. `dunlin check --fix` cuts off what is not whole; with \
+                 aof-load-truncated that is done to the last file of all"
             ),
             Problem::Damaged { good, at, damage } => write!(
                 formatter,
-                "Bad file format at offset {at}, good up to offset {good}: {damage}. `dunlin check \
-                 --fix` keeps what can be kept"
+                "Bad file format reading the append only file {file} at offset {at}, good up to \
+                 offset {good}: {damage}. `dunlin check --fix` keeps what can be kept"
+            ),
+            Problem::UnknownCommand { at, name } => write!(
+                formatter,
+                "Unknown command '{name}' reading the append only file {file} at offset {at}"
             ),
             Problem::Command { at, reason } => {
-                write!(formatter, "the command at offset {at}: {reason}")
+                write!(formatter, "{file}: the command at offset {at}: {reason}")
             }
         }
     }

@@ -16,6 +16,7 @@ use store::gate::{Closed, Gate, Inside};
 
 use super::{Load, LoadError, Problem};
 use crate::persist::aof::{Ending, Item, Scanner, Tear};
+use crate::persist::delay::Delay;
 
 /// Commands fetched into the cache together, before the first of them runs.
 const WINDOW: usize = 32;
@@ -74,12 +75,15 @@ impl Load<'_> {
             let reading = scope.spawn(move || scan(input, offset, &sender));
             let gate = self.closed.is_none().then(|| self.engine.gates.register());
             let mut replay = Replay::new(self.engine, self.closed);
+            let mut delay = Delay::default();
             let replayed = chunks.iter().try_for_each(|chunk| {
                 if (self.stopped)() {
                     return Err(LoadError::Stopped);
                 }
                 self.note_offset(chunk.end);
-                replay.run(&chunk, gate.as_ref()).map_err(|problem| LoadError::file(path, problem))
+                let replayed = replay.run(&chunk, gate.as_ref());
+                replayed.map_err(|problem| LoadError::file(path, problem))?;
+                self.wait_after(chunk.commands.len() as u64, &mut delay)
             });
             // The reading thread ends when nobody takes its chunks any more.
             drop(chunks);
@@ -241,7 +245,7 @@ impl<'e> Replay<'e> {
             }
         }
         if self.turn.stats.error_replies.get() > errors {
-            self.note_error(chunk.commands[at].at, row)?;
+            self.note_error(argv, chunk.commands[at].at, row)?;
         }
         self.output.rollback(start);
         Ok(inside.or_else(|| gate.map(Gate::enter)))
@@ -256,12 +260,21 @@ impl<'e> Replay<'e> {
 
     /// A command was answered by an error. What changes nothing leaves the data as it was when the
     /// command was written, most likely; but there is no going on without a command or a database.
-    fn note_error(&mut self, at: u64, row: Option<&'static Row>) -> Result<(), Problem> {
+    fn note_error(
+        &mut self,
+        argv: Arguments<'_>,
+        at: u64,
+        row: Option<&'static Row>,
+    ) -> Result<(), Problem> {
+        let Some(row) = row else {
+            let name = argv.get(0).unwrap_or_default().escape_ascii().to_string();
+            return Err(Problem::UnknownCommand { at, name });
+        };
         let reply = self.output.to_vec();
         let reason = String::from_utf8_lossy(&reply).trim().trim_start_matches('-').to_owned();
-        let Some(row) = row.filter(|row| row.command.name != "select") else {
+        if row.command.name == "select" {
             return Err(Problem::Command { at, reason });
-        };
+        }
         self.errors += 1;
         if self.errors <= ERRORS_SHOWN {
             let name = row.command.full_name();

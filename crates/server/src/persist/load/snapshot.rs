@@ -14,6 +14,7 @@ use rdb::file::{Batch, Checksum, DecodeOptions, FileReader, Function, Item, RawE
 use store::gate::Closed;
 
 use super::{Load, LoadError, Problem, Rest};
+use crate::persist::delay::Delay;
 
 /// What several threads know of one file.
 struct Shared<'s> {
@@ -87,17 +88,20 @@ impl Load<'_> {
         shared: &Shared<'_>,
         batches: SyncSender<Batch>,
     ) -> Result<(), LoadError> {
+        let mut delay = Delay::default();
         while let Some(item) = reader.next() {
             if (self.stopped)() {
                 return Err(LoadError::Stopped);
             }
             match item.map_err(LoadError::snapshot(shared.path))? {
                 Item::Entries(batch) => {
+                    let keys = batch.len() as u64;
                     // What went wrong is told elsewhere.
                     if shared.failure.lock().is_some() || batches.send(batch).is_err() {
                         return Ok(());
                     }
                     self.note_offset(reader.offset());
+                    self.wait_after(keys, &mut delay)?;
                 }
                 Item::Aux { name, value } => self.note_aux(&name, &value),
                 // Tables here grow without ever standing still, so nobody has to know beforehand.

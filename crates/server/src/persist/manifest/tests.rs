@@ -38,6 +38,10 @@ fn the_line_that_is_wrong_is_named() {
     assert_eq!(wrong(&[BASE, "# \n", BASE]), (3, Problem::SecondBase));
     assert_eq!(wrong(&[BASE, SECOND, FIRST]), (3, Problem::OutOfOrder));
     assert_eq!(wrong(&[BASE, FIRST, FIRST]), (3, Problem::OutOfOrder));
+    let removed = "file a.1.incr.aof seq 1 type h\n";
+    assert_eq!(wrong(&[BASE, FIRST, removed]), (3, Problem::NamedTwice));
+    assert_eq!(wrong(&[BASE, removed, removed, FIRST]), (4, Problem::NamedTwice));
+    assert_eq!(wrong(&[BASE, "file a.1.base.rdb seq 1 type i\n"]), (2, Problem::NamedTwice));
     assert_eq!(wrong(&[BASE, FIRST.trim_end()]), (2, Problem::Unfinished));
     assert_eq!(wrong(&[&format!("#{:01100}\n", 0)]), (1, Problem::TooLong));
     for (line, problem) in [
@@ -47,6 +51,7 @@ fn the_line_that_is_wrong_is_named() {
         ("file a seq x type i\n", Problem::Malformed),
         ("file a seq 0 type i\n", Problem::Malformed),
         ("file a seq -4 type i\n", Problem::Malformed),
+        ("file a seq 9223372036854775807 type i\n", Problem::Malformed),
         ("file a seq 1 type i more\n", Problem::Malformed),
         ("file \"a seq 1 type i\n", Problem::Malformed),
         ("file ../a seq 1 type i\n", Problem::Path),
@@ -57,6 +62,35 @@ fn the_line_that_is_wrong_is_named() {
     }
     let error = Manifest::parse(b"file /etc/x seq 1 type b\n").unwrap_err().to_string();
     assert_eq!(error, "line 1: the file is named by a path: file /etc/x seq 1 type b");
+}
+
+#[test]
+fn what_could_not_be_written_again_is_refused() {
+    // A byte that takes four in quotes.
+    let named = |bytes: usize| [b"file ", &vec![0xff; bytes][..], b" seq 1 type i\n"].concat();
+    let manifest = Manifest::parse(&named(250)).unwrap();
+    assert_eq!(Manifest::parse(&manifest.format()).as_ref(), Ok(&manifest));
+    let error = Manifest::parse(&named(251)).unwrap_err();
+    assert_eq!((error.line, error.problem), (1, Problem::TooLong));
+    // One that we write for the longest names that a file system has.
+    for name in [base_name, |prefix: &OsStr, sequence, _| increment_name(prefix, sequence)] {
+        let suffix = name(OsStr::new(""), 1, BaseFormat::Rdb).len();
+        let prefix = OsString::from_vec(vec![0xff; 255 - suffix]);
+        let mut manifest = Manifest::default();
+        manifest.replace_base(&prefix, BaseFormat::Rdb, 0);
+        manifest.add_increment(&prefix);
+        assert_eq!(Manifest::parse(&manifest.format()), Ok(manifest));
+    }
+}
+
+#[test]
+fn new_files_have_names_of_their_own() {
+    let prefix = OsStr::new("a");
+    let mut manifest =
+        parse(&["file a.1.incr.aof seq 4 type b\n", "file a.1.base.rdb seq 1 type h\n"]).unwrap();
+    assert_eq!(manifest.add_increment(prefix).name, "a.2.incr.aof");
+    let mut manifest = parse(&["file a.1.base.rdb seq 7 type h\n", FIRST]).unwrap();
+    assert_eq!(manifest.replace_base(prefix, BaseFormat::Rdb, 0).name, "a.2.base.rdb");
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! The time slice of the calling thread.
+//! How soon the calling thread runs when it is woken.
 #![allow(unsafe_code)]
 
 /// The shortest slice that the kernel gives, in nanoseconds.
 const SHORTEST: u64 = 100_000;
 
-/// Asks for the shortest time slice. A thread that is woken with a shorter slice than the one that
-/// runs goes ahead of it, so that a request leaves when it is due and not when the slice of somebody
-/// else ends, three milliseconds later; its share of the processor stays the same. Kernels before
-/// Linux 6.12 know no such slice and change nothing. See `sched_setattr(2)`.
-pub(crate) fn shorten() {
+/// Asks for the shortest time slice for the calling thread. A thread that is woken with a shorter
+/// slice than the one that runs goes ahead of it, and need not wait until the slice of that one ends,
+/// some milliseconds later; its share of the processor stays the same. Kernels before Linux 6.12 know
+/// no such slice and change nothing. See `sched_setattr(2)`.
+pub fn shorten() {
     // SAFETY: the call takes no pointer and changes nothing.
     if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
         // Somebody has chosen how this process runs.
