@@ -108,18 +108,15 @@ impl Saving {
         }
     }
 
-    /// A file is begun. Returns false when one is being written already. If it fails and was written
-    /// in the background, nobody but INFO and the refusal of writes tells of that.
-    pub fn begin(&self, now: u64, keys: u64, in_background: bool) -> bool {
-        if self.in_progress.swap(true, Relaxed) {
-            return false;
-        }
+    /// A file is begun; the last one has ended. If it fails and was written in the background, nobody
+    /// but INFO and the refusal of writes tells of that.
+    pub fn begin(&self, now: u64, keys: u64, in_background: bool) {
+        self.in_progress.store(true, Relaxed);
         self.in_background.store(in_background, Relaxed);
         self.began_at.store(now, Relaxed);
         self.last_attempt.store(now, Relaxed);
         self.keys_written.store(0, Relaxed);
         self.keys_total.store(keys, Relaxed);
-        true
     }
 
     /// Somebody has asked for a file, by SAVE, BGSAVE or a rule.

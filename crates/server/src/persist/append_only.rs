@@ -413,8 +413,8 @@ impl AppendOnly {
                 }
             }
         }
-        drop(state);
-        self.saver.release();
+        // Whoever sees that it has ended may begin the next one.
+        self.saver.release(|| drop(state));
         self.ended.notify_all();
     }
 

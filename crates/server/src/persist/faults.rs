@@ -171,7 +171,8 @@ impl Rig {
     }
 
     fn rewrite(&mut self) {
-        self.tell("BGREWRITEAOF");
+        let begun = Told::Reply("+Background append only file rewriting started\r\n".to_owned());
+        assert_eq!(self.tell("BGREWRITEAOF"), begun);
         self.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
     }
 

@@ -110,8 +110,6 @@ impl Saver {
                 SaveRequest::Background { .. } => return Err(Refusal::Rewriting),
             }
         }
-        running.busy = true;
-        drop(running);
         let in_background = matches!(request, SaveRequest::Background { .. });
         let job = Job::new(&engine.config.load(), in_background);
         let begin = move |engine: &Engine| {
@@ -121,14 +119,15 @@ impl Saver {
             engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
         };
         if !is_rewriting {
+            running.busy = true;
             begin(&engine);
         }
+        drop(running);
         let (this, shared) = (Arc::clone(this), Arc::clone(&engine));
         let thread = std::thread::Builder::new().name("snapshot".to_owned());
         let spawned = thread.spawn(move || {
             if is_rewriting {
-                this.seize();
-                begin(&shared);
+                this.seize(|| begin(&shared));
             }
             this.run(&shared, &job, &request);
         });
@@ -136,8 +135,7 @@ impl Saver {
             let line = format!("Can't save in background: {}", crate::files::reason(&error));
             engine.host.log(LogLevel::Warning, &line);
             if !is_rewriting {
-                engine.saving.end(now(), None);
-                self.release();
+                self.release(|| engine.saving.end(now(), None));
             }
             return Err(Refusal::NoThread);
         }
@@ -151,7 +149,6 @@ impl Saver {
                 answer(waiter, b"+Background saving started\r\n");
             }
         });
-        self.release();
         if let SaveRequest::Answer(waiter) = request {
             let reply: &[u8] = if outcome.is_ok() { b"+OK\r\n" } else { b"-ERR\r\n" };
             answer(waiter, reply);
@@ -159,7 +156,8 @@ impl Saver {
     }
 
     /// Writes the file on this thread. The caller has made sure that nobody else reads a cut, and has
-    /// called `Saving::begin`. `begun` hears when it is settled what data is saved.
+    /// called `Saving::begin`. `begun` hears when it is settled what data is saved. Others may read
+    /// cuts afterwards.
     fn save_beside_commands(
         &self,
         engine: &Engine,
@@ -186,9 +184,7 @@ impl Saver {
         }
         engine.saving.begin(now(), key_count(engine), false);
         let job = Job::new(&engine.config.load(), false);
-        let outcome = self.save_cut(engine, &job, self.cut(engine, closed), Access::Closed(closed));
-        self.release();
-        outcome
+        self.save_cut(engine, &job, self.cut(engine, closed), Access::Closed(closed))
     }
 
     fn cut<'e>(&self, engine: &'e Engine, closed: &Closed<'_>) -> Cut<'e> {
@@ -199,7 +195,8 @@ impl Saver {
         }
     }
 
-    /// Writes a cut to a file, and says in the log and to INFO what became of it.
+    /// Writes a cut to a file, says in the log and to INFO what became of it, and lets others read
+    /// cuts.
     fn save_cut(
         &self,
         engine: &Engine,
@@ -209,7 +206,9 @@ impl Saver {
     ) -> Result<(), SaveFailed> {
         let log = |level, line: &str| engine.host.log(level, line);
         let Cut { walker, changes, place } = cut;
-        match self.write_cut(engine, job, walker, place, access) {
+        let outcome = self.write_cut(engine, job, walker, place, access);
+        // Whoever sees that it has ended may begin the next one.
+        self.release(|| match outcome {
             Ok(written) => {
                 let (keys, megabytes) = (written.keys, written.bytes >> 20);
                 log(LogLevel::Notice, "DB saved on disk");
@@ -236,7 +235,7 @@ impl Saver {
                 engine.saving.end(now(), None);
                 Err(SaveFailed)
             }
-        }
+        })
     }
 
     fn write_cut(
@@ -281,29 +280,28 @@ impl Saver {
     /// It failed; the log says why.
     pub fn save_now(&self, engine: &Engine) -> Result<(), SaveFailed> {
         self.cancelled.store(true, Ordering::Relaxed);
-        self.seize();
+        self.seize(|| engine.saving.begin(now(), key_count(engine), false));
         self.cancelled.store(false, Ordering::Relaxed);
-        engine.saving.begin(now(), key_count(engine), false);
         let job = Job::new(&engine.config.load(), false);
-        let outcome = self.save_beside_commands(engine, &job, || {});
-        self.release();
-        outcome
+        self.save_beside_commands(engine, &job, || {})
     }
 
     /// Ends a file that is being written, and waits for that.
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
-        self.seize();
-        self.release();
+        self.seize(|| {});
+        self.release(|| {});
     }
 
-    /// Waits until nobody reads a cut, and keeps others from beginning.
-    pub fn seize(&self) {
+    /// Waits until nobody reads a cut, and keeps others from beginning. Nobody sees it seized before
+    /// `note` has returned.
+    fn seize(&self, note: impl FnOnce()) {
         let mut running = self.running.lock();
         while running.busy {
             self.ended.wait(&mut running);
         }
         running.busy = true;
+        note();
     }
 
     /// Keeps others from reading a cut, if nobody does now. [`Saver::release`] follows.
@@ -312,10 +310,13 @@ impl Saver {
         !std::mem::replace(&mut running.busy, true)
     }
 
-    /// Lets others read cuts.
-    pub fn release(&self) {
-        self.running.lock().busy = false;
+    /// Lets others read cuts. Nobody sees what `note` changes and still finds it seized.
+    pub fn release<T>(&self, note: impl FnOnce() -> T) -> T {
+        let mut running = self.running.lock();
+        let noted = note();
+        running.busy = false;
         self.ended.notify_all();
+        noted
     }
 
     /// Now and then: begins what the settings or BGSAVE SCHEDULE ask for.
