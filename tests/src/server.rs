@@ -173,10 +173,15 @@ impl Server {
         read_log(self.directory.path())
     }
 
-    /// The last lines of the log, for failure messages.
+    /// The end of the log, for failure messages: what a server that broke down reports, or the last
+    /// lines.
     #[must_use]
     pub fn log_tail(&self) -> String {
-        tail(&self.log(), 25)
+        let log = self.log();
+        match log.find("BUG REPORT START") {
+            Some(report) => log[report..].to_owned(),
+            None => tail(&log, 25),
+        }
     }
 }
 

@@ -177,7 +177,7 @@ pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
 
 impl Engine {
     /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller
-    /// has claimed the waiter or found it claimed. Called outside of any slot lock.
+    /// has claimed the waiter or found it claimed, is inside its gate, and holds no slot.
     pub fn end_wait(&self, session: &Session, waiter: &Arc<Waiter>) {
         for key in &waiter.keys {
             let slot = base::crc::key_slot(key);
@@ -189,7 +189,8 @@ impl Engine {
         self.blocked_clients.fetch_sub(1, Relaxed);
     }
 
-    /// Holds one slot, waiting for it as long as needed. For who holds nothing else.
+    /// Holds one slot, waiting for it as long as needed. For who is inside its gate, or has closed
+    /// all of them, and holds nothing else.
     pub fn hold_slot(&self, slot: u16) -> Held<'_, Attachment> {
         let clock = base::clock::now_us();
         loop {

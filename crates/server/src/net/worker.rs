@@ -306,7 +306,9 @@ impl Worker {
         if let Some(reply) = inbox.served
             && let Hold::Blocked(waiter) = std::mem::replace(&mut connection.hold, Hold::None)
         {
+            let inside = self.gate.enter();
             self.engine.end_wait(&connection.session, &waiter);
+            drop(inside);
             if connection.session.end_reply() {
                 connection.output.push(&reply);
             }
@@ -339,7 +341,9 @@ impl Worker {
                 let resp3 = connection.session.resp3;
                 let start = connection.output.mark();
                 waiter.reply_timed_out(&mut Reply::new(&mut connection.output, resp3));
+                let inside = self.gate.enter();
                 self.engine.end_wait(&connection.session, &waiter);
+                drop(inside);
                 connection.end_reply(start);
                 self.schedule(place);
             }
@@ -577,12 +581,14 @@ impl Worker {
         if matches!(connection.hold, Hold::AwaitsSync(_)) {
             self.engine.end_sync_wait(&connection.session);
         }
+        let inside = self.gate.enter();
         if let Hold::Blocked(waiter) = &connection.hold {
             // Claimed or served meanwhile: either way nobody serves it from now on.
             waiter.claim();
             self.engine.end_wait(&connection.session, waiter);
         }
         self.engine.close_session(&mut connection.session);
+        drop(inside);
         self.free.push(place);
         self.mailbox.connections.fetch_sub(1, Relaxed);
     }

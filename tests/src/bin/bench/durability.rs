@@ -19,7 +19,12 @@ use crate::{Options, Row, heading, median};
 type Mode = &'static [(&'static str, &'static str)];
 
 const NONE: Mode = &[("appendonly", "no")];
-const EVERY_SECOND: Mode = &[("appendonly", "yes"), ("appendfsync", "everysec")];
+const EVERY_SECOND: Mode = &[
+    ("appendonly", "yes"),
+    ("appendfsync", "everysec"),
+    // What a rewrite costs is measured by itself.
+    ("auto-aof-rewrite-percentage", "0"),
+];
 const ALWAYS: Mode = &[("appendonly", "yes"), ("appendfsync", "always")];
 
 /// Processor time of a SET with `everysec`, beside that without a file.

@@ -11,7 +11,6 @@ use tests::random::Random;
 use tests::server::{Server, Target};
 
 use crate::background::Background;
-use crate::load::measure;
 use crate::pinning::Places;
 use crate::{Options, line};
 
@@ -19,6 +18,8 @@ use crate::{Options, line};
 const PACE: Duration = Duration::from_millis(1);
 /// How long the prober looks at a server that saves nothing.
 const IDLE: Duration = Duration::from_secs(6);
+/// Bytes of a value.
+const VALUE_SIZE: usize = 200;
 /// How long a save may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -81,10 +82,10 @@ fn watch(target: Target, way: &str, options: &Options) -> Result<Seen> {
         _ => &[("appendonly", "yes"), ("auto-aof-rewrite-percentage", "0")],
     };
     let server = places.start_with(target, 1, mode)?;
-    measure(&server, keys, &format!("-c 50 -t set -r {keys} -d 200 -P 100"))?;
     let mut client = server.connect()?;
+    fill_keys(&mut client, keys)?;
     fill_sorted_set(&mut client, options.scaled(1_000_000))?;
-    let writes = format!("-c 4 -P 4 -t set -d 200 -r {keys}");
+    let writes = format!("-c 4 -P 4 -t set -d {VALUE_SIZE} -r {keys}");
     let _writers = Background::start(&server, &writes)?;
     std::thread::sleep(Duration::from_secs(1));
 
@@ -135,7 +136,7 @@ fn probe(server: &Server, keys: usize, over: &AtomicBool, most: Duration) -> Res
     while !over.load(Ordering::Relaxed) && began.elapsed() < most {
         due += PACE;
         std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        let key = format!("key:{:012}", random.below(keys));
+        let key = name_of(random.below(keys));
         let reply = match times.len() % 2 {
             0 => client.call(&["GET", &key])?,
             _ => client.call(&["SET", &key, "yyy"])?,
@@ -145,6 +146,22 @@ fn probe(server: &Server, keys: usize, over: &AtomicBool, most: Duration) -> Res
     }
     times.sort_by(f64::total_cmp);
     Ok(times)
+}
+
+/// Sets every key that the writers draw from: one that they add would count as memory of the save.
+fn fill_keys(client: &mut Client, keys: usize) -> Result<()> {
+    let value = "x".repeat(VALUE_SIZE);
+    for first in (0..keys).step_by(1000) {
+        let pairs = (first..first + 1000).map(|key| [name_of(key), value.clone()]);
+        let words: Vec<_> = ["MSET".to_owned()].into_iter().chain(pairs.flatten()).collect();
+        client.call(&words)?;
+    }
+    Ok(())
+}
+
+/// What redis-benchmark calls a key.
+fn name_of(key: usize) -> String {
+    format!("key:{key:012}")
 }
 
 fn fill_sorted_set(client: &mut Client, members: usize) -> Result<()> {
