@@ -39,7 +39,7 @@ struct Faults {
     failing: HashMap<Operation, (usize, i32)>,
     write_at_most: Option<usize>,
     write_takes: Duration,
-    sync_takes: Duration,
+    holds_syncs: bool,
     begun_syncs: usize,
     /// Which file a name means, of those that were opened for writing.
     names: HashMap<PathBuf, usize>,
@@ -77,9 +77,9 @@ impl FaultyDisk {
         self.0.lock().write_takes = duration;
     }
 
-    /// Makes each sync of a file take so long.
-    pub fn sync_takes(&self, duration: Duration) {
-        self.0.lock().sync_takes = duration;
+    /// Lets syncs of files wait until this is taken back.
+    pub fn hold_syncs(&self, hold: bool) {
+        self.0.lock().holds_syncs = hold;
     }
 
     /// How many syncs of files have begun.
@@ -88,11 +88,10 @@ impl FaultyDisk {
     }
 
     fn begin_sync(&self) {
-        let mut faults = self.0.lock();
-        faults.begun_syncs += 1;
-        let duration = faults.sync_takes;
-        drop(faults);
-        std::thread::sleep(duration);
+        self.0.lock().begun_syncs += 1;
+        while self.0.lock().holds_syncs {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// What has succeeded, in order.
