@@ -242,6 +242,15 @@ fn a_rewrite_keeps_all_in_either_format() -> Result<()> {
         ensure!(files[1].1 == "i", "{files:?}");
         let names = fs::read_dir(server.directory().join("appendonlydir"))?.count();
         ensure!(names == 3, "old files are gone: {names}");
+        let log = server.log();
+        for line in [
+            "Background append only file rewriting started by pid",
+            "Creating AOF incr file appendonly.aof.2.incr.aof on background rewrite",
+            "Background AOF rewrite terminated with success",
+            "Background AOF rewrite finished successfully",
+        ] {
+            ensure!(log.contains(line), "{line}\n{}", server.log_tail());
+        }
         ensure!(number(&mut client, "aof_base_size")? <= number(&mut client, "aof_current_size")?);
         let before = digest(&mut client)?;
         server.kill();

@@ -42,19 +42,27 @@ fn a_report_is_made_again_with_a_page_for_a_repository() -> Result<()> {
     fs::write(path.join("small.toml"), SMALL)?;
     let output = lab(path, &["run", "small.toml", "--out", "first"])?;
     ensure!(output.status.success(), "{output:?}");
-    let arguments = ["report", "first/results.json", "--out", "again", "--markdown", "docs"];
-    let output = lab(path, &arguments)?;
+    let output = lab(path, &["report", "first/results.json", "--out", "again"])?;
     ensure!(output.status.success(), "{output:?}");
-    ensure!(String::from_utf8_lossy(&output.stdout) == "again/report.html\ndocs/README.md\n");
     let read = |place: &str| Results::read(&path.join(place).join("results.json"));
     ensure!(read("first")? == read("again")?, "the results are others");
     for file in ["report.html", "results.csv"] {
         let (first, again) = (path.join("first").join(file), path.join("again").join(file));
         ensure!(fs::read(&first)? == fs::read(&again)?, "{file} differs");
     }
-    ensure!(fs::read_dir(path.join("again/charts"))?.count() > 0);
     ensure!(fs::read_dir(path.join("again/logs"))?.count() == 1);
-    let page = fs::read_to_string(path.join("again/report.html"))?;
+    // On a busy machine the load may not count, and what does not count has no charts.
+    let mut valid = read("first")?;
+    for load in valid.experiments[0].runs.iter_mut().flat_map(|run| &mut run.loads) {
+        load.recording.generator.invalid.clear();
+    }
+    valid.write(&path.join("first/results.json"))?;
+    let arguments = ["report", "first/results.json", "--out", "valid", "--markdown", "docs"];
+    let output = lab(path, &arguments)?;
+    ensure!(output.status.success(), "{output:?}");
+    ensure!(String::from_utf8_lossy(&output.stdout) == "valid/report.html\ndocs/README.md\n");
+    ensure!(fs::read_dir(path.join("valid/charts"))?.count() > 0);
+    let page = fs::read_to_string(path.join("valid/report.html"))?;
     ensure!(page.contains("300 ms after 100 ms of warm-up"), "the set-up tells of the warm-up");
     let text = fs::read_to_string(path.join("docs/README.md"))?;
     let picture = text.split("](").nth(1).context("no picture")?;

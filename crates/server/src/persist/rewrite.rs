@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
-use engine::engine::Engine;
+use engine::engine::{Engine, LogLevel};
 use engine::waiting::Attachment;
 use store::cut::Walker;
 use store::gate::Gate;
 
 use super::append_only::log;
-use super::directory::{AofDirectory, Successor};
+use super::directory::{AofDirectory, Opened, Successor};
 use super::journal::FileJournal;
 use super::manifest::BaseFormat;
 use super::saver::Syncing;
@@ -77,7 +77,10 @@ pub(super) fn perform(
         let successor = coming.wait();
         let written = written?;
         let megabytes = written.bytes >> 20;
-        let line = format!("AOF base written: {} keys, {megabytes} MB", written.keys);
+        let line = format!(
+            "Background AOF rewrite terminated with success: {} keys, {megabytes} MB",
+            written.keys
+        );
         log(engine, &line);
         if !is_wanted() {
             return Err(not_wanted());
@@ -130,6 +133,11 @@ fn cut<'e>(
 ) -> io::Result<(Walker<'e, Attachment>, Coming)> {
     let (sender, receiver) = mpsc::channel();
     let opening = Arc::clone(directory);
+    let host = Arc::clone(&engine.host);
+    let note = move |Opened { name, .. }: &Opened| {
+        let line = format!("Creating AOF incr file {} on background rewrite", name.display());
+        host.log(LogLevel::Notice, &line);
+    };
     let closed = engine.gates.close();
     let walker = engine
         .keyspace
@@ -139,6 +147,7 @@ fn cut<'e>(
         Plan::GoOn { .. } => {
             journal.rotate(Box::new(move || {
                 let opened = opening.open_increment()?;
+                note(&opened);
                 // Nobody receives when the rewrite has failed: the increment counts all the same.
                 let _ = sender.send(Successor::Listed(opening.last_increment()));
                 Ok(opened)
@@ -151,6 +160,7 @@ fn cut<'e>(
             }
             journal.begin(Box::new(move || {
                 let opened = opening.open_hidden_increment()?;
+                note(&opened);
                 let _ = sender.send(Successor::Hidden);
                 Ok(opened)
             }));
