@@ -7,6 +7,7 @@ use std::io::{self, Read};
 
 use rdb::ValueLimits;
 use rdb::file::DecodeOptions;
+use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::End;
 use store::{Entry, Key, Keyspace, Limits, Value, ValueMut, ValueRef};
@@ -42,10 +43,11 @@ pub fn options(input: &[u8]) -> DecodeOptions {
 /// it is the same behind DUMP and RESTORE, and what is in it can be found and removed.
 pub fn put_to_use(value: Value<'_>, limits: &ValueLimits) {
     // A keyspace has many slots, so one serves all values.
-    thread_local!(static SPACE: Keyspace<()> = Keyspace::new(1));
-    SPACE.with(|space| {
+    thread_local!(static SPACE: (Keyspace<()>, Gates) = (Keyspace::new(1), Gates::new()));
+    SPACE.with(|(space, gates)| {
         let key = Key::new(b"key");
-        let mut held = space.try_hold(&[key.slot], 0).expect("nobody else holds anything");
+        let closed = gates.close();
+        let mut held = space.hold_all(&closed, 0);
         held.insert(0, &key, value, None);
         let value = held.find(0, &key).map(Entry::value).expect("it was inserted");
         check(value);

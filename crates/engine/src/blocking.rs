@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use resp::output::Output;
 use resp::reply::Reply;
+use store::gate::Presence;
 use store::{Held, Key, ValueRef};
 
 use crate::call::{Slots, show_blocked};
@@ -106,12 +107,12 @@ impl Context<'_> {
         output: &mut Output,
         action: impl FnOnce(&mut Context<'_>),
     ) {
-        let keyspace = &self.engine.keyspace;
-        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none()).detach();
+        let (keyspace, presence) = (&self.engine.keyspace, self.authority.presence());
+        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none(presence)).detach();
         let resp3 = session.resp3;
         let mut inner = Context {
             db: crate::db::Db {
-                held: keyspace.attach(locks),
+                held: keyspace.attach(presence, locks),
                 index: self.db.index,
                 now: self.db.now,
                 config: self.db.config,
@@ -132,7 +133,7 @@ impl Context<'_> {
         };
         action(&mut inner);
         let locks = inner.db.held.detach();
-        self.db.held = keyspace.attach(locks);
+        self.db.held = keyspace.attach(presence, locks);
     }
 }
 
@@ -177,11 +178,11 @@ pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
 
 impl Engine {
     /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller
-    /// has claimed the waiter or found it claimed, is inside its gate, and holds no slot.
-    pub fn end_wait(&self, session: &Session, waiter: &Arc<Waiter>) {
+    /// has claimed the waiter or found it claimed, and holds no slot.
+    pub fn end_wait(&self, presence: Presence<'_>, session: &Session, waiter: &Arc<Waiter>) {
         for key in &waiter.keys {
             let slot = base::crc::key_slot(key);
-            let mut held = self.hold_slot(slot);
+            let mut held = self.hold_slot(presence, slot);
             remove_at(&mut held, slot, key, waiter);
         }
         show_blocked(session, false);
@@ -189,12 +190,11 @@ impl Engine {
         self.blocked_clients.fetch_sub(1, Relaxed);
     }
 
-    /// Holds one slot, waiting for it as long as needed. For who is inside its gate, or has closed
-    /// all of them, and holds nothing else.
-    pub fn hold_slot(&self, slot: u16) -> Held<'_, Attachment> {
+    /// Holds one slot, waiting for it as long as needed. For who holds nothing else.
+    pub fn hold_slot<'k>(&'k self, presence: Presence<'k>, slot: u16) -> Held<'k, Attachment> {
         let clock = base::clock::now_us();
         loop {
-            if let Some(held) = self.keyspace.try_hold(&[slot], clock) {
+            if let Some(held) = self.keyspace.try_hold_one(presence, slot, clock) {
                 return held;
             }
             std::thread::yield_now();

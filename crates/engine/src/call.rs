@@ -7,6 +7,7 @@ use resp::args::{Arguments, OwnedArguments};
 use resp::output::{Mark, Output};
 use resp::reply::Reply;
 use smallvec::SmallVec;
+use store::gate::Presence;
 use store::{Held, Key};
 
 use crate::args::{Args, KeyAt};
@@ -53,18 +54,21 @@ impl Engine {
 
     /// Brings near the buckets of keys.
     #[inline]
-    pub fn prefetch_buckets(&self, database: usize, keys: &[KeyAt]) {
-        keys.iter().for_each(|key| self.keyspace.prefetch_bucket(database, key.slot, key.hash));
+    pub fn prefetch_buckets(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
+        for key in keys {
+            self.keyspace.prefetch_bucket(presence, database, key.slot, key.hash);
+        }
     }
 
-    /// Brings near the entries of keys. The caller is inside its gate.
+    /// Brings near the entries of keys.
     #[inline]
-    pub fn prefetch_entries(&self, database: usize, keys: &[KeyAt]) {
-        keys.iter().for_each(|key| self.keyspace.prefetch_entry(database, key.slot, key.hash));
+    pub fn prefetch_entries(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
+        for key in keys {
+            self.keyspace.prefetch_entry(presence, database, key.slot, key.hash);
+        }
     }
 
-    /// Runs a command of a connection. The caller is inside its gate, unless `authority` says that
-    /// all gates are closed.
+    /// Runs a command of a connection.
     pub fn execute(
         &self,
         turn: &mut Turn,
@@ -95,7 +99,8 @@ impl Engine {
         }
         let number = request.row.map_or(0, |row| row.id + 1);
         session.client.last_command.store(number, Relaxed);
-        let admission = self.admit(turn, session, &request);
+        let presence = authority.presence();
+        let admission = self.admit(presence, turn, session, &request);
         self.note_paused(session, matches!(admission, Ok(Admission::Pause(_))));
         let row = match admission {
             Ok(Admission::Run(row)) => row,
@@ -106,7 +111,7 @@ impl Engine {
             }
             Ok(Admission::Pause(until)) => return Outcome::Paused(until),
             Err(error) => {
-                let error = self.refuse(turn, session, request.row, error);
+                let error = self.refuse(presence, turn, session, request.row, error);
                 self.reply_error(turn, &mut Reply::new(output, session.resp3), &error);
                 return Outcome::Done;
             }
@@ -132,6 +137,7 @@ impl Engine {
     /// What a refusal does besides the error that it answers. Returns that error.
     fn refuse(
         &self,
+        presence: Presence<'_>,
         turn: &Turn,
         session: &mut Session,
         row: Option<&'static Row>,
@@ -147,13 +153,14 @@ impl Engine {
             return error;
         }
         // A refused EXEC ends the transaction all the same.
-        self.abandon_transaction(session);
+        self.abandon_transaction(presence, session);
         CommandError::exec_refused(&error)
     }
 
     /// The checks, in the order in which Redis makes them.
     fn admit(
         &self,
+        presence: Presence<'_>,
         turn: &mut Turn,
         session: &Session,
         request: &Request<'_>,
@@ -162,7 +169,7 @@ impl Engine {
         right_arity(row.command, request.argv)?;
         permitted(turn, session, row.command)?;
         authenticated(turn, session, row.command)?;
-        memory::admit(self, turn, session, row.command)?;
+        memory::admit(self, presence, turn, session, row.command)?;
         durability::admit(self, turn, session, row.command)?;
         self.may_write(turn, session, row.command)?;
         allowed_while_subscribed(session, row.command)?;
@@ -228,7 +235,7 @@ impl Engine {
             // The end of the context unlocks the slots.
             outcome
         };
-        self.clean_up(turn);
+        self.clean_up(authority.presence(), turn);
         outcome
     }
 
@@ -239,17 +246,17 @@ impl Engine {
         session: &Session,
         row: &Row,
         request: &Request<'_>,
-        authority: Authority<'_>,
+        authority: Authority<'t>,
     ) -> Option<Held<'t, Attachment>> {
-        match authority {
+        let presence = match authority {
             Authority::Closed(closed) => return Some(self.keyspace.hold_all(closed, turn.clock)),
-            Authority::Program(program) => {
-                return Some(self.keyspace.hold_as_program(program, turn.clock));
+            Authority::Program(program, presence) => {
+                return Some(self.keyspace.hold_as_program(presence, program, turn.clock));
             }
-            Authority::Ordinary => {}
-        }
+            Authority::Ordinary(presence) => presence,
+        };
         if let [key] = request.keys {
-            let held = self.keyspace.try_hold_one(key.slot, turn.clock)?;
+            let held = self.keyspace.try_hold_one(presence, key.slot, turn.clock)?;
             if held.attachment(key.slot).is_none() || !row.command.has(command::WRITE) {
                 return Some(held);
             }
@@ -261,7 +268,7 @@ impl Engine {
         loop {
             slots.sort_unstable();
             slots.dedup();
-            let held = self.keyspace.try_hold(&slots, turn.clock)?;
+            let held = self.keyspace.try_hold(presence, &slots, turn.clock)?;
             let more = blocking::destination_slots(&held, &slots);
             if more.iter().all(|&slot| held.covers(slot)) {
                 return Some(held);
@@ -297,19 +304,21 @@ impl Engine {
 
     /// What is done when the slots are free again: waking, publishing and freeing.
     #[inline]
-    pub(crate) fn clean_up(&self, turn: &mut Turn) {
+    pub(crate) fn clean_up(&self, presence: Presence<'_>, turn: &mut Turn) {
         if turn.effects.leave_work() {
-            self.finish_effects(turn);
+            self.finish_effects(presence, turn);
         }
     }
 
-    fn finish_effects(&self, turn: &mut Turn) {
+    fn finish_effects(&self, presence: Presence<'_>, turn: &mut Turn) {
         let effects = &mut turn.effects;
         for (client, reply) in effects.woken.drain(..) {
             client.inbox.lock().served = Some(reply);
             self.host.wake(&client);
         }
-        effects.forgotten_watches.drain(..).for_each(|watch| self.remove_watch(&watch));
+        for watch in effects.forgotten_watches.drain(..) {
+            self.remove_watch(presence, &watch);
+        }
         for notification in std::mem::take(effects.notifications.get_mut()) {
             self.publish_notification(&turn.config, &notification);
         }
@@ -321,7 +330,7 @@ impl Engine {
         if std::mem::take(&mut effects.settings_changed) {
             turn.load_settings(self);
             // The limit may have been lowered.
-            self.evict(turn);
+            self.evict(presence, turn);
         }
     }
 
@@ -352,12 +361,13 @@ impl Engine {
         delete: impl FnOnce(&mut Db<'_>),
     ) {
         turn.look_at_journal(self);
+        let presence = held.presence();
         let (parts, effects) = turn_parts(turn);
         let mut db = Db::new(parts, effects, database, held, true);
         delete(&mut db);
         self.settle(&mut db);
         drop(db);
-        self.clean_up(turn);
+        self.clean_up(presence, turn);
     }
 
     /// Writes and counts an error reply.
@@ -678,7 +688,7 @@ fn lacking_authority(
     if any_has(command, session, command::CLOSES_GATES) || reloads(command, session, argv) {
         return Some(Outcome::NeedsGates);
     }
-    if matches!(authority, Authority::Program(_)) {
+    if matches!(authority, Authority::Program(..)) {
         return None;
     }
     let by_pattern = |command: &Command, argv: Arguments<'_>| {

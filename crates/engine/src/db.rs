@@ -543,7 +543,10 @@ impl<'a> Db<'a> {
         slot: u16,
         action: impl FnOnce(&Held<'_, Attachment>) -> T,
     ) -> T {
-        if self.held.covers(slot) { action(&self.held) } else { action(&engine.hold_slot(slot)) }
+        if self.held.covers(slot) {
+            return action(&self.held);
+        }
+        action(&engine.hold_slot(self.held.presence(), slot))
     }
 
     /// Runs `action` on the same locks with another database selected.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::clock::Ticks;
 use parking_lot::Mutex;
 use store::Keyspace;
-use store::gate::{Closed, Gates, Program};
+use store::gate::{Closed, Gates, Presence, Program};
 
 use resp::args::Arguments;
 
@@ -202,11 +202,22 @@ pub struct MemoryFigures {
 #[derive(Clone, Copy)]
 pub enum Authority<'g> {
     /// It locks the slots that it names.
-    Ordinary,
+    Ordinary(Presence<'g>),
     /// It is the one program: it locks slots as it touches them.
-    Program(&'g Program<'g>),
+    Program(&'g Program<'g>, Presence<'g>),
     /// All gates are closed: everything is its own.
     Closed(&'g Closed<'g>),
+}
+
+impl<'g> Authority<'g> {
+    /// The proof that it may lock slots at all.
+    #[inline]
+    pub fn presence(self) -> Presence<'g> {
+        match self {
+            Authority::Ordinary(presence) | Authority::Program(_, presence) => presence,
+            Authority::Closed(closed) => closed.presence(),
+        }
+    }
 }
 
 /// What a worker brings to each batch of commands.

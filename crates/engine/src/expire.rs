@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::clock::Ticks;
 use base::limits::SLOTS;
 use store::Look;
-use store::gate::Gate;
+use store::gate::{Gate, Presence};
 
 use crate::config::Config;
 use crate::engine::{Engine, Turn};
@@ -111,7 +111,7 @@ impl ExpireCycle {
             }
             let effort = Effort::of(&turn.config);
             let inside = gate.enter();
-            let progress = self.step(engine, turn, &effort);
+            let progress = self.step(engine, inside.presence(), turn, &effort);
             drop(inside);
             if progress == Progress::Done {
                 break;
@@ -138,7 +138,13 @@ impl ExpireCycle {
         self.crowded = false;
     }
 
-    fn step(&mut self, engine: &Engine, turn: &mut Turn, effort: &Effort) -> Progress {
+    fn step(
+        &mut self,
+        engine: &Engine,
+        presence: Presence<'_>,
+        turn: &mut Turn,
+        effort: &Effort,
+    ) -> Progress {
         let begun = Ticks::now();
         while begun.elapsed_ns() < STEP_NS {
             let Some((database, slot)) = self.next_due_slot(engine, turn.now) else {
@@ -149,7 +155,7 @@ impl ExpireCycle {
                 continue;
             };
             // A contended slot is busy: its turn comes again.
-            let look = look(engine, turn, database, slot);
+            let look = look(engine, presence, turn, database, slot);
             let finished = look.is_none_or(|(look, due)| {
                 self.visit.add(look, due);
                 self.round.add(look, due);
@@ -191,8 +197,14 @@ impl ExpireCycle {
 
 /// Looks at some entries of a slot and deletes those that are due. Returns how many those were too;
 /// nothing when the slot is held by somebody else.
-fn look(engine: &Engine, turn: &mut Turn, database: usize, slot: u16) -> Option<(Look, usize)> {
-    let mut held = engine.keyspace.try_hold(&[slot], turn.clock)?;
+fn look(
+    engine: &Engine,
+    presence: Presence<'_>,
+    turn: &mut Turn,
+    database: usize,
+    slot: u16,
+) -> Option<(Look, usize)> {
+    let mut held = engine.keyspace.try_hold_one(presence, slot, turn.clock)?;
     let mut due: Vec<Box<[u8]>> = Vec::new();
     let table = held.table_mut(database, slot);
     let look = table.look_for_due(turn.now, ENTRIES_PER_HOLD, |entry| due.push(entry.key().into()));
@@ -290,8 +302,11 @@ mod tests {
         let mut cycle = ExpireCycle::default();
         cycle.begin_lap(&server.engine);
         server.turn.begin(&server.engine);
-        let turn = &mut server.turn;
-        let done = (0..1000).any(|_| cycle.step(&server.engine, turn, &effort) == Progress::Done);
+        let TestServer { engine, turn, gate, .. } = &mut server;
+        let inside = gate.enter();
+        let mut step = || cycle.step(engine, inside.presence(), turn, &effort);
+        let done = (0..1000).any(|_| step() == Progress::Done);
+        drop(inside);
         assert!(done && server.engine.keyspace.len(0) < 1900, "most of a third have gone");
     }
 

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use rdb::ValueLimits;
 use rdb::file::Usage;
 use smallvec::SmallVec;
-use store::gate::{Closed, Gate};
+use store::gate::{Access, Presence};
 use store::list::ListLimits;
 use store::{Held, Key, Limits, Value};
 
@@ -225,9 +225,7 @@ impl std::ops::AddAssign for Counts {
 pub struct Loader<'e> {
     engine: &'e Engine,
     rules: LoadRules,
-    /// The thread's own; none while all gates are closed, since then nobody else is there but
-    /// other loaders, and they meet at the locks of slots.
-    gate: Option<Gate>,
+    access: Access<'e>,
     eviction_clock: EvictionClock,
     /// Unix milliseconds.
     now: u64,
@@ -235,21 +233,12 @@ pub struct Loader<'e> {
 }
 
 impl<'e> Loader<'e> {
-    /// A loader beside which the world goes on.
-    pub fn new(engine: &'e Engine, rules: LoadRules) -> Loader<'e> {
-        Loader::begin(engine, rules, Some(engine.gates.register()))
-    }
-
-    /// A loader for which the world stands still: whoever has closed all gates may have several, on
-    /// several threads, that end before the gates open.
-    pub fn within(engine: &'e Engine, rules: LoadRules, _closed: &'e Closed<'_>) -> Loader<'e> {
-        Loader::begin(engine, rules, None)
-    }
-
-    fn begin(engine: &'e Engine, rules: LoadRules, gate: Option<Gate>) -> Loader<'e> {
+    /// A loader. Whoever has closed all gates may have several, on several threads: they meet at the
+    /// locks of slots.
+    pub fn new(engine: &'e Engine, rules: LoadRules, access: Access<'e>) -> Loader<'e> {
         let now = base::clock::now_ms();
         let eviction_clock = EvictionClock::new(&engine.config.load(), now);
-        Loader { engine, rules, gate, eviction_clock, now, counts: Counts::default() }
+        Loader { engine, rules, access, eviction_clock, now, counts: Counts::default() }
     }
 
     /// Keys so far.
@@ -290,9 +279,9 @@ impl<'e> Loader<'e> {
                 (key.hash, key.slot)
             })
             .collect();
-        let inside = self.gate.as_ref().map(Gate::enter);
+        let inside = self.access.enter();
         for (arrival, &(hash, slot)) in window.iter().zip(&places) {
-            keyspace.prefetch_bucket(arrival.database, slot, hash);
+            keyspace.prefetch_bucket(inside.presence(), arrival.database, slot, hash);
         }
         let clock = base::clock::now_us();
         let mut replaced = Vec::new();
@@ -304,7 +293,7 @@ impl<'e> Loader<'e> {
             let eviction_clock = clock_of(self.eviction_clock, arrival.usage);
             let Arrival { database, key, value, expire_at, .. } = arrival;
             let key = Key { bytes: &key, hash, slot };
-            let mut held = hold(self.engine, slot, clock);
+            let mut held = hold(self.engine, inside.presence(), slot, clock);
             if held.find(database, &key).is_some() {
                 if self.rules.duplicates == Duplicates::Refuse {
                     return Err((index, Misfit::Duplicate));
@@ -326,18 +315,15 @@ impl<'e> Loader<'e> {
     }
 }
 
-impl Drop for Loader<'_> {
-    fn drop(&mut self) {
-        if let Some(gate) = &self.gate {
-            self.engine.gates.unregister(gate);
-        }
-    }
-}
-
 /// Locks one slot, waiting for it: whoever has it is a loader too, or looks at it briefly.
-fn hold(engine: &Engine, slot: u16, clock: u64) -> Held<'_, Attachment> {
+fn hold<'k>(
+    engine: &'k Engine,
+    presence: Presence<'k>,
+    slot: u16,
+    clock: u64,
+) -> Held<'k, Attachment> {
     loop {
-        match engine.keyspace.try_hold_one(slot, clock) {
+        match engine.keyspace.try_hold_one(presence, slot, clock) {
             Some(held) => return held,
             None => std::thread::yield_now(),
         }
@@ -431,7 +417,8 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named_by_its_place() {
         let server = TestServer::new();
-        let mut loader = Loader::new(&server.engine, RULES);
+        let gate = server.engine.gates.register();
+        let mut loader = Loader::new(&server.engine, RULES, Access::Gate(&gate));
         let names: Vec<String> = (0..100).map(|number| format!("k{number}")).collect();
         let mut arrivals: Vec<_> = names.iter().map(|name| arrival(name, 0, None)).collect();
         arrivals.push(arrival("k7", 0, None));
@@ -446,7 +433,8 @@ mod tests {
         let mut server = TestServer::new();
         for (expired, loaded) in [(Expired::Drop, 1), (Expired::Keep, 2)] {
             let rules = LoadRules { duplicates: Duplicates::Replace, expired };
-            let mut loader = Loader::new(&server.engine, rules);
+            let gate = server.engine.gates.register();
+            let mut loader = Loader::new(&server.engine, rules, Access::Gate(&gate));
             let far = Some(u64::MAX / 2);
             loader.place(vec![arrival("old", 0, Some(1)), arrival("new", 0, far)]).unwrap();
             assert_eq!(loader.counts(), Counts { loaded, expired: 2 - loaded });
@@ -462,7 +450,8 @@ mod tests {
         std::thread::scope(|scope| {
             for thread in 0..4 {
                 scope.spawn(move || {
-                    let mut loader = Loader::new(engine, RULES);
+                    let gate = engine.gates.register();
+                    let mut loader = Loader::new(engine, RULES, Access::Gate(&gate));
                     // One slot, so that all meet.
                     let names: Vec<String> =
                         (0..2000).map(|number| format!("{{s}}{thread}:{number}")).collect();

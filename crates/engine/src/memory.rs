@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use base::clock::Ticks;
+use store::gate::Presence;
 use store::pack::good_size;
 use store::{Entry, Key, Removed, SlotTable, StringRef, ValueRef};
 
@@ -187,8 +188,8 @@ impl Engine {
 
     /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns
     /// whether it is worth calling again at once. For a thread that holds no slot.
-    pub fn evict(&self, turn: &mut Turn) -> bool {
-        turn.config.maxmemory > 0 && matches!(make_room(self, turn), Room::Later)
+    pub fn evict(&self, presence: Presence<'_>, turn: &mut Turn) -> bool {
+        turn.config.maxmemory > 0 && matches!(make_room(self, presence, turn), Room::Later)
     }
 }
 
@@ -207,6 +208,7 @@ fn estimated_bytes(tables: &[SlotTable], keys: usize) -> usize {
 #[inline]
 pub(crate) fn admit(
     engine: &Engine,
+    presence: Presence<'_>,
     turn: &mut Turn,
     session: &Session,
     command: &Command,
@@ -219,7 +221,7 @@ pub(crate) fn admit(
         // Looking once more for every read would make them slow for nothing.
         return Ok(());
     }
-    match make_room(engine, turn) {
+    match make_room(engine, presence, turn) {
         Room::None if refusable => Err(CommandError::OUT_OF_MEMORY),
         _ => Ok(()),
     }
@@ -252,7 +254,7 @@ enum Room {
 }
 
 /// Evicts until the used memory is below the limit, or time is up.
-fn make_room(engine: &Engine, turn: &mut Turn) -> Room {
+fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
     let excess = excess(engine, turn);
     if excess == 0 {
         engine.memory.note_within(turn.clock);
@@ -268,7 +270,7 @@ fn make_room(engine: &Engine, turn: &mut Turn) -> Room {
     }
     let begun = Ticks::now();
     let mut evictor = std::mem::take(&mut turn.evictor);
-    let room = evict_bytes(engine, turn, &mut evictor, excess, begun);
+    let room = evict_bytes(engine, presence, turn, &mut evictor, excess, begun);
     turn.evictor = evictor;
     engine.note_latency(turn, "eviction-cycle", begun);
     if matches!(room, Room::Enough) {
@@ -319,6 +321,7 @@ impl UsedMemory {
 
 fn evict_bytes(
     engine: &Engine,
+    presence: Presence<'_>,
     turn: &mut Turn,
     evictor: &mut Evictor,
     mut excess: usize,
@@ -327,12 +330,12 @@ fn evict_bytes(
     let budget_ns = time_budget_ns(turn.config.maxmemory_eviction_tenacity);
     let mut evicted = 0;
     loop {
-        let victim = match evictor.next(engine, turn) {
+        let victim = match evictor.next(engine, presence, turn) {
             Search::Found(victim) => victim,
             Search::Nothing => return Room::None,
             Search::Later => return Room::Later,
         };
-        if let Some(freed) = evict_key(engine, turn, &victim) {
+        if let Some(freed) = evict_key(engine, presence, turn, &victim) {
             if freed.at_once {
                 turn.used_memory.note_freed(&engine.memory, freed.bytes);
             }
@@ -365,10 +368,15 @@ struct Freed {
 }
 
 /// Evicts a key if it still deserves it.
-fn evict_key(engine: &Engine, turn: &mut Turn, victim: &Victim) -> Option<Freed> {
+fn evict_key(
+    engine: &Engine,
+    presence: Presence<'_>,
+    turn: &mut Turn,
+    victim: &Victim,
+) -> Option<Freed> {
     let key = Key::new(&victim.key);
     // A contended slot is busy: another key will do.
-    let held = engine.keyspace.try_hold(&[key.slot], turn.clock)?;
+    let held = engine.keyspace.try_hold_one(presence, key.slot, turn.clock)?;
     let entry = held.find(victim.database, &key).filter(|entry| victim.is_fair(turn, *entry))?;
     let bytes = entry_memory(entry, DEFAULT_SAMPLES);
     let freed = Freed { bytes, at_once: !entry.is_large() };

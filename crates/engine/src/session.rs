@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashSet;
 use resp::args::OwnedArguments;
+use store::gate::Presence;
 
 use crate::client::{Client, flag};
 use crate::command::Row;
@@ -200,9 +201,9 @@ impl Session {
 impl Engine {
     /// Forgets a connection that goes away: its transaction, watches, subscriptions, and its place
     /// among the clients. The caller holds no slot and has ended the connection's waiting.
-    pub fn close_session(&self, session: &mut Session) {
+    pub fn close_session(&self, presence: Presence<'_>, session: &mut Session) {
         self.note_paused(session, false);
-        self.abandon_transaction(session);
+        self.abandon_transaction(presence, session);
         self.drop_subscriptions(session);
         self.clients.remove(session.client.id);
     }

@@ -217,7 +217,7 @@ pub(crate) struct TestServer {
     pub(crate) turn: Turn,
     /// Stands in for the clock, in Unix milliseconds.
     pub(crate) now: Option<u64>,
-    gate: Gate,
+    pub(crate) gate: Gate,
 }
 
 impl TestServer {
@@ -252,16 +252,18 @@ impl TestServer {
         let mut output = Output::new();
         self.begin_turn();
         let outcome = {
-            let _inside = self.gate.enter();
+            let inside = self.gate.enter();
+            let authority = Authority::Ordinary(inside.presence());
             let (turn, session) = (&mut self.turn, &mut self.session);
-            self.engine.execute(turn, session, request, Authority::Ordinary, &mut output)
+            self.engine.execute(turn, session, request, authority, &mut output)
         };
         let (engine, turn, session) = (&self.engine, &mut self.turn, &mut self.session);
         let outcome = match outcome {
             Outcome::NeedsProgram => {
                 let program = engine.gates.program();
-                let _inside = self.gate.enter();
-                engine.execute(turn, session, request, Authority::Program(&program), &mut output)
+                let inside = self.gate.enter();
+                let authority = Authority::Program(&program, inside.presence());
+                engine.execute(turn, session, request, authority, &mut output)
             }
             Outcome::NeedsGates => {
                 let closed = engine.gates.close();

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use store::gate::Presence;
 use store::{Entry, Key};
 
 use crate::client::Client;
@@ -138,20 +139,20 @@ fn show(client: &Client, flag: Option<&WatchFlag>) {
 
 impl Engine {
     /// Ends a connection's transaction and watches outside of any command. The caller holds no slot.
-    pub(crate) fn abandon_transaction(&self, session: &mut Session) {
+    pub(crate) fn abandon_transaction(&self, presence: Presence<'_>, session: &mut Session) {
         session.transaction = None;
         if let Some(watch) = session.watch.take() {
             show(&session.client, None);
-            self.remove_watch(&watch);
+            self.remove_watch(presence, &watch);
         }
         session.publish_state();
     }
 
     /// Takes a client's watchers out of their slots. The caller holds no slot.
-    pub(crate) fn remove_watch(&self, watch: &Watch) {
+    pub(crate) fn remove_watch(&self, presence: Presence<'_>, watch: &Watch) {
         for watched in &watch.keys {
             let slot = base::crc::key_slot(&watched.key);
-            let mut held = self.hold_slot(slot);
+            let mut held = self.hold_slot(presence, slot);
             let place = held.attachment_mut(slot);
             if let Some(attachment) = place {
                 attachment.remove_watcher(watched.database, &watched.key, &watch.flag);
@@ -213,7 +214,7 @@ mod tests {
         for line in ["WATCH k", "MULTI", "DBSIZE"] {
             server.text(line);
         }
-        let TestServer { engine, session, turn, .. } = &mut server;
+        let TestServer { engine, session, turn, gate, .. } = &mut server;
         let engine = &*engine;
         let flag = Arc::clone(&session.watch.as_ref().unwrap().flag);
         let (locked, is_locked) = mpsc::channel();
@@ -221,7 +222,9 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 let slot = base::crc::key_slot(b"k");
-                let held = engine.keyspace.try_hold(&[slot], base::clock::now_us()).unwrap();
+                let gate = engine.gates.register();
+                let inside = gate.enter();
+                let held = engine.hold_slot(inside.presence(), slot);
                 locked.send(()).unwrap();
                 // EXEC gets as far as it gets without the slot.
                 std::thread::sleep(Duration::from_millis(50));
@@ -233,7 +236,9 @@ mod tests {
             let row = engine.prepare(argv.view(), &mut Vec::new());
             let request = Request { argv: argv.view(), row, keys: &[] };
             let program = engine.gates.program();
-            engine.execute(turn, session, request, Authority::Program(&program), &mut output);
+            let inside = gate.enter();
+            let authority = Authority::Program(&program, inside.presence());
+            engine.execute(turn, session, request, authority, &mut output);
         });
         assert_eq!(output.to_vec(), b"*-1\r\n");
     }

@@ -45,7 +45,6 @@ impl Cron {
             while stopped.recv_timeout(pause(&engine)) == Err(RecvTimeoutError::Timeout) {
                 rounds.round(&engine, &saver, &append_only);
             }
-            engine.gates.unregister(&rounds.gate);
         })?;
         Ok(Cron { stop, thread })
     }
@@ -103,7 +102,7 @@ impl Rounds {
         for _ in 0..EVICTION_STEPS {
             self.turn.begin(engine);
             let inside = self.gate.enter();
-            let more = engine.evict(&mut self.turn);
+            let more = engine.evict(inside.presence(), &mut self.turn);
             drop(inside);
             crate::memory::publish();
             if !more {
@@ -114,7 +113,7 @@ impl Rounds {
 }
 
 fn collect_retired_tables(engine: &Engine) {
-    // SAFETY: tables are read without a lock inside gates alone. `pass` returns when every gate was
-    // open once; this thread is outside its own.
+    // SAFETY: tables are read without a lock inside gates alone, as the keyspace has its readers
+    // prove. `pass` returns when every gate was open once; this thread is outside its own.
     unsafe { store::table::retire::collect(|| engine.gates.pass()) };
 }

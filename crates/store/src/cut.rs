@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 
 use crate::entry::{Entry, Value, ValueRef, Word};
 use crate::freeze::{Frozen, Location, Piece, PieceKind};
+use crate::gate::Presence;
 use crate::keyspace::{Held, Key, Keyspace, SlotTable};
 
 /// Tables with more members than this are frozen rather than copied.
@@ -287,10 +288,10 @@ impl<'k, X> Walker<'k, X> {
         self.space.was_waited_for()
     }
 
-    /// Goes on a little. The caller is inside its gate.
-    pub fn step(&mut self, sink: &mut dyn Sink) -> Step {
+    /// Goes on a little.
+    pub fn step(&mut self, presence: Presence<'_>, sink: &mut dyn Sink) -> Step {
         if self.open.is_some() {
-            return self.read_open(sink);
+            return self.read_open(presence, sink);
         }
         if self.show_handed(sink) {
             return Step::More;
@@ -304,7 +305,7 @@ impl<'k, X> Walker<'k, X> {
         if self.show_taken(sink) {
             return Step::More;
         }
-        self.walk(sink)
+        self.walk(presence, sink)
     }
 
     fn show_handed(&self, sink: &mut dyn Sink) -> bool {
@@ -323,10 +324,10 @@ impl<'k, X> Walker<'k, X> {
 
     // ---- Collections in pieces ------------------------------------------------------------------
 
-    fn read_open(&mut self, sink: &mut dyn Sink) -> Step {
+    fn read_open(&mut self, presence: Presence<'_>, sink: &mut dyn Sink) -> Step {
         let Some((_, frozen)) = &self.open else { return Step::More };
         let frozen = Arc::clone(frozen);
-        let more = self.read_where_it_lies(&frozen, &mut |piece| sink.piece(piece));
+        let more = self.read_where_it_lies(presence, &frozen, &mut |piece| sink.piece(piece));
         frozen.take().show(frozen.kind(), |piece| sink.piece(piece));
         match more {
             // It is on its way from one place to another, or its slot is in use.
@@ -345,6 +346,7 @@ impl<'k, X> Walker<'k, X> {
     /// table was not found.
     fn read_where_it_lies(
         &self,
+        presence: Presence<'_>,
         frozen: &Arc<Frozen>,
         show: &mut dyn FnMut(Piece<'_>),
     ) -> Option<bool> {
@@ -372,7 +374,7 @@ impl<'k, X> Walker<'k, X> {
                 return more;
             }
         }
-        let held = self.space.try_hold_one(key.slot, 0)?;
+        let held = self.space.try_hold_one(presence, key.slot, 0)?;
         let database = self.cut.database_of(location.database);
         let word = held.table(database, key.slot)?.word_of(&key)?;
         read(word, show)
@@ -403,7 +405,7 @@ impl<'k, X> Walker<'k, X> {
 
     // ---- The keyspace ---------------------------------------------------------------------------
 
-    fn walk(&mut self, sink: &mut dyn Sink) -> Step {
+    fn walk(&mut self, presence: Presence<'_>, sink: &mut dyn Sink) -> Step {
         let at = self.cut.at.load(Ordering::Relaxed);
         let (number, slot) = ((at / SLOTS as u64) as usize, (at % SLOTS as u64) as usize);
         if number == self.space.databases() {
@@ -417,7 +419,9 @@ impl<'k, X> Walker<'k, X> {
         if usize::from(next) != slot {
             self.go_to(number, next);
         }
-        let Some(mut held) = self.space.try_hold_one(next, 0) else { return Step::Contended };
+        let Some(mut held) = self.space.try_hold_one(presence, next, 0) else {
+            return Step::Contended;
+        };
         let later = self.walk_held(&mut held, (number, database, next), sink);
         drop(held);
         for (head, value) in later {

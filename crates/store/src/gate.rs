@@ -4,8 +4,14 @@
 //! of commands. Entering costs one uncontended lock. Who wants the world to stand closes all gates
 //! in turn: from then until they are opened nobody is inside a command.
 //!
+//! Who has closed all gates touches slots without their locks. So the lock of a slot protects from
+//! others who lock it, and from nobody else: whoever locks one has to be inside a gate, or to belong
+//! to those who have closed them. [`Presence`] is the proof of that. The keyspace asks for it, and
+//! what it gives out does not outlive it.
+//!
 //! Order of locks: the program lock, then gates, then slots.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -15,18 +21,41 @@ use parking_lot::{Mutex, MutexGuard};
 #[derive(Default)]
 struct Padded(Mutex<()>);
 
+/// The gates that there are.
+type List = Mutex<Vec<Arc<Padded>>>;
+
 /// All gates, and the program lock before them.
 #[derive(Default)]
 pub struct Gates {
     program: Mutex<()>,
-    gates: Mutex<Vec<Arc<Padded>>>,
+    gates: Arc<List>,
 }
 
-/// One thread's gate.
-pub struct Gate(Arc<Padded>);
+/// One thread's gate. It is among all gates for as long as it can be entered: dropping it takes it
+/// out, which waits while they are closed.
+pub struct Gate {
+    own: Arc<Padded>,
+    all: Arc<List>,
+}
 
-/// A thread inside its gate.
-pub struct Inside<'g>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'g, ()>);
+/// A thread inside its gate. One that came by way of [`Access::Closed`] has none to hold.
+pub struct Inside<'g>(#[expect(dead_code, reason = "held, not read")] Option<MutexGuard<'g, ()>>);
+
+/// The proof that nobody closes all gates meanwhile: for as long as `'g` somebody is inside a gate,
+/// or keeps all of them closed and lets the bearer take part.
+#[derive(Clone, Copy)]
+pub struct Presence<'g>(PhantomData<&'g ()>);
+
+const _: () = assert!(size_of::<Presence<'_>>() == 0, "a proof costs nothing");
+
+/// How a thread gets at the data.
+#[derive(Clone, Copy)]
+pub enum Access<'g> {
+    /// Beside others, through a gate of its own.
+    Gate(&'g Gate),
+    /// With all gates closed, by the leave of who has closed them.
+    Closed(&'g Closed<'g>),
+}
 
 /// The right to be the one program that runs.
 pub struct Program<'g>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'g, ()>);
@@ -46,14 +75,9 @@ impl Gates {
 
     /// Makes a gate for a thread that is going to touch the keyspace.
     pub fn register(&self) -> Gate {
-        let gate = Arc::new(Padded::default());
-        self.gates.lock().push(Arc::clone(&gate));
-        Gate(gate)
-    }
-
-    /// Takes a thread's gate out again when it ends.
-    pub fn unregister(&self, gate: &Gate) {
-        self.gates.lock().retain(|other| !Arc::ptr_eq(other, &gate.0));
+        let gate = Gate { own: Arc::default(), all: Arc::clone(&self.gates) };
+        self.gates.lock().push(Arc::clone(&gate.own));
+        gate
     }
 
     /// Waits to be the one program. The caller is outside its gate.
@@ -95,7 +119,39 @@ impl Gate {
     /// Enters, waiting while the gate is closed.
     #[inline]
     pub fn enter(&self) -> Inside<'_> {
-        Inside(self.0.0.lock())
+        Inside(Some(self.own.0.lock()))
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.all.lock().retain(|other| !Arc::ptr_eq(other, &self.own));
+    }
+}
+
+impl Inside<'_> {
+    /// The proof, for as long as the thread stays inside.
+    #[inline]
+    pub fn presence(&self) -> Presence<'_> {
+        Presence(PhantomData)
+    }
+}
+
+impl Closed<'_> {
+    /// The proof, for as long as the gates stay closed.
+    #[inline]
+    pub fn presence(&self) -> Presence<'_> {
+        Presence(PhantomData)
+    }
+}
+
+impl<'g> Access<'g> {
+    /// Enters, waiting while the thread's gate is closed by others.
+    pub fn enter(self) -> Inside<'g> {
+        match self {
+            Access::Gate(gate) => gate.enter(),
+            Access::Closed(_) => Inside(None),
+        }
     }
 }
 

@@ -5,6 +5,9 @@
 //! the layer above attaches to it (waiters, watchers: the parameter `X`). [`Keyspace::try_hold`]
 //! locks the slots that a command names, in ascending order; a [`Held`] is the proof that they are
 //! locked, and the only way to an entry.
+//!
+//! Who has closed all gates holds all slots without locking any. Others are kept apart from that by
+//! the [`Presence`] that they have to show for each lock: see [`crate::gate`].
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -18,7 +21,7 @@ use smallvec::SmallVec;
 
 use crate::cut::{Cut, Walker};
 use crate::entry::{Entry, EntryMut, Removed, Value, Word};
-use crate::gate::Closed;
+use crate::gate::{Closed, Presence, Program};
 use crate::table::dict::{Place, Table};
 
 #[cfg(test)]
@@ -269,7 +272,8 @@ pub struct Keyspace<X> {
 }
 
 // SAFETY: what lies in the cells is reached only by who holds the slot's lock (through `Held`) or
-// has closed all gates, and everything in there may move between threads.
+// has closed all gates, never by both at once, since a lock is for those alone who show their
+// `Presence`; and everything in there may move between threads.
 unsafe impl<X: Send> Sync for Keyspace<X> {}
 // SAFETY: as above; the keyspace owns all that its tables point to.
 unsafe impl<X: Send> Send for Keyspace<X> {}
@@ -303,7 +307,12 @@ impl<X> Keyspace<X> {
     /// Locks these slots, which are ascending and distinct, or none of them when one stays
     /// contended. `clock` is the time of the turn in Unix microseconds, for versions.
     #[inline]
-    pub fn try_hold(&self, slots: &[u16], clock: u64) -> Option<Held<'_, X>> {
+    pub fn try_hold<'k>(
+        &'k self,
+        presence: Presence<'k>,
+        slots: &[u16],
+        clock: u64,
+    ) -> Option<Held<'k, X>> {
         debug_assert!(slots.is_sorted_by(|a, b| a < b), "ascending and distinct");
         for (count, &slot) in slots.iter().enumerate() {
             if !self.try_lock(slot) {
@@ -311,45 +320,61 @@ impl<X> Keyspace<X> {
                 return None;
             }
         }
-        Some(self.hold(SmallVec::from_slice(slots), Mode::Declared, clock))
+        Some(self.hold(presence, SmallVec::from_slice(slots), Mode::Declared, clock))
     }
 
     /// [`Keyspace::try_hold`] of one slot.
     #[inline]
-    pub fn try_hold_one(&self, slot: u16, clock: u64) -> Option<Held<'_, X>> {
+    pub fn try_hold_one<'k>(
+        &'k self,
+        presence: Presence<'k>,
+        slot: u16,
+        clock: u64,
+    ) -> Option<Held<'k, X>> {
         if !self.try_lock(slot) {
             return None;
         }
         let mut slots = SmallVec::new();
         slots.push(slot);
-        Some(self.hold(slots, Mode::Declared, clock))
+        Some(self.hold(presence, slots, Mode::Declared, clock))
     }
 
     #[inline]
-    fn hold(&self, slots: SmallVec<[u16; 12]>, mode: Mode, clock: u64) -> Held<'_, X> {
+    fn hold<'k>(
+        &'k self,
+        presence: Presence<'k>,
+        slots: SmallVec<[u16; 12]>,
+        mode: Mode,
+        clock: u64,
+    ) -> Held<'k, X> {
         let recent = Cell::new(slots.first().copied());
-        Held { space: self, slots: RefCell::new(slots), mode, clock, recent }
+        Held { space: self, presence, slots: RefCell::new(slots), mode, clock, recent }
     }
 
     /// Holds no slot yet, and locks each at the first touch: for the one program that runs.
-    pub fn hold_as_program(&self, _program: &crate::gate::Program<'_>, clock: u64) -> Held<'_, X> {
-        self.hold(SmallVec::new(), Mode::Program, clock)
+    pub fn hold_as_program<'k>(
+        &'k self,
+        presence: Presence<'k>,
+        _program: &'k Program<'_>,
+        clock: u64,
+    ) -> Held<'k, X> {
+        self.hold(presence, SmallVec::new(), Mode::Program, clock)
     }
 
     /// Holds nothing: a stand-in.
-    pub fn hold_none(&self) -> Held<'_, X> {
-        self.hold(SmallVec::new(), Mode::Declared, 0)
+    pub fn hold_none<'k>(&'k self, presence: Presence<'k>) -> Held<'k, X> {
+        self.hold(presence, SmallVec::new(), Mode::Declared, 0)
     }
 
-    /// Takes up locks that were detached.
-    pub fn attach(&self, mut detached: Detached) -> Held<'_, X> {
+    /// Takes up locks that were detached, by the same right as that by which they were held.
+    pub fn attach<'k>(&'k self, presence: Presence<'k>, mut detached: Detached) -> Held<'k, X> {
         let slots = std::mem::take(&mut detached.slots);
-        self.hold(slots, detached.mode, detached.clock)
+        self.hold(presence, slots, detached.mode, detached.clock)
     }
 
     /// Holds everything, with all gates closed.
-    pub fn hold_all(&self, _closed: &Closed<'_>, clock: u64) -> Held<'_, X> {
-        self.hold(SmallVec::new(), Mode::Everything, clock)
+    pub fn hold_all<'k>(&'k self, closed: &'k Closed<'_>, clock: u64) -> Held<'k, X> {
+        self.hold(closed.presence(), SmallVec::new(), Mode::Everything, clock)
     }
 
     #[inline]
@@ -590,21 +615,22 @@ impl<X> Keyspace<X> {
 
     /// Brings the bucket of a key near.
     #[inline]
-    pub fn prefetch_bucket(&self, database: usize, slot: u16, hash: u64) {
+    pub fn prefetch_bucket(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) {
         let cell = self.cell(database, slot);
         if !cell.is_null() {
-            // SAFETY: a shared reference to the table alone, of which only atomics are read.
+            // SAFETY: a shared reference to the table alone, of which only atomics are read, and
+            // whose retired blocks outlive the caller's presence.
             unsafe { (*cell).words.prefetch_bucket(hash) };
         }
     }
 
-    /// Brings the entry of a key near. The caller is inside its gate.
+    /// Brings the entry of a key near.
     #[inline]
-    pub fn prefetch_entry(&self, database: usize, slot: u16, hash: u64) {
+    pub fn prefetch_entry(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) {
         let cell = self.cell(database, slot);
         if !cell.is_null() {
             // SAFETY: a shared reference to the table alone, of which only atomics are read, and
-            // whose retired blocks live until the caller has left its gate.
+            // whose retired blocks outlive the caller's presence.
             unsafe { (*cell).words.prefetch_entry(hash) };
         }
     }
@@ -623,6 +649,8 @@ enum Mode {
 /// The slots that the caller holds, and the way to their entries. Dropping it unlocks.
 pub struct Held<'k, X> {
     space: &'k Keyspace<X>,
+    /// Nobody has closed all gates, unless that is who holds this.
+    presence: Presence<'k>,
     /// Ascending.
     slots: RefCell<SmallVec<[u16; 12]>>,
     mode: Mode,
@@ -676,6 +704,12 @@ impl<'k, X> Held<'k, X> {
         self.mode == Mode::Everything
     }
 
+    /// The proof by which the slots are held.
+    #[inline]
+    pub fn presence(&self) -> Presence<'k> {
+        self.presence
+    }
+
     /// Visits the slots that are locked.
     #[inline]
     pub fn each_slot(&self, visit: impl FnMut(u16)) {
@@ -696,8 +730,9 @@ impl<'k, X> Held<'k, X> {
     #[inline]
     pub fn table(&self, database: usize, slot: u16) -> Option<&SlotTable> {
         self.ensure(slot);
-        // SAFETY: the slot is locked by us until `self` is dropped, so nobody else writes, and
-        // the shared borrow of `self` rules out `table_mut` meanwhile.
+        // SAFETY: the slot is locked by us until `self` is dropped, and our presence keeps away who
+        // needs no lock (or all gates are closed by us), so nobody else writes, and the shared
+        // borrow of `self` rules out `table_mut` meanwhile.
         unsafe { self.space.cell(database, slot).as_ref() }
     }
 

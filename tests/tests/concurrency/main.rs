@@ -11,11 +11,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use tests::client::{Client, Received, Reply};
+use tests::client::{Client, Received, Reply, encode};
 use tests::observe::wait_until;
+use tests::random::Random;
 use tests::server::{Server, Target};
 
 use actor::{Actor, World};
@@ -214,4 +215,74 @@ fn a_waiting_client_ends_once() -> Result<()> {
     }
     ensure!(served + ended == 300 && served > 0);
     Ok(())
+}
+
+/// Sends commands that wait, on many connections at once, and receives what they come to.
+fn wait_in_vain(server: &Server, seed: u64, ends_at: Instant) -> Result<()> {
+    const CONNECTIONS: usize = 40;
+    let mut random = Random::new(seed);
+    let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| server.connect()).collect::<Result<_>>()?;
+    while Instant::now() < ends_at {
+        for client in &mut clients {
+            let mut request = Vec::new();
+            let keys: Vec<_> = (0..8).map(|_| some_key(&mut random)).collect();
+            let name = |index: usize| keys[index].as_str();
+            if random.below(4) == 0 {
+                encode(&["WATCH", name(0), name(1), name(2), name(3)], &mut request);
+                encode(&["PING"], &mut request);
+            } else {
+                let words = ["BLPOP", name(4), name(5), name(6), name(7), "0.001"];
+                encode(&words, &mut request);
+                encode(&["UNWATCH"], &mut request);
+            }
+            client.send_raw(&request)?;
+        }
+        for client in &mut clients {
+            if random.below(10) == 0 {
+                // It goes away while it waits or watches.
+                *client = server.connect()?;
+                continue;
+            }
+            for _ in 0..2 {
+                ensure!(client.receive()? != Received::Closed, "a connection ends by itself");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One of few keys, so that clients meet at them, and that soon nobody is left at them.
+fn some_key(random: &mut Random) -> String {
+    format!("key:{}", random.below(60))
+}
+
+/// Waits time out, and connections that wait or watch go away, while databases are swapped and
+/// flushed: by who has closed all gates and touches the same slots without locks.
+#[test]
+fn waits_end_beside_swaps_and_flushes() -> Result<()> {
+    let mut server = start()?;
+    let ends_at = Instant::now() + Duration::from_secs(2);
+    let played = thread::scope(|scope| {
+        let server = &server;
+        let mut players = Vec::new();
+        for seed in 1..=6 {
+            players.push(scope.spawn(move || wait_in_vain(server, seed, ends_at)));
+        }
+        players.push(scope.spawn(move || {
+            let mut client = server.connect()?;
+            while Instant::now() < ends_at {
+                for line in ["SWAPDB 0 1", "FLUSHDB", "SWAPDB 1 0", "FLUSHALL"] {
+                    ensure!(client.call_text(line)? == status("OK"), "{line}");
+                }
+            }
+            Ok(())
+        }));
+        let ended: Result<Vec<()>> =
+            players.into_iter().map(|player| player.join().expect("nobody panics")).collect();
+        ended
+    });
+    played.with_context(|| server.log_tail())?;
+    ensure!(server.is_running(), "the server is gone:\n{}", server.log_tail());
+    let mut control = server.connect()?;
+    wait_for_blocked(&mut control, 0)
 }

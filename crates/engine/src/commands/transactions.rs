@@ -136,23 +136,21 @@ mod tests {
         assert_eq!(exec(&mut server), EMPTY, "the watch is over");
     }
 
+    /// Whether somebody watches a key of a slot, or waits for one.
+    fn has_attachment(server: &TestServer, slot: u16) -> bool {
+        let inside = server.gate.enter();
+        server.engine.hold_slot(inside.presence(), slot).attachment(slot).is_some()
+    }
+
     #[test]
     fn watches_leave_nothing_behind() {
         let mut server = watching("a");
         server.text("WATCH b");
         for key in ["a", "b"] {
-            assert!(
-                server
-                    .engine
-                    .hold_slot(base::crc::key_slot(key.as_bytes()))
-                    .attachment(base::crc::key_slot(key.as_bytes()))
-                    .is_some()
-            );
+            assert!(has_attachment(&server, base::crc::key_slot(key.as_bytes())));
         }
         server.text("UNWATCH");
-        for slot in 0..base::limits::SLOTS as u16 {
-            assert!(server.engine.hold_slot(slot).attachment(slot).is_none());
-        }
+        assert!(!(0..base::limits::SLOTS as u16).any(|slot| has_attachment(&server, slot)));
     }
 
     #[test]
@@ -232,12 +230,11 @@ mod tests {
         for line in ["WATCH k", "SUBSCRIBE a", "PSUBSCRIBE b", "SSUBSCRIBE c"] {
             server.text_as(&mut other, line);
         }
-        server.engine.close_session(&mut other);
+        server.engine.close_session(server.gate.enter().presence(), &mut other);
         assert!(server.engine.clients.get(other.client.id).is_none());
         assert_eq!(server.text("PUBLISH a x"), ":0\r\n");
         assert_eq!(server.text("PUBSUB NUMPAT"), ":0\r\n");
         assert_eq!(server.text("SPUBLISH c x"), ":0\r\n");
-        let slot = base::crc::key_slot(b"k");
-        assert!(server.engine.hold_slot(slot).attachment(slot).is_none());
+        assert!(!has_attachment(&server, base::crc::key_slot(b"k")));
     }
 }

@@ -9,6 +9,7 @@
 //! Each thread has a pool of its own: it needs no lock, and what it keeps are keys, not pointers, so
 //! candidates that vanished meanwhile are simply passed over.
 
+use store::gate::Presence;
 use store::{Entry, SlotTable};
 
 use crate::config::MaxmemoryPolicy;
@@ -72,7 +73,7 @@ impl Evictor {
     }
 
     /// The next key to evict. It may have vanished, or have been used, by the time it is evicted.
-    pub(super) fn next(&mut self, engine: &Engine, turn: &Turn) -> Search {
+    pub(super) fn next(&mut self, engine: &Engine, presence: Presence<'_>, turn: &Turn) -> Search {
         let policy = turn.config.maxmemory_policy;
         if self.policy.replace(policy) != Some(policy) {
             self.pool.clear();
@@ -91,7 +92,7 @@ impl Evictor {
             let samples = if policy.is_random() { 1 } else { turn.config.maxmemory_samples };
             let samples = (samples as usize).min(SAMPLES_MAX);
             for _ in 0..samples {
-                self.sample(engine, turn);
+                self.sample(engine, presence, turn);
             }
             if let Some(best) = self.pool.pop() {
                 return Search::Found(best);
@@ -101,10 +102,11 @@ impl Evictor {
     }
 
     /// Looks at one random key.
-    fn sample(&mut self, engine: &Engine, turn: &Turn) {
+    fn sample(&mut self, engine: &Engine, presence: Presence<'_>, turn: &Turn) {
         for _ in 0..SLOTS_PER_SAMPLE {
             let Some((database, slot)) = self.weights.draw() else { return };
-            let Some(held) = engine.keyspace.try_hold(&[slot], turn.clock) else { continue };
+            let held = engine.keyspace.try_hold_one(presence, slot, turn.clock);
+            let Some(held) = held else { continue };
             let table = held.table(database, slot).filter(|table| !table.is_empty());
             let volatile = turn.config.maxmemory_policy.is_volatile();
             let drawn = table.and_then(|table| draw_entry(table, volatile));

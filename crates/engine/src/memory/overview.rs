@@ -1,5 +1,7 @@
 //! Where the memory is: what INFO, MEMORY STATS and MEMORY DOCTOR say.
 
+use store::gate::Presence;
+
 use crate::engine::{Engine, MemoryFigures};
 
 /// Slots of a database that the size of its tables is taken from; with more, it is estimated.
@@ -85,13 +87,14 @@ fn ratio(one: usize, other: usize) -> f64 {
 impl Engine {
     /// Looks at where the memory is. Bounded: large keyspaces are sampled, and a slot that is locked
     /// is passed over, so that a command that holds slots may call this.
-    pub(crate) fn memory_overview(&self) -> Overview {
+    pub(crate) fn memory_overview(&self, presence: Presence<'_>) -> Overview {
         let used = self.host.used_memory();
         self.memory.note_peak(used);
         let clients = self.clients.all();
         let databases = 0..self.keyspace.databases();
         let filled = databases.filter(|&database| !self.keyspace.is_empty(database));
         let filled: Vec<usize> = filled.collect();
+        let table_bytes = |&database: &usize| (database, self.table_bytes(presence, database));
         Overview {
             used,
             peak: self.memory.peak(),
@@ -99,19 +102,20 @@ impl Engine {
             clients: clients.iter().map(|client| client.memory()).sum(),
             client_count: clients.len(),
             keys: filled.iter().map(|&database| self.keyspace.len(database)).sum(),
-            tables: filled.iter().map(|&database| (database, self.table_bytes(database))).collect(),
+            tables: filled.iter().map(table_bytes).collect(),
             figures: self.host.memory(),
         }
     }
 
     /// Bytes of a database's tables, estimated where there are many.
-    fn table_bytes(&self, database: usize) -> usize {
+    fn table_bytes(&self, presence: Presence<'_>, database: usize) -> usize {
         let slots: Vec<u16> = self.keyspace.occupied(database).collect();
         let step = slots.len().div_ceil(SLOTS_SAMPLED).max(1);
         let clock = base::clock::now_us();
         let (mut seen, mut bytes) = (0, 0);
         for &slot in slots.iter().step_by(step) {
-            let Some(held) = self.keyspace.try_hold(&[slot], clock) else { continue };
+            let held = self.keyspace.try_hold_one(presence, slot, clock);
+            let Some(held) = held else { continue };
             if let Some(table) = held.table(database, slot) {
                 (seen, bytes) = (seen + 1, bytes + table.overhead());
             }

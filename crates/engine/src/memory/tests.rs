@@ -31,7 +31,13 @@ fn keys(server: &TestServer) -> usize {
 
 fn has(server: &TestServer, key: &str) -> bool {
     let key = Key::new(key.as_bytes());
-    server.engine.hold_slot(key.slot).find(0, &key).is_some()
+    let inside = server.gate.enter();
+    server.engine.hold_slot(inside.presence(), key.slot).find(0, &key).is_some()
+}
+
+fn evict(server: &mut TestServer) -> bool {
+    let inside = server.gate.enter();
+    server.engine.evict(inside.presence(), &mut server.turn)
 }
 
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
@@ -54,11 +60,11 @@ fn what_was_freed_in_this_turn_counts() {
     let mut server = over_by(1000, MaxmemoryPolicy::AllkeysRandom, 1000);
     server.begin_turn();
     for _ in 0..3 {
-        server.engine.evict(&mut server.turn);
+        evict(&mut server);
     }
     assert_eq!(keys(&server), 1000 - 32);
     server.begin_turn();
-    server.engine.evict(&mut server.turn);
+    evict(&mut server);
     assert_eq!(keys(&server), 1000 - 64);
 }
 
@@ -99,9 +105,11 @@ fn keys_that_do_not_expire_are_spared() {
     assert_eq!(server.text("SADD k v"), OOM);
     server.host.use_memory(0);
     let key = Key::new(b"key:7");
-    let mut held = server.engine.hold_slot(key.slot);
+    let inside = server.gate.enter();
+    let mut held = server.engine.hold_slot(inside.presence(), key.slot);
     held.find_mut(0, &key).expect("it was added").set_expire_at(Some(u64::MAX / 2));
     drop(held);
+    drop(inside);
     server.host.use_memory(usize::MAX);
     // A key that expires is found among many in a few attempts.
     let refused = (0..100).position(|_| server.text("SADD k v") == OOM);
@@ -121,7 +129,7 @@ fn nothing_is_evicted_without_a_policy_or_during_a_pause() {
     let mut server = over_by(1000, MaxmemoryPolicy::AllkeysLru, 10);
     server.engine.pause.until.store(u64::MAX, std::sync::atomic::Ordering::Relaxed);
     server.begin_turn();
-    assert!(!server.engine.evict(&mut server.turn));
+    assert!(!evict(&mut server));
     assert_eq!(keys(&server), 10);
 }
 
@@ -137,7 +145,7 @@ fn few_samples_come_close_to_the_true_order() {
     let before = keys(&server);
     server.host.use_memory(LIMIT + before / 2 * 32);
     server.begin_turn();
-    server.engine.evict(&mut server.turn);
+    evict(&mut server);
     assert!((before / 2 - 10..=before / 2).contains(&keys(&server)), "half of them went");
     let early = (0..10).flat_map(|minute| (0..100).map(move |index| format!("{minute}:{index}")));
     let spared = early.filter(|key| has(&server, key)).count();

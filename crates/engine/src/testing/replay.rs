@@ -173,9 +173,10 @@ type Data = BTreeMap<(usize, String), (Contents, &'static str, Option<u64>)>;
 fn data(server: &TestServer, now: u64) -> Data {
     let keyspace = &server.engine.keyspace;
     let mut data = Data::new();
+    let inside = server.gate.enter();
     for database in 0..keyspace.databases() {
         for slot in keyspace.occupied(database) {
-            let held = server.engine.hold_slot(slot);
+            let held = server.engine.hold_slot(inside.presence(), slot);
             let table = held.table(database, slot).expect("the slot is occupied");
             let mut position = Some(0);
             while let Some(at) = position {

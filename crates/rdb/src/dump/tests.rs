@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::End;
 use store::{Entry, Hash, Key, Keyspace, Limits, List, Set, StringValue, Zset};
@@ -16,7 +17,9 @@ fn limits(entries: usize) -> ValueLimits {
 fn with_value<T>(value: Value<'_>, action: impl FnOnce(ValueRef<'_>) -> T) -> T {
     let space: Keyspace<()> = Keyspace::new(1);
     let key = Key::new(b"k");
-    let mut held = space.try_hold(&[key.slot], 0).unwrap();
+    let gates = Gates::new();
+    let closed = gates.close();
+    let mut held = space.hold_all(&closed, 0);
     held.insert(0, &key, value, None);
     action(held.find(0, &key).map(Entry::value).unwrap())
 }

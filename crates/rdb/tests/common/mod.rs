@@ -14,6 +14,7 @@ use base::num;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileError, FileReader, Function, Item, Usage};
 use rdb::{Dialect, FieldExpiry, Layout, ReadError, ValueLimits};
 use sha1::{Digest, Sha1};
+use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::Element;
 use store::{Entry, Key, Keyspace, Limits, Value, ValueRef};
@@ -158,10 +159,11 @@ fn shown_value(value: Value<'_>) -> String {
 /// Shows a value as the server sees it: in its entry in a keyspace.
 pub fn with_entry<T>(value: Value<'_>, action: impl FnOnce(ValueRef<'_>) -> T) -> T {
     // A keyspace has many slots, so one serves all values.
-    thread_local!(static SPACE: Keyspace<()> = Keyspace::new(1));
-    SPACE.with(|space| {
+    thread_local!(static SPACE: (Keyspace<()>, Gates) = (Keyspace::new(1), Gates::new()));
+    SPACE.with(|(space, gates)| {
         let key = Key::new(b"k");
-        let mut held = space.try_hold(&[key.slot], 0).unwrap();
+        let closed = gates.close();
+        let mut held = space.hold_all(&closed, 0);
         held.insert(0, &key, value, None);
         let result = action(held.find(0, &key).map(Entry::value).unwrap());
         held.remove(0, &key);

@@ -24,7 +24,7 @@ use mio::{Events, Poll, Token};
 use resp::args::{ArgRange, Arguments, OwnedArguments};
 use resp::reply::Reply;
 use resp::request::{Limits, Parsed};
-use store::gate::Gate;
+use store::gate::{Gate, Presence};
 
 use super::coalesce::Coalescing;
 use super::connection::{Connection, Hold};
@@ -126,7 +126,6 @@ impl Worker {
             self.run_turn(&mut events);
         }
         self.flush_and_close();
-        self.engine.gates.unregister(&self.gate);
     }
 
     /// One turn: see the module's text.
@@ -307,7 +306,7 @@ impl Worker {
             && let Hold::Blocked(waiter) = std::mem::replace(&mut connection.hold, Hold::None)
         {
             let inside = self.gate.enter();
-            self.engine.end_wait(&connection.session, &waiter);
+            self.engine.end_wait(inside.presence(), &connection.session, &waiter);
             drop(inside);
             if connection.session.end_reply() {
                 connection.output.push(&reply);
@@ -342,7 +341,7 @@ impl Worker {
                 let start = connection.output.mark();
                 waiter.reply_timed_out(&mut Reply::new(&mut connection.output, resp3));
                 let inside = self.gate.enter();
-                self.engine.end_wait(&connection.session, &waiter);
+                self.engine.end_wait(inside.presence(), &connection.session, &waiter);
                 drop(inside);
                 connection.end_reply(start);
                 self.schedule(place);
@@ -433,14 +432,15 @@ impl Worker {
         if items.is_empty() {
             return;
         }
-        let _inside = gate.enter();
+        let inside = gate.enter();
         turn.enter(engine);
         for window in items.chunks(WINDOW) {
-            prefetch(engine, connections, keys, window);
+            prefetch(engine, inside.presence(), connections, keys, window);
             for item in window {
                 let Some(connection) = &mut connections[item.place] else { continue };
                 let (args, keys) = (&args[item.args.clone()], &keys[item.keys.clone()]);
-                execute(engine, turn, connection, item, args, keys);
+                let authority = Authority::Ordinary(inside.presence());
+                execute(engine, turn, connection, item, args, keys, authority);
             }
         }
     }
@@ -470,10 +470,10 @@ impl Worker {
             Hold::Contended(attempts) if attempts < CONTENDED_MAX => {}
             Hold::Contended(_) | Hold::NeedsProgram => {
                 let Some(program) = engine.gates.try_program() else { return };
-                let _inside = self.gate.enter();
+                let inside = self.gate.enter();
                 let first = connection.pending.pop_front().expect("what is held back is pending");
                 connection.hold = Hold::None;
-                let authority = Authority::Program(&program);
+                let authority = Authority::Program(&program, inside.presence());
                 run_owned(&engine, &mut self.turn, connection, first, authority);
             }
             Hold::NeedsGates => {
@@ -489,9 +489,10 @@ impl Worker {
         if connection.pending.is_empty() {
             return;
         }
-        let _inside = self.gate.enter();
+        let inside = self.gate.enter();
         while let Some(next) = connection.next_pending() {
-            run_owned(&engine, &mut self.turn, connection, next, Authority::Ordinary);
+            let authority = Authority::Ordinary(inside.presence());
+            run_owned(&engine, &mut self.turn, connection, next, authority);
         }
     }
 
@@ -585,9 +586,9 @@ impl Worker {
         if let Hold::Blocked(waiter) = &connection.hold {
             // Claimed or served meanwhile: either way nobody serves it from now on.
             waiter.claim();
-            self.engine.end_wait(&connection.session, waiter);
+            self.engine.end_wait(inside.presence(), &connection.session, waiter);
         }
-        self.engine.close_session(&mut connection.session);
+        self.engine.close_session(inside.presence(), &mut connection.session);
         drop(inside);
         self.free.push(place);
         self.mailbox.connections.fetch_sub(1, Relaxed);
@@ -660,6 +661,7 @@ impl Worker {
 /// Brings near what a window of commands lies in: slots, then buckets, then entries.
 fn prefetch(
     engine: &Engine,
+    presence: Presence<'_>,
     connections: &[Option<Box<Connection>>],
     keys: &[KeyAt],
     window: &[Item],
@@ -674,10 +676,10 @@ fn prefetch(
         connections[item.place].as_ref().map_or(0, |connection| connection.session.database)
     };
     for item in window {
-        engine.prefetch_buckets(database(item), &keys[item.keys.clone()]);
+        engine.prefetch_buckets(presence, database(item), &keys[item.keys.clone()]);
     }
     for item in window {
-        engine.prefetch_entries(database(item), &keys[item.keys.clone()]);
+        engine.prefetch_entries(presence, database(item), &keys[item.keys.clone()]);
     }
 }
 
@@ -689,6 +691,7 @@ fn execute(
     item: &Item,
     ranges: &[ArgRange],
     keys: &[KeyAt],
+    authority: Authority<'_>,
 ) {
     let from = connection.output.end();
     let argv = connection.parser.arguments(&connection.input, ranges);
@@ -699,13 +702,8 @@ fn execute(
         return;
     }
     let request = Request { argv, row: item.row, keys };
-    let outcome = engine.execute(
-        turn,
-        &mut connection.session,
-        request,
-        Authority::Ordinary,
-        &mut connection.output,
-    );
+    let (session, output) = (&mut connection.session, &mut connection.output);
+    let outcome = engine.execute(turn, session, request, authority, output);
     if !matches!(outcome, Outcome::Done) {
         let held_back = held_back(argv, &outcome);
         connection.hold_back(outcome, held_back);

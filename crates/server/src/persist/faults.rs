@@ -108,9 +108,10 @@ impl Rig {
         let row = engine.prepare(argv.view(), &mut keys);
         let request = Request { argv: argv.view(), row, keys: &keys };
         turn.begin(engine);
-        let _inside = gate.enter();
+        let inside = gate.enter();
         turn.enter(engine);
-        engine.execute(turn, session, request, Authority::Ordinary, output)
+        let authority = Authority::Ordinary(inside.presence());
+        engine.execute(turn, session, request, authority, output)
     }
 
     fn tell(&mut self, line: &str) -> Told {
@@ -123,7 +124,8 @@ impl Rig {
                 Outcome::Blocked(waiter) => {
                     let served = self
                         .wait_for("an answer", |rig| rig.session.client.inbox.lock().served.take());
-                    self.engine.end_wait(&self.session, &waiter);
+                    let inside = self.gate.enter();
+                    self.engine.end_wait(inside.presence(), &self.session, &waiter);
                     return Told::Reply(String::from_utf8(served).unwrap());
                 }
                 Outcome::Contended | Outcome::Paused(_) => {
@@ -186,7 +188,6 @@ impl Rig {
 
 impl Drop for Rig {
     fn drop(&mut self) {
-        self.engine.gates.unregister(&self.gate);
         self.outside.append_only.stop();
     }
 }

@@ -11,14 +11,14 @@ use std::sync::mpsc::{self, Receiver};
 use engine::engine::{Engine, LogLevel};
 use engine::waiting::Attachment;
 use store::cut::Walker;
-use store::gate::Gate;
+use store::gate::{Access, Gate};
 
 use super::append_only::log;
 use super::directory::{AofDirectory, Opened, Successor};
 use super::journal::FileJournal;
 use super::manifest::BaseFormat;
 use super::saver::Syncing;
-use super::snapshot::{self, Access, Purpose, Written, not_wanted};
+use super::snapshot::{self, Purpose, Written, not_wanted};
 
 /// How the journal goes on behind the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,7 +71,7 @@ pub(super) fn perform(
         let written = write_base(engine, walker, &gate, purpose, directory, &temporary, &is_wanted);
         (written, coming)
     });
-    engine.gates.unregister(&gate);
+    drop(gate);
     let finished = begun.and_then(|(written, coming)| {
         // Also for a base that failed: what the journal opens is to be there when it is removed.
         let successor = coming.wait();

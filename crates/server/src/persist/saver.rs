@@ -11,10 +11,10 @@ use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::waiting::{Attachment, Waiter};
 use parking_lot::{Condvar, Mutex};
 use store::cut::Walker;
-use store::gate::Closed;
+use store::gate::{Access, Closed};
 
 use super::disk::{Disk, DiskFile, directory_of, replace};
-use super::snapshot::{self, Access, Purpose, Written, not_wanted};
+use super::snapshot::{self, Purpose, Written, not_wanted};
 
 mod emptied;
 
@@ -167,9 +167,7 @@ impl Saver {
         let gate = engine.gates.register();
         let cut = self.cut(engine, &engine.gates.close());
         begun();
-        let outcome = self.save_cut(engine, job, cut, Access::Gate(&gate));
-        engine.gates.unregister(&gate);
-        outcome
+        self.save_cut(engine, job, cut, Access::Gate(&gate))
     }
 
     /// Saves on the calling thread, while all gates are closed.

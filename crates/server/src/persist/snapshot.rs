@@ -16,7 +16,7 @@ use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::ValueRef;
 use store::cut::{self, Sink, Step, Walker};
 use store::freeze::{Piece, PieceKind};
-use store::gate::{Closed, Gate};
+use store::gate::Access;
 use store::pack::Element;
 
 use super::as_commands::CommandSink;
@@ -43,15 +43,6 @@ pub enum Purpose {
     AofBase,
     /// The same, as commands.
     AofBaseAsCommands,
-}
-
-/// By what right the data is read.
-#[derive(Clone, Copy)]
-pub enum Access<'g> {
-    /// Beside commands, through a gate of the thread's own.
-    Gate(&'g Gate),
-    /// Alone, with all gates closed.
-    Closed(&'g Closed<'g>),
 }
 
 /// How the data is gone through.
@@ -147,13 +138,9 @@ fn write_shaped<S: Shape>(
             stint = Instant::now();
         }
         let keys_before = sink.keys();
-        let step = match access {
-            Access::Gate(gate) => {
-                let _inside = gate.enter();
-                walker.step(&mut sink)
-            }
-            Access::Closed(_) => walker.step(&mut sink),
-        };
+        let inside = access.enter();
+        let step = walker.step(inside.presence(), &mut sink);
+        drop(inside);
         sink.failed()?;
         contended = if step == Step::Contended { contended + 1 } else { 0 };
         if contended > CONTENDED_MAX {

@@ -6,7 +6,7 @@ use base::rng::Rng;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::Gates;
+use crate::gate::{Gate, Gates};
 use crate::list::ListLimits;
 use crate::pack::End;
 use crate::{Hash, Limits, List, Set, StringValue, ValueMut, Zset};
@@ -99,6 +99,7 @@ impl Sink for Collector {
 struct World<'k> {
     space: &'k Keyspace<()>,
     gates: Gates,
+    gate: Gate,
     random: Rng,
     /// Removed entries that a background thread would free later.
     garbage: Vec<crate::Removed>,
@@ -107,9 +108,11 @@ struct World<'k> {
 
 impl<'k> World<'k> {
     fn new(space: &'k Keyspace<()>, seed: u64) -> World<'k> {
+        let gates = Gates::new();
         World {
             space,
-            gates: Gates::new(),
+            gate: gates.register(),
+            gates,
             random: Rng::from_seed(seed),
             garbage: Vec::new(),
             tables: Vec::new(),
@@ -183,7 +186,9 @@ impl<'k> World<'k> {
             0..10 => self.put(database, &key),
             10..28 => self.modify(database, &key),
             28..33 => {
-                let mut held = self.space.try_hold_one(key.slot, 0).unwrap();
+                let inside = self.gate.enter();
+                let held = self.space.try_hold_one(inside.presence(), key.slot, 0);
+                let mut held = held.unwrap();
                 self.garbage.extend(held.remove(database, &key));
             }
             33..36 => self.rename(database, &key),
@@ -202,7 +207,8 @@ impl<'k> World<'k> {
     fn put(&mut self, database: usize, key: &Key<'_>) {
         let value = self.value();
         let expire_at = (self.below(3) == 0).then(|| 1 + self.below(1000) as u64);
-        let mut held = self.space.try_hold_one(key.slot, 0).unwrap();
+        let inside = self.gate.enter();
+        let mut held = self.space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
         if let Some(mut entry) = held.find_mut(database, key) {
             self.garbage.extend(entry.replace(value, expire_at));
         } else {
@@ -224,7 +230,8 @@ impl<'k> World<'k> {
         let removes = self.below(2) == 0;
         let expire_at = (self.below(2) == 0).then(|| 1 + self.below(1000) as u64);
         let makes = self.below(3) == 0;
-        let mut held = self.space.try_hold_one(key.slot, 0).unwrap();
+        let inside = self.gate.enter();
+        let mut held = self.space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
         if makes {
             held.find_or_insert(database, key, || Value::Hash(Hash::new()));
         }
@@ -250,7 +257,8 @@ impl<'k> World<'k> {
         let mut slots = vec![from.slot, to.slot];
         slots.sort_unstable();
         slots.dedup();
-        let mut held = self.space.try_hold(&slots, 0).unwrap();
+        let inside = self.gate.enter();
+        let mut held = self.space.try_hold(inside.presence(), &slots, 0).unwrap();
         if held.find(target, &to).is_some() {
             return;
         }
@@ -260,11 +268,16 @@ impl<'k> World<'k> {
         held.insert(target, &to, value, None);
     }
 
+    fn step(&self, walker: &mut Walker<'_, ()>, collector: &mut Collector) -> Step {
+        walker.step(self.gate.enter().presence(), collector)
+    }
+
     fn content(&self) -> Entries {
         let mut entries = Entries::new();
+        let inside = self.gate.enter();
         for database in 0..DATABASES {
             for slot in self.space.occupied(database) {
-                let held = self.space.try_hold_one(slot, 0).unwrap();
+                let held = self.space.try_hold_one(inside.presence(), slot, 0).unwrap();
                 let table = held.table(database, slot).unwrap();
                 let mut position = Some(0);
                 while let Some(at) = position {
@@ -291,7 +304,7 @@ proptest! {
         let mut walker = space.begin_cut(&world.gates.close(), 0).expect("there is no other");
         prop_assert!(space.begin_cut(&world.gates.close(), 0).is_none());
         let mut steps = 0;
-        while walker.step(&mut collector) != Step::Finished {
+        while world.step(&mut walker, &mut collector) != Step::Finished {
             (0..world.below(pace)).for_each(|_| world.change());
             steps += 1;
             prop_assert!(steps < 200_000, "the walk comes to its end");
@@ -310,7 +323,7 @@ proptest! {
         let mut walker = space.begin_cut(&world.gates.close(), 0).expect("there is no other");
         let mut ignored = Collector::default();
         for _ in 0..steps {
-            walker.step(&mut ignored);
+            world.step(&mut walker, &mut ignored);
             world.change();
         }
         drop(walker);
@@ -318,7 +331,7 @@ proptest! {
         let wanted = world.content();
         let mut walker = space.begin_cut(&world.gates.close(), 0).expect("the last one ended");
         let mut collector = Collector::default();
-        while walker.step(&mut collector) != Step::Finished {}
+        while world.step(&mut walker, &mut collector) != Step::Finished {}
         prop_assert_eq!(collector.entries, wanted);
     }
 }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::gate::Gates;
 use crate::{Held, Key, Keyspace};
 
 /// A string of the model: its bytes, and whether it was modified in place since it was set.
@@ -83,7 +84,9 @@ proptest! {
     ) {
         let keyspace = Keyspace::<()>::new(1);
         let key = Key::new(&key);
-        let mut held = keyspace.try_hold(&[key.slot], 0).expect("nobody else is there");
+        let gates = Gates::new();
+        let closed = gates.close();
+        let mut held = keyspace.hold_all(&closed, 0);
         let mut model: Option<Model> = None;
         for step in steps {
             match step {
@@ -124,7 +127,9 @@ proptest! {
 fn a_string_that_fits_is_overwritten_where_it_lies() {
     let keyspace = Keyspace::<()>::new(1);
     let key = Key::new(b"key:000000000042");
-    let mut held = keyspace.try_hold(&[key.slot], 0).expect("nobody else is there");
+    let gates = Gates::new();
+    let closed = gates.close();
+    let mut held = keyspace.hold_all(&closed, 0);
     set(&mut held, &key, b"abc", None);
     let address = held.find(0, &key).expect("it was set").key().as_ptr();
     for value in [&b"xyz"[..], b"", b"abcd"] {
@@ -140,7 +145,9 @@ fn a_string_that_fits_is_overwritten_where_it_lies() {
 fn a_buffer_that_a_reply_reads_is_left_alone() {
     let keyspace = Keyspace::<()>::new(1);
     let key = Key::new(b"k");
-    let mut held = keyspace.try_hold(&[key.slot], 0).expect("nobody else is there");
+    let gates = Gates::new();
+    let closed = gates.close();
+    let mut held = keyspace.hold_all(&closed, 0);
     let buffer = Arc::new(vec![b'a'; 100_000]);
     let value = Value::String(StringValue::Shared(Arc::clone(&buffer)));
     held.insert(0, &key, value, None);

@@ -8,7 +8,7 @@ use std::thread;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::Gates;
+use crate::gate::{Gate, Gates};
 use crate::{Limits, Set, StringRef, StringValue, ValueMut, ValueRef};
 
 const DATABASES: usize = 3;
@@ -130,6 +130,7 @@ struct Known {
 struct Rig {
     keyspace: Keyspace<u32>,
     gates: Gates,
+    gate: Gate,
     model: BTreeMap<Name, Known>,
     /// The last version that each slot gave.
     versions: BTreeMap<u16, u64>,
@@ -139,9 +140,11 @@ struct Rig {
 
 impl Rig {
     fn new() -> Rig {
+        let gates = Gates::new();
         Rig {
             keyspace: Keyspace::new(DATABASES),
-            gates: Gates::new(),
+            gate: gates.register(),
+            gates,
             model: BTreeMap::new(),
             versions: BTreeMap::new(),
             floor: 0,
@@ -158,15 +161,17 @@ impl Rig {
         let bytes = name.bytes();
         let key = Key::new(&bytes);
         self.steps += 1;
-        let Rig { keyspace, gates, model, .. } = self;
+        let Rig { keyspace, gates, gate, model, .. } = self;
         match self.steps % 3 {
             0 => {
-                let mut held = keyspace.try_hold(&[key.slot], CLOCK).expect("nobody holds it");
-                act(&mut held, &key, model)
+                let inside = gate.enter();
+                let held = keyspace.try_hold(inside.presence(), &[key.slot], CLOCK);
+                act(&mut held.expect("nobody holds it"), &key, model)
             }
             1 => {
                 let program = gates.program();
-                let mut held = keyspace.hold_as_program(&program, CLOCK);
+                let inside = gate.enter();
+                let mut held = keyspace.hold_as_program(inside.presence(), &program, CLOCK);
                 act(&mut held, &key, model)
             }
             _ => {
@@ -303,7 +308,9 @@ impl Rig {
     }
 
     fn check_slot(&self, database: usize, slot: u16) {
-        let held = self.keyspace.try_hold(&[slot], CLOCK).expect("nobody holds it");
+        let inside = self.gate.enter();
+        let held = self.keyspace.try_hold(inside.presence(), &[slot], CLOCK);
+        let held = held.expect("nobody holds it");
         let table = held.table(database, slot).expect("the slot is occupied");
         let mut left: BTreeMap<_, _> = self
             .model
@@ -385,14 +392,17 @@ proptest! {
 #[test]
 fn slots_are_locked_all_or_none() {
     let keyspace = Keyspace::<()>::new(1);
-    let held = keyspace.try_hold(&[3, 7], CLOCK).expect("nobody else is there");
+    let gate = Gates::new().register();
+    let inside = gate.enter();
+    let try_hold = |slots: &[u16]| keyspace.try_hold(inside.presence(), slots, CLOCK);
+    let held = try_hold(&[3, 7]).expect("nobody else is there");
     assert!(held.covers(3) && held.covers(7) && !held.covers(4));
-    assert!(keyspace.try_hold(&[1, 5, 7, 9], CLOCK).is_none());
-    drop(keyspace.try_hold(&[1, 5, 9], CLOCK).expect("the failed attempt let go of 1 and 5"));
+    assert!(try_hold(&[1, 5, 7, 9]).is_none());
+    drop(try_hold(&[1, 5, 9]).expect("the failed attempt let go of 1 and 5"));
     let detached = held.detach();
-    assert!(keyspace.try_hold(&[7], CLOCK).is_none(), "locks on their way are locks");
-    drop(keyspace.attach(detached));
-    drop(keyspace.try_hold(&[3, 7], CLOCK).expect("unlocked again"));
+    assert!(try_hold(&[7]).is_none(), "locks on their way are locks");
+    drop(keyspace.attach(inside.presence(), detached));
+    drop(try_hold(&[3, 7]).expect("unlocked again"));
 }
 
 #[test]
@@ -400,17 +410,19 @@ fn a_program_keeps_what_it_touched() {
     let (keyspace, gates) = (Keyspace::<()>::new(2), Gates::new());
     let program = gates.program();
     assert!(gates.try_program().is_none() && gates.program_runs());
-    let mut held = keyspace.hold_as_program(&program, CLOCK);
+    let gate = gates.register();
+    let inside = gate.enter();
+    let try_hold = |slot: u16| keyspace.try_hold_one(inside.presence(), slot, CLOCK);
+    let mut held = keyspace.hold_as_program(inside.presence(), &program, CLOCK);
     let (one, other) = (Key::new(b"one"), Key::new(b"other"));
     let value = || Value::String(StringValue::Int(5));
     held.insert(1, &one, value(), None);
-    drop(keyspace.try_hold(&[other.slot], CLOCK).expect("not touched yet"));
+    drop(try_hold(other.slot).expect("not touched yet"));
     held.insert(1, &other, value(), None);
-    assert!(keyspace.try_hold(&[one.slot], CLOCK).is_none());
-    assert!(keyspace.try_hold(&[other.slot], CLOCK).is_none());
+    assert!(try_hold(one.slot).is_none() && try_hold(other.slot).is_none());
     drop(held);
     drop(program);
-    assert!(keyspace.try_hold(&[one.slot], CLOCK).is_some() && !gates.program_runs());
+    assert!(try_hold(one.slot).is_some() && !gates.program_runs());
 }
 
 #[test]
@@ -418,20 +430,28 @@ fn a_program_keeps_what_it_touched() {
 fn a_command_cannot_touch_what_it_did_not_name() {
     let keyspace = Keyspace::<()>::new(1);
     let key = Key::new(b"somewhere");
-    let held = keyspace.try_hold(&[key.slot ^ 1], CLOCK).expect("nobody else is there");
-    held.find(0, &key);
+    let gate = Gates::new().register();
+    let inside = gate.enter();
+    let held = keyspace.try_hold(inside.presence(), &[key.slot ^ 1], CLOCK);
+    held.expect("nobody else is there").find(0, &key);
 }
 
 #[test]
 fn attachments_belong_to_slots_and_not_to_databases() {
     let (keyspace, gates) = (Keyspace::<u32>::new(2), Gates::new());
-    let mut held = keyspace.try_hold(&[9], CLOCK).expect("nobody else is there");
+    let gate = gates.register();
+    let inside = gate.enter();
+    let held = keyspace.try_hold(inside.presence(), &[9], CLOCK);
+    let mut held = held.expect("nobody else is there");
     assert!(held.attachment(9).is_none());
     *held.attachment_mut(9) = Some(Box::new(41));
     drop(held);
+    drop(inside);
     keyspace.swap(&gates.close(), 0, 1);
     keyspace.take_all(&gates.close(), 0);
-    let mut held = keyspace.try_hold(&[9], CLOCK).expect("nobody else is there");
+    let inside = gate.enter();
+    let held = keyspace.try_hold(inside.presence(), &[9], CLOCK);
+    let mut held = held.expect("nobody else is there");
     assert_eq!(held.attachment_mut(9).take().as_deref(), Some(&41));
     assert!(held.attachment(9).is_none());
 }
@@ -458,7 +478,7 @@ fn move_amounts(keyspace: &Keyspace<()>, gates: &Gates, accounts: &[Vec<u8>], se
         let slots = if slots[0] == slots[1] { &slots[..1] } else { &slots[..] };
         loop {
             let inside = gate.enter();
-            if let Some(mut held) = keyspace.try_hold(slots, CLOCK) {
+            if let Some(mut held) = keyspace.try_hold(inside.presence(), slots, CLOCK) {
                 let changes =
                     [(&from, -1), (&to, 1)].map(|(key, by)| (key, amount(&held, key) + by));
                 for (key, amount) in changes {
@@ -478,7 +498,6 @@ fn move_amounts(keyspace: &Keyspace<()>, gates: &Gates, accounts: &[Vec<u8>], se
             thread::yield_now();
         }
     }
-    gates.unregister(&gate);
 }
 
 #[test]
@@ -486,9 +505,8 @@ fn sums_are_never_torn() {
     let (keyspace, gates) = (Keyspace::<()>::new(1), Gates::new());
     let accounts: Vec<_> = (0..8).map(|index| format!("account:{index}").into_bytes()).collect();
     for account in &accounts {
-        let key = Key::new(account);
-        let mut held = keyspace.try_hold(&[key.slot], CLOCK).expect("nobody else is there");
-        held.insert(0, &key, Value::String(StringValue::Int(100)), None);
+        let value = Value::String(StringValue::Int(100));
+        keyspace.hold_all(&gates.close(), CLOCK).insert(0, &Key::new(account), value, None);
     }
     let sum = |held: Held<'_, ()>| -> i64 {
         accounts.iter().map(|account| amount(&held, &Key::new(account))).sum()
@@ -501,10 +519,13 @@ fn sums_are_never_torn() {
             .collect();
         let (sum, moving) = (&sum, &moving);
         let by_program = scope.spawn(move || {
+            let gate = gates.register();
             while moving.load(Ordering::Relaxed) {
                 let program = gates.program();
-                assert_eq!(sum(keyspace.hold_as_program(&program, CLOCK)), 800);
-                drop(program);
+                let inside = gate.enter();
+                let held = keyspace.hold_as_program(inside.presence(), &program, CLOCK);
+                assert_eq!(sum(held), 800);
+                drop((inside, program));
                 thread::yield_now();
             }
         });

@@ -748,7 +748,8 @@ impl<const SHARED: bool> Table<SHARED> {
         histogram
     }
 
-    /// Brings the home bucket of `hash` near. Needs no lock: nothing is read but the root.
+    /// Brings the home bucket of `hash` near. Needs no lock, but the caller is inside its gate, so
+    /// that no directory of this table is freed meanwhile.
     #[inline]
     pub(crate) fn prefetch_bucket(&self, hash: u64) {
         if let Some(bucket) = self.bucket_unlocked(hash) {

@@ -368,8 +368,9 @@ fn populate(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             value.resize(size, 0);
         }
         let (database, clock) = (cx.db.index, cx.db.clock.fresh());
-        let added = if matches!(cx.authority, Authority::Ordinary) {
-            add_string(&mut cx.engine.hold_slot(key.slot), database, &key, value, clock)
+        let added = if let Authority::Ordinary(presence) = cx.authority {
+            let mut held = cx.engine.hold_slot(presence, key.slot);
+            add_string(&mut held, database, &key, value, clock)
         } else {
             add_string(&mut cx.db.held, database, &key, value, clock)
         };

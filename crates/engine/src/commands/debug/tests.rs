@@ -80,13 +80,15 @@ fn populate_adds_what_is_not_there_and_journals_nothing() {
     assert_eq!(server.text("DBSIZE"), ":5\r\n");
     assert_eq!(server.text("SCARD key:1"), ":1\r\n");
     let key = Key::new(b"pre:1");
-    let held = server.engine.hold_slot(key.slot);
+    let inside = server.gate.enter();
+    let held = server.engine.hold_slot(inside.presence(), key.slot);
     let entry = held.find(0, &key).expect("it was added");
     assert!(
         matches!(entry.value(), store::ValueRef::String(text) if *text.bytes() == *b"value:1\0\0\0")
     );
     assert!(entry.version() > 0);
     drop(held);
+    drop(inside);
     for line in ["DEBUG POPULATE -1", "DEBUG POPULATE x", "DEBUG POPULATE 1 k -1"] {
         assert_eq!(server.text(line), "-ERR value is out of range, must be positive\r\n");
     }

@@ -6,7 +6,6 @@ use store::Entry;
 use super::Page;
 use crate::config::Choice;
 use crate::context::Context;
-use crate::engine::Engine;
 use crate::memory::Overview;
 use crate::{REDIS_VERSION, VERSION};
 
@@ -74,7 +73,7 @@ pub(super) fn clients(page: &mut Page, cx: &Context<'_>) {
 }
 
 pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
-    let overview = cx.engine.memory_overview();
+    let overview = cx.engine.memory_overview(cx.authority.presence());
     page.bytes("used_memory", overview.used);
     page.bytes("used_memory_rss", overview.figures.process_resident);
     page.bytes("used_memory_peak", overview.peak);
@@ -170,7 +169,7 @@ pub(super) fn keyspace(page: &mut Page, cx: &Context<'_>) {
         let keys = keyspace.len(database);
         if keys > 0 {
             let expires = keyspace.expires(database);
-            let ttl = if expires > 0 { average_ttl(cx.engine, database, cx.db.now) } else { 0 };
+            let ttl = if expires > 0 { average_ttl(cx, database) } else { 0 };
             page.field(
                 &format!("db{database}"),
                 format_args!("keys={keys},expires={expires},avg_ttl={ttl}"),
@@ -181,14 +180,16 @@ pub(super) fn keyspace(page: &mut Page, cx: &Context<'_>) {
 
 /// How long keys have to live on average, in milliseconds, from a sample: a few slots from a random
 /// one on, a few buckets of each. A slot that is locked is passed over.
-fn average_ttl(engine: &Engine, database: usize, now: u64) -> u64 {
-    let keyspace = &engine.keyspace;
+fn average_ttl(cx: &Context<'_>, database: usize) -> u64 {
+    let (keyspace, now) = (&cx.engine.keyspace, cx.db.now);
     let mut slots: Vec<u16> = keyspace.occupied(database).collect();
     slots.retain(|&slot| keyspace.slot_expires(database, slot) > 0);
     let from = rng::below(slots.len() as u64) as usize;
     let (mut sum, mut count) = (0u128, 0u128);
     for &slot in slots[from..].iter().chain(&slots[..from]).take(TTL_SLOTS) {
-        let Some(held) = keyspace.try_hold(&[slot], base::clock::now_us()) else { continue };
+        let presence = cx.authority.presence();
+        let held = keyspace.try_hold_one(presence, slot, base::clock::now_us());
+        let Some(held) = held else { continue };
         let Some(table) = held.table(database, slot) else { continue };
         let mut position = Some(0);
         for _ in 0..TTL_BUCKETS {

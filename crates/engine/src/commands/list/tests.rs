@@ -40,7 +40,8 @@ impl Connections {
         let served = session.client.inbox.lock().served.take()?;
         let waiter = session.client.waiter.lock().clone().expect("it was waiting");
         assert!(!waiter.is_waiting(), "who is served was claimed");
-        self.server.engine.end_wait(session, &waiter);
+        let inside = self.server.gate.enter();
+        self.server.engine.end_wait(inside.presence(), session, &waiter);
         Some(String::from_utf8_lossy(&served).into_owned())
     }
 
@@ -50,7 +51,8 @@ impl Connections {
         let waiter = session.client.waiter.lock().clone().expect("it was waiting");
         let won = waiter.claim();
         if won {
-            self.server.engine.end_wait(session, &waiter);
+            let inside = self.server.gate.enter();
+            self.server.engine.end_wait(inside.presence(), session, &waiter);
         }
         won
     }
@@ -68,9 +70,10 @@ impl Connections {
     /// Nothing may be left at the slots when all waiting has ended.
     fn assert_nobody_waits(&self, keys: &[&str]) {
         assert_eq!(self.server.engine.blocked_clients(), 0);
+        let inside = self.server.gate.enter();
         for key in keys {
             let slot = base::crc::key_slot(key.as_bytes());
-            let held = self.server.engine.hold_slot(slot);
+            let held = self.server.engine.hold_slot(inside.presence(), slot);
             assert!(held.attachment(slot).is_none(), "{key}");
         }
     }

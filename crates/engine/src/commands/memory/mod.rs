@@ -33,7 +33,7 @@ fn usage(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 /// MEMORY STATS
 fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let overview = cx.engine.memory_overview();
+    let overview = cx.engine.memory_overview(cx.authority.presence());
     let mut page = Page { cx, pairs: 0 };
     let mark = page.cx.reply.mark();
     page.integer("peak.allocated", overview.peak as i64);
@@ -114,7 +114,7 @@ impl Page<'_, '_> {
 
 /// MEMORY DOCTOR
 fn doctor(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let text = doctor::report(&cx.engine.memory_overview());
+    let text = doctor::report(&cx.engine.memory_overview(cx.authority.presence()));
     cx.reply.verbatim(b"txt", text.as_bytes());
     Ok(())
 }
@@ -128,7 +128,7 @@ fn purge(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 
 /// MEMORY MALLOC-STATS
 fn malloc_stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let Overview { used, figures, .. } = cx.engine.memory_overview();
+    let Overview { used, figures, .. } = cx.engine.memory_overview(cx.authority.presence());
     let allocator = cx.engine.host.process().allocator;
     let text = format!(
         "Allocator: {allocator}\nCounted by threads: {used}\nAllocated: {}, active: {}, metadata: \

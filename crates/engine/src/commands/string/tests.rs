@@ -109,8 +109,10 @@ fn run_big(server: &mut TestServer, words: &[&str], big: Option<&Arc<Vec<u8>>>) 
     let request = Request { argv: argv.view(), row, keys: &keys };
     let mut output = Output::new();
     server.begin_turn();
-    let (turn, session) = (&mut server.turn, &mut server.session);
-    server.engine.execute(turn, session, request, Authority::Ordinary, &mut output);
+    let TestServer { engine, session, turn, gate, .. } = server;
+    let inside = gate.enter();
+    let authority = Authority::Ordinary(inside.presence());
+    engine.execute(turn, session, request, authority, &mut output);
     output
 }
 

@@ -12,7 +12,7 @@ use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
 use engine::session::Session;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
-use store::gate::{Closed, Gate, Inside};
+use store::gate::{Access, Inside, Presence};
 
 use super::{Load, LoadError, Problem};
 use crate::persist::aof::{Ending, Item, Scanner, Tear};
@@ -73,23 +73,27 @@ impl Load<'_> {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(LOAD_QUEUE);
         let ending = std::thread::scope(|scope| {
             let reading = scope.spawn(move || scan(input, offset, &sender));
-            let gate = self.closed.is_none().then(|| self.engine.gates.register());
-            let mut replay = Replay::new(self.engine, self.closed);
+            let gate;
+            let access = match self.closed {
+                Some(closed) => Access::Closed(closed),
+                None => {
+                    gate = self.engine.gates.register();
+                    Access::Gate(&gate)
+                }
+            };
+            let mut replay = Replay::new(self.engine, access);
             let mut delay = Delay::default();
             let replayed = chunks.iter().try_for_each(|chunk| {
                 if (self.stopped)() {
                     return Err(LoadError::Stopped);
                 }
                 self.note_offset(chunk.end);
-                let replayed = replay.run(&chunk, gate.as_ref());
+                let replayed = replay.run(&chunk);
                 replayed.map_err(|problem| LoadError::file(path, problem))?;
                 self.wait_after(chunk.commands.len() as u64, &mut delay)
             });
             // The reading thread ends when nobody takes its chunks any more.
             drop(chunks);
-            if let Some(gate) = &gate {
-                self.engine.gates.unregister(gate);
-            }
             let ending = reading.join().expect("a panic has ended the process already");
             replay.report(path);
             replayed.and_then(|()| ending.map_err(LoadError::reading(path)))
@@ -139,7 +143,7 @@ fn scan(input: impl Read, offset: u64, chunks: &SyncSender<Chunk>) -> std::io::R
 /// Runs commands as they were once run.
 struct Replay<'e> {
     engine: &'e Engine,
-    closed: Option<&'e Closed<'e>>,
+    access: Access<'e>,
     turn: Turn,
     session: Session,
     output: Output,
@@ -155,10 +159,10 @@ struct Prepared {
 }
 
 impl<'e> Replay<'e> {
-    fn new(engine: &'e Engine, closed: Option<&'e Closed<'e>>) -> Replay<'e> {
+    fn new(engine: &'e Engine, access: Access<'e>) -> Replay<'e> {
         Replay {
             engine,
-            closed,
+            access,
             turn: Turn::replaying(engine),
             session: engine.replaying_session(),
             output: Output::new(),
@@ -168,18 +172,18 @@ impl<'e> Replay<'e> {
         }
     }
 
-    /// Runs the commands of a chunk. `gate` is this thread's; there is none while all are closed.
-    fn run(&mut self, chunk: &Chunk, gate: Option<&Gate>) -> Result<(), Problem> {
+    /// Runs the commands of a chunk.
+    fn run(&mut self, chunk: &Chunk) -> Result<(), Problem> {
         self.turn.look_at_clock();
         self.turn.start_timing();
         let mut next = 0;
         while next < chunk.commands.len() {
             let window = next..(next + WINDOW).min(chunk.commands.len());
             next = window.end;
-            let mut inside = gate.map(Gate::enter);
-            self.prepare(chunk, window.clone());
+            let mut inside = self.access.enter();
+            self.prepare(inside.presence(), chunk, window.clone());
             for (index, at) in window.enumerate() {
-                inside = self.command(chunk, at, index, gate, inside)?;
+                inside = self.command(chunk, at, index, inside)?;
             }
         }
         crate::memory::publish();
@@ -187,7 +191,7 @@ impl<'e> Replay<'e> {
     }
 
     /// Finds the rows and keys of some commands, and brings near what they lie in.
-    fn prepare(&mut self, chunk: &Chunk, window: Range<usize>) {
+    fn prepare(&mut self, presence: Presence<'_>, chunk: &Chunk, window: Range<usize>) {
         self.keys.clear();
         self.prepared.clear();
         for at in window {
@@ -196,32 +200,34 @@ impl<'e> Replay<'e> {
             self.prepared.push(Prepared { row, keys: first..self.keys.len() });
         }
         self.engine.prefetch_slots(&self.keys);
-        self.engine.prefetch_buckets(self.session.database, &self.keys);
-        self.engine.prefetch_entries(self.session.database, &self.keys);
+        self.engine.prefetch_buckets(presence, self.session.database, &self.keys);
+        self.engine.prefetch_entries(presence, self.session.database, &self.keys);
     }
 
     /// Runs a command, the one at `index` of those that were prepared.
-    fn command<'g>(
+    fn command(
         &mut self,
         chunk: &Chunk,
         at: usize,
         index: usize,
-        gate: Option<&'g Gate>,
-        mut inside: Option<Inside<'g>>,
-    ) -> Result<Option<Inside<'g>>, Problem> {
+        mut inside: Inside<'e>,
+    ) -> Result<Inside<'e>, Problem> {
         let argv = chunk.command(at);
         let row = self.prepared[index].row;
         self.turn.now = if depends_on_clock(argv, row) { self.turn.clock / 1000 } else { 0 };
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
         loop {
-            let authority = self.closed.map_or(Authority::Ordinary, Authority::Closed);
+            let authority = match self.access {
+                Access::Gate(_) => Authority::Ordinary(inside.presence()),
+                Access::Closed(closed) => Authority::Closed(closed),
+            };
             match self.execute(argv, index, authority) {
                 Outcome::Done => break,
                 // Nothing blocks in a file; what would have to wait finds nothing.
                 Outcome::Blocked(waiter) => {
                     waiter.claim();
-                    self.engine.end_wait(&self.session, &waiter);
+                    self.engine.end_wait(inside.presence(), &self.session, &waiter);
                     break;
                 }
                 Outcome::AwaitsSync(_) => {
@@ -230,16 +236,19 @@ impl<'e> Replay<'e> {
                 }
                 Outcome::Contended | Outcome::Paused(_) => std::thread::yield_now(),
                 Outcome::NeedsProgram => {
-                    drop(inside.take());
+                    drop(inside);
                     let program = self.engine.gates.program();
-                    let _inside = gate.map(Gate::enter);
-                    self.execute(argv, index, Authority::Program(&program));
+                    inside = self.access.enter();
+                    let authority = Authority::Program(&program, inside.presence());
+                    self.execute(argv, index, authority);
                     break;
                 }
                 Outcome::NeedsGates => {
-                    drop(inside.take());
+                    drop(inside);
                     let closed = self.engine.gates.close();
                     self.execute(argv, index, Authority::Closed(&closed));
+                    drop(closed);
+                    inside = self.access.enter();
                     break;
                 }
             }
@@ -248,7 +257,7 @@ impl<'e> Replay<'e> {
             self.note_error(argv, chunk.commands[at].at, row)?;
         }
         self.output.rollback(start);
-        Ok(inside.or_else(|| gate.map(Gate::enter)))
+        Ok(inside)
     }
 
     fn execute(&mut self, argv: Arguments<'_>, index: usize, authority: Authority<'_>) -> Outcome {

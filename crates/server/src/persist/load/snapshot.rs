@@ -11,7 +11,7 @@ use engine::engine::{Engine, LogLevel};
 use engine::loading::{Arrival, Counts, LoadRules, Loader, Misfit};
 use parking_lot::Mutex;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileReader, Function, Item, RawEntry};
-use store::gate::Closed;
+use store::gate::{Access, Closed};
 
 use super::{Load, LoadError, Problem, Rest};
 use crate::persist::delay::Delay;
@@ -125,10 +125,15 @@ impl Load<'_> {
 impl Shared<'_> {
     /// Decodes and places what is in the queue, until nothing comes any more.
     fn take_in(&self) {
-        let mut loader = match self.closed {
-            Some(closed) => Loader::within(self.engine, self.rules, closed),
-            None => Loader::new(self.engine, self.rules),
+        let gate;
+        let access = match self.closed {
+            Some(closed) => Access::Closed(closed),
+            None => {
+                gate = self.engine.gates.register();
+                Access::Gate(&gate)
+            }
         };
+        let mut loader = Loader::new(self.engine, self.rules, access);
         let mut tally = Tally::default();
         loop {
             // A statement of its own, so that the lock does not last.
