@@ -110,12 +110,17 @@ impl Saving {
 
     /// A file is begun; the last one has ended. If it fails and was written in the background, nobody
     /// but INFO and the refusal of writes tells of that.
-    pub fn begin(&self, now: u64, keys: u64, in_background: bool) {
+    pub fn begin(&self, now: u64, in_background: bool) {
         self.in_progress.store(true, Relaxed);
         self.in_background.store(in_background, Relaxed);
         self.began_at.store(now, Relaxed);
         self.last_attempt.store(now, Relaxed);
         self.keys_written.store(0, Relaxed);
+        self.keys_total.store(0, Relaxed);
+    }
+
+    /// It is settled what data is saved: so many keys.
+    pub fn note_total(&self, keys: u64) {
         self.keys_total.store(keys, Relaxed);
     }
 

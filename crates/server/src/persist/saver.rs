@@ -113,7 +113,7 @@ impl Saver {
         let in_background = matches!(request, SaveRequest::Background { .. });
         let job = Job::new(&engine.config.load(), in_background);
         let begin = move |engine: &Engine| {
-            engine.saving.begin(now(), key_count(engine), in_background);
+            engine.saving.begin(now(), in_background);
             engine.saving.note_request();
             let pid = std::process::id();
             engine.host.log(LogLevel::Notice, &format!("Background saving started by pid {pid}"));
@@ -180,12 +180,15 @@ impl Saver {
             engine.host.log(LogLevel::Warning, "Background save already in progress");
             return Err(SaveFailed);
         }
-        engine.saving.begin(now(), key_count(engine), false);
+        engine.saving.begin(now(), false);
         let job = Job::new(&engine.config.load(), false);
         self.save_cut(engine, &job, self.cut(engine, closed), Access::Closed(closed))
     }
 
     fn cut<'e>(&self, engine: &'e Engine, closed: &Closed<'_>) -> Cut<'e> {
+        let databases = 0..engine.keyspace.databases();
+        let keys = databases.map(|database| engine.keyspace.len(database) as u64).sum();
+        engine.saving.note_total(keys);
         Cut {
             walker: engine.keyspace.begin_cut(closed, base::clock::now_us()),
             changes: engine.stats.changes(),
@@ -278,7 +281,7 @@ impl Saver {
     /// It failed; the log says why.
     pub fn save_now(&self, engine: &Engine) -> Result<(), SaveFailed> {
         self.cancelled.store(true, Ordering::Relaxed);
-        self.seize(|| engine.saving.begin(now(), key_count(engine), false));
+        self.seize(|| engine.saving.begin(now(), false));
         self.cancelled.store(false, Ordering::Relaxed);
         let job = Job::new(&engine.config.load(), false);
         self.save_beside_commands(engine, &job, || {})
@@ -347,11 +350,6 @@ struct Cut<'e> {
 
 fn now() -> u64 {
     base::clock::now_ms() / 1000
-}
-
-fn key_count(engine: &Engine) -> u64 {
-    let databases = 0..engine.keyspace.databases();
-    databases.map(|database| engine.keyspace.len(database) as u64).sum()
 }
 
 /// A file that is synced every now and then while it grows.

@@ -73,12 +73,13 @@ impl Expected {
     pub(super) fn decide(self, first: &[u8]) -> Kind {
         match first.first() {
             _ if begins_with_rdb(first) => Kind::Snapshot,
-            None if self.is_rdb() => {
+            None if self == Expected::Snapshot => {
                 Kind::Neither("the file is empty, which no RDB file is".to_owned())
             }
             Some(b'*' | b'#') if self == Expected::Snapshot => Kind::Neither(
                 "no RDB file, as its name says, but one that begins as commands do".to_owned(),
             ),
+            // An empty base is loaded as one without data.
             None | Some(b'*' | b'#') => Kind::Commands,
             // Room that the file system had made for commands that were never written.
             Some(0) if !self.is_rdb() => Kind::Commands,
