@@ -567,3 +567,23 @@ fn a_rewrite_that_nobody_wants_does_not_count_as_going_on() -> Result<()> {
     ensure!(figure(&mut client, "aof_last_bgrewrite_status")? == "ok");
     Ok(())
 }
+
+/// Files are not replaced while they are loaded.
+#[test]
+fn loading_goes_on_beside_the_end_of_a_rewrite() -> Result<()> {
+    let server = start(&[("appendonly", "yes"), ("auto-aof-rewrite-percentage", "0")])?;
+    let mut client = server.connect()?;
+    for key in 0..100 {
+        client.call(&["SET", &format!("key:{key}"), "value"])?;
+    }
+    for round in 0..100 {
+        client.call(&["SET", "round", &round.to_string()])?;
+        client.call_text("BGREWRITEAOF")?;
+        std::thread::sleep(Duration::from_micros(200 * round));
+        let loaded = client.call_text("DEBUG LOADAOF")?;
+        ensure!(loaded == ok(), "{loaded:?}\n{}", server.log_tail());
+        ensure!(client.call_text("GET round")? == bulk(&round.to_string()));
+        ensure!(client.call_text("DBSIZE")? == Reply::Integer(101));
+    }
+    Ok(())
+}

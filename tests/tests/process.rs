@@ -201,6 +201,23 @@ fn hangups_are_ignored() -> Result<()> {
     Ok(())
 }
 
+/// Only a signal that comes while the server stops insists.
+#[test]
+fn a_stop_that_was_refused_is_over() -> Result<()> {
+    let mut server = start(&[("save", "3600 1")])?;
+    let obstacle = server.directory().join("dump.rdb");
+    fs::create_dir_all(obstacle.join("inside"))?;
+    let mut client = server.connect()?;
+    ensure!(is_ok(&client.call(&["SET", "a", "1"])?));
+    signal(server.pid(), Signal::TERM)?;
+    let refused = "Errors trying to shut down the server.";
+    wait_for("the refusal", || server.log().contains(refused).then_some(()))?;
+    fs::remove_dir_all(&obstacle)?;
+    ensure!(server.end_by(Signal::INT)? == Some(0), "{}", server.log_tail());
+    ensure!(fs::metadata(&obstacle)?.len() > 0);
+    Ok(())
+}
+
 #[test]
 fn the_level_decides_what_is_logged() -> Result<()> {
     let directory = directory()?;

@@ -14,7 +14,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use resp::output::Output;
 use resp::reply::Reply;
 
-use crate::client::Client;
+use crate::client::{Client, Inbox};
 use crate::context::Context;
 use crate::engine::{Engine, Host};
 
@@ -67,10 +67,11 @@ impl<'m> Message<'m> {
     }
 }
 
-/// Puts wire bytes into a client's inbox and wakes its worker.
-pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: Arc<Vec<u8>>) {
+/// Puts a message into a client's inbox, in the protocol that it speaks, and wakes its worker.
+pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool) -> Arc<Vec<u8>>) {
     {
         let mut inbox = client.inbox.lock();
+        let bytes = bytes(speaks_resp3(client));
         inbox.bytes += bytes.len();
         inbox.pushes.push(bytes);
     }
@@ -79,22 +80,28 @@ pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: Arc<Vec<u8>>) {
 
 /// Writes what lies in a client's inbox to its output. To be called by its own worker.
 pub(crate) fn take_messages(client: &Client, reply: &mut Reply<'_>) {
-    let messages = {
-        let mut inbox = client.inbox.lock();
-        inbox.bytes = 0;
-        std::mem::take(&mut inbox.pushes)
-    };
+    write(take(&mut client.inbox.lock()), reply);
+}
+
+fn take(inbox: &mut Inbox) -> Vec<Arc<Vec<u8>>> {
+    inbox.bytes = 0;
+    std::mem::take(&mut inbox.pushes)
+}
+
+fn write(messages: Vec<Arc<Vec<u8>>>, reply: &mut Reply<'_>) {
     messages.iter().for_each(|message| reply.output().push_shared(message));
 }
 
 /// Takes a message to one receiver.
-type Deliver<'d> = &'d mut dyn FnMut(&Client, Arc<Vec<u8>>);
+type Deliver<'d> = &'d mut dyn FnMut(&Client, &mut Message<'_>);
 
 impl Engine {
     /// Sends a message to the subscribers of a channel, and of patterns that match it. Returns how
     /// many received it.
     pub fn publish(&self, channel: &[u8], message: &[u8]) -> usize {
-        let deliver = &mut |client: &Client, bytes| deliver(&*self.host, client, bytes);
+        let deliver = &mut |client: &Client, message: &mut Message<'_>| {
+            deliver(&*self.host, client, |resp3| message.bytes(resp3));
+        };
         self.pubsub.publish(channel, message, deliver)
     }
 }
@@ -108,18 +115,35 @@ impl Context<'_> {
             self.depend_on_all();
         }
         let (engine, reply) = (self.engine, &mut self.reply);
-        let deliver = &mut |client: &Client, bytes: Arc<Vec<u8>>| {
+        let deliver = &mut |client: &Client, message: &mut Message<'_>| {
             if own == Some(client.id) {
                 take_messages(client, reply);
-                reply.output().push_shared(&bytes);
+                reply.output().push_shared(&message.bytes(speaks_resp3(client)));
             } else {
-                deliver(&*engine.host, client, bytes);
+                deliver(&*engine.host, client, |resp3| message.bytes(resp3));
             }
         };
         match kind {
             Kind::Shard => engine.pubsub.publish_shard(channel, message, deliver),
             Kind::Channel | Kind::Pattern => engine.pubsub.publish(channel, message, deliver),
         }
+    }
+
+    /// Chooses the protocol of the connection, and of the rest of the reply. Messages in the one
+    /// before come first.
+    pub(crate) fn set_resp3(&mut self, resp3: bool) {
+        let earlier = {
+            // Others choose the protocol of a message under this lock.
+            let client = Arc::clone(&self.session.client);
+            let mut inbox = client.inbox.lock();
+            self.session.set_resp3(resp3);
+            if self.hears_messages_now() { take(&mut inbox) } else { Vec::new() }
+        };
+        if !earlier.is_empty() {
+            self.depend_on_all();
+            write(earlier, &mut self.reply);
+        }
+        self.reply.set_protocol(resp3);
     }
 }
 
@@ -157,7 +181,7 @@ impl PubSub {
         if let Some(clients) = self.channels.read().get(channel) {
             receivers += clients.len();
             for client in clients {
-                deliver(client, plain.bytes(speaks_resp3(client)));
+                deliver(client, &mut plain);
             }
         }
         for (pattern, clients) in self.patterns.read().iter() {
@@ -166,7 +190,7 @@ impl PubSub {
                 let mut matched = Message::new(&parts);
                 receivers += clients.len();
                 for client in clients {
-                    deliver(client, matched.bytes(speaks_resp3(client)));
+                    deliver(client, &mut matched);
                 }
             }
         }
@@ -180,7 +204,7 @@ impl PubSub {
         let listeners = self.shard_channels.read();
         let clients = listeners.get(channel).map(Vec::as_slice).unwrap_or_default();
         for client in clients {
-            deliver(client, message.bytes(speaks_resp3(client)));
+            deliver(client, &mut message);
         }
         clients.len()
     }
@@ -231,7 +255,7 @@ impl PubSub {
     pub(crate) fn show(&self, host: &dyn Host, line: Vec<u8>) {
         let line = Arc::new(line);
         for client in self.monitors.lock().iter() {
-            deliver(host, client, Arc::clone(&line));
+            deliver(host, client, |_| Arc::clone(&line));
         }
     }
 }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use engine::config::{Config, Invocation, LoadError, ShutdownOptions};
@@ -155,6 +156,8 @@ struct Stop {
     requests: Receiver<StopRequest>,
     /// A request has come.
     seen: Cell<bool>,
+    /// How many requests of signals were not refused yet.
+    signals: Arc<AtomicUsize>,
 }
 
 impl Stop {
@@ -231,13 +234,15 @@ impl Running {
         let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, journal));
         outside.saver.connect(&engine);
         outside.append_only.connect(&engine);
-        start_signal_thread(Arc::clone(&engine), Arc::clone(log), stop_sender)?;
+        let signals = Arc::<AtomicUsize>::default();
+        let own = Arc::clone(&signals);
+        start_signal_thread(Arc::clone(&engine), Arc::clone(log), stop_sender, own)?;
         let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
         let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
         let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
         memory::publish();
         engine.note_startup();
-        let stop = Stop { requests: stop, seen: Cell::new(false) };
+        let stop = Stop { requests: stop, seen: Cell::new(false), signals };
         let running = Running { engine, outside, cron, pid_file, supervisor, stop };
         // From the first client on: how much there is to be loaded turns out later.
         running.engine.loading.begin(0);
@@ -301,10 +306,13 @@ impl Running {
             return;
         }
         // The sending side lives in `outside`: it cannot be gone.
-        while let Ok(StopRequest { request, client }) = self.stop.requests.recv() {
+        while let Ok(StopRequest { request, client, by_signal }) = self.stop.requests.recv() {
             self.outside.log.warning("User requested shutdown...");
             if self.save_at_the_end(request) {
                 return;
+            }
+            if by_signal {
+                self.stop.signals.fetch_sub(1, Ordering::Relaxed);
             }
             let log = &self.outside.log;
             log.warning(
@@ -418,20 +426,21 @@ fn start_signal_thread(
     engine: Arc<Engine>,
     log: Arc<Log>,
     stop: Sender<StopRequest>,
+    signals: Arc<AtomicUsize>,
 ) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("signals".to_owned());
-    thread.spawn(move || receive_signals(&engine, &log, &stop)).map(drop)
+    thread.spawn(move || receive_signals(&engine, &log, &stop, &signals)).map(drop)
 }
 
-fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<StopRequest>) {
-    let mut stopping = false;
+/// `signals` are those whose request was not refused yet.
+fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<StopRequest>, signals: &AtomicUsize) {
     loop {
         let caught = signal::wait();
-        if stopping && caught == Caught::Interrupt {
+        if signals.load(Ordering::Relaxed) > 0 && caught == Caught::Interrupt {
             log.warning("You insist... exiting now.");
             std::process::exit(1);
         }
-        stopping = true;
+        signals.fetch_add(1, Ordering::Relaxed);
         log.warning(format!("Received {} scheduling shutdown...", caught.name()));
         let config = engine.config.load();
         let options = match caught {
@@ -439,7 +448,8 @@ fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<StopRequest>) {
             Caught::Terminate => config.shutdown_on_sigterm,
         };
         // Nobody receives only when the server is stopping already.
-        let _ = stop.send(StopRequest { request: shutdown(options), client: None });
+        let _ =
+            stop.send(StopRequest { request: shutdown(options), client: None, by_signal: true });
     }
 }
 

@@ -35,6 +35,8 @@ pub struct StopRequest {
     pub request: Shutdown,
     /// Who waits for it, and hears only when it goes on.
     pub client: Option<Arc<Waiter>>,
+    /// A signal asked for it.
+    pub by_signal: bool,
 }
 
 /// See the module's text.
@@ -149,6 +151,7 @@ impl Host for Outside {
     ) -> Result<(), LoadFailed> {
         // The files then hold all that was written. If they cannot, the load says so, or shows it.
         let _ = self.append_only.journal().flush();
+        let _files = self.append_only.hold_files();
         Load::within(engine, Arc::clone(&self.disk), closed).from(source).map_err(|error| {
             self.log.warning(format!("Loading failed: {error}"));
             LoadFailed
@@ -157,7 +160,7 @@ impl Host for Outside {
 
     fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>) {
         // Nobody receives only when the server is stopping already.
-        let _ = self.stop.send(StopRequest { request, client });
+        let _ = self.stop.send(StopRequest { request, client, by_signal: false });
     }
 
     fn crash(&self, reason: &str) -> ! {

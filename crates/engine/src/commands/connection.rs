@@ -187,6 +187,7 @@ fn quit(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.end_transaction();
     cx.engine.drop_subscriptions(cx.session);
+    // What has come until now comes before the reply.
     cx.set_resp3(false);
     let session = &mut *cx.session;
     session.select(0);
@@ -199,14 +200,6 @@ fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     session.client.names.lock().name.clear();
     cx.reply.simple(b"RESET");
     Ok(())
-}
-
-impl Context<'_> {
-    /// Chooses the protocol of the connection, and of the rest of the reply.
-    fn set_resp3(&mut self, resp3: bool) {
-        self.session.set_resp3(resp3);
-        self.reply.set_protocol(resp3);
-    }
 }
 
 /// Flags of commands that a connection may need at any time.

@@ -331,4 +331,25 @@ mod tests {
         assert_eq!(server.text("UNSUBSCRIBE"), format!("{}{over}", message("a", "1")));
         assert_eq!(messages(&server.session), "");
     }
+
+    #[test]
+    fn messages_of_one_protocol_come_before_the_word_of_another() {
+        for (line, word) in [("RESET", "+RESET\r\n"), ("HELLO 2", "*14\r\n$6\r\nserver\r\n")] {
+            let mut server = TestServer::new();
+            server.text("HELLO 3");
+            server.text("SUBSCRIBE a");
+            let mut other = server.connect();
+            server.text_as(&mut other, "PUBLISH a 1");
+            let expected = format!("{}{word}", message("a", "1"));
+            let answer = server.text(line);
+            assert!(answer.starts_with(&expected), "{line}: {answer}");
+            assert_eq!(messages(&server.session), "");
+        }
+        let mut server = TestServer::new();
+        server.text("MONITOR");
+        let mut other = server.connect();
+        server.text_as(&mut other, "GET a");
+        let answer = server.text("RESET");
+        assert!(answer.contains("\"GET\" \"a\"\r\n") && answer.ends_with("+RESET\r\n"), "{answer}");
+    }
 }

@@ -12,7 +12,7 @@ use engine::append_only::{Figures, LastStatus, RewriteAnswer, Rewrites, Writing}
 use engine::config::Config;
 use engine::engine::{Engine, LogLevel};
 use engine::stats::Durations;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::directory::{AofDirectory, DirectoryError, Opened};
 use super::disk::Disk;
@@ -44,6 +44,8 @@ pub struct AppendOnly {
     saver: Arc<Saver>,
     telling: Arc<Telling>,
     state: Mutex<State>,
+    /// Held while the files are loaded, and while others take their place.
+    files: Mutex<()>,
     /// A rewrite has ended.
     ended: Condvar,
     /// The server is going to stop: no rewrite begins, and one that goes on ends.
@@ -146,6 +148,7 @@ impl AppendOnly {
             saver: Arc::clone(saver),
             telling,
             state: Mutex::default(),
+            files: Mutex::default(),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
         })
@@ -349,7 +352,8 @@ impl AppendOnly {
             Ok,
         );
         let outcome = opened.and_then(|directory| {
-            rewrite::perform(engine, &self.journal, &directory, plan, || self.is_wanted(plan))?;
+            let (journal, files) = (&self.journal, &self.files);
+            rewrite::perform(engine, journal, &directory, files, plan, || self.is_wanted(plan))?;
             self.collect(engine, &directory);
             Ok(directory)
         });
@@ -462,6 +466,11 @@ impl AppendOnly {
         }
         let percent = (size * 100 / state.base_size.max(1)).saturating_sub(100);
         (percent >= least).then_some(percent)
+    }
+
+    /// Keeps a rewrite from replacing files that are being loaded.
+    pub fn hold_files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock()
     }
 
     // ---- What others ask ------------------------------------------------------------------------

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 
 use engine::engine::{Engine, LogLevel};
 use engine::waiting::Attachment;
+use parking_lot::Mutex;
 use store::cut::Walker;
 use store::gate::{Access, Gate};
 
@@ -49,8 +50,8 @@ impl Plan {
     }
 }
 
-/// Does it all on the calling thread, which has seized the right to read a cut. `is_wanted` is asked
-/// now and then.
+/// Does it all on the calling thread, which has seized the right to read a cut. `files` is locked
+/// while the new files take the place of the old ones; `is_wanted` is asked now and then.
 ///
 /// # Errors
 /// The disk's, and [`io::ErrorKind::Interrupted`] when it is not wanted any more. What the list of
@@ -59,6 +60,7 @@ pub(super) fn perform(
     engine: &Engine,
     journal: &FileJournal,
     directory: &Arc<AofDirectory>,
+    files: &Mutex<()>,
     plan: Plan,
     is_wanted: impl Fn() -> bool,
 ) -> io::Result<()> {
@@ -85,7 +87,9 @@ pub(super) fn perform(
         if !is_wanted() {
             return Err(not_wanted());
         }
-        directory.finish_rewrite(&temporary, format, successor?)
+        let successor = successor?;
+        let _files = files.lock();
+        directory.finish_rewrite(&temporary, format, successor)
     });
     if finished.is_err() {
         // It may not have been made at all.
