@@ -103,6 +103,56 @@ struct Taken {
     table: SlotTable,
 }
 
+/// What waits for the walker, until the walker ends. A writer that found the cut before it ended may
+/// still come with something afterwards, and gets it back: nobody would ever take it.
+struct Queue<T>(Mutex<Option<VecDeque<T>>>);
+
+impl<T> Queue<T> {
+    fn new() -> Queue<T> {
+        Queue(Mutex::new(Some(VecDeque::new())))
+    }
+
+    /// Adds something at the end, or gives it back when the walker has ended.
+    fn push(&self, item: T) -> Result<(), T> {
+        match &mut *self.0.lock() {
+            Some(items) => {
+                items.push_back(item);
+                Ok(())
+            }
+            None => Err(item),
+        }
+    }
+
+    /// Puts back what the walker took from the front.
+    fn put_back(&self, item: T) {
+        if let Some(items) = &mut *self.0.lock() {
+            items.push_front(item);
+        }
+    }
+
+    /// Takes up to `count` items from the front.
+    fn take(&self, count: usize) -> Vec<T> {
+        let mut items = self.0.lock();
+        items.as_mut().map_or_else(Vec::new, |items| {
+            let count = items.len().min(count);
+            items.drain(..count).collect()
+        })
+    }
+
+    fn pop(&self) -> Option<T> {
+        self.0.lock().as_mut()?.pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().as_ref().is_none_or(VecDeque::is_empty)
+    }
+
+    /// Takes all, and nothing more from now on.
+    fn end(&self) -> VecDeque<T> {
+        self.0.lock().take().unwrap_or_default()
+    }
+}
+
 /// What walker and writers share.
 pub struct Cut {
     version: u64,
@@ -113,9 +163,9 @@ pub struct Cut {
     position: AtomicU64,
     /// The numbers that databases had at the cut, by their numbers now.
     databases: Box<[AtomicUsize]>,
-    handed: Mutex<VecDeque<Handed>>,
-    frozen: Mutex<VecDeque<(OwnedHead, Arc<Frozen>)>>,
-    taken: Mutex<VecDeque<Taken>>,
+    handed: Queue<Handed>,
+    frozen: Queue<(OwnedHead, Arc<Frozen>)>,
+    taken: Queue<Taken>,
     backlog: Arc<AtomicUsize>,
 }
 
@@ -126,9 +176,9 @@ impl Cut {
             at: AtomicU64::new(0),
             position: AtomicU64::new(0),
             databases: (0..databases).map(AtomicUsize::new).collect(),
-            handed: Mutex::default(),
-            frozen: Mutex::default(),
-            taken: Mutex::default(),
+            handed: Queue::new(),
+            frozen: Queue::new(),
+            taken: Queue::new(),
             backlog: Arc::default(),
         }
     }
@@ -201,7 +251,8 @@ impl Cut {
         let value = entry.value().to_value();
         let bytes = entry.allocated() + value_bytes(entry.value());
         self.backlog.fetch_add(bytes, Ordering::Relaxed);
-        self.handed.lock().push_back(Handed { head, value, bytes });
+        // After the walker's end nobody wants the copy, and it is dropped here.
+        drop(self.handed.push(Handed { head, value, bytes }));
     }
 
     /// Freezes a large table. Says whether it is one.
@@ -214,8 +265,12 @@ impl Cut {
         let location = Location { database: number, key: entry.key().into() };
         let backlog = Arc::clone(&self.backlog);
         let frozen = Frozen::new(table.kind(), table.len(), location, backlog);
-        table.freeze(Arc::clone(&frozen));
-        self.frozen.lock().push_back((OwnedHead::new(number, entry), frozen));
+        // First the queue: a table is frozen only for a walker that will read it or give it up.
+        // The slot's lock, which the caller holds, keeps the walker from the table until it is frozen.
+        let queued = self.frozen.push((OwnedHead::new(number, entry), Arc::clone(&frozen)));
+        if queued.is_ok() {
+            table.freeze(frozen);
+        }
         true
     }
 
@@ -228,23 +283,23 @@ impl Cut {
     ) -> Option<SlotTable> {
         let number = self.number_of(database);
         // Behind the walker there may still be a table that is being read in pieces.
-        let reading = !self.frozen.lock().is_empty();
+        let reading = !self.frozen.is_empty();
         let position = match self.rest_of(number, slot) {
             Some(position) => position,
             None if reading => u32::MAX,
             None => return Some(table),
         };
-        self.taken.lock().push_back(Taken { database: number, slot, position, table });
-        None
+        let taken = self.taken.push(Taken { database: number, slot, position, table });
+        taken.err().map(|taken| taken.table)
     }
 
     /// Nobody goes on reading.
     fn give_up(&self) {
-        self.handed.lock().clear();
-        for (_, frozen) in self.frozen.lock().drain(..) {
+        drop(self.handed.end());
+        for (_, frozen) in self.frozen.end() {
             frozen.give_up();
         }
-        self.taken.lock().clear();
+        drop(self.taken.end());
     }
 }
 
@@ -296,8 +351,7 @@ impl<'k, X> Walker<'k, X> {
         if self.show_handed(sink) {
             return Step::More;
         }
-        let next = self.cut.frozen.lock().pop_front();
-        if let Some((head, frozen)) = next {
+        if let Some((head, frozen)) = self.cut.frozen.pop() {
             sink.begin(&head.view(), frozen.kind(), frozen.len());
             self.open = Some((head, frozen));
             return Step::More;
@@ -309,13 +363,9 @@ impl<'k, X> Walker<'k, X> {
     }
 
     fn show_handed(&self, sink: &mut dyn Sink) -> bool {
-        let mut handed: Vec<Handed> = {
-            let mut queue = self.cut.handed.lock();
-            let count = queue.len().min(ENTRIES_PER_HOLD);
-            queue.drain(..count).collect()
-        };
+        let handed = self.cut.handed.take(ENTRIES_PER_HOLD);
         let any = !handed.is_empty();
-        for handed in handed.drain(..) {
+        for handed in handed {
             sink.entry(&handed.head.view(), handed.value.as_ref());
             self.cut.backlog.fetch_sub(handed.bytes, Ordering::Relaxed);
         }
@@ -365,7 +415,7 @@ impl<'k, X> Walker<'k, X> {
         }
         let location = frozen.location.lock().clone();
         let key = Key::new(&location.key);
-        if let Some(taken) = self.cut.taken.lock().iter_mut().find(|taken| {
+        if let Some(taken) = self.cut.taken.0.lock().iter_mut().flatten().find(|taken| {
             (taken.database, taken.slot) == (location.database, key.slot)
                 && taken.table.word_of(&key).is_some()
         }) {
@@ -383,7 +433,7 @@ impl<'k, X> Walker<'k, X> {
     // ---- Tables that were taken away ------------------------------------------------------------
 
     fn show_taken(&self, sink: &mut dyn Sink) -> bool {
-        let Some(mut taken) = self.cut.taken.lock().pop_front() else { return false };
+        let Some(mut taken) = self.cut.taken.pop() else { return false };
         let mut entries = 0;
         let mut position = (taken.position < u32::MAX).then_some(taken.position);
         while let Some(at) = position.filter(|_| entries < ENTRIES_PER_HOLD) {
@@ -398,7 +448,7 @@ impl<'k, X> Walker<'k, X> {
         }
         if let Some(position) = position {
             taken.position = position;
-            self.cut.taken.lock().push_front(taken);
+            self.cut.taken.put_back(taken);
         }
         true
     }

@@ -103,6 +103,10 @@ impl Frozen {
     /// Takes down members that are handed over.
     pub(crate) fn hand_over(&self, fill: impl FnOnce(&mut dyn FnMut(Piece<'_>))) {
         let mut handed = self.handed.lock();
+        // Asked under the lock: who gives up sets the flag first, and then takes what is here.
+        if self.is_given_up() {
+            return;
+        }
         let before = handed.0.len();
         fill(&mut |piece| handed.push(piece));
         self.backlog.fetch_add(handed.0.len() - before, Ordering::Relaxed);

@@ -588,7 +588,7 @@ impl<X> Keyspace<X> {
     }
 
     /// The cut, if there is one.
-    fn cut(&self) -> Option<Arc<Cut>> {
+    pub(crate) fn cut(&self) -> Option<Arc<Cut>> {
         if self.cutting.load(Ordering::Relaxed) { self.cut.read().clone() } else { None }
     }
 

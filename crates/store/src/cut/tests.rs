@@ -335,3 +335,34 @@ proptest! {
         prop_assert_eq!(collector.entries, wanted);
     }
 }
+
+/// A writer finds the cut, the walker ends, and only then the writer comes with a large collection.
+#[test]
+fn a_collection_that_comes_after_the_walkers_end_is_not_kept() {
+    let space = Keyspace::<()>::new(1);
+    let gates = Gates::new();
+    let gate = gates.register();
+    let key = Key::new(b"set");
+    let mut set = Set::new();
+    for n in 0..200 {
+        set.add(format!("member:{n}").as_bytes(), LIMITS);
+    }
+    {
+        let inside = gate.enter();
+        let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+        held.insert(0, &key, Value::Set(set), None);
+    }
+    let walker = space.begin_cut(&gates.close(), 0).expect("there is no other");
+    let cut = space.cut().expect("it has begun");
+    drop(walker);
+    let inside = gate.enter();
+    let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+    let word = held.find(0, &key).unwrap().word;
+    cut.take_over(0, word);
+    let frozen = word.freezing().and_then(|table| table.frozen()).map(Arc::downgrade);
+    // Whoever gives up a snapshot that nobody reads would leave the set to itself here.
+    drop(held.remove(0, &key));
+    drop(cut);
+    let left = frozen.and_then(|frozen| frozen.upgrade());
+    assert!(left.is_none(), "the set is kept for a snapshot that has ended");
+}
