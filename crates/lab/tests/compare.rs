@@ -1,7 +1,7 @@
 //! Comparisons of invented results: what counts as a change, and what does not.
 
 use lab::compare::{Change, compare};
-use lab::results::{Results, Run};
+use lab::results::{Check, Event, Results, Run, Skipped};
 
 #[allow(dead_code)]
 mod sample;
@@ -97,17 +97,143 @@ fn what_is_on_one_side_only_is_named() {
     before.experiments.push(sample::experiment("old", "Old", "?", None));
     after.experiments.push(sample::experiment("new", "New", "?", None));
     after.machine.processor = "another one".to_owned();
+    after.experiments[0].skipped.push(Skipped {
+        name: "redis-server".to_owned(),
+        reason: "it is not installed".to_owned(),
+    });
     let comparison = compare(&before, &after);
     let text = comparison.to_string();
     for line in [
-        "not compared: plain, redis-server, connections 50: only before",
-        "not compared: old: only before",
+        "FAILURE: plain, redis-server, connections 50: only before: it is not installed",
+        "FAILURE: old: only before",
         "not compared: new: only after",
         "note: another processor: AMD EPYC 7B13 before, another one after",
     ] {
         assert!(text.contains(line), "missing: {line}\n{text}");
     }
-    assert!(!comparison.is_regression());
+    assert!(comparison.is_regression(), "what is gone may have become anything");
+    assert!(!compare(&after, &after).is_regression());
+    let more = compare(&results(&[("dunlin", 100_000.0)], 2), &before);
+    assert!(!more.is_regression(), "more targets are no loss: {more}");
+    assert!(compare(&sample::empty(), &after).is_regression(), "nothing was compared");
+}
+
+/// Three runs of one target with a checker that found so much lost in each.
+fn checked(lost: [u64; 3]) -> Results {
+    let mut results = results(&[("dunlin", 100_000.0)], 3);
+    for (run, lost) in results.experiments[0].runs.iter_mut().zip(lost) {
+        run.check = Some(Check { acknowledged: 20_000, lost, ..Check::default() });
+    }
+    results
+}
+
+fn change_of(before: &Results, after: &Results, figure: &str) -> Change {
+    let comparison = compare(before, after);
+    let row = comparison.rows.iter().find(|row| row.figure == figure);
+    row.unwrap_or_else(|| panic!("no row for {figure}: {comparison}")).change
+}
+
+#[test]
+fn one_loss_in_one_run_is_worse_where_there_was_none() {
+    let (none, once) = (checked([0; 3]), checked([0, 4_000, 0]));
+    let comparison = compare(&none, &once);
+    assert!(comparison.is_regression());
+    let text = comparison.to_string();
+    assert!(text.contains("acknowledged writes lost") && text.contains("0, up to 4"), "{text}");
+    let lost = "acknowledged writes lost";
+    assert_eq!(change_of(&once, &none, lost), Change::Better);
+    assert_eq!(change_of(&checked([0, 0, 1]), &checked([0, 1, 1]), lost), Change::Worse);
+    assert_eq!(change_of(&checked([5; 3]), &checked([5, 6, 5]), lost), Change::Worse);
+    assert_eq!(change_of(&once, &once, lost), Change::WithinNoise);
+    // Neither the generator's lateness nor a failure makes a loss undone.
+    for spoil in [
+        (|run| run.loads[0].recording.generator.invalid.push("It was late.".to_owned()))
+            as fn(&mut Run),
+        |run| run.failure = Some("it was too slow".to_owned()),
+    ] {
+        let (mut before, mut after) = (none.clone(), once.clone());
+        spoil(&mut before.experiments[0].runs[1]);
+        spoil(&mut after.experiments[0].runs[1]);
+        assert_eq!(change_of(&before, &after, lost), Change::Worse);
+    }
+}
+
+#[test]
+fn what_chance_loses_in_every_kill_has_the_spread_of_before() {
+    let killed = |lost| {
+        let mut results = checked(lost);
+        for run in &mut results.experiments[0].runs {
+            run.events.push(Event {
+                at: 1.0,
+                until: Some(1.5),
+                name: "kill -9".to_owned(),
+                outcome: String::new(),
+            });
+            run.check.as_mut().expect("it looked").recovery_seconds = Some(0.5);
+        }
+        results
+    };
+    let change =
+        |before, after| change_of(&killed(before), &killed(after), "acknowledged writes lost");
+    assert_eq!(change([100, 800, 300], [900, 200, 400]), Change::WithinNoise);
+    assert_eq!(change([100, 120, 110], [110, 4_000, 100]), Change::Worse);
+    assert_eq!(change([100, 0, 110], [100, 111, 110]), Change::Worse);
+    assert_eq!(change([0, 0, 0], [0, 0, 1]), Change::Worse);
+}
+
+#[test]
+fn stale_and_wrong_values_and_errors_have_no_noise() {
+    let none = checked([0; 3]);
+    let with = |change: fn(&mut Run)| {
+        let mut results = none.clone();
+        change(&mut results.experiments[0].runs[2]);
+        results
+    };
+    let stale = with(|run| run.check.as_mut().expect("it looked").stale_reads = 1);
+    let wrong = with(|run| run.check.as_mut().expect("it looked").wrong = 1);
+    let errors = with(|run| {
+        run.loads[0].recording.operations[0].errors.insert("ERR".to_owned(), 1);
+    });
+    for (after, figure) in
+        [(&stale, "stale reads"), (&wrong, "values that nobody wrote"), (&errors, "errors")]
+    {
+        assert_eq!(change_of(&none, after, figure), Change::Worse);
+        assert!(compare(&none, after).is_regression());
+        assert_eq!(change_of(after, &none, figure), Change::Better);
+    }
+}
+
+#[test]
+fn a_single_run_that_fails_now_is_a_regression() {
+    let before = results(&[("dunlin", 100_000.0)], 3);
+    let failing = |count: usize| {
+        let mut after = before.clone();
+        for run in &mut after.experiments[0].runs[..count] {
+            run.failure = Some("the server has ended with signal 11".to_owned());
+        }
+        after
+    };
+    let comparison = compare(&before, &failing(1));
+    assert!(comparison.is_regression());
+    let line = "fails now: 1 of 3 runs, none before: the server has ended with signal 11";
+    assert!(comparison.to_string().contains(line), "{comparison}");
+    assert!(compare(&failing(1), &failing(2)).is_regression());
+    assert!(!compare(&failing(2), &failing(1)).is_regression());
+}
+
+#[test]
+fn a_check_that_is_gone_is_a_regression() {
+    let before = checked([0; 3]);
+    let after = results(&[("dunlin", 100_000.0)], 3);
+    let comparison = compare(&before, &after);
+    assert!(comparison.is_regression());
+    let line = "FAILURE: plain, dunlin, connections 50, acknowledged writes lost: only before";
+    assert!(comparison.to_string().contains(line), "{comparison}");
+    assert!(!compare(&after, &before).is_regression());
+    assert!(compare(&after, &checked([0, 1, 0])).is_regression(), "a loss is one all the same");
+    let mut quiet = results(&[("dunlin", 100_000.0)], 3);
+    quiet.experiments[0].runs.iter_mut().for_each(|run| run.loads.clear());
+    assert!(compare(&after, &quiet).is_regression(), "a load that is gone");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Comparisons: what changed between two results of the same experiments, beyond noise.
 
+mod harm;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,13 +19,14 @@ const UNJUDGED: [&str; 3] = ["max", "p99.99", "service_p99"];
 pub struct Comparison {
     /// A row per experiment, target, point of the matrix and figure that both have.
     pub rows: Vec<Row>,
-    /// What only one side has, a sentence each.
+    /// What cannot be compared though nothing got worse, a sentence each: what only the later side
+    /// has, and figures that are told only where they fit.
     pub missing: Vec<String>,
     /// What makes the two hard to compare, a sentence each.
     pub cautions: Vec<String>,
-    /// What was there before and is not now, a sentence each: runs that fail or have no valid
-    /// repetition, loads that are not borne, a recovery or a good rate that is not found. These are
-    /// regressions too.
+    /// What was there before and is not now, a sentence each: experiments, targets, points, loads and
+    /// checks that are gone, runs that fail or have no valid repetition, loads that are not borne, a
+    /// recovery or a good rate that is not found. These are regressions too.
     pub failures: Vec<String>,
 }
 
@@ -47,6 +49,8 @@ pub struct Row {
     pub after: Summary,
     /// What became of it.
     pub change: Change,
+    /// It counts what must not be, so that the worst run is what matters.
+    pub by_worst: bool,
 }
 
 /// What became of a figure.
@@ -67,7 +71,7 @@ type Parameters = BTreeMap<String, String>;
 
 /// Compares two results. A figure changed when its medians are further apart than the figures of
 /// either side lie among themselves, and by 5 % at least (15 % when one side has fewer than three runs): the
-/// rule of [`Summary::against`].
+/// rule of [`Summary::against`]. Losses, errors and failures have no noise: see [`harm`].
 pub fn compare(before: &Results, after: &Results) -> Comparison {
     let mut comparison = Comparison {
         rows: Vec::new(),
@@ -83,13 +87,16 @@ pub fn compare(before: &Results, after: &Results) -> Comparison {
     for old in &before.experiments {
         match after.experiments.iter().find(|new| new.name == old.name) {
             Some(new) => experiment(old, new, &mut comparison),
-            None => comparison.missing.push(format!("{}: only before", old.name)),
+            None => comparison.failures.push(format!("{}: only before", old.name)),
         }
     }
     for new in &after.experiments {
         if before.experiments.iter().all(|old| old.name != new.name) {
             comparison.missing.push(format!("{}: only after", new.name));
         }
+    }
+    if before.experiments.iter().all(|experiment| experiment.runs.is_empty()) {
+        comparison.failures.push("there is no run before to compare with".to_owned());
     }
     let few = |row: &&Row| row.before.count.min(row.after.count) < ENOUGH_RUNS;
     let few = comparison.rows.iter().filter(few).count();
@@ -116,8 +123,12 @@ impl Comparison {
 }
 
 impl Row {
-    /// By which share the median changed: 0.1 for a tenth more; none from zero.
+    /// By which share the median changed, or the worst run's figure: 0.1 for a tenth more; none from
+    /// zero.
     pub fn share(&self) -> Option<f64> {
+        if self.by_worst {
+            return (self.before.high != 0.0).then(|| self.after.high / self.before.high - 1.0);
+        }
         self.after.ratio(&self.before).map(|ratio| ratio - 1.0)
     }
 }
@@ -155,34 +166,46 @@ fn experiment(before: &ExperimentResult, after: &ExperimentResult, comparison: &
     for ((target, parameters), runs) in &old {
         let place = place(&before.name, target, parameters);
         let Some((_, new_runs)) = new.iter().find(|(key, _)| key == &(*target, *parameters)) else {
-            comparison.missing.push(format!("{place}: only before"));
+            let skipped = after.skipped.iter().find(|skipped| skipped.name == *target);
+            let why = skipped.map_or(String::new(), |skipped| format!(": {}", skipped.reason));
+            comparison.failures.push(format!("{place}: only before{why}"));
             continue;
         };
-        let (Some(old_runs), Some(new_runs)) =
-            (valid(runs), valid_after(&place, runs, new_runs, comparison))
-        else {
-            continue;
-        };
-        overload(&place, &old_runs, &new_runs, comparison);
-        for figure in &both {
-            if let Some(why) = gone(figure, &old_runs, &new_runs) {
-                comparison.failures.push(format!("{place}, {}: {why}", figure.full_label()));
-            }
-            let same = |other: &&Figure| other.id == figure.id && other.load == figure.load;
-            let summary = figure.summary(old_runs.iter().copied());
-            let other = new_figures.iter().find(same);
-            let new_summary = other.and_then(|other| other.summary(new_runs.iter().copied()));
-            match (summary, new_summary) {
-                (Some(old), Some(new)) => {
-                    comparison.rows.push(row(before, target, parameters, figure, old, new));
-                }
-                (Some(_), None) if gone(figure, &old_runs, &new_runs).is_none() => {
-                    let label = figure.full_label();
-                    comparison.missing.push(format!("{place}, {label}: only before"));
-                }
-                _ => {}
-            }
+        let cell = Both { place: &place, before: runs, after: new_runs };
+        comparison
+            .failures
+            .extend(harm::failing(runs, new_runs).map(|failure| format!("{place}: {failure}")));
+        let valid = (valid(runs), valid_after(&place, runs, new_runs, comparison));
+        if let (Some(old_runs), Some(new_runs)) = &valid {
+            overload(&place, old_runs, new_runs, comparison);
         }
+        for figure in &both {
+            let same = |other: &&Figure| other.id == figure.id && other.load == figure.load;
+            let Some(new_figure) = new_figures.iter().find(same) else {
+                cell.vanished(figure, comparison);
+                continue;
+            };
+            let row = if harm::is_harm(figure) {
+                cell.harm(figure, new_figure, comparison)
+            } else if let (Some(old_runs), Some(new_runs)) = &valid {
+                let cell = Both { place: &place, before: old_runs, after: new_runs };
+                cell.figure(figure, new_figure, comparison)
+            } else {
+                None
+            };
+            comparison.rows.extend(row.map(|(old, new, change)| Row {
+                experiment: before.name.clone(),
+                target: (*target).to_owned(),
+                point: point(parameters),
+                figure: figure.full_label(),
+                unit: figure.unit,
+                before: old,
+                after: new,
+                change,
+                by_worst: harm::is_harm(figure),
+            }));
+        }
+        cell.only_after(&both, &new_figures, comparison);
     }
     for ((target, parameters), _) in &new {
         if old.iter().all(|(key, _)| key != &(*target, *parameters)) {
@@ -207,32 +230,118 @@ fn cells(experiment: &ExperimentResult) -> Vec<Cell<'_>> {
     cells
 }
 
-/// What to say when some runs look for a figure in vain now, and none did before.
-fn gone(figure: &Figure, before: &[&Run], after: &[&Run]) -> Option<String> {
-    if before.iter().any(|run| figure.missed(run).is_some()) {
-        return None;
-    }
-    figure.summary(before.iter().copied())?;
-    let words: Vec<&str> = after.iter().filter_map(|run| figure.missed(run)).collect();
-    let first = words.first()?;
-    Some(format!("{first} in {} of {} runs now, in none before", words.len(), after.len()))
+/// The runs of one target at one point, on both sides.
+struct Both<'a> {
+    place: &'a str,
+    before: &'a [&'a Run],
+    after: &'a [&'a Run],
 }
 
-/// A load that was borne and is not now is a regression when it is so in half of the runs.
+/// A figure on both sides, and what became of it.
+type Compared = Option<(Summary, Summary, Change)>;
+
+impl Both<'_> {
+    /// A figure that repeats more or less.
+    fn figure(&self, old: &Figure, new: &Figure, comparison: &mut Comparison) -> Compared {
+        let lacking = self.gone(old, new);
+        if let Some(why) = &lacking {
+            let label = old.full_label();
+            comparison.failures.push(format!("{}, {label}: {why}", self.place));
+        }
+        let before = old.summary(self.before.iter().copied())?;
+        let Some(after) = new.summary(self.after.iter().copied()) else {
+            if lacking.is_none() {
+                self.vanished(old, comparison);
+            }
+            return None;
+        };
+        Some((before, after, judged(old.better, after.against(&before))))
+    }
+
+    /// A figure that counts what must not be.
+    fn harm(&self, old: &Figure, new: &Figure, comparison: &mut Comparison) -> Compared {
+        let (old_runs, new_runs) =
+            (harm::witnesses(old, self.before), harm::witnesses(new, self.after));
+        let before = old.summary(old_runs.iter().copied())?;
+        let Some(after) = new.summary(new_runs.iter().copied()) else {
+            self.vanished(old, comparison);
+            return None;
+        };
+        let change = harm::change(old, &old_runs, &new_runs)?;
+        Some((before, after, change))
+    }
+
+    /// A figure that only the earlier side has. What is told of every load, check or search is gone
+    /// with that, which nobody may take for "the same".
+    fn vanished(&self, figure: &Figure, comparison: &mut Comparison) {
+        if figure.summary(self.before.iter().copied()).is_none() {
+            return;
+        }
+        let text = format!("{}, {}: only before", self.place, figure.full_label());
+        // Runs that fail, or that the generator spoilt, have been named already.
+        let is_told = valid(self.after).is_none() && !harm::is_harm(figure);
+        if figure.is_always_told() && !is_told {
+            comparison.failures.push(text);
+        } else {
+            comparison.missing.push(text);
+        }
+    }
+
+    /// Figures that only the later side has: nobody knows what they were. What must not be is told
+    /// as a failure when there is any.
+    fn only_after(&self, old: &[Figure], new: &[Figure], comparison: &mut Comparison) {
+        for figure in new.iter().filter(|figure| !UNJUDGED.contains(&figure.id.as_str())) {
+            let same = |other: &&Figure| other.id == figure.id && other.load == figure.load;
+            let old = old.iter().find(same);
+            let before = old.and_then(|old| old.summary(self.before.iter().copied()));
+            let Some(after) = figure.summary(self.after.iter().copied()) else { continue };
+            if before.is_some() {
+                continue;
+            }
+            let label = figure.full_label();
+            if harm::is_harm(figure) && after.high > 0.0 {
+                comparison.failures.push(format!(
+                    "{}, {label}: up to {} in a run now, and nobody looked before",
+                    self.place, after.high
+                ));
+            } else {
+                comparison.missing.push(format!("{}, {label}: only after", self.place));
+            }
+        }
+    }
+
+    /// What to say when more of the runs look for a figure in vain now than did before.
+    fn gone(&self, old: &Figure, new: &Figure) -> Option<String> {
+        let missed = |figure: &Figure, runs: &[&Run]| -> Vec<&'static str> {
+            runs.iter().filter_map(|run| figure.missed(run)).collect()
+        };
+        let (was, is) = (missed(old, self.before), missed(new, self.after));
+        let (old_count, count) = (self.before.len(), self.after.len());
+        let first = is.first()?;
+        if !harm::is_larger_share((was.len(), old_count), (is.len(), count)) {
+            return None;
+        }
+        let earlier = harm::count_before(was.len(), old_count);
+        Some(format!("{first} in {} of {count} runs now, in {earlier} before", is.len()))
+    }
+}
+
+/// A load that was borne in most runs and is not now is a regression when it is so in half of them.
 fn overload(place: &str, before: &[&Run], after: &[&Run], comparison: &mut Comparison) {
     let count =
         |runs: &[&Run]| runs.iter().filter(|run| !overloaded_reasons(run).is_empty()).count();
-    let now = count(after);
-    if count(before) > 0 || now == 0 {
+    let (earlier, now) = (count(before), count(after));
+    if !harm::is_larger_share((earlier, before.len()), (now, after.len())) {
         return;
     }
     let why = after.iter().find_map(|run| overloaded_reasons(run).first().copied());
     let text = format!(
-        "{place}: overloaded in {now} of {} runs now, in none before: {}",
+        "{place}: overloaded in {now} of {} runs now, in {} before: {}",
         after.len(),
+        harm::count_before(earlier, before.len()),
         why.unwrap_or_default()
     );
-    if 2 * now >= after.len() {
+    if 2 * now >= after.len() && 2 * earlier < before.len() {
         comparison.failures.push(text);
     } else {
         comparison.cautions.push(text);
@@ -256,14 +365,13 @@ fn valid_after<'a>(
     let found = valid(after);
     let failure = |runs: &[&Run]| runs.iter().find_map(|run| run.failure.clone());
     match (valid(before).is_some(), found.is_some()) {
-        (true, false) => match failure(after) {
-            Some(why) => comparison.failures.push(format!("{place}: fails now: {why}")),
-            None => {
-                let reasons = after.iter().find_map(|run| invalid_reasons(run).first().copied());
-                let why = reasons.unwrap_or_default();
+        (true, false) => {
+            let reasons = after.iter().find_map(|run| invalid_reasons(run).first().copied());
+            // Where all have failed, that is said already.
+            if let Some(why) = reasons {
                 comparison.failures.push(format!("{place}: no valid run now: INVALID: {why}"));
             }
-        },
+        }
         (false, true) => {
             let how = if failure(before).is_some() { "failed" } else { "was INVALID" };
             comparison.missing.push(format!("{place}: {how} before"));
@@ -274,29 +382,13 @@ fn valid_after<'a>(
     found
 }
 
-fn row(
-    experiment: &ExperimentResult,
-    target: &str,
-    parameters: &Parameters,
-    figure: &Figure,
-    before: Summary,
-    after: Summary,
-) -> Row {
-    let change = match (after.against(&before), figure.better) {
+/// What became of a figure that differs so.
+fn judged(better: Better, difference: Difference) -> Change {
+    match (difference, better) {
         (Difference::Tie, _) => Change::WithinNoise,
         (Difference::Higher, Better::Higher) | (Difference::Lower, Better::Lower) => Change::Better,
         (_, Better::Neither) => Change::Different,
         _ => Change::Worse,
-    };
-    Row {
-        experiment: experiment.name.clone(),
-        target: target.to_owned(),
-        point: point(parameters),
-        figure: figure.full_label(),
-        unit: figure.unit,
-        before,
-        after,
-        change,
     }
 }
 

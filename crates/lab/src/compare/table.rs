@@ -73,6 +73,11 @@ fn table(rows: &[&Row], formatter: &mut Formatter<'_>) -> Result {
 
 fn fields(row: &Row) -> [String; 7] {
     let side = |summary: &crate::results::Summary| {
+        if row.by_worst && summary.high > summary.median {
+            let [middle, most] =
+                [summary.median, summary.high].map(|one| show_figure(row.unit, one));
+            return format!("{middle}, up to {most}");
+        }
         let half = summary.half_width().map(|half| format!(" ±{:.0} %", half * 100.0));
         show_figure(row.unit, summary.median) + &half.unwrap_or_default()
     };

@@ -119,6 +119,11 @@ impl Figure {
         }
     }
 
+    /// Whether every run with such a load, check or search has it, and not only those that it fits.
+    pub fn is_always_told(&self) -> bool {
+        !matches!(self.source, Source::Named(_) | Source::Recovery)
+    }
+
     /// The figure over repetitions.
     pub fn summary<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Option<Summary> {
         Summary::of(runs.into_iter().filter_map(|run| self.of(run)))

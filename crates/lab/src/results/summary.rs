@@ -65,8 +65,7 @@ impl Summary {
     /// either side lie among themselves, and by at least [`LEAST_SHARE`] of the other's median
     /// ([`FEW_RUNS_SHARE`] when one side has fewer than [`ENOUGH_RUNS`] runs). All else is a tie.
     pub fn against(&self, other: &Summary) -> Difference {
-        let few = self.count.min(other.count) < ENOUGH_RUNS;
-        let share = if few { FEW_RUNS_SHARE } else { LEAST_SHARE };
+        let share = self.least_share(other);
         let gap = self.median - other.median;
         let noise = self.spread().max(other.spread()).max(share * other.median.abs());
         if gap.abs() <= noise {
@@ -76,6 +75,12 @@ impl Summary {
         } else {
             Difference::Lower
         }
+    }
+
+    /// A difference below this share says nothing.
+    pub fn least_share(&self, other: &Summary) -> f64 {
+        let few = self.count.min(other.count) < ENOUGH_RUNS;
+        if few { FEW_RUNS_SHARE } else { LEAST_SHARE }
     }
 
     /// This median as a multiple of the other's; none when the other's is zero.

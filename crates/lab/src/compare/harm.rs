@@ -1,0 +1,83 @@
+//! What no luck excuses: acknowledged writes that are lost, stale reads, values that nobody wrote,
+//! errors, and runs that fail. The median and the spread, which tell noise from a change elsewhere,
+//! would hide them: nothing in two of three runs and a disaster in the third has a median of
+//! nothing, and a spread that forgives everything.
+
+use super::Change;
+use crate::report::invalid_reasons;
+use crate::results::figure::was_broken;
+use crate::results::{Figure, Run, Summary};
+
+/// Whether a figure counts what must not be.
+pub(super) fn is_harm(figure: &Figure) -> bool {
+    is_of_checker(figure) || figure.id == "errors"
+}
+
+/// What the checker found is so however late the generator was, and whatever else failed.
+fn is_of_checker(figure: &Figure) -> bool {
+    ["lost", "stale", "wrong"].contains(&figure.id.as_str())
+}
+
+/// The runs that say something about such a figure: of the checker's, all, failed and INVALID ones
+/// too; of errors, all but those in which the generator may have made them.
+pub(super) fn witnesses<'a>(figure: &Figure, runs: &[&'a Run]) -> Vec<&'a Run> {
+    let counts = |run: &&Run| is_of_checker(figure) || invalid_reasons(run).is_empty();
+    runs.iter().copied().filter(counts).collect()
+}
+
+/// What became of such a figure. Anything where there was nothing before is worse, and so is a worse
+/// worst run, or more in all. Only where the lab broke the targets itself, and every run on both
+/// sides met some, chance decides how much was on its way just then: it is worse when it is beyond
+/// how far the figures lay apart before. How far they lie apart now excuses nothing.
+pub(super) fn change(figure: &Figure, before: &[&Run], after: &[&Run]) -> Option<Change> {
+    let (old, new) = (values(figure, before), values(figure, after));
+    let (old_summary, new_summary) =
+        (Summary::of(old.iter().copied())?, Summary::of(new.iter().copied())?);
+    let broken = |runs: &[&Run]| runs.iter().all(|run| was_broken(run));
+    let is_expected = figure.id == "lost" || figure.id == "errors";
+    let by_chance = is_expected
+        && old_summary.low > 0.0
+        && new_summary.low > 0.0
+        && broken(before)
+        && broken(after);
+    let share = old_summary.least_share(&new_summary) * old_summary.high;
+    let noise = if by_chance { old_summary.spread().max(share) } else { 0.0 };
+    let gaps = [new_summary.high - old_summary.high, mean(&new) - mean(&old)];
+    Some(if gaps.iter().any(|gap| *gap > noise) {
+        Change::Worse
+    } else if gaps.iter().any(|gap| *gap < -noise) {
+        Change::Better
+    } else {
+        Change::WithinNoise
+    })
+}
+
+/// More of the runs fail now than before: what to say of it.
+pub(super) fn failing(before: &[&Run], after: &[&Run]) -> Option<String> {
+    let failed = |runs: &[&Run]| runs.iter().filter(|run| run.failure.is_some()).count();
+    let (was, is) = (failed(before), failed(after));
+    if !is_larger_share((was, before.len()), (is, after.len())) {
+        return None;
+    }
+    let why = after.iter().find_map(|run| run.failure.as_deref()).unwrap_or_default();
+    let earlier = count_before(was, before.len());
+    Some(format!("fails now: {is} of {} runs, {earlier} before: {why}", after.len()))
+}
+
+/// Whether the second is a larger share of its whole than the first.
+pub(super) fn is_larger_share(before: (usize, usize), after: (usize, usize)) -> bool {
+    after.0 * before.1.max(1) > before.0 * after.1.max(1)
+}
+
+/// `none` or `1 of 3`.
+pub(super) fn count_before(count: usize, of: usize) -> String {
+    if count == 0 { "none".to_owned() } else { format!("{count} of {of}") }
+}
+
+fn values(figure: &Figure, runs: &[&Run]) -> Vec<f64> {
+    runs.iter().filter_map(|run| figure.of(run)).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}
