@@ -1,10 +1,20 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run test lint docs memcheck explore crashes fuzz bench peers oracle suite update differential
+.PHONY: run static test lint docs memcheck explore crashes fuzz bench peers oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
 	cargo build --release --package dunlin
 	exec target/release/dunlin serve $(OPTIONS)
+
+# One binary that needs no library and no file but its data: target/static/dunlin. It is then started
+# in an empty root directory.
+STATIC_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
+static: peers
+	RUSTFLAGS="-C target-feature=+crt-static" \
+		cargo build --release --package dunlin --target $(STATIC_TARGET)
+	mkdir -p $${CARGO_TARGET_DIR:-target}/static
+	cp $${CARGO_TARGET_DIR:-target}/$(STATIC_TARGET)/release/dunlin $${CARGO_TARGET_DIR:-target}/static/
+	scripts/check-static $${CARGO_TARGET_DIR:-target}/static/dunlin
 
 # Everything that can fail. The server binary and the tests share one profile, so that the
 # dependencies are built once. Random tests begin with the same seeds each time, so that a change
