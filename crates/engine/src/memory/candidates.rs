@@ -148,13 +148,26 @@ fn draw_entry(table: &SlotTable, volatile: bool) -> Option<Entry<'_>> {
     if let Some(entry) = (0..DRAWS).filter_map(|_| table.random()).find(expires) {
         return Some(entry);
     }
-    let mut found = None;
-    let mut position = Some(base::rng::next_u64() as u32);
-    for _ in 0..BUCKETS_PER_WALK {
-        let Some(at) = position.filter(|_| found.is_none()) else { break };
-        position = table.walk(at, |entry| found = found.or(Some(entry).filter(expires)));
+    draw_expiring(table)
+}
+
+/// One of the keys that expire in a stretch of the table that begins anywhere; each has the same chance
+/// within the stretch.
+fn draw_expiring(table: &SlotTable) -> Option<Entry<'_>> {
+    let (mut drawn, mut seen) = (None, 0);
+    let mut position = base::rng::next_u64() as u32;
+    for _ in 0..table.bucket_count().min(BUCKETS_PER_WALK) {
+        let next = table.walk(position, |entry| {
+            if entry.expire_at().is_some() {
+                seen += 1;
+                if base::rng::below(seen) == 0 {
+                    drawn = Some(entry);
+                }
+            }
+        });
+        position = next.unwrap_or(0);
     }
-    found
+    drawn
 }
 
 /// How much a key deserves eviction; `None` when the policy spares it.
@@ -230,9 +243,29 @@ impl Weights {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
     use crate::config::Permission;
     use crate::testing::TestServer;
+
+    #[test]
+    fn every_key_that_expires_is_drawn_among_those_that_do_not() {
+        let mut server = TestServer::new();
+        server.engine.config.update(|config| config.enable_debug_command = Permission::Yes);
+        server.text("DEBUG POPULATE 400 {t}");
+        let expiring = 100;
+        for index in 0..expiring {
+            server.text(&format!("PEXPIRE {{t}}:{index} 100000000"));
+        }
+        let (inside, slot) = (server.gate.enter(), base::crc::key_slot(b"t"));
+        let held = server.engine.keyspace.try_hold_one(inside.presence(), slot, 0);
+        let held = held.expect("nobody else holds the slot");
+        let table = held.table(0, slot).expect("the slot has keys");
+        let drawn: HashSet<_> =
+            (0..20_000).filter_map(|_| Some(draw_expiring(table)?.key())).collect();
+        assert_eq!(drawn.len(), expiring);
+    }
 
     #[test]
     fn slots_are_drawn_by_their_keys() {

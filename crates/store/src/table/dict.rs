@@ -29,6 +29,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::retire;
 
+#[cfg(test)]
+mod tests;
+
 /// Words in a bucket.
 const WORDS: usize = 7;
 /// Buckets in a segment: the unit in which big tables grow (4 kB).
@@ -39,10 +42,22 @@ const SPLIT_ABOVE_TWICE: u64 = 11;
 const MERGE_BELOW: u64 = 2;
 /// Marks, in the control byte, that the last word points to a further bucket.
 const CHAINED: u64 = 1 << 56;
+/// Bits of the first bucket's control byte: how many further buckets the longest chain of the table
+/// has, or once had. Draws at random need that bound, and a table's own fields have no room for it.
+const LONGEST_SHIFT: u32 = 57;
+/// Stands for "that many or more".
+const LONGEST_MAX: u64 = 127;
+const LONGEST: u64 = LONGEST_MAX << LONGEST_SHIFT;
 const TAG_BITS: u64 = 0x00ff_ffff_ffff_ffff;
 const ONES: u64 = 0x0001_0101_0101_0101;
 const HIGHS: u64 = 0x0080_8080_8080_8080;
 const POINTER: u64 = 0x0000_ffff_ffff_ffff;
+/// Places drawn and brought near together when a word is chosen at random.
+const DRAWN_AT_ONCE: usize = 4;
+/// How often this many places are drawn before all words are counted instead. One place in three to
+/// ten has a word, so all draws fail only where chains have become much shorter than the longest ever
+/// was. Counting then lowers that bound.
+const DRAWS: usize = 32;
 
 /// One cache line: a word of seven tags and a control byte, then seven words.
 #[repr(C, align(64))]
@@ -108,15 +123,42 @@ impl Bucket {
         self.set_tag(index, tag);
     }
 
-    /// Appends to the chain that begins here, making a further bucket when all are full.
-    fn push(&self, tag: u8, word: u64) {
-        let mut bucket = self;
+    /// The word with this number in the chain that begins here.
+    fn nth(&self, mut number: usize) -> Option<u64> {
+        let mut bucket = Some(self);
+        while let Some(here) = bucket {
+            let meta = here.meta.load(Relaxed);
+            for index in 0..Self::room(meta) {
+                if Self::tag(meta, index) != 0 {
+                    if number == 0 {
+                        return Some(here.words[index].load(Relaxed));
+                    }
+                    number -= 1;
+                }
+            }
+            bucket = here.next();
+        }
+        None
+    }
+
+    /// How many further buckets the chain that begins here has.
+    fn further(&self) -> u64 {
+        std::iter::successors(self.next(), |bucket| bucket.next()).count() as u64
+    }
+
+    /// Appends to the chain that begins here, making a further bucket when all are full. Returns how
+    /// many further buckets there are if one was made, else 0.
+    fn push(&self, tag: u8, word: u64) -> u64 {
+        let (mut bucket, mut further, mut made) = (self, 0, 0);
         loop {
             if let Some(index) = bucket.free_index() {
-                return bucket.set(index, tag, word);
+                bucket.set(index, tag, word);
+                return made;
             }
+            further += 1;
             if bucket.next().is_none() {
                 bucket.chain();
+                made = further;
             }
             bucket = bucket.next().expect("the bucket was chained just now");
         }
@@ -157,7 +199,8 @@ impl Bucket {
                 None => break,
             }
         }
-        self.meta.store(0, Relaxed);
+        // What the first bucket says about the longest chain stays.
+        self.meta.store(self.meta.load(Relaxed) & LONGEST, Relaxed);
     }
 }
 
@@ -399,7 +442,29 @@ impl<const SHARED: bool> Table<SHARED> {
             self.split(hash_of);
         }
         let (home, _) = address(hash, self.buckets.load(Relaxed));
-        self.bucket(home).push(tag_of(hash), word);
+        let further = self.bucket(home).push(tag_of(hash), word);
+        if further > 0 {
+            self.note_chain(further);
+        }
+    }
+
+    /// Takes down that a chain has this many further buckets.
+    #[cold]
+    fn note_chain(&self, further: u64) {
+        if further > self.longest_chain() {
+            self.set_longest_chain(further);
+        }
+    }
+
+    /// How many further buckets the longest chain has at most; any number if it is [`LONGEST_MAX`].
+    fn longest_chain(&self) -> u64 {
+        self.bucket(0).meta.load(Relaxed) >> LONGEST_SHIFT
+    }
+
+    fn set_longest_chain(&self, further: u64) {
+        let meta = &self.bucket(0).meta;
+        let longest = further.min(LONGEST_MAX) << LONGEST_SHIFT;
+        meta.store(meta.load(Relaxed) & !LONGEST | longest, Relaxed);
     }
 
     /// Removes and returns the word at a place that `find` gave.
@@ -535,6 +600,7 @@ impl<const SHARED: bool> Table<SHARED> {
         let (from, to) = (self.bucket(source), self.bucket(buckets));
         prefetch_words(from);
         let mut stay = smallvec::SmallVec::<[(u8, u64); 16]>::new();
+        // Neither chain becomes longer than this one was.
         from.drain(|tag, word| {
             if (hash_of(word) >> level) & 1 == 1 {
                 to.push(tag, word);
@@ -557,7 +623,11 @@ impl<const SHARED: bool> Table<SHARED> {
         let level = 31 - last.leading_zeros();
         let target = last - (1 << level);
         let (from, to) = (self.bucket(last), self.bucket(target));
-        from.drain(|tag, word| to.push(tag, word));
+        let mut further = 0;
+        from.drain(|tag, word| further = to.push(tag, word).max(further));
+        if further > 0 {
+            self.note_chain(further);
+        }
         self.buckets.store(last, Relaxed);
         match self.root() {
             Root::Single(_, capacity) if segment_capacity(last) * 2 <= capacity => {
@@ -683,27 +753,55 @@ impl<const SHARED: bool> Table<SHARED> {
         (hash as u32).reverse_bits()
     }
 
-    /// A word chosen with equal chances, by rejection; `below(n)` yields a number under n.
+    /// A word chosen with equal chances; `below(n)` yields a number under n.
+    ///
+    /// By rejection: a bucket and a place in a chain as long as the longest are drawn until there is a
+    /// word at the place. Every word has one such place, hence the same chance as all others. When
+    /// the draws go on for too long, the word is found by counting, which is as fair.
     pub(crate) fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<u64> {
-        const DEPTH: u64 = 2 * WORDS as u64;
-        if self.is_empty() {
+        let buckets = u64::from(self.buckets.load(Relaxed));
+        if buckets == 0 {
             return None;
         }
-        let buckets = self.buckets.load(Relaxed);
-        loop {
-            let bucket = self.bucket(below(u64::from(buckets)) as u32);
-            let wanted = below(DEPTH) as usize;
-            let (mut seen, mut found) = (0, None);
-            bucket.for_each(|word| {
-                if seen == wanted {
-                    found = Some(word);
-                }
-                seen += 1;
+        if buckets == 1 {
+            return self.bucket(0).nth(below(self.len() as u64) as usize);
+        }
+        let further = self.longest_chain();
+        if further == LONGEST_MAX {
+            return self.random_by_counting(below(self.len() as u64) as usize);
+        }
+        let places = WORDS as u64 + further * (WORDS as u64 - 1);
+        for _ in 0..DRAWS {
+            let drawn: [_; DRAWN_AT_ONCE] = std::array::from_fn(|_| {
+                let bucket = self.bucket(below(buckets) as u32);
+                prefetch((&raw const *bucket).cast());
+                (bucket, below(places) as usize)
             });
-            if found.is_some() {
-                return found;
+            let word = drawn.iter().find_map(|(bucket, place)| bucket.nth(*place));
+            if word.is_some() {
+                return word;
             }
         }
+        self.random_by_counting(below(self.len() as u64) as usize)
+    }
+
+    /// The word with this number in the order of the buckets. Takes down how long the longest chain
+    /// is now on the way.
+    #[cold]
+    fn random_by_counting(&self, mut number: usize) -> Option<u64> {
+        let (mut found, mut longest) = (None, 0);
+        for index in 0..self.buckets.load(Relaxed) {
+            let bucket = self.bucket(index);
+            longest = bucket.further().max(longest);
+            if found.is_none() {
+                found = bucket.nth(number);
+                let mut words = 0;
+                bucket.for_each(|_| words += 1);
+                number = number.saturating_sub(words);
+            }
+        }
+        self.set_longest_chain(longest);
+        found
     }
 
     /// Bytes that the buckets take.
@@ -819,6 +917,9 @@ impl<const SHARED: bool> Table<SHARED> {
                 assert_eq!(address(hash_of(word), buckets).0, index, "a word in its home bucket");
             });
         }
+        let further = (0..buckets).map(|index| self.bucket(index).further()).max().unwrap_or(0);
+        let bound = if buckets == 0 { 0 } else { self.longest_chain() };
+        assert!(further.min(LONGEST_MAX) <= bound, "no chain is longer than the longest");
         assert_eq!(words, self.len(), "the count agrees with the words");
         assert_eq!(buckets == 0, self.is_empty(), "an empty table holds no buckets");
     }
@@ -847,102 +948,4 @@ pub(crate) fn prefetch(address: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
-
-    fn mix(word: u64) -> u64 {
-        let word = (word ^ (word >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        word ^ (word >> 29)
-    }
-
-    fn find<const SHARED: bool>(table: &Table<SHARED>, word: u64) -> Option<Place> {
-        table.find(mix(word), |candidate| candidate == word)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
-        #[test]
-        fn behaves_as_a_set(steps in prop::collection::vec((0u8..10, 1u64..900), 1..3000)) {
-            let (mut table, mut model) = (Table::<false>::new(), BTreeSet::new());
-            // Ten steps in a direction at a time, so that tables both grow and shrink.
-            for (index, (kind, word)) in steps.into_iter().enumerate() {
-                let grow = (index / 600) % 2 == 0;
-                if (kind < 7) == grow {
-                    if model.insert(word) {
-                        prop_assert!(find(&table, word).is_none());
-                        table.insert(mix(word), word, mix);
-                    }
-                } else if model.remove(&word) {
-                    let place = find(&table, word).expect("the model has it");
-                    prop_assert_eq!(table.remove(place), word);
-                }
-                prop_assert_eq!(table.len(), model.len());
-            }
-            table.check(mix);
-            for word in 1..900 {
-                prop_assert_eq!(find(&table, word).is_some(), model.contains(&word));
-            }
-        }
-
-        #[test]
-        fn a_walk_meets_all_that_stays(start in 0u64..2000, end in 0u64..2000, every in 1usize..20) {
-            let mut table = Table::<false>::new();
-            (1..=start).for_each(|word| table.insert(mix(word), word, mix));
-            let (mut next, mut seen, mut position) = (start, BTreeSet::new(), Some(0));
-            let mut step = 0;
-            while let Some(at) = position {
-                position = table.walk(at, |word| { seen.insert(word); });
-                step += 1;
-                // The table grows or shrinks towards `end` while the walk is under way.
-                for _ in 0..every {
-                    if next < end {
-                        next += 1;
-                        table.insert(mix(next), next, mix);
-                    } else if next > end {
-                        let place = find(&table, next).expect("not removed yet");
-                        table.remove(place);
-                        next -= 1;
-                    }
-                }
-                prop_assert!(step < 10_000);
-            }
-            for word in 1..=start.min(end) {
-                prop_assert!(seen.contains(&word), "{word} was there all the time");
-            }
-        }
-    }
-
-    #[test]
-    fn grows_past_one_segment_and_gives_it_back() {
-        let mut table = Table::<true>::new();
-        (1..=20_000u64).for_each(|word| table.insert(mix(word), word, mix));
-        table.check(mix);
-        assert!(table.memory() < 20_000 * 18, "{} bytes", table.memory());
-        assert!(table.random(base::rng::below).is_some());
-        (1..=20_000u64).for_each(|word| table.prefetch_entry(mix(word)));
-        (1..=20_000u64).for_each(|word| {
-            let place = find(&table, word).expect("was put in");
-            table.remove(place);
-        });
-        assert_eq!(table.memory(), 0);
-        assert_eq!(table.walk(0, |_| panic!("nothing is left")), None);
-        // SAFETY: no other thread looks at the table.
-        unsafe { retire::collect(|| {}) };
-    }
-
-    #[test]
-    fn hashes_that_agree_still_chain() {
-        let mut table = Table::<false>::new();
-        (1..=100u64).for_each(|word| table.insert(7, word, |_| 7));
-        for word in 1..=100u64 {
-            let place = table.find(7, |candidate| candidate == word).expect("chained");
-            table.remove(place);
-        }
-        assert!(table.is_empty());
-    }
 }

@@ -1,0 +1,181 @@
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn mix(word: u64) -> u64 {
+    let word = (word ^ (word >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    word ^ (word >> 29)
+}
+
+fn find<const SHARED: bool>(table: &Table<SHARED>, word: u64) -> Option<Place> {
+    table.find(mix(word), |candidate| candidate == word)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn behaves_as_a_set(steps in prop::collection::vec((0u8..10, 1u64..900), 1..3000)) {
+        let (mut table, mut model) = (Table::<false>::new(), BTreeSet::new());
+        // Ten steps in a direction at a time, so that tables both grow and shrink.
+        for (index, (kind, word)) in steps.into_iter().enumerate() {
+            let grow = (index / 600) % 2 == 0;
+            if (kind < 7) == grow {
+                if model.insert(word) {
+                    prop_assert!(find(&table, word).is_none());
+                    table.insert(mix(word), word, mix);
+                }
+            } else if model.remove(&word) {
+                let place = find(&table, word).expect("the model has it");
+                prop_assert_eq!(table.remove(place), word);
+            }
+            prop_assert_eq!(table.len(), model.len());
+        }
+        table.check(mix);
+        for word in 1..900 {
+            prop_assert_eq!(find(&table, word).is_some(), model.contains(&word));
+        }
+    }
+
+    #[test]
+    fn a_walk_meets_all_that_stays(start in 0u64..2000, end in 0u64..2000, every in 1usize..20) {
+        let mut table = Table::<false>::new();
+        (1..=start).for_each(|word| table.insert(mix(word), word, mix));
+        let (mut next, mut seen, mut position) = (start, BTreeSet::new(), Some(0));
+        let mut step = 0;
+        while let Some(at) = position {
+            position = table.walk(at, |word| { seen.insert(word); });
+            step += 1;
+            // The table grows or shrinks towards `end` while the walk is under way.
+            for _ in 0..every {
+                if next < end {
+                    next += 1;
+                    table.insert(mix(next), next, mix);
+                } else if next > end {
+                    let place = find(&table, next).expect("not removed yet");
+                    table.remove(place);
+                    next -= 1;
+                }
+            }
+            prop_assert!(step < 10_000);
+        }
+        for word in 1..=start.min(end) {
+            prop_assert!(seen.contains(&word), "{word} was there all the time");
+        }
+    }
+}
+
+#[test]
+fn grows_past_one_segment_and_gives_it_back() {
+    let mut table = Table::<true>::new();
+    (1..=20_000u64).for_each(|word| table.insert(mix(word), word, mix));
+    table.check(mix);
+    assert!(table.memory() < 20_000 * 18, "{} bytes", table.memory());
+    assert!(table.random(base::rng::below).is_some());
+    (1..=20_000u64).for_each(|word| table.prefetch_entry(mix(word)));
+    (1..=20_000u64).for_each(|word| {
+        let place = find(&table, word).expect("was put in");
+        table.remove(place);
+    });
+    assert_eq!(table.memory(), 0);
+    assert_eq!(table.walk(0, |_| panic!("nothing is left")), None);
+    // SAFETY: no other thread looks at the table.
+    unsafe { retire::collect(|| {}) };
+}
+
+#[test]
+fn hashes_that_agree_still_chain() {
+    let mut table = Table::<false>::new();
+    (1..=100u64).for_each(|word| table.insert(7, word, |_| 7));
+    for word in 1..=100u64 {
+        let place = table.find(7, |candidate| candidate == word).expect("chained");
+        table.remove(place);
+    }
+    assert!(table.is_empty());
+}
+
+/// A table of words that hash as told.
+fn table_of(words: std::ops::RangeInclusive<u64>, hash_of: impl Fn(u64) -> u64) -> Table {
+    let mut table = Table::new();
+    words.for_each(|word| table.insert(hash_of(word), word, &hash_of));
+    table.check(&hash_of);
+    table
+}
+
+/// The hashes of all words from `first` on agree, so that they make one long chain.
+fn lopsided(first: u64) -> impl Fn(u64) -> u64 {
+    move |word| if word < first { mix(word) } else { 5 }
+}
+
+/// Draws until every word was drawn. A word of `len` is missed by so many draws with a chance of
+/// one in five hundred million.
+fn assert_all_are_drawn(table: &Table) {
+    let (len, mut rng) = (table.len(), base::rng::Rng::from_seed(24));
+    let mut seen = BTreeSet::new();
+    let draws = len as f64 * ((len as f64).ln() + 20.0);
+    for _ in 0..draws as usize {
+        seen.extend(table.random(|bound| rng.below(bound)));
+        if seen.len() == len {
+            return;
+        }
+    }
+    panic!("{} of {len} words were never drawn", len - seen.len());
+}
+
+/// Pearson's test: the sum of squared deviations is as far from its mean as five in a million are.
+fn assert_chances_are_equal(table: &Table, words: std::ops::RangeInclusive<u64>) {
+    const DRAWS_PER_WORD: usize = 100;
+    let (len, mut rng) = (table.len(), base::rng::Rng::from_seed(25));
+    let mut counts = vec![0u32; len];
+    for _ in 0..len * DRAWS_PER_WORD {
+        let word = table.random(|bound| rng.below(bound)).expect("the table has words");
+        counts[(word - words.start()) as usize] += 1;
+    }
+    let expected = DRAWS_PER_WORD as f64;
+    let deviation = |&count: &u32| (f64::from(count) - expected).powi(2) / expected;
+    let sum: f64 = counts.iter().map(deviation).sum();
+    let freedom = (len - 1) as f64;
+    let bound = 4.6 * (2.0 * freedom).sqrt();
+    assert!((sum - freedom).abs() < bound, "{len} words: {sum} is not {freedom} +- {bound}");
+}
+
+#[test]
+fn every_word_can_be_drawn() {
+    for len in [1, 7, 8, 13, 14, 50, 700, 11_000] {
+        assert_all_are_drawn(&table_of(1..=len, mix));
+    }
+    // Chains that are longer than any that hashes make by chance, and longer than are counted.
+    assert_all_are_drawn(&table_of(1..=500, lopsided(400)));
+    assert_all_are_drawn(&table_of(1..=1200, lopsided(300)));
+}
+
+#[test]
+fn words_are_drawn_with_equal_chances() {
+    for len in [2, 13, 14, 100, 3_000] {
+        assert_chances_are_equal(&table_of(1..=len, mix), 1..=len);
+    }
+    assert_chances_are_equal(&table_of(1..=500, lopsided(400)), 1..=500);
+    assert_chances_are_equal(&table_of(1..=1200, lopsided(300)), 1..=1200);
+}
+
+#[test]
+fn draws_are_quick_again_when_a_long_chain_is_gone() {
+    for long in [80, 1_000] {
+        let hash_of = lopsided(2_001);
+        let mut table = table_of(1..=2_000 + long, &hash_of);
+        for word in 2_001..=2_000 + long {
+            let place = table.find(5, |candidate| candidate == word).expect("was put in");
+            table.remove(place);
+        }
+        let before = table.longest_chain();
+        assert!(before > 9, "{before} further buckets");
+        let mut rng = base::rng::Rng::from_seed(26);
+        let mut drawn = 0;
+        while table.longest_chain() == before {
+            table.random(|bound| rng.below(bound));
+            drawn += 1;
+            assert!(drawn < 1_000_000, "the bound stays");
+        }
+        table.check(&hash_of);
+        assert_chances_are_equal(&table, 1..=2_000);
+    }
+}
