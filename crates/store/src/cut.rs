@@ -8,7 +8,11 @@
 //! handed over as copies, large strings and lists by reference, and large tables stay where they
 //! are and are [frozen](crate::freeze): they are read in pieces.
 //!
-//! One cut at a time. The walker holds one slot at a time, for some dozens of entries.
+//! One cut at a time. The walker holds one slot at a time, for some dozens of small entries. What is
+//! large is shown when the slot is free and the gate left, since a sink compresses and checksums.
+//! What then remains to be waited for is a copy in memory: of one member of a collection, of a packed
+//! block, of a list's directory (a reference for each node), and of a large string by whoever changes
+//! it in place (SETRANGE, APPEND, SETBIT) while the walker still has it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,14 +22,17 @@ use base::limits::SLOTS;
 use parking_lot::Mutex;
 
 use crate::entry::{Entry, Value, ValueRef, Word};
-use crate::freeze::{Frozen, Location, Piece, PieceKind};
-use crate::gate::Presence;
+use crate::freeze::{Frozen, Location, Piece, PieceKind, Pieces};
+use crate::gate::{Access, Presence};
 use crate::keyspace::{Held, Key, Keyspace, SlotTable};
 
 /// Tables with more members than this are frozen rather than copied.
 const COPIED_MEMBERS: usize = 64;
-/// Lists with more elements than this are written when their slot is free again.
+/// Lists with more elements than this are shown when their slot is free again.
 const COPIED_ELEMENTS: usize = 128;
+/// Values with more bytes than this are large, whatever the number of their parts: tables are frozen,
+/// and all others are shown when their slot is free again.
+const LARGE_VALUE: usize = 16 * 1024;
 /// Entries that the walker looks at while it holds a slot, about.
 const ENTRIES_PER_HOLD: usize = 64;
 /// Buckets whose entries are brought near at the beginning of a hold: about so many hold as many
@@ -35,6 +42,8 @@ const BUCKETS_AHEAD: usize = 12;
 const BYTES_PER_HOLD: usize = 64 * 1024;
 /// Members of a frozen table that it reads while it holds the table's slot, about.
 const MEMBERS_PER_HOLD: usize = 256;
+/// Pieces of more bytes than this are copied there, and shown when the slot is free.
+const LARGE_PIECE: usize = 2 * 1024;
 /// Bytes handed over and not written yet, from which on writers should wait.
 const BACKLOG_MAX: usize = 64 << 20;
 
@@ -53,11 +62,11 @@ pub struct Head<'h> {
 
 /// Who gets the entries of a cut.
 pub trait Sink {
-    /// An entry. A slot may be locked meanwhile: no waiting here.
+    /// An entry. Its slot may be locked meanwhile if it is small: no waiting here.
     fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>);
     /// The beginning of a collection of `len` pieces, which follow before anything else does.
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize);
-    /// A piece of it.
+    /// A piece of it. Its slot may be locked meanwhile if the piece is small.
     fn piece(&mut self, piece: Piece<'_>);
     /// Its end.
     fn end(&mut self);
@@ -258,10 +267,10 @@ impl Cut {
     /// Freezes a large table. Says whether it is one.
     fn freeze(&self, number: usize, word: Word) -> bool {
         let Some(table) = word.freezing() else { return false };
-        if table.len() <= COPIED_MEMBERS {
+        let entry = Entry::new(word);
+        if table.len() <= COPIED_MEMBERS && value_bytes(entry.value()) <= LARGE_VALUE {
             return false;
         }
-        let entry = Entry::new(word);
         let location = Location { database: number, key: entry.key().into() };
         let backlog = Arc::clone(&self.backlog);
         let frozen = Frozen::new(table.kind(), table.len(), location, backlog);
@@ -303,15 +312,31 @@ impl Cut {
     }
 }
 
-/// Bytes that a copy of a value takes, about.
+/// Bytes that a copy of a value takes, exact for those of few members.
 fn value_bytes(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::String(_) | ValueRef::List(_) => 0,
-        ValueRef::Set(set) => set.memory_usage(1),
-        ValueRef::Hash(hash) => hash.memory_usage(1),
-        ValueRef::Zset(zset) => zset.memory_usage(1),
+        ValueRef::Set(set) => set.memory_usage(COPIED_MEMBERS),
+        ValueRef::Hash(hash) => hash.memory_usage(COPIED_MEMBERS),
+        ValueRef::Zset(zset) => zset.memory_usage(COPIED_MEMBERS),
     }
 }
+
+/// Whether showing a value takes so long that its slot should be free meanwhile.
+fn is_large(value: ValueRef<'_>) -> bool {
+    match value {
+        ValueRef::String(string) => string.len() > LARGE_VALUE,
+        ValueRef::List(list) => {
+            list.len() > COPIED_ELEMENTS
+                || list.node_count() > 1
+                || list.memory_usage() > LARGE_VALUE
+        }
+        value => value_bytes(value) > LARGE_VALUE,
+    }
+}
+
+/// A value that is shown later.
+type Later = (OwnedHead, Value<'static>);
 
 /// What a step of a walk came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -343,10 +368,10 @@ impl<'k, X> Walker<'k, X> {
         self.space.was_waited_for()
     }
 
-    /// Goes on a little.
-    pub fn step(&mut self, presence: Presence<'_>, sink: &mut dyn Sink) -> Step {
+    /// Goes on a little, inside the gate where data is touched and outside where it is shown.
+    pub fn step(&mut self, access: Access<'_>, sink: &mut dyn Sink) -> Step {
         if self.open.is_some() {
-            return self.read_open(presence, sink);
+            return self.read_open(access, sink);
         }
         if self.show_handed(sink) {
             return Step::More;
@@ -356,10 +381,17 @@ impl<'k, X> Walker<'k, X> {
             self.open = Some((head, frozen));
             return Step::More;
         }
-        if self.show_taken(sink) {
-            return Step::More;
+        let mut later = Vec::new();
+        let inside = access.enter();
+        let step = match self.show_taken(sink, &mut later) {
+            true => Step::More,
+            false => self.walk(inside.presence(), sink, &mut later),
+        };
+        drop(inside);
+        for (head, value) in later {
+            sink.entry(&head.view(), value.as_ref());
         }
-        self.walk(presence, sink)
+        step
     }
 
     fn show_handed(&self, sink: &mut dyn Sink) -> bool {
@@ -374,10 +406,16 @@ impl<'k, X> Walker<'k, X> {
 
     // ---- Collections in pieces ------------------------------------------------------------------
 
-    fn read_open(&mut self, presence: Presence<'_>, sink: &mut dyn Sink) -> Step {
+    fn read_open(&mut self, access: Access<'_>, sink: &mut dyn Sink) -> Step {
         let Some((_, frozen)) = &self.open else { return Step::More };
         let frozen = Arc::clone(frozen);
-        let more = self.read_where_it_lies(presence, &frozen, &mut |piece| sink.piece(piece));
+        let mut large = Pieces::default();
+        let inside = access.enter();
+        let more = self.read_where_it_lies(inside.presence(), &frozen, &mut |piece| {
+            if piece.bytes() > LARGE_PIECE { large.push(piece) } else { sink.piece(piece) }
+        });
+        drop(inside);
+        large.show(frozen.kind(), |piece| sink.piece(piece));
         frozen.take().show(frozen.kind(), |piece| sink.piece(piece));
         match more {
             // It is on its way from one place to another, or its slot is in use.
@@ -403,7 +441,7 @@ impl<'k, X> Walker<'k, X> {
         let read = |word: Word, show: &mut dyn FnMut(Piece<'_>)| {
             let table = word.freezing()?;
             let same = table.frozen().is_some_and(|other| Arc::ptr_eq(other, frozen));
-            same.then(|| table.read_frozen(MEMBERS_PER_HOLD, show))
+            same.then(|| table.read_frozen(MEMBERS_PER_HOLD, BYTES_PER_HOLD, show))
         };
         if let Some(orphan) = frozen.take_orphan() {
             let more = read(orphan.0, show);
@@ -432,7 +470,7 @@ impl<'k, X> Walker<'k, X> {
 
     // ---- Tables that were taken away ------------------------------------------------------------
 
-    fn show_taken(&self, sink: &mut dyn Sink) -> bool {
+    fn show_taken(&self, sink: &mut dyn Sink, later: &mut Vec<Later>) -> bool {
         let Some(mut taken) = self.cut.taken.pop() else { return false };
         let mut entries = 0;
         let mut position = (taken.position < u32::MAX).then_some(taken.position);
@@ -442,7 +480,7 @@ impl<'k, X> Walker<'k, X> {
                 let wanted = entry.version() <= self.cut.version
                     && SlotTable::position_of(entry.key()) >= at;
                 if wanted {
-                    sink.entry(&head_of(taken.database, entry), entry.value());
+                    show_or_keep(taken.database, entry, sink, later);
                 }
             });
         }
@@ -455,7 +493,12 @@ impl<'k, X> Walker<'k, X> {
 
     // ---- The keyspace ---------------------------------------------------------------------------
 
-    fn walk(&mut self, presence: Presence<'_>, sink: &mut dyn Sink) -> Step {
+    fn walk(
+        &mut self,
+        presence: Presence<'_>,
+        sink: &mut dyn Sink,
+        later: &mut Vec<Later>,
+    ) -> Step {
         let at = self.cut.at.load(Ordering::Relaxed);
         let (number, slot) = ((at / SLOTS as u64) as usize, (at % SLOTS as u64) as usize);
         if number == self.space.databases() {
@@ -472,26 +515,22 @@ impl<'k, X> Walker<'k, X> {
         let Some(mut held) = self.space.try_hold_one(presence, next, 0) else {
             return Step::Contended;
         };
-        let later = self.walk_held(&mut held, (number, database, next), sink);
-        drop(held);
-        for (head, value) in later {
-            sink.entry(&head.view(), value.as_ref());
-        }
+        self.walk_held(&mut held, (number, database, next), sink, later);
         Step::More
     }
 
-    /// Shows some entries of a slot. Returns what is better shown when the slot is free.
+    /// Shows some entries of a slot, and keeps what is better shown when the slot is free.
     fn walk_held(
         &self,
         held: &mut Held<'_, X>,
         (number, database, slot): (usize, usize, u16),
         sink: &mut dyn Sink,
-    ) -> Vec<(OwnedHead, Value<'static>)> {
-        let mut later = Vec::new();
+        later: &mut Vec<Later>,
+    ) {
         let (mut entries, mut bytes) = (0, 0);
         let from = self.cut.position.load(Ordering::Relaxed) as u32;
         let mut position = Some(from);
-        let Some(table) = held.table(database, slot) else { return later };
+        let Some(table) = held.table(database, slot) else { return };
         table.prefetch_walk(from, BUCKETS_AHEAD);
         while let Some(at) =
             position.filter(|_| entries < ENTRIES_PER_HOLD && bytes < BYTES_PER_HOLD)
@@ -504,12 +543,8 @@ impl<'k, X> Walker<'k, X> {
                 if passed || entry.version() > self.cut.version || self.freeze(number, entry) {
                     return;
                 }
-                match entry.value() {
-                    ValueRef::List(list) if list.len() > COPIED_ELEMENTS => {
-                        later.push((OwnedHead::new(number, entry), entry.value().to_value()));
-                    }
-                    value => sink.entry(&head_of(number, entry), value),
-                }
+                bytes += value_bytes(entry.value());
+                show_or_keep(number, entry, sink, later);
             });
         }
         match position {
@@ -518,7 +553,6 @@ impl<'k, X> Walker<'k, X> {
             }
             None => self.go_to_behind(number, slot),
         }
-        later
     }
 
     fn freeze(&self, number: usize, entry: Entry<'_>) -> bool {
@@ -537,6 +571,16 @@ impl<'k, X> Walker<'k, X> {
         // one that comes sees the new position with it.
         self.cut.position.store(0, Ordering::Relaxed);
         self.cut.at.store(number as u64 * SLOTS as u64 + u64::from(slot), Ordering::Release);
+    }
+}
+
+/// Shows an entry, or keeps a large one to be shown later: large strings and lists by reference.
+fn show_or_keep(number: usize, entry: Entry<'_>, sink: &mut dyn Sink, later: &mut Vec<Later>) {
+    let value = entry.value();
+    if is_large(value) {
+        later.push((OwnedHead::new(number, entry), value.to_value()));
+    } else {
+        sink.entry(&head_of(number, entry), value);
     }
 }
 

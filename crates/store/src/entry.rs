@@ -379,19 +379,19 @@ impl Word {
                 Self::with_bytes(Kind::InlineRaw, key, bytes, expire_at)
             }
             Value::String(StringValue::Shared(buffer)) => {
-                Self::with_payload(Kind::Shared, key, into_payload(buffer), expire_at)
+                Self::with_payload(Kind::Shared, key, buffer, expire_at)
             }
-            Value::List(list) => Self::with_payload(Kind::List, key, into_payload(list), expire_at),
-            Value::Set(set) => Self::with_payload(Kind::Set, key, into_payload(set), expire_at),
-            Value::Hash(hash) => Self::with_payload(Kind::Hash, key, into_payload(hash), expire_at),
-            Value::Zset(zset) => Self::with_payload(Kind::Zset, key, into_payload(zset), expire_at),
+            Value::List(list) => Self::with_payload(Kind::List, key, list, expire_at),
+            Value::Set(set) => Self::with_payload(Kind::Set, key, set, expire_at),
+            Value::Hash(hash) => Self::with_payload(Kind::Hash, key, hash, expire_at),
+            Value::Zset(zset) => Self::with_payload(Kind::Zset, key, zset, expire_at),
         }
     }
 
     fn with_bytes(kind: Kind, key: &[u8], bytes: Cow<'_, [u8]>, expire_at: Option<u64>) -> Word {
         if bytes.len() > INLINE_MAX {
             let buffer = Arc::new(bytes.into_owned());
-            return Self::with_payload(Kind::Shared, key, into_payload(buffer), expire_at);
+            return Self::with_payload(Kind::Shared, key, buffer, expire_at);
         }
         let word = Self::allocate(kind, key, bytes.len(), expire_at);
         // SAFETY: the allocation has room for the value behind the key.
@@ -402,10 +402,13 @@ impl Word {
         word
     }
 
-    fn with_payload(kind: Kind, key: &[u8], payload: u64, expire_at: Option<u64>) -> Word {
+    /// Makes an entry that owns a number, or a handle of one thin pointer, as its payload.
+    fn with_payload<T>(kind: Kind, key: &[u8], payload: T, expire_at: Option<u64>) -> Word {
+        const { assert!(size_of::<T>() == 8 && align_of::<T>() == 8) };
         let word = Self::allocate(kind, key, 0, expire_at);
-        // SAFETY: kinds that are not inline have room for the payload.
-        unsafe { word.payload().write(payload) };
+        // SAFETY: kinds that are not inline have room for the payload, and remember its type.
+        // Written as what it is: as a number, a pointer would lose which memory it is for.
+        unsafe { word.payload().cast::<T>().write(payload) };
         word
     }
 
@@ -514,7 +517,7 @@ impl Word {
             word
         } else {
             let buffer = Arc::new(string::grown_buffer(bytes, length));
-            Self::with_payload(Kind::Shared, self.key(), into_payload(buffer), self.expire_at())
+            Self::with_payload(Kind::Shared, self.key(), buffer, self.expire_at())
         };
         word.set_version(self.version());
         word.set_clock(self.clock());
@@ -535,7 +538,8 @@ impl Word {
                 let to = word.base().add(word.key_offset() + key);
                 std::ptr::copy_nonoverlapping(from, to, inline);
             } else {
-                word.payload().write(self.payload().read());
+                // Copied as bytes, since it may be a pointer.
+                word.payload().copy_from_nonoverlapping(self.payload(), 1);
             }
             dealloc(self.base(), self.layout());
         }
@@ -585,14 +589,6 @@ fn entry_layout(size: usize) -> Layout {
     let step = (size.next_power_of_two() / 8).max(16);
     let size = size.next_multiple_of(step);
     Layout::from_size_align(size, 8).expect("an entry is smaller than the address space")
-}
-
-/// Turns a handle of one thin pointer into the payload word.
-fn into_payload<T>(value: T) -> u64 {
-    const { assert!(size_of::<T>() == 8) };
-    let value = ManuallyDrop::new(value);
-    // SAFETY: `T` has 8 bytes; ownership passes to the entry, whose kind remembers the type.
-    unsafe { std::mem::transmute_copy::<ManuallyDrop<T>, u64>(&value) }
 }
 
 /// An entry that a lock keeps still.

@@ -37,6 +37,16 @@ pub enum Piece<'p> {
     Scored(&'p [u8], f64),
 }
 
+impl Piece<'_> {
+    /// Bytes of its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Piece::Member(member) | Piece::Scored(member, _) => member.len(),
+            Piece::Field(field, value) => field.len() + value.len(),
+        }
+    }
+}
+
 /// Where a collection is now: it may have been renamed or moved since it was frozen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Location {
@@ -151,9 +161,11 @@ pub(crate) trait Freezing {
     fn freeze(&mut self, frozen: Arc<Frozen>);
     /// The snapshot that reads the table, if one does.
     fn frozen(&self) -> Option<&Arc<Frozen>>;
-    /// Reads on, for the snapshot: at least `count` members unless the table ends before. Returns
-    /// whether more are left; when none is, the snapshot has left the table.
-    fn read_frozen(&mut self, count: usize, visit: &mut dyn FnMut(Piece<'_>)) -> bool;
+    /// Reads on, for the snapshot: about `count` members or `bytes` unless the table ends before,
+    /// and one member at least. Returns whether more are left; when none is, the snapshot has left
+    /// the table.
+    fn read_frozen(&mut self, count: usize, bytes: usize, visit: &mut dyn FnMut(Piece<'_>))
+    -> bool;
 }
 
 /// Members in one buffer: lengths in eight bytes, then the bytes.
@@ -161,7 +173,7 @@ pub(crate) trait Freezing {
 pub(crate) struct Pieces(Vec<u8>);
 
 impl Pieces {
-    fn push(&mut self, piece: Piece<'_>) {
+    pub(crate) fn push(&mut self, piece: Piece<'_>) {
         let mut text = |bytes: &[u8]| {
             self.0.extend_from_slice(&bytes.len().to_le_bytes());
             self.0.extend_from_slice(bytes);

@@ -121,6 +121,12 @@ impl Gate {
     pub fn enter(&self) -> Inside<'_> {
         Inside(Some(self.own.0.lock()))
     }
+
+    /// Whether somebody is inside, or has closed it.
+    #[cfg(test)]
+    pub(crate) fn is_entered(&self) -> bool {
+        self.own.0.is_locked()
+    }
 }
 
 impl Drop for Gate {

@@ -97,8 +97,7 @@ impl Default for SlotTable {
 
 impl SlotTable {
     pub(crate) fn note_due(&mut self, at: u64) {
-        let next_due = self.next_due.get_mut();
-        *next_due = (*next_due).min(at);
+        self.next_due.store(self.next_due().min(at), Ordering::Relaxed);
         self.look_due = self.look_due.min(at);
     }
 
@@ -106,10 +105,11 @@ impl SlotTable {
         if let Some(at) = now {
             self.note_due(at);
         }
-        let expires = self.expires.get_mut();
-        *expires = *expires + u32::from(now.is_some()) - u32::from(had);
-        if *expires == 0 {
-            *self.next_due.get_mut() = u64::MAX;
+        let before = self.expires.load(Ordering::Relaxed);
+        let expires = before + u32::from(now.is_some()) - u32::from(had);
+        self.expires.store(expires, Ordering::Relaxed);
+        if expires == 0 {
+            self.next_due.store(u64::MAX, Ordering::Relaxed);
             self.look_position = 0;
         }
     }
@@ -142,7 +142,7 @@ impl SlotTable {
         self.look_due = due;
         self.look_position = position.unwrap_or(0);
         if position.is_none() {
-            *self.next_due.get_mut() = due;
+            self.next_due.store(due, Ordering::Relaxed);
         }
         Look { entries: seen, finished: position.is_none() }
     }

@@ -595,7 +595,7 @@ impl<S: Shape> Members<S> {
         let Some(frozen) = self.frozen().filter(|frozen| !frozen.is_given_up()).cloned() else {
             return;
         };
-        frozen.hand_over(|push| while self.read_frozen(usize::MAX, &mut *push) {});
+        frozen.hand_over(|push| while self.read_frozen(usize::MAX, usize::MAX, &mut *push) {});
     }
 }
 
@@ -616,21 +616,44 @@ impl<S: Shape> Freezing for Members<S> {
         self.freeze.as_ref().map(|freeze| &freeze.frozen)
     }
 
-    fn read_frozen(&mut self, count: usize, visit: &mut dyn FnMut(Piece<'_>)) -> bool {
+    fn read_frozen(
+        &mut self,
+        count: usize,
+        bytes: usize,
+        visit: &mut dyn FnMut(Piece<'_>),
+    ) -> bool {
         let Some(mut freeze) = self.freeze.take() else { return false };
-        let mut read = 0;
-        while read < count && !freeze.is_finished() {
-            let next = self.table.walk(freeze.position(), |word| {
+        let (mut read, mut read_bytes) = (0, 0);
+        while read < count && read_bytes < bytes && !freeze.is_finished() {
+            // A bucket at a time, and where its members are large, a part of one. What lies at one
+            // position is read at once, since a place in a table is a position.
+            let mut wanted = SmallVec::<[(u32, Member<'_, S>); 16]>::new();
+            let mut next = self.table.walk(freeze.position(), |word| {
                 let member = self.member(word);
                 let own = hash(member.name());
                 let home = Table::<false>::home_of(own, freeze.buckets());
-                if freeze.wants(Table::<false>::position_of(own), home) {
-                    visit(S::piece(member));
+                let position = Table::<false>::position_of(own);
+                if freeze.wants(position, home) {
+                    wanted.push((position, member));
                 }
                 read += 1;
             });
             // An empty bucket is some work, too.
             read += 1;
+            let large = wanted.iter().map(|(_, member)| member.bytes()).sum::<usize>() > bytes;
+            if large {
+                wanted.sort_unstable_by_key(|&(position, _)| position);
+            }
+            let mut last = None;
+            for &(position, member) in &wanted {
+                if large && read_bytes >= bytes && last != Some(position) {
+                    next = Some(position);
+                    break;
+                }
+                last = Some(position);
+                read_bytes += member.bytes();
+                visit(S::piece(member));
+            }
             freeze.advance(next);
         }
         if freeze.is_finished() {

@@ -1,8 +1,8 @@
 //! Writing the data of a cut as a file: RDB, or commands.
 //!
-//! The thread that writes goes through the cut in small steps. Within a step it may hold a slot, so
-//! what a step shows is put together in memory; between steps, with nothing held, it goes to the
-//! file. Nobody waits for the disk but this thread.
+//! The thread that writes goes through the cut in small steps. Within a step it may hold a slot while
+//! small values are shown, so what a step shows is put together in memory; between steps, with nothing
+//! held, it goes to the file. Nobody waits for the disk but this thread.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -138,9 +138,7 @@ fn write_shaped<S: Shape>(
             stint = Instant::now();
         }
         let keys_before = sink.keys();
-        let inside = access.enter();
-        let step = walker.step(inside.presence(), &mut sink);
-        drop(inside);
+        let step = walker.step(access, &mut sink);
         sink.failed()?;
         contended = if step == Step::Contended { contended + 1 } else { 0 };
         if contended > CONTENDED_MAX {

@@ -6,7 +6,7 @@ use base::rng::Rng;
 use proptest::prelude::*;
 
 use super::*;
-use crate::gate::{Gate, Gates};
+use crate::gate::{Access, Gate, Gates};
 use crate::list::ListLimits;
 use crate::pack::End;
 use crate::{Hash, Limits, List, Set, StringValue, ValueMut, Zset};
@@ -154,8 +154,10 @@ impl<'k> World<'k> {
             }
             1 => {
                 let mut hash = Hash::new();
+                // Some have fields of which a bucket is more than is read at once.
+                let value = if len == 70 { vec![b'b'; 15_000] } else { b"before".to_vec() };
                 names.iter().for_each(|name| {
-                    hash.set(name, b"before", LIMITS);
+                    hash.set(name, &value, LIMITS);
                 });
                 Value::Hash(hash)
             }
@@ -269,7 +271,7 @@ impl<'k> World<'k> {
     }
 
     fn step(&self, walker: &mut Walker<'_, ()>, collector: &mut Collector) -> Step {
-        walker.step(self.gate.enter().presence(), collector)
+        walker.step(Access::Gate(&self.gate), collector)
     }
 
     fn content(&self) -> Entries {
@@ -365,4 +367,87 @@ fn a_collection_that_comes_after_the_walkers_end_is_not_kept() {
     drop(cut);
     let left = frozen.and_then(|frozen| frozen.upgrade());
     assert!(left.is_none(), "the set is kept for a snapshot that has ended");
+}
+
+/// Asks at each large thing that is shown whether its slot is free and the walker's gate open.
+struct Watchful<'k> {
+    space: &'k Keyspace<()>,
+    walkers: &'k Gate,
+    other: &'k Gate,
+    slot: u16,
+    large: usize,
+    small: usize,
+}
+
+impl Watchful<'_> {
+    fn look(&mut self, bytes: usize) {
+        if bytes < 100_000 {
+            self.small += 1;
+            return;
+        }
+        assert!(!self.walkers.is_entered(), "gates can be closed meanwhile");
+        let inside = self.other.enter();
+        assert!(self.space.try_hold_one(inside.presence(), self.slot, 0).is_some());
+        self.large += 1;
+    }
+}
+
+impl Sink for Watchful<'_> {
+    fn entry(&mut self, _: &Head<'_>, value: ValueRef<'_>) {
+        self.look(match value {
+            ValueRef::String(string) => string.len(),
+            ValueRef::List(list) => list.memory_usage(),
+            ValueRef::Hash(hash) => hash.memory_usage(usize::MAX),
+            ValueRef::Set(set) => set.memory_usage(usize::MAX),
+            ValueRef::Zset(zset) => zset.memory_usage(usize::MAX),
+        });
+    }
+
+    fn begin(&mut self, _: &Head<'_>, _: PieceKind, _: usize) {}
+
+    fn piece(&mut self, piece: Piece<'_>) {
+        self.look(piece.bytes());
+    }
+
+    fn end(&mut self) {}
+}
+
+/// A hash whose blocks may be as large as they like.
+const ROOMY: Limits = Limits { entries: 8, value: 1 << 20 };
+
+#[test]
+#[cfg_attr(miri, ignore = "much copying")]
+fn large_values_are_shown_while_their_slot_is_free() {
+    let space = Keyspace::<()>::new(1);
+    let gates = Gates::new();
+    let (gate, other) = (gates.register(), gates.register());
+    let large = vec![b'x'; 200_000];
+    let mut list = List::new();
+    (0..3).for_each(|_| list.push(End::Back, &large[..], &ListLimits::default()));
+    let (mut packed, mut table, mut small) = (Hash::new(), Hash::new(), Hash::new());
+    packed.set(b"field", &large, ROOMY);
+    for n in 0..5 {
+        table.set(format!("field:{n}").as_bytes(), &large, LIMITS);
+        small.set(format!("field:{n}").as_bytes(), b"value", LIMITS);
+    }
+    let values = [
+        Value::String(StringValue::Shared(Arc::new(large))),
+        Value::List(list),
+        Value::Hash(packed),
+        Value::Hash(table),
+        Value::Hash(small),
+    ];
+    let slot = Key::new(b"{k}").slot;
+    for (number, value) in values.into_iter().enumerate() {
+        let name = format!("{{k}}:{number}").into_bytes();
+        let inside = gate.enter();
+        let mut held = space.try_hold_one(inside.presence(), slot, 0).unwrap();
+        held.insert(0, &Key::new(&name), value, None);
+    }
+    let mut walker = space.begin_cut(&gates.close(), 0).expect("there is no other");
+    let mut sink =
+        Watchful { space: &space, walkers: &gate, other: &other, slot, large: 0, small: 0 };
+    while walker.step(Access::Gate(&gate), &mut sink) != Step::Finished {}
+    // The string, the list, the packed hash, and five fields; and the small hash.
+    assert_eq!((sink.large, sink.small), (8, 1));
 }

@@ -21,11 +21,20 @@
 //! only reader without it is [`Table::prefetch_entry`], which brings cache lines near before a
 //! batch of commands runs; blocks that it could be reading are handed to [`super::retire`] rather
 //! than freed at once.
+//!
+//! That reader decides the orderings. It follows pointers to blocks that may have been made a moment
+//! ago, so a pointer to a block is stored with `Release` and loaded by it with `Acquire`: it sees what
+//! the block was filled with before, its capacity above all. It believes nothing else: the number of
+//! buckets, tags and words may be older or newer than the pointer, so an index is checked against the
+//! bound that came with the pointer, and a word is an address to prefetch, never to read. All other
+//! accesses are the owner's, whose lock orders them, hence `Relaxed`. `len` is a figure alone.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+use std::marker::PhantomPinned;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::retire;
 
@@ -326,6 +335,9 @@ pub(crate) struct Table<const SHARED: bool = false> {
     buckets: AtomicU32,
     /// Atomic for the sake of those who count keys without the lock.
     len: AtomicU32,
+    /// An exclusive reference to a table excludes other owners, not the readers without the lock: the
+    /// compiler must not take it for the only way to these words.
+    _read_beside: PhantomPinned,
 }
 
 /// The tag of a hash: its top byte, where zero stands for "empty".
@@ -351,7 +363,12 @@ fn depth_of(index: u32, buckets: u32) -> u32 {
 impl<const SHARED: bool> Table<SHARED> {
     /// An empty table, which takes no memory but its own.
     pub(crate) const fn new() -> Self {
-        Table { root: AtomicU64::new(0), buckets: AtomicU32::new(0), len: AtomicU32::new(0) }
+        Table {
+            root: AtomicU64::new(0),
+            buckets: AtomicU32::new(0),
+            len: AtomicU32::new(0),
+            _read_beside: PhantomPinned,
+        }
     }
 
     /// Words in the table.
@@ -433,8 +450,8 @@ impl<const SHARED: bool> Table<SHARED> {
     /// Adds a word that is not there yet. `hash_of` tells the hash of words that have to move.
     pub(crate) fn insert(&mut self, hash: u64, word: u64, hash_of: impl Fn(u64) -> u64) {
         debug_assert_ne!(word, 0, "zero is no word");
-        let len = *self.len.get_mut() + 1;
-        *self.len.get_mut() = len;
+        let len = self.len.load(Relaxed) + 1;
+        self.len.store(len, Relaxed);
         let buckets = self.buckets.load(Relaxed);
         if buckets == 0 {
             self.add_bucket();
@@ -473,7 +490,7 @@ impl<const SHARED: bool> Table<SHARED> {
         let bucket = unsafe { place.bucket.as_ref() };
         let word = bucket.words[place.index].load(Relaxed);
         bucket.set_tag(place.index, 0);
-        *self.len.get_mut() -= 1;
+        self.len.store(self.len.load(Relaxed) - 1, Relaxed);
         self.compact_chain(self.bucket(place.home));
         if self.is_empty() {
             self.release();
@@ -521,8 +538,8 @@ impl<const SHARED: bool> Table<SHARED> {
             Root::Single(first, _) => {
                 let directory = Directory::allocate(8);
                 // SAFETY: a fresh directory of eight segments.
-                unsafe { &*Directory::segment(directory, 0) }.store(first.as_ptr() as u64, Relaxed);
-                self.root.store(Root::Many(directory).pack(), Relaxed);
+                unsafe { &*Directory::segment(directory, 0) }.store(first.as_ptr() as u64, Release);
+                self.root.store(Root::Many(directory).pack(), Release);
                 self.add_segment(directory, buckets / SEGMENT);
             }
             Root::Many(directory) => {
@@ -549,17 +566,17 @@ impl<const SHARED: bool> Table<SHARED> {
                     to.store(from.load(Relaxed), Relaxed);
                 }
             }
-            self.root.store(Root::Single(block, capacity).pack(), Relaxed);
+            self.root.store(Root::Single(block, capacity).pack(), Release);
             self.free(old.cast(), bucket_layout(old_capacity));
         } else {
-            self.root.store(Root::Single(block, capacity).pack(), Relaxed);
+            self.root.store(Root::Single(block, capacity).pack(), Release);
         }
     }
 
     fn add_segment(&mut self, directory: NonNull<Directory>, index: u32) {
         let segment = allocate_buckets(SEGMENT).as_ptr() as u64;
         // SAFETY: the caller made sure that the directory has room for `index`.
-        unsafe { &*Directory::segment(directory, u64::from(index)) }.store(segment, Relaxed);
+        unsafe { &*Directory::segment(directory, u64::from(index)) }.store(segment, Release);
     }
 
     fn grow_directory(&mut self, old: NonNull<Directory>, used: u32) -> NonNull<Directory> {
@@ -573,10 +590,10 @@ impl<const SHARED: bool> Table<SHARED> {
             // SAFETY: `index` is below both capacities.
             unsafe {
                 let segment = (*Directory::segment(old, index)).load(Relaxed);
-                (*Directory::segment(directory, index)).store(segment, Relaxed);
+                (*Directory::segment(directory, index)).store(segment, Release);
             }
         }
-        self.root.store(Root::Many(directory).pack(), Relaxed);
+        self.root.store(Root::Many(directory).pack(), Release);
         self.free(old.cast(), Directory::layout(capacity));
         directory
     }
@@ -654,7 +671,7 @@ impl<const SHARED: bool> Table<SHARED> {
                 )
             };
             let first = NonNull::new(first).expect("the first segment");
-            self.root.store(Root::Single(first, SEGMENT).pack(), Relaxed);
+            self.root.store(Root::Single(first, SEGMENT).pack(), Release);
             self.free(directory.cast(), Directory::layout(capacity));
         }
     }
@@ -876,14 +893,14 @@ impl<const SHARED: bool> Table<SHARED> {
     }
 
     fn bucket_unlocked(&self, hash: u64) -> Option<*const Bucket> {
-        // Acquire pairs with nothing but the owner's lock: the count may be newer or older than
-        // the root, so the index is checked against the bound that came with the pointer.
+        // The count may be newer or older than the root, so the index is checked against the bound
+        // that comes with the pointer.
         let buckets = self.buckets.load(Relaxed);
         if buckets == 0 {
             return None;
         }
         let (index, _) = address(hash, buckets);
-        match Root::unpack(self.root.load(std::sync::atomic::Ordering::Acquire)) {
+        match Root::unpack(self.root.load(Acquire)) {
             Root::Empty => None,
             Root::Single(block, capacity) => {
                 // SAFETY: in bounds of the block.
@@ -898,7 +915,7 @@ impl<const SHARED: bool> Table<SHARED> {
                     if segment >= directory.as_ref().capacity {
                         return None;
                     }
-                    let block = (*Directory::segment(directory, segment)).load(Relaxed);
+                    let block = (*Directory::segment(directory, segment)).load(Acquire);
                     (block != 0).then(|| (block as *const Bucket).add((index % SEGMENT) as usize))
                 }
             }
@@ -941,11 +958,11 @@ fn prefetch_words(bucket: &Bucket) {
 
 #[inline]
 pub(crate) fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: a prefetch is a hint; any address is allowed.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
     let _ = address;
 }

@@ -82,6 +82,63 @@ fn grows_past_one_segment_and_gives_it_back() {
     unsafe { retire::collect(|| {}) };
 }
 
+/// A table, and the promise of the test that it is changed by one thread alone.
+struct Watched(std::cell::UnsafeCell<Table<true>>);
+
+// SAFETY: one thread makes exclusive references, one after another; the others only prefetch.
+unsafe impl Sync for Watched {}
+
+/// Growth through all forms of the root and back, beside a reader without the lock and beside the
+/// thread that frees what was retired. What could go wrong is for Miri to see: `make miri`.
+#[test]
+fn a_reader_without_the_lock_sees_whole_blocks() {
+    const WORDS: u64 = if cfg!(miri) { 430 } else { 4000 };
+    let table = Watched(std::cell::UnsafeCell::new(Table::new()));
+    let gates = crate::gate::Gates::new();
+    let under_way = std::sync::atomic::AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        let (table, gates, under_way) = (&table, &gates, &under_way);
+        scope.spawn(move || {
+            let gate = gates.register();
+            for step in 1..=2 * WORDS {
+                let inside = gate.enter();
+                // SAFETY: this is the one thread that makes exclusive references.
+                let table = unsafe { &mut *table.0.get() };
+                if step <= WORDS {
+                    table.insert(mix(step), step, mix);
+                } else {
+                    let place = find(table, step - WORDS).expect("was put in");
+                    table.remove(place);
+                }
+                drop(inside);
+            }
+            under_way.store(false, Relaxed);
+        });
+        scope.spawn(move || {
+            let gate = gates.register();
+            let mut word = 0;
+            while under_way.load(Relaxed) {
+                let inside = gate.enter();
+                for _ in 0..8 {
+                    word = word % WORDS + 1;
+                    // SAFETY: a shared reference, of which only atomics are read, inside a gate.
+                    unsafe { (*table.0.get()).prefetch_entry(mix(word)) };
+                }
+                drop(inside);
+            }
+        });
+        scope.spawn(move || {
+            while under_way.load(Relaxed) {
+                // SAFETY: whoever reads without the lock is inside one of these gates.
+                unsafe { retire::collect(|| gates.pass()) };
+                std::thread::yield_now();
+            }
+        });
+    });
+    // SAFETY: no other thread is left.
+    unsafe { retire::collect(|| {}) };
+}
+
 #[test]
 fn hashes_that_agree_still_chain() {
     let mut table = Table::<false>::new();
