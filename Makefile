@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run static test lint docs memcheck explore crashes fuzz bench peers oracle suite update differential
+.PHONY: run static test lint docs memcheck explore crashes storm fuzz bench peers oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -35,6 +35,16 @@ crashes:
 	cargo build --profile ci --package dunlin
 	DUNLIN_CRASHES=$(CRASHES) DUNLIN_SEED=$(or $(SEED),1) \
 		cargo test --profile ci --package tests --test crash
+
+# Clients of all kinds work on a process that is stopped, killed and started again, on a disk that is
+# slow, full or failing at times, and a checker looks for what was lost, torn, stale, done twice or
+# kept waiting: make storm SECONDS=3600 SEED=7. What failed is kept, and the report says where. Full
+# disks need the right to mount, slow and failing ones strace; without them the rest is done.
+storm: SECONDS ?= 600
+storm:
+	cargo build --profile ci --package dunlin
+	DUNLIN_STORM=$(SECONDS) DUNLIN_SEED=$(or $(SEED),1) \
+		cargo test --profile ci --package tests --test storm -- --nocapture
 
 # Readers of files, payloads and requests are given what a fuzzer makes up, which looks for input that
 # takes new ways through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. What it keeps in

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -33,16 +33,22 @@ impl Target {
         }
     }
 
-    /// The command line up to the options.
-    fn command(self) -> Result<Command> {
-        Ok(match self {
-            Target::Dunlin => {
-                let mut command = Command::new(dunlin_binary()?);
-                command.arg("serve");
+    /// The command line up to the options, behind that of a wrapper.
+    fn command(self, wrapper: &[String]) -> Result<Command> {
+        let (program, argument) = match self {
+            Target::Dunlin => (dunlin_binary()?, Some("serve")),
+            Target::Reference => (PathBuf::from("redis-server"), None),
+        };
+        let mut command = match wrapper {
+            [] => Command::new(program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
                 command
             }
-            Target::Reference => Command::new("redis-server"),
-        })
+        };
+        command.args(argument);
+        Ok(command)
     }
 }
 
@@ -65,6 +71,8 @@ pub struct Server {
     child: Child,
     port: u16,
     options: Vec<(String, String)>,
+    /// A program, with its arguments, that starts the server in its place.
+    wrapper: Vec<String>,
     directory: TempDir,
 }
 
@@ -82,8 +90,11 @@ impl Server {
         loop {
             attempts += 1;
             let port = free_port()?;
-            match spawn(target, port, &options, directory.path()) {
-                Ok(child) => return Ok(Self { target, child, port, options, directory }),
+            match spawn(target, port, &options, &[], directory.path()) {
+                Ok(child) => {
+                    let wrapper = Vec::new();
+                    return Ok(Self { target, child, port, options, wrapper, directory });
+                }
                 Err(error) if attempts == 5 || !error.to_string().contains("in use") => {
                     return Err(error);
                 }
@@ -98,8 +109,21 @@ impl Server {
     /// As [`Server::start`].
     pub fn start_again(&mut self) -> Result<()> {
         self.kill();
-        self.child = spawn(self.target, self.port, &self.options, self.directory.path())?;
+        let Self { target, port, options, wrapper, directory, .. } = self;
+        self.child = spawn(*target, *port, options, wrapper, directory.path())?;
         Ok(())
+    }
+
+    /// Changes the options of the next start.
+    pub fn set_options(&mut self, options: &[(&str, &str)]) {
+        self.options =
+            options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    }
+
+    /// Lets the next start go through another program, which has to execute the command line behind
+    /// its own in its own process: `strace -D` does.
+    pub fn set_wrapper(&mut self, wrapper: &[&str]) {
+        self.wrapper = wrapper.iter().map(|word| (*word).into()).collect();
     }
 
     /// The port it listens on.
@@ -131,6 +155,14 @@ impl Server {
     /// Whether the process still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// How the process has ended, if it has.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
     }
 
     /// Ends the process at once, as a power cut would, and waits until it is gone.
@@ -201,10 +233,11 @@ fn spawn(
     target: Target,
     port: u16,
     options: &[(String, String)],
+    wrapper: &[String],
     directory: &Path,
 ) -> Result<Child> {
     let log = File::create(log_path(directory))?;
-    let mut command = target.command()?;
+    let mut command = target.command(wrapper)?;
     command.arg("--port").arg(port.to_string()).arg("--dir").arg(directory);
     for (name, value) in USUAL_OPTIONS {
         command.arg(format!("--{name}")).arg(value);
