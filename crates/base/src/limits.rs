@@ -8,6 +8,9 @@
 /// Number of slots: the unit of locking, hashing and migration, as in Redis Cluster.
 pub const SLOTS: usize = 16_384;
 
+/// Longest key, in bytes: an entry has four bytes for the length.
+pub const MAX_KEY: usize = u32::MAX as usize;
+
 // ---- Requests -----------------------------------------------------------------------------------
 
 /// Most arguments one command may announce. Redis 7.0 accepts what fits a C `int`; memory is

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use base::limits;
 use base::num::{self, LongDouble};
 use resp::args::Arguments;
 use store::Key;
@@ -84,6 +85,9 @@ impl<'a> Args<'a> {
     pub fn key(&mut self) -> Result<Key<'a>, CommandError> {
         let index = self.next;
         let bytes = self.bytes()?;
+        if bytes.len() > limits::MAX_KEY {
+            return Err(CommandError::KEY_TOO_LONG);
+        }
         // Keys were hashed in the order of the arguments, so this is nearly always the first try.
         let is_wanted = |key: &&KeyAt| key.index as usize == index;
         let known = self.keys.get(self.next_key).filter(is_wanted);
@@ -169,12 +173,35 @@ impl<'a> Args<'a> {
     }
 
     /// All that is left as keys.
-    pub fn rest_as_keys(&mut self) -> Vec<Key<'a>> {
-        std::iter::from_fn(|| self.key().ok()).collect()
+    pub fn rest_as_keys(&mut self) -> Result<Vec<Key<'a>>, CommandError> {
+        self.keys(self.len())
     }
 
     /// Refuses what is left.
     pub fn end(&self) -> Result<(), CommandError> {
         if self.is_empty() { Ok(()) } else { Err(CommandError::SYNTAX) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use resp::args::OwnedArguments;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_four_gigabytes_are_refused() {
+        // Zeros that nobody looks at take no memory.
+        let mut argv = OwnedArguments::new();
+        argv.push(b"DEL");
+        argv.push(b"short");
+        argv.push_shared(Arc::new(vec![0; limits::MAX_KEY + 1]));
+        // As if they had been hashed.
+        let keys = [1, 2].map(|index| KeyAt { index, hash: 0, slot: 0 });
+        let mut args = Args::new(argv.view(), &keys);
+        assert_eq!(args.clone().rest_as_keys().err(), Some(CommandError::KEY_TOO_LONG));
+        assert_eq!(args.clone().keys(2).err(), Some(CommandError::KEY_TOO_LONG));
+        assert_eq!(args.key().map(|key| key.bytes), Ok(&b"short"[..]));
+        assert_eq!(args.key().err(), Some(CommandError::KEY_TOO_LONG));
     }
 }

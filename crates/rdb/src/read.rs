@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
+use base::limits::MAX_KEY;
 use base::lzf;
 
 use crate::opcodes::{encoding, length};
@@ -90,14 +91,25 @@ pub(crate) trait Input {
 
     /// Passes over a string without decoding it.
     fn skip_string(&mut self) -> Result<(), ReadError> {
+        self.skip_string_of(u64::MAX)
+    }
+
+    /// Passes over a key, unless it is longer than a key can be.
+    fn skip_key(&mut self) -> Result<(), ReadError> {
+        self.skip_string_of(MAX_KEY as u64)
+    }
+
+    /// Passes over a string, unless it has more than `most` bytes.
+    fn skip_string_of(&mut self, most: u64) -> Result<(), ReadError> {
+        let within = |length| if length > most { Err(TOO_LONG) } else { Ok(length) };
         let size = match self.length_or_encoding()? {
-            Length::Plain(length) => length,
+            Length::Plain(length) => within(length)?,
             Length::Encoded(encoding::INT_8) => 1,
             Length::Encoded(encoding::INT_16) => 2,
             Length::Encoded(encoding::INT_32) => 4,
             Length::Encoded(encoding::LZF) => {
                 let compressed = self.length()?;
-                self.length()?;
+                within(self.length()?)?;
                 compressed
             }
             Length::Encoded(_) => return Err(UNKNOWN_ENCODING),
@@ -106,6 +118,7 @@ pub(crate) trait Input {
     }
 }
 
+const TOO_LONG: ReadError = ReadError::Malformed("a key is longer than 4294967295 bytes");
 const UNKNOWN_ENCODING: ReadError = ReadError::Malformed("an unknown encoding of a string");
 
 /// A string as it was written.
@@ -261,6 +274,17 @@ mod tests {
     fn an_announced_length_allocates_nothing() {
         assert_eq!(string(b"\x81\x7f\xff\xff\xff\xff\xff\xff\xffabc"), None);
         assert_eq!(string(b"\xc3\x03\x81\x7f\xff\xff\xff\xff\xff\xff\xff\x00aa"), None);
+    }
+
+    #[test]
+    fn a_key_of_four_gigabytes_is_refused_by_its_length() {
+        let skip = |bytes: &[u8]| Reader::new(bytes).skip_key().map_err(|error| error.to_string());
+        let refused = Err(TOO_LONG.to_string());
+        // In plain, and compressed: little compressed text gives as much.
+        assert_eq!(skip(b"\x81\0\0\0\x01\0\0\0\0abc"), refused);
+        assert_eq!(skip(b"\xc3\x03\x81\0\0\0\x01\0\0\0\0abc"), refused);
+        assert_eq!(skip(b"\xc3\x03\x80\xff\xff\xff\xffabc"), Ok(()));
+        assert_eq!(skip(b"\x03abc"), Ok(()));
     }
 
     #[test]

@@ -23,6 +23,8 @@ use std::borrow::Cow;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
+use base::limits::MAX_KEY;
+
 use crate::freeze::{Freezing, Frozen};
 use crate::string;
 use crate::{Hash, List, Set, StringRef, StringValue, Zset};
@@ -414,9 +416,9 @@ impl Word {
 
     /// Allocates and fills all but the value.
     fn allocate(kind: Kind, key: &[u8], inline: usize, expire_at: Option<u64>) -> Word {
-        let wide = key.len() > 255 || inline > 255;
         let mut word = Word((kind as u64) << KIND_SHIFT);
-        if wide {
+        if key.len() > 255 || inline > 255 {
+            assert!(key.len() <= MAX_KEY && inline <= INLINE_MAX, "longer keys are refused before");
             word.0 |= WIDE;
         }
         if expire_at.is_some() {

@@ -99,7 +99,7 @@ fn pfcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let count = match args.len() {
         1 => count_one(cx, &args.key()?)?,
         _ => {
-            let keys = args.rest_as_keys();
+            let keys = args.rest_as_keys()?;
             let mut registers = Registers::new();
             merge_into(cx, &keys, &mut registers)?;
             registers.estimate()
@@ -144,7 +144,7 @@ fn merge_into(
 
 /// PFMERGE destkey [sourcekey ...]
 fn pfmerge(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let keys = args.rest_as_keys();
+    let keys = args.rest_as_keys()?;
     let sparse_maximum = cx.db.config.hll_sparse_max_bytes;
     let mut registers = Registers::new();
     // The destination counts among the sources.

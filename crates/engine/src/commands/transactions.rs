@@ -70,7 +70,7 @@ fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if cx.session.transaction.is_some() {
         return Err(CommandError::text("ERR WATCH inside MULTI is not allowed"));
     }
-    for key in args.rest_as_keys() {
+    for key in args.rest_as_keys()? {
         cx.watch(&key);
     }
     cx.reply.ok();

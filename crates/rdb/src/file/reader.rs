@@ -195,7 +195,7 @@ impl<R: Read> FileReader<R> {
     /// Finds the extent of a key with its value, after their type.
     fn entry(&mut self, layout: Layout) -> Result<(), FileError> {
         let start = self.source.held_bytes();
-        let skipped = self.source.skip_string();
+        let skipped = self.source.skip_key();
         self.located("a key", skipped)?;
         let key = start..self.source.held_bytes();
         if let Err(cause) = skip_value(&mut self.source, layout) {

@@ -158,3 +158,11 @@ fn a_buffer_that_a_reply_reads_is_left_alone() {
     let again = entry.string_mut(100_001).expect("it is a string");
     assert_eq!((again.as_ptr(), again[0], again[100_000]), (address, b'b', 0));
 }
+
+#[test]
+#[should_panic(expected = "longer keys are refused before")]
+fn no_entry_is_made_of_a_key_whose_length_does_not_fit() {
+    // Zeros that nobody looks at take no memory.
+    let key = vec![0; MAX_KEY + 1];
+    Word::new(&key, Value::String(StringValue::Int(1)), None).free();
+}

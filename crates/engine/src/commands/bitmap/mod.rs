@@ -186,7 +186,7 @@ fn bitop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::SYNTAX);
     };
     let destination = args.key()?;
-    let keys = args.rest_as_keys();
+    let keys = args.rest_as_keys()?;
     if operation == Operation::Not && keys.len() != 1 {
         let text = "ERR BITOP NOT must be called with a single source key.";
         return Err(CommandError::text(text));

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use base::limits;
 use store::{Held, Key, StringValue, Value};
 
 use crate::args::Args;
@@ -237,7 +238,7 @@ fn digest_all(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 }
 
 fn digest_values(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let keys = args.rest_as_keys();
+    let keys = args.rest_as_keys()?;
     let database = cx.db.index;
     cx.reply.array(keys.len());
     for key in keys {
@@ -355,6 +356,9 @@ fn populate(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let size = if args.is_empty() { 0 } else { positive(args)? };
     if size as u64 > cx.db.config.proto_max_bulk_len {
         return Err(CommandError::STRING_TOO_LONG);
+    }
+    if prefix.len() > limits::MAX_KEY - b":18446744073709551615".len() {
+        return Err(CommandError::KEY_TOO_LONG);
     }
     let mut name = Vec::new();
     for number in 0..count {

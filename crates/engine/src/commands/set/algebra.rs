@@ -80,7 +80,7 @@ pub(super) fn sintercard(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
 }
 
 fn answer(cx: &mut Context<'_>, args: &mut Args<'_>, operation: Operation) -> CommandResult {
-    let keys = args.rest_as_keys();
+    let keys = args.rest_as_keys()?;
     let sets = sets_of(&cx.db, &keys)?;
     let reply = &mut cx.reply;
     if operation == Operation::Union {
@@ -110,7 +110,7 @@ fn store(
     event: &'static str,
 ) -> CommandResult {
     let destination = args.key()?;
-    let keys = args.rest_as_keys();
+    let keys = args.rest_as_keys()?;
     let limits = cx.db.set_limits();
     let sets = sets_of(&cx.db, &keys)?;
     let mut result = Set::new();
