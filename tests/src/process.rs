@@ -9,8 +9,20 @@ use anyhow::{Context, Result};
 /// # Errors
 /// The process is gone.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// The most bytes of memory that a process ever had resident.
+///
+/// # Errors
+/// The process is gone.
+pub fn peak_resident_bytes(pid: u32) -> Result<u64> {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: u32, name: &str) -> Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line")?;
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
     Ok(kilobytes * 1024)
 }

@@ -29,6 +29,10 @@ pub const UNAUTHENTICATED_MAX_ARGUMENTS: i64 = 10;
 /// Longest argument before the connection has authenticated, in bytes.
 pub const UNAUTHENTICATED_MAX_BULK: u64 = 16_384;
 
+/// Bytes of replies that may wait for a connection that has not authenticated: as many as Redis
+/// lets wait. A client that means to log in reads what it is told.
+pub const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
+
 /// An argument at least this long, of which only a part has arrived, is received into an allocation
 /// of its own instead of the read buffer, so that storing it copies nothing.
 pub const BIG_ARGUMENT: usize = 32 * 1024;

@@ -23,8 +23,10 @@ pub use eviction::memory_limit;
 pub struct Inbox {
     /// Messages and MONITOR lines: wire bytes, in order.
     pub pushes: Vec<Arc<Vec<u8>>>,
-    /// Bytes in `pushes`.
+    /// Bytes of memory that `pushes` keeps.
     pub bytes: usize,
+    /// More came than the client's output may let wait: it gets nothing further and is closed.
+    pub over_limit: bool,
     /// The reply of the command that the client was blocked in.
     pub served: Option<Vec<u8>>,
 }
@@ -125,6 +127,8 @@ pub struct Client {
     pub output_peak: AtomicUsize,
     /// Bytes of memory that the output buffer holds.
     pub output_memory: AtomicUsize,
+    /// Bytes that may wait in the output and the inbox: see [`crate::session::Session::limit_output`].
+    pub(crate) output_limit: AtomicUsize,
     /// What the sum over all clients has of it: see [`Clients::count_memory`].
     counted_memory: AtomicUsize,
     /// The connection is to be closed.
@@ -173,6 +177,7 @@ impl Client {
             output_bytes: AtomicUsize::new(0),
             output_peak: AtomicUsize::new(0),
             output_memory: AtomicUsize::new(0),
+            output_limit: AtomicUsize::new(usize::MAX),
             counted_memory: AtomicUsize::new(0),
             killed: AtomicBool::new(false),
             inbox: Mutex::default(),

@@ -67,15 +67,29 @@ impl<'m> Message<'m> {
     }
 }
 
-/// Puts a message into a client's inbox, in the protocol that it speaks, and wakes its worker.
+/// Bytes of memory that a message takes in an inbox besides its own.
+const MESSAGE_FRAME: usize =
+    size_of::<Arc<Vec<u8>>>() + size_of::<Vec<u8>>() + 2 * size_of::<usize>();
+
+/// Puts a message into a client's inbox, in the protocol that it speaks, and wakes its worker. A
+/// client that has let more wait than it may gets nothing further: its worker closes it.
 pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool) -> Arc<Vec<u8>>) {
-    {
-        let mut inbox = client.inbox.lock();
-        let bytes = bytes(speaks_resp3(client));
-        inbox.bytes += bytes.len();
-        inbox.pushes.push(bytes);
+    let mut inbox = client.inbox.lock();
+    if inbox.over_limit || client.killed.load(Relaxed) {
+        return;
     }
-    host.wake(client);
+    // Whoever left the first message has woken the worker, which takes all of them at once.
+    let tell = inbox.pushes.is_empty();
+    let bytes = bytes(speaks_resp3(client));
+    inbox.bytes += bytes.len() + MESSAGE_FRAME;
+    inbox.pushes.push(bytes);
+    let waiting = client.output_bytes.load(Relaxed).saturating_add(inbox.bytes);
+    inbox.over_limit = waiting > client.output_limit.load(Relaxed);
+    let tell = tell || inbox.over_limit;
+    drop(inbox);
+    if tell {
+        host.wake(client);
+    }
 }
 
 /// Writes what lies in a client's inbox to its output. To be called by its own worker.

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::limits;
 use hashbrown::HashSet;
 use resp::args::OwnedArguments;
+use resp::output::Output;
 use store::gate::Presence;
 
 use crate::client::{Client, flag};
 use crate::command::Row;
+use crate::config::Config;
 use crate::engine::Engine;
 use crate::pubsub::Kind;
 use crate::watching::Watch;
@@ -179,6 +182,25 @@ impl Session {
         };
         self.reply_mode = next;
         std::mem::take(&mut self.pushes) || heard
+    }
+
+    /// Bounds the output to what its class of clients may let wait, and lets publishers know. To be
+    /// called when the settings or the class may have changed.
+    pub fn limit_output(&self, config: &Config, output: &mut Output) {
+        let subscribed = self.subscriptions.as_ref().is_some_and(|own| own.any());
+        let limits = &config.client_output_buffer_limits;
+        let class = if subscribed { limits.pubsub } else { limits.normal };
+        let limit = match usize::try_from(class.hard_bytes) {
+            _ if !self.authenticated && !config.requirepass.is_empty() => {
+                limits::UNAUTHENTICATED_OUTPUT
+            }
+            Ok(0) | Err(_) => usize::MAX,
+            Ok(limit) => limit,
+        };
+        output.set_limit(limit);
+        if self.client.output_limit.load(Relaxed) != limit {
+            self.client.output_limit.store(limit, Relaxed);
+        }
     }
 
     /// Shows the state of MULTI and of subscriptions to others.

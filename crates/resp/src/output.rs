@@ -21,7 +21,7 @@ struct Shared {
 }
 
 /// Bytes waiting to be sent, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Output {
     /// The small replies, and what surrounds the shared strings.
     pub(crate) buffer: Vec<u8>,
@@ -34,6 +34,25 @@ pub struct Output {
     shared_len: usize,
     /// Bytes sent since the beginning.
     total_sent: u64,
+    /// Bytes that may wait: see [`Output::set_limit`].
+    limit: usize,
+    /// Where the bytes that are lost would begin: see [`Output::is_over_limit`].
+    lost_from: Option<Mark>,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Output {
+            buffer: Vec::new(),
+            sent: 0,
+            shared: VecDeque::new(),
+            shared_sent: 0,
+            shared_len: 0,
+            total_sent: 0,
+            limit: usize::MAX,
+            lost_from: None,
+        }
+    }
 }
 
 /// A place in an [`Output`], from where a reply can be taken back or given its length afterwards.
@@ -43,6 +62,8 @@ pub struct Mark {
     at: usize,
     shared: usize,
     shared_len: usize,
+    /// Whether bytes were lost before this place.
+    behind_loss: bool,
 }
 
 impl Output {
@@ -77,16 +98,63 @@ impl Output {
             + self.shared_sent
     }
 
+    /// Chooses how many bytes may wait at most.
+    #[inline]
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit;
+    }
+
+    /// Whether more bytes wait than may, or would wait if the buffer had taken all that was written.
+    ///
+    /// A single reply can exceed any memory, so the buffer looks at the limit whenever it has to
+    /// grow, and loses what is written from then on. Such an output must not be sent: its connection
+    /// is to be closed. A reply that is taken back takes its loss with it.
+    #[inline]
+    pub fn is_over_limit(&self) -> bool {
+        self.len() > self.limit || self.lost_from.is_some()
+    }
+
+    /// Makes room for so many more bytes in the buffer. Returns false where they would be lost.
+    #[inline]
+    pub(crate) fn make_room(&mut self, more: usize) -> bool {
+        self.buffer.capacity() - self.buffer.len() >= more || self.grow(more)
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) -> bool {
+        self.lose_what_exceeds(more);
+        if self.lost_from.is_none() {
+            self.buffer.reserve(more);
+        }
+        self.lost_from.is_none()
+    }
+
+    /// Gives up what is written from here on, if the limit does not allow `more` bytes, and what
+    /// was written since that was first so.
+    pub fn lose_what_exceeds(&mut self, more: usize) {
+        if self.lost_from.is_none() && self.len().saturating_add(more) > self.limit {
+            self.lost_from = Some(self.mark());
+        }
+        if let Some(lost_from) = self.lost_from {
+            self.truncate(lost_from);
+        }
+    }
+
     /// Appends bytes as they are.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
-        self.buffer.extend_from_slice(bytes);
+        if self.make_room(bytes.len()) {
+            self.buffer.extend_from_slice(bytes);
+        }
     }
 
     /// Appends bytes by reference, or by copy when they are few.
     pub fn push_shared(&mut self, bytes: &Arc<Vec<u8>>) {
         if bytes.len() < limits::SHARED_REPLY {
             return self.push(bytes);
+        }
+        if self.len().saturating_add(bytes.len()) > self.limit || self.lost_from.is_some() {
+            return self.lose_what_exceeds(bytes.len());
         }
         self.shared_len += bytes.len();
         self.shared.push_back(Shared { at: self.buffer.len(), bytes: Arc::clone(bytes) });
@@ -95,11 +163,24 @@ impl Output {
     /// The present end, to come back to.
     #[inline]
     pub fn mark(&self) -> Mark {
-        Mark { at: self.buffer.len(), shared: self.shared.len(), shared_len: self.shared_len }
+        Mark {
+            at: self.buffer.len(),
+            shared: self.shared.len(),
+            shared_len: self.shared_len,
+            behind_loss: self.lost_from.is_some(),
+        }
     }
 
     /// Takes back all that was written since `mark`.
     pub fn rollback(&mut self, mark: Mark) {
+        if mark.behind_loss {
+            return self.lose_what_exceeds(0);
+        }
+        self.lost_from = None;
+        self.truncate(mark);
+    }
+
+    fn truncate(&mut self, mark: Mark) {
         self.buffer.truncate(mark.at);
         self.shared.truncate(mark.shared);
         self.shared_len = mark.shared_len;
@@ -107,6 +188,9 @@ impl Output {
 
     /// Inserts bytes at `mark`, before all that was written since.
     pub(crate) fn insert(&mut self, mark: Mark, bytes: &[u8]) {
+        if self.lost_from.is_some() || !self.make_room(bytes.len()) {
+            return;
+        }
         let end = self.buffer.len();
         self.buffer.extend_from_slice(bytes);
         if mark.at < end {
@@ -208,6 +292,7 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reply::Reply;
     use proptest::prelude::*;
 
     fn large(byte: u8) -> Arc<Vec<u8>> {
@@ -254,6 +339,64 @@ mod tests {
         output.rollback(mark);
         assert_eq!(output.to_vec(), b"kept");
         assert_eq!(output.len(), 4);
+    }
+
+    #[test]
+    fn no_reply_takes_more_memory_than_the_limit_and_a_little() {
+        const LIMIT: usize = 1 << 20;
+        let mut output = Output::new();
+        output.set_limit(LIMIT);
+        let mut reply = Reply::new(&mut output, true);
+        let outer = reply.mark();
+        for _ in 0..100_000 {
+            let inner = reply.mark();
+            reply.bulk(&[b'x'; 1000]);
+            reply.bulk_shared(&large(b'y'));
+            reply.double(0.1);
+            reply.verbatim(b"txt", &[b'z'; 100]);
+            reply.simple(b"text");
+            reply.close_map(inner, 2);
+        }
+        reply.close_array(outer, 100_000);
+        assert!(output.is_over_limit());
+        assert!(output.memory() < 3 * LIMIT, "{}", output.memory());
+    }
+
+    #[test]
+    fn what_is_lost_comes_back_only_with_the_reply_that_lost_it() {
+        let mut output = Output::new();
+        output.set_limit(100_000);
+        output.push(b"kept");
+        for shared in [false, true] {
+            let before = output.mark();
+            let large = Arc::new(vec![0; 100_000]);
+            match shared {
+                true => output.push_shared(&large),
+                false => output.push(&large),
+            }
+            assert!(output.is_over_limit());
+            let after = output.mark();
+            output.push(b"more");
+            output.rollback(after);
+            assert!(output.is_over_limit(), "the loss was before that");
+            output.rollback(before);
+            assert!(!output.is_over_limit());
+            assert_eq!(output.to_vec(), b"kept");
+        }
+    }
+
+    #[test]
+    fn a_limit_counts_what_waits_and_not_what_was_sent() {
+        let mut output = Output::new();
+        output.set_limit(10);
+        for _ in 0..3 {
+            output.push(b"0123456789");
+            assert!(!output.is_over_limit());
+            output.advance(10);
+        }
+        output.push(b"0123456789");
+        output.push(b"x");
+        assert!(output.is_over_limit());
     }
 
     #[derive(Clone, Debug)]

@@ -12,6 +12,11 @@ use base::num;
 
 use crate::output::{Mark, Output};
 
+/// Room for what is around a string: the header with its number, a format, and the line ends.
+const BULK_FRAME: usize = 32;
+/// Room for a number that is printed without an exponent.
+const LONGEST_NUMBER: usize = 512;
+
 /// Writes the answers of one connection.
 #[derive(Debug)]
 pub struct Reply<'a> {
@@ -78,7 +83,9 @@ impl<'a> Reply<'a> {
     /// A string of bytes.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
-        self.output.buffer.reserve(bytes.len() + 16);
+        if !self.output.make_room(bytes.len() + BULK_FRAME) {
+            return;
+        }
         self.header(b'$', bytes.len() as u64);
         self.output.buffer.extend_from_slice(bytes);
         self.output.buffer.extend_from_slice(b"\r\n");
@@ -160,11 +167,17 @@ impl<'a> Reply<'a> {
 
     /// A double that was printed already.
     pub fn double_text(&mut self, text: &[u8]) {
+        if !self.output.make_room(text.len()) {
+            return;
+        }
         self.number(|buffer| buffer.extend_from_slice(text));
     }
 
     fn number(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mark = self.output.mark();
+        if !self.output.make_room(LONGEST_NUMBER) {
+            return;
+        }
         if self.resp3 {
             self.raw(b",");
         }
@@ -196,6 +209,9 @@ impl<'a> Reply<'a> {
     pub fn verbatim(&mut self, format: &[u8; 3], text: &[u8]) {
         if !self.resp3 {
             return self.bulk(text);
+        }
+        if !self.output.make_room(text.len() + BULK_FRAME) {
+            return;
         }
         self.header(b'=', text.len() as u64 + 4);
         for part in [format, b":" as &[u8], text, b"\r\n"] {
@@ -272,8 +288,10 @@ impl<'a> Reply<'a> {
     /// A line of text. A line end within would end the reply early and let what follows pass for
     /// another one, so it becomes a space.
     fn line(&mut self, kind: u8, text: &[u8]) {
+        if !self.output.make_room(text.len() + 3) {
+            return;
+        }
         let buffer = &mut self.output.buffer;
-        buffer.reserve(text.len() + 3);
         buffer.push(kind);
         if memchr::memchr2(b'\r', b'\n', text).is_none() {
             buffer.extend_from_slice(text);

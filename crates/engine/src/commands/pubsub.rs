@@ -27,6 +27,8 @@ fn subscribe_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> Comman
         if cx.session.subscriptions_mut().of(kind).insert(name.to_vec()) {
             cx.engine.pubsub.subscribe(kind, name, &cx.session.client);
         }
+        // From its first subscription on it is in another class.
+        cx.session.limit_output(cx.db.config, cx.reply.output());
         reply(cx, words(kind).0, Some(name), kind);
     }
     cx.session.publish_state();

@@ -57,6 +57,8 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         crate::call::collect_keys(queued.row.command, argv, &mut keys);
         cx.db.index = cx.session.database;
         cx.run_handler(queued.row, &mut Args::new(argv, &keys));
+        // The commands run to the end, whatever becomes of their replies.
+        cx.reply.output().lose_what_exceeds(0);
     }
     cx.nested = false;
     cx.row = row;

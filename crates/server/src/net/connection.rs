@@ -17,6 +17,9 @@ use resp::request::{BigArgument, Parser, ProtocolError};
 
 use super::stream::Stream;
 
+/// Why a connection is closed that lets too much output wait.
+pub(super) const OVER_OUTPUT_LIMIT: &str = "its output went over client-output-buffer-limit";
+
 /// Read buffers that a worker keeps for reuse.
 const POOLED_BUFFERS: usize = 256;
 
@@ -357,6 +360,15 @@ impl Connection {
         self.input.capacity() + self.parser.memory() + big + self.pending_memory()
     }
 
+    /// Dooms it if more output waits than its class of clients may let wait at all. To be called
+    /// after whatever writes to the output, so that nothing more is done for it.
+    #[inline]
+    pub(super) fn look_at_output_limit(&mut self) {
+        if self.output.is_over_limit() {
+            self.doom = Some(OVER_OUTPUT_LIMIT);
+        }
+    }
+
     /// Whether the output is above the limits of its class for too long.
     pub(super) fn over_output_limit(&mut self, config: &Config, now: u64) -> bool {
         let limits = &config.client_output_buffer_limits;
@@ -373,7 +385,7 @@ impl Connection {
             return false;
         }
         let since = *self.over_soft_limit_since.get_or_insert(now);
-        now.saturating_sub(since) > limit.soft_seconds * 1000
+        now.saturating_sub(since) > limit.soft_seconds.saturating_mul(1000)
     }
 
     /// Shows the state of the buffers to CLIENT LIST.

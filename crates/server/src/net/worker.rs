@@ -27,7 +27,7 @@ use resp::request::{Limits, Parsed};
 use store::gate::{Gate, Presence};
 
 use super::coalesce::Coalescing;
-use super::connection::{Connection, Hold};
+use super::connection::{Connection, Hold, OVER_OUTPUT_LIMIT};
 use super::mailbox::{Mailbox, WAKE, Wakers};
 use super::stream::Stream;
 use super::timers::Timers;
@@ -312,9 +312,14 @@ impl Worker {
                 connection.output.push(&reply);
             }
         }
+        if inbox.over_limit {
+            connection.doom = Some(OVER_OUTPUT_LIMIT);
+            return self.engine.host.drop_later(Box::new(inbox.pushes));
+        }
         for message in inbox.pushes {
             connection.output.push_shared(&message);
         }
+        connection.look_at_output_limit();
         if connection.session.client.killed.load(Relaxed) {
             connection.doom = Some("it was killed");
         }
@@ -354,6 +359,7 @@ impl Worker {
     fn read_and_parse(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.scheduled = false;
+        connection.session.limit_output(&self.turn.config, &mut connection.output);
         if connection.doom.is_some() || connection.session.close {
             return;
         }
@@ -520,7 +526,9 @@ impl Worker {
                 connection.doom = Some(NOT_DURABLE);
             }
         }
-        let sent = connection.send(limits::WRITE_PER_TURN);
+        connection.look_at_output_limit();
+        let over_limit = connection.doom == Some(OVER_OUTPUT_LIMIT);
+        let sent = if over_limit { 0 } else { connection.send(limits::WRITE_PER_TURN) };
         if sent > 0 {
             self.turn.stats.net_output_bytes.add(sent as u64);
             self.turn.stats.writes_processed.add(1);
@@ -536,8 +544,7 @@ impl Worker {
             connection.doom.get_or_insert("the client closed the connection");
         }
         if connection.over_output_limit(&self.turn.config, self.turn.now) {
-            self.turn.stats.output_buffer_limit_disconnections.add(1);
-            connection.doom = Some("its output went over client-output-buffer-limit");
+            connection.doom = Some(OVER_OUTPUT_LIMIT);
         }
         if connection.doom.is_some() {
             return self.close(place);
@@ -578,6 +585,9 @@ impl Worker {
         let reason = connection.doom.unwrap_or("the server stops");
         let line = format!("Client closed: id={} addr={}: {reason}", client.id, client.address);
         self.engine.host.log(LogLevel::Verbose, &line);
+        if connection.doom == Some(OVER_OUTPUT_LIMIT) {
+            self.turn.stats.output_buffer_limit_disconnections.add(1);
+        }
         self.places.remove(&client.id);
         if matches!(connection.hold, Hold::AwaitsSync(_)) {
             self.engine.end_sync_wait(&connection.session);
@@ -620,6 +630,8 @@ impl Worker {
             if self.limits_client_memory {
                 self.engine.clients.count_memory(&connection.session.client);
             }
+            // Publishers go by it, and it may have been changed since the client was served.
+            connection.session.limit_output(&self.turn.config, &mut connection.output);
             if connection.is_idle_beyond(timeout, self.turn.now) {
                 connection.doom = Some("it was idle for longer than timeout");
             }
@@ -696,7 +708,7 @@ fn execute(
     let from = connection.output.end();
     let argv = connection.parser.arguments(&connection.input, ranges);
     if !connection.runs() {
-        if !connection.session.close {
+        if !connection.session.close && connection.doom.is_none() {
             connection.pending.push_back(OwnedArguments::from(argv));
         }
         return;
@@ -711,6 +723,7 @@ fn execute(
     if turn.holds_replies() {
         connection.hold_replies(from);
     }
+    connection.look_at_output_limit();
 }
 
 /// Runs a command that was held back.
@@ -736,6 +749,7 @@ fn run_owned(
         let command = needs_another_try(&outcome).then_some(command);
         connection.hold_back(outcome, command);
     }
+    connection.look_at_output_limit();
 }
 
 /// Whether a command that was not done is to run again: one whose client waits has run.

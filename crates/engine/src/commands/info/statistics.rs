@@ -46,6 +46,10 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("total_writes_processed", totals.writes_processed);
     page.field("io_threaded_reads_processed", 0);
     page.field("io_threaded_writes_processed", 0);
+    let (queries, outputs) =
+        (totals.query_buffer_limit_disconnections, totals.output_buffer_limit_disconnections);
+    page.field("client_query_buffer_limit_disconnections", queries);
+    page.field("client_output_buffer_limit_disconnections", outputs);
     page.field("reply_buffer_shrinks", 0);
     page.field("reply_buffer_expands", 0);
 }

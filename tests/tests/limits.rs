@@ -1,0 +1,175 @@
+//! What a client can make the server keep for it is bounded, whatever it sends and never reads.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tests::client::{Client, Reply, encode};
+use tests::observe::{number, wait_until};
+use tests::process::peak_resident_bytes;
+use tests::server::{Server, Target};
+
+const MEGABYTE: u64 = 1024 * 1024;
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    let mut all = vec![("threads", "2")];
+    all.extend(options);
+    Server::start(Target::Dunlin, &all)
+}
+
+/// A connection of which the test minds the bytes itself.
+fn raw(server: &Server) -> Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", server.port()))?;
+    stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    stream.set_write_timeout(Some(Duration::from_secs(60)))?;
+    Ok(stream)
+}
+
+fn command(words: &[&[u8]]) -> Vec<u8> {
+    let mut request = Vec::new();
+    encode(words, &mut request);
+    request
+}
+
+/// Sends requests, of which the server takes as many as it likes, and reads nothing until the
+/// connection is closed. Returns what comes before that.
+fn send_and_be_closed(stream: &mut TcpStream, requests: &[u8]) -> Result<usize> {
+    // The connection may be closed before all of it was taken.
+    let _ = stream.write_all(requests);
+    let mut received = Vec::new();
+    match stream.read_to_end(&mut received) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            Err(error).context("the connection is not closed")
+        }
+        _ => Ok(received.len()),
+    }
+}
+
+/// A list of 20 elements of a megabyte.
+fn push_megabytes(client: &mut Client) -> Result<()> {
+    let element = "e".repeat(MEGABYTE as usize);
+    for length in 1..=20 {
+        ensure!(client.call(&["RPUSH", "large", &element])? == Reply::Integer(length));
+    }
+    Ok(())
+}
+
+fn closed_for_output(control: &mut Client) -> Result<u64> {
+    number(control, "client_output_buffer_limit_disconnections")
+}
+
+#[test]
+fn who_has_not_logged_in_may_let_little_wait() -> Result<()> {
+    let server = start(&[("requirepass", "secret")])?;
+    let mut control = server.connect()?;
+    control.call_text("AUTH secret")?;
+    let mut stranger = raw(&server)?;
+    // Refusals are many times as long: some tens of megabytes, much more than sockets hold.
+    stranger.set_write_timeout(Some(Duration::from_millis(500)))?;
+    let requests = b"GET\r\n".repeat(1_000_000);
+    // As long as nobody reads the refusals, nobody may take the requests.
+    let _ = stranger.write_all(&requests);
+    wait_until("the end of the stranger", || Ok(closed_for_output(&mut control)? == 1))?;
+    // Who reads is served, however much it is.
+    let mut reading = server.connect()?;
+    for _ in 0..1000 {
+        ensure!(matches!(reading.call_text("GET k")?, Reply::Error(_)));
+    }
+    ensure!(closed_for_output(&mut control)? == 1);
+    Ok(())
+}
+
+#[test]
+fn pipelined_replies_stop_at_the_limit() -> Result<()> {
+    let server = start(&[("client-output-buffer-limit", "normal 1mb 0 0")])?;
+    let mut control = server.connect()?;
+    push_megabytes(&mut control)?;
+    let before = peak_resident_bytes(server.pid())?;
+    let request = command(&[b"LRANGE", b"large", b"0", b"-1"]);
+    let docs = command(&[b"COMMAND", b"DOCS"]);
+    for (round, request) in [request, docs].iter().enumerate() {
+        send_and_be_closed(&mut raw(&server)?, &request.repeat(150))?;
+        ensure!(closed_for_output(&mut control)? == round as u64 + 1);
+    }
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 32 * MEGABYTE, "{grown} bytes more");
+    Ok(())
+}
+
+#[test]
+fn a_transaction_goes_on_without_its_replies() -> Result<()> {
+    let server = start(&[("client-output-buffer-limit", "normal 1mb 0 0")])?;
+    let mut control = server.connect()?;
+    push_megabytes(&mut control)?;
+    let before = peak_resident_bytes(server.pid())?;
+    let mut requests = command(&[b"MULTI"]);
+    requests.extend(command(&[b"LRANGE", b"large", b"0", b"-1"]).repeat(20));
+    requests.extend(command(&[b"INCR", b"ran"]));
+    requests.extend(command(&[b"EXEC"]));
+    requests.extend(command(&[b"INCR", b"behind"]));
+    send_and_be_closed(&mut raw(&server)?, &requests)?;
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 32 * MEGABYTE, "{grown} bytes more");
+    ensure!(control.call_text("GET ran")? == Reply::Bulk(b"1".to_vec()));
+    ensure!(control.call_text("EXISTS behind")? == Reply::Integer(0), "it went on after EXEC");
+    Ok(())
+}
+
+/// What CLIENT REPLY keeps back was never output.
+#[test]
+fn replies_that_are_not_wanted_exceed_nothing() -> Result<()> {
+    let server = start(&[("client-output-buffer-limit", "normal 1mb 0 0")])?;
+    let mut control = server.connect()?;
+    push_megabytes(&mut control)?;
+    let mut silent = server.connect()?;
+    silent.send(&["CLIENT", "REPLY", "OFF"])?;
+    for _ in 0..3 {
+        silent.send(&["LRANGE", "large", "0", "-1"])?;
+    }
+    ensure!(silent.call_text("CLIENT REPLY ON")? == Reply::Status(b"OK".to_vec()));
+    ensure!(closed_for_output(&mut control)? == 0);
+    Ok(())
+}
+
+/// Ten patterns of 100 000 bytes, each of which matches everything, so that a message to a channel
+/// is a megabyte of output.
+fn long_patterns() -> Vec<u8> {
+    let patterns: Vec<Vec<u8>> = (0..10).map(|index| vec![b'*'; 100_000 + index]).collect();
+    let mut words: Vec<&[u8]> = vec![b"PSUBSCRIBE"];
+    words.extend(patterns.iter().map(Vec::as_slice));
+    command(&words)
+}
+
+#[test]
+fn messages_to_oneself_stop_at_the_limit() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    let before = peak_resident_bytes(server.pid())?;
+    let mut requests = command(&[b"HELLO", b"3"]);
+    requests.extend(long_patterns());
+    requests.extend(command(&[b"PUBLISH", b"c", b"m"]).repeat(1000));
+    send_and_be_closed(&mut raw(&server)?, &requests)?;
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 128 * MEGABYTE, "{grown} bytes more");
+    ensure!(closed_for_output(&mut control)? == 1);
+    Ok(())
+}
+
+#[test]
+fn messages_to_others_stop_at_the_limit() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    let mut deaf = raw(&server)?;
+    deaf.write_all(&long_patterns())?;
+    wait_until("the subscriptions", || Ok(number(&mut control, "pubsub_patterns")? == 10))?;
+    let before = peak_resident_bytes(server.pid())?;
+    let mut publisher = raw(&server)?;
+    publisher.write_all(&command(&[b"PUBLISH", b"c", b"m"]).repeat(1000))?;
+    wait_until("the end of the subscriber", || Ok(closed_for_output(&mut control)? == 1))?;
+    let mut replies = [0; 4000];
+    publisher.read_exact(&mut replies)?;
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 128 * MEGABYTE, "{grown} bytes more");
+    Ok(())
+}
