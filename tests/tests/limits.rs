@@ -132,6 +132,84 @@ fn replies_that_are_not_wanted_exceed_nothing() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn what_multi_queues_counts_as_input() -> Result<()> {
+    let server = start(&[("client-query-buffer-limit", "1mb")])?;
+    let mut control = server.connect()?;
+    let mut requests = command(&[b"MULTI"]);
+    requests.extend(command(&[b"SET", b"k", &[b'v'; 10_000]]).repeat(1000));
+    send_and_be_closed(&mut raw(&server)?, &requests)?;
+    ensure!(number(&mut control, "client_query_buffer_limit_disconnections")? == 1);
+    Ok(())
+}
+
+/// A field of the line of CLIENT LIST that has a name.
+fn field_of(control: &mut Client, name: &str, field: &str) -> Result<u64> {
+    let list = control.call_text("CLIENT LIST")?;
+    let list = String::from_utf8_lossy(list.text().context("no list")?).into_owned();
+    let line = list.lines().find(|line| line.contains(&format!(" name={name} ")));
+    let prefix = format!("{field}=");
+    let value =
+        line.context("no such client")?.split(' ').find_map(|own| own.strip_prefix(&prefix));
+    Ok(value.context("no such field")?.parse()?)
+}
+
+/// Waits until the server has taken all of its input that it takes.
+fn wait_for_the_end_of_reading(control: &mut Client) -> Result<()> {
+    const STEADY: u32 = 40;
+    let (mut last, mut same) = (0, 0);
+    wait_until("the end of reading", || {
+        // What is asked here is input too, of always the same length.
+        let now = number(control, "total_net_input_bytes")?;
+        same = if now.abs_diff(last) < 1000 { same + 1 } else { 0 };
+        last = now;
+        Ok(same > STEADY)
+    })
+}
+
+#[test]
+fn input_behind_a_blocked_command_stays_in_the_socket() -> Result<()> {
+    const REQUESTS: usize = 2_000_000;
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    let mut blocked = raw(&server)?;
+    blocked.write_all(b"CLIENT SETNAME blocked\r\nBLPOP list 0\r\n")?;
+    wait_until("the wait", || Ok(number(&mut control, "blocked_clients")? == 1))?;
+    let mut sending = blocked.try_clone()?;
+    let sender = std::thread::spawn(move || {
+        sending.write_all(&command(&[b"PING"]).repeat(REQUESTS))?;
+        anyhow::Ok(())
+    });
+    wait_for_the_end_of_reading(&mut control)?;
+    for field in ["qbuf", "tot-mem"] {
+        let bytes = field_of(&mut control, "blocked", field)?;
+        ensure!(bytes < MEGABYTE, "{field} is {bytes}");
+    }
+    ensure!(control.call_text("RPUSH list x")? == Reply::Integer(1));
+    let popped = b"*2\r\n$4\r\nlist\r\n$1\r\nx\r\n";
+    let mut replies = vec![0; b"+OK\r\n".len() + popped.len() + REQUESTS * b"+PONG\r\n".len()];
+    blocked.read_exact(&mut replies)?;
+    ensure!(replies.ends_with(b"+PONG\r\n"));
+    sender.join().expect("the sender does not panic")
+}
+
+#[test]
+fn a_blocked_client_that_goes_is_noticed_though_its_input_is_not_read() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    let mut blocked = raw(&server)?;
+    blocked.write_all(b"BLPOP list 0\r\n")?;
+    wait_until("the wait", || Ok(number(&mut control, "blocked_clients")? == 1))?;
+    // A little more than is read.
+    blocked.write_all(&command(&[b"PING"]).repeat(20_000))?;
+    wait_for_the_end_of_reading(&mut control)?;
+    drop(blocked);
+    wait_until("the end of the wait", || Ok(number(&mut control, "blocked_clients")? == 0))?;
+    ensure!(control.call_text("RPUSH list x")? == Reply::Integer(1));
+    ensure!(control.call_text("LLEN list")? == Reply::Integer(1));
+    Ok(())
+}
+
 /// Ten patterns of 100 000 bytes, each of which matches everything, so that a message to a channel
 /// is a megabyte of output.
 fn long_patterns() -> Vec<u8> {

@@ -139,6 +139,8 @@ pub struct Parser {
     /// Big arguments; those of finished commands first.
     big: Vec<Arc<Vec<u8>>>,
     finished_big: usize,
+    /// Bytes of memory that the big arguments hold.
+    big_memory: usize,
 }
 
 /// A command of which the beginning was parsed.
@@ -146,6 +148,8 @@ pub struct Parser {
 struct Partial {
     /// The arguments so far.
     ranges: Vec<ArgRange>,
+    /// How many of them lie outside of the buffer for certain: the first.
+    detached: usize,
     /// Arguments still to come, without the one announced.
     remaining: usize,
     /// Where its part of the buffer begins.
@@ -360,6 +364,7 @@ impl Parser {
         let consumed = self.partial.elsewhere + here;
         args.append(&mut self.partial.ranges);
         self.partial.ranges.shrink_to(limits::PARSER_KEPT_ARGUMENTS);
+        self.partial.detached = 0;
         self.partial.elsewhere = 0;
         self.in_command = false;
         self.finished_side = self.side.len();
@@ -427,24 +432,31 @@ impl Parser {
         assert!(announced == Some(argument.bytes.len()), "big argument of another length");
         self.partial.elsewhere += (argument.bytes.len() - self.partial.copied) as u64;
         self.partial.copied = 0;
-        self.partial.ranges.push(ArgRange::in_big(self.big.len()));
-        self.big.push(Arc::new(argument.bytes));
+        let range = self.add_big(argument.bytes);
+        self.partial.ranges.push(range);
         self.partial.line_end_due = true;
     }
 
-    /// Moves the partial command's arguments from the buffer to the side.
+    fn add_big(&mut self, bytes: Vec<u8>) -> ArgRange {
+        self.big_memory += bytes.capacity();
+        self.big.push(Arc::new(bytes));
+        ArgRange::in_big(self.big.len() - 1)
+    }
+
+    /// Moves the partial command's arguments from the buffer to the side. Those that were moved
+    /// before are not looked at again: a command may have millions, and thousands of big ones.
     fn detach(&mut self, buffer: &[u8]) {
-        for range in &mut self.partial.ranges {
-            let Some(span) = range.buffer_span() else { continue };
+        for index in self.partial.detached..self.partial.ranges.len() {
+            let Some(span) = self.partial.ranges[index].buffer_span() else { continue };
             let (from, length) = (self.side.len(), span.len());
-            if from + length > MAX_OFFSET {
-                *range = ArgRange::in_big(self.big.len());
-                self.big.push(Arc::new(buffer[span].to_vec()));
+            self.partial.ranges[index] = if from + length > MAX_OFFSET {
+                self.add_big(buffer[span].to_vec())
             } else {
                 self.side.extend_from_slice(&buffer[span]);
-                *range = ArgRange::in_side(from, length);
-            }
+                ArgRange::in_side(from, length)
+            };
         }
+        self.partial.detached = self.partial.ranges.len();
     }
 
     /// The arguments behind `ranges`: some that [`Parser::parse`] appended since the last
@@ -457,25 +469,49 @@ impl Parser {
     /// Forgets all finished commands, whose ranges are invalid from now on. Returns how many bytes
     /// the caller must remove from the front of the buffer before it calls anything else here.
     pub fn compact(&mut self) -> usize {
-        let buffer = if self.in_command { self.partial.start } else { self.position };
+        let done = self.done();
+        self.forget(done);
+        done
+    }
+
+    /// As [`Parser::compact`], for a buffer of so many bytes: it leaves the front of the buffer where
+    /// it is until it is as long as the rest, so that each byte is moved once on average, and not
+    /// once for each time that a part of a long buffer was executed.
+    pub fn compact_when_due(&mut self, length: usize) -> usize {
+        let done = self.done();
+        let due = if done >= length - done { done } else { 0 };
+        self.forget(due);
+        due
+    }
+
+    /// How many bytes at the front of the buffer are done with.
+    pub fn done(&self) -> usize {
+        if self.in_command { self.partial.start } else { self.position }
+    }
+
+    /// Forgets finished commands, and so many bytes at the front of the buffer.
+    fn forget(&mut self, buffer: usize) {
         let (side, big) = (self.finished_side, self.finished_big);
-        if self.in_command {
-            for range in &mut self.partial.ranges {
+        // Nearly always nothing moves, and a command that arrives in many pieces may have millions
+        // of arguments already.
+        if self.in_command && (buffer > 0 || side > 0 || big > 0) {
+            let first = if side > 0 || big > 0 { 0 } else { self.partial.detached };
+            for range in &mut self.partial.ranges[first..] {
                 range.rebase(buffer, side, big);
             }
         }
         self.position -= buffer;
-        self.partial.start = 0;
+        self.partial.start = self.partial.start.saturating_sub(buffer);
         if side > 0 {
             self.side.drain(..side);
             self.side.shrink_to(limits::BIG_ARGUMENT);
             self.finished_side = 0;
         }
         if big > 0 {
-            self.big.drain(..big);
+            let freed: usize = self.big.drain(..big).map(|argument| argument.capacity()).sum();
+            self.big_memory -= freed;
             self.finished_big = 0;
         }
-        buffer
     }
 
     /// Whether the input ends between two commands: everything before the position was parsed.
@@ -493,7 +529,7 @@ impl Parser {
     pub fn memory(&self) -> usize {
         self.side.capacity()
             + self.partial.ranges.capacity() * size_of::<ArgRange>()
-            + self.big.iter().map(|argument| argument.capacity()).sum::<usize>()
+            + self.big_memory
     }
 }
 

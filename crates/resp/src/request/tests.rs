@@ -84,7 +84,7 @@ impl Connection {
             }
             self.commands.push(arguments.iter().map(<[u8]>::to_vec).collect());
         }
-        let done = self.parser.compact();
+        let done = self.parser.compact_when_due(self.buffer.len());
         self.buffer.drain(..done);
     }
 }
@@ -343,4 +343,56 @@ fn a_command_in_the_shortest_form_is_had_as_it_was_received() {
         assert_eq!(connection.error, None);
         assert_eq!(connection.as_received, expected, "{}", stream.escape_ascii());
     }
+}
+
+#[test]
+fn a_long_buffer_is_moved_once_on_average() {
+    const REQUESTS: usize = 10_000;
+    let request = array(&[b"PING".to_vec()]);
+    let mut buffer = request.repeat(REQUESTS);
+    // The last one has arrived in part.
+    buffer.truncate(buffer.len() - 3);
+    let (whole, mut parser) = (buffer.len(), Parser::new());
+    let (mut found, mut moved) = (0, 0);
+    while found < REQUESTS - 1 {
+        let mut args = Vec::new();
+        for _ in 0..10 {
+            if let Parsed::Command { .. } = parser.parse(&buffer, &Limits::default(), &mut args) {
+                found += 1;
+            }
+        }
+        let arguments = parser.arguments(&buffer, &args);
+        assert!(arguments.iter().all(|argument| argument == b"PING"));
+        let done = parser.compact_when_due(buffer.len());
+        if done > 0 {
+            buffer.drain(..done);
+            moved += buffer.len();
+        }
+    }
+    assert!(moved <= whole, "{moved} bytes of {whole} were moved");
+    buffer.extend_from_slice(b"G\r\n");
+    let mut args = Vec::new();
+    let parsed = parser.parse(&buffer, &Limits::default(), &mut args);
+    assert!(matches!(parsed, Parsed::Command { argc: 1, .. }));
+    assert_eq!(parser.arguments(&buffer, &args).at(0), b"PING");
+    assert_eq!(parser.compact_when_due(buffer.len()), buffer.len());
+}
+
+/// Each piece of a command would take a millisecond, if it cost all arguments that came before.
+#[test]
+fn a_piece_of_a_command_costs_no_more_than_itself() {
+    const ARGUMENTS: usize = 2_000_000;
+    const PIECES: usize = 200_000;
+    let patience = std::time::Duration::from_secs(30);
+    let begin = std::time::Instant::now();
+    let mut connection = Connection::default();
+    let mut bytes = format!("*{}\r\n", ARGUMENTS + PIECES).into_bytes();
+    bytes.extend(b"$0\r\n\r\n".repeat(ARGUMENTS));
+    connection.receive(&bytes);
+    for _ in 0..PIECES {
+        connection.receive(b"$0\r\n\r\n");
+        assert!(begin.elapsed() < patience, "the pieces take too long");
+    }
+    assert_eq!(connection.commands.len(), 1);
+    assert_eq!(connection.commands[0].len(), ARGUMENTS + PIECES);
 }

@@ -133,10 +133,36 @@ impl Connection {
         !self.pending.is_empty() || !matches!(self.hold, Hold::None | Hold::Blocked(_))
     }
 
-    /// Reads its share of this turn: about [`limits::READ_PER_TURN`] bytes. Returns how many.
-    pub(super) fn receive(&mut self) -> usize {
+    /// Whether its commands wait, for whatever reason, so that what it sends has to wait too.
+    #[inline]
+    pub(super) fn defers_input(&self) -> bool {
+        !self.pending.is_empty() || !matches!(self.hold, Hold::None)
+    }
+
+    /// How much to read in this turn. What was received comes first: a fast sender must not fill the
+    /// memory. Where commands wait, little is read beyond them: the rest stays in the socket, where
+    /// it slows its sender down.
+    pub(super) fn reading_share(&self) -> usize {
+        if self.backlog {
+            0
+        } else if !self.defers_input() {
+            limits::READ_PER_TURN
+        } else if self.big.is_none() {
+            limits::READ_PER_TURN.saturating_sub(self.unparsed_input())
+        } else {
+            0
+        }
+    }
+
+    /// Bytes of the input that were received and not parsed to the end of a command.
+    fn unparsed_input(&self) -> usize {
+        self.input.len() - self.parser.done()
+    }
+
+    /// Reads its share of this turn: about so many bytes. Returns how many.
+    pub(super) fn receive(&mut self, share: usize) -> usize {
         let mut total = 0;
-        while self.readable && total < limits::READ_PER_TURN {
+        while self.readable && total < share {
             let room = match &mut self.big {
                 Some(big) => {
                     big.make_room();
@@ -304,7 +330,7 @@ impl Connection {
 
     /// Gives up the bytes of commands that were executed. An empty buffer goes back to the pool.
     pub(super) fn forget_executed(&mut self, pool: &mut Vec<Vec<u8>>) {
-        let done = self.parser.compact();
+        let done = self.parser.compact_when_due(self.input.len());
         if done < self.input.len() {
             self.input.drain(..done);
         } else {
@@ -322,10 +348,13 @@ impl Connection {
     /// Whether nothing of what the peer sent before it closed is left to be answered.
     pub(super) fn is_finished(&self) -> bool {
         let blocked = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
-        let running = blocked || matches!(self.hold, Hold::None);
+        let running = matches!(self.hold, Hold::None);
         let parsed = !self.backlog && !self.unparsed && self.protocol_error.is_none();
         let answered = self.pending.is_empty() && parsed;
-        self.ended && running && (blocked || (answered && self.output.is_empty()))
+        // What a client sent behind the command that it waits in is not read while it waits, so the
+        // end of its input may lie behind that.
+        (blocked && (self.ended || self.read_closed))
+            || (self.ended && running && answered && self.output.is_empty())
     }
 
     /// Whether there is something to do for it before its socket or others say so.
@@ -354,10 +383,12 @@ impl Connection {
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout
     }
 
-    /// Bytes that the connection holds of what it received.
+    /// Bytes that the connection holds of what it received and has not executed, with the commands
+    /// that MULTI queues.
     pub(super) fn query_memory(&self) -> usize {
         let big = self.big.as_ref().map_or(0, |big| big.bytes.capacity());
-        self.input.capacity() + self.parser.memory() + big + self.pending_memory()
+        let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
+        self.input.capacity() + self.parser.memory() + big + self.pending_memory() + queued
     }
 
     /// Dooms it if more output waits than its class of clients may let wait at all. To be called
@@ -391,7 +422,7 @@ impl Connection {
     /// Shows the state of the buffers to CLIENT LIST.
     pub(super) fn publish(&self, now: u64) {
         let client = &self.session.client;
-        let (mut used, mut room) = (self.input.len(), self.input.capacity());
+        let (mut used, mut room) = (self.unparsed_input(), self.input.capacity());
         if let Some(big) = &self.big {
             used += big.bytes.len();
             room += big.bytes.capacity();

@@ -366,9 +366,9 @@ impl Worker {
         if connection.input.capacity() == 0 && connection.readable {
             connection.input = self.buffers.pop().unwrap_or_default();
         }
-        // What lies in the buffer comes first: a fast sender must not fill the memory.
-        if connection.readable && !connection.backlog {
-            let count = connection.receive();
+        let share = connection.reading_share();
+        if connection.readable && share > 0 {
+            let count = connection.receive(share);
             self.coalescing.note_bytes(count);
             self.turn.stats.net_input_bytes.add(count as u64);
             self.turn.stats.reads_processed.add(1);
@@ -384,7 +384,7 @@ impl Worker {
     /// Parses what has arrived into the batch, up to the connection's share.
     fn parse(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        let held_back = !connection.pending.is_empty() || !matches!(connection.hold, Hold::None);
+        let held_back = connection.defers_input();
         connection.unparsed = held_back;
         if held_back {
             return;
