@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Client, Reply, encode};
@@ -207,6 +207,22 @@ fn a_blocked_client_that_goes_is_noticed_though_its_input_is_not_read() -> Resul
     wait_until("the end of the wait", || Ok(number(&mut control, "blocked_clients")? == 0))?;
     ensure!(control.call_text("RPUSH list x")? == Reply::Integer(1));
     ensure!(control.call_text("LLEN list")? == Reply::Integer(1));
+    Ok(())
+}
+
+#[test]
+fn a_soft_limit_may_last_for_ever() -> Result<()> {
+    let server = start(&[])?;
+    let mut control = server.connect()?;
+    // So many seconds are a third of one where milliseconds have 64 bits.
+    let limit = format!("normal 0 1 {}", (1_u64 << 61) / 125 + 1);
+    let set = control.call(&["CONFIG", "SET", "client-output-buffer-limit", &limit])?;
+    ensure!(set == Reply::Status(b"OK".to_vec()), "{set:?}");
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(900) {
+        ensure!(control.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+        std::thread::sleep(Duration::from_millis(10));
+    }
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::TempDir;
 use tests::client::{Client, Reply};
 use tests::server::{Server, Target, dunlin_binary};
@@ -221,7 +221,7 @@ fn a_stop_that_was_refused_is_over() -> Result<()> {
 #[test]
 fn the_level_decides_what_is_logged() -> Result<()> {
     let directory = directory()?;
-    let log = directory.path().join("own.log");
+    let log = directory.path().join("server.log");
     let path = log.to_str().context("a path in UTF-8")?;
     // Only standard output is looked at for the line that says that the server is ready.
     let port = free_port()?.to_string();
@@ -296,6 +296,49 @@ fn a_unix_socket_serves_beside_the_port() -> Result<()> {
     ping(&mut server.connect()?)?;
     ensure!(server.terminate()? == Some(0));
     ensure!(!path.exists());
+    Ok(())
+}
+
+#[test]
+fn a_file_in_place_of_the_unix_socket_is_nobody_elses_to_delete() -> Result<()> {
+    let directory = directory()?;
+    let path = directory.path().join("d.sock");
+    let name = path.to_str().context("a path in UTF-8")?;
+    fs::write(&path, "precious")?;
+    let output = run(&["serve", "--port", "0", "--unixsocket", name])?;
+    ensure!(text(&output.stdout).contains(&format!("{name} exists and is not a socket")));
+    ensure!(output.status.code() == Some(1));
+    ensure!(fs::read(&path)? == b"precious");
+    fs::remove_file(&path)?;
+    // What has taken the socket's place while the server ran is not its own either.
+    let mut server = start(&[("unixsocket", name)])?;
+    fs::remove_file(&path)?;
+    fs::write(&path, "precious")?;
+    ensure!(server.terminate()? == Some(0));
+    ensure!(fs::read(&path)? == b"precious");
+    Ok(())
+}
+
+#[test]
+fn the_log_tells_of_memory_that_could_not_be_had() -> Result<()> {
+    let (directory, port) = (directory()?, free_port()?);
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "--port", &port.to_string(), "--threads", "2", "--logfile", "own.log"])
+        .current_dir(directory.path())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let mut client = wait_for("the start", || Client::connect(port).ok())?;
+    ping(&mut client)?;
+    let statm = fs::read_to_string(format!("/proc/{}/statm", child.id()))?;
+    let pages: u64 = statm.split(' ').next().context("statm is empty")?.parse()?;
+    // What that leaves is enough for everything else.
+    let most = Some(pages * rustix::param::page_size() as u64 + 256 * 1024 * 1024);
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    prlimit(pid, Resource::As, Rlimit { current: most, maximum: most })?;
+    client.send(&["SETRANGE", "k", "536870000", "x"])?;
+    ensure!(!wait_for_end(&mut child)?.success());
+    let log = fs::read_to_string(directory.path().join("own.log"))?;
+    ensure!(log.contains("# Out Of Memory allocating 53687"), "{log}");
     Ok(())
 }
 

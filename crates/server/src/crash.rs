@@ -5,6 +5,7 @@
 //! the log.
 
 use std::backtrace::Backtrace;
+use std::io::{self, Write};
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -38,6 +39,24 @@ pub fn apply(config: &Config) {
     if let Some(reports) = REPORTS.get() {
         reports.enabled.store(config.crash_log_enabled, Relaxed);
     }
+}
+
+/// Says in the log that the system has no memory for so many bytes: whoever asked for them most
+/// likely ends the process now. To be called by the allocator; it takes no memory itself.
+#[cold]
+pub fn note_failed_allocation(bytes: usize) {
+    /// Should writing the line ask for memory after all, that does not come here again.
+    static NOTING: AtomicBool = AtomicBool::new(false);
+    let Some(reports) = REPORTS.get() else { return };
+    if NOTING.swap(true, Relaxed) {
+        return;
+    }
+    let mut message = io::Cursor::new([0; 128]);
+    // The text is shorter than that.
+    let _ = write!(message, "Out Of Memory allocating {bytes} bytes!");
+    let length = message.position() as usize;
+    reports.log.last_words(str::from_utf8(&message.get_ref()[..length]).unwrap_or_default());
+    NOTING.store(false, Relaxed);
 }
 
 /// Ends the process at once, with a report.

@@ -2,9 +2,9 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::config::Config;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
@@ -24,7 +24,15 @@ pub struct NotListening;
 #[derive(Default)]
 pub struct Listening {
     tcp: Vec<(SocketAddr, TcpListener)>,
-    unix: Option<(PathBuf, UnixListener)>,
+    unix: Option<UnixSocket>,
+}
+
+/// The unix socket, and which entry of its directory it is.
+struct UnixSocket {
+    path: PathBuf,
+    /// The device and the number of the file, by which it is known again.
+    file: (u64, u64),
+    listener: UnixListener,
 }
 
 impl Listening {
@@ -92,18 +100,27 @@ impl Listening {
     /// The sockets, for whoever accepts connections.
     pub fn handles(&self) -> Vec<Listener> {
         let tcp = self.tcp.iter().filter_map(|(_, own)| own.try_clone().ok().map(Listener::Tcp));
-        let unix = self.unix.iter().filter_map(|(_, own)| own.try_clone().ok().map(Listener::Unix));
+        let unix =
+            self.unix.iter().filter_map(|own| own.listener.try_clone().ok().map(Listener::Unix));
         tcp.chain(unix).collect()
     }
 
     /// The path of the unix socket.
     pub fn unix_path(&self) -> Option<&std::path::Path> {
-        self.unix.as_ref().map(|(path, _)| path.as_path())
+        self.unix.as_ref().map(|own| own.path.as_path())
     }
 
-    /// Removes the unix socket from its directory, at the end.
+    /// Removes the unix socket from its directory, at the end. What has taken its place meanwhile,
+    /// be it a file or the socket of another server, stays.
+    ///
+    /// # Errors
+    /// It cannot be looked at or removed, or is not there any more.
     pub fn remove_unix_socket(&self) -> io::Result<()> {
-        self.unix_path().map_or(Ok(()), std::fs::remove_file)
+        let Some(own) = &self.unix else { return Ok(()) };
+        if file_number(&std::fs::symlink_metadata(&own.path)?) != own.file {
+            return Ok(());
+        }
+        std::fs::remove_file(&own.path)
     }
 
     /// Binds what the settings name and is not bound yet; on failure, nothing of it.
@@ -190,13 +207,27 @@ fn open_tcp(address: SocketAddr, config: &Config) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-fn open_unix(config: &Config) -> io::Result<(PathBuf, UnixListener)> {
-    let path = std::path::absolute(files::path(&config.unixsocket))?;
-    // What a server left behind that ended without removing it.
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+fn file_number(metadata: &std::fs::Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// Removes the socket of a server that ended without removing it. Anything else of that name is
+/// somebody's data, or the setting is a mistake.
+fn remove_stale_socket(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),
+        Ok(_) => {
+            let text = format!("{} exists and is not a socket", path.display());
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
+}
+
+fn open_unix(config: &Config) -> io::Result<UnixSocket> {
+    let path = std::path::absolute(files::path(&config.unixsocket))?;
+    remove_stale_socket(&path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&socket2::SockAddr::unix(&path)?)?;
     if config.unixsocketperm != 0 {
@@ -205,7 +236,8 @@ fn open_unix(config: &Config) -> io::Result<(PathBuf, UnixListener)> {
     }
     socket.listen(backlog(config))?;
     socket.set_nonblocking(true)?;
-    Ok((path, socket.into()))
+    let file = file_number(&std::fs::symlink_metadata(&path)?);
+    Ok(UnixSocket { path, file, listener: socket.into() })
 }
 
 fn backlog(config: &Config) -> i32 {

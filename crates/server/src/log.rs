@@ -5,6 +5,7 @@
 //! server. Logging never fails: a line that cannot be written is lost.
 
 use std::ffi::CString;
+use std::fmt::{Display, Formatter};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -65,7 +66,7 @@ impl Log {
         }
         let now = base::clock::now_ms();
         let time = system::local_time((now / 1000) as i64);
-        self.append(&line(std::process::id(), time, now % 1000, level, message));
+        self.append(&Line { pid: std::process::id(), time, now, level, message }.to_string());
         if self.to_system_log
             && let Ok(message) = CString::new(message)
         {
@@ -81,6 +82,24 @@ impl Log {
     /// Writes at level `notice`.
     pub fn notice(&self, message: impl AsRef<str>) {
         self.write(LogLevel::Notice, message.as_ref());
+    }
+
+    /// Writes a line at level `warning` without memory from the heap, and without a lock, which
+    /// the calling thread may hold: for a time when there is no memory left.
+    pub fn last_words(&self, message: &str) {
+        let now = base::clock::now_ms();
+        let time = system::local_time((now / 1000) as i64);
+        let mut line = io::Cursor::new([0; 512]);
+        let parts = Line { pid: std::process::id(), time, now, level: LogLevel::Warning, message };
+        // What does not fit is left out.
+        let _ = write!(line, "{parts}");
+        let length = line.position() as usize;
+        let bytes = &line.get_ref()[..length];
+        let _ = match &self.file {
+            // One write to a file that is opened for appending stays in one piece.
+            Some(path) => append_to(path).and_then(|mut file| file.write(bytes)),
+            None => rustix::io::write(rustix::stdio::stdout(), bytes).map_err(io::Error::from),
+        };
     }
 
     /// Writes text as it is, whatever the level: crash reports.
@@ -107,19 +126,33 @@ fn append_to(path: &Path) -> io::Result<std::fs::File> {
     OpenOptions::new().append(true).create(true).open(path)
 }
 
-fn line(pid: u32, time: LocalTime, millisecond: u64, level: LogLevel, message: &str) -> String {
-    let LocalTime { year, month, day, hour, minute, second } = time;
-    let sign = match level {
-        LogLevel::Debug => '.',
-        LogLevel::Verbose => '-',
-        LogLevel::Notice => '*',
-        LogLevel::Warning => '#',
-    };
-    let month = MONTHS[month];
-    format!(
-        "{pid}:M {day:02} {month} {year} {hour:02}:{minute:02}:{second:02}.{millisecond:03} \
-         {sign} {message}\n"
-    )
+/// A line of the log.
+struct Line<'m> {
+    pid: u32,
+    time: LocalTime,
+    /// Unix milliseconds.
+    now: u64,
+    level: LogLevel,
+    message: &'m str,
+}
+
+impl Display for Line<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let LocalTime { year, month, day, hour, minute, second } = self.time;
+        let sign = match self.level {
+            LogLevel::Debug => '.',
+            LogLevel::Verbose => '-',
+            LogLevel::Notice => '*',
+            LogLevel::Warning => '#',
+        };
+        let (pid, month, message) = (self.pid, MONTHS[month], self.message);
+        writeln!(
+            formatter,
+            "{pid}:M {day:02} {month} {year} {hour:02}:{minute:02}:{second:02}.{:03} {sign} \
+             {message}",
+            self.now % 1000
+        )
+    }
 }
 
 fn level_of(config: &Config) -> LogLevel {
@@ -166,8 +199,8 @@ mod tests {
     #[test]
     fn lines_have_the_usual_format() {
         let time = LocalTime { year: 2026, month: 10, day: 7, hour: 5, minute: 4, second: 3 };
-        let text = line(12, time, 9, LogLevel::Notice, "Ready");
-        assert_eq!(text, "12:M 07 Nov 2026 05:04:03.009 * Ready\n");
+        let line = Line { pid: 12, time, now: 1009, level: LogLevel::Notice, message: "Ready" };
+        assert_eq!(line.to_string(), "12:M 07 Nov 2026 05:04:03.009 * Ready\n");
     }
 
     #[test]
