@@ -1,4 +1,7 @@
-//! Clocks: the wall clock in Unix time, a monotonic clock, and a cheap timer for short spans.
+//! Clocks: the wall clock in Unix time, clocks that never step, and a cheap timer for short spans.
+//!
+//! Whoever sets the wall clock moves dates, and nothing else: deadlines, pauses and ages are measured
+//! by [`steady_ms`].
 //!
 //! Reading the system's clock costs 20 to 50 ns, which matters when every command is timed twice.
 //! [`Ticks`] reads the processor's time stamp counter where it runs at a constant rate, after
@@ -7,19 +10,45 @@
 #![allow(unsafe_code)]
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// What [`shift_wall_clock`] has added, in microseconds.
+static SHIFT_US: AtomicI64 = AtomicI64::new(0);
+
+/// Sets this process's wall clock forward or back, as an administrator does to the machine's. For
+/// tests of what that must not change.
+pub fn shift_wall_clock(microseconds: i64) {
+    SHIFT_US.fetch_add(microseconds, Ordering::Relaxed);
+}
 
 /// Microseconds since 1970-01-01 UTC. Zero on a machine whose clock stands before that.
 #[inline]
 pub fn now_us() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_micros() as u64);
+    now.saturating_add_signed(SHIFT_US.load(Ordering::Relaxed))
 }
 
 /// Milliseconds since 1970-01-01 UTC. Zero on a machine whose clock stands before that.
 #[inline]
 pub fn now_ms() -> u64 {
     now_us() / 1000
+}
+
+/// Microseconds on a clock that never steps: it shows the wall clock's time at the first call in
+/// the process, and from then on what has passed since. Not for dates.
+#[inline]
+pub fn steady_us() -> u64 {
+    static START: OnceLock<(Instant, u64)> = OnceLock::new();
+    let (begun, then) = START.get_or_init(|| (Instant::now(), now_us()));
+    then + begun.elapsed().as_micros() as u64
+}
+
+/// Milliseconds of [`steady_us`].
+#[inline]
+pub fn steady_ms() -> u64 {
+    steady_us() / 1000
 }
 
 /// Nanoseconds on a clock that never steps back. Its zero is the first call in the process.

@@ -115,6 +115,7 @@ impl Context<'_> {
                 held: keyspace.attach(presence, locks),
                 index: self.db.index,
                 now: self.db.now,
+                steady: self.db.steady,
                 config: self.db.config,
                 effects: self.db.effects,
                 stats: self.db.stats,

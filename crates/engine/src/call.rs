@@ -123,8 +123,8 @@ impl Engine {
     fn turn_away(&self, turn: &Turn, session: &mut Session) {
         session.close = true;
         let last = self.foreign_logged_at.load(Relaxed);
-        if turn.now >= last.saturating_add(FOREIGN_LOG_PAUSE) {
-            self.foreign_logged_at.store(turn.now, Relaxed);
+        if turn.steady >= last.saturating_add(FOREIGN_LOG_PAUSE) {
+            self.foreign_logged_at.store(turn.steady, Relaxed);
             let line = format!(
                 "Closed {}, which sent POST or Host: as HTTP clients do. Somebody may be using a \
                  web browser to reach this server.",
@@ -399,7 +399,7 @@ impl Engine {
 
     fn paused(&self, turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
         let until = self.pause.until.load(Relaxed);
-        if until <= turn.now || session.replays {
+        if until <= turn.steady || session.replays {
             return None;
         }
         let writes_only = self.pause.writes_only.load(Relaxed);
@@ -436,6 +436,7 @@ enum Admission {
 /// The parts of a turn that a database looks at, apart from the effects that it changes.
 pub(crate) struct TurnParts<'t> {
     pub(crate) now: u64,
+    pub(crate) steady: u64,
     pub(crate) config: &'t crate::config::Config,
     pub(crate) stats: &'t crate::stats::ThreadStats,
     pub(crate) clock: EvictionClock,
@@ -445,6 +446,7 @@ pub(crate) struct TurnParts<'t> {
 pub(crate) fn turn_parts(turn: &mut Turn) -> (TurnParts<'_>, &mut crate::effects::Effects) {
     let parts = TurnParts {
         now: turn.now,
+        steady: turn.steady,
         config: &turn.config,
         stats: &turn.stats,
         clock: turn.eviction_clock,
@@ -469,7 +471,7 @@ impl Context<'_> {
             monitor::show(self.engine, self.session, row, args.argv());
         }
         if !self.db.effects.expired.get_mut().is_empty() {
-            if self.engine.is_paused(self.db.now) {
+            if self.engine.is_paused(self.db.steady) {
                 // CLIENT PAUSE: an expired key is absent, but stays where it is.
                 self.db.effects.expired.get_mut().clear();
             }

@@ -89,13 +89,13 @@ pub struct Client {
     pub address: String,
     /// The server's address that it connected to.
     pub local_address: String,
-    /// When it connected, in Unix milliseconds.
+    /// When it connected, as [`crate::engine::Turn::steady`].
     pub connected_at: u64,
     /// The descriptor's number.
     pub descriptor: i32,
     /// What it said about itself.
     pub names: Mutex<ClientNames>,
-    /// When it last sent something, in Unix milliseconds.
+    /// When it last sent something, as [`crate::engine::Turn::steady`].
     pub last_interaction: AtomicU64,
     /// See [`flag`].
     pub flags: AtomicU32,
@@ -259,7 +259,7 @@ impl Client {
         if text.is_empty() { "N".to_string() } else { text }
     }
 
-    /// The line of CLIENT LIST, without its end. `now` is in Unix milliseconds.
+    /// The line of CLIENT LIST, without its end. `now` is [`crate::engine::Turn::steady`].
     ///
     /// Arguments stay where they were received until a command is complete, so `argv-mem` is what
     /// complete commands hold that wait. The output is one buffer here; it is shown as Redis has it,
@@ -358,7 +358,7 @@ pub struct Clients {
     by_id: Mutex<HashMap<u64, Arc<Client>>>,
     /// Bytes that all clients take, while `maxmemory-clients` asks for it.
     memory: AtomicUsize,
-    /// When every client may be looked at again, in Unix milliseconds.
+    /// When every client may be looked at again, as [`crate::engine::Turn::steady`].
     next_look: AtomicU64,
     peaks: Mutex<[BufferPeak; PEAK_SECONDS]>,
 }

@@ -69,7 +69,7 @@ impl Context<'_> {
             OwnedArguments::from(wait.argv),
             wait.serve,
             self.session.resp3,
-            wait.timeout.map(|timeout| self.db.now.saturating_add(timeout)),
+            wait.timeout.map(|timeout| self.db.steady.saturating_add(timeout)),
         );
         self.block = Some(Arc::new(waiter));
     }

@@ -29,6 +29,8 @@ pub struct Db<'a> {
     pub index: usize,
     /// The time of the command, in milliseconds of Unix time: it does not move while it runs.
     pub now: u64,
+    /// The same instant as [`crate::engine::Turn::steady`], for deadlines and ages.
+    pub steady: u64,
     /// The settings of this turn.
     pub config: &'a Config,
     pub(crate) effects: &'a mut Effects,
@@ -94,6 +96,7 @@ impl<'a> Db<'a> {
             held,
             index,
             now: turn.now,
+            steady: turn.steady,
             config: turn.config,
             effects,
             stats: turn.stats,

@@ -127,11 +127,11 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> Comman
     Err(CommandError::owned(format!("MISCONF Errors writing to the AOF file: {reason}")))
 }
 
-/// Until when a write has to wait, because the disk does not keep up, in Unix milliseconds.
+/// Until when a write has to wait, because the disk does not keep up, in milliseconds of the steady clock.
 #[inline]
 pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
     let waits = turn.writes_wait && !session.replays && any_has(command, session, command::WRITE);
-    waits.then(|| turn.now + PRESSURE_PAUSE)
+    waits.then(|| turn.steady + PRESSURE_PAUSE)
 }
 
 /// What WAITAOF answers who waits for a file that is not there.
@@ -147,7 +147,7 @@ pub struct SyncWait {
     pub local: u64,
     /// Replicas that it waits for.
     pub replicas: u64,
-    /// When it gives up, in Unix milliseconds.
+    /// When it gives up, in milliseconds of the steady clock.
     pub deadline: Option<u64>,
 }
 
@@ -162,7 +162,7 @@ impl SyncWait {
         self.local > 0 && !journal.listening() && !journal.beginning()
     }
 
-    /// Whether there is nothing left to wait for at this Unix millisecond.
+    /// Whether there is nothing left to wait for at this millisecond of the steady clock.
     pub fn is_over(&self, journal: &dyn Journal, now: u64) -> bool {
         let local = self.local == 0 || self.is_synced(journal);
         let enough = local && self.replicas == 0;
@@ -246,7 +246,7 @@ impl Engine {
         SyncWaitState::meaning(state)
     }
 
-    /// Ends a client's waiting for a sync at this Unix millisecond and answers it, if it is over.
+    /// Ends a client's waiting for a sync at this millisecond of the steady clock and answers it, if it is over.
     /// Returns whether it is.
     pub fn settle_sync_wait(
         &self,
@@ -370,7 +370,7 @@ mod tests {
             let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
             super::held_up(&server.turn, &server.session, row.command)
         };
-        assert_eq!(held_up(&server, "set"), Some(server.turn.now + PRESSURE_PAUSE));
+        assert_eq!(held_up(&server, "set"), Some(server.turn.steady + PRESSURE_PAUSE));
         assert_eq!(held_up(&server, "get"), None);
         assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
         server.journal.pressed.store(false, Relaxed);

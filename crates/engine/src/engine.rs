@@ -226,6 +226,11 @@ pub struct Turn {
     pub now: u64,
     /// Microseconds of Unix time, for versions.
     pub clock: u64,
+    /// Milliseconds of [`base::clock::steady_us`]: for deadlines and ages, which a step of the wall
+    /// clock must not change.
+    pub steady: u64,
+    /// As [`Turn::steady`], in microseconds.
+    pub steady_us: u64,
     /// The settings, for the whole turn.
     pub config: Arc<Config>,
     /// Which settings they are: see [`SharedConfig::generation`].
@@ -252,6 +257,8 @@ impl Turn {
         let mut turn = Turn {
             now: 0,
             clock: 0,
+            steady: 0,
+            steady_us: 0,
             eviction_clock: EvictionClock::new(&config, 0),
             config,
             config_generation: 0,
@@ -272,6 +279,8 @@ impl Turn {
         Turn {
             now: 0,
             clock: 0,
+            steady: 0,
+            steady_us: 0,
             eviction_clock: EvictionClock::new(&config, 0),
             config: Arc::new(config),
             config_generation: engine.config.generation(),
@@ -289,6 +298,8 @@ impl Turn {
     pub fn begin(&mut self, engine: &Engine) {
         self.clock = base::clock::now_us();
         self.now = self.clock / 1000;
+        self.steady_us = base::clock::steady_us();
+        self.steady = self.steady_us / 1000;
         self.load_settings(engine);
         self.used_memory.note_published(&engine.memory);
         self.look_at_journal(engine);
@@ -352,7 +363,7 @@ impl Turn {
             self.config_generation = generation;
             self.config = engine.config.snapshot();
         }
-        self.eviction_clock = EvictionClock::new(&self.config, self.now);
+        self.eviction_clock = EvictionClock::new(&self.config, self.steady);
         self.packed_threshold = engine.debug.quicklist_packed_threshold.load(Relaxed);
     }
 }
@@ -381,7 +392,7 @@ pub enum Outcome {
     NeedsProgram,
     /// It has to run with all gates closed. Nothing was touched.
     NeedsGates,
-    /// It is held back until this time: by CLIENT PAUSE, or because the disk does not keep up.
+    /// It is held back until this time, as [`Turn::steady`]: by CLIENT PAUSE, or because the disk does not keep up.
     /// Nothing was touched.
     Paused(u64),
     /// Its client waits until its writes are durable. Nothing was written: whoever runs it answers,
@@ -392,7 +403,7 @@ pub enum Outcome {
 /// CLIENT PAUSE. Written with all gates closed, or by UNPAUSE.
 #[derive(Default)]
 pub(crate) struct Pause {
-    /// Unix milliseconds.
+    /// As [`Turn::steady`].
     pub(crate) until: AtomicU64,
     pub(crate) writes_only: AtomicBool,
 }
@@ -436,7 +447,7 @@ pub struct Engine {
     pub saving: Saving,
     /// The world outside.
     pub host: Arc<dyn Host>,
-    /// Unix milliseconds of the start.
+    /// The start, as [`Turn::steady`].
     pub started_at: u64,
     /// 40 hexadecimal digits that name this run.
     pub run_id: String,
@@ -451,7 +462,7 @@ pub struct Engine {
     pub(crate) pause: Pause,
     pub(crate) next_client_id: AtomicU64,
     pub(crate) blocked_clients: AtomicU64,
-    /// When the log last mentioned a connection that speaks another protocol, in Unix milliseconds.
+    /// When the log last mentioned a connection that speaks another protocol, as [`Turn::steady`].
     pub(crate) foreign_logged_at: AtomicU64,
 }
 
@@ -493,7 +504,6 @@ pub(crate) fn random_id() -> String {
 impl Engine {
     /// An engine with an empty keyspace.
     pub fn new(config: Config, host: Arc<dyn Host>, journal: Arc<dyn Journal>) -> Engine {
-        let started_at = base::clock::now_ms();
         Engine {
             keyspace: Keyspace::new(config.databases),
             gates: Gates::new(),
@@ -504,9 +514,9 @@ impl Engine {
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             journal,
-            saving: Saving::new(started_at / 1000),
+            saving: Saving::new(base::clock::steady_ms() / 1000),
             host,
-            started_at,
+            started_at: base::clock::steady_ms(),
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
             debug: DebugSettings::default(),

@@ -105,7 +105,7 @@ impl ExpireCycle {
         self.round = Tally::default();
         loop {
             turn.begin(engine);
-            if engine.is_paused(turn.now) {
+            if engine.is_paused(turn.steady) {
                 // The data is to stand still.
                 break;
             }

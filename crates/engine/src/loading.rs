@@ -237,7 +237,7 @@ impl<'e> Loader<'e> {
     /// locks of slots.
     pub fn new(engine: &'e Engine, rules: LoadRules, access: Access<'e>) -> Loader<'e> {
         let now = base::clock::now_ms();
-        let eviction_clock = EvictionClock::new(&engine.config.load(), now);
+        let eviction_clock = EvictionClock::new(&engine.config.load(), base::clock::steady_ms());
         Loader { engine, rules, access, eviction_clock, now, counts: Counts::default() }
     }
 
@@ -365,7 +365,7 @@ impl Engine {
 
     /// A session that replays commands. It is no client: nobody sees it.
     pub fn replaying_session(&self) -> Session {
-        let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::now_ms());
+        let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
         let mut session = Session::new(Arc::new(client), true);
         session.replays = true;
         session
@@ -396,7 +396,7 @@ impl Turn {
     pub fn look_at_clock(&mut self) {
         self.clock = base::clock::now_us();
         self.now = 0;
-        self.eviction_clock = EvictionClock::new(&self.config, self.clock / 1000);
+        self.eviction_clock = EvictionClock::new(&self.config, base::clock::steady_ms());
     }
 }
 

@@ -180,7 +180,7 @@ impl Engine {
 
     /// Takes the samples that INFO's rates and peaks come from. To be called ten times a second.
     pub fn sample_rates(&self) {
-        let now_us = base::clock::now_us();
+        let now_us = base::clock::steady_us();
         self.stats.sample_rates(now_us);
         self.memory.note_peak(self.host.used_memory());
         self.clients.sample_buffers(now_us / 1_000_000);
@@ -257,14 +257,14 @@ enum Room {
 fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
     let excess = excess(engine, turn);
     if excess == 0 {
-        engine.memory.note_within(turn.clock);
+        engine.memory.note_within(turn.steady_us);
         return Room::Enough;
     }
-    if engine.is_paused(turn.now) {
+    if engine.is_paused(turn.steady) {
         // The data is to stand still.
         return Room::Enough;
     }
-    engine.memory.note_exceeded(turn.clock);
+    engine.memory.note_exceeded(turn.steady_us);
     if turn.config.maxmemory_policy == MaxmemoryPolicy::NoEviction {
         return Room::None;
     }
@@ -274,7 +274,7 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
     turn.evictor = evictor;
     engine.note_latency(turn, "eviction-cycle", begun);
     if matches!(room, Room::Enough) {
-        engine.memory.note_within(turn.clock);
+        engine.memory.note_within(turn.steady_us);
     }
     room
 }

@@ -57,7 +57,10 @@ pub struct Saving {
     /// Nobody waits for the one in progress.
     in_background: AtomicBool,
     began_at: AtomicU64,
+    /// The date of the last file.
     last_save: AtomicU64,
+    /// The same instant, as the other times here: see [`Saving::new`].
+    saved_at: AtomicU64,
     last_attempt: AtomicU64,
     last_failed: AtomicBool,
     /// -1 before the first.
@@ -91,13 +94,15 @@ pub struct SavingFigures {
 }
 
 impl Saving {
-    /// A server that starts at this Unix second counts its data as saved then.
+    /// A server that starts at this second counts its data as saved then. All seconds are those of
+    /// [`base::clock::steady_us`], so that no rule waits for a clock that was set back.
     pub(crate) fn new(now: u64) -> Saving {
         Saving {
             in_progress: AtomicBool::new(false),
             in_background: AtomicBool::new(false),
             began_at: AtomicU64::new(0),
-            last_save: AtomicU64::new(now),
+            last_save: AtomicU64::new(base::clock::now_ms() / 1000),
+            saved_at: AtomicU64::new(now),
             last_attempt: AtomicU64::new(0),
             last_failed: AtomicBool::new(false),
             last_seconds: AtomicI64::new(-1),
@@ -172,7 +177,8 @@ impl Saving {
 
     fn note_saved(&self, now: u64, changes: u64) {
         self.note_kept(changes);
-        self.last_save.store(now, Relaxed);
+        self.last_save.store(base::clock::now_ms() / 1000, Relaxed);
+        self.saved_at.store(now, Relaxed);
     }
 
     /// CONFIG RESETSTAT.
@@ -180,7 +186,7 @@ impl Saving {
         self.saves.store(0, Relaxed);
     }
 
-    /// What INFO shows, at this Unix second.
+    /// What INFO shows, at this second.
     pub fn figures(&self, now: u64) -> SavingFigures {
         let in_progress = self.in_progress.load(Relaxed);
         let running = now.saturating_sub(self.began_at.load(Relaxed));
@@ -196,7 +202,7 @@ impl Saving {
         }
     }
 
-    /// When the last file was complete: LASTSAVE.
+    /// When the last file was complete, in Unix seconds: LASTSAVE.
     pub fn last_save(&self) -> u64 {
         self.last_save.load(Relaxed)
     }
@@ -216,7 +222,7 @@ impl Saving {
 }
 
 impl Engine {
-    /// The `save` rule that asks for a file now, at this Unix second: (changes, seconds).
+    /// The `save` rule that asks for a file now, at this second: (changes, seconds).
     pub fn due_save(&self, now: u64) -> Option<(u32, u64)> {
         let saving = &self.saving;
         let since_attempt = now.saturating_sub(saving.last_attempt.load(Relaxed));
@@ -224,7 +230,7 @@ impl Engine {
         if saving.in_progress.load(Relaxed) || hurt || self.loading.is_on() {
             return None;
         }
-        let (changes, since) = (self.dirty(), now.saturating_sub(saving.last_save()));
+        let (changes, since) = (self.dirty(), now.saturating_sub(saving.saved_at.load(Relaxed)));
         let config = self.config.load();
         let due = config
             .save

@@ -301,7 +301,7 @@ impl TestServer {
             self.turn.begin(&self.engine);
         }
         if let Some(now) = self.now {
-            self.turn.now = now;
+            (self.turn.now, self.turn.steady) = (now, now);
             self.turn.eviction_clock = EvictionClock::new(&self.turn.config, now);
         }
     }

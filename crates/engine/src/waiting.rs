@@ -51,7 +51,7 @@ pub struct Waiter {
     pub serve: Serve,
     /// Whether its connection speaks RESP3.
     pub resp3: bool,
-    /// When it gives up, in Unix milliseconds.
+    /// When it gives up, as [`crate::engine::Turn::steady`].
     pub deadline: Option<u64>,
     state: AtomicU8,
 }

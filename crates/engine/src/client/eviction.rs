@@ -48,7 +48,7 @@ impl Engine {
     /// called each turn, when [`Clients::count_memory`] was.
     pub fn evict_clients(&self, turn: &mut Turn) {
         let Some(limit) = memory_limit(&turn.config) else { return };
-        if self.clients.memory.load(Relaxed) < limit || !self.clients.may_look(turn.now) {
+        if self.clients.memory.load(Relaxed) < limit || !self.clients.may_look(turn.steady) {
             return;
         }
         // Those that are being closed already hold their memory for a moment only.
@@ -63,7 +63,7 @@ impl Engine {
             if sum < limit {
                 return;
             }
-            let line = client.describe(turn.now);
+            let line = client.describe(turn.steady);
             let line = format!("Evicting client: {}", String::from_utf8_lossy(&line));
             self.host.log(LogLevel::Verbose, &line);
             client.kill();

@@ -38,12 +38,12 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text("ERR timeout is negative"));
     };
     let journal = &*cx.engine.journal;
-    let deadline = (timeout > 0).then(|| cx.db.now.saturating_add(timeout));
+    let deadline = (timeout > 0).then(|| cx.db.steady.saturating_add(timeout));
     let wait = SyncWait { offset: cx.session.written_to, local, replicas, deadline };
     if wait.is_in_vain(journal) {
         return Err(CommandError::text(NO_FILE));
     }
-    if wait.is_over(journal, cx.db.now) || !cx.may_block() {
+    if wait.is_over(journal, cx.db.steady) || !cx.may_block() {
         wait.reply(journal, &mut cx.reply);
         return Ok(());
     }

@@ -43,7 +43,7 @@ fn id(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 
 /// CLIENT INFO
 fn info(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let mut line = cx.session.client.describe(cx.db.now);
+    let mut line = cx.session.client.describe(cx.db.steady);
     line.push(b'\n');
     cx.reply.verbatim(b"txt", &line);
     Ok(())
@@ -98,7 +98,7 @@ fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     };
     let mut lines = Vec::new();
     for client in shown {
-        lines.extend_from_slice(&client.describe(cx.db.now));
+        lines.extend_from_slice(&client.describe(cx.db.steady));
         lines.push(b'\n');
     }
     cx.reply.verbatim(b"txt", &lines);
@@ -265,7 +265,7 @@ fn pause(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         .ok_or(CommandError::text("ERR timeout is not an integer or out of range"))?;
     let timeout = u64::try_from(timeout).map_err(|_| CommandError::TIMEOUT_NEGATIVE)?;
     // All gates are closed: whoever runs a command after this one sees the pause.
-    cx.engine.pause.extend(cx.db.now, timeout, writes_only);
+    cx.engine.pause.extend(cx.db.steady, timeout, writes_only);
     cx.reply.ok();
     Ok(())
 }

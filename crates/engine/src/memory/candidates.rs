@@ -80,8 +80,8 @@ impl Evictor {
             self.weights = Weights::default();
         }
         for round in 0..ROUNDS {
-            if round > 0 || self.weights.is_old(turn.now) {
-                self.weights = Weights::new(engine, policy.is_volatile(), turn.now);
+            if round > 0 || self.weights.is_old(turn.steady) {
+                self.weights = Weights::new(engine, policy.is_volatile(), turn.steady);
                 if self.weights.total() == 0 {
                     self.pool.clear();
                     self.found_nothing_at = turn.clock;
@@ -183,7 +183,7 @@ fn score(turn: &Turn, entry: Entry<'_>) -> Option<u64> {
             // The time of the last access rather than the time since, so that candidates that were
             // looked at earlier and later compare.
             let idle = store::evict::idle_seconds(entry.clock(), clock.now);
-            u64::MAX - (turn.now / 1000).saturating_sub(u64::from(idle))
+            u64::MAX - (turn.steady / 1000).saturating_sub(u64::from(idle))
         }
         Policy::AllkeysLfu | Policy::VolatileLfu => {
             let counter = store::evict::lfu_decayed(entry.clock(), clock.now, clock.decay_minutes);
@@ -200,7 +200,7 @@ fn score(turn: &Turn, entry: Entry<'_>) -> Option<u64> {
 struct Weights {
     /// (keys up to and with this slot, database, slot)
     sums: Vec<(u64, u32, u16)>,
-    /// When they were counted, in Unix milliseconds.
+    /// When they were counted, in milliseconds of the steady clock.
     at: u64,
 }
 

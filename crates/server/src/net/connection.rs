@@ -35,7 +35,7 @@ pub(super) enum Hold {
     NeedsProgram,
     /// It has to run with all gates closed.
     NeedsGates,
-    /// CLIENT PAUSE or a slow disk, until this Unix millisecond.
+    /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
     Paused(u64),
     /// It waits until its writes are durable.
     AwaitsSync(SyncWait),
@@ -87,7 +87,7 @@ pub(super) struct Connection {
     pub(super) new_deadline: Option<u64>,
     /// Contended attempts at the command that is pending first.
     attempts: u32,
-    /// Since when the output is above the soft limit, in Unix milliseconds.
+    /// Since when the output is above the soft limit, in milliseconds of the steady clock.
     pub(super) over_soft_limit_since: Option<u64>,
     /// When [`super::coalesce::Coalescing`] counted it last.
     pub(super) counted_in_window: u32,

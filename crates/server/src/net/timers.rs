@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) struct Timers(BinaryHeap<Reverse<(u64, usize, u64)>>);
 
 impl Timers {
-    /// Remembers that the client at `place` is due at a Unix millisecond.
+    /// Remembers that the client at `place` is due at that millisecond of the steady clock.
     pub(super) fn add(&mut self, due: u64, place: usize, client: u64) {
         self.0.push(Reverse((due, place, client)));
     }
@@ -25,7 +25,7 @@ impl Timers {
         Some((place, client))
     }
 
-    /// Time to the next deadline, if there is one; `now` reads the clock, in Unix milliseconds.
+    /// Time to the next deadline, if there is one; `now` reads the steady clock, in milliseconds.
     pub(super) fn wait(&self, now: impl FnOnce() -> u64) -> Option<Duration> {
         let Reverse((due, ..)) = self.0.peek()?;
         Some(Duration::from_millis(due.saturating_sub(now())))

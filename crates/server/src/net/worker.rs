@@ -167,7 +167,7 @@ impl Worker {
             }
             return self.poll(events, Duration::ZERO);
         }
-        let pause = self.coalescing.pause(self.turn.clock);
+        let pause = self.coalescing.pause(self.turn.steady_us);
         if self.coalescing.gathers() {
             if !self.awaiting_journal.is_empty() {
                 if !self.mailbox.nap(NAP_MAX) {
@@ -180,7 +180,8 @@ impl Worker {
             std::thread::sleep(pause);
         }
         let idle = self.scheduled.is_empty();
-        let timer = || self.timers.wait(base::clock::now_ms).map_or(TICK, |timer| timer.min(TICK));
+        let timer =
+            || self.timers.wait(base::clock::steady_ms).map_or(TICK, |timer| timer.min(TICK));
         let timeout = if idle { timer() } else { Duration::ZERO };
         self.poll(events, timeout);
     }
@@ -278,7 +279,7 @@ impl Worker {
             stream.address.clone(),
             stream.local_address.clone(),
             stream.descriptor(),
-            self.turn.now,
+            self.turn.steady,
         ));
         client.set_flag(flag::UNIX, stream.is_unix());
         self.engine.clients.add(&client);
@@ -326,7 +327,7 @@ impl Worker {
     }
 
     fn end_waits_that_are_due(&mut self) {
-        while let Some((place, client)) = self.timers.due(self.turn.now) {
+        while let Some((place, client)) = self.timers.due(self.turn.steady) {
             let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
                 continue;
             };
@@ -339,7 +340,7 @@ impl Worker {
             };
             let waiter = Arc::clone(waiter);
             // An earlier wait's deadline may come during a later wait of the same client.
-            let due = waiter.deadline.is_some_and(|deadline| deadline <= self.turn.now);
+            let due = waiter.deadline.is_some_and(|deadline| deadline <= self.turn.steady);
             if due && waiter.claim() {
                 connection.hold = Hold::None;
                 let resp3 = connection.session.resp3;
@@ -465,7 +466,7 @@ impl Worker {
                 let session = &connection.session;
                 let start = connection.output.mark();
                 let mut reply = Reply::new(&mut connection.output, session.resp3);
-                if !engine.settle_sync_wait(session, wait, self.turn.now, &mut reply) {
+                if !engine.settle_sync_wait(session, wait, self.turn.steady, &mut reply) {
                     return;
                 }
                 connection.hold = Hold::None;
@@ -533,7 +534,7 @@ impl Worker {
             self.turn.stats.net_output_bytes.add(sent as u64);
             self.turn.stats.writes_processed.add(1);
         }
-        connection.publish(self.turn.now);
+        connection.publish(self.turn.steady);
         if self.limits_client_memory {
             self.engine.clients.count_memory(&connection.session.client);
         }
@@ -543,7 +544,7 @@ impl Worker {
         if connection.is_finished() {
             connection.doom.get_or_insert("the client closed the connection");
         }
-        if connection.over_output_limit(&self.turn.config, self.turn.now) {
+        if connection.over_output_limit(&self.turn.config, self.turn.steady) {
             connection.doom = Some(OVER_OUTPUT_LIMIT);
         }
         if connection.doom.is_some() {
@@ -553,7 +554,7 @@ impl Worker {
             self.await_journal(place);
         }
         let Some(connection) = &mut self.connections[place] else { return };
-        if connection.wants_another_turn(self.turn.now) {
+        if connection.wants_another_turn(self.turn.steady) {
             self.schedule(place);
         }
     }
@@ -571,7 +572,7 @@ impl Worker {
         let before = connection.held_count();
         connection.release_replies(self.engine.journal.covered());
         let over = match connection.hold {
-            Hold::AwaitsSync(wait) => wait.is_over(&*self.engine.journal, self.turn.now),
+            Hold::AwaitsSync(wait) => wait.is_over(&*self.engine.journal, self.turn.steady),
             _ => false,
         };
         if over || connection.held_count() < before {
@@ -617,10 +618,10 @@ impl Worker {
 
     /// Now and then: idle connections, paused ones, limits that only time exceeds.
     fn tick(&mut self) {
-        if self.turn.now < self.next_tick {
+        if self.turn.steady < self.next_tick {
             return;
         }
-        self.next_tick = self.turn.now + TICK.as_millis() as u64;
+        self.next_tick = self.turn.steady + TICK.as_millis() as u64;
         self.give_back_space();
         let timeout = u64::from(self.turn.config.timeout) * 1000;
         // Those that were idle when the limit was set have to be counted too.
@@ -632,7 +633,7 @@ impl Worker {
             }
             // Publishers go by it, and it may have been changed since the client was served.
             connection.session.limit_output(&self.turn.config, &mut connection.output);
-            if connection.is_idle_beyond(timeout, self.turn.now) {
+            if connection.is_idle_beyond(timeout, self.turn.steady) {
                 connection.doom = Some("it was idle for longer than timeout");
             }
             let overdue = connection.over_soft_limit_since.is_some();
@@ -651,12 +652,12 @@ impl Worker {
     }
 
     fn flush_and_close(&mut self) {
-        let until = base::clock::now_ms() + FLUSH_ON_STOP;
+        let until = base::clock::steady_ms() + FLUSH_ON_STOP;
         for place in 0..self.connections.len() {
             if let Some(connection) = &mut self.connections[place] {
                 while !connection.output.is_empty()
                     && connection.doom.is_none()
-                    && base::clock::now_ms() < until
+                    && base::clock::steady_ms() < until
                 {
                     connection.writable = true;
                     connection.release_replies(self.engine.journal.covered());

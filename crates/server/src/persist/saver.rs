@@ -349,7 +349,7 @@ struct Cut<'e> {
 }
 
 fn now() -> u64 {
-    base::clock::now_ms() / 1000
+    base::clock::steady_ms() / 1000
 }
 
 /// A file that is synced every now and then while it grows.

@@ -227,7 +227,7 @@ impl Clock {
         if config.maxmemory_policy.is_lfu() {
             Clock::Counter
         } else if config.maxmemory_policy.is_lru() {
-            Clock::Seconds((base::clock::now_ms() / 1000) as u32 & 0xff_ffff)
+            Clock::Seconds((base::clock::steady_ms() / 1000) as u32 & 0xff_ffff)
         } else {
             Clock::Unused
         }

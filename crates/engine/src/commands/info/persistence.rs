@@ -9,7 +9,7 @@ use crate::stats::Durations;
 pub(super) fn persistence(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;
     let last_load = engine.loading.last_outcome();
-    let saving = engine.saving.figures(cx.db.now / 1000);
+    let saving = engine.saving.figures(cx.db.steady / 1000);
     let current = saving.current_seconds;
     page.field("loading", u8::from(engine.loading.is_on()));
     page.field("async_loading", 0);

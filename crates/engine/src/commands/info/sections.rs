@@ -19,7 +19,7 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     let (engine, config) = (cx.engine, cx.db.config);
     let facts = engine.host.process();
     let now_us = base::clock::now_us();
-    let uptime = (now_us / 1000).saturating_sub(engine.started_at) / 1000;
+    let uptime = cx.db.steady.saturating_sub(engine.started_at) / 1000;
     page.field("redis_version", REDIS_VERSION);
     page.field("dunlin_version", VERSION);
     page.field(
@@ -61,7 +61,7 @@ fn build_id(git_sha1: &str, compiler: &str) -> u64 {
 
 pub(super) fn clients(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;
-    let (input, output) = engine.clients.buffer_peaks(cx.db.now / 1000);
+    let (input, output) = engine.clients.buffer_peaks(cx.db.steady / 1000);
     page.field("connected_clients", engine.clients.len());
     page.field("cluster_connections", 0);
     page.field("maxclients", cx.db.config.maxclients);
