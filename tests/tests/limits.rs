@@ -226,6 +226,24 @@ fn a_soft_limit_may_last_for_ever() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn what_the_server_keeps_for_a_client_counts_as_its_memory() -> Result<()> {
+    let server = start(&[("maxmemory-clients", "2mb")])?;
+    let mut control = server.connect()?;
+    control.call_text("CLIENT NO-EVICT ON")?;
+    let name = |index: usize| format!("{index}{}", "n".repeat(10_000));
+    let names: Vec<String> = (0..500).map(name).collect();
+    for (round, command) in ["SUBSCRIBE", "WATCH"].iter().enumerate() {
+        let mut client = server.connect()?;
+        // It reads all that comes, until it is closed.
+        let _ = names.iter().try_for_each(|name| client.call(&[command, name.as_str()]).map(drop));
+        wait_until("the eviction of the client", || {
+            Ok(number(&mut control, "evicted_clients")? > round as u64)
+        })?;
+    }
+    Ok(())
+}
+
 /// Ten patterns of 100 000 bytes, each of which matches everything, so that a message to a channel
 /// is a megabyte of output.
 fn long_patterns() -> Vec<u8> {

@@ -115,6 +115,10 @@ pub struct Client {
     pub queued: AtomicU32,
     /// Bytes held by the queued commands.
     pub queued_bytes: AtomicUsize,
+    /// Bytes held by the names of subscriptions.
+    pub(crate) subscription_bytes: AtomicUsize,
+    /// Bytes held by watched keys.
+    pub(crate) watched_bytes: AtomicUsize,
     /// Bytes in the query buffer.
     pub query_bytes: AtomicUsize,
     /// Bytes the query buffer could take besides.
@@ -171,6 +175,8 @@ impl Client {
             shard_channels: AtomicU32::new(0),
             queued: AtomicU32::new(0),
             queued_bytes: AtomicUsize::new(0),
+            subscription_bytes: AtomicUsize::new(0),
+            watched_bytes: AtomicUsize::new(0),
             query_bytes: AtomicUsize::new(0),
             query_free: AtomicUsize::new(0),
             argument_bytes: AtomicUsize::new(0),
@@ -236,6 +242,9 @@ impl Client {
             + self.argument_bytes.load(Relaxed)
             + self.output_memory.load(Relaxed)
             + self.queued_bytes.load(Relaxed)
+            + self.subscription_bytes.load(Relaxed)
+            + self.watched_bytes.load(Relaxed)
+            + self.waiter.lock().as_ref().map_or(0, |waiter| waiter.memory())
             + self.inbox.lock().bytes
     }
 

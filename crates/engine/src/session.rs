@@ -57,9 +57,32 @@ pub struct Subscriptions {
     pub patterns: HashSet<Vec<u8>>,
     /// SSUBSCRIBE.
     pub shard_channels: HashSet<Vec<u8>>,
+    /// Bytes of memory that the names take.
+    bytes: usize,
 }
 
+/// Bytes of memory that a name takes besides its own: here, and where publishers look for it.
+const NAME_FRAME: usize = 3 * size_of::<Vec<u8>>();
+
 impl Subscriptions {
+    /// Adds a name. Whether it is new.
+    pub fn add(&mut self, kind: Kind, name: &[u8]) -> bool {
+        let new = self.of(kind).insert(name.to_vec());
+        if new {
+            self.bytes += name.len() + NAME_FRAME;
+        }
+        new
+    }
+
+    /// Removes a name. Whether it was there.
+    pub fn remove(&mut self, kind: Kind, name: &[u8]) -> bool {
+        let removed = self.of(kind).remove(name);
+        if removed {
+            self.bytes -= name.len() + NAME_FRAME;
+        }
+        removed
+    }
+
     /// The names of one kind.
     pub fn of(&mut self, kind: Kind) -> &mut HashSet<Vec<u8>> {
         match kind {
@@ -215,6 +238,7 @@ impl Session {
         client.channels.store(own.map_or(0, |own| own.channels.len() as u32), Relaxed);
         client.patterns.store(own.map_or(0, |own| own.patterns.len() as u32), Relaxed);
         client.shard_channels.store(own.map_or(0, |own| own.shard_channels.len() as u32), Relaxed);
+        client.subscription_bytes.store(own.map_or(0, |own| own.bytes), Relaxed);
         client.set_flag(flag::PUBSUB, own.is_some_and(Subscriptions::any));
         client.set_flag(flag::MONITOR, self.monitor);
     }

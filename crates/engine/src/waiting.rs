@@ -81,6 +81,12 @@ impl Waiter {
         Waiter::new(client, database, keys, None, Awaited::List, argv, serve, resp3, None)
     }
 
+    /// Bytes of memory that it takes, about: each key lies in the arguments, here, and at its slot.
+    pub(crate) fn memory(&self) -> usize {
+        let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
+        size_of::<Waiter>() + 3 * self.argv.memory() + frames
+    }
+
     /// Whether nobody has claimed it yet.
     pub fn is_waiting(&self) -> bool {
         self.state.load(Ordering::Acquire) == WAITING

@@ -109,6 +109,8 @@ impl Context<'_> {
         if watch.contains(database, key.bytes) {
             return;
         }
+        let bytes = 2 * key.bytes.len() + size_of::<WatchedKey>() + 4 * size_of::<usize>();
+        self.session.client.watched_bytes.fetch_add(bytes, Relaxed);
         watch.keys.push(WatchedKey { database, key: key.bytes.into() });
         let watcher = Watcher { flag: Arc::clone(&watch.flag), expired };
         let attachment = self.db.held.attachment_mut(key.slot).get_or_insert_default();
@@ -135,6 +137,9 @@ impl Context<'_> {
 /// Lets CLIENT LIST tell whether a watched key has changed.
 fn show(client: &Client, flag: Option<&WatchFlag>) {
     *client.watch.lock() = flag.map(Arc::clone);
+    if flag.is_none() {
+        client.watched_bytes.store(0, Relaxed);
+    }
 }
 
 impl Engine {

@@ -24,7 +24,7 @@ fn words(kind: Kind) -> (&'static [u8], &'static [u8]) {
 /// Subscribes to all names that are left.
 fn subscribe_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
     while let Ok(name) = args.bytes() {
-        if cx.session.subscriptions_mut().of(kind).insert(name.to_vec()) {
+        if cx.session.subscriptions_mut().add(kind, name) {
             cx.engine.pubsub.subscribe(kind, name, &cx.session.client);
         }
         // From its first subscription on it is in another class.
@@ -56,7 +56,7 @@ fn unsubscribe_from(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> Co
 }
 
 fn unsubscribe_one(cx: &mut Context<'_>, kind: Kind, name: &[u8]) {
-    if cx.session.subscriptions_mut().of(kind).remove(name) {
+    if cx.session.subscriptions_mut().remove(kind, name) {
         cx.engine.pubsub.unsubscribe(kind, name, &cx.session.client);
         // No message of the channel comes behind the word that it is over.
         cx.write_messages();

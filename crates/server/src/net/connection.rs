@@ -431,7 +431,8 @@ impl Connection {
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
         client.argument_bytes.store(self.parser.memory() + self.pending_memory(), Relaxed);
-        client.note_output(self.output.len(), self.output.memory());
+        let held = self.held_replies.capacity() * size_of::<HeldReplies>();
+        client.note_output(self.output.len(), self.output.memory() + held);
     }
 
     fn pending_memory(&self) -> usize {
