@@ -54,6 +54,10 @@ pub const PARSER_KEPT_ARGUMENTS: usize = 1024;
 /// copying it is cheaper than one more element in a vectored write.
 pub const SHARED_REPLY: usize = 16 * 1024;
 
+/// What a connection holds from this many bytes on is freed in the background when the connection
+/// goes; smaller things are freed sooner than they are handed over.
+pub const FREED_LATER: usize = 1024 * 1024;
+
 /// An output buffer that grew beyond this is freed once everything in it was sent.
 pub const OUTPUT_KEPT: usize = 64 * 1024;
 

@@ -245,6 +245,14 @@ impl Session {
 }
 
 impl Engine {
+    /// Frees the commands of a transaction: a million of them in the background, since whoever ends
+    /// it may hold slots.
+    pub(crate) fn free_transaction(&self, transaction: Box<Transaction>) {
+        if transaction.bytes >= limits::FREED_LATER {
+            self.host.drop_later(transaction);
+        }
+    }
+
     /// Forgets a connection that goes away: its transaction, watches, subscriptions, and its place
     /// among the clients. The caller holds no slot and has ended the connection's waiting.
     pub fn close_session(&self, presence: Presence<'_>, session: &mut Session) {

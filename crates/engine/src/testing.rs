@@ -32,6 +32,8 @@ use resp::client::{ReplyParser, Value};
 #[derive(Default)]
 pub(crate) struct NoHost {
     used_memory: AtomicUsize,
+    /// Things that were handed over to be freed in the background.
+    pub(crate) dropped: AtomicUsize,
 }
 
 impl NoHost {
@@ -52,6 +54,7 @@ impl Host for NoHost {
 
     fn drop_later(&self, garbage: Box<dyn Send>) {
         drop(garbage);
+        self.dropped.fetch_add(1, Relaxed);
     }
 
     fn used_memory(&self) -> usize {

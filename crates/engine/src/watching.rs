@@ -128,7 +128,9 @@ impl Context<'_> {
 
     /// Ends MULTI, whether by EXEC, DISCARD or RESET.
     pub(crate) fn end_transaction(&mut self) {
-        self.session.transaction = None;
+        if let Some(transaction) = self.session.transaction.take() {
+            self.engine.free_transaction(transaction);
+        }
         self.forget_watch();
         self.session.publish_state();
     }
@@ -145,7 +147,9 @@ fn show(client: &Client, flag: Option<&WatchFlag>) {
 impl Engine {
     /// Ends a connection's transaction and watches outside of any command. The caller holds no slot.
     pub(crate) fn abandon_transaction(&self, presence: Presence<'_>, session: &mut Session) {
-        session.transaction = None;
+        if let Some(transaction) = session.transaction.take() {
+            self.free_transaction(transaction);
+        }
         if let Some(watch) = session.watch.take() {
             show(&session.client, None);
             self.remove_watch(presence, &watch);

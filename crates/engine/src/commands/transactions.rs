@@ -41,9 +41,11 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let stale = cx.session.watch.as_ref().is_some_and(|watch| watch.is_stale(&cx.db));
     cx.end_transaction();
     if transaction.aborted {
+        cx.engine.free_transaction(transaction);
         return Err(CommandError::EXEC_ABORT);
     }
     if stale {
+        cx.engine.free_transaction(transaction);
         cx.reply.null_array();
         return Ok(());
     }
@@ -62,6 +64,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     }
     cx.nested = false;
     cx.row = row;
+    cx.engine.free_transaction(transaction);
     // The commands' own effects are what the journal gets.
     cx.propagate_nothing();
     Ok(())
@@ -109,6 +112,8 @@ pub(crate) const COMMANDS: &[Command] = &[
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
     use crate::client::flag;
     use crate::testing::TestServer;
 
@@ -121,6 +126,25 @@ mod tests {
         server.now = Some(1_000_000);
         server.text(&format!("WATCH {key}"));
         server
+    }
+
+    #[test]
+    fn a_large_transaction_is_freed_in_the_background() {
+        let mut server = TestServer::new();
+        let mut queue = |length: usize, end: &str| {
+            let before = server.host.dropped.load(Relaxed);
+            server.text("MULTI");
+            server.run(&[b"APPEND".to_vec(), b"k".to_vec(), vec![b'v'; length]]);
+            if end == "refused" {
+                server.text("NOSUCHCOMMAND");
+            }
+            server.text(if end == "DISCARD" { end } else { "EXEC" });
+            server.host.dropped.load(Relaxed) - before
+        };
+        for end in ["EXEC", "DISCARD", "refused"] {
+            assert_eq!(queue(100, end), 0, "{end}");
+            assert_eq!(queue(base::limits::FREED_LATER, end), 1, "{end}");
+        }
     }
 
     fn exec(server: &mut TestServer) -> String {

@@ -374,6 +374,14 @@ impl Connection {
         (runnable && !self.session.close) || (self.writable && self.sendable() > 0)
     }
 
+    /// Closes the socket. Returns the buffers, if it would take long to free them.
+    pub(super) fn close(self) -> Option<Box<dyn Send>> {
+        let large = self.output.memory() + self.query_memory() >= limits::FREED_LATER;
+        let Connection { stream, output, input, parser, big, pending, .. } = self;
+        drop(stream);
+        large.then(|| Box::new((output, input, parser, big, pending)) as Box<dyn Send>)
+    }
+
     /// Whether it has said nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
         let exempt = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_))

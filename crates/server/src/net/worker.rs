@@ -601,6 +601,9 @@ impl Worker {
         }
         self.engine.close_session(inside.presence(), &mut connection.session);
         drop(inside);
+        if let Some(buffers) = connection.close() {
+            self.engine.host.drop_later(buffers);
+        }
         self.free.push(place);
         self.mailbox.connections.fetch_sub(1, Relaxed);
     }
