@@ -75,7 +75,7 @@ fn write_until_refused(server: &Server, refusal: &str) -> Result<u32> {
 }
 
 fn full_beside_the_append_only_file(policy: &str) -> Result<()> {
-    let test = "a_full_disk_refuses_writes_until_there_is_room_and_a_rewrite";
+    let test = "a_full_disk_refuses_writes_until_there_is_room";
     let Some(volume) = Volume::mount(8 * MEGABYTE, test)? else { return Ok(()) };
     let options = [("appendonly", "yes"), ("appendfsync", policy), ("rdbcompression", "no")];
     let mut server = start(volume.path(), &options)?;
@@ -115,9 +115,12 @@ fn full_beside_the_append_only_file(policy: &str) -> Result<()> {
     }
 
     make_room(&volume)?;
-    ensure!(text(&client.call_text("SET first 2")?) == refusal, "nobody asked for a rewrite");
+    wait_until("recovery", || Ok(client.call_text("SET first 2")? == ok()))?;
     ensure!(rewritten(&mut client)? == "ok", "{}", server.log_tail());
-    ensure!(client.call_text("SET first 2")? == ok());
+    for number in 1..=acknowledged {
+        let there = client.call_text(&format!("EXISTS key:{number}"))?;
+        ensure!(there == Reply::Integer(1), "key:{number} is lost");
+    }
     ensure!(client.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
     ensure!(figure(&mut client, "aof_last_write_status")? == "ok");
     client.call_text("WAITAOF 1 0 0")?;
@@ -129,10 +132,46 @@ fn full_beside_the_append_only_file(policy: &str) -> Result<()> {
 }
 
 #[test]
-fn a_full_disk_refuses_writes_until_there_is_room_and_a_rewrite() -> Result<()> {
+fn a_full_disk_refuses_writes_until_there_is_room() -> Result<()> {
     ["always", "everysec", "no"].into_iter().try_for_each(|policy| {
         full_beside_the_append_only_file(policy).with_context(|| format!("appendfsync {policy}"))
     })
+}
+
+/// A server is told to stop while its last writes have no room. It stays, unless it is forced, and
+/// takes them along as soon as it can.
+#[test]
+fn a_stop_beside_a_full_disk_loses_nothing() -> Result<()> {
+    let test = "a_stop_beside_a_full_disk_loses_nothing";
+    let Some(volume) = Volume::mount(8 * MEGABYTE, test)? else { return Ok(()) };
+    let options = [("appendonly", "yes"), ("appendfsync", "everysec"), ("rdbcompression", "no")];
+    let mut server = start(volume.path(), &options)?;
+    fill_up(&volume, MEGABYTE / 4)?;
+    let refusal = "MISCONF Errors writing to the AOF file: No space left on device";
+    let acknowledged = write_until_refused(&server, refusal)?;
+    let mut client = server.connect()?;
+    let refused = client.call_text("SHUTDOWN")?;
+    ensure!(text(&refused) == "ERR Errors trying to SHUTDOWN. Check logs.", "{refused:?}");
+    let pid = i32::try_from(server.pid())?;
+    let pid = rustix::process::Pid::from_raw(pid).context("a process")?;
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+    let line = "Errors trying to shut down the server. Check the logs for more information.";
+    wait_until("the refusal", || Ok(server.log().matches(line).count() == 2))?;
+    ensure!(client.call_text("GET key:1")?.text().is_some());
+    make_room(&volume)?;
+    ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
+    server.start_again()?;
+    let mut client = server.connect()?;
+    for number in 1..=acknowledged {
+        let there = client.call_text(&format!("EXISTS key:{number}"))?;
+        ensure!(there == Reply::Integer(1), "key:{number} is lost");
+    }
+    // Who forces it knows better.
+    fill_up(&volume, MEGABYTE / 4)?;
+    write_until_refused(&server, refusal)?;
+    server.connect()?.send(&["SHUTDOWN", "FORCE"])?;
+    wait_until("the end", || Ok(server.connect().is_err()))?;
+    Ok(())
 }
 
 /// What a write is answered while snapshots fail.

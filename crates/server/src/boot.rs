@@ -338,6 +338,15 @@ impl Running {
         }
         self.engine.hold_writes();
         self.outside.append_only.hold_rewrites();
+        if let Err(reason) = self.outside.append_only.keep_all() {
+            log.warning(format!("Error trying to complete the AOF: {reason}"));
+            if !request.force {
+                log.warning("Writes that were acknowledged would be lost, can't exit.");
+                self.engine.let_writes_go_on();
+                self.outside.append_only.let_rewrites_go_on();
+                return false;
+            }
+        }
         let saves = request.save.unwrap_or_else(|| !self.engine.config.load().save.is_empty());
         if !saves {
             self.outside.saver.cancel();

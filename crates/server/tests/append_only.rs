@@ -33,6 +33,7 @@ impl Observer for Silent {
     fn failed(&self, failure: &Failure) {
         panic!("{failure}");
     }
+    fn recovered(&self) {}
     fn took(&self, _: &'static str, _: Duration) {}
 }
 
@@ -110,8 +111,7 @@ fn what_we_write_the_reference_loads() -> Result<()> {
     let ours = directory(&home)?;
     let journal = journal()?;
     // Listening begins: what follows the cut is hidden until the base is complete.
-    let opening = Arc::clone(&ours);
-    journal.begin(Box::new(move || opening.open_hidden_increment()));
+    journal.begin(ours.open_hidden_increment()?);
     append(&journal, 0, &["SET a 1"]);
     append(&journal, 3, &["RPUSH l x y", "INCR n"]);
     journal.flush()?;
@@ -120,8 +120,7 @@ fn what_we_write_the_reference_loads() -> Result<()> {
     ours.finish_rewrite(&base, BaseFormat::Aof, Successor::Hidden)?;
     append(&journal, 0, &["SET b 2"]);
     // A rewrite that never ends.
-    let opening = Arc::clone(&ours);
-    journal.rotate(Box::new(move || opening.open_increment()));
+    journal.rotate(ours.open_increment()?);
     append(&journal, 0, &["SET c 3", "DEL a"]);
     journal.flush()?;
     drop(journal);
@@ -163,7 +162,7 @@ fn what_the_reference_writes_we_read_and_go_on() -> Result<()> {
     assert_eq!(commands(&ours)?, written);
     let journal = journal()?;
     let opening = Arc::clone(&ours);
-    journal.begin(Box::new(move || opening.resume()));
+    journal.begin(opening.resume()?);
     append(&journal, 0, &["SET d 4"]);
     journal.flush()?;
     drop(journal);

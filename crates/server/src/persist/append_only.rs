@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::directory::{AofDirectory, DirectoryError, Opened};
 use super::disk::Disk;
-use super::journal::{Failure, FileJournal, Observer, Timing};
+use super::journal::{Failure, FileJournal, Observer, Operation, Timing};
 use super::rewrite::{self, Plan};
 use super::saver::Saver;
 use super::snapshot;
@@ -104,11 +104,20 @@ impl Observer for Telling {
     }
 
     fn failed(&self, failure: &Failure) {
+        let remedy = match failure.operation {
+            Operation::Write => "this write is tried again every second and succeeds",
+            Operation::Sync => "a rewrite succeeds, which is tried now and then",
+        };
         self.log.warning(format!(
-            "AOF error while {failure}. Writes are refused until BGREWRITEAOF succeeds, or \
-             appendonly is turned off."
+            "AOF error while {failure}. Writes are refused until {remedy}, or appendonly is turned \
+             off."
         ));
         self.wakers.note_journal_failure();
+    }
+
+    fn recovered(&self) {
+        self.log.warning("AOF write error looks solved. The server can write again.");
+        self.wakers.note_journal_progress();
     }
 
     fn took(&self, event: &'static str, duration: Duration) {
@@ -206,7 +215,7 @@ impl AppendOnly {
         state.closed_size = size.saturating_sub(opened.length);
         state.base_size = size;
         state.directory = Some(Arc::new(directory));
-        self.journal.begin(Box::new(move || Ok(opened)));
+        self.journal.begin(opened);
         Ok(())
     }
 
@@ -289,6 +298,34 @@ impl AppendOnly {
         self.stopping.store(false, Ordering::Relaxed);
     }
 
+    /// Makes everything durable before the server stops. Nobody writes any more, and rewrites are
+    /// held. Where the files have a gap, a last rewrite closes it.
+    ///
+    /// # Errors
+    /// Why the files lack something that was acknowledged.
+    pub fn keep_all(&self) -> Result<(), String> {
+        if self.state.lock().mode != Mode::On {
+            return Ok(());
+        }
+        let words = |failure: Failure| failure.to_string();
+        if !self.needs_repair() && self.journal.retry().is_ok() && self.journal.flush().is_ok() {
+            return Ok(());
+        }
+        self.log.warning("The AOF lacks the last writes. Writing it anew before exiting.");
+        let engine = self.engine().ok_or("there is no data any more")?;
+        // Whatever reads a cut meanwhile is of less use.
+        while !self.saver.try_seize() {
+            self.saver.cancel();
+        }
+        let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
+        self.run_rewrite(&engine, plan, directory, true);
+        match self.journal.failure() {
+            None if self.needs_repair() => Err("the AOF could not be written anew".to_owned()),
+            None => self.journal.flush().map_err(words),
+            Some(failure) => Err(words(failure)),
+        }
+    }
+
     /// Makes everything durable and ends the journal's thread. Nobody writes any more.
     pub fn stop(&self) {
         self.hold_rewrites();
@@ -316,44 +353,60 @@ impl AppendOnly {
                 state.rewrites.scheduled = true;
                 return RewriteAnswer::Scheduled;
             }
-            state.rewriting_since = Some(Instant::now());
-            state.rewrites.scheduled = false;
-            state.rewrites.begun += 1;
-            let plan = self.plan(&state);
-            state.rewriting_for = plan.turned_off();
-            (plan, state.directory.clone())
+            self.begin_rewrite(&mut state)
         };
         let pid = std::process::id();
         self.log.notice(format!("Background append only file rewriting started by pid {pid}"));
         let this = Arc::clone(self);
         let thread = std::thread::Builder::new().name("rewrite".to_owned());
-        let spawned = thread.spawn(move || this.run_rewrite(&engine, plan, directory));
+        let spawned = thread.spawn(move || this.run_rewrite(&engine, plan, directory, false));
         if let Err(error) = spawned {
             self.conclude(plan, &Err(error));
         }
         RewriteAnswer::Started
     }
 
+    /// Notes that a rewrite begins, and says which.
+    fn begin_rewrite(&self, state: &mut State) -> (Plan, Option<Arc<AofDirectory>>) {
+        state.rewriting_since = Some(Instant::now());
+        state.rewrites.scheduled = false;
+        state.rewrites.begun += 1;
+        let plan = self.plan(state);
+        state.rewriting_for = plan.turned_off();
+        (plan, state.directory.clone())
+    }
+
     fn plan(&self, state: &State) -> Plan {
         let turned_off = state.turned_off;
         match state.mode {
             Mode::Off => Plan::BaseAlone,
-            Mode::On if self.journal.has_failed() || self.journal.refuses_writes() => {
-                Plan::Anew { turned_off, repairs: true }
-            }
+            Mode::On if self.needs_repair() => Plan::Anew { turned_off, repairs: true },
             Mode::On => Plan::GoOn { turned_off },
             Mode::Beginning => Plan::Anew { turned_off, repairs: false },
         }
     }
 
-    fn run_rewrite(&self, engine: &Engine, plan: Plan, directory: Option<Arc<AofDirectory>>) {
+    /// Whether only a base of all that is in memory makes the files whole again.
+    fn needs_repair(&self) -> bool {
+        self.journal.has_given_up() || self.journal.refuses_writes()
+    }
+
+    /// Writes the file anew on this thread: also while the server stops if it is the last time.
+    fn run_rewrite(
+        &self,
+        engine: &Engine,
+        plan: Plan,
+        directory: Option<Arc<AofDirectory>>,
+        is_last: bool,
+    ) {
         let opened = directory.map_or_else(
             || self.open_directory(&engine.config.load()).map(Arc::new).map_err(io::Error::other),
             Ok,
         );
         let outcome = opened.and_then(|directory| {
             let (journal, files) = (&self.journal, &self.files);
-            rewrite::perform(engine, journal, &directory, files, plan, || self.is_wanted(plan))?;
+            let is_wanted = || is_last || self.is_wanted(plan);
+            rewrite::perform(engine, journal, &directory, files, plan, is_wanted)?;
             self.collect(engine, &directory);
             Ok(directory)
         });
@@ -409,11 +462,19 @@ impl AppendOnly {
                 self.log.warning(format!("Background AOF rewrite failed: {reason}"));
                 state.rewrites.last_status = LastStatus::Failed;
                 state.rewrites.failures += 1;
-                state.not_before = Some(Instant::now() + pause_after(state.rewrites.failures));
-                if current && matches!(plan, Plan::Anew { .. }) {
+                let pause = match plan {
+                    Plan::Anew { repairs: true, .. } => repair_pause(state.rewrites.failures),
+                    Plan::Anew { repairs: false, .. } => RETRY_PAUSE,
+                    Plan::GoOn { .. } | Plan::BaseAlone => pause_after(state.rewrites.failures),
+                };
+                state.not_before = Some(Instant::now() + pause);
+                let begun = match plan {
+                    Plan::Anew { repairs, .. } => !repairs || self.journal.refuses_writes(),
+                    Plan::GoOn { .. } | Plan::BaseAlone => false,
+                };
+                if current && begun {
                     // A file without its base is worth nothing.
                     self.journal.end();
-                    state.not_before = Some(Instant::now() + RETRY_PAUSE);
                 }
             }
         }
@@ -445,8 +506,12 @@ impl AppendOnly {
             self.journal.pause_syncs(busy && config.no_appendfsync_on_rewrite);
             let waits = state.not_before.is_some_and(|at| at > Instant::now());
             let growth = (state.mode == Mode::On && !waits).then(|| self.growth(&state, &config));
-            let begins = state.mode == Mode::Beginning && !waits;
-            let due = !rewriting && (state.rewrites.scheduled || begins);
+            let lacks_base = match state.mode {
+                Mode::Off => false,
+                Mode::Beginning => true,
+                Mode::On => self.needs_repair(),
+            };
+            let due = !rewriting && (state.rewrites.scheduled || (lacks_base && !waits));
             (due, growth.flatten().filter(|_| !busy))
         };
         if let Some(percent) = growth.filter(|_| !due) {
@@ -461,7 +526,8 @@ impl AppendOnly {
     fn growth(&self, state: &State, config: &Config) -> Option<u64> {
         let size = state.closed_size + self.journal.file_length();
         let least = u64::from(config.auto_aof_rewrite_percentage);
-        if least == 0 || size <= config.auto_aof_rewrite_min_size || self.journal.has_failed() {
+        let failed = self.journal.has_failed() || self.journal.refuses_writes();
+        if least == 0 || size <= config.auto_aof_rewrite_min_size || failed {
             return None;
         }
         let percent = (size * 100 / state.base_size.max(1)).saturating_sub(100);
@@ -522,6 +588,13 @@ fn pause_after(failures: u64) -> Duration {
     let Some(beyond) = failures.checked_sub(FAILURES_TOLERATED) else { return RETRY_PAUSE };
     let doublings = u32::try_from(beyond).unwrap_or(u32::MAX).min(10);
     (FAILURE_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE_MAX)
+}
+
+/// How long to wait before files are repaired again, after so many failures in a row: each attempt
+/// may write all data there is.
+fn repair_pause(failures: u64) -> Duration {
+    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
+    (RETRY_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE)
 }
 
 /// Writes a line to the log of an engine.

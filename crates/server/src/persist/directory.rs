@@ -232,7 +232,7 @@ impl AofDirectory {
         Ok(name)
     }
 
-    /// Adds an increment and opens it, empty. A rewrite begins so, at its cut.
+    /// Adds an increment and opens it, empty. A rewrite begins so, before its cut.
     ///
     /// # Errors
     /// The system's. The list is then what it was, or has one more increment, which is empty.
@@ -251,6 +251,19 @@ impl AofDirectory {
             return Err(error);
         }
         Ok(Opened { file, name, length: 0 })
+    }
+
+    /// Takes back what [`AofDirectory::open_increment`] has added last, into which nothing was
+    /// written.
+    ///
+    /// # Errors
+    /// The system's. It may still be listed then, empty.
+    pub fn withdraw_increment(&self, unused: Opened) -> io::Result<()> {
+        let mut manifest = self.manifest.lock();
+        let mut changed = manifest.clone();
+        changed.increments.retain(|file| file.name != unused.name);
+        self.store(&mut manifest, changed)?;
+        self.disk.remove(&self.path.join(&unused.name))
     }
 
     /// Opens an increment that is not listed before its base is complete: without that base it

@@ -29,6 +29,7 @@ use crate::log::Log;
 use crate::net::Wakers;
 
 mod outside;
+mod rewrites;
 
 use outside::Outside;
 
@@ -211,11 +212,28 @@ impl Place {
         Rig::start(Arc::new(self.disk.clone()), config(self.home.path(), appendonly))
     }
 
+    fn start_with(&self, appendfsync: AppendFsync) -> Rig {
+        let config = Config { appendfsync, ..config(self.home.path(), true) };
+        Rig::start(Arc::new(self.disk.clone()), config).unwrap()
+    }
+
     /// The counter that a server finds after a power failure at this instant.
     fn counter_after_power_failure(&self) -> u64 {
         let elsewhere = tempfile::tempdir().unwrap();
         let directory = elsewhere.path().join("appendonlydir");
         self.disk.survivors(&self.path("appendonlydir"), &directory).unwrap();
+        let mut rig = Rig::start(Arc::new(RealDisk), config(elsewhere.path(), true)).unwrap();
+        rig.counter()
+    }
+
+    /// The counter that a server finds when this one is killed at this instant.
+    fn counter_after_kill(&self) -> u64 {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (from, to) = (self.path("appendonlydir"), elsewhere.path().join("appendonlydir"));
+        fs::create_dir(&to).unwrap();
+        for name in RealDisk.list(&from).unwrap() {
+            fs::copy(from.join(&name), to.join(&name)).unwrap();
+        }
         let mut rig = Rig::start(Arc::new(RealDisk), config(elsewhere.path(), true)).unwrap();
         rig.counter()
     }

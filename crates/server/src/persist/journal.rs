@@ -5,15 +5,20 @@
 //! replies that depend on it and nothing else, and whatever is appended during a sync shares the
 //! next one. Under `everysec` and `no`, where a reply depends on no sync, a worker gives to the
 //! system what it has appended before its replies leave: the end of this process then loses
-//! nothing that was acknowledged. While a sync makes writing slow this is left to the thread.
+//! nothing that was acknowledged. While a sync of the same file makes writing slow this is left to
+//! the thread, which does it at once.
 //!
 //! A position in the stream is an offset: bytes of effects since the journal began, whatever file
 //! they are in. Three of them say how far things are: appended, written, synced.
 //!
-//! The first write or sync that fails ends it: what follows in the file would follow a gap. The
-//! journal then refuses everything until it goes on in another file, at a cut, for which a base is
-//! written. It never tries the same file again: after a failed sync the kernel has forgotten the
-//! pages, and a second sync that succeeds says nothing about them.
+//! Going on in another file is an exchange of handles: the next file is open, and in the list of
+//! files, before the cut; the old one is synced afterwards, and `synced` waits for that.
+//!
+//! When a write fails, what could not be written stays in memory and is tried again, a whole command
+//! behind a whole command, every second. When a sync fails, the file is given up: the kernel has
+//! forgotten the pages, and a second sync that succeeds says nothing about them. The journal then
+//! drops everything until it goes on in another file, at a cut, for which a base is written. In
+//! both cases writes are refused meanwhile.
 
 use std::fmt;
 use std::io;
@@ -39,18 +44,18 @@ use writer::Writer;
 /// How long a worker waits for another one that writes.
 const PATIENCE: Duration = Duration::from_micros(200);
 
-/// Opens the file that the journal goes on in. Called on the journal's thread.
-pub type Opener = Box<dyn FnOnce() -> io::Result<Opened> + Send>;
-
 /// Who wants to know how far the journal is. Called by whoever writes or syncs, which does nothing
 /// else meanwhile.
 pub trait Observer: Send + Sync {
     /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
     fn progressed(&self, synced: u64);
 
-    /// A file was given up. Replies that wait for effects behind [`Failure::synced`] must not
-    /// leave.
+    /// A write or a sync has failed. Replies that wait for effects behind [`Failure::synced`] must
+    /// not leave.
     fn failed(&self, failure: &Failure);
+
+    /// A write that had failed has succeeded.
+    fn recovered(&self);
 
     /// Something that LATENCY knows by this name took so long.
     fn took(&self, event: &'static str, duration: Duration);
@@ -59,15 +64,13 @@ pub trait Observer: Send + Sync {
 /// What the journal's thread was doing when it failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Opening the next file.
-    Open,
-    /// Writing.
+    /// Writing, which is tried again.
     Write,
-    /// Syncing.
+    /// Syncing. The file is given up.
     Sync,
 }
 
-/// Why nothing is journaled any more.
+/// Why nothing is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// What was tried.
@@ -93,7 +96,6 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let operation = match self.operation {
-            Operation::Open => "opening the next append-only file",
             Operation::Write => "writing to the append-only file",
             Operation::Sync => "syncing the append-only file",
         };
@@ -113,6 +115,8 @@ pub struct Timing {
     pub late: Duration,
     /// The pause between two writes, unless somebody waits for them: many effects share one.
     pub pause: Duration,
+    /// The pause before a write is tried again that has failed.
+    pub retry: Duration,
 }
 
 impl Default for Timing {
@@ -121,6 +125,7 @@ impl Default for Timing {
             sync_age: Duration::from_millis(800),
             late: Duration::from_secs(2),
             pause: Duration::from_millis(4),
+            retry: Duration::from_secs(1),
         }
     }
 }
@@ -185,10 +190,14 @@ struct Shared {
     stopping: AtomicBool,
     /// Somebody waits until everything up to here is durable.
     flush_to: AtomicU64,
-    /// Why nothing is journaled. Whoever waits for a flush holds it.
+    /// Effects up to here are in a base: they need not be written.
+    replaced_to: AtomicU64,
+    /// Why nothing is written. Whoever waits for a flush holds it.
     failure: Mutex<Option<Failure>>,
     /// Whether there is a failure.
     failed: AtomicBool,
+    /// Whether the file was given up: only another one with a base of its own mends that.
+    given_up: AtomicBool,
     /// Why writes are refused although nothing has failed, in words.
     refusal: Mutex<Option<String>>,
     /// Whether there is such a reason.
@@ -235,8 +244,10 @@ impl FileJournal {
             resting: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             flush_to: AtomicU64::new(0),
+            replaced_to: AtomicU64::new(0),
             failure: Mutex::new(None),
             failed: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
             refusal: Mutex::new(None),
             refusing: AtomicBool::new(false),
             refused_from: AtomicU64::new(0),
@@ -266,7 +277,7 @@ impl FileJournal {
     /// To be called under the locks of the slots concerned; it takes memory and no system call. The
     /// thread hears of it by [`FileJournal::nudge`], when the locks are gone.
     ///
-    /// When the journal has failed the effects are dropped, and the offset is one that nothing ever
+    /// When the file was given up the effects are dropped, and the offset is one that nothing ever
     /// covers.
     #[inline]
     pub fn append_with(&self, write: impl FnOnce(&mut Vec<u8>, &mut Option<usize>)) -> u64 {
@@ -295,6 +306,7 @@ impl FileJournal {
             Some(mut writer) => writer.write_now(),
             None => {
                 self.shared.held_long.store(true, Ordering::Relaxed);
+                self.thread.unpark();
                 false
             }
         }
@@ -315,13 +327,11 @@ impl FileJournal {
     /// cut.
     ///
     /// To be called with all gates closed: it takes locks that are never held for long, and memory.
-    /// The file is opened later; that this failed shows in [`FileJournal::failure`].
-    pub fn begin(&self, opener: Opener) -> u64 {
+    pub fn begin(&self, opened: Opened) -> u64 {
         let offset = {
             let mut queue = self.shared.queue.lock();
-            *self.shared.failure.lock() = None;
-            self.shared.failed.store(false, Ordering::Relaxed);
-            queue.begin(opener)
+            self.shared.forget_failure();
+            queue.begin(opened)
         };
         self.shared.listening.store(true, Ordering::Relaxed);
         self.wake();
@@ -335,16 +345,31 @@ impl FileJournal {
         self.wake();
     }
 
-    /// Goes on in another file, which follows the present one: that is synced, then closed, then
-    /// the next one opened. When the journal has failed, or fails before it gets there, `opener` is
-    /// dropped without being called: behind a gap nothing can follow. Returns the offset of the
-    /// change.
+    /// Goes on in another file, which follows the present one. That is synced later, beside what is
+    /// written to the next one. A journal that has given up its file stays where it is, and `opened`
+    /// is closed: nothing can follow a gap. Returns the offset of the change.
     ///
     /// To be called as [`FileJournal::begin`].
-    pub fn rotate(&self, opener: Opener) -> u64 {
-        let offset = self.shared.queue.lock().rotate(opener);
+    pub fn rotate(&self, opened: Opened) -> u64 {
+        let offset = self.shared.queue.lock().rotate(opened);
         self.wake();
         offset
+    }
+
+    /// Says that a base holds everything up to this offset, that of a [`FileJournal::rotate`]: what
+    /// could not be written before it need not be written any more.
+    pub fn note_replaced(&self, offset: u64) {
+        self.shared.replaced_to.fetch_max(offset, Ordering::Release);
+        self.wake();
+    }
+
+    /// Tries at once again what could not be written.
+    ///
+    /// # Errors
+    /// [`Failure`]: it failed again, or the file was given up.
+    pub fn retry(&self) -> Result<(), Failure> {
+        self.writer.lock().retry();
+        self.failure().map_or(Ok(()), Err)
     }
 
     /// Ends listening: the present file is synced and closed. To be called as
@@ -474,13 +499,18 @@ impl FileJournal {
         (self.pending() > limits::JOURNAL_PENDING || self.is_late()) && !self.has_failed()
     }
 
-    /// Whether nothing is journaled any more. Writes are to be refused then.
+    /// Whether a write or a sync has failed. Writes are to be refused then.
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// Why nothing is journaled any more, if so.
+    /// Whether the file was given up, so that only [`FileJournal::begin`] helps.
+    pub fn has_given_up(&self) -> bool {
+        self.shared.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing is written, if so.
     pub fn failure(&self) -> Option<Failure> {
         self.shared.failure.lock().clone()
     }
@@ -571,6 +601,15 @@ impl Journal for FileJournal {
 impl Drop for FileJournal {
     fn drop(&mut self) {
         self.stop();
+    }
+}
+
+impl Shared {
+    /// To be called with the queue locked, in which the state of effects changes.
+    fn forget_failure(&self) {
+        *self.failure.lock() = None;
+        self.failed.store(false, Ordering::Relaxed);
+        self.given_up.store(false, Ordering::Relaxed);
     }
 }
 

@@ -139,9 +139,14 @@ impl<'l> Load<'l> {
         let (_, total) = directory.sizes().map_err(LoadError::reading(directory.path()))?;
         let has_base = directory.manifest().base.is_some();
         self.during(total, |load| {
+            // Behind the last one there may be files that were listed, and never came into use.
+            let in_use = |path| load.length(path).map(|length| length != Some(0));
+            let mut last = files.len().saturating_sub(1);
+            while last > 0 && !in_use(&files[last])? {
+                last -= 1;
+            }
             for (index, path) in files.iter().enumerate() {
-                let place =
-                    Place { is_base: has_base && index == 0, is_last: index + 1 == files.len() };
+                let place = Place { is_base: has_base && index == 0, is_last: index >= last };
                 load.before += load.append_only_file(directory, path, place)?;
             }
             Ok(())

@@ -1,14 +1,14 @@
 //! Writing the append-only file anew: a base with the data of a cut, and the journal going on in
-//! another file from that cut on. Both happen in the instant in which all gates are closed; the base
-//! is then written while commands go on, and only when it is complete does the list of files name
-//! it. Until then the old files are all there, and count.
+//! another file from that cut on. That file is open and listed before; the cut and the exchange of
+//! files happen in the instant in which all gates are closed. The base is then written while commands
+//! go on, and only when it is complete does the list of files name it. Until then the old files are
+//! all there, and count.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
 
-use engine::engine::{Engine, LogLevel};
+use engine::engine::Engine;
 use engine::waiting::Attachment;
 use parking_lot::Mutex;
 use store::cut::Walker;
@@ -69,15 +69,27 @@ pub(super) fn perform(
     let temporary = directory.path().join(name);
     let (purpose, format) = shape(engine);
     let gate = engine.gates.register();
-    let begun = cut(engine, journal, directory, plan).map(|(walker, coming)| {
-        let written = write_base(engine, walker, &gate, purpose, directory, &temporary, &is_wanted);
-        (written, coming)
-    });
+    // The disk has done its part when the gates are closed.
+    let next = open_next(engine, directory, plan)?;
+    let successor = match plan {
+        Plan::GoOn { .. } => Successor::Listed(directory.last_increment()),
+        Plan::Anew { .. } => Successor::Hidden,
+        // It replaces all there is; what comes next has the next number.
+        Plan::BaseAlone => Successor::Listed(directory.last_increment() + 1),
+    };
+    let (walker, offset) = match cut(engine, journal, plan, next) {
+        Ok(begun) => begun,
+        Err(NoCut { error, unused }) => {
+            if let (Plan::GoOn { .. }, Some(unused)) = (plan, unused) {
+                // If it stays it is empty, which harms nobody.
+                let _ = directory.withdraw_increment(unused);
+            }
+            return Err(error);
+        }
+    };
+    let written = write_base(engine, walker, &gate, purpose, directory, &temporary, &is_wanted);
     drop(gate);
-    let finished = begun.and_then(|(written, coming)| {
-        // Also for a base that failed: what the journal opens is to be there when it is removed.
-        let successor = coming.wait();
-        let written = written?;
+    let finished = written.and_then(|written| {
         let megabytes = written.bytes >> 20;
         let line = format!(
             "Background AOF rewrite terminated with success: {} keys, {megabytes} MB",
@@ -87,15 +99,18 @@ pub(super) fn perform(
         if !is_wanted() {
             return Err(not_wanted());
         }
-        let successor = successor?;
         let _files = files.lock();
         directory.finish_rewrite(&temporary, format, successor)
     });
-    if finished.is_err() {
-        // It may not have been made at all.
-        let _ = directory.discard(&temporary);
-        if let Plan::Anew { .. } = plan {
-            directory.discard_hidden_increment();
+    match (&finished, plan) {
+        (Ok(()), Plan::GoOn { .. }) => journal.note_replaced(offset),
+        (Ok(()), _) => {}
+        (Err(_), plan) => {
+            // It may not have been made at all.
+            let _ = directory.discard(&temporary);
+            if let Plan::Anew { .. } = plan {
+                directory.discard_hidden_increment();
+            }
         }
     }
     finished
@@ -110,71 +125,54 @@ pub(super) fn shape(engine: &Engine) -> (Purpose, BaseFormat) {
     }
 }
 
-/// The increment that the journal goes on in, which its thread opens when it gets there.
-enum Coming {
-    Opened(Receiver<Successor>),
-    Known(Successor),
+/// Opens the increment that the journal goes on in. One that follows the present one is in the list
+/// from now on: empty, should the server stop before the cut.
+fn open_next(engine: &Engine, directory: &AofDirectory, plan: Plan) -> io::Result<Option<Opened>> {
+    let opened = match plan {
+        Plan::GoOn { .. } => directory.open_increment()?,
+        Plan::Anew { .. } => directory.open_hidden_increment()?,
+        Plan::BaseAlone => return Ok(None),
+    };
+    let name = opened.name.display();
+    log(engine, &format!("Creating AOF incr file {name} on background rewrite"));
+    Ok(Some(opened))
 }
 
-impl Coming {
-    fn wait(self) -> io::Result<Successor> {
-        match self {
-            Coming::Known(successor) => Ok(successor),
-            Coming::Opened(receiver) => receiver.recv().map_err(|_| {
-                io::Error::other("the journal could not go on in another file: see above")
-            }),
-        }
-    }
+/// There is no cut.
+struct NoCut {
+    error: io::Error,
+    /// The increment that was opened for it.
+    unused: Option<Opened>,
 }
 
-/// The instant: from here on the walker reads what there is now, and the journal goes on in another
-/// file.
+/// The instant: from here on the walker reads what there is now, and the journal goes on in `next`.
+/// Returns the journal's offset of the cut, too.
 fn cut<'e>(
     engine: &'e Engine,
     journal: &FileJournal,
-    directory: &Arc<AofDirectory>,
     plan: Plan,
-) -> io::Result<(Walker<'e, Attachment>, Coming)> {
-    let (sender, receiver) = mpsc::channel();
-    let opening = Arc::clone(directory);
-    let host = Arc::clone(&engine.host);
-    let note = move |Opened { name, .. }: &Opened| {
-        let line = format!("Creating AOF incr file {} on background rewrite", name.display());
-        host.log(LogLevel::Notice, &line);
-    };
+    next: Option<Opened>,
+) -> Result<(Walker<'e, Attachment>, u64), NoCut> {
+    let no_cut = |words: &str, unused| NoCut { error: io::Error::other(words), unused };
     let closed = engine.gates.close();
-    let walker = engine
-        .keyspace
-        .begin_cut(&closed, base::clock::now_us())
-        .ok_or_else(|| io::Error::other("another cut is being read"))?;
-    let coming = match plan {
-        Plan::GoOn { .. } => {
-            journal.rotate(Box::new(move || {
-                let opened = opening.open_increment()?;
-                note(&opened);
-                // Nobody receives when the rewrite has failed: the increment counts all the same.
-                let _ = sender.send(Successor::Listed(opening.last_increment()));
-                Ok(opened)
-            }));
-            Coming::Opened(receiver)
-        }
-        Plan::Anew { repairs, .. } => {
+    if matches!(plan, Plan::GoOn { .. }) && journal.has_given_up() {
+        return Err(no_cut("the present file has just been given up", next));
+    }
+    let Some(walker) = engine.keyspace.begin_cut(&closed, base::clock::now_us()) else {
+        return Err(no_cut("another cut is being read", next));
+    };
+    let offset = match (plan, next) {
+        (Plan::GoOn { .. }, Some(next)) => journal.rotate(next),
+        (Plan::Anew { repairs, .. }, Some(next)) => {
             if repairs && let Some(failure) = journal.failure() {
                 journal.refuse_writes(Some(failure.reason()));
             }
-            journal.begin(Box::new(move || {
-                let opened = opening.open_hidden_increment()?;
-                note(&opened);
-                let _ = sender.send(Successor::Hidden);
-                Ok(opened)
-            }));
-            Coming::Opened(receiver)
+            journal.begin(next)
         }
-        // It replaces all there is; what comes next has the next number.
-        Plan::BaseAlone => Coming::Known(Successor::Listed(directory.last_increment() + 1)),
+        (_, _) => 0,
     };
     drop(closed);
-    Ok((walker, coming))
+    Ok((walker, offset))
 }
 
 fn write_base(

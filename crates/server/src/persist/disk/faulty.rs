@@ -40,6 +40,8 @@ struct Faults {
     write_at_most: Option<usize>,
     write_takes: Duration,
     holds_syncs: bool,
+    /// Syncs of files are held whose names contain one of these.
+    holds_syncs_of: &'static [&'static str],
     begun_syncs: usize,
     /// Which file a name means, of those that were opened for writing.
     names: HashMap<PathBuf, usize>,
@@ -87,9 +89,18 @@ impl FaultyDisk {
         self.0.lock().begun_syncs
     }
 
-    fn begin_sync(&self) {
+    /// Lets syncs of files wait whose names contain one of these, until other ones are given.
+    pub fn hold_syncs_of(&self, parts: &'static [&'static str]) {
+        self.0.lock().holds_syncs_of = parts;
+    }
+
+    fn begin_sync(&self, name: &str) {
         self.0.lock().begun_syncs += 1;
-        while self.0.lock().holds_syncs {
+        let is_held = || {
+            let faults = self.0.lock();
+            faults.holds_syncs || faults.holds_syncs_of.iter().any(|part| name.contains(part))
+        };
+        while is_held() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -152,7 +163,8 @@ impl FaultyDisk {
         let number = faults.durable.len();
         faults.durable.push(length);
         faults.names.insert(path.to_owned(), number);
-        Ok(Box::new(FaultyFile { disk: self.clone(), number, length, file }))
+        let name = path.to_string_lossy().into_owned();
+        Ok(Box::new(FaultyFile { disk: self.clone(), name, number, length, file }))
     }
 }
 
@@ -216,6 +228,8 @@ impl Disk for FaultyDisk {
 
 struct FaultyFile {
     disk: FaultyDisk,
+    /// What it was called when it was opened.
+    name: String,
     number: usize,
     length: u64,
     file: Box<dyn DiskFile>,
@@ -241,7 +255,7 @@ impl Write for FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.begin_sync();
+        self.disk.begin_sync(&self.name);
         self.disk.attempt(Operation::Sync)?;
         self.file.sync()?;
         self.disk.0.lock().durable[self.number] = self.length;
@@ -251,8 +265,9 @@ impl DiskFile for FaultyFile {
     fn sync_elsewhere(&self) -> io::Result<SyncElsewhere> {
         let (disk, number, length) = (self.disk.clone(), self.number, self.length);
         let sync = self.file.sync_elsewhere()?;
+        let name = self.name.clone();
         Ok(Box::new(move || {
-            disk.begin_sync();
+            disk.begin_sync(&name);
             disk.attempt(Operation::Sync)?;
             sync()?;
             let durable = &mut disk.0.lock().durable[number];

@@ -4,12 +4,13 @@
 //! pieces go back and forth between appenders and the thread, so that in a steady state nothing is
 //! allocated. A piece ends behind the effects of a command or transaction, never within.
 
+use std::collections::VecDeque;
 use std::io::Write;
 
 use base::limits;
 
-use super::Opener;
 use crate::persist::aof::TIMESTAMP;
+use crate::persist::directory::Opened;
 
 /// Room in a piece beyond the size at which it is full, for the effects that fill it.
 const SLACK: usize = 8 * 1024;
@@ -29,7 +30,7 @@ pub(super) enum Work {
 
 /// The file ends here. What follows goes into another one, or nothing follows.
 pub(super) struct Switch {
-    pub(super) opener: Option<Opener>,
+    pub(super) opened: Option<Opened>,
     /// Whether what follows makes sense only behind what was before.
     pub(super) follows: bool,
     /// Where in the stream this happens.
@@ -46,7 +47,7 @@ enum State {
     Closed,
     /// They are kept for the thread.
     Accepting,
-    /// The journal has failed: they are dropped.
+    /// The file was given up: they are dropped.
     Failed,
 }
 
@@ -113,15 +114,15 @@ impl Queue {
     }
 
     /// Begins a series of files.
-    pub(super) fn begin(&mut self, opener: Opener) -> u64 {
+    pub(super) fn begin(&mut self, opened: Opened) -> u64 {
         self.state = State::Accepting;
         self.series += 1;
-        self.switch(Some(opener), false)
+        self.switch(Some(opened), false)
     }
 
     /// Goes on in another file.
-    pub(super) fn rotate(&mut self, opener: Opener) -> u64 {
-        self.switch(Some(opener), true)
+    pub(super) fn rotate(&mut self, opened: Opened) -> u64 {
+        self.switch(Some(opened), true)
     }
 
     /// Ends the series.
@@ -131,39 +132,31 @@ impl Queue {
         self.switch(None, false)
     }
 
-    fn switch(&mut self, opener: Option<Opener>, follows: bool) -> u64 {
+    fn switch(&mut self, opened: Option<Opened>, follows: bool) -> u64 {
         self.close_chunk();
         self.selected = None;
         self.second = 0;
         let (offset, series) = (self.end, self.series);
-        self.full.push(Work::Switch(Switch { opener, follows, offset, series }));
+        self.full.push(Work::Switch(Switch { opened, follows, offset, series }));
         offset
     }
 
-    /// Drops everything from now on, if `series` is the present one. Whether it is.
-    pub(super) fn refuse(&mut self, series: u64) -> bool {
-        let present = series == self.series;
-        if present {
-            self.state = State::Failed;
-        }
-        present
+    /// Whether `series` is the present one: no other is to begin already.
+    pub(super) fn is_present(&self, series: u64) -> bool {
+        series == self.series
     }
 
-    /// Gives away all that there is to do, in exchange for an empty list.
-    pub(super) fn take(&mut self, work: &mut Vec<Work>) {
-        debug_assert!(work.is_empty());
+    /// Drops everything from now on.
+    pub(super) fn refuse(&mut self) {
+        self.state = State::Failed;
+    }
+
+    /// Gives away all that there is to do. Whether there is anything.
+    pub(super) fn take(&mut self, work: &mut VecDeque<Work>) -> bool {
         self.close_chunk();
-        std::mem::swap(&mut self.full, work);
-    }
-
-    /// Gives away what is to be written, unless the file changes somewhere within. Whether it does
-    /// not.
-    pub(super) fn take_writes(&mut self, work: &mut Vec<Work>) -> bool {
-        let takes = self.full.iter().all(|item| matches!(item, Work::Write(_)));
-        if takes {
-            self.take(work);
-        }
-        takes
+        let any = !self.full.is_empty();
+        work.extend(self.full.drain(..));
+        any
     }
 
     /// Takes back pieces that were written.

@@ -1,23 +1,27 @@
 //! What writes and syncs: a thread of its own, and, where no reply waits for a sync, also whoever
 //! has appended ([`Writer::write_now`]).
 //!
-//! Under `everysec` another thread does the waiting of a sync, so that a slow disk does not keep
-//! what follows in this process's memory: what was written survives its end.
+//! Unless replies wait for syncs, another thread does the waiting of a sync ([`syncing`]): whoever
+//! uses the writer keeps it for as long as writing takes and no longer. So a slow disk does not keep
+//! what follows in this process's memory, and what was written survives its end.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::config::AppendFsync;
 use parking_lot::Mutex;
 
+use self::syncing::{Left, SyncElsewhere};
 use super::queue::{Chunk, Switch, Work};
 use super::{Failure, Operation, Shared};
 use crate::persist::directory::Opened;
 use crate::persist::disk::{DiskFile, write_all_vectored};
+
+mod syncing;
 
 /// The longest rest, should an appender have forgotten to say that it appended.
 const REST_MAX: Duration = Duration::from_millis(100);
@@ -33,17 +37,8 @@ struct Output {
     file: Box<dyn DiskFile>,
     /// Its length up to the last piece that was written as a whole.
     length: u64,
-}
-
-/// A sync that another thread waits for.
-struct SyncElsewhere {
-    thread: JoinHandle<(io::Result<()>, Duration)>,
-    /// The thread ends now.
-    done: Arc<AtomicBool>,
-    /// The offset behind what it makes durable.
-    target: u64,
-    /// When the oldest of that was appended.
-    since: Instant,
+    /// Something follows that length that could not be cut off.
+    torn: bool,
 }
 
 pub(super) struct Writer {
@@ -51,17 +46,22 @@ pub(super) struct Writer {
     output: Option<Output>,
     /// The number of the series that the file belongs to.
     series: u64,
-    /// The series has failed: nothing is written until the next one begins.
-    failed: bool,
-    work: Vec<Work>,
+    /// The series was given up: nothing is written until the next one begins.
+    given_up: bool,
+    /// Writing has failed: when it is tried again.
+    stuck: Option<Instant>,
+    work: VecDeque<Work>,
     /// Pieces that go out with one call.
     batch: Vec<Chunk>,
     /// When the queue was last taken, and when it was before: what was taken last was appended
     /// between the two.
     taken: Instant,
     taken_before: Instant,
-    /// Since when something that was taken is neither durable nor in `syncing`.
+    /// Since when something that was written to the present file is neither durable nor in
+    /// `syncing`.
     unsynced_since: Option<Instant>,
+    /// Files before the present one, in their order, that are neither durable nor in `syncing`.
+    left: Vec<Left>,
     syncing: Option<SyncElsewhere>,
 }
 
@@ -71,27 +71,38 @@ impl Writer {
             shared,
             output: None,
             series: 0,
-            failed: false,
-            work: Vec::new(),
+            given_up: false,
+            stuck: None,
+            work: VecDeque::new(),
             batch: Vec::new(),
             taken: Instant::now(),
             taken_before: Instant::now(),
             unsynced_since: None,
+            left: Vec::new(),
             syncing: None,
         }
     }
 
     /// Writes what was appended, from the thread that appended it and before its replies leave, so
     /// that the end of this process loses none of it. Whether that was possible: not while a sync
-    /// makes writing slow, and never the changing of files.
+    /// of the same file makes writing slow.
     pub(super) fn write_now(&mut self) -> bool {
-        if self.syncing.is_some() || !self.shared.settings.write_delay().is_zero() {
+        let is_slow = self.syncing.as_ref().is_some_and(|syncing| syncing.slows_writing);
+        if is_slow || self.stuck.is_some() || !self.shared.settings.write_delay().is_zero() {
             return false;
         }
-        self.note_taking();
-        let took_all = self.shared.queue.lock().take_writes(&mut self.work);
+        self.take();
         self.perform();
-        took_all
+        self.stuck.is_none()
+    }
+
+    /// Tries at once again what could not be written.
+    pub(super) fn retry(&mut self) {
+        if self.stuck.is_some() {
+            self.stuck = Some(Instant::now());
+            self.take();
+            self.perform();
+        }
     }
 
     /// One round of the thread. Says how long it may rest, and by which means; nothing at the end.
@@ -100,215 +111,139 @@ impl Writer {
         let idle = !self.take();
         self.perform();
         if stopping && idle {
+            self.retry();
             self.sync();
             return None;
         }
-        if self.syncing.as_ref().is_some_and(|syncing| syncing.done.load(Ordering::Acquire)) {
-            self.end_syncing();
-        }
-        if self.is_waited_for() {
-            self.sync();
-        } else if self.sync_is_due() {
-            self.begin_syncing();
-        }
+        self.look_after_syncs();
         if self.shared.settings.changed.swap(false, Ordering::Acquire) {
             self.tell_progress();
         }
-        Some(if idle { Rest::Idle(self.until_due()) } else { Rest::Gathering })
-    }
-
-    /// The longest rest until the next sync is due.
-    fn until_due(&self) -> Duration {
-        let due = self.unsynced_since.map(|since| since + self.shared.timing.sync_age);
-        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-        // A sync that is due and waits (for the policy `no`) does not make the thread spin.
-        left.filter(|left| !left.is_zero()).unwrap_or(REST_MAX).min(REST_MAX)
+        // During a sync whoever appends leaves the writing to this thread, so it has to be quick.
+        let listens = idle || self.syncing.is_some();
+        Some(if listens { Rest::Idle(self.until_due()) } else { Rest::Gathering })
     }
 
     /// Takes what there is to do; whether there is anything.
     fn take(&mut self) -> bool {
-        self.note_taking();
-        self.shared.queue.lock().take(&mut self.work);
-        !self.work.is_empty()
-    }
-
-    fn note_taking(&mut self) {
         self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
+        self.shared.queue.lock().take(&mut self.work)
     }
 
     fn perform(&mut self) {
-        let mut work = std::mem::take(&mut self.work);
-        for item in work.drain(..) {
-            match item {
-                Work::Write(chunk) => {
-                    self.batch.push(chunk);
-                    if self.batch.len() == limits::WRITE_SLICES {
-                        self.write_batch();
-                    }
-                }
-                Work::Switch(switch) => {
-                    self.write_batch();
-                    self.switch(switch);
-                }
+        self.pass_over_what_is_replaced();
+        if self.stuck.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        loop {
+            while self.batch.len() < limits::WRITE_SLICES
+                && let Some(Work::Write(chunk)) =
+                    self.work.pop_front_if(|item| matches!(item, Work::Write(_)))
+            {
+                self.batch.push(chunk);
+            }
+            if !self.write_batch() {
+                return;
+            }
+            match self.work.pop_front() {
+                Some(Work::Switch(switch)) => self.switch(switch),
+                Some(write) => self.work.push_front(write),
+                None => return,
             }
         }
-        self.work = work;
-        self.write_batch();
     }
 
-    fn write_batch(&mut self) {
+    /// Writes the batch. What could not be written stays in it; returns false then.
+    fn write_batch(&mut self) -> bool {
         if self.batch.is_empty() {
-            return;
+            return true;
         }
         let delay = self.shared.settings.write_delay();
         if !delay.is_zero() {
             std::thread::sleep(delay);
         }
-        let written = match &mut self.output {
+        let slowed = self.syncing.as_ref().is_some_and(|syncing| syncing.slows_writing);
+        let (written, outcome) = match &mut self.output {
             Some(output) => {
                 if self.unsynced_since.is_none() {
                     self.unsynced_since = Some(self.taken_before);
-                    if self.syncing.is_none() {
+                    if self.syncing.is_none() && self.left.is_empty() {
                         self.shared.progress.set_unsynced_since(self.taken_before);
                     }
                 }
-                output.write(&self.batch, &self.shared, self.syncing.is_some())
+                output.write(&self.batch, &self.shared, slowed)
             }
-            // Between a failure and the next file nothing is kept.
-            None => Ok(()),
+            // Between a file that was given up and the next one nothing is kept.
+            None => (self.batch.len(), Ok(())),
         };
-        self.shared.queue.lock().give_back(self.batch.drain(..));
-        if let Err(error) = written {
-            self.fail(Operation::Write, &error);
-        } else if self.shared.settings.syncs_paused() {
+        self.shared.queue.lock().give_back(self.batch.drain(..written));
+        if let Err(error) = outcome {
+            return self.note_stuck(&error);
+        }
+        if self.stuck.take().is_some() {
+            self.note_recovery();
+        }
+        if self.shared.settings.syncs_paused() {
             self.tell_progress();
         }
+        true
     }
 
-    /// Ends the present file and opens the next.
-    fn switch(&mut self, switch: Switch) {
-        self.sync();
-        self.output = None;
-        if switch.follows && self.failed {
+    /// Forgets what could not be written and need not be: a base holds it, or is going to.
+    fn pass_over_what_is_replaced(&mut self) {
+        if self.stuck.is_none() {
             return;
         }
+        let replaced = self.shared.replaced_to.load(Ordering::Acquire);
+        let ends_it = |item: &Work| matches!(item, Work::Switch(Switch { follows, offset, .. }) if !follows || *offset <= replaced);
+        let Some(place) = self.work.iter().rposition(ends_it) else { return };
+        self.work.drain(..place);
+        self.batch.clear();
+        self.stuck = None;
+        if let Some(Work::Switch(Switch { follows: true, offset, .. })) = self.work.front() {
+            let offset = *offset;
+            (self.output, self.unsynced_since) = (None, None);
+            self.settle(offset);
+            self.note_recovery();
+        }
+    }
+
+    /// Ends the present file and goes on in the next.
+    fn switch(&mut self, switch: Switch) {
+        if switch.follows && self.given_up {
+            return;
+        }
+        let ended = self.output.take();
+        if let (Some(since), Some(Output { file, .. })) = (self.unsynced_since.take(), ended) {
+            self.left.push(Left { file, series: self.series, end: switch.offset, since });
+        }
+        if let Some(syncing) = &mut self.syncing {
+            syncing.slows_writing = false;
+        }
         self.series = switch.series;
-        self.failed = false;
-        match switch.opener.map(|open| open()) {
-            None => self.settle(switch.offset),
-            Some(Ok(Opened { file, length, .. })) => {
-                self.output = Some(Output { file, length });
-                self.shared.progress.file_length.store(length, Ordering::Relaxed);
-                self.settle(switch.offset);
-            }
-            Some(Err(error)) => self.fail(Operation::Open, &error),
+        self.given_up = false;
+        let replaces = !switch.follows && switch.opened.is_some();
+        if let Some(Opened { file, length, .. }) = switch.opened {
+            self.output = Some(Output { file, length, torn: false });
+            self.shared.progress.file_length.store(length, Ordering::Relaxed);
         }
-    }
-
-    /// Everything up to `offset` is in files that are closed, or replaced by a base.
-    fn settle(&mut self, offset: u64) {
-        self.shared.progress.written.store(offset, Ordering::Release);
-        self.shared.progress.synced.store(offset, Ordering::Release);
-        self.tell_progress();
-    }
-
-    /// Whether a sync is due that somebody waits for.
-    fn is_waited_for(&self) -> bool {
-        let settings = &self.shared.settings;
-        let flush_to = self.shared.flush_to.load(Ordering::Relaxed);
-        flush_to > self.shared.progress.synced.load(Ordering::Relaxed)
-            || (self.unsynced_since.is_some()
-                && !settings.syncs_paused()
-                && settings.policy() == AppendFsync::Always)
-    }
-
-    /// Whether a sync is due that nobody waits for.
-    fn sync_is_due(&self) -> bool {
-        let settings = &self.shared.settings;
-        let is_old = |since: Instant| since.elapsed() >= self.shared.timing.sync_age;
-        self.syncing.is_none()
-            && self.unsynced_since.is_some_and(is_old)
-            && !settings.syncs_paused()
-            && settings.policy() == AppendFsync::EverySecond
-    }
-
-    /// Makes durable what was written.
-    fn sync(&mut self) {
-        self.end_syncing();
-        let Some(since) = self.unsynced_since.take() else { return };
-        let Some(output) = &mut self.output else { return self.note_durable(None) };
-        let began = Instant::now();
-        let synced = output.file.sync();
-        let target = self.shared.progress.written.load(Ordering::Relaxed);
-        self.note_sync(began.elapsed(), since.elapsed());
-        match synced {
-            Ok(()) => self.note_durable(Some(target)),
-            Err(error) => self.fail(Operation::Sync, &error),
-        }
-    }
-
-    /// Has another thread make durable what was written.
-    fn begin_syncing(&mut self) {
-        let (Some(since), Some(output)) = (self.unsynced_since, &self.output) else { return };
-        let (this, done) = (std::thread::current(), Arc::new(AtomicBool::new(false)));
-        let is_done = Arc::clone(&done);
-        let thread = output.file.sync_elsewhere().and_then(|sync| {
-            std::thread::Builder::new().name("journal-sync".to_owned()).spawn(move || {
-                let began = Instant::now();
-                let synced = sync();
-                is_done.store(true, Ordering::Release);
-                this.unpark();
-                (synced, began.elapsed())
-            })
-        });
-        match thread {
-            Ok(thread) => {
-                let target = self.shared.progress.written.load(Ordering::Relaxed);
-                self.unsynced_since = None;
-                self.syncing = Some(SyncElsewhere { thread, done, target, since });
-            }
-            // Without a file number or a thread to spare, this one does it.
-            Err(_) => self.sync(),
-        }
-    }
-
-    /// Waits for the other thread's sync, if there is one.
-    fn end_syncing(&mut self) {
-        let Some(SyncElsewhere { thread, target, since, .. }) = self.syncing.take() else { return };
-        let Ok((synced, took)) = thread.join() else {
-            unreachable!("a panic has ended the process already");
-        };
-        self.note_sync(took, since.elapsed());
-        match synced {
-            Ok(()) => self.note_durable(Some(target)),
-            Err(error) => self.fail(Operation::Sync, &error),
-        }
-    }
-
-    /// Everything that was written up to `synced` is durable, or of no use any more.
-    fn note_durable(&self, synced: Option<u64>) {
         let progress = &self.shared.progress;
-        if let Some(synced) = synced {
-            progress.synced.store(synced, Ordering::Release);
+        progress.written.store(switch.offset, Ordering::Release);
+        if replaces || (self.left.is_empty() && self.syncing.is_none()) {
+            self.settle(switch.offset);
+        } else if let Some(left) = self.left.last_mut() {
+            // Whatever of the file is not in it was given up.
+            left.end = switch.offset;
+        } else if let Some(syncing) = &mut self.syncing {
+            syncing.target = switch.offset;
         }
-        match self.unsynced_since {
-            Some(since) => progress.set_unsynced_since(since),
-            None => progress.unsynced_since_ns.store(0, Ordering::Relaxed),
-        }
-        self.tell_progress();
     }
 
-    fn note_sync(&self, took: Duration, age: Duration) {
-        let figures = &self.shared.figures;
-        figures.syncs.add(1);
-        figures.sync_durations.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
-        let policy = self.shared.settings.policy();
-        if policy == AppendFsync::EverySecond && age > self.shared.timing.late {
-            figures.delayed_syncs.add(1);
-        }
-        if policy == AppendFsync::Always {
-            self.shared.observer.took("aof-fsync-always", took);
-        }
+    /// Everything up to `offset` is durable, or replaced by a base.
+    fn settle(&self, offset: u64) {
+        self.shared.progress.written.store(offset, Ordering::Release);
+        self.shared.progress.synced.fetch_max(offset, Ordering::Release);
+        self.tell_progress();
     }
 
     /// Tells the observer, and those who wait for a flush.
@@ -319,28 +254,76 @@ impl Writer {
         self.shared.settled.notify_all();
     }
 
-    /// Gives the file up. When another series is to begin already, that is all.
-    fn fail(&mut self, operation: Operation, error: &io::Error) {
-        self.failed = true;
-        self.output = None;
-        self.unsynced_since = None;
-        // Whatever comes of it, the file is given up.
-        self.syncing = None;
-        self.shared.progress.unsynced_since_ns.store(0, Ordering::Relaxed);
-        let failure = Failure {
+    fn failure(&self, operation: Operation, error: &io::Error) -> Failure {
+        Failure {
             operation,
             errno: error.raw_os_error(),
             reason: error.to_string(),
             synced: self.shared.progress.synced.load(Ordering::Relaxed),
-        };
+        }
+    }
+
+    /// Keeps what could not be written, to be tried again. When another series is to begin already
+    /// it is of no use. Returns whether there is anything to go on with.
+    #[cold]
+    fn note_stuck(&mut self, error: &io::Error) -> bool {
+        let failure = self.failure(Operation::Write, error);
+        let queue = self.shared.queue.lock();
+        if !queue.is_present(self.series) {
+            drop(queue);
+            self.drop_file();
+            return true;
+        }
+        let is_news = self.stuck.replace(Instant::now() + self.shared.timing.retry).is_none();
+        if is_news {
+            self.shared.failed.store(true, Ordering::Relaxed);
+            *self.shared.failure.lock() = Some(failure.clone());
+            self.shared.settled.notify_all();
+            drop(queue);
+            self.shared.observer.failed(&failure);
+        }
+        false
+    }
+
+    /// What could not be written is written, or need not be.
+    #[cold]
+    fn note_recovery(&self) {
+        let queue = self.shared.queue.lock();
+        if queue.is_present(self.series) {
+            self.shared.forget_failure();
+            drop(queue);
+            self.shared.observer.recovered();
+        }
+        self.tell_progress();
+    }
+
+    /// A sync of a file of this series has failed.
+    #[cold]
+    fn give_up(&mut self, series: u64, error: &io::Error) {
+        let failure = self.failure(Operation::Sync, error);
+        if series == self.series {
+            self.drop_file();
+            // What is durable behind a gap does not count.
+            self.left.retain(|left| left.series != series);
+            self.shared.progress.unsynced_since_ns.store(0, Ordering::Relaxed);
+        }
         let mut queue = self.shared.queue.lock();
-        if queue.refuse(self.series) {
+        if queue.is_present(series) {
+            queue.refuse();
+            self.shared.given_up.store(true, Ordering::Relaxed);
             self.shared.failed.store(true, Ordering::Relaxed);
             *self.shared.failure.lock() = Some(failure.clone());
             self.shared.settled.notify_all();
         }
         drop(queue);
         self.shared.observer.failed(&failure);
+    }
+
+    /// Whatever comes of it, nothing more is written to the present file.
+    fn drop_file(&mut self) {
+        self.given_up = true;
+        (self.output, self.stuck, self.unsynced_since) = (None, None, None);
+        self.batch.clear();
     }
 }
 
@@ -356,12 +339,14 @@ enum Rest {
 pub(super) fn run(shared: &Shared, writer: &Mutex<Writer>) {
     loop {
         let rest = writer.lock().round();
-        shared.held_long.store(false, Ordering::Relaxed);
+        let is_wanted = shared.held_long.swap(false, Ordering::Relaxed);
         // Pieces that workers allocated may have been freed here.
         crate::memory::publish();
         match rest {
             None => break,
             Some(Rest::Idle(longest)) => shared.rest(longest),
+            // Somebody has appended meanwhile and did not get to write it.
+            Some(Rest::Gathering) if is_wanted => {}
             Some(Rest::Gathering) => shared.pause(),
         }
     }
@@ -388,30 +373,44 @@ impl Shared {
 }
 
 impl Output {
-    /// Writes pieces behind one another. What was not written as a whole is cut off again.
-    fn write(&mut self, chunks: &[Chunk], shared: &Shared, syncing: bool) -> io::Result<()> {
+    /// Writes pieces behind one another, and returns how many of them are written as a whole. What
+    /// was written of another one is cut off again.
+    fn write(
+        &mut self,
+        chunks: &[Chunk],
+        shared: &Shared,
+        slowed: bool,
+    ) -> (usize, io::Result<()>) {
         let began = Instant::now();
+        if self.torn
+            && let Err(error) = self.file.truncate(self.length)
+        {
+            return (0, Err(error));
+        }
+        self.torn = false;
         let mut slices: Vec<_> = chunks.iter().map(|chunk| IoSlice::new(&chunk.bytes)).collect();
         let mut written = 0;
         let outcome = write_all_vectored(&mut *self.file, &mut slices, &mut written);
+        let mut whole = 0;
         for chunk in chunks {
             let Some(left) = written.checked_sub(chunk.bytes.len() as u64) else { break };
             written = left;
+            whole += 1;
             self.length += chunk.bytes.len() as u64;
             shared.progress.written.store(chunk.end, Ordering::Release);
         }
         shared.progress.file_length.store(self.length, Ordering::Relaxed);
-        if outcome.is_err() {
-            // If this fails too, the file ends in a tear, which loading cuts off.
-            let _ = self.file.truncate(self.length);
+        if outcome.is_err() && written > 0 {
+            // Unless this is done later, the file ends in a tear, which loading cuts off.
+            self.torn = self.file.truncate(self.length).is_err();
         }
         shared.figures.writes.add(1);
         let took = began.elapsed();
         if took >= NOTED {
-            let event = if syncing { "aof-write-pending-fsync" } else { "aof-write-alone" };
+            let event = if slowed { "aof-write-pending-fsync" } else { "aof-write-alone" };
             shared.observer.took(event, took);
             shared.observer.took("aof-write", took);
         }
-        outcome
+        (whole, outcome)
     }
 }

@@ -1,0 +1,189 @@
+//! Rewrites beside a disk that is slow, full or fails: what was acknowledged stays, and the server
+//! gets out of it by itself.
+
+use std::ffi::OsStr;
+
+use super::super::directory::AofDirectory;
+use super::*;
+
+const UNSYNCED: [AppendFsync; 2] = [AppendFsync::EverySecond, AppendFsync::No];
+
+/// The journal has given to the system what was acknowledged.
+fn wait_for_writes(rig: &Rig) {
+    let journal = rig.outside.append_only.journal();
+    rig.wait_for("the write", |_| (journal.pending() == 0).then_some(()));
+}
+
+/// Where replies wait for no sync, a process that is killed has lost nothing, also while the old file
+/// is being synced behind a rewrite's cut.
+#[test]
+fn a_kill_beside_a_slow_rewrite_loses_nothing() {
+    for policy in UNSYNCED {
+        let place = Place::new();
+        let mut rig = place.start_with(policy);
+        let mut count = Count::default();
+        (0..3).for_each(|_| drop(count.go_on(&mut rig)));
+        wait_for_writes(&rig);
+        place.disk.hold_syncs_of(&[".1.incr.", "temp-rewriteaof"]);
+        assert!(matches!(rig.tell("BGREWRITEAOF"), Told::Reply(_)));
+        rig.wait_for("the cut", |_| {
+            let begins = |name: &String| name.starts_with("temp-rewriteaof");
+            place.leftovers().iter().any(begins).then_some(())
+        });
+        for round in 0..4 {
+            (0..20).for_each(|_| drop(count.go_on(&mut rig)));
+            wait_for_writes(&rig);
+            assert_eq!(count.acknowledged, 3 + 20 * (round + 1));
+            assert_eq!(place.counter_after_kill(), count.acknowledged, "{policy:?}");
+        }
+        place.disk.hold_syncs_of(&[".1.incr."]);
+        rig.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
+        count.go_on(&mut rig);
+        wait_for_writes(&rig);
+        assert_eq!(place.counter_after_kill(), count.acknowledged);
+        place.disk.hold_syncs_of(&[]);
+        drop(rig);
+        assert_eq!(place.counter_after_power_failure(), count.acknowledged);
+    }
+}
+
+/// Without a file for what follows the cut only the rewrite fails.
+#[test]
+fn a_file_that_cannot_be_opened_fails_the_rewrite_alone() {
+    for policy in [AppendFsync::Always, AppendFsync::EverySecond, AppendFsync::No] {
+        for (operation, errno) in
+            [(Operation::Create, libc::EMFILE), (Operation::Rename, libc::ENOSPC)]
+        {
+            let place = Place::new();
+            let mut rig = place.start_with(policy);
+            let mut count = Count::default();
+            count.go_on(&mut rig);
+            place.disk.fail(operation, 0, errno);
+            rig.rewrite();
+            let figures = rig.outside.append_only.figures();
+            assert_eq!(figures.rewrites.last_status, engine::append_only::LastStatus::Failed);
+            assert_eq!(figures.last_write, engine::append_only::LastStatus::Ok);
+            for _ in 0..3 {
+                let told = count.go_on(&mut rig);
+                assert_eq!(told.number(), Some(count.attempted), "{operation:?}: {told:?}");
+            }
+            wait_for_writes(&rig);
+            assert_eq!(place.counter_after_kill(), 4, "{operation:?}");
+            place.disk.heal();
+            rig.rewrite();
+            count.go_on(&mut rig);
+            drop(rig);
+            assert_eq!(place.counter_after_power_failure(), 5, "{operation:?}");
+            assert_eq!(place.leftovers(), [""; 0], "{operation:?}");
+        }
+    }
+}
+
+/// The next file is listed before the cut. A server that stops in between leaves it empty, behind one
+/// that may break off.
+#[test]
+fn a_stop_between_the_listing_and_the_cut_leaves_files_that_load() {
+    let place = Place::new();
+    let mut rig = place.start(true).unwrap();
+    (1..=3).for_each(|number| assert_eq!(rig.tell("INCR counter").number(), Some(number)));
+    drop(rig);
+    let directory = AofDirectory::open(
+        Arc::new(place.disk.clone()),
+        place.home.path(),
+        OsStr::new("appendonlydir"),
+        OsStr::new("appendonly.aof"),
+    );
+    drop(directory.unwrap().open_increment().unwrap());
+    let file = place.path("appendonlydir").join("appendonly.aof.1.incr.aof");
+    let torn = [&fs::read(&file).unwrap()[..], b"*2\r\n$4\r\nINC"].concat();
+    fs::write(&file, &torn).unwrap();
+    let mut rig = place.start(true).unwrap();
+    assert_eq!(rig.tell("INCR counter").number(), Some(4));
+    drop(rig);
+    assert_eq!(place.counter_after_power_failure(), 4);
+    // A file that breaks off before one that is in use is another matter.
+    fs::write(&file, &torn).unwrap();
+    assert!(place.start(true).is_err());
+}
+
+/// Makes an operation fail until a client is refused, and returns how far it got.
+fn fail_until_refused(place: &Place, rig: &mut Rig, operation: Operation) -> Count {
+    let mut count = Count::default();
+    (0..3).for_each(|_| drop(count.go_on(rig)));
+    place.disk.fail(operation, 0, libc::EIO);
+    let begun = Instant::now();
+    while !count.go_on(rig).is_refusal() {
+        assert!(begun.elapsed() < PATIENCE, "{operation:?} stops nothing");
+    }
+    count
+}
+
+/// When there is room again writes are accepted again, whatever the disk had failed at, and nothing
+/// that was acknowledged is missing.
+#[test]
+fn a_failed_journal_recovers_by_itself() {
+    for policy in [AppendFsync::Always, AppendFsync::EverySecond] {
+        for operation in [Operation::Write, Operation::Sync] {
+            let what = format!("{operation:?} under {policy:?}");
+            let place = Place::new();
+            let mut rig = place.start_with(policy);
+            let mut count = fail_until_refused(&place, &mut rig, operation);
+            let engine = Arc::clone(&rig.engine);
+            // An attempt in vain.
+            rig.outside.append_only.tick(&engine);
+            rig.wait_for("the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+            assert!(rig.tell("INCR counter").is_refusal(), "{what}");
+            place.disk.heal();
+            rig.wait_for("recovery", |rig| {
+                rig.outside.append_only.tick(&engine);
+                (!engine.journal.state().failed && !rig.is_rewriting()).then_some(())
+            });
+            let told = count.go_on(&mut rig);
+            assert!(told.number().is_some(), "{what}: {told:?}");
+            let live = rig.counter();
+            count.check(live, &what);
+            drop(rig);
+            assert_eq!(place.counter_after_power_failure(), live, "{what}");
+        }
+    }
+}
+
+/// A server that stops beside a failing disk refuses to, and one that stops when there is room again
+/// takes along what it has.
+#[test]
+fn a_stop_writes_what_could_not_be_written() {
+    for policy in [AppendFsync::Always, AppendFsync::EverySecond] {
+        for operation in [Operation::Write, Operation::Sync] {
+            let what = format!("{operation:?} under {policy:?}");
+            let place = Place::new();
+            let mut rig = place.start_with(policy);
+            let count = fail_until_refused(&place, &mut rig, operation);
+            let append_only = Arc::clone(&rig.outside.append_only);
+            append_only.hold_rewrites();
+            assert!(append_only.keep_all().is_err(), "{what}");
+            place.disk.heal();
+            assert_eq!(append_only.keep_all(), Ok(()), "{what}");
+            count.check(place.counter_after_power_failure(), &what);
+            append_only.let_rewrites_go_on();
+            assert!(rig.tell("INCR counter").number().is_some(), "it stays after all");
+        }
+    }
+}
+
+/// A rewrite that succeeds beside a file that nothing can be written to is a way out, too.
+#[test]
+fn a_rewrite_replaces_what_could_not_be_written() {
+    let place = Place::new();
+    let mut rig = place.start_with(AppendFsync::EverySecond);
+    let mut count = fail_until_refused(&place, &mut rig, Operation::Write);
+    rig.rewrite();
+    assert!(count.go_on(&mut rig).is_refusal(), "the base cannot be written either");
+    place.disk.heal();
+    rig.rewrite();
+    rig.wait_for("recovery", |rig| (!rig.engine.journal.state().failed).then_some(()));
+    assert!(count.go_on(&mut rig).number().is_some());
+    let live = rig.counter();
+    count.check(live, "after the rewrite");
+    drop(rig);
+    assert_eq!(place.counter_after_power_failure(), live);
+}
