@@ -18,7 +18,8 @@ use crate::context::Context;
 use crate::db::{Db, EvictionClock};
 use crate::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
 use crate::error::{CommandError, CommandResult};
-use crate::notify::Class;
+use crate::notify::{Class, News};
+use crate::pubsub::Kind;
 use crate::session::{QueuedCommand, Session};
 use crate::waiting::Attachment;
 use crate::{blocking, durability, memory, monitor};
@@ -319,8 +320,14 @@ impl Engine {
         for watch in effects.forgotten_watches.drain(..) {
             self.remove_watch(presence, &watch);
         }
-        for notification in std::mem::take(effects.notifications.get_mut()) {
-            self.publish_notification(&turn.config, &notification);
+        for news in std::mem::take(effects.news.get_mut()) {
+            match news {
+                News::Event(event) => self.publish_notification(&turn.config, &event),
+                News::Message { kind, channel, message } => {
+                    self.publish(kind, &channel, &message);
+                }
+                News::Line(line) => self.pubsub.show(&*self.host, line),
+            }
         }
         for removed in effects.garbage.drain(..) {
             if removed.is_large() {
@@ -343,11 +350,11 @@ impl Engine {
         if config.notify_keyspace_events.contains(Class::KEYSPACE) {
             let mut channel = format!("__keyspace@{database}__:").into_bytes();
             channel.extend_from_slice(&notification.key);
-            self.publish(&channel, name.as_bytes());
+            self.publish(Kind::Channel, &channel, name.as_bytes());
         }
         if config.notify_keyspace_events.contains(Class::KEYEVENT) {
             let channel = format!("__keyevent@{database}__:{name}").into_bytes();
-            self.publish(&channel, &notification.key);
+            self.publish(Kind::Channel, &channel, &notification.key);
         }
     }
 
@@ -361,6 +368,9 @@ impl Engine {
         delete: impl FnOnce(&mut Db<'_>),
     ) {
         turn.look_at_journal(self);
+        if turn.effects.journal_failed {
+            return;
+        }
         let presence = held.presence();
         let (parts, effects) = turn_parts(turn);
         let mut db = Db::new(parts, effects, database, held, true);
@@ -468,11 +478,11 @@ impl Context<'_> {
         let result = (row.command.handler)(self, args);
         self.finish_handler(row, result, mark);
         if self.engine.pubsub.is_monitored() {
-            monitor::show(self.engine, self.session, row, args.argv());
+            monitor::show(self.db.effects, self.session, row, args.argv());
         }
         if !self.db.effects.expired.get_mut().is_empty() {
-            if self.engine.is_paused(self.db.steady) {
-                // CLIENT PAUSE: an expired key is absent, but stays where it is.
+            if self.engine.is_paused(self.db.steady) || self.db.effects.journal_failed {
+                // An expired key is absent, but stays where it is.
                 self.db.effects.expired.get_mut().clear();
             }
             self.db.settle_expired(journal_at);

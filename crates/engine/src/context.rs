@@ -96,8 +96,9 @@ impl Context<'_> {
     /// possible; otherwise they follow it.
     pub(crate) fn write_messages(&mut self) {
         if self.hears_messages_now() {
-            self.depend_on_all();
             crate::pubsub::take_messages(&self.session.client, &mut self.reply);
+            // What they tell of was written before they came.
+            self.depend_on_all();
         }
     }
 

@@ -45,6 +45,9 @@ impl Default for SlotOffsets {
     }
 }
 
+/// What commands have that look at more than they name.
+pub(crate) const SEES_ALL: command::Flags = command::WHOLE_KEYSPACE | command::READS_BY_PATTERN;
+
 impl SlotOffsets {
     /// A thread begins to keep the offsets of its writes, and has left some out before if it is
     /// `unaccounted`. What was written by others, of whom it does not know, any slot may have had
@@ -86,9 +89,7 @@ impl Context<'_> {
     /// Notes what the reply depends on. To be called under the locks, when all effects are settled.
     pub(crate) fn note_dependence(&mut self) {
         let held = &self.db.held;
-        let sees_all = command::WHOLE_KEYSPACE | command::READS_BY_PATTERN;
-        let newest = match held.is_everything() || any_has(self.row.command, self.session, sees_all)
-        {
+        let newest = match held.is_everything() || self.row.command.has(SEES_ALL) {
             true => self.engine.journal.end(),
             false => self.engine.slot_offsets.newest(held),
         };
@@ -112,7 +113,7 @@ pub(crate) fn admit(
     session: &Session,
     command: &Command,
 ) -> CommandResult {
-    if !turn.journal_failed {
+    if !turn.effects.journal_failed {
         return Ok(());
     }
     refuse(&*engine.journal, session, command)
@@ -269,9 +270,12 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use resp::output::Output;
 
     use super::*;
+    use crate::expire::ExpireCycle;
     use crate::testing::TestServer;
 
     fn holding() -> TestServer {
@@ -317,6 +321,94 @@ mod tests {
         assert_eq!(dependence(&mut server, "SET watched 2"), 3);
         assert_eq!(server.text_as(&mut other, "EXEC"), "*-1\r\n");
         assert_eq!(other.depends_on, 3);
+    }
+
+    #[test]
+    fn a_transaction_that_looks_everywhere_depends_on_everything() {
+        for line in ["DBSIZE", "KEYS *", "SCAN 0", "RANDOMKEY", "SORT list BY weight:*"] {
+            let mut server = holding();
+            assert_eq!(dependence(&mut server, "RPUSH list 1 2"), 1);
+            assert_eq!(dependence(&mut server, "SET elsewhere 1"), 2);
+            let mut other = server.connect();
+            for line in ["MULTI", line, "GET never-there"] {
+                server.text_as(&mut other, line);
+            }
+            server.text_as(&mut other, "EXEC");
+            assert_eq!(other.depends_on, 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_one_writes_to_oneself_depends_on_what_was_written_before_it() {
+        let mut server = holding();
+        let mut other = server.connect();
+        for line in ["HELLO 3", "SUBSCRIBE a"] {
+            server.text_as(&mut other, line);
+        }
+        assert_eq!(dependence(&mut server, "SET key value"), 1);
+        server.text("PUBLISH a written");
+        let told = server.text_as(&mut other, "PUBLISH a mine");
+        assert!(told.contains("written") && told.contains("mine"), "{told}");
+        assert_eq!(other.depends_on, 1);
+        // What waits is written before the end of a subscription, too.
+        assert_eq!(dependence(&mut server, "SET key value"), 2);
+        server.text("PUBLISH a written");
+        assert!(server.text_as(&mut other, "UNSUBSCRIBE a").contains("written"));
+        assert_eq!(other.depends_on, 2);
+    }
+
+    /// What others are told of a write leaves when the journal has it, so that they can wait for it.
+    #[test]
+    fn nobody_hears_of_a_write_before_the_journal() {
+        let mut server = holding();
+        server.text("CONFIG SET notify-keyspace-events KEA");
+        let mut others = [server.connect(), server.connect(), server.connect()];
+        let lines = ["MONITOR", "SUBSCRIBE a", "PSUBSCRIBE __key*"];
+        for (other, line) in others.iter_mut().zip(lines) {
+            server.text_as(other, line);
+        }
+        let clients: Vec<_> = others.iter().map(|other| Arc::clone(&other.client)).collect();
+        server.text("MULTI");
+        server.text("SET key value");
+        server.text("PUBLISH a written");
+        others.iter().for_each(|other| drop(crate::testing::messages(other)));
+        *server.journal.appending.lock() = Some(Box::new(move || {
+            for client in &clients {
+                assert!(client.inbox.lock().pushes.is_empty(), "it is told too early");
+            }
+        }));
+        let appended = server.journal.end();
+        assert_eq!(server.text("EXEC"), "*2\r\n+OK\r\n:1\r\n");
+        assert!(server.journal.end() > appended);
+        for other in &others {
+            assert!(!crate::testing::messages(other).is_empty());
+        }
+    }
+
+    /// Nothing that is deleted could be made durable: keys that are due are absent and stay.
+    #[test]
+    fn nothing_expires_and_nothing_is_evicted_while_nothing_keeps_it() {
+        let mut server = holding();
+        server.now = Some(1_000_000);
+        assert_eq!(dependence(&mut server, "SET key value PX 10"), 1);
+        assert_eq!(dependence(&mut server, "PFADD count a b c"), 2);
+        *server.journal.failure.lock() = Some("No space left on device".to_owned());
+        server.now = Some(1_000_010);
+        for line in ["GET key", "TTL key", "EXISTS key", "MGET key other", "PFCOUNT count"] {
+            assert!(dependence(&mut server, line) <= 2, "{line}");
+        }
+        assert_eq!(server.text("GET key"), "$-1\r\n");
+        let mut turn = Turn::new(&server.engine, "expiry");
+        ExpireCycle::default().round(&server.engine, &mut turn, &server.gate);
+        server.text("CONFIG SET maxmemory-policy allkeys-random");
+        server.text("CONFIG SET maxmemory 1");
+        assert_eq!(server.text("GET key"), "$-1\r\n");
+        assert_eq!(server.journal.end(), 2, "nothing was appended");
+        assert_eq!(server.text("DBSIZE"), ":2\r\n", "nothing was deleted");
+        server.text("CONFIG SET maxmemory 0");
+        *server.journal.failure.lock() = None;
+        assert_eq!(server.text("GET key"), "$-1\r\n");
+        assert_eq!(server.text("DBSIZE"), ":1\r\n");
     }
 
     #[test]

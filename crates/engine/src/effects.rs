@@ -14,7 +14,7 @@ use store::Removed;
 use crate::client::Client;
 use crate::config::Config;
 use crate::journal::Batch;
-use crate::notify::{Event, Notification};
+use crate::notify::{Event, News, Notification};
 use crate::watching::Watch;
 
 /// A key that may have become what a waiter waits for.
@@ -31,6 +31,9 @@ pub struct Effects {
     pub dirty: u64,
     /// Whether the journal listens: see [`crate::journal::Journal::listening`].
     pub(crate) journaling: bool,
+    /// The journal has failed: see [`crate::durability`]. Writes are refused, and nothing is deleted
+    /// that no command asked to delete: it could not be made durable, nor could what is read there.
+    pub(crate) journal_failed: bool,
     /// Replies wait for the journal: see [`crate::durability`].
     pub(crate) holds_replies: bool,
     /// Something was appended for which no slot keeps an offset, since replies waited for nothing.
@@ -45,7 +48,7 @@ pub struct Effects {
     /// so after the journal got what the replies depend on.
     pub(crate) woken: Vec<(Arc<Client>, Vec<u8>)>,
     /// In a cell, since a read that misses is an event too.
-    pub(crate) notifications: RefCell<Vec<Notification>>,
+    pub(crate) news: RefCell<Vec<News>>,
     /// CONFIG SET or DEBUG changed what a turn looks at only once.
     pub(crate) settings_changed: bool,
     /// When the command before ended: see [`crate::engine::Turn::start_timing`].
@@ -65,7 +68,7 @@ impl Effects {
         !self.woken.is_empty()
             || !self.garbage.is_empty()
             || !self.forgotten_watches.is_empty()
-            || !self.notifications.get_mut().is_empty()
+            || !self.news.get_mut().is_empty()
             || self.settings_changed
     }
 
@@ -74,7 +77,7 @@ impl Effects {
     pub(crate) fn note(&self, config: &Config, database: usize, key: &[u8], event: Event) {
         if config.notify_keyspace_events.contains(event.0) {
             let notification = Notification { database, event, key: key.into() };
-            self.notifications.borrow_mut().push(notification);
+            self.news.borrow_mut().push(News::Event(notification));
         }
     }
 

@@ -242,8 +242,6 @@ pub struct Turn {
     /// Elements of lists from this size on get a node of their own: see [`DebugSettings`].
     pub(crate) packed_threshold: usize,
     pub(crate) effects: Effects,
-    /// The journal has failed: see [`crate::durability`].
-    pub(crate) journal_failed: bool,
     /// The disk does not keep up with the journal, or with a snapshot.
     pub(crate) writes_wait: bool,
     pub(crate) evictor: Evictor,
@@ -265,7 +263,6 @@ impl Turn {
             stats: engine.stats.register(thread),
             packed_threshold: 0,
             effects: Effects::default(),
-            journal_failed: false,
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
@@ -287,7 +284,6 @@ impl Turn {
             stats: Arc::new(ThreadStats::new("")),
             packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
             effects: Effects::default(),
-            journal_failed: false,
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
@@ -319,7 +315,7 @@ impl Turn {
     pub(crate) fn look_at_journal(&mut self, engine: &Engine) {
         let state = engine.journal.state();
         self.effects.journaling = state.listening;
-        self.journal_failed = state.failed;
+        self.effects.journal_failed = state.failed;
         self.writes_wait = state.pressed || engine.keyspace.cut_is_behind();
         if state.holds_replies != self.effects.holds_replies {
             self.effects.holds_replies = state.holds_replies;

@@ -105,7 +105,7 @@ impl ExpireCycle {
         self.round = Tally::default();
         loop {
             turn.begin(engine);
-            if engine.is_paused(turn.steady) {
+            if engine.is_paused(turn.steady) || turn.effects.journal_failed {
                 // The data is to stand still.
                 break;
             }

@@ -260,7 +260,7 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
         engine.memory.note_within(turn.steady_us);
         return Room::Enough;
     }
-    if engine.is_paused(turn.steady) {
+    if engine.is_paused(turn.steady) || turn.effects.journal_failed {
         // The data is to stand still.
         return Room::Enough;
     }

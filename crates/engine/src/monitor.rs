@@ -5,12 +5,13 @@
 use resp::args::Arguments;
 
 use crate::command::{self, Row};
-use crate::engine::Engine;
+use crate::effects::Effects;
+use crate::notify::News;
 use crate::redaction;
 use crate::session::Session;
 
-/// Shows a command that has run.
-pub(crate) fn show(engine: &Engine, session: &Session, row: &Row, argv: Arguments<'_>) {
+/// Shows a command that has run, when its effects are settled.
+pub(crate) fn show(effects: &mut Effects, session: &Session, row: &Row, argv: Arguments<'_>) {
     if row.command.has(command::SKIP_MONITOR | command::ADMIN) {
         return;
     }
@@ -24,7 +25,7 @@ pub(crate) fn show(engine: &Engine, session: &Session, row: &Row, argv: Argument
         quote(argument, &mut line);
     }
     line.extend_from_slice(b"\r\n");
-    engine.pubsub.show(&*engine.host, line);
+    effects.news.get_mut().push(News::Line(line));
 }
 
 /// Appends a string in quotes, with escapes for what is not printable.

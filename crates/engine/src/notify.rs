@@ -2,10 +2,22 @@
 //! `__keyspace@N__:key` and `__keyevent@N__:event`.
 
 pub use crate::config::NotifyEvents as Class;
+use crate::pubsub::Kind;
 
 /// A class and a name: what happened.
 #[derive(Clone, Copy, Debug)]
 pub struct Event(pub Class, pub &'static str);
+
+/// What others are going to be told, when the journal has what it tells of.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// An event of a key.
+    Event(Notification),
+    /// A message that was published within EXEC.
+    Message { kind: Kind, channel: Box<[u8]>, message: Box<[u8]> },
+    /// The line of a command that ran, for those who see all commands.
+    Line(Vec<u8>),
+}
 
 /// An event that is going to be published.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ use resp::reply::Reply;
 use crate::client::{Client, Inbox};
 use crate::context::Context;
 use crate::engine::{Engine, Host};
+use crate::notify::News;
 
 type Listeners = HashMap<Vec<u8>, Vec<Arc<Client>>>;
 
@@ -112,11 +113,11 @@ type Deliver<'d> = &'d mut dyn FnMut(&Client, &mut Message<'_>);
 impl Engine {
     /// Sends a message to the subscribers of a channel, and of patterns that match it. Returns how
     /// many received it.
-    pub fn publish(&self, channel: &[u8], message: &[u8]) -> usize {
+    pub fn publish(&self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
         let deliver = &mut |client: &Client, message: &mut Message<'_>| {
             deliver(&*self.host, client, |resp3| message.bytes(resp3));
         };
-        self.pubsub.publish(channel, message, deliver)
+        self.pubsub.publish_as(kind, channel, message, deliver)
     }
 }
 
@@ -124,23 +125,38 @@ impl Context<'_> {
     /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is
     /// among the receivers, it gets the message before the reply, behind what had arrived before.
     pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
-        let own = self.hears_messages_now().then_some(self.session.client.id);
-        if self.session.in_pubsub_mode() {
-            self.depend_on_all();
+        if self.nested && self.db.effects.holds_replies {
+            return self.publish_later(kind, channel, message);
         }
+        let own = self.hears_messages_now().then_some(self.session.client.id);
+        let mut hears_itself = false;
         let (engine, reply) = (self.engine, &mut self.reply);
         let deliver = &mut |client: &Client, message: &mut Message<'_>| {
             if own == Some(client.id) {
+                hears_itself = true;
                 take_messages(client, reply);
                 reply.output().push_shared(&message.bytes(speaks_resp3(client)));
             } else {
                 deliver(&*engine.host, client, |resp3| message.bytes(resp3));
             }
         };
-        match kind {
-            Kind::Shard => engine.pubsub.publish_shard(channel, message, deliver),
-            Kind::Channel | Kind::Pattern => engine.pubsub.publish(channel, message, deliver),
+        let receivers = engine.pubsub.publish_as(kind, channel, message, deliver);
+        if hears_itself {
+            // What had arrived before may tell of anything that was written before it came.
+            self.depend_on_all();
         }
+        receivers
+    }
+
+    /// A message within EXEC may tell of what the transaction has written, and leaves when the
+    /// journal has that. Returns how many are going to receive it.
+    fn publish_later(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        let receivers = self.engine.pubsub.publish_as(kind, channel, message, &mut |_, _| {});
+        if receivers > 0 {
+            let news = News::Message { kind, channel: channel.into(), message: message.into() };
+            self.db.effects.news.get_mut().push(news);
+        }
+        receivers
     }
 
     /// Chooses the protocol of the connection, and of the rest of the reply. Messages in the one
@@ -184,6 +200,19 @@ impl PubSub {
             if clients.is_empty() {
                 listeners.remove(name);
             }
+        }
+    }
+
+    fn publish_as(
+        &self,
+        kind: Kind,
+        channel: &[u8],
+        message: &[u8],
+        deliver: Deliver<'_>,
+    ) -> usize {
+        match kind {
+            Kind::Shard => self.publish_shard(channel, message, deliver),
+            Kind::Channel | Kind::Pattern => self.publish(channel, message, deliver),
         }
     }
 

@@ -151,12 +151,19 @@ pub(crate) struct Recorder {
     pub(crate) pressed: AtomicBool,
     /// Why nothing is kept.
     pub(crate) failure: Mutex<Option<String>>,
+    /// Called before each append.
+    pub(crate) appending: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
 
 impl Recorder {
     /// Takes what was recorded since the last call.
     pub(crate) fn take(&self) -> Vec<Effect> {
         std::mem::take(&mut *self.effects.lock())
+    }
+
+    /// The offset behind all that was appended.
+    pub(crate) fn end(&self) -> u64 {
+        self.end.load(Relaxed)
     }
 
     /// Stops or resumes listening, from the next turn on.
@@ -174,6 +181,9 @@ impl Journal for Recording {
     }
 
     fn append(&self, batch: &Batch) -> u64 {
+        if let Some(appending) = &*self.0.appending.lock() {
+            appending();
+        }
         let mut own = self.0.effects.lock();
         let mut effects: Vec<_> =
             batch.commands().map(|(database, command)| Effect::parse(database, command)).collect();

@@ -118,6 +118,9 @@ fn count_one(cx: &mut Context<'_>, key: &Key<'_>) -> Result<u64, CommandError> {
         return Ok(count);
     }
     let count = value.estimate()?;
+    if cx.db.effects.journal_failed {
+        return Ok(count);
+    }
     if let Some(mut entry) = cx.db.find_mut(key) {
         in_place(&mut entry)?.cache_count(count);
         cx.db.changed_silently(key, 1);

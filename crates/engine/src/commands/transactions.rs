@@ -10,6 +10,7 @@ use crate::command::{
     STALE, key,
 };
 use crate::context::Context;
+use crate::durability::SEES_ALL;
 use crate::error::{CommandError, CommandResult};
 
 /// MULTI
@@ -52,6 +53,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let row = cx.row;
     cx.reply.array(transaction.commands.len());
     cx.nested = true;
+    let mut sees_all = false;
     let mut keys: Vec<KeyAt> = Vec::new();
     for queued in &transaction.commands {
         let argv = queued.argv.view();
@@ -59,8 +61,12 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         crate::call::collect_keys(queued.row.command, argv, &mut keys);
         cx.db.index = cx.session.database;
         cx.run_handler(queued.row, &mut Args::new(argv, &keys));
+        sees_all |= queued.row.command.has(SEES_ALL);
         // The commands run to the end, whatever becomes of their replies.
         cx.reply.output().lose_what_exceeds(0);
+    }
+    if sees_all {
+        cx.depend_on_all();
     }
     cx.nested = false;
     cx.row = row;
