@@ -61,7 +61,7 @@ fn a_clock_that_is_set_back_moves_dates_and_nothing_else() -> Result<()> {
     // What a worker looks at now and then.
     let mut idle = Client::connect(port)?;
     ok(&mut idle, "CLIENT SETNAME idle")?;
-    ok(&mut control, "CONFIG SET timeout 1")?;
+    ok(&mut control, "CONFIG SET timeout 3")?;
     wait_until("the end of the idle one", || {
         let list = control.call_text("CLIENT LIST")?;
         Ok(!String::from_utf8_lossy(list.text().unwrap_or_default()).contains("name=idle"))
