@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, wait_until};
 use tests::random::Random;
 use tests::server::{Server, Target};
@@ -478,5 +478,47 @@ fn a_directory_that_was_replaced_is_entered_again() -> Result<()> {
     ensure!(client.call(&["CONFIG", "SET", "dir", path])? == ok());
     ensure!(client.call_text("SAVE")? == ok());
     ensure!(directory.join("dump.rdb").exists());
+    Ok(())
+}
+
+/// What is acknowledged is in the file, whoever ends a pause meanwhile.
+#[test]
+fn a_pause_that_ends_while_the_server_stops_lets_no_write_through() -> Result<()> {
+    let mut server = start(&[])?;
+    let mut client = server.connect()?;
+    client.call_text("DEBUG POPULATE 10000 key 20")?;
+    take_time(&mut client)?;
+    let (mut other, mut stopping) = (server.connect()?, server.connect()?);
+    // An expired one, which is of no consequence.
+    ensure!(client.call_text("CLIENT PAUSE 1 ALL")? == ok());
+    stopping.send(&["SHUTDOWN", "SAVE"])?;
+    wait_until("the save", || Ok(figure(&mut client, "rdb_bgsave_in_progress")? == "1"))?;
+    ensure!(client.call_text("GET none")? == Reply::Nil, "reads go on");
+    ensure!(client.call_text("CLIENT UNPAUSE")? == ok());
+    let told = other.call_text("SET lost 1");
+    ensure!(told.is_err(), "{told:?}");
+    wait_until("the end", || Ok(!server.is_running()))?;
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("DBSIZE")? == Reply::Integer(10_000));
+    Ok(())
+}
+
+/// A stop that fails ends what it holds back, and no pause of a client.
+#[test]
+fn a_stop_that_is_refused_leaves_a_pause_as_it_was() -> Result<()> {
+    let server = start(&[("save", "3600 1")])?;
+    fs::create_dir_all(server.directory().join("dump.rdb/inside"))?;
+    let mut client = server.connect()?;
+    let shutdown = Reply::Error(b"ERR Errors trying to SHUTDOWN. Check logs.".to_vec());
+    ensure!(client.call_text("SHUTDOWN SAVE")? == shutdown);
+    ensure!(client.call_text("SET a 1")? == ok());
+    ensure!(client.call_text("CLIENT PAUSE 600000 WRITE")? == ok());
+    ensure!(client.call_text("SHUTDOWN SAVE")? == shutdown);
+    let mut other = server.connect()?;
+    other.send(&["SET", "b", "1"])?;
+    let held = || Ok(figure(&mut client, "blocked_clients")? == "1");
+    wait_until("the client to be held back", held)?;
+    ensure!(client.call_text("CLIENT UNPAUSE")? == ok());
+    ensure!(other.receive()? == Received::Reply(ok()));
     Ok(())
 }

@@ -408,14 +408,13 @@ impl Engine {
     }
 
     fn paused(&self, turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
-        let until = self.pause.until.load(Relaxed);
-        if until <= turn.steady || session.replays {
+        if session.replays {
             return None;
         }
-        let writes_only = self.pause.writes_only.load(Relaxed);
-        let writes = command.has(command::WRITE | command::MAY_REPLICATE)
-            || (command.name == "exec" && transaction_writes(session));
-        (!writes_only || writes).then_some(until)
+        self.pause.holds(turn.steady, || {
+            command.has(command::WRITE | command::MAY_REPLICATE)
+                || (command.name == "exec" && transaction_writes(session))
+        })
     }
 }
 

@@ -396,26 +396,70 @@ pub enum Outcome {
     AwaitsSync(SyncWait),
 }
 
-/// CLIENT PAUSE. Written with all gates closed, or by UNPAUSE.
+/// What holds commands back: CLIENT PAUSE, and a stop of the server that is under way. Neither ends
+/// the other. Written with all gates closed, or by UNPAUSE inside its gate.
 #[derive(Default)]
 pub(crate) struct Pause {
-    /// As [`Turn::steady`].
-    pub(crate) until: AtomicU64,
-    pub(crate) writes_only: AtomicBool,
+    /// Until when, as [`Turn::steady`], something holds at least writes back: the one thing to look at
+    /// while nothing does.
+    until: AtomicU64,
+    /// Until when CLIENT PAUSE asks for it.
+    asked_until: AtomicU64,
+    /// CLIENT PAUSE asks for writes alone.
+    asked_writes_only: AtomicBool,
+    /// A stop holds writes back, for as long as it takes.
+    stopping: AtomicBool,
 }
 
 impl Pause {
-    /// Begins a pause of so many milliseconds. One that is on becomes neither shorter nor weaker.
+    /// CLIENT PAUSE for so many milliseconds. One that is on becomes neither shorter nor weaker.
     pub(crate) fn extend(&self, now: u64, timeout: u64, writes_only: bool) {
-        let running = self.until.load(Relaxed);
-        let still_all = running > now && !self.writes_only.load(Relaxed);
-        self.until.store(running.max(now.saturating_add(timeout)), Relaxed);
-        self.writes_only.store(writes_only && !still_all, Relaxed);
+        let running = self.asked_until.load(Relaxed);
+        let still_all = running > now && !self.asked_writes_only.load(Relaxed);
+        self.asked_until.store(running.max(now.saturating_add(timeout)), Relaxed);
+        self.asked_writes_only.store(writes_only && !still_all, Relaxed);
+        self.combine();
     }
 
-    /// Ends the pause.
+    /// CLIENT UNPAUSE.
     pub(crate) fn end(&self) {
-        self.until.store(0, Relaxed);
+        self.asked_until.store(0, Relaxed);
+        self.combine();
+    }
+
+    /// Whether a stop holds writes back.
+    fn set_stopping(&self, stopping: bool) {
+        self.stopping.store(stopping, Relaxed);
+        self.combine();
+    }
+
+    fn combine(&self) {
+        let until = match self.stopping.load(Relaxed) {
+            true => u64::MAX,
+            false => self.asked_until.load(Relaxed),
+        };
+        self.until.store(until, Relaxed);
+    }
+
+    /// Whether at least writes are held back.
+    #[inline]
+    pub(crate) fn is_on(&self, now: u64) -> bool {
+        self.until.load(Relaxed) > now
+    }
+
+    /// Until when a command is held back, by its being a write or not.
+    #[inline]
+    pub(crate) fn holds(&self, now: u64, writes: impl FnOnce() -> bool) -> Option<u64> {
+        if self.is_on(now) { self.holds_now(now, writes()) } else { None }
+    }
+
+    #[cold]
+    fn holds_now(&self, now: u64, writes: bool) -> Option<u64> {
+        if writes {
+            return Some(self.until.load(Relaxed));
+        }
+        let asked = self.asked_until.load(Relaxed);
+        (asked > now && !self.asked_writes_only.load(Relaxed)).then_some(asked)
     }
 }
 
@@ -531,20 +575,33 @@ impl Engine {
         self.next_client_id.fetch_add(1, Relaxed)
     }
 
-    /// Whether CLIENT PAUSE holds writes back: nothing expires and nothing is evicted meanwhile.
+    /// Whether writes are held back, by CLIENT PAUSE or a stop: nothing expires and nothing is
+    /// evicted meanwhile.
     pub fn is_paused(&self, now: u64) -> bool {
-        self.pause.until.load(Relaxed) > now
+        self.pause.is_on(now)
     }
 
-    /// Holds all writes back, until [`Engine::let_writes_go_on`]: the data stands still.
+    /// The server is about to stop: holds all writes back, whatever CLIENT UNPAUSE says, so that
+    /// the data stands still.
     pub fn hold_writes(&self) {
         let _closed = self.gates.close();
-        self.pause.extend(0, u64::MAX, true);
+        self.pause.set_stopping(true);
     }
 
-    /// Ends [`Engine::hold_writes`], and CLIENT PAUSE with it.
+    /// Ends [`Engine::hold_writes`]. What CLIENT PAUSE holds back stays so.
     pub fn let_writes_go_on(&self) {
-        self.pause.end();
+        {
+            let _closed = self.gates.close();
+            self.pause.set_stopping(false);
+        }
+        self.wake_all_clients();
+    }
+
+    /// Has every connection look again at what holds it back: it does not hear of the end.
+    pub(crate) fn wake_all_clients(&self) {
+        for client in self.clients.all() {
+            self.host.wake(&client);
+        }
     }
 
     /// Changes since data was saved, as `rdb_changes_since_last_save` counts them.

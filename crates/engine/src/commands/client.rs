@@ -273,10 +273,7 @@ fn pause(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// CLIENT UNPAUSE
 fn unpause(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.engine.pause.end();
-    // Those that it held back do not know that it has ended.
-    for client in cx.engine.clients.all() {
-        cx.engine.host.wake(&client);
-    }
+    cx.engine.wake_all_clients();
     cx.reply.ok();
     Ok(())
 }
@@ -555,17 +552,36 @@ mod tests {
         let mut server = TestServer::new();
         server.now = Some(1000);
         let pause = &server.engine.pause;
-        let state = || (pause.until.load(Relaxed), pause.writes_only.load(Relaxed));
+        let held = |writes| pause.holds(1000, || writes);
         pause.extend(1000, 100, true);
-        assert_eq!(state(), (1100, true));
+        assert_eq!((held(true), held(false)), (Some(1100), None));
         pause.extend(1000, 50, false);
-        assert_eq!(state(), (1100, false));
+        assert_eq!((held(true), held(false)), (Some(1100), Some(1100)));
         pause.extend(1000, 200, true);
-        assert_eq!(state(), (1200, false));
+        assert_eq!((held(true), held(false)), (Some(1200), Some(1200)));
         pause.extend(1200, 10, true);
-        assert_eq!(state(), (1210, true));
+        assert_eq!((held(true), held(false)), (Some(1210), None));
         pause.end();
-        assert!(!server.engine.is_paused(1200));
+        assert!(!server.engine.is_paused(1000));
+    }
+
+    #[test]
+    fn a_stop_and_a_pause_end_by_themselves_alone() {
+        let server = TestServer::new();
+        let pause = &server.engine.pause;
+        let held = |now, writes| pause.holds(now, || writes);
+        pause.extend(1000, 100, false);
+        server.engine.hold_writes();
+        assert_eq!((held(1050, true), held(1050, false)), (Some(u64::MAX), Some(1100)));
+        // The pause has expired: reads go on, and writes wait for the stop.
+        assert_eq!((held(1100, true), held(1100, false)), (Some(u64::MAX), None));
+        pause.end();
+        assert_eq!((held(1050, true), held(1050, false)), (Some(u64::MAX), None));
+        pause.extend(1200, 100, true);
+        assert_eq!((held(1200, true), held(1200, false)), (Some(u64::MAX), None));
+        server.engine.let_writes_go_on();
+        assert_eq!((held(1200, true), held(1200, false)), (Some(1300), None));
+        assert!(server.engine.is_paused(1200) && !server.engine.is_paused(1300));
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn nothing_is_evicted_without_a_policy_or_during_a_pause() {
     assert!(server.text("EXEC").starts_with("-EXECABORT"));
 
     let mut server = over_by(1000, MaxmemoryPolicy::AllkeysLru, 10);
-    server.engine.pause.until.store(u64::MAX, std::sync::atomic::Ordering::Relaxed);
+    server.engine.hold_writes();
     server.begin_turn();
     assert!(!evict(&mut server));
     assert_eq!(keys(&server), 10);
