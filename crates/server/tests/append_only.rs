@@ -14,7 +14,7 @@ use anyhow::{Result, bail, ensure};
 use engine::config::AppendFsync;
 use engine::journal::{Batch, Journal};
 use server::persist::aof::{Ending, Item, Scanner, begins_with_rdb};
-use server::persist::directory::{AofDirectory, Successor};
+use server::persist::directory::{AofDirectory, OldFile, Successor};
 use server::persist::disk::RealDisk;
 use server::persist::journal::{Failure, FileJournal, Observer, Timing};
 use server::persist::manifest::BaseFormat;
@@ -46,7 +46,8 @@ fn stopped_reference() -> Result<Server> {
 
 fn directory(home: &Path) -> Result<Arc<AofDirectory>> {
     let (subdirectory, name) = (OsStr::new("appendonlydir"), OsStr::new("appendonly.aof"));
-    Ok(Arc::new(AofDirectory::open(Arc::new(RealDisk), home, subdirectory, name)?))
+    let disk = Arc::new(RealDisk);
+    Ok(Arc::new(AofDirectory::open(disk, home, subdirectory, name, OldFile::Adopt)?))
 }
 
 fn journal() -> Result<FileJournal> {

@@ -14,7 +14,7 @@ use engine::engine::{Engine, LogLevel};
 use engine::stats::Durations;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::directory::{AofDirectory, DirectoryError, Opened};
+use super::directory::{AofDirectory, DirectoryError, OldFile, Opened};
 use super::disk::Disk;
 use super::journal::{Failure, FileJournal, Observer, Operation, Timing};
 use super::rewrite::{self, Plan};
@@ -183,7 +183,10 @@ impl AppendOnly {
             .map_err(|error| DirectoryError::System { path: ".".into(), error })?;
         let name = OsStr::from_bytes(&config.appenddirname);
         let disk = Arc::clone(&self.disk);
-        AofDirectory::open(disk, &home, name, OsStr::from_bytes(&config.appendfilename))
+        // An old file that was not loaded at the start is none of this server's: what replaces the
+        // base would remove it.
+        let file = OsStr::from_bytes(&config.appendfilename);
+        AofDirectory::open(disk, &home, name, file, OldFile::Leave)
     }
 
     // ---- Beginning and end ----------------------------------------------------------------------
@@ -200,6 +203,13 @@ impl AppendOnly {
         }
         let words = |error: &dyn std::fmt::Display| format!("Can't open the AOF: {error}");
         let directory = self.open_directory(&config).map_err(|error| words(&error))?;
+        if directory.has_unlisted_parts() {
+            self.log.warning(format!(
+                "!!! Warning: {} holds parts of an append-only file, and no manifest that lists \
+                 them. They are not loaded, and left as they are.",
+                directory.path().display()
+            ));
+        }
         let databases = 0..engine.keyspace.databases();
         let has_data = databases.into_iter().any(|index| !engine.keyspace.is_empty(index));
         if directory.live_files().is_empty() && has_data {

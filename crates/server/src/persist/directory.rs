@@ -3,9 +3,10 @@
 //! The list on the disk is right at every instant: a file is complete and synced before a list
 //! names it, a list replaces the old one as a whole, and a file is removed only after the list that
 //! does without it is durable. A machine that stops in between leaves a file that nobody names; the
-//! next one of that name replaces it, except at the start of a server: a list may have been lost, and
-//! what the first increment holds is worth more than nothing. Where the sync of the directory fails,
-//! a stop of the machine decides between the old list and the new one, and both are right.
+//! next one of that name replaces it. Only where there is no list at all nothing is replaced and
+//! nothing is added to: a list may have been lost, and the files may be all that is left of the data.
+//! Where the sync of the directory fails, a stop of the machine decides between the old list and the
+//! new one, and both are right.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -16,7 +17,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::disk::{Disk, DiskFile, TEMPORARY_PREFIX, replace, temporary_of};
-use super::manifest::{AofFile, BaseFormat, Kind, Manifest, ManifestError, manifest_name};
+use super::manifest::{
+    AofFile, BaseFormat, Kind, Manifest, ManifestError, manifest_name, sequence_of,
+};
 
 /// See the module's text.
 pub struct AofDirectory {
@@ -25,7 +28,15 @@ pub struct AofDirectory {
     /// What the names of all files begin with: `appendfilename`.
     prefix: OsString,
     manifest: Mutex<Manifest>,
-    adopted: bool,
+}
+
+/// What becomes of an append-only file of the time before Redis 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldFile {
+    /// It becomes the base: whoever opens the directory is going to load it.
+    Adopt,
+    /// It stays where it is.
+    Leave,
 }
 
 /// Why the directory is of no use.
@@ -94,8 +105,7 @@ pub enum Successor {
 }
 
 impl AofDirectory {
-    /// Reads what is there, below the server's `directory`. Nothing is an empty list. An
-    /// append-only file of the time before Redis 7 becomes the base, in this directory.
+    /// Reads what is there, below the server's `directory`. Nothing is an empty list.
     ///
     /// # Errors
     /// [`DirectoryError`]. Nothing was changed then, or only half of the move of an old file, which
@@ -105,45 +115,52 @@ impl AofDirectory {
         directory: &Path,
         directory_name: &OsStr,
         file_name: &OsStr,
+        old_file: OldFile,
     ) -> Result<AofDirectory, DirectoryError> {
         let path = directory.join(directory_name);
         let prefix = file_name.to_owned();
-        let manifest = match read_manifest(&*disk, &path.join(manifest_name(&prefix)))? {
-            Some(manifest) => Mutex::new(manifest),
-            None => Mutex::default(),
+        let system = |path: &Path| {
+            let path = path.to_owned();
+            move |error| DirectoryError::System { path, error }
         };
-        let mut opened = AofDirectory { disk, path, prefix, manifest, adopted: false };
-        let old = directory.join(file_name);
-        let adopted = opened.adopt(&old);
-        opened.adopted = adopted.map_err(|error| DirectoryError::System { path: old, error })?;
+        let manifest = match read_manifest(&*disk, &path.join(manifest_name(&prefix)))? {
+            Some(manifest) => manifest,
+            None => {
+                let taken = last_sequence(&*disk, &path, &prefix).map_err(system(&path))?;
+                Manifest { taken, ..Manifest::default() }
+            }
+        };
+        let opened = AofDirectory { disk, path, prefix, manifest: Mutex::new(manifest) };
+        if old_file == OldFile::Adopt {
+            let old = directory.join(file_name);
+            opened.adopt(&old).map_err(system(&old))?;
+        }
         opened.check_presence()?;
         Ok(opened)
     }
 
     /// Takes over an append-only file of the time before there was a directory. The list comes
-    /// first, so that a move that was interrupted is seen: the only file listed is missing. Returns
-    /// whether there was such a file.
-    fn adopt(&self, old: &Path) -> io::Result<bool> {
+    /// first, so that a move that was interrupted is seen: the only file listed is missing.
+    fn adopt(&self, old: &Path) -> io::Result<()> {
         if self.disk.length(old)?.is_none() || old == self.path {
-            return Ok(false);
+            return Ok(());
         }
         let base = AofFile { name: self.prefix.clone(), sequence: 1, kind: Kind::Base };
         let adopted = Manifest { base: Some(base), ..Manifest::default() };
         let home = self.path.join(&self.prefix);
         let listed = *self.manifest.lock() == adopted;
         if listed && self.disk.length(&home)?.is_some() {
-            return Ok(false);
+            return Ok(());
         }
         if !listed {
             if self.disk.length(&self.manifest_path())?.is_some() {
-                return Ok(false);
+                return Ok(());
             }
             self.store(&mut self.manifest.lock(), adopted)?;
         }
         self.disk.rename(old, &home)?;
         self.disk.sync_directory(&self.path)?;
-        self.disk.sync_directory(super::disk::directory_of(old))?;
-        Ok(true)
+        self.disk.sync_directory(super::disk::directory_of(old))
     }
 
     fn check_presence(&self) -> Result<(), DirectoryError> {
@@ -157,9 +174,9 @@ impl AofDirectory {
         Ok(())
     }
 
-    /// Whether opening it took over a file of the time before Redis 7.
-    pub fn has_adopted(&self) -> bool {
-        self.adopted
+    /// Whether there are parts of an append-only file, and no list of them.
+    pub fn has_unlisted_parts(&self) -> bool {
+        self.manifest.lock().taken > 0
     }
 
     /// Where the directory is.
@@ -189,27 +206,20 @@ impl AofDirectory {
         Ok((base, base + increments.unwrap_or(0)))
     }
 
-    /// Opens the last increment to go on behind its end. If there is none it adds the first one,
-    /// and goes on behind what a file of that name holds.
+    /// Opens the last increment to go on behind its end. If there is none it adds the first one, under
+    /// a name that no file has: nobody knows what such a file is worth.
     ///
     /// # Errors
     /// The system's.
     pub fn resume(&self) -> io::Result<Opened> {
-        let mut manifest = self.manifest.lock();
+        let manifest = self.manifest.lock();
         if let Some(AofFile { name, .. }) = manifest.increments.last().cloned() {
-            return self.open_behind(name);
+            let path = self.path.join(&name);
+            let length = self.disk.length(&path)?.unwrap_or(0);
+            return Ok(Opened { file: self.disk.append(&path)?, name, length });
         }
-        self.make()?;
-        let mut changed = manifest.clone();
-        let opened = self.open_behind(changed.add_increment(&self.prefix).name)?;
-        self.store(&mut manifest, changed)?;
-        Ok(opened)
-    }
-
-    fn open_behind(&self, name: OsString) -> io::Result<Opened> {
-        let path = self.path.join(&name);
-        let length = self.disk.length(&path)?.unwrap_or(0);
-        Ok(Opened { file: self.disk.append(&path)?, name, length })
+        drop(manifest);
+        self.open_unused_increment()
     }
 
     /// Adds the first base of a list that has none, and says what it is called.
@@ -230,6 +240,17 @@ impl AofDirectory {
         self.disk.sync_directory(&self.path)?;
         self.store(&mut manifest, changed)?;
         Ok(name)
+    }
+
+    fn open_unused_increment(&self) -> io::Result<Opened> {
+        loop {
+            let mut next = self.manifest();
+            let AofFile { name, sequence, .. } = next.add_increment(&self.prefix);
+            if self.disk.length(&self.path.join(name))?.is_none() {
+                return self.open_increment();
+            }
+            self.manifest.lock().taken = sequence;
+        }
     }
 
     /// Adds an increment and opens it, empty. A rewrite begins so, before its cut.
@@ -316,15 +337,29 @@ impl AofDirectory {
             Successor::Hidden => changed.last_increment(),
         };
         let base = changed.replace_base(&self.prefix, format, covered);
-        let base = self.path.join(base.name);
-        self.disk.rename(complete, &base)?;
-        if successor == Successor::Hidden {
-            let increment = self.path.join(changed.add_increment(&self.prefix).name);
-            self.disk.rename(&self.hidden_increment(), &increment)?;
+        let base = (complete.to_owned(), base.name);
+        let increment = (successor == Successor::Hidden)
+            .then(|| (self.hidden_increment(), changed.add_increment(&self.prefix).name));
+        let renamed = [Some(base), increment];
+        let renamed = renamed.iter().flatten().map(|(from, name)| (from, self.path.join(name)));
+        let renamed: Vec<_> = renamed.collect();
+        let finished = (|| {
+            for (from, to) in &renamed {
+                self.disk.rename(from, to)?;
+            }
+            // The names that the list is going to mention come first.
+            self.disk.sync_directory(&self.path)?;
+            self.store(&mut manifest, changed)
+        })();
+        if finished.is_err() {
+            let live = manifest.live().map(|file| self.path.join(&file.name));
+            let live: Vec<_> = live.collect();
+            for (_, to) in renamed.iter().filter(|(_, to)| !live.contains(to)) {
+                // It may not be there; the first error is what matters.
+                let _ = self.disk.remove(to);
+            }
         }
-        // The names that the list is going to mention come first.
-        self.disk.sync_directory(&self.path)?;
-        self.store(&mut manifest, changed)
+        finished
     }
 
     /// Removes the files that are of no use any more, and returns their names.
@@ -418,6 +453,15 @@ fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Option<Manifest>, Direc
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(DirectoryError::System { path: path.to_owned(), error }),
     }
+}
+
+/// The highest sequence of the parts of an append-only file that are there, or 0.
+fn last_sequence(disk: &dyn Disk, path: &Path, prefix: &OsStr) -> io::Result<u64> {
+    let names = match disk.list(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        listed => listed?,
+    };
+    Ok(names.iter().filter_map(|name| sequence_of(name, prefix)).max().unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -457,3 +457,58 @@ fn the_file_is_turned_on_in_the_end_wherever_that_failed() {
         assert!(after > 0, "{operation:?} does not happen");
     }
 }
+
+/// What is in the files of an append-only directory, by their names.
+fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = RealDisk.list(directory).unwrap_or_default();
+    let content = |name: &std::ffi::OsString| fs::read(directory.join(name)).unwrap();
+    let parts = names.iter().filter(|name| !name.as_bytes().starts_with(b"temp-"));
+    parts.map(|name| (name.to_string_lossy().into_owned(), content(name))).collect()
+}
+
+/// Ends the process after so many operations while the file is turned on. Returns whether it came
+/// to that.
+fn end_while_it_is_turned_on(after: usize) -> bool {
+    let place = Place::new();
+    let mut rig = place.start(false).unwrap();
+    let mut count = Count::default();
+    (0..3).for_each(|_| drop(count.go_on(&mut rig)));
+    place.disk.stop_after(after);
+    let turned_on = rig.outside.append_only.turn_on(&config(place.home.path(), true));
+    assert_eq!(turned_on, Ok(()), "{after}");
+    rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+    drop(rig);
+    let came = place.disk.failures() > 0;
+    place.disk.heal();
+    let directory = place.path("appendonlydir");
+    let left = contents(&directory);
+    let listed = directory.join("appendonly.aof.manifest").exists();
+
+    let mut rig = place.start(true).unwrap();
+    assert_eq!(rig.counter(), if listed { 3 } else { 0 }, "{after}");
+    count.go_on(&mut rig);
+    drop(rig);
+    let mut again = place.start(true).unwrap();
+    assert_eq!(again.counter(), count.acknowledged, "{after}");
+    again.rewrite();
+    drop(again);
+    assert_eq!(place.start(true).unwrap().counter(), count.acknowledged, "{after}");
+    if !listed {
+        // They may be all that is left of the data.
+        for (name, content) in left {
+            let now = fs::read(directory.join(&name)).unwrap_or_default();
+            assert_eq!(now, content, "{after}: {name}");
+        }
+    }
+    came
+}
+
+#[test]
+fn a_process_that_ends_while_the_file_is_turned_on_leaves_all_of_it_or_none() {
+    let mut after = 0;
+    while end_while_it_is_turned_on(after) {
+        after += 1;
+        assert!(after < MOST_OPERATIONS);
+    }
+    assert!(after > 5, "{after}");
+}

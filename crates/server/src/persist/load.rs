@@ -21,7 +21,7 @@ use store::gate::Closed;
 
 use super::aof::{Tear, begins_with_rdb};
 use super::delay::Delay;
-use super::directory::AofDirectory;
+use super::directory::{AofDirectory, OldFile};
 use super::disk::Disk;
 use crate::files::path as path_of;
 
@@ -106,6 +106,7 @@ impl<'l> Load<'l> {
             Path::new(""),
             path_of(&config.appenddirname).as_os_str(),
             path_of(&config.appendfilename).as_os_str(),
+            OldFile::Adopt,
         )
         .map_err(LoadError::Directory)
     }

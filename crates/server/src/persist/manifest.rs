@@ -74,6 +74,9 @@ pub struct Manifest {
     pub increments: Vec<AofFile>,
     /// What is to be removed.
     pub history: Vec<AofFile>,
+    /// Files up to this sequence may be there that no list names: theirs is given to no other. It is
+    /// not written, since sequences go on from those that are.
+    pub taken: u64,
 }
 
 /// The name of the list, for this `appendfilename`.
@@ -93,6 +96,15 @@ pub fn base_name(prefix: &OsStr, sequence: u64, format: BaseFormat) -> OsString 
 /// The name of an increment.
 pub fn increment_name(prefix: &OsStr, sequence: u64) -> OsString {
     suffixed(prefix, &format!(".{sequence}.incr.aof"))
+}
+
+/// The sequence of a file that is by its name a part of this append-only file.
+pub fn sequence_of(name: &OsStr, prefix: &OsStr) -> Option<u64> {
+    let rest = name.as_bytes().strip_prefix(prefix.as_bytes())?.strip_prefix(b".")?;
+    let ends = [&b".base.rdb"[..], b".base.aof", b".incr.aof"];
+    let digits = ends.iter().find_map(|end| rest.strip_suffix(*end))?;
+    let sequence = base::num::parse_i64(digits).and_then(|number| u64::try_from(number).ok())?;
+    (1..SEQUENCE_END).contains(&sequence).then_some(sequence)
 }
 
 fn suffixed(prefix: &OsStr, suffix: &str) -> OsString {
@@ -245,7 +257,7 @@ impl Manifest {
     /// Adds an increment behind the others, and says what it is called: not as one that is there, or
     /// still to be removed.
     pub fn add_increment(&mut self, prefix: &OsStr) -> AofFile {
-        let mut sequence = self.last_increment() + 1;
+        let mut sequence = self.last_increment().max(self.taken) + 1;
         while self.lists(&increment_name(prefix, sequence)) {
             sequence += 1;
         }
@@ -258,7 +270,7 @@ impl Manifest {
     /// Makes a new base the first file, of which the increments up to the sequence `covered` are
     /// part: these and the old base become history. Says what the new base is called, as no other file.
     pub fn replace_base(&mut self, prefix: &OsStr, format: BaseFormat, covered: u64) -> AofFile {
-        let mut sequence = self.base.as_ref().map_or(0, |file| file.sequence) + 1;
+        let mut sequence = self.base.as_ref().map_or(0, |file| file.sequence).max(self.taken) + 1;
         while self.lists(&base_name(prefix, sequence, format)) {
             sequence += 1;
         }

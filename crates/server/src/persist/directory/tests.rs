@@ -11,7 +11,8 @@ const NAME: &str = "appendonly.aof";
 
 fn open(disk: impl Disk + 'static, directory: &TempDir) -> Result<AofDirectory, DirectoryError> {
     let subdirectory = OsStr::new("appendonlydir");
-    AofDirectory::open(Arc::new(disk), directory.path(), subdirectory, OsStr::new(NAME))
+    let (disk, name) = (Arc::new(disk), OsStr::new(NAME));
+    AofDirectory::open(disk, directory.path(), subdirectory, name, OldFile::Adopt)
 }
 
 fn list(directory: &AofDirectory) -> Vec<String> {
@@ -126,8 +127,7 @@ fn a_file_from_before_the_directory_moves_in() {
     assert!(matches!(open(disk, &home), Err(DirectoryError::System { .. })));
     assert!(old.exists());
     let directory = open(RealDisk, &home).unwrap();
-    assert!(!old.exists() && directory.has_adopted());
-    assert!(!open(RealDisk, &home).unwrap().has_adopted());
+    assert!(!old.exists());
     assert_eq!(directory.live_files(), [directory.path().join(NAME)]);
     assert_eq!(loaded(&home), "old");
     write(directory.open_increment(), "new");
@@ -140,6 +140,56 @@ fn a_file_from_before_the_directory_moves_in() {
     fs::write(&old, "other").unwrap();
     assert_eq!(loaded(&home), "oldnew");
     assert!(old.exists());
+}
+
+/// What is there without a list is neither replaced nor added to.
+#[test]
+fn files_without_a_list_stay_as_they_are() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("appendonlydir");
+    fs::create_dir(&path).unwrap();
+    let stale = ["appendonly.aof.2.base.rdb", "appendonly.aof.3.incr.aof"];
+    stale.iter().for_each(|name| fs::write(path.join(name), "stale").unwrap());
+    fs::write(path.join("appendonly.aof.x.incr.aof"), "of somebody else").unwrap();
+    fs::write(path.join("other.aof.9.incr.aof"), "of another prefix").unwrap();
+    let directory = open(RealDisk, &home).unwrap();
+    assert!(directory.has_unlisted_parts());
+    directory.add_base(BaseFormat::Rdb, |file| file.write_all(b"(empty)")).unwrap();
+    write(directory.resume(), "1");
+    assert_eq!(loaded(&home), "(empty)1");
+    let opened = open(RealDisk, &home).unwrap();
+    assert!(!opened.has_unlisted_parts());
+    assert_eq!(opened.last_increment(), 4);
+    stale.iter().for_each(|name| assert_eq!(fs::read(path.join(name)).unwrap(), b"stale"));
+}
+
+/// A rewrite that ended between the renames and the list leaves files that count for nothing.
+#[test]
+fn what_a_list_does_not_name_is_not_added_to() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = open(RealDisk, &home).unwrap();
+    directory.add_base(BaseFormat::Rdb, |file| file.write_all(b"(base)")).unwrap();
+    fs::write(directory.path().join("appendonly.aof.1.incr.aof"), "stale").unwrap();
+    write(directory.resume(), "1");
+    assert_eq!(loaded(&home), "(base)1");
+    assert_eq!(fs::read(directory.path().join("appendonly.aof.1.incr.aof")).unwrap(), b"stale");
+}
+
+#[test]
+fn an_old_file_that_is_not_loaded_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let old = home.path().join(NAME);
+    fs::write(&old, "old").unwrap();
+    let (disk, name) = (Arc::new(RealDisk), OsStr::new(NAME));
+    let subdirectory = OsStr::new("appendonlydir");
+    let directory =
+        AofDirectory::open(disk, home.path(), subdirectory, name, OldFile::Leave).unwrap();
+    let base = written_base(&home, "(base)");
+    directory.open_hidden_increment().unwrap();
+    directory.finish_rewrite(&base, BaseFormat::Rdb, Successor::Hidden).unwrap();
+    directory.remove_history().unwrap();
+    assert_eq!(fs::read_to_string(&old).unwrap(), "old");
+    assert_eq!(loaded(&home), "(base)");
 }
 
 #[test]

@@ -37,6 +37,8 @@ struct Faults {
     failed: usize,
     /// The operations that still succeed, and the error after them, for good.
     failing: HashMap<Operation, (usize, i32)>,
+    /// The operations that still succeed before the machine stops.
+    left: Option<usize>,
     write_at_most: Option<usize>,
     write_takes: Duration,
     holds_syncs: bool,
@@ -64,9 +66,17 @@ impl FaultyDisk {
         self.0.lock().failing.insert(operation, (after, errno));
     }
 
+    /// Makes every operation fail after some more of any kind, as if the process had ended there,
+    /// until [`FaultyDisk::heal`].
+    pub fn stop_after(&self, operations: usize) {
+        self.0.lock().left = Some(operations);
+    }
+
     /// Ends all failures.
     pub fn heal(&self) {
-        self.0.lock().failing.clear();
+        let mut faults = self.0.lock();
+        faults.failing.clear();
+        faults.left = None;
     }
 
     /// Lets each write take so many bytes and no more.
@@ -122,6 +132,14 @@ impl FaultyDisk {
 
     fn attempt(&self, operation: Operation) -> io::Result<()> {
         let mut faults = self.0.lock();
+        match &mut faults.left {
+            Some(0) => {
+                faults.failed += 1;
+                return Err(io::Error::from_raw_os_error(libc::EIO));
+            }
+            Some(left) => *left -= 1,
+            None => {}
+        }
         if let Some((after, errno)) = faults.failing.get_mut(&operation) {
             match after.checked_sub(1) {
                 Some(left) => *after = left,
