@@ -189,6 +189,15 @@ fn unfit(raw: &RawEntry<'_>, misfit: Misfit) -> Problem {
     Problem::Key { at, key, reason: misfit.to_string() }
 }
 
+/// What versions are above from now on, by the second at which a file was written. They are times:
+/// those that the writer has given out do not come again. A second that is still to come is not
+/// believed, whether the file is damaged or a clock was wrong: versions have room for some thousand
+/// years.
+fn version_floor(written_at: i64, now_us: u64) -> u64 {
+    let second = u64::try_from(written_at).unwrap_or(0);
+    second.saturating_mul(1_000_000).min(now_us)
+}
+
 // ---- What the log says --------------------------------------------------------------------------
 
 impl Load<'_> {
@@ -207,9 +216,8 @@ impl Load<'_> {
             (b"ctime", Some(written_at)) => {
                 let now = (base::clock::now_ms() / 1000).cast_signed();
                 self.notice(&format!("RDB age {} seconds", (now - written_at).max(0)));
-                // Versions are times: those that the writer has given out do not come again.
-                let second = u64::try_from(written_at).unwrap_or(0);
-                self.engine.keyspace.raise_floor(second.saturating_mul(1_000_000));
+                let floor = version_floor(written_at, base::clock::now_us());
+                self.engine.keyspace.raise_floor(floor);
             }
             (b"used-mem", Some(bytes)) => {
                 let megabytes = bytes as f64 / f64::from(1 << 20);
@@ -250,5 +258,20 @@ impl Load<'_> {
             ));
         }
         self.engine.loading.note_outcome(counts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version_floor;
+
+    #[test]
+    fn a_time_to_come_is_not_believed() {
+        let now = 1_700_000_000_000_000;
+        assert_eq!(version_floor(1_600_000_000, now), 1_600_000_000_000_000);
+        assert_eq!(version_floor(1_700_000_001, now), now);
+        assert_eq!(version_floor(1 << 37, now), now);
+        assert_eq!(version_floor(i64::MAX, now), now);
+        assert_eq!(version_floor(-1, now), 0);
     }
 }
