@@ -13,6 +13,9 @@ pub const MAX_KEY: usize = u32::MAX as usize;
 
 // ---- Requests -----------------------------------------------------------------------------------
 
+/// Most databases that the setting `databases` allows.
+pub const MAX_DATABASES: usize = i32::MAX as usize;
+
 /// Most arguments one command may announce. Redis 7.0 accepts what fits a C `int`; memory is
 /// bounded by the query buffer, because an argument is stored only once it has arrived.
 pub const MAX_ARGUMENTS: i64 = i32::MAX as i64;

@@ -12,7 +12,8 @@
 //!   receives the rest straight into that allocation, and gives it back with
 //!   [`Parser::supply_big`].
 //!
-//! As Redis does, the parser takes any two bytes for the line ends, and looks at lengths strictly.
+//! As Redis does, the parser takes any two bytes for a client's line ends, and looks at lengths
+//! strictly. Files are read with [`Limits::exact_line_ends`].
 
 use std::sync::Arc;
 
@@ -29,11 +30,15 @@ pub struct Limits {
     pub max_bulk: u64,
     /// Whether the connection has authenticated (or need not): if not, only little is accepted.
     pub authenticated: bool,
+    /// Whether line ends must be what they should be: in a file they say that what is before them
+    /// was written as a whole.
+    pub exact_line_ends: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { max_bulk: limits::DEFAULT_MAX_BULK, authenticated: true }
+        let max_bulk = limits::DEFAULT_MAX_BULK;
+        Limits { max_bulk, authenticated: true, exact_line_ends: false }
     }
 }
 
@@ -80,6 +85,8 @@ pub enum ProtocolError {
     InvalidBulkLength,
     /// Too long an argument for a connection that has not authenticated.
     UnauthenticatedBulkLength,
+    /// No line end is where there should be one: see [`Limits::exact_line_ends`].
+    ExpectedLineEnd,
     /// An inline command does not end.
     InlineTooLong,
     /// An inline command has a quote that is not closed.
@@ -97,6 +104,7 @@ impl ProtocolError {
             ProtocolError::BulkCountTooLong => "too big bulk count string",
             ProtocolError::InvalidBulkLength => "invalid bulk length",
             ProtocolError::UnauthenticatedBulkLength => "unauthenticated bulk length",
+            ProtocolError::ExpectedLineEnd => "expected a line end",
             ProtocolError::InlineTooLong => "too big inline request",
             ProtocolError::UnbalancedQuotes => "unbalanced quotes in request",
         };
@@ -264,7 +272,8 @@ impl Parser {
 
     fn begin_array(&mut self, buffer: &[u8], limits: &Limits) -> Step<()> {
         let start = self.position;
-        let (count, next) = self.count_line(buffer, ProtocolError::MultibulkCountTooLong)?;
+        let too_long = ProtocolError::MultibulkCountTooLong;
+        let (count, next) = self.count_line(buffer, limits, too_long)?;
         let count = count
             .filter(|count| *count <= limits::MAX_ARGUMENTS)
             .ok_or(Parsed::Protocol(ProtocolError::InvalidMultibulkLength))?;
@@ -289,7 +298,7 @@ impl Parser {
             if buffer.len() < self.position + 2 {
                 return Err(Parsed::Incomplete);
             }
-            self.advance(self.position + 2);
+            self.pass_line_end(buffer, self.position, limits)?;
             self.partial.line_end_due = false;
         }
         while self.partial.remaining > 0 {
@@ -305,16 +314,26 @@ impl Parser {
             if !arrived {
                 return Err(Parsed::Incomplete);
             }
+            self.pass_line_end(buffer, end, limits)?;
             self.partial.ranges.push(ArgRange::in_buffer(start, length));
             self.partial.remaining -= 1;
-            self.advance(end + 2);
         }
+        Ok(())
+    }
+
+    /// Goes on behind the line end of an argument, both of whose bytes have arrived.
+    fn pass_line_end(&mut self, buffer: &[u8], at: usize, limits: &Limits) -> Step<()> {
+        if limits.exact_line_ends && buffer[at..at + 2] != *b"\r\n" {
+            self.advance(at);
+            return Err(Parsed::Protocol(ProtocolError::ExpectedLineEnd));
+        }
+        self.advance(at + 2);
         Ok(())
     }
 
     /// Reads `$<length>\r\n`: where the argument begins, and its length.
     fn argument_header(&mut self, buffer: &[u8], limits: &Limits) -> Step<(usize, usize)> {
-        let (length, start) = self.count_line(buffer, ProtocolError::BulkCountTooLong)?;
+        let (length, start) = self.count_line(buffer, limits, ProtocolError::BulkCountTooLong)?;
         match buffer[self.position] {
             b'$' => {}
             other => return Err(Parsed::Protocol(ProtocolError::ExpectedDollar(other))),
@@ -331,15 +350,23 @@ impl Parser {
 
     /// Reads a type byte and a number up to the line end: the number, if it is one, and where the
     /// next line begins.
-    fn count_line(&mut self, buffer: &[u8], too_long: ProtocolError) -> Step<(Option<i64>, usize)> {
+    fn count_line(
+        &mut self,
+        buffer: &[u8],
+        limits: &Limits,
+        too_long: ProtocolError,
+    ) -> Step<(Option<i64>, usize)> {
         let line = &buffer[self.position..];
         let Some(end) = self.find_line_end(line, b'\r') else {
             let hopeless = line.len() > limits::MAX_INLINE;
             return Err(if hopeless { Parsed::Protocol(too_long) } else { Parsed::Incomplete });
         };
-        // The byte after the carriage return must be there; what it is does not matter.
+        // The byte after the carriage return must be there; what it is does not matter to clients.
         if end + 1 == line.len() {
             return Err(Parsed::Incomplete);
+        }
+        if limits.exact_line_ends && line[end + 1] != b'\n' {
+            return Err(Parsed::Protocol(ProtocolError::ExpectedLineEnd));
         }
         let number = line.get(1..end).and_then(parse_i64);
         Ok((number, self.position + end + 2))

@@ -396,6 +396,7 @@ impl Worker {
             let limits = Limits {
                 max_bulk: self.turn.config.proto_max_bulk_len,
                 authenticated: connection.session.authenticated,
+                exact_line_ends: false,
             };
             let first = self.args.len();
             match connection.parser.parse(&connection.input, &limits, &mut self.args) {

@@ -83,6 +83,8 @@ pub enum Damage {
     NestedMulti,
     /// EXEC without MULTI.
     LoneExec,
+    /// SELECT of what is no database anywhere.
+    Select,
 }
 
 impl fmt::Display for Tear {
@@ -106,14 +108,22 @@ impl fmt::Display for Damage {
             Damage::Protocol(error) => error.fmt(formatter),
             Damage::NestedMulti => formatter.write_str("MULTI within a transaction"),
             Damage::LoneExec => formatter.write_str("EXEC without MULTI"),
+            Damage::Select => formatter.write_str("SELECT without the number of a database"),
         }
     }
+}
+
+/// The database that the arguments of SELECT name, if a server may have one of that number.
+pub fn selected(arguments: Arguments<'_>) -> Option<usize> {
+    let index = base::num::parse_i64(arguments.get(1)?)?;
+    let index = usize::try_from(index).ok()?;
+    (arguments.len() == 2 && index < limits::MAX_DATABASES).then_some(index)
 }
 
 /// Least bytes read from the file at once.
 const READ_SIZE: usize = 1024 * 1024;
 
-const LIMITS: Limits = Limits { max_bulk: u64::MAX, authenticated: true };
+const LIMITS: Limits = Limits { max_bulk: u64::MAX, authenticated: true, exact_line_ends: true };
 
 /// Reads a file from front to end. Memory is bounded by the longest command that the file really
 /// holds, whatever lengths it announces.
@@ -302,10 +312,14 @@ impl<R: Read> Scanner<R> {
         Ok(step)
     }
 
-    /// Keeps account of transactions after a command was read.
+    /// Keeps account of transactions after a command was read, and looks at what decides where the
+    /// others act.
     fn note_transaction(&mut self) -> Step {
         let arguments = self.arguments();
         let name = arguments.at(0);
+        if name.eq_ignore_ascii_case(b"SELECT") && selected(arguments).is_none() {
+            return self.no_such(Damage::Select);
+        }
         let (multi, exec) =
             (name.eq_ignore_ascii_case(b"MULTI"), name.eq_ignore_ascii_case(b"EXEC"));
         let damage = match (self.transaction, multi, exec) {
@@ -321,6 +335,11 @@ impl<R: Read> Scanner<R> {
             }
             _ => return Step::Command,
         };
+        self.no_such(damage)
+    }
+
+    /// The last command should not be where it is.
+    fn no_such(&mut self, damage: Damage) -> Step {
         self.offset = self.item;
         Step::End(Ending::Damaged { good: self.good(), at: self.item, damage })
     }

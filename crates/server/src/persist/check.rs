@@ -122,6 +122,14 @@ impl CheckError {
 /// First bytes that tell an RDB file from commands.
 const MAGIC_BYTES: u64 = 9;
 
+/// Databases that a server has unless its settings say more.
+const DATABASES: usize = 16;
+
+/// What is said of a database beyond those.
+fn beyond(index: usize) -> String {
+    format!("database {index} is used: a server needs the setting `databases` for it")
+}
+
 type Result<T> = std::result::Result<T, CheckError>;
 
 /// Looks at what is at `path`, and reports in lines of text to `out`.

@@ -28,6 +28,7 @@ use super::saver::Saver;
 use crate::log::Log;
 use crate::net::Wakers;
 
+mod corruption;
 mod outside;
 mod rewrites;
 

@@ -105,17 +105,37 @@ fn a_tear_anywhere_is_found() {
         // What the file system had prepared for the rest.
         let zeros = [&content[..cut], &[0; 100_000][..]].concat();
         let (_, ending) = scan(&zeros, 1 << 20);
-        if whole_line_at(&content, cut) {
-            assert_eq!(ending, Ending::Torn { good: good as u64, tear: Tear::Zeros }, "{cut}");
-        }
+        assert_eq!(ending, Ending::Torn { good: good as u64, tear: Tear::Zeros }, "{cut}");
     }
     let inside = file(&["MULTI", "INCR a"]);
     assert_eq!(scan(&inside, 1).1, Ending::Torn { good: 0, tear: Tear::Transaction });
 }
 
-/// Whether a line other than an argument begins at `cut`, so that zeros there are no value.
-fn whole_line_at(content: &[u8], cut: usize) -> bool {
-    matches!(content[cut], b'*' | b'$' | b'#') && (cut == 0 || content[cut - 1] == b'\n')
+/// Zeros that are as long as what should be there are neither a value nor a line end.
+#[test]
+fn zeros_are_no_argument() {
+    let good = file(&["SET k v"]);
+    let tear = Ending::Torn { good: good.len() as u64, tear: Tear::Zeros };
+    for length in [5, 100, 100_000, 5_000_000] {
+        let header = format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${length}\r\n");
+        for written in [0, 1, length] {
+            let value = [vec![b'v'; written], vec![0; length - written]].concat();
+            for line_end in [&b"\0\0"[..], b"\r\0"] {
+                let content = [&good[..], header.as_bytes(), &value[..], line_end].concat();
+                for more in [0, 10, 2_000_000] {
+                    let content = [&content[..], &vec![0; more]].concat();
+                    let (commands, ending) = scan(&content, 1 << 20);
+                    assert_eq!((commands.len(), ending), (1, tear), "{length} {written} {more}");
+                }
+            }
+        }
+    }
+    let at = good.len() as u64;
+    let damage = Damage::Protocol(ProtocolError::ExpectedLineEnd);
+    for bad in ["*2\r\n$3\r\nDEL\r\n$1\r\nk__", "*2\r_$3\r\nDEL\r\n$1\r\nk\r\n"] {
+        let (_, ending) = scan(&[&good[..], bad.as_bytes(), &good[..]].concat(), 1 << 20);
+        assert_eq!(ending, Ending::Damaged { good: at, at, damage }, "{bad:?}");
+    }
 }
 
 #[test]
@@ -126,6 +146,10 @@ fn damage_is_told_from_a_tear() {
     let damaged = |damage| Ending::Damaged { good: at, at, damage };
     assert_eq!(ending(b"SET a b\r\n"), damaged(Damage::Start(b'S')));
     assert_eq!(ending(b"\0\0\0"), damaged(Damage::Start(0)));
+    for bad in ["SELECT", "SELECT x", "SELECT 1 2", "SELECT -1", "SELECT 2147483647"] {
+        assert_eq!(ending(&file(&[bad])), damaged(Damage::Select), "{bad}");
+    }
+    assert_eq!(ending(&file(&["SELECT 2147483646"])), Ending::Complete);
     assert_eq!(ending(b"*0\r\n"), damaged(Damage::NoArguments));
     assert_eq!(ending(b"*-1\r\n"), damaged(Damage::NoArguments));
     let wrong_length = damaged(Damage::Protocol(ProtocolError::InvalidMultibulkLength));

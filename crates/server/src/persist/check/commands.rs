@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use super::Verdict;
-use crate::persist::aof::{Ending, Item, Scanner};
+use super::{DATABASES, Verdict, beyond};
+use crate::persist::aof::{Ending, Item, Scanner, selected};
 
 /// Names of commands that are counted one by one; a damaged file may hold any number of them.
 const NAMES_MAX: usize = 1000;
@@ -19,6 +19,8 @@ pub(super) struct Contents {
     by_name: BTreeMap<Vec<u8>, u64>,
     /// The first command that the server does not know, and where it is.
     unknown: Option<(Vec<u8>, u64)>,
+    /// The first database that a server does not have unless its settings say so, and where that is.
+    beyond: Option<(usize, u64)>,
     /// The first time and the last one.
     times: Option<(i64, i64)>,
     /// The first time that is later than was asked for, and the offset before it. Nothing is read
@@ -36,6 +38,7 @@ impl Contents {
             transactions: 0,
             by_name: BTreeMap::new(),
             unknown: None,
+            beyond: None,
             times: None,
             later: None,
             ending: Ending::Complete,
@@ -47,7 +50,11 @@ impl Contents {
             match scanner.next()? {
                 Item::Command(arguments) => {
                     let name = arguments.at(0).to_ascii_uppercase();
+                    let database = selected(arguments).filter(|_| name == b"SELECT");
                     let at = scanner.item_offset();
+                    if let Some(index) = database.filter(|index| *index >= DATABASES) {
+                        contents.beyond.get_or_insert((index, at));
+                    }
                     contents.count(name, at);
                 }
                 Item::Timestamp(second) => {
@@ -81,9 +88,11 @@ impl Contents {
 
     /// What is to be said, apart from damage, of what lies before `end`.
     pub(super) fn verdict(&self, end: u64) -> Verdict {
-        match self.unknown {
-            Some((_, at)) if at < end => Verdict::Unsupported,
-            _ => Verdict::Good,
+        let unknown = self.unknown.as_ref().map(|(_, at)| *at);
+        let beyond = self.beyond.map(|(_, at)| at);
+        match [unknown, beyond].into_iter().flatten().any(|at| at < end) {
+            true => Verdict::Unsupported,
+            false => Verdict::Good,
         }
     }
 
@@ -111,6 +120,9 @@ impl Contents {
         if let Some((name, at)) = &self.unknown {
             let name = name.escape_ascii();
             lines.push(format!("UNKNOWN command {name} at offset {at}"));
+        }
+        if let Some((index, at)) = self.beyond {
+            lines.push(format!("offset {at}: {}", beyond(index)));
         }
         lines
     }

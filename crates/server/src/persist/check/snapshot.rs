@@ -1,15 +1,17 @@
 //! What an RDB file holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::ops::Range;
 
+use base::limits::MAX_DATABASES;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileError, FileReader, Function, Item, RawEntry};
 use rdb::{ReadError, ValueLimits};
 use store::Limits;
 use store::list::ListLimits;
 
-use super::Verdict;
+use super::{DATABASES, Verdict, beyond};
 
 /// Damaged entries that a report shows.
 const SHOWN_MAX: u64 = 10;
@@ -49,6 +51,24 @@ pub(super) struct Snapshot {
     /// Where the last thing ends that could be read, besides the end of the file.
     pub(super) good: u64,
     pub(super) end: End,
+    seen: Seen,
+}
+
+/// The keys that were seen, each by 128 bits that nobody foresees: names would take the memory of
+/// all data.
+#[derive(Default)]
+struct Seen {
+    hashers: [RandomState; 2],
+    keys: HashSet<u128>,
+}
+
+impl Seen {
+    /// Whether the key of that database was seen before; from now on it was.
+    fn note(&mut self, database: usize, key: &[u8]) -> bool {
+        let [high, low] = &self.hashers;
+        let [high, low] = [high, low].map(|hasher| u128::from(hasher.hash_one((database, key))));
+        !self.keys.insert(high << 64 | low)
+    }
 }
 
 /// Keys of a database.
@@ -100,9 +120,10 @@ impl Snapshot {
 
     /// What is to be said of it apart from damage.
     pub(super) fn verdict(&self) -> Verdict {
-        match self.unsupported {
-            0 => Verdict::Good,
-            _ => Verdict::Unsupported,
+        let most = self.databases.keys().last().copied().unwrap_or(0);
+        match self.unsupported == 0 && most < DATABASES {
+            true => Verdict::Good,
+            false => Verdict::Unsupported,
         }
     }
 
@@ -139,19 +160,32 @@ impl Snapshot {
         let decoding = decoding();
         for entry in batch {
             let end = entry.value_offset() + entry.value_bytes() as u64;
-            match entry.decode(&decoding) {
-                Ok(_) => self.count(&entry),
-                Err(FileError { cause: ReadError::Unsupported(_), .. }) => {
-                    self.unsupported += 1;
-                    self.count(&entry);
-                }
-                Err(error) => {
-                    self.problem(error.to_string());
+            match self.entry(&entry, &decoding) {
+                Ok(()) => self.count(&entry),
+                Err(problem) => {
+                    self.problem(problem);
                     self.gaps.push((self.good..end, entry.database()));
                 }
             }
             self.good = end;
         }
+    }
+
+    /// Looks at an entry, and says what is wrong with it.
+    fn entry(&mut self, raw: &RawEntry<'_>, decoding: &DecodeOptions) -> Result<(), String> {
+        match raw.decode(decoding) {
+            Ok(_) => {}
+            Err(FileError { cause: ReadError::Unsupported(_), .. }) => self.unsupported += 1,
+            Err(error) => return Err(error.to_string()),
+        }
+        let key = raw.key().map_err(|error| error.to_string())?;
+        let wrong = match raw.database() {
+            index if index >= MAX_DATABASES => "no server has so many databases",
+            index if self.seen.note(index, &key) => "the key is there already",
+            _ => return Ok(()),
+        };
+        let (at, key) = (raw.value_offset(), key.escape_ascii());
+        Err(format!("offset {at}, database {}, key \"{key}\": {wrong}", raw.database()))
     }
 
     fn problem(&mut self, problem: String) {
@@ -175,6 +209,10 @@ impl Snapshot {
         let mut lines = vec![self.header.join(", ")];
         for (database, Keys { all, expiring }) in &self.databases {
             lines.push(format!("database {database}: {all} keys, {expiring} of them expire"));
+        }
+        if let Some((&index, _)) = self.databases.last_key_value().filter(|(i, _)| **i >= DATABASES)
+        {
+            lines.push(beyond(index));
         }
         for (name, (count, bytes)) in &self.types {
             lines.push(format!("{name}: {count} keys, {bytes} bytes"));

@@ -15,7 +15,7 @@ use resp::output::Output;
 use store::gate::{Access, Inside, Presence};
 
 use super::{Load, LoadError, Problem};
-use crate::persist::aof::{Ending, Item, Scanner, Tear};
+use crate::persist::aof::{Ending, Item, Scanner, Tear, selected};
 use crate::persist::delay::Delay;
 
 /// Commands fetched into the cache together, before the first of them runs.
@@ -214,6 +214,9 @@ impl<'e> Replay<'e> {
     ) -> Result<Inside<'e>, Problem> {
         let argv = chunk.command(at);
         let row = self.prepared[index].row;
+        if row.is_some_and(|row| row.command.name == "select") {
+            self.check_database(argv, chunk.commands[at].at)?;
+        }
         self.turn.now = if depends_on_clock(argv, row) { self.turn.clock / 1000 } else { 0 };
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
@@ -267,8 +270,21 @@ impl<'e> Replay<'e> {
         self.engine.execute(turn, session, request, authority, &mut self.output)
     }
 
+    /// There is no going on without the database that others follow in, whether SELECT runs at once
+    /// or within a transaction.
+    fn check_database(&self, argv: Arguments<'_>, at: u64) -> Result<(), Problem> {
+        let databases = self.engine.keyspace.databases();
+        match selected(argv) {
+            Some(index) if index < databases => Ok(()),
+            _ => {
+                let reason = format!("ERR DB index is out of range: there are {databases}");
+                Err(Problem::Command { at, reason })
+            }
+        }
+    }
+
     /// A command was answered by an error. What changes nothing leaves the data as it was when the
-    /// command was written, most likely; but there is no going on without a command or a database.
+    /// command was written, most likely; but there is no going on without a command.
     fn note_error(
         &mut self,
         argv: Arguments<'_>,
@@ -279,13 +295,10 @@ impl<'e> Replay<'e> {
             let name = argv.get(0).unwrap_or_default().escape_ascii().to_string();
             return Err(Problem::UnknownCommand { at, name });
         };
-        let reply = self.output.to_vec();
-        let reason = String::from_utf8_lossy(&reply).trim().trim_start_matches('-').to_owned();
-        if row.command.name == "select" {
-            return Err(Problem::Command { at, reason });
-        }
         self.errors += 1;
         if self.errors <= ERRORS_SHOWN {
+            let reply = self.output.to_vec();
+            let reason = String::from_utf8_lossy(&reply).trim().trim_start_matches('-').to_owned();
             let name = row.command.full_name();
             let line = format!("== CRITICAL == Replaying '{name}' at offset {at}: '{reason}'");
             self.engine.host.log(LogLevel::Warning, &line);
