@@ -17,8 +17,8 @@ Usage: dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
                                    can be kept stays as it is
   --truncate-to-timestamp SECONDS  takes away what was written after this Unix second
 
-What is changed stays beside the new file, with .original behind its name. No server may use the
-files meanwhile. The exit code is 0 if this server can load everything (now), and 1 otherwise: also
+What is changed stays beside the new file, with .original behind its name. While a server uses the
+files nothing is changed. The exit code is 0 if this server can load everything (now), and 1 otherwise: also
 for commands and types that it does not know, which --fix keeps, and for parts of an append-only file
 without their manifest.
 ";

@@ -25,6 +25,7 @@ use crate::persist::append_only::AppendOnly;
 use crate::persist::disk::{Disk, RealDisk};
 use crate::persist::load::{self, Load};
 use crate::persist::saver::Saver;
+use crate::persist::stale;
 use crate::signal::{self, Caught};
 use crate::system::TitleArea;
 use crate::title::Title;
@@ -44,7 +45,8 @@ pub struct Failed;
 pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
     let (config, config_file) = configure(arguments).map_err(|error| complain(&error))?;
     let log = open_log(&config)?;
-    if config.daemonize {
+    let supervisor = daemon::supervisor(&config, &log);
+    if is_daemon(&config, supervisor) {
         daemon::daemonize().map_err(|error| {
             log.warning(format!("Cannot go into the background: {}", reason(&error)));
             Failed
@@ -53,11 +55,17 @@ pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
     crash::install(Arc::clone(&log), &config, command_line(program, arguments));
     signal::prepare();
     greet(&config, &log);
-    let running = Running::start(config, config_file, program, &log)?;
+    let running = Running::start(config, config_file, program, supervisor, &log)?;
     running.load()?;
     running.wait();
     running.stop();
     Ok(())
+}
+
+/// Whether the server is to be in the background: whoever supervises it waits for the process that it
+/// has started.
+fn is_daemon(config: &Config, supervisor: Option<Supervisor>) -> bool {
+    config.daemonize && supervisor.is_none()
 }
 
 /// Reads the configuration from everywhere it comes from, and goes to its directory. The second
@@ -123,6 +131,7 @@ impl Surroundings {
         config: &Config,
         program: &[u8],
         config_file: Option<&Path>,
+        supervisor: Option<Supervisor>,
         log: &Log,
     ) -> Surroundings {
         let area = if config.set_proc_title { TitleArea::claim() } else { None };
@@ -136,8 +145,8 @@ impl Surroundings {
             log.warning(format!("Unable to write oom_score_adj: {}", reason(&error)));
         }
         daemon::apply_huge_pages(config, log);
-        let supervisor = daemon::supervisor(config, log);
-        Surroundings { supervisor, pid_file: PidFile::write(config, log), title, oom_score }
+        let pid_file = PidFile::write(config, is_daemon(config, supervisor), log);
+        Surroundings { supervisor, pid_file, title, oom_score }
     }
 }
 
@@ -175,12 +184,14 @@ impl Running {
         mut config: Config,
         config_file: Option<PathBuf>,
         program: &[u8],
+        supervisor: Option<Supervisor>,
         log: &Arc<Log>,
     ) -> Result<Running, Failed> {
         let threads = thread_count(&config);
         config.maxclients = room_for_clients(&config, threads, log)?;
         let listening = Listening::open(&config, log).map_err(|NotListening| Failed)?;
-        let surroundings = Surroundings::arrange(&config, program, config_file.as_deref(), log);
+        let surroundings =
+            Surroundings::arrange(&config, program, config_file.as_deref(), supervisor, log);
         base::clock::calibrate();
         if let Err(error) = memory::start_background_return() {
             log.warning(format!("Unused memory is returned by the threads that serve: {error}"));
@@ -235,8 +246,14 @@ impl Running {
         outside.saver.connect(&engine);
         outside.append_only.connect(&engine);
         let signals = Arc::<AtomicUsize>::default();
-        let own = Arc::clone(&signals);
-        start_signal_thread(Arc::clone(&engine), Arc::clone(log), stop_sender, own)?;
+        let to = SignalThread {
+            engine: Arc::clone(&engine),
+            log: Arc::clone(log),
+            saver: Arc::clone(&outside.saver),
+            stop: stop_sender,
+            signals: Arc::clone(&signals),
+        };
+        to.start()?;
         let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
         let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
         let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
@@ -262,8 +279,26 @@ impl Running {
         *self.outside.workers.lock() = Some(workers);
     }
 
+    /// Makes sure that the files are this server's own, and removes what others have not finished.
+    fn claim_files(&self) -> Result<(), Failed> {
+        let (config, outside) = (self.engine.config.load(), &self.outside);
+        let claimed = outside.append_only.claim(&config);
+        claimed.and_then(|()| outside.saver.claim_file(&config)).map_err(|in_use| {
+            outside.log.warning(format!(
+                "Fatal error: {in_use}. Each server needs another `dir`, or another \
+                 `appenddirname` and `dbfilename`. Exiting."
+            ));
+            Failed
+        })?;
+        for path in stale::remove_snapshots(&*outside.disk, Path::new(".")) {
+            outside.log.notice(format!("Removed the unfinished file {}", path.display()));
+        }
+        Ok(())
+    }
+
     /// Loads the data, and says that it is there.
     fn load(&self) -> Result<(), Failed> {
+        self.claim_files()?;
         let log = &self.outside.log;
         let stopped = || self.stop.is_requested();
         match Load::new(&self.engine, Arc::clone(&self.outside.disk), &stopped).all() {
@@ -431,34 +466,41 @@ fn thread_count(config: &Config) -> usize {
     }
 }
 
-fn start_signal_thread(
+/// Receives what an operator asks by signals.
+struct SignalThread {
     engine: Arc<Engine>,
     log: Arc<Log>,
+    saver: Arc<Saver>,
     stop: Sender<StopRequest>,
+    /// Those whose request was not refused yet.
     signals: Arc<AtomicUsize>,
-) -> io::Result<()> {
-    let thread = std::thread::Builder::new().name("signals".to_owned());
-    thread.spawn(move || receive_signals(&engine, &log, &stop, &signals)).map(drop)
 }
 
-/// `signals` are those whose request was not refused yet.
-fn receive_signals(engine: &Engine, log: &Log, stop: &Sender<StopRequest>, signals: &AtomicUsize) {
-    loop {
-        let caught = signal::wait();
-        if signals.load(Ordering::Relaxed) > 0 && caught == Caught::Interrupt {
-            log.warning("You insist... exiting now.");
-            std::process::exit(1);
+impl SignalThread {
+    fn start(self) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("signals".to_owned());
+        thread.spawn(move || self.receive()).map(drop)
+    }
+
+    fn receive(&self) {
+        loop {
+            let caught = signal::wait();
+            if self.signals.load(Ordering::Relaxed) > 0 && caught == Caught::Interrupt {
+                self.log.warning("You insist... exiting now.");
+                self.saver.abandon();
+                std::process::exit(1);
+            }
+            self.signals.fetch_add(1, Ordering::Relaxed);
+            self.log.warning(format!("Received {} scheduling shutdown...", caught.name()));
+            let config = self.engine.config.load();
+            let options = match caught {
+                Caught::Interrupt => config.shutdown_on_sigint,
+                Caught::Terminate => config.shutdown_on_sigterm,
+            };
+            let request = shutdown(options);
+            // Nobody receives only when the server is stopping already.
+            let _ = self.stop.send(StopRequest { request, client: None, by_signal: true });
         }
-        signals.fetch_add(1, Ordering::Relaxed);
-        log.warning(format!("Received {} scheduling shutdown...", caught.name()));
-        let config = engine.config.load();
-        let options = match caught {
-            Caught::Interrupt => config.shutdown_on_sigint,
-            Caught::Terminate => config.shutdown_on_sigterm,
-        };
-        // Nobody receives only when the server is stopping already.
-        let _ =
-            stop.send(StopRequest { request: shutdown(options), client: None, by_signal: true });
     }
 }
 

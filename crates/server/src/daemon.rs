@@ -119,9 +119,9 @@ pub struct PidFile(PathBuf);
 impl PidFile {
     /// Writes it where the settings say; a daemon has one in any case. Without it the server runs
     /// as well, so that failing is only logged.
-    pub fn write(config: &Config, log: &Log) -> Option<PidFile> {
+    pub fn write(config: &Config, is_daemon: bool, log: &Log) -> Option<PidFile> {
         let path = match config.pidfile.as_slice() {
-            b"" if config.daemonize => Path::new(USUAL_PID_FILE),
+            b"" if is_daemon => Path::new(USUAL_PID_FILE),
             b"" => return None,
             given => files::path(given),
         };

@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -14,12 +15,14 @@ use engine::engine::{Engine, LogLevel};
 use engine::stats::Durations;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::directory::{AofDirectory, DirectoryError, OldFile, Opened};
+use super::claim::{Claim, InUse};
+use super::directory::{self, AofDirectory, DirectoryError, OldFile, Opened};
 use super::disk::Disk;
 use super::journal::{Failure, FileJournal, Observer, Operation, Timing};
 use super::rewrite::{self, Plan};
 use super::saver::Saver;
 use super::snapshot;
+use super::stale;
 use crate::log::Log;
 use crate::net::Wakers;
 
@@ -44,6 +47,8 @@ pub struct AppendOnly {
     saver: Arc<Saver>,
     telling: Arc<Telling>,
     state: Mutex<State>,
+    /// The right to use the directory.
+    claim: Mutex<Option<Claim>>,
     /// Held while the files are loaded, and while others take their place.
     files: Mutex<()>,
     /// A rewrite has ended.
@@ -157,6 +162,7 @@ impl AppendOnly {
             saver: Arc::clone(saver),
             telling,
             state: Mutex::default(),
+            claim: Mutex::default(),
             files: Mutex::default(),
             ended: Condvar::new(),
             stopping: AtomicBool::new(false),
@@ -187,6 +193,37 @@ impl AppendOnly {
         // base would remove it.
         let file = OsStr::from_bytes(&config.appendfilename);
         AofDirectory::open(disk, &home, name, file, OldFile::Leave)
+    }
+
+    /// Makes sure that no other server uses the directory, where there is to be an append-only file,
+    /// and removes what an earlier one has not finished. To be called before anything is loaded.
+    ///
+    /// # Errors
+    /// Another server uses it.
+    pub fn claim(&self, config: &Config) -> Result<(), InUse> {
+        if !config.appendonly {
+            return Ok(());
+        }
+        let Ok(home) = std::env::current_dir() else { return Ok(()) };
+        let path = home.join(OsStr::from_bytes(&config.appenddirname));
+        // Whoever writes into it says why it cannot be made.
+        let _ = directory::make(&*self.disk, &path);
+        if self.claim_directory(&path)? {
+            let prefix = OsStr::from_bytes(&config.appendfilename);
+            for path in stale::remove_unfinished(&*self.disk, &path, prefix) {
+                self.log.notice(format!("Removed the unfinished file {}", path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the file system can tell that no other server uses it.
+    fn claim_directory(&self, path: &Path) -> Result<bool, InUse> {
+        let mut claim = self.claim.lock();
+        if claim.as_ref().is_none_or(|claim| !claim.covers(path)) {
+            *claim = Claim::directory(path)?;
+        }
+        Ok(claim.is_some())
     }
 
     // ---- Beginning and end ----------------------------------------------------------------------
@@ -257,6 +294,11 @@ impl AppendOnly {
         let directory = self.open_directory(config).map_err(|error| {
             self.log.warning(format!("Can't open the AOF: {error}"));
             "Unable to turn on AOF. Check server logs.".to_owned()
+        })?;
+        // What is not there yet is claimed when it is made.
+        self.claim_directory(directory.path()).map_err(|in_use| {
+            self.log.warning(format!("Can't open the AOF: {in_use}"));
+            format!("Unable to turn on AOF. {in_use}")
         })?;
         self.begin(directory);
         Ok(())
@@ -346,6 +388,7 @@ impl AppendOnly {
             }
         }
         self.journal.stop();
+        *self.claim.lock() = None;
     }
 
     // ---- Rewrites -------------------------------------------------------------------------------
@@ -414,6 +457,8 @@ impl AppendOnly {
             Ok,
         );
         let outcome = opened.and_then(|directory| {
+            directory.make()?;
+            self.claim_directory(directory.path()).map_err(io::Error::other)?;
             let (journal, files) = (&self.journal, &self.files);
             let is_wanted = || is_last || self.is_wanted(plan);
             rewrite::perform(engine, journal, &directory, files, plan, is_wanted)?;

@@ -1,8 +1,8 @@
 //! `dunlin check`: what files of data hold, where they are damaged, and keeping what can be kept.
 //!
 //! A path is a file of commands, an RDB file, a manifest, or a directory of these. Nothing is
-//! changed unless that is asked for, and then the original stays beside the new file. It must not
-//! run while a server uses the files.
+//! changed unless that is asked for, and then the original stays beside the new file, and no server
+//! may use the files.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -15,8 +15,9 @@ use rdb::ReadError;
 use rdb::file::FileReader;
 
 use super::aof::Ending;
+use super::claim::{Claim, InUse};
 use super::directory::DirectoryError;
-use super::disk::{Disk, RealDisk};
+use super::disk::{Disk, RealDisk, directory_of};
 use super::manifest::Manifest;
 
 mod commands;
@@ -80,6 +81,8 @@ pub enum CheckError {
         /// What was looked at.
         path: PathBuf,
     },
+    /// A server uses what is to be changed.
+    InUse(InUse),
     /// The report cannot be written.
     Report(io::Error),
 }
@@ -105,6 +108,9 @@ impl fmt::Display for CheckError {
                  going back to a time",
                 path.display()
             ),
+            CheckError::InUse(InUse(path)) => {
+                write!(formatter, "{}: a server uses it: nothing was changed", path.display())
+            }
             CheckError::Report(error) => write!(formatter, "writing the report: {error}"),
         }
     }
@@ -137,6 +143,8 @@ type Result<T> = std::result::Result<T, CheckError>;
 /// # Errors
 /// [`CheckError`]: nothing can be said of some file, and nothing more was changed.
 pub fn check(path: &Path, options: Options, out: &mut dyn Write) -> Result<Verdict> {
+    let changes = options.fix || options.truncate_to.is_some();
+    let _claims = if changes { claims(path)? } else { Vec::new() };
     let mut check = Check { options, out, saw_time: false };
     let verdict = check.path(path)?;
     if options.truncate_to.is_some() && !check.saw_time {
@@ -521,6 +529,25 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+/// The right to change what is at a path, or below it.
+fn claims(path: &Path) -> Result<Vec<Claim>> {
+    let in_use = CheckError::InUse;
+    if !path.is_dir() {
+        let directory = Claim::directory(directory_of(path)).map_err(in_use)?;
+        let snapshot = Claim::known_snapshot(path).map_err(in_use)?;
+        return Ok(directory.into_iter().chain(snapshot).collect());
+    }
+    let mut claims = Vec::from_iter(Claim::directory(path).map_err(in_use)?);
+    for below in entries(path)? {
+        let claim = match below.is_dir() {
+            true => Claim::directory(&below),
+            false => Claim::known_snapshot(&below),
+        };
+        claims.extend(claim.map_err(in_use)?);
+    }
+    Ok(claims)
 }
 
 fn worse(one: Verdict, other: Verdict) -> Verdict {

@@ -423,11 +423,7 @@ impl AofDirectory {
     /// # Errors
     /// The system's.
     pub fn make(&self) -> io::Result<()> {
-        if self.disk.length(&self.path)?.is_some() {
-            return Ok(());
-        }
-        self.disk.make_directory(&self.path)?;
-        self.disk.sync_directory(super::disk::directory_of(&self.path))
+        make(&*self.disk, &self.path)
     }
 
     fn manifest_path(&self) -> PathBuf {
@@ -443,6 +439,18 @@ impl AofDirectory {
         *manifest = changed;
         self.disk.sync_directory(&self.path)
     }
+}
+
+/// Makes a directory, durably, unless it is there.
+///
+/// # Errors
+/// The system's.
+pub fn make(disk: &dyn Disk, path: &Path) -> io::Result<()> {
+    if disk.length(path)?.is_some() {
+        return Ok(());
+    }
+    disk.make_directory(path)?;
+    disk.sync_directory(super::disk::directory_of(path))
 }
 
 fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Option<Manifest>, DirectoryError> {

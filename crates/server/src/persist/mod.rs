@@ -12,6 +12,8 @@
 //! | [`snapshot`] | how does the data of an instant become a file? |
 //! | [`saver`] | who asks for such files, and when? |
 //! | [`load`] | how does all of it get back into the keyspace? |
+//! | [`claim`] | who may use these files? |
+//! | [`stale`] | what becomes of files that a process has not finished? |
 //! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
 //!
 //! This is the room that syncs. Order is what it is about: a file is synced before another one
@@ -21,6 +23,7 @@ pub mod aof;
 pub mod append_only;
 mod as_commands;
 pub mod check;
+pub mod claim;
 mod delay;
 pub mod directory;
 pub mod disk;
@@ -32,3 +35,4 @@ pub mod manifest;
 mod rewrite;
 pub mod saver;
 pub mod snapshot;
+pub mod stale;

@@ -1,7 +1,7 @@
 //! SAVE, BGSAVE and the `save` rules: one thread per file, one file at a time.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use store::cut::Walker;
 use store::gate::{Access, Closed};
 
+use super::claim::{Claim, InUse};
 use super::disk::{Disk, DiskFile, directory_of, replace};
 use super::snapshot::{self, Purpose, Written, not_wanted};
 
@@ -37,6 +38,10 @@ pub struct Saver {
     order: Order,
     /// That there is no data any more, which is still to be saved.
     emptied: Mutex<Option<Emptied>>,
+    /// The right to replace the file that was saved last, or is going to be.
+    claim: Mutex<Option<Claim>>,
+    /// The file that is being written.
+    unfinished: Mutex<Option<PathBuf>>,
 }
 
 /// A file that is to be written.
@@ -80,6 +85,8 @@ impl Saver {
             cancelled: AtomicBool::new(false),
             order: Order::default(),
             emptied: Mutex::default(),
+            claim: Mutex::default(),
+            unfinished: Mutex::default(),
         }
     }
 
@@ -249,9 +256,11 @@ impl Saver {
     ) -> io::Result<Written> {
         // With a number, since another server may save in this directory.
         let temporary = job.file.with_file_name(format!("temp-{}.rdb", std::process::id()));
+        self.claim(&job.file).map_err(io::Error::other)?;
+        *self.unfinished.lock() = Some(temporary.clone());
         let incrementally = engine.config.load().rdb_save_incremental_fsync;
         let wanted = || !self.cancelled.load(Ordering::Relaxed) && !self.is_useless(job, place);
-        let (written, mut filed) = replace(&*self.disk, &job.file, &temporary, |file| {
+        let replaced = replace(&*self.disk, &job.file, &temporary, |file| {
             let walker = walker.ok_or_else(|| io::Error::other("another cut is being read"))?;
             let output = Syncing::new(file, incrementally);
             let written =
@@ -265,10 +274,38 @@ impl Saver {
             self.disk.uncache(&job.file);
             let filed = self.order.file(place).filter(|_| wanted());
             Ok((written, filed.ok_or_else(not_wanted)?))
-        })?;
+        });
+        *self.unfinished.lock() = None;
+        let (written, mut filed) = replaced?;
         *filed = place;
         self.disk.sync_directory(directory_of(&job.file))?;
         Ok(written)
+    }
+
+    /// Makes sure that no other server saves to this file.
+    fn claim(&self, file: &Path) -> Result<(), InUse> {
+        let mut claim = self.claim.lock();
+        if claim.as_ref().is_none_or(|claim| !claim.covers(file)) {
+            *claim = Claim::snapshot(file)?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that no other server saves to the file that the settings name, if this one is going
+    /// to save by itself.
+    ///
+    /// # Errors
+    /// Another one does.
+    pub fn claim_file(&self, config: &Config) -> Result<(), InUse> {
+        if config.save.is_empty() { Ok(()) } else { self.claim(&file_of(config)) }
+    }
+
+    /// Removes the file that is being written: the process is about to end without waiting for it.
+    pub fn abandon(&self) {
+        if let Some(unfinished) = self.unfinished.lock().take() {
+            // It may have taken its place by now.
+            let _ = self.disk.remove(&unfinished);
+        }
     }
 
     fn is_useless(&self, job: &Job, place: u64) -> bool {

@@ -109,6 +109,7 @@ impl Saver {
         if *filed > emptied.place {
             return Err(not_wanted());
         }
+        self.claim(&emptied.file).map_err(io::Error::other)?;
         // Not the name of a file that is being written beside this one.
         let name = format!("temp-emptied-{}.rdb", std::process::id());
         let temporary = emptied.file.with_file_name(name);

@@ -1,0 +1,76 @@
+//! Files that a process was writing when it ended: of no use to anybody, and as large as the data.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::disk::{Disk, TEMPORARY_PREFIX};
+
+/// Removes what processes that have ended left of RDB files in `directory`. Returns what it has
+/// removed.
+pub fn remove_snapshots(disk: &dyn Disk, directory: &Path) -> Vec<PathBuf> {
+    remove(disk, directory, |rest| {
+        let rest = rest.strip_prefix(b"emptied-").unwrap_or(rest);
+        rest.strip_suffix(b".rdb").and_then(process).is_some_and(|process| !is_running(process))
+    })
+}
+
+/// Removes what is unfinished in the directory of an append-only file whose names begin with
+/// `prefix`. The caller has claimed it. Returns what was removed.
+pub fn remove_unfinished(disk: &dyn Disk, directory: &Path, prefix: &OsStr) -> Vec<PathBuf> {
+    remove(disk, directory, |rest| {
+        rest.starts_with(b"rewriteaof-") || rest.starts_with(prefix.as_bytes())
+    })
+}
+
+fn remove(disk: &dyn Disk, directory: &Path, is_stale: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
+    // A directory that cannot be read, or is not there yet, has nothing to be removed.
+    let names = disk.list(directory).unwrap_or_default();
+    let stale = names.iter().filter(|name| {
+        name.as_bytes().strip_prefix(TEMPORARY_PREFIX.as_bytes()).is_some_and(&is_stale)
+    });
+    let paths = stale.map(|name| directory.join(name));
+    // What cannot be removed harms nobody.
+    paths.filter(|path| path.is_file() && disk.remove(path).is_ok()).collect()
+}
+
+fn process(digits: &[u8]) -> Option<u32> {
+    u32::try_from(base::num::parse_i64(digits)?).ok()
+}
+
+/// Whether another process of that number is there. One that has ours is gone: we have written
+/// nothing yet.
+fn is_running(process: u32) -> bool {
+    process != std::process::id() && Path::new(&format!("/proc/{process}")).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::disk::RealDisk;
+    use super::*;
+
+    #[test]
+    fn only_what_nobody_writes_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        let own = format!("temp-{}.rdb", std::process::id());
+        let stay = ["temp-1.rdb", "temp-x.rdb", "temp-4194999", "dump.rdb", "temp-b.aof.manifest"];
+        let goes = [
+            "temp-4194999.rdb",
+            "temp-emptied-4194999.rdb",
+            &own,
+            "temp-rewriteaof-bg-7.aof",
+            "temp-a.aof.incr",
+        ];
+        stay.iter().chain(&goes).for_each(|name| fs::write(home.path().join(name), "x").unwrap());
+        let mut removed = remove_snapshots(&RealDisk, home.path());
+        removed.extend(remove_unfinished(&RealDisk, home.path(), OsStr::new("a.aof")));
+        removed.sort();
+        let mut expected = goes.map(|name| home.path().join(name)).to_vec();
+        expected.sort();
+        assert_eq!(removed, expected);
+        stay.iter().for_each(|name| assert!(home.path().join(name).exists(), "{name}"));
+        assert_eq!(remove_snapshots(&RealDisk, &home.path().join("none")), [PathBuf::new(); 0]);
+    }
+}
