@@ -1,9 +1,10 @@
 //! An agent: waits for plans, and carries them out.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,9 @@ use crate::record::Recording;
 
 /// Coordinators that are listened to at the same time; the rest are turned away.
 const MOST_COORDINATORS: usize = 16;
+/// Connections that have not proved to know the token. When there are more, the oldest is closed:
+/// those that stay silent must not keep out those that speak.
+const MOST_STRANGERS: usize = 64;
 /// How long the other side may take to prove that it knows the token.
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
 /// How long it may take to say what it wants then, and to take what it is told.
@@ -41,6 +45,7 @@ pub fn serve(
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     ready(listener.local_addr()?);
+    let strangers = Strangers::default();
     let coordinators = AtomicUsize::new(0);
     let is_busy = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -49,19 +54,55 @@ pub fn serve(
                 thread::sleep(LOOK);
                 continue;
             };
-            if coordinators.fetch_add(1, Ordering::Relaxed) >= MOST_COORDINATORS {
-                coordinators.fetch_sub(1, Ordering::Relaxed);
-                continue;
-            }
-            let (coordinators, is_busy) = (&coordinators, &is_busy);
+            // Without a descriptor for it there is no room for it either.
+            let Ok(number) = strangers.enter(&stream) else { continue };
+            let (strangers, coordinators, is_busy) = (&strangers, &coordinators, &is_busy);
             scope.spawn(move || {
-                // Whatever went wrong was said, or there is nobody to say it to.
-                let _ = Session { stream, stop, is_busy }.run(token);
+                let mut session = Session { stream, stop, is_busy };
+                let greeted = session.prepare().and_then(|()| session.greet(token));
+                strangers.leave(number);
+                if greeted.is_err() {
+                    return;
+                }
+                // Whatever goes wrong is said, or there is nobody to say it to.
+                let _ = if coordinators.fetch_add(1, Ordering::Relaxed) < MOST_COORDINATORS {
+                    session.run()
+                } else {
+                    session.refuse("the agent listens to too many coordinators")
+                };
                 coordinators.fetch_sub(1, Ordering::Relaxed);
             });
         }
     });
     Ok(())
+}
+
+/// Connections of which nobody knows who they are, the oldest first.
+#[derive(Debug, Default)]
+struct Strangers(Mutex<(u64, VecDeque<(u64, TcpStream)>)>);
+
+impl Strangers {
+    /// Takes one in, and closes the oldest when there are too many; returns its number.
+    fn enter(&self, stream: &TcpStream) -> io::Result<u64> {
+        let stream = stream.try_clone()?;
+        let mut strangers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, waiting) = &mut *strangers;
+        *last += 1;
+        waiting.push_back((*last, stream));
+        if waiting.len() > MOST_STRANGERS
+            && let Some((_, oldest)) = waiting.pop_front()
+        {
+            // Its thread reads the end.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        Ok(*last)
+    }
+
+    /// It has proved who it is, or is gone.
+    fn leave(&self, number: u64) {
+        let mut strangers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        strangers.1.retain(|(other, _)| *other != number);
+    }
 }
 
 /// A coordinator that is listened to.
@@ -73,11 +114,19 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(mut self, token: &Token) -> io::Result<()> {
+    fn prepare(&self) -> io::Result<()> {
         self.stream.set_nonblocking(false)?;
         self.stream.set_nodelay(true)?;
-        self.stream.set_write_timeout(Some(PATIENCE))?;
-        self.greet(token)?;
+        self.stream.set_write_timeout(Some(PATIENCE))
+    }
+
+    /// Says why there is no more.
+    fn refuse(&mut self, why: &str) -> io::Result<()> {
+        send(&mut self.stream, &Report::Failed(why.to_owned()))
+    }
+
+    /// Follows the orders of one who knows the token.
+    fn run(mut self) -> io::Result<()> {
         let end = Instant::now() + PATIENCE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -88,8 +137,7 @@ impl Session<'_> {
                 }
                 Order::Prepare(plan) => return self.carry_out(&plan),
                 Order::Start { .. } | Order::Stop => {
-                    let failed = Report::Failed("there is no plan".to_owned());
-                    return send(&mut self.stream, &failed);
+                    return self.refuse("there is no plan");
                 }
             }
         }
@@ -111,8 +159,7 @@ impl Session<'_> {
     /// Carries out a plan, unless another one is under way.
     fn carry_out(mut self, plan: &Plan) -> io::Result<()> {
         if self.is_busy.swap(true, Ordering::Acquire) {
-            let busy = "the agent carries out another plan".to_owned();
-            return send(&mut self.stream, &Report::Failed(busy));
+            return self.refuse("the agent carries out another plan");
         }
         let result = self.load(plan);
         self.is_busy.store(false, Ordering::Release);

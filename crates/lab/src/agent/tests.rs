@@ -1,6 +1,6 @@
 //! Agents and their coordinator in one process, against the limit.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -64,6 +64,25 @@ fn two_agents_do_the_work_of_one() {
         let all = seen.recording.requests() + seen.recording.generator.unsent;
         assert!(all.abs_diff(1000) <= 4, "{all}");
         assert!(seen.recording.timeline.len() <= 3);
+    });
+}
+
+#[test]
+fn silent_connections_do_not_keep_coordinators_out() {
+    beside(|addresses, mut plan| {
+        plan.requests = Some(1000);
+        let silent = |address: &String| TcpStream::connect(address).expect("it listens");
+        let several = |address| (0..20).map(move |_| silent(address));
+        let held: Vec<TcpStream> = addresses.iter().flat_map(several).collect();
+        let agents = Agents { addresses: addresses.clone(), token: token() };
+        let seen = run(&plan, &Control::default(), &agents).expect("both listen");
+        assert_eq!(seen.recording.requests(), 1000);
+        // Nor do more of them than are kept waiting.
+        let more = |address| (0..200).map(move |_| silent(address));
+        let many: Vec<TcpStream> = addresses.iter().flat_map(more).collect();
+        let seen = run(&plan, &Control::default(), &agents).expect("both listen");
+        assert_eq!(seen.recording.requests(), 1000);
+        drop((held, many));
     });
 }
 
