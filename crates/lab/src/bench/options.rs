@@ -185,7 +185,11 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         }
         "--enable-tracking" => options.tracking = true,
         "-k" => options.keep_alive = words.number(0u64, "0 or 1")? != 0,
-        "-r" => options.random = Some(words.number(0, "a number of keys")?).filter(|&n| n > 0),
+        "-r" => {
+            // As redis-benchmark has it: of no keys, or fewer, the first is the only one.
+            let count = words.number(i64::MIN, "a number of keys")?;
+            options.random = Some(u64::try_from(count).unwrap_or(0).max(1));
+        }
         "-P" => options.pipeline = words.number(1, "a number of requests")?,
         "-q" => options.quiet = true,
         // redis-benchmark 7.0 takes it and does nothing else with it.

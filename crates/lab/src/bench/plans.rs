@@ -219,6 +219,12 @@ mod tests {
         let Work::Resp(work) = &plans[0].plan.work else { panic!("RESP") };
         assert_eq!(work.keys, Keys::Literal);
         assert_eq!(plans[0].plan.requests, Some(100_000));
+        for none in ["-t zadd -r 0", "-t zadd -r -3"] {
+            let plans = planned(none).unwrap();
+            let Work::Resp(work) = &plans[0].plan.work else { panic!("RESP") };
+            assert_eq!(work.keys, Keys::Uniform { count: 1 }, "the key is key:000000000000");
+            assert_eq!(commands(&plans[0]), ["ZADD myzset __rand_int__ element:__rand_int__"]);
+        }
         let plans = planned("-t set -r 10 --duration 5").unwrap();
         let Work::Resp(work) = &plans[0].plan.work else { panic!("RESP") };
         assert_eq!(work.keys, Keys::Uniform { count: 10 });
