@@ -45,7 +45,8 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
         }
     };
     let recordings: Vec<&Recording> = run.loads.iter().map(|load| &load.recording).collect();
-    let requests: u64 = recordings.iter().map(|recording| recording.requests()).sum();
+    // Refusing is cheap: what was spent is shared out over what it was spent for, as rates are.
+    let requests: u64 = recordings.iter().map(|recording| recording.successes()).sum();
     if requests > 0 {
         let micros = |seconds: f64| seconds * 1e6 / requests as f64;
         put("server_cpu_us_per_request", measured.cpu_seconds.map(micros));
@@ -212,6 +213,19 @@ mod tests {
         assert!(!figures.contains_key("recovery_seconds"));
         let unknown = Measured { cpu_seconds: None, ..measured };
         assert!(!of(&run, &unknown).contains_key("server_cpu_us_per_request"));
+    }
+
+    #[test]
+    fn what_was_refused_cost_nothing() {
+        let mut run = run(recording(&[100, 100, 100, 100, 100], &[]));
+        run.loads[0].recording.operations[0].requests += 500;
+        run.loads[0].recording.operations[0].failed = 500;
+        run.samples[2].pss_bytes = 6000;
+        let measured = Measured { cpu_seconds: Some(2.0), seconds: 5.0, ..Measured::default() };
+        let figures = of(&run, &measured);
+        assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
+        assert_eq!(figures["generator_cpu_us_per_request"], 1000.0);
+        assert_eq!(figures["memory_bytes_per_request"], 10.0);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! between the largest good one and the smallest bad one is halved some times.
 
 use super::case::KneeRule;
+use crate::load::UNSENT_COUNT;
 use crate::record::Recording;
 use crate::results::{Knee, KneeStep};
 
@@ -24,7 +25,9 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
         && response.quantile_ms(rule.quantile) <= rule.limit_ms
         && recording.generator.overloaded.is_empty()
         // Not against the rate: by chance, a Poisson process has more or fewer requests due.
-        && recording.requests() as f64 >= ANSWERED_SHARE * due as f64;
+        // What just waited when the step ended, in one of few requests, is no backlog.
+        && recording.generator.unsent as f64
+            <= ((1.0 - ANSWERED_SHARE) * due as f64).max(UNSENT_COUNT);
     KneeStep {
         offered_rate,
         answered_rate,
@@ -92,6 +95,7 @@ pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeS
         steps,
         best_rate: good,
         limited_by_generator,
+        ended_early: good.is_some() && bad.is_none(),
     }
 }
 
@@ -203,6 +207,24 @@ mod tests {
     }
 
     #[test]
+    fn one_request_that_waits_at_the_end_is_no_knee() {
+        assert!(step(&RULE, 125.0, &recording(25, 1)).good);
+        assert!(!step(&RULE, 125.0, &recording(25, 4)).good);
+    }
+
+    #[test]
+    fn a_search_that_runs_out_of_steps_knows_a_lower_bound_only() {
+        let rule = KneeRule { factor: 1.1, ..RULE };
+        let knee = find(&rule, |rate| Some(answer(rate, true)));
+        assert_eq!(knee.steps.len(), MOST_STEPS);
+        assert!(knee.best_rate.is_some() && knee.is_lower_bound());
+        let knee = find(&RULE, |rate| Some(answer(rate, rate <= 23_000.0)));
+        assert!(!knee.is_lower_bound());
+        let nothing = find(&RULE, |rate| Some(answer(rate, false)));
+        assert!(!nothing.is_lower_bound(), "nothing is bounded");
+    }
+
+    #[test]
     fn an_interrupted_search_keeps_what_it_knows() {
         let mut left = 2;
         let knee = find(&RULE, |rate| {
@@ -210,5 +232,6 @@ mod tests {
             (left >= 0).then(|| answer(rate, true))
         });
         assert_eq!((knee.best_rate, knee.steps.len()), (Some(2000.0), 2));
+        assert!(knee.is_lower_bound(), "nobody has seen a rate that is too much");
     }
 }

@@ -99,7 +99,7 @@ fn outcome(run: &Run) -> String {
         let best =
             knee.best_rate.map_or("no rate".to_owned(), |rate| format!("{}/s", grouped(rate)));
         // Where the generator gave up, the server may bear more.
-        let bound = if knee.limited_by_generator { "at least " } else { "" };
+        let bound = if knee.is_lower_bound() { "at least " } else { "" };
         parts.push(format!("bears {bound}{best} within {} ms", knee.limit_ms));
     } else if !run.loads.is_empty() {
         let rate = run.loads.iter().map(|load| load.recording.rate()).sum();

@@ -120,6 +120,18 @@ fn pages_are_requested() {
 }
 
 #[test]
+fn what_is_due_just_before_the_end_leaves_when_a_connection_is_free() {
+    beside(None, |address| {
+        let mut plan = plan(address, "get");
+        let pace = Pace::Open { rate: 1000.0, schedule: Schedule::Constant };
+        // The last is due 100 ns before the end: nobody can look at the clock in between.
+        (plan.pace, plan.requests, plan.seconds) = (pace, None, Some(0.100_000_1));
+        let recording = measure(&plan);
+        assert_eq!((recording.requests(), recording.generator.unsent), (101, 0), "{recording:?}");
+    });
+}
+
+#[test]
 fn an_open_load_sends_what_its_schedule_says() {
     beside(None, |address| {
         for schedule in [Schedule::Constant, Schedule::Poisson] {

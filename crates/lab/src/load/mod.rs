@@ -38,3 +38,4 @@ pub use plan::{
 };
 pub(crate) use run::run_from;
 pub use run::{idle, run};
+pub(crate) use verdict::{UNSENT_COUNT, left_too_many};

@@ -58,6 +58,24 @@ impl DueTimes {
         };
     }
 
+    /// Goes on to the first request that is due at `until` or later, and tells how many were due
+    /// before it. Of very many only the last are drawn one by one, and the rest counted by the rate:
+    /// drawing what a rate of a thousand million leaves behind took ten times as long as the load.
+    pub(crate) fn pass(&mut self, until: u64) -> u64 {
+        const DRAWN: f64 = 10_000.0;
+        let mut passed = 0;
+        let far = ((until as f64 - self.next) / self.gap - DRAWN).floor();
+        if far > 0.0 {
+            self.next += far * self.gap;
+            passed = far as u64;
+        }
+        while self.next() < until {
+            passed += 1;
+            self.advance();
+        }
+        passed
+    }
+
     /// About how many requests are due at a time.
     pub(crate) fn overdue(&self, now: u64) -> usize {
         let overdue = now as f64 - self.next;
@@ -119,6 +137,27 @@ mod tests {
         // Of exponential gaps, 1 / e are longer than their mean.
         let longer = gaps.iter().filter(|gap| **gap > 1e6).count() as f64 / gaps.len() as f64;
         assert!((longer - (-1f64).exp()).abs() < 0.01, "{longer}");
+    }
+
+    #[test]
+    fn what_is_passed_over_is_counted_however_much_it_is() {
+        for schedule in [Schedule::Constant, Schedule::Poisson] {
+            let mut due = DueTimes::new(1e9, schedule, (0, 0.0), 0, 1, 3);
+            // A million seconds: one by one it would take days.
+            let until = 1_000_000_000_000_000;
+            let passed = due.pass(until) as f64;
+            assert!((passed / until as f64 - 1.0).abs() < 1e-3, "{passed}");
+            assert!(due.next() >= until);
+            let mut few = DueTimes::new(1000.0, schedule, (0, 0.0), 0, 1, 3);
+            let mut one_by_one = DueTimes::new(1000.0, schedule, (0, 0.0), 0, 1, 3);
+            let mut count = 0;
+            while one_by_one.next() < 2_000_000_000 {
+                one_by_one.advance();
+                count += 1;
+            }
+            assert_eq!((few.pass(2_000_000_000), few.next()), (count, one_by_one.next()));
+            assert_eq!(few.pass(0), 0);
+        }
     }
 
     #[test]

@@ -67,8 +67,8 @@ impl Watch {
         }
     }
 
-    /// Records how long it has waited since the last look, if that was 10 ms ago: as many values as
-    /// there were 10 ms.
+    /// Records how long it has waited since the last look, if that was 10 ms ago: a value for each
+    /// 10 ms, those of the wait with its length and the others with nothing.
     #[inline]
     pub(crate) fn look(&mut self, now: u64, held_up: &mut Latency) {
         if now.saturating_sub(self.looked) >= LOOK {
@@ -79,9 +79,21 @@ impl Watch {
     fn record(&mut self, now: u64, held_up: &mut Latency) {
         let Some(account) = self.file.as_ref().and_then(read) else { return };
         let elapsed = now.saturating_sub(self.looked);
-        held_up.record_many(excess(self.account, account, elapsed), elapsed / LOOK);
+        spread(excess(self.account, account, elapsed), elapsed, held_up);
         (self.looked, self.account) = (now, account);
     }
+}
+
+/// Records a wait within some time: as many values as there were 10 ms, and only as many of them of
+/// the wait as it filled. The last of these has what is left, so that all together are no longer than
+/// the wait when each counts 10 ms at most.
+fn spread(waited: u64, elapsed: u64, held_up: &mut Latency) {
+    let (all, full, rest) = (elapsed / LOOK, waited / LOOK, waited % LOOK);
+    held_up.record_many(waited, full);
+    // What is left of a wait that filled the time to its end fell into no whole 10 ms.
+    let partial = u64::from(rest > 0 && full < all);
+    held_up.record_many(rest, partial);
+    held_up.record_many(0, all.saturating_sub(full + partial));
 }
 
 /// How long a thread waited for a processor between two accounts, beyond what waking it up costs.
@@ -122,6 +134,21 @@ mod tests {
         assert_eq!(held_up.count(), 0);
         watch.look(300_000_000, &mut held_up);
         assert_eq!(held_up.count(), if has_account { 30 } else { 0 });
+    }
+
+    #[test]
+    fn a_wait_is_counted_for_as_long_as_it_was() {
+        // 15 ms of 50: a fifth with all of it, a fifth with half of 10 ms, the rest with nothing.
+        let mut held_up = Latency::new();
+        spread(15_000_000, 50_000_000, &mut held_up);
+        let above = |nanoseconds: u64| held_up.histogram().count_between(nanoseconds, u64::MAX);
+        assert_eq!((held_up.count(), above(14_000_000), above(4_000_000)), (5, 1, 2));
+        let mut whole = Latency::new();
+        spread(50_000_000, 50_000_000, &mut whole);
+        assert_eq!((whole.count(), whole.min_ms().round()), (5, 50.0));
+        let mut none = Latency::new();
+        spread(0, 39_000_000, &mut none);
+        assert_eq!((none.count(), none.histogram().count_between(10_000, u64::MAX)), (3, 0));
     }
 
     #[test]

@@ -315,10 +315,15 @@ impl<'a> Worker<'a> {
             self.was_cut = true;
             if self.is_sending {
                 self.is_sending = false;
-                self.count_unsent(now.min(self.deadline));
+                // While connections are free, what is due just then is only a little late.
+                if !self.has_free_connection() {
+                    self.count_unsent(now.min(self.deadline));
+                }
             }
         }
         if self.is_sending && now >= self.deadline {
+            // What was due a moment before the end leaves a moment after it, if it can.
+            self.send_due();
             self.is_sending = false;
             self.reached_deadline = true;
             self.count_unsent(self.deadline);
@@ -349,16 +354,15 @@ impl<'a> Worker<'a> {
     /// Counts the requests that were due before a time and found no connection.
     fn count_unsent(&mut self, until: u64) {
         let Some(due) = &mut self.due else { return };
-        while due.next() < until {
-            let is_measured = due.next() >= self.measured_from;
-            if is_measured {
-                if self.shared.take(1) == 0 {
-                    return;
-                }
-                self.tally.unsent += 1;
-            }
-            due.advance();
-        }
+        due.pass(until.min(self.measured_from));
+        let count = due.pass(until);
+        let counted = usize::try_from(count).unwrap_or(usize::MAX);
+        self.tally.unsent += self.shared.take(counted) as u64;
+    }
+
+    /// Whether a request of an open load could leave now.
+    fn has_free_connection(&self) -> bool {
+        self.free.iter().any(|index| self.connections[*index].is_free)
     }
 
     /// When the measured part was over for this thread.

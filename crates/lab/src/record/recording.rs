@@ -79,8 +79,9 @@ pub struct Generator {
     pub busiest_thread: f64,
     /// By how much sends missed their due time though a connection was free; empty in a closed loop.
     pub lateness: Latency,
-    /// How long a sending thread was ready to run and had no processor: the time within each 10 ms,
-    /// beyond what waking up costs, of all threads. Empty where the kernel does not tell.
+    /// How long a sending thread was ready to run and had no processor, beyond what waking up costs:
+    /// a value for each 10 ms of all threads, the length of the wait in those that it filled. Empty
+    /// where the kernel does not tell.
     #[serde(default)]
     pub held_up: Latency,
     /// Requests that were due and never left.

@@ -367,6 +367,10 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
                     let what = "the generator could not offer more: the rate is a lower bound.";
                     add(&place, run, what.to_owned());
                 }
+                if run.knee.as_ref().is_some_and(|knee| knee.ended_early) {
+                    let what = "the search ended before a rate was bad: the rate is a lower bound.";
+                    add(&place, run, what.to_owned());
+                }
             }
             cells += usize::from(!cell.valid.is_empty());
             few += usize::from((1..ENOUGH_RUNS).contains(&cell.valid.len()));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::{ExperimentResult, Run, Summary};
-use crate::load::Pace;
+use crate::load::{Pace, left_too_many};
 use crate::record::Recording;
 
 /// Which way a figure should go.
@@ -157,14 +157,12 @@ fn has_load_from_start(run: &Run) -> bool {
     run.loads.iter().any(|load| load.recording.started_unix_ms < latest)
 }
 
-/// Below this share, what was left unsent is the moment at which the load ended.
-const LEAST_UNSENT_PERCENT: f64 = 0.1;
-
-/// How many of a hundred requests were due and never left, all connections being in use.
+/// How many of a hundred requests were due and never left, all connections being in use; those that
+/// just waited at the moment at which the load ended are none.
 fn unsent_percent(recording: &Recording) -> f64 {
     let unsent = recording.generator.unsent;
     let percent = unsent as f64 * 100.0 / (recording.requests() + unsent).max(1) as f64;
-    if percent > LEAST_UNSENT_PERCENT { percent } else { 0.0 }
+    if left_too_many(recording) { percent } else { 0.0 }
 }
 
 /// The memory of a sample: proportional bytes where the kernel tells them, resident ones otherwise.

@@ -186,6 +186,16 @@ pub struct Knee {
     /// best rate, and nobody knows how much more.
     #[serde(default)]
     pub limited_by_generator: bool,
+    /// The search ended before any rate was bad: it ran out of steps, or was interrupted.
+    #[serde(default)]
+    pub ended_early: bool,
+}
+
+impl Knee {
+    /// Whether the best rate is known to be borne, and nobody knows how much more is.
+    pub fn is_lower_bound(&self) -> bool {
+        self.limited_by_generator || self.ended_early
+    }
 }
 
 /// One rate that the knee finder tried.

@@ -512,6 +512,7 @@ fn knee() -> ExperimentResult {
                     steps,
                     best_rate,
                     limited_by_generator: false,
+                    ended_early: false,
                 }),
                 loads: Vec::new(),
                 ..run(name, &[], repetition, &Shape { seconds: 2, ..IDLE }, steady)

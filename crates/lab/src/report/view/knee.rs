@@ -39,7 +39,7 @@ fn chart(context: &Context<'_>, point: usize) -> Option<Chart> {
         let points = steps.iter().map(|step| step_point(knee, step)).collect();
         let best = knee.best_rate.map(|rate| number::show(Unit::PerSecond, rate));
         // Where the generator gave up, the server may bear more.
-        let bound = if knee.limited_by_generator { "at least" } else { "up to" };
+        let bound = if knee.is_lower_bound() { "at least" } else { "up to" };
         let best = best.map_or("no good rate".to_owned(), |rate| format!("{bound} {rate}/s"));
         series.push(Series {
             name: format!("{name}, {best}"),
