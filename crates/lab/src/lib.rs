@@ -15,5 +15,6 @@ pub mod experiment;
 pub mod limit;
 pub mod load;
 pub mod record;
+mod redact;
 pub mod report;
 pub mod results;

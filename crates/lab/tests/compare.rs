@@ -163,12 +163,7 @@ fn what_chance_loses_in_every_kill_has_the_spread_of_before() {
     let killed = |lost| {
         let mut results = checked(lost);
         for run in &mut results.experiments[0].runs {
-            run.events.push(Event {
-                at: 1.0,
-                until: Some(1.5),
-                name: "kill -9".to_owned(),
-                outcome: String::new(),
-            });
+            run.events.push(Event::new(1.0, Some(1.5), "kill -9", ""));
             run.check.as_mut().expect("it looked").recovery_seconds = Some(0.5);
         }
         results

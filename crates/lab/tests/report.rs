@@ -8,7 +8,7 @@ use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use lab::record::{Latency, Second};
 use lab::report;
-use lab::results::{AgentClock, ExperimentResult, Results, Run, Skipped};
+use lab::results::{AgentClock, Check, ExperimentResult, Results, Run, Skipped};
 
 mod markup;
 mod sample;
@@ -147,6 +147,25 @@ fn an_invalid_run_counts_in_no_figure() {
 }
 
 #[test]
+fn a_loss_is_told_of_a_run_that_does_not_count_otherwise() {
+    for spoil in [
+        (|run| run.loads[0].recording.generator.invalid.push("It was late.".to_owned()))
+            as fn(&mut Run),
+        |run| run.failure = Some("it was too slow".to_owned()),
+    ] {
+        let mut experiment = plain();
+        for run in &mut experiment.runs {
+            run.check = Some(Check { acknowledged: 100, ..Check::default() });
+        }
+        let run = experiment.runs.iter_mut().find(|run| run.target == "dunlin").expect("a run");
+        run.check = Some(Check { acknowledged: 100, lost: 7, ..Check::default() });
+        spoil(run);
+        let page = check(&with(experiment));
+        assert!(page.contains("dunlin lost 7 of"), "{page}");
+    }
+}
+
+#[test]
 fn an_overloaded_run_counts_and_is_named() {
     let mut experiment = plain();
     for repetition in 0..3 {
@@ -249,12 +268,12 @@ fn errors_that_nobody_caused_are_named() {
     experiment.runs.push(one);
     let page = check(&with(experiment.clone()));
     assert!(page.contains("dunlin, repetition 1, met errors that no event explains: LOADING."));
-    experiment.runs[0].events.push(lab::results::Event {
-        at: 1.0,
-        until: Some(1.5),
-        name: "kill -9".to_owned(),
-        outcome: "process 1 killed".to_owned(),
-    });
+    experiment.runs[0].events.push(lab::results::Event::new(
+        1.0,
+        Some(1.5),
+        "kill -9".to_owned(),
+        "process 1 killed",
+    ));
     assert!(!check(&with(experiment)).contains("no event explains"));
 }
 
@@ -328,12 +347,7 @@ fn hostile_names_stay_text() {
         one.loads[0].recording.operations[0].name = format!("{hostile}, a b\n");
         one.figures.insert(hostile.to_owned(), 3.0);
         one.command = vec![hostile.to_owned()];
-        one.events.push(lab::results::Event {
-            at: 1.0,
-            until: None,
-            name: hostile.to_owned(),
-            outcome: hostile.to_owned(),
-        });
+        one.events.push(lab::results::Event::new(1.0, None, hostile, hostile));
         let mut failed = one.clone();
         failed.failure = Some(hostile.to_owned());
         failed.repetition = 1;
@@ -388,12 +402,12 @@ fn numbers_out_of_all_bounds_are_drawn_within_the_chart() {
         one.loads[0].recording.seconds = [1e-9, 1e12, 3.0, 0.0][index];
         one.samples[1].at = extreme;
         one.samples[2].cpu_user_seconds = extreme;
-        one.events.push(lab::results::Event {
-            at: extreme,
-            until: Some(f64::INFINITY),
-            name: "odd".to_owned(),
-            outcome: String::new(),
-        });
+        one.events.push(lab::results::Event::new(
+            extreme,
+            Some(f64::INFINITY),
+            "odd".to_owned(),
+            "",
+        ));
         experiment.runs.push(one);
     }
     check(&with(experiment.clone()));

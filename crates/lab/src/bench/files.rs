@@ -7,6 +7,7 @@ use std::path::Path;
 use super::options::Options;
 use crate::experiment::machine;
 use crate::record::Recording;
+use crate::redact::{Redactor, is_secret_name};
 use crate::report::hlog::hlog;
 use crate::results::{ExperimentResult, FORMAT, LoadRecording, Results, Run, TargetInfo};
 
@@ -16,11 +17,17 @@ use crate::results::{ExperimentResult, FORMAT, LoadRecording, Results, Run, Targ
 /// A file cannot be written.
 pub(super) fn write(options: &Options, recordings: &[(String, Recording)]) -> Result<(), String> {
     let failed = |path: &Path, error| format!("{}: {error}", path.display());
-    if let Some(path) = &options.json {
-        results(options, recordings).write(path).map_err(|error| failed(path, error))?;
+    if options.json.is_none() && options.hlog.is_none() {
+        return Ok(());
     }
-    if let (Some(path), [(title, recording)]) = (&options.hlog, recordings) {
-        let written = hlog(title, recording).and_then(|log| std::fs::write(path, log));
+    let results = results(options, recordings);
+    if let Some(path) = &options.json {
+        results.write(path).map_err(|error| failed(path, error))?;
+    }
+    let loads = results.experiments.iter().flat_map(|experiment| &experiment.runs);
+    let loads: Vec<&LoadRecording> = loads.flat_map(|run| &run.loads).collect();
+    if let (Some(path), [load]) = (&options.hlog, &loads[..]) {
+        let written = hlog(&load.name, &load.recording).and_then(|log| std::fs::write(path, log));
         written.map_err(|error| failed(path, error))?;
     }
     Ok(())
@@ -61,7 +68,7 @@ fn results(options: &Options, recordings: &[(String, Recording)]) -> Results {
         command: Vec::new(),
         cpus: String::new(),
     };
-    Results {
+    let mut results = Results {
         format: FORMAT,
         started_unix_ms,
         machine: machine::describe(),
@@ -78,5 +85,14 @@ fn results(options: &Options, recordings: &[(String, Recording)]) -> Results {
             runs: recordings.iter().map(run).collect(),
             views: Vec::new(),
         }],
-    }
+    };
+    // What the command line entered with may be in what the server said.
+    let mut secrets = Redactor::default();
+    secrets.learn_words(&options.command);
+    address.password.iter().for_each(|password| secrets.learn(password));
+    options.headers.iter().filter(|(name, _)| is_secret_name(name)).for_each(|(_, value)| {
+        value.split(' ').for_each(|word| secrets.learn(word));
+    });
+    results.experiments.iter_mut().for_each(|experiment| secrets.experiment(experiment));
+    results
 }

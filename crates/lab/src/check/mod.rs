@@ -3,8 +3,9 @@
 //! than what had been acknowledged before them, and how long it took until all was well again.
 //!
 //! A writer has keys of its own and one write open at a time. Whenever any connection of the checker
-//! is lost, all writers turn to new keys (the next *generation*): what was written before the fault
-//! is never overwritten after it, so that nothing lost can hide.
+//! is lost, and whenever something is done to the server, all writers turn to new keys (the next
+//! *generation*): what was written before is never overwritten after it, so that nothing lost can hide,
+//! however quietly it was lost.
 
 mod history;
 mod recovery;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use base::clock;
 
-pub use recovery::recovery_seconds;
+pub use recovery::{is_judged, recovery_seconds};
 
 use crate::experiment::case::CheckRule;
 use crate::experiment::connection::{Connection, Door};
@@ -33,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How many losses are described.
 const EXAMPLES: usize = 5;
 /// The width of a bucket of the checker's own timeline, in seconds.
-const BUCKET_SECONDS: f64 = 0.1;
+pub(crate) const BUCKET_SECONDS: f64 = 0.1;
 /// Throughput counts as recovered when it is high for so many buckets.
 const WINDOW: usize = 5;
 
@@ -68,14 +69,22 @@ impl Checker {
         }
     }
 
-    /// Ends the traffic, reads everything back and judges. `faults` are when the server was broken, in
-    /// seconds from zero and in order. A server that does not answer is waited for, until `gives_up`.
+    /// What turns all writers to new keys, for whoever does something to the server: before it is done,
+    /// and when it is.
+    pub fn turner(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move || shared.next_generation())
+    }
+
+    /// Ends the traffic, reads everything back and judges. `faults` are when the server was broken, and
+    /// `emptied` when its data was deleted on purpose, in seconds from zero and in order. A server that does not answer is waited for, until `gives_up`.
     ///
     /// # Errors
     /// The data cannot be read back.
     pub fn finish(
         mut self,
         faults: &[f64],
+        emptied: &[f64],
         gives_up: &mut dyn FnMut() -> bool,
     ) -> io::Result<Check> {
         let ended = self.shared.seconds();
@@ -85,13 +94,13 @@ impl Checker {
         }
         let histories: Vec<History> =
             self.writers.drain(..).filter_map(|writer| writer.join().ok()).collect();
-        let mut check = self.judge(&histories, &[faults, &[ended]].concat(), gives_up)?;
+        let mut causes = [faults, emptied, &[ended]].concat();
+        causes.sort_by(f64::total_cmp);
+        let mut check = self.judge(&histories, &causes, gives_up)?;
         check.stale_reads = self.shared.stale_reads();
-        check.recovery_seconds = faults.first().and_then(|fault| {
-            let times = histories.iter().flat_map(History::times);
-            let buckets = recovery::buckets(times, BUCKET_SECONDS, ended);
-            recovery_seconds(&buckets, BUCKET_SECONDS, WINDOW, *fault)
-        });
+        let times = histories.iter().flat_map(History::times);
+        let buckets = recovery::buckets(times, BUCKET_SECONDS, ended);
+        check.recovery_seconds = recovery_seconds(&buckets, BUCKET_SECONDS, WINDOW, faults);
         Ok(check)
     }
 

@@ -15,16 +15,16 @@ pub(super) fn buckets(times: impl Iterator<Item = f64>, width: f64, end: f64) ->
     buckets
 }
 
-/// Seconds from the fault until the throughput was back at 90 % of what it was before it, and stayed
-/// there for `window` buckets. Zero when it never fell; nothing when it was not seen to come back, or
-/// nothing went on before.
+/// Seconds from a fault until the throughput was back at 90 % of what it was before the first of them,
+/// and stayed there for `window` buckets: of several faults the longest time. Zero when it never fell;
+/// nothing when it was not seen to come back after one of them, or nothing went on before. A fault with
+/// nothing behind it is not judged, and when that is so of all, nothing is known either.
 ///
-/// `buckets` are counts of answers, `width` seconds each. The bucket with the fault in it may be full
-/// of what was answered before: it can show that the throughput fell, and never that it is back.
-pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, fault: f64) -> Option<f64> {
-    let window = window.max(1);
-    let at_fault = (fault / width) as usize;
-    let before = buckets.get(..at_fault)?;
+/// `buckets` are counts of answers, `width` seconds each. The bucket with a fault in it may be full of
+/// what was answered before: it can show that the throughput fell, and never that it is back.
+pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, faults: &[f64]) -> Option<f64> {
+    let first = faults.iter().copied().reduce(f64::min)?;
+    let before = buckets.get(..(first / width) as usize)?;
     // A server that is still warming up is slower: with enough time before, only the later half says
     // what is usual. The median: one slow second before the fault must not set a low bar.
     let mut usual: Vec<f64> = before[before.len() / 2..].to_vec();
@@ -33,12 +33,29 @@ pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, fault: f64) 
     if usual <= 0.0 {
         return None;
     }
+    let judged = faults.iter().filter(|fault| is_judged(buckets.len(), width, **fault));
+    let mut longest = None;
+    for fault in judged {
+        let took = after_one(buckets, width, window.max(1), *fault, usual)?;
+        longest = Some(longest.map_or(took, |other: f64| other.max(took)));
+    }
+    longest
+}
+
+/// Whether so many buckets have something before a fault, and something behind it.
+pub fn is_judged(buckets: usize, width: f64, fault: f64) -> bool {
+    fault >= width && ((fault / width).ceil() as usize) < buckets
+}
+
+/// The time after one fault, where the throughput is `usual` otherwise.
+fn after_one(buckets: &[f64], width: f64, window: usize, fault: f64, usual: f64) -> Option<f64> {
+    let at_fault = (fault / width) as usize;
     let enough = |count: &f64| *count >= SHARE * usual;
     let behind = (fault / width).ceil() as usize;
     // What falls much later is not this fault's doing.
     let near = buckets.get(at_fault..(behind + window + 1).min(buckets.len()))?;
     let Some(fell) = near.iter().position(|count| !enough(count)) else {
-        return (near.len() > behind - at_fault).then_some(0.0);
+        return Some(0.0);
     };
     let from = (at_fault + fell).max(behind);
     let recovered = |window: &[f64]| {
@@ -58,22 +75,22 @@ mod tests {
     #[test]
     fn recovery_is_when_throughput_is_back_and_stays() {
         let seconds = [50.0, 100.0, 100.0, 100.0, 40.0, 0.0, 0.0, 95.0, 20.0, 91.0, 100.0, 100.0];
-        assert_eq!(recovery_seconds(&seconds, 1.0, 2, 4.0), Some(5.0));
-        assert_eq!(recovery_seconds(&seconds, 1.0, 1, 4.0), Some(3.0));
-        assert_eq!(recovery_seconds(&seconds, 0.5, 1, 2.25), Some(1.25));
+        assert_eq!(recovery_seconds(&seconds, 1.0, 2, &[4.0]), Some(5.0));
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[4.0]), Some(3.0));
+        assert_eq!(recovery_seconds(&seconds, 0.5, 1, &[2.25]), Some(1.25));
     }
 
     #[test]
     fn one_that_never_recovers_has_no_time() {
-        assert_eq!(recovery_seconds(&[100.0, 100.0, 0.0, 50.0], 1.0, 1, 2.0), None);
-        assert_eq!(recovery_seconds(&[0.0, 0.0, 10.0], 1.0, 1, 2.0), None);
-        assert_eq!(recovery_seconds(&[], 1.0, 1, 2.0), None);
-        assert_eq!(recovery_seconds(&[5.0, 5.0], 1.0, 1, 0.0), None);
+        assert_eq!(recovery_seconds(&[100.0, 100.0, 0.0, 50.0], 1.0, 1, &[2.0]), None);
+        assert_eq!(recovery_seconds(&[0.0, 0.0, 10.0], 1.0, 1, &[2.0]), None);
+        assert_eq!(recovery_seconds(&[], 1.0, 1, &[2.0]), None);
+        assert_eq!(recovery_seconds(&[5.0, 5.0], 1.0, 1, &[0.0]), None);
     }
 
     #[test]
     fn a_fault_that_nobody_noticed_took_no_time() {
-        assert_eq!(recovery_seconds(&[100.0; 6], 1.0, 2, 3.0), Some(0.0));
+        assert_eq!(recovery_seconds(&[100.0; 6], 1.0, 2, &[3.0]), Some(0.0));
     }
 
     #[test]
@@ -81,30 +98,54 @@ mod tests {
         // The second before, and the one that the fault is in, are full or nearly so.
         let seconds = [100.0, 100.0, 100.0, 0.0, 0.0, 100.0, 100.0];
         let close = |fault: f64, expected: f64| {
-            let found = recovery_seconds(&seconds, 1.0, 1, fault).expect("it recovers");
+            let found = recovery_seconds(&seconds, 1.0, 1, &[fault]).expect("it recovers");
             assert!((found - expected).abs() < 1e-9, "{fault}: {found}");
         };
         close(2.998, 2.002);
         close(3.0, 2.0);
         let late = [100.0, 100.0, 100.0, 95.0, 0.0, 0.0, 100.0];
-        let found = recovery_seconds(&late, 1.0, 1, 3.95).expect("it recovers");
+        let found = recovery_seconds(&late, 1.0, 1, &[3.95]).expect("it recovers");
         assert!((found - 2.05).abs() < 1e-9, "{found}");
         // Shorter than a bucket, and seen in it all the same.
         let short = [100.0, 100.0, 100.0, 70.0, 100.0, 100.0];
-        assert_eq!(recovery_seconds(&short, 1.0, 1, 3.5), Some(0.5));
+        assert_eq!(recovery_seconds(&short, 1.0, 1, &[3.5]), Some(0.5));
     }
 
     #[test]
     fn a_fault_with_nothing_behind_it_has_no_time() {
-        assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, 3.95), None);
-        assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, 7.0), None);
+        assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, &[3.95]), None);
+        assert_eq!(recovery_seconds(&[100.0; 4], 1.0, 1, &[7.0]), None);
     }
 
     #[test]
     fn a_slow_second_long_after_is_another_matter() {
         let mut seconds = [100.0; 20];
         seconds[15] = 50.0;
-        assert_eq!(recovery_seconds(&seconds, 1.0, 1, 3.5), Some(0.0));
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[3.5]), Some(0.0));
+    }
+
+    #[test]
+    fn every_fault_is_judged() {
+        let mut seconds = vec![100.0; 20];
+        seconds[5] = 0.0;
+        seconds[10..14].fill(0.0);
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0]), Some(1.0));
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), Some(4.0));
+        // One that comes while the server is still down is part of the same.
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[10.0, 12.0]), Some(4.0));
+        // It never came back from the second, though it had from the first.
+        seconds[10..].fill(0.0);
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), None);
+        // Nor is less than before the first fault enough after the second.
+        let mut seconds = vec![100.0; 20];
+        seconds[5] = 0.0;
+        seconds[6..].fill(91.0);
+        seconds[10] = 0.0;
+        seconds[11..].fill(83.0);
+        assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), None);
+        // At the end of the run there is nothing to judge by.
+        assert_eq!(recovery_seconds(&[100.0; 5], 1.0, 1, &[2.0, 4.5]), Some(0.0));
+        assert!(is_judged(5, 1.0, 2.0) && !is_judged(5, 1.0, 4.5) && !is_judged(5, 1.0, 0.5));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) struct Shared {
     run: u64,
     zero: Instant,
     stopped: AtomicBool,
-    /// Grows whenever a connection is lost.
+    /// Grows whenever a connection is lost, or something is done to the server.
     generation: AtomicU64,
     stale_reads: AtomicU64,
     /// By writer and slot: the generation and the number of the last acknowledged write.
@@ -69,7 +69,7 @@ impl Shared {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn next_generation(&self) {
+    pub(super) fn next_generation(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -1,6 +1,7 @@
 //! What is done to a target, at its time. One thread does it all: what starts or ends processes at
 //! once, and what waits for replies in threads of its own.
 
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,10 +11,13 @@ use super::interrupt::Interrupt;
 use super::running::{self, Pilot};
 use super::server::Server;
 use super::storm;
+use crate::redact::Redactor;
 use crate::results::{self, LoadRecording};
 
 /// How long a command may take to answer, and a save to end.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// What is said of what was ended with the run.
+const NOT_OVER: &str = "; not over when the run was";
 /// Between two questions whether a save is over, or a server is back.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -26,9 +30,14 @@ pub(crate) struct Events {
     loads: Vec<LoadRecording>,
     /// When the server was broken, in seconds from zero.
     faults: Vec<f64>,
+    /// Told before something is done, and when it is: a check of the data begins anew.
+    turn: Turn,
     halt: Interrupt,
     last_poll: Instant,
 }
+
+/// Told that something is done to the server.
+pub(crate) type Turn = Arc<dyn Fn() + Send + Sync>;
 
 /// What has begun and is not over.
 enum Pending {
@@ -47,13 +56,23 @@ enum Pending {
 /// What came of an event.
 struct Outcome {
     text: String,
-    /// Whether it lasted, so that its end is worth a mark.
-    lasted: bool,
+    lasts: Lasts,
+}
+
+/// How long an event is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lasts {
+    /// A moment.
+    No,
+    /// It was over when its outcome was known.
+    Over,
+    /// It goes on, and nobody knows for how long.
+    On,
 }
 
 impl Events {
     /// Events whose times count from `zero`.
-    pub(crate) fn new(events: &[Event], zero: Instant) -> Self {
+    pub(crate) fn new(events: &[Event], zero: Instant, turn: Turn) -> Self {
         Events {
             zero,
             waiting: events.iter().rev().cloned().collect(),
@@ -61,6 +80,7 @@ impl Events {
             done: Vec::new(),
             loads: Vec::new(),
             faults: Vec::new(),
+            turn,
             halt: Interrupt::default(),
             last_poll: zero,
         }
@@ -90,6 +110,15 @@ impl Events {
         &self.faults
     }
 
+    /// When all data was deleted on purpose, in seconds from zero: when that was over.
+    pub(crate) fn emptied(&self) -> Vec<f64> {
+        let flushes = self.done.iter().filter(|event| {
+            let name = event.name.to_ascii_uppercase();
+            name.starts_with("FLUSHALL") || name.starts_with("FLUSHDB")
+        });
+        flushes.filter_map(|event| event.until).collect()
+    }
+
     /// Gives up what is not over, and returns what was done and what loads saw meanwhile.
     pub(crate) fn finish(
         mut self,
@@ -97,25 +126,32 @@ impl Events {
     ) -> (Vec<results::Event>, Vec<LoadRecording>) {
         self.halt.set();
         for (index, pending) in std::mem::take(&mut self.pending) {
-            let outcome = match pending {
-                Pending::Outcome(thread) => thread.join().ok(),
+            let now = self.seconds();
+            let lasts = match pending {
+                Pending::Outcome(thread) => match thread.join() {
+                    Ok(outcome) => {
+                        self.done[index].outcome.push_str(&outcome.text);
+                        outcome.lasts
+                    }
+                    Err(_) => Lasts::On,
+                },
                 Pending::Burst(pilot) => {
                     pilot.stop();
                     self.land(index, pilot);
-                    None
+                    self.done[index].outcome.push_str(NOT_OVER);
+                    Lasts::Over
                 }
                 Pending::Continue(_) => {
                     let _ = server.go_on();
-                    None
+                    self.done[index].outcome.push_str(NOT_OVER);
+                    Lasts::Over
                 }
-                Pending::Restart(_) | Pending::Ready => None,
+                Pending::Restart(_) | Pending::Ready => {
+                    self.done[index].outcome.push_str(NOT_OVER);
+                    Lasts::On
+                }
             };
-            self.done[index].outcome.push_str(
-                &outcome.map_or_else(
-                    || "; not over when the run was".to_owned(),
-                    |outcome| outcome.text,
-                ),
-            );
+            self.lasted(index, lasts, now);
         }
         for event in self.waiting.iter().rev() {
             self.done.push(results::Event {
@@ -123,6 +159,8 @@ impl Events {
                 until: None,
                 name: event.action.name(),
                 outcome: "not done: the run had ended".to_owned(),
+                done: false,
+                unfinished: false,
             });
         }
         (self.done, self.loads)
@@ -135,18 +173,45 @@ impl Events {
     fn begin(&mut self, event: Event, server: &mut Server) {
         let index = self.done.len();
         let name = event.action.name();
-        self.done.push(results::Event {
-            at: self.seconds(),
-            until: None,
-            name,
-            outcome: String::new(),
-        });
+        let leaves_down = matches!(event.action, Action::Kill { .. } | Action::Stop { .. });
+        (self.turn)();
+        self.done.push(results::Event::new(self.seconds(), None, name, ""));
         match self.act(event.action, server) {
             Ok((text, pending)) => {
                 self.done[index].outcome = text;
+                // Until something ends it.
+                self.done[index].unfinished = leaves_down && pending.is_none();
                 self.pending.extend(pending.map(|pending| (index, pending)));
             }
-            Err(reason) => self.done[index].outcome = format!("not done: {reason}"),
+            Err(reason) => {
+                self.done[index].outcome = format!("not done: {reason}");
+                self.done[index].done = false;
+            }
+        }
+        (self.turn)();
+    }
+
+    /// Notes how long an event was.
+    fn lasted(&mut self, index: usize, lasts: Lasts, now: f64) {
+        let event = &mut self.done[index];
+        event.until = (lasts == Lasts::Over).then_some(now);
+        event.unfinished = lasts == Lasts::On;
+    }
+
+    /// A stopped process goes on, or is gone: stops that lasted until now are over.
+    fn end_stops(&mut self, now: f64) {
+        let (stops, others) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|(_, pending)| matches!(pending, Pending::Continue(_)));
+        self.pending = others;
+        let stops: Vec<(usize, Pending)> = stops;
+        let waiting = stops.into_iter().map(|(index, _)| index);
+        let name = Action::Stop { seconds: None }.name();
+        let endless = self.done.iter().enumerate();
+        let endless = endless.filter(|(_, event)| event.unfinished && event.name == name);
+        let all: Vec<usize> = waiting.chain(endless.map(|(index, _)| index)).collect();
+        for index in all {
+            self.lasted(index, Lasts::Over, now);
         }
     }
 
@@ -165,29 +230,32 @@ impl Events {
         let (door, halt) = (server.door().clone(), self.halt.clone());
         Ok(match action {
             Action::Command(words) => {
-                let thread = std::thread::spawn(move || command(&door, &words, &halt));
+                let turn = Arc::clone(&self.turn);
+                let thread = std::thread::spawn(move || command(&door, &words, &halt, &turn));
                 (String::new(), Some(Pending::Outcome(thread)))
             }
             Action::Kill { restart_after } => {
-                self.faults.push(now);
                 let pid = server.kill().ok_or_else(|| "there is no process".to_owned())?;
+                self.faults.push(now);
+                self.end_stops(now);
                 let restart = restart_after.map(|seconds| Pending::Restart(now + seconds));
                 (format!("process {pid} killed"), restart)
             }
             Action::Stop { seconds } => {
-                self.faults.push(now);
                 server.stop().map_err(|error| error.to_string())?;
+                self.faults.push(now);
                 ("stopped".to_owned(), seconds.map(|seconds| Pending::Continue(now + seconds)))
             }
             Action::Continue => {
                 server.go_on().map_err(|error| error.to_string())?;
+                self.end_stops(now);
                 ("goes on".to_owned(), None)
             }
             Action::ConnectionStorm { connections, seconds } => {
                 let thread = std::thread::spawn(move || {
                     match storm::storm(&door, connections, seconds, &halt) {
-                        Ok(seen) => Outcome { text: seen.in_words(), lasted: true },
-                        Err(error) => Outcome { text: error.to_string(), lasted: false },
+                        Ok(seen) => Outcome { text: seen.in_words(), lasts: Lasts::Over },
+                        Err(error) => Outcome { text: error.to_string(), lasts: Lasts::No },
                     }
                 });
                 (String::new(), Some(Pending::Outcome(thread)))
@@ -203,11 +271,26 @@ impl Events {
     /// Sees whether something is over; returns it when it is not.
     fn follow(&mut self, index: usize, pending: Pending, server: &mut Server) -> Option<Pending> {
         let now = self.seconds();
+        let unfinished = self.end(index, pending, server, now);
+        if unfinished.is_none() {
+            (self.turn)();
+        }
+        unfinished
+    }
+
+    /// Ends what is over, and returns what is not.
+    fn end(
+        &mut self,
+        index: usize,
+        pending: Pending,
+        server: &mut Server,
+        now: f64,
+    ) -> Option<Pending> {
         match pending {
             Pending::Outcome(thread) if thread.is_finished() => {
                 if let Ok(outcome) = thread.join() {
                     self.done[index].outcome = outcome.text;
-                    self.done[index].until = outcome.lasted.then_some(now);
+                    self.lasted(index, outcome.lasts, now);
                 }
                 None
             }
@@ -220,6 +303,7 @@ impl Events {
                 Ok(()) => Some(Pending::Ready),
                 Err(error) => {
                     self.done[index].outcome = error.to_string();
+                    self.lasted(index, Lasts::On, now);
                     None
                 }
             },
@@ -259,10 +343,10 @@ impl Events {
 }
 
 impl Action {
-    /// What tables and charts call it.
+    /// What tables and charts call it; secrets are withheld.
     pub(crate) fn name(&self) -> String {
         match self {
-            Action::Command(words) => words.join(" "),
+            Action::Command(words) => Redactor::default().words(words).join(" "),
             Action::Kill { .. } => "kill -9".to_owned(),
             Action::Stop { .. } => "SIGSTOP".to_owned(),
             Action::Continue => "SIGCONT".to_owned(),
@@ -273,21 +357,24 @@ impl Action {
 }
 
 /// Sends a command; of one that begins a save, waits until the save is over.
-fn command(door: &Door, words: &[String], halt: &Interrupt) -> Outcome {
+fn command(door: &Door, words: &[String], halt: &Interrupt, turn: &Turn) -> Outcome {
     let answer = door.connect(PATIENCE).and_then(|mut connection| {
         let reply = connection.call(words)?;
+        // What is written from here on is no prey of the command.
+        turn();
         Ok((connection, reply))
     });
     let (mut connection, reply) = match answer {
         Ok(answer) => answer,
-        Err(error) => return Outcome { text: error.to_string(), lasted: false },
+        Err(error) => return Outcome { text: error.to_string(), lasts: Lasts::No },
     };
     let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     let saves = name == "BGSAVE" || name == "BGREWRITEAOF";
     if reply.is_error() || !saves {
         // SAVE, FLUSHALL and their like last as long as their reply takes.
         let lasted = matches!(name.as_str(), "SAVE" | "FLUSHALL" | "FLUSHDB" | "DEBUG");
-        return Outcome { text: in_words(&reply), lasted: lasted && !reply.is_error() };
+        let lasts = if lasted && !reply.is_error() { Lasts::Over } else { Lasts::No };
+        return Outcome { text: in_words(&reply), lasts };
     }
     let start = Instant::now();
     while !halt.is_set() && start.elapsed() < PATIENCE {
@@ -296,12 +383,13 @@ fn command(door: &Door, words: &[String], halt: &Interrupt) -> Outcome {
             Ok(None) => {}
             Ok(Some(status)) => {
                 let text = format!("{}; {status}", in_words(&reply));
-                return Outcome { text, lasted: true };
+                return Outcome { text, lasts: Lasts::Over };
             }
-            Err(error) => return Outcome { text: error.to_string(), lasted: false },
+            // Whoever saved is gone, and the save with it.
+            Err(error) => return Outcome { text: error.to_string(), lasts: Lasts::Over },
         }
     }
-    Outcome { text: format!("{}; not over yet", in_words(&reply)), lasted: false }
+    Outcome { text: format!("{}; not over yet", in_words(&reply)), lasts: Lasts::On }
 }
 
 /// How the last save or rewrite went, when none goes on.

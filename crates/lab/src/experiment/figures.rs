@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::check::recovery_seconds;
 use crate::record::{Latency, Recording};
-use crate::results::Run;
+use crate::results::figure::answers_by_second;
+use crate::results::{Event, Run};
 
 /// All that [`of`] may tell.
 pub(crate) const NAMES: [&str; 14] = [
@@ -26,14 +27,14 @@ pub(crate) const NAMES: [&str; 14] = [
 ];
 
 /// What only the one who ran it knows.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// Processor seconds that the target used while the loads ran.
     pub(crate) cpu_seconds: Option<f64>,
     /// How long the loads ran, in seconds.
     pub(crate) seconds: f64,
-    /// When the target was first broken, in seconds from the run's start.
-    pub(crate) fault: Option<f64>,
+    /// When the target was broken, each time, in seconds from the run's start.
+    pub(crate) faults: Vec<f64>,
 }
 
 /// All figures that a run has.
@@ -64,9 +65,7 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
         put(name, Some(value));
     }
     // The checker's own traffic, a trickle, may be back before the load is, or after it.
-    if let Some(fault) = measured.fault {
-        put("recovery_seconds", recovery(run, &recordings, fault));
-    }
+    put("recovery_seconds", recovery(run, &measured.faults));
     let (idle, busy) = beside_events(run);
     if busy.count() > 0 && idle.count() > 0 {
         put("p50_quiet_ms", Some(idle.quantile_ms(0.5)));
@@ -97,27 +96,12 @@ fn memory(run: &Run, requests: u64) -> Vec<(&'static str, f64)> {
     figures
 }
 
-/// From the fault until the loads together had 90 % of their usual throughput, by the second.
-fn recovery(run: &Run, recordings: &[&Recording], fault: f64) -> Option<f64> {
-    // A load that began later, or with the event, says nothing about before; and seconds that do not
-    // begin together cannot be added up.
-    const TOGETHER: f64 = 0.25;
-    let first = recordings.iter().map(|recording| start(run, recording)).reduce(f64::min)?;
-    if first >= 1.0 {
-        return None;
-    }
-    let whole = recordings.iter().filter(|recording| start(run, recording) < first + TOGETHER);
-    let mut seconds: Vec<f64> = Vec::new();
-    for recording in whole {
-        // Seconds without an answer count, those at the end too; the last one, which is not whole
-        // and has what was still on its way, does not.
-        let length = (recording.seconds + 0.05) as usize;
-        seconds.resize(seconds.len().max(length), 0.0);
-        for second in recording.timeline.iter().filter(|second| (second.at as usize) < length) {
-            seconds[second.at as usize] += second.requests.saturating_sub(second.errors) as f64;
-        }
-    }
-    recovery_seconds(&seconds, 1.0, 1, fault - first)
+/// From a fault until the loads together had 90 % of their usual throughput, by the second: the longest
+/// time.
+fn recovery(run: &Run, faults: &[f64]) -> Option<f64> {
+    let (first, seconds) = answers_by_second(run)?;
+    let faults: Vec<f64> = faults.iter().map(|fault| fault - first).collect();
+    recovery_seconds(&seconds, 1.0, 1, &faults)
 }
 
 /// When a load began, in seconds from the run's start.
@@ -128,8 +112,8 @@ fn start(run: &Run, recording: &Recording) -> f64 {
 /// Response times in the seconds without and with an event that lasts.
 fn beside_events(run: &Run) -> (Latency, Latency) {
     let (mut quiet, mut busy) = (Latency::new(), Latency::new());
-    let spans: Vec<(f64, f64)> =
-        run.events.iter().filter_map(|event| Some((event.at, event.until?))).collect();
+    // What has no end lasts until that of the run.
+    let spans: Vec<(f64, f64)> = run.events.iter().filter_map(Event::span).collect();
     for load in &run.loads {
         let offset = start(run, &load.recording);
         for second in &load.recording.timeline {
@@ -146,7 +130,7 @@ mod tests {
     use super::*;
     use crate::load::Plan;
     use crate::record::{Generator, OperationRecord, Second};
-    use crate::results::{Event, LoadRecording, Sample};
+    use crate::results::{LoadRecording, Sample};
 
     /// A load of 100 requests a second, each taking 1 ms, and 50 ms in the seconds given.
     fn recording(timeline: &[u64], slow: &[u32]) -> Recording {
@@ -200,7 +184,7 @@ mod tests {
     #[test]
     fn what_was_spent_is_shared_out_over_requests() {
         let mut run = run(recording(&[100, 100, 100, 100, 100], &[]));
-        let measured = Measured { cpu_seconds: Some(2.0), seconds: 5.0, fault: None };
+        let measured = Measured { cpu_seconds: Some(2.0), seconds: 5.0, faults: Vec::new() };
         let figures = of(&run, &measured);
         assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
         assert_eq!(figures["generator_cpu_us_per_request"], 1000.0);
@@ -211,7 +195,7 @@ mod tests {
         run.samples[2].pss_bytes = 6000;
         assert_eq!(of(&run, &measured)["memory_bytes_per_request"], 10.0);
         assert!(!figures.contains_key("recovery_seconds"));
-        let unknown = Measured { cpu_seconds: None, ..measured };
+        let unknown = Measured { cpu_seconds: None, ..measured.clone() };
         assert!(!of(&run, &unknown).contains_key("server_cpu_us_per_request"));
     }
 
@@ -231,15 +215,14 @@ mod tests {
     #[test]
     fn a_fault_has_a_recovery_by_the_second() {
         let run = run(recording(&[90, 100, 100, 20, 0, 95, 100], &[]));
-        let measured = Measured { cpu_seconds: None, seconds: 7.0, fault: Some(3.5) };
+        let measured = Measured { cpu_seconds: None, seconds: 7.0, faults: vec![3.5] };
         assert_eq!(of(&run, &measured)["recovery_seconds"], 1.5);
     }
 
     #[test]
     fn seconds_with_an_event_are_told_from_those_without() {
         let mut run = run(recording(&[100, 100, 100, 100], &[2]));
-        let event =
-            |at, until| Event { at, until, name: "BGSAVE".to_owned(), outcome: String::new() };
+        let event = |at, until| Event::new(at, until, "BGSAVE", "");
         run.events = vec![event(0.5, None)];
         let measured = Measured::default();
         assert!(!of(&run, &measured).contains_key("p99_quiet_ms"), "it has no end");
@@ -248,6 +231,31 @@ mod tests {
         assert!((figures["p999_during_events_ms"] - 50.0).abs() < 0.5, "{figures:?}");
         assert!((figures["p999_quiet_ms"] - 1.0).abs() < 0.01, "{figures:?}");
         assert!(figures.keys().all(|name| NAMES.contains(&name.as_str())), "{figures:?}");
+    }
+
+    #[test]
+    fn an_event_without_an_end_lasts_until_that_of_the_run() {
+        // Stopped in the third second and never continued: slow from there on.
+        let mut run = run(recording(&[100, 100, 100, 100], &[2, 3]));
+        let stop = Event { unfinished: true, ..Event::new(2.1, None, "SIGSTOP", "stopped") };
+        // A save that touches the first second only.
+        run.events = vec![Event::new(0.1, Some(0.2), "BGSAVE", ""), stop];
+        let figures = of(&run, &Measured::default());
+        assert!((figures["p999_during_events_ms"] - 50.0).abs() < 0.5, "{figures:?}");
+        assert!((figures["p999_quiet_ms"] - 1.0).abs() < 0.01, "{figures:?}");
+        // What was never done changes nothing.
+        run.events[1].done = false;
+        let figures = of(&run, &Measured::default());
+        assert!((figures["p999_quiet_ms"] - 50.0).abs() < 0.5, "{figures:?}");
+    }
+
+    #[test]
+    fn every_fault_of_a_run_has_its_recovery() {
+        let run = run(recording(&[100, 100, 0, 100, 100, 0, 0, 0, 100, 100], &[]));
+        let measured = Measured { faults: vec![2.0, 5.0], ..Measured::default() };
+        assert_eq!(of(&run, &measured)["recovery_seconds"], 3.0);
+        let gone = self::run(recording(&[100, 100, 0, 100, 100, 0, 0, 0, 0, 0], &[]));
+        assert!(!of(&gone, &measured).contains_key("recovery_seconds"));
     }
 
     #[test]

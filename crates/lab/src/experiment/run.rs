@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use base::clock;
 
 use super::case::{Case, KneeRule, Load};
-use super::events::Events;
+use super::events::{Events, Turn};
 use super::figures::{self, Measured};
 use super::interrupt::Interrupt;
 use super::knee;
@@ -93,7 +93,8 @@ impl Stage<'_> {
         let sampler =
             Sampler::start(zero, self.server.pid(), door.clone(), self.case.sampling.clone());
         let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &door, zero));
-        let mut events = Events::new(&self.case.events, zero);
+        let turn = checker.as_ref().map_or_else(|| Arc::new(|| {}) as Turn, Checker::turner);
+        let mut events = Events::new(&self.case.events, zero, turn);
         let (spent, mut outcome) = match &self.case.knee {
             Some(rule) => self.find_knee(rule, &mut events),
             None => self.timed(|stage| stage.measure(&mut events, zero)),
@@ -102,15 +103,15 @@ impl Stage<'_> {
         // Loads that lost their server end too, a moment before it is seen to be gone.
         outcome = outcome.and(self.server.unexpected_end().map_or(Ok(()), Err));
         self.run.samples = sampler.finish();
-        let faults = events.faults().to_vec();
+        let (faults, emptied) = (events.faults().to_vec(), events.emptied());
         let (done, bursts) = events.finish(self.server);
         self.run.events = done;
         self.run.loads.extend(bursts);
         if let Some(checker) = checker {
-            outcome = outcome.and(self.read_back(checker, &faults));
+            outcome = outcome.and(self.read_back(checker, &faults, &emptied));
         }
         let Spent { cpu_seconds, seconds } = spent;
-        let measured = Measured { cpu_seconds, seconds, fault: faults.first().copied() };
+        let measured = Measured { cpu_seconds, seconds, faults };
         self.run.figures = figures::of(&self.run, &measured);
         outcome
     }
@@ -125,9 +126,14 @@ impl Stage<'_> {
     }
 
     /// Lets the checker judge. A server that is gone for good is not waited for.
-    fn read_back(&mut self, checker: Checker, faults: &[f64]) -> Result<(), String> {
+    fn read_back(
+        &mut self,
+        checker: Checker,
+        faults: &[f64],
+        emptied: &[f64],
+    ) -> Result<(), String> {
         let mut ending = None;
-        let check = checker.finish(faults, &mut || {
+        let check = checker.finish(faults, emptied, &mut || {
             ending = self.server.unexpected_end();
             self.interrupt.is_set() || self.server.is_gone()
         });

@@ -206,25 +206,11 @@ pub struct HttpRequest {
     pub body: Option<String>,
 }
 
-/// Headers whose values let others in, in lower case.
-const SECRET_HEADERS: [&str; 4] = ["authorization", "proxy-authorization", "cookie", "x-api-key"];
-/// What recordings have in place of such values.
-const WITHHELD: &str = "(withheld)";
-
 impl Plan {
-    /// The same plan for recordings, which are published: without the password, and without the
-    /// values of headers that let others in.
+    /// The same plan for recordings, which are published: without the password, and without what else
+    /// lets others in.
     pub(crate) fn without_secrets(&self) -> Plan {
-        let mut plan = self.clone();
-        plan.address.password = None;
-        if let Work::Http(work) = &mut plan.work {
-            for (name, value) in work.requests.iter_mut().flat_map(|one| &mut one.headers) {
-                if SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-                    WITHHELD.clone_into(value);
-                }
-            }
-        }
-        plan
+        crate::redact::plan(self)
     }
 }
 
@@ -295,12 +281,17 @@ mod tests {
 
     #[test]
     fn what_is_published_has_no_secrets() {
-        let headers = [("Authorization", "Bearer x"), ("Accept", "text/html")];
+        let headers = [
+            ("Authorization", "Bearer hunter2"),
+            ("X-Auth-Token", "x"),
+            ("Accept", "text/html"),
+            ("X-Trace", "hunter2"),
+        ];
         let request = HttpRequest {
             name: "GET /".to_owned(),
             weight: 1.0,
             method: "GET".to_owned(),
-            path: "/".to_owned(),
+            path: "/?token=y&page=1".to_owned(),
             headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             body: None,
         };
@@ -310,7 +301,11 @@ mod tests {
         let published = plan.without_secrets();
         assert_eq!(published.address.password, None);
         let Work::Http(work) = published.work else { panic!("still HTTP") };
-        assert_eq!(work.requests[0].headers["Authorization"], WITHHELD);
-        assert_eq!(work.requests[0].headers["Accept"], "text/html");
+        let headers = &work.requests[0].headers;
+        for name in ["Authorization", "X-Auth-Token", "X-Trace"] {
+            assert_eq!(headers[name], "(withheld)", "{name}");
+        }
+        assert_eq!(headers["Accept"], "text/html");
+        assert_eq!(work.requests[0].path, "/?token=(withheld)&page=1");
     }
 }

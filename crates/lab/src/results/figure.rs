@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{ExperimentResult, Run, Summary};
+use super::{Event, ExperimentResult, Run, Summary};
+use crate::check::{BUCKET_SECONDS, is_judged};
 use crate::load::{Pace, left_too_many};
 use crate::record::Recording;
 
@@ -111,9 +112,11 @@ impl Figure {
         }
         match &self.source {
             Source::BestRate => run.knee.is_some().then_some("no good rate"),
-            Source::Recovery => (run.check.is_some() && was_broken(run)).then_some("not recovered"),
+            Source::Recovery => {
+                (run.check.is_some() && check_can_be_judged(run)).then_some("not recovered")
+            }
             Source::Named(name) if name == LOAD_RECOVERY => {
-                (was_broken(run) && has_load_from_start(run)).then_some("not recovered")
+                load_can_be_judged(run).then_some("not recovered")
             }
             _ => None,
         }
@@ -146,15 +149,56 @@ pub(crate) const CHECK_RECOVERY: &str = "check_recovery_seconds";
 
 /// Whether the target was ended or stopped on purpose.
 pub(crate) fn was_broken(run: &Run) -> bool {
-    // Of stops and ends, only these were the lab's doing.
-    let breaks = ["kill", "SIGSTOP"];
-    run.events.iter().any(|event| breaks.iter().any(|name| event.name.starts_with(name)))
+    faults(run).next().is_some()
 }
 
-/// Only a load that ran before the fault can be back at what it was.
-fn has_load_from_start(run: &Run) -> bool {
-    let latest = run.started_unix_ms + 1000;
-    run.loads.iter().any(|load| load.recording.started_unix_ms < latest)
+/// When the target was ended or stopped on purpose, in seconds from the run's start.
+fn faults(run: &Run) -> impl Iterator<Item = f64> {
+    // Of stops and ends, only these were the lab's doing, and only if they were done.
+    let broke = |event: &&Event| {
+        event.done && ["kill", "SIGSTOP"].iter().any(|name| event.name.starts_with(name))
+    };
+    run.events.iter().filter(broke).map(|event| event.at)
+}
+
+/// Only a load that ran before a fault, and behind it, can be back at what it was.
+fn load_can_be_judged(run: &Run) -> bool {
+    let Some((first, seconds)) = answers_by_second(run) else { return false };
+    let Some(answered) = seconds.iter().position(|count| *count > 0.0) else { return false };
+    faults(run)
+        .map(|fault| fault - first)
+        .any(|fault| is_judged(seconds.len(), 1.0, fault) && (answered as f64) < fault.floor())
+}
+
+/// The same of the checker, which runs for as long as samples are taken.
+fn check_can_be_judged(run: &Run) -> bool {
+    let end = run.samples.last().map_or(0.0, |sample| sample.at);
+    let buckets = (end / BUCKET_SECONDS) as usize;
+    faults(run).any(|fault| is_judged(buckets, BUCKET_SECONDS, fault))
+}
+
+/// What all loads that began together had answered in each second, without errors, and when they
+/// began, in seconds from the run's start. None when none began with the run.
+pub(crate) fn answers_by_second(run: &Run) -> Option<(f64, Vec<f64>)> {
+    // A load that began later, or with the event, says nothing about before; and seconds that do not
+    // begin together cannot be added up.
+    const TOGETHER: f64 = 0.25;
+    let start = |recording: &Recording| {
+        recording.started_unix_ms.saturating_sub(run.started_unix_ms) as f64 / 1000.0
+    };
+    let recordings = || run.loads.iter().map(|load| &load.recording);
+    let first = recordings().map(start).reduce(f64::min).filter(|first| *first < 1.0)?;
+    let mut seconds: Vec<f64> = Vec::new();
+    for recording in recordings().filter(|recording| start(recording) < first + TOGETHER) {
+        // Seconds without an answer count, those at the end too; the last one, which is not whole
+        // and has what was still on its way, does not.
+        let length = (recording.seconds + 0.05) as usize;
+        seconds.resize(seconds.len().max(length), 0.0);
+        for second in recording.timeline.iter().filter(|second| (second.at as usize) < length) {
+            seconds[second.at as usize] += second.successes() as f64;
+        }
+    }
+    Some((first, seconds))
 }
 
 /// How many of a hundred requests were due and never left, all connections being in use; those that
@@ -328,6 +372,36 @@ fn named_figure(name: &str) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_done_breaks_nothing_and_what_cannot_be_seen_is_not_missed() {
+        let sample = |at| crate::results::Sample { at, ..Default::default() };
+        let mut run = Run {
+            target: String::new(),
+            parameters: std::collections::BTreeMap::new(),
+            repetition: 0,
+            started_unix_ms: 0,
+            command: Vec::new(),
+            loads: Vec::new(),
+            samples: vec![sample(0.0), sample(10.0)],
+            events: vec![Event::new(5.0, None, "kill -9", "process 1 killed")],
+            knee: None,
+            check: Some(crate::results::Check::default()),
+            figures: std::collections::BTreeMap::new(),
+            failure: None,
+        };
+        let mut figures = Vec::new();
+        check_figures(&mut figures);
+        let recovery = figures.pop().expect("it is the last");
+        assert_eq!(recovery.missed(&run), Some("not recovered"));
+        run.events[0].done = false;
+        assert!(!was_broken(&run));
+        assert_eq!(recovery.missed(&run), None);
+        // At the very end, nobody could see it come back.
+        run.events[0] = Event::new(9.95, None, "kill -9", "process 1 killed");
+        assert!(was_broken(&run));
+        assert_eq!(recovery.missed(&run), None);
+    }
 
     #[test]
     fn names_tell_unit_and_direction() {

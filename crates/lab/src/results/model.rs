@@ -167,8 +167,40 @@ pub struct Event {
     pub until: Option<f64>,
     /// `BGSAVE`, `kill -9`, ...
     pub name: String,
-    /// What came of it: a reply, an error, a process id.
+    /// What came of it: a reply, an error, a process id; of what was not done, why.
     pub outcome: String,
+    /// Whether it was done at all.
+    #[serde(default = "yes")]
+    pub done: bool,
+    /// It lasts and was not over when the run was: a stop without a continuation, a server that did
+    /// not come back, a save.
+    #[serde(default)]
+    pub unfinished: bool,
+}
+
+impl Event {
+    /// One that was done, and is over if it lasts.
+    pub fn new(at: f64, until: Option<f64>, name: impl Into<String>, outcome: &str) -> Self {
+        Event {
+            at,
+            until,
+            name: name.into(),
+            outcome: outcome.to_owned(),
+            done: true,
+            unfinished: false,
+        }
+    }
+
+    /// From when until when it lasted, if it did.
+    pub fn span(&self) -> Option<(f64, f64)> {
+        let until = self.until.or(self.unfinished.then_some(f64::INFINITY))?;
+        self.done.then_some((self.at, until))
+    }
+}
+
+/// Files of before say nothing of what was done.
+fn yes() -> bool {
+    true
 }
 
 /// The largest rate that a target bears.

@@ -363,7 +363,7 @@ fn self_heal() -> ExperimentResult {
 }
 
 fn event(at: f64, until: Option<f64>, name: &str, outcome: &str) -> Event {
-    Event { at, until, name: name.to_owned(), outcome: outcome.to_owned() }
+    Event::new(at, until, name, outcome)
 }
 
 /// A background save under an open load; the forking server's memory grows.

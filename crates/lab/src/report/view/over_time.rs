@@ -243,7 +243,7 @@ fn processor_line(samples: &[Sample]) -> Vec<Point> {
 fn spans(runs: &[&Run]) -> Vec<Span> {
     let mut spans: Vec<(Span, usize, &str)> = Vec::new();
     for run in runs {
-        for event in &run.events {
+        for event in run.events.iter().filter(|event| event.done) {
             let same = spans.iter_mut().find(|(span, _, target)| {
                 span.label == event.name
                     && *target != run.target
