@@ -2,7 +2,7 @@
 //! behind, and what is said about mistakes.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -488,6 +488,144 @@ fn ctrl_c_ends_in_order_and_keeps_what_was_measured() -> Result<()> {
     let results = bench.read()?;
     ensure!(!results.experiments[0].runs.is_empty());
     ensure!(bench.out().join("report.html").exists());
+    bench.is_left_clean()
+}
+
+#[test]
+fn a_second_signal_ends_the_lab_at_once_and_leaves_nothing() -> Result<()> {
+    let bench = Bench::new(ENDLESS)?;
+    let mut child = started(&bench)?;
+    signal(&child, Signal::INT)?;
+    signal(&child, Signal::TERM)?;
+    eventually("the end", || Ok(child.try_wait()?.is_some()))?;
+    eventually("the servers' end", || Ok(bench.processes()?.is_empty()))?;
+    bench.is_left_clean()
+}
+
+#[test]
+fn what_a_killed_lab_has_left_goes_with_the_next_one() -> Result<()> {
+    let bench = Bench::new(ENDLESS)?;
+    let mut child = started(&bench)?;
+    eventually("a server", || Ok(!bench.processes()?.is_empty()))?;
+    signal(&child, Signal::KILL)?;
+    child.wait()?;
+    eventually("the servers' end", || Ok(bench.processes()?.is_empty()))?;
+    ensure!(bench.is_left_clean().is_err(), "nobody could remove its directories");
+    let mut child = started(&bench)?;
+    signal(&child, Signal::INT)?;
+    eventually("the end", || Ok(child.try_wait()?.is_some()))?;
+    bench.is_left_clean()
+}
+
+const FLUSHED: &str = r#"
+name = "flushed"
+title = "Data that goes without a broken connection"
+question = "Is it missed?"
+
+[[target]]
+kinds = ["dunlin"]
+
+[check]
+writers = 2
+readers = 1
+seconds = 2
+
+[[event]]
+at = 1
+do = "FLUSHALL"
+"#;
+
+#[test]
+fn a_loss_without_a_broken_connection_is_found() -> Result<()> {
+    let bench = Bench::new(FLUSHED)?;
+    let results = bench.results(&[])?;
+    let run = results.experiments[0].runs.first().context("no run")?;
+    ensure!(event(run, "FLUSHALL")?.outcome == "OK", "{:?}", run.events);
+    let check = run.check.as_ref().context("nothing was checked")?;
+    // What was acknowledged before is gone, what came after it is not; nobody lost a connection.
+    ensure!(check.lost > 0 && check.lost < check.acknowledged, "{check:?}");
+    ensure!(check.unknown == 0 && check.wrong == 0, "{check:?}");
+    ensure!(check.oldest_lost_seconds.is_some_and(|seconds| seconds < 2.0), "{check:?}");
+    bench.is_left_clean()
+}
+
+/// Secrets in every place that the file of an experiment has for them, and one that is swept.
+const SECRETIVE: &str = r#"
+name = "secretive"
+title = "What must not be published"
+question = "Is it?"
+
+[matrix]
+entry_token = ["hunter2swept"]
+
+[values]
+word = "hunter2value"
+
+[[target]]
+kinds = ["dunlin"]
+options = { requirepass = "{word}", masterauth = "hunter2option" }
+password = "{word}"
+environment = { OTHER_PASSWORD = "hunter2environment" }
+
+[[target]]
+name = "broken"
+command = ["/bin/sh", "-c", "echo refused: redis://ann:hunter2url@host; echo hunter2environment; exit 1", "--masterauth", "hunter2argument"]
+environment = { OTHER_PASSWORD = "hunter2environment" }
+
+[[load]]
+name = "clients"
+mix = "get:80,AUTH hunter2mixed:10,HELLO 3 AUTH default hunter2hello:10"
+connections = 2
+requests = 200
+
+[[event]]
+at = 0.05
+do = "CONFIG SET masterauth hunter2event"
+
+[[event]]
+at = 0.1
+do = "AUTH ann hunter2auth"
+
+[[event]]
+at = 0.15
+do = "ECHO {entry_token}"
+
+[check]
+seconds = 1
+"#;
+
+/// Every file below a directory that holds a text, in whatever case.
+fn files_with(text: &str, directory: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files_with(text, &path)?);
+            continue;
+        }
+        let content = String::from_utf8_lossy(&fs::read(&path)?).into_owned();
+        if let Some(at) = content.find(text) {
+            let around: String = content[at..].chars().take(60).collect();
+            found.push(format!("{}: {around}", path.display()));
+        }
+        ensure!(!path.to_string_lossy().contains(text), "{}", path.display());
+    }
+    Ok(found)
+}
+
+#[test]
+fn no_file_of_the_results_holds_a_secret() -> Result<()> {
+    let bench = Bench::new(SECRETIVE)?;
+    let output = bench.run(&[])?;
+    ensure!(output.status.code() == Some(1), "the second target does not start: {output:?}");
+    let results = bench.read()?;
+    let run = results.experiments[0].runs.iter().find(|run| run.target == "dunlin");
+    let run = run.context("no run of dunlin")?;
+    ensure!(run.failure.is_none() && run.loads[0].recording.requests() > 0, "{run:?}");
+    ensure!(event(run, "CONFIG SET masterauth (withheld)")?.outcome == "OK", "{:?}", run.events);
+    let found = files_with("hunter2", &bench.out())?;
+    ensure!(found.is_empty(), "{found:#?}");
+    ensure!(fs::read_dir(bench.out().join("charts"))?.count() > 0, "there are charts");
     bench.is_left_clean()
 }
 

@@ -476,6 +476,26 @@ fn files_hold_what_was_seen() -> Result<()> {
 }
 
 #[test]
+fn files_hold_no_secret() -> Result<()> {
+    let server = Server::start(Target::Reference, &[("requirepass", "hunter2")])?;
+    let directory = tempfile::tempdir()?;
+    let (json, hlog) = (directory.path().join("r.json"), directory.path().join("r.hlog"));
+    let words = [json.to_str().context("plain")?, hlog.to_str().context("plain")?];
+    let files = ["-a", "hunter2", "--json", words[0], "--hlog", words[1], "-n", "10", "-q"];
+    for command in
+        [&["AUTH", "default", "hunter2"][..], &["CONFIG", "SET", "masterauth", "hunter2"]]
+    {
+        let said = bench(server.port(), &[&files[..], command].concat())?;
+        ensure!(said.code == Some(0), "{said:?}");
+        for path in [&json, &hlog] {
+            let text = std::fs::read_to_string(path)?;
+            ensure!(text.contains("withheld") && !text.contains("hunter2"), "{text}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn two_agents_send_together() -> Result<()> {
     let server = Server::start(Target::Reference, &[])?;
     let environment = [("DUNLIN_LAB_TOKEN", "a token of the tests")];

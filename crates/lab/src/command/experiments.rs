@@ -11,7 +11,9 @@ use base::clock;
 
 use super::{RunOptions, mistake};
 use crate::agent::{Agents, Token, TokenError};
-use crate::experiment::{Choice, Definition, Interrupt, Means, bundled, machine, progress, suite};
+use crate::experiment::{
+    Choice, Definition, Interrupt, Means, bundled, directory, machine, progress, suite,
+};
 use crate::report;
 use crate::results::{ExperimentResult, Machine, Results};
 
@@ -40,6 +42,10 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     }
     // Servers are started in a directory of their own below it, and are given its path.
     let data = data.canonicalize().unwrap_or(data);
+    match directory::remove_leftovers(&data) {
+        0 => {}
+        count => say(&format!("Removed {count} directories that a killed lab had left behind.\n")),
+    }
     let means = Means { interrupt: interrupt.clone(), agents, directory: Some(data) };
     let results = run_all(&definitions, options.full, &directory, &means);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);

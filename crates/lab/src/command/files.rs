@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::{mistake, print};
 use crate::results::Results;
-use crate::{compare, report};
+use crate::{compare, redact, report};
 
 /// The exit code when something is worse than it was.
 const WORSE: u8 = 1;
@@ -41,7 +41,11 @@ pub(super) struct CompareOptions {
 /// Makes the report of results again.
 pub(super) fn report(options: &ReportOptions) -> ExitCode {
     let results = match Results::read(&options.results) {
-        Ok(results) => results,
+        // Written by hand, or by an earlier version, it may hold more than is to be shown.
+        Ok(mut results) => {
+            redact::results(&mut results);
+            results
+        }
         Err(error) => return mistake(&error.to_string()),
     };
     let beside = options.results.parent().unwrap_or(Path::new("."));
@@ -71,7 +75,8 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
     let read = |path: &Path| Results::read(path).map_err(|error| error.to_string());
     match read(&options.before).and_then(|before| Ok((before, read(&options.after)?))) {
         Err(message) => mistake(&message),
-        Ok((before, after)) => {
+        Ok((mut before, mut after)) => {
+            [&mut before, &mut after].into_iter().for_each(redact::results);
             let comparison = compare::compare(&before, &after);
             let printed = print(&comparison.to_string());
             if comparison.is_regression() { ExitCode::from(WORSE) } else { printed }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::load::{Plan, Work};
+use crate::redact::{self, Redactor};
 
 /// One target at one point of the matrix.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,6 +181,29 @@ pub struct CheckRule {
 }
 
 impl Case {
+    /// Tells what must not be published of it.
+    pub(crate) fn learn_secrets(&self, redactor: &mut Redactor) {
+        self.target.password.iter().for_each(|password| redactor.learn(password));
+        if let Origin::Command { arguments, .. } = &self.target.origin {
+            redactor.learn_words(arguments);
+        }
+        for (name, value) in &self.target.environment {
+            if redact::is_secret_name(name) {
+                redactor.learn(value);
+            }
+        }
+        for load in self.prefill.iter().chain(&self.loads) {
+            redactor.learn_plan(&load.plan);
+        }
+        for event in &self.events {
+            match &event.action {
+                Action::Command(words) => redactor.learn_words(words),
+                Action::HotKeyBurst(load) => redactor.learn_plan(&load.plan),
+                _ => {}
+            }
+        }
+    }
+
     /// How long a run takes at most, in seconds, without starting and stopping the target; an
     /// estimate when a load is bounded by its requests.
     pub fn seconds(&self) -> f64 {

@@ -1,4 +1,5 @@
-//! Ctrl-C: the first asks the lab to end in order, with what it has; the second ends it at once.
+//! Ctrl-C: the first asks the lab to end in order, with what it has; the second ends it at once, with
+//! its servers and their directories; a third does not even wait for that.
 
 use std::io;
 use std::sync::Arc;
@@ -6,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::iterator::Signals;
+
+use super::{directory, process};
 
 /// Whether the lab was asked to end.
 #[derive(Clone, Debug, Default)]
@@ -18,11 +22,23 @@ impl Interrupt {
     /// The handlers cannot be installed.
     pub fn by_signals() -> io::Result<Self> {
         let interrupt = Interrupt::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: the first signal finds the flag still down and only raises it.
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&interrupt.0))?;
-            flag::register(signal, Arc::clone(&interrupt.0))?;
+        let is_ending = Arc::new(AtomicBool::new(false));
+        let all = [SIGINT, SIGTERM, SIGHUP];
+        for signal in all {
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&is_ending))?;
         }
+        let mut signals = Signals::new(all)?;
+        let asked = Arc::clone(&interrupt.0);
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                if asked.swap(true, Ordering::AcqRel) {
+                    is_ending.store(true, Ordering::Release);
+                    process::kill_all();
+                    directory::remove_all();
+                    signal_hook::low_level::exit(128 + signal);
+                }
+            }
+        })?;
         Ok(interrupt)
     }
 

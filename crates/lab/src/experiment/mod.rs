@@ -8,6 +8,7 @@ pub mod case;
 pub mod connection;
 mod cpus;
 pub mod definition;
+pub(crate) mod directory;
 pub mod error;
 mod events;
 mod figures;

@@ -3,24 +3,20 @@
 //! that has forked (a server that saves) finishes what it does and ends by itself.
 #![allow(unsafe_code)] // The child asks the kernel to end with its parent, between fork and exec.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group};
 
 use super::cpus;
-
-/// Options of servers whose value is a secret.
-const SECRET_OPTIONS: [&str; 5] =
-    ["requirepass", "masterauth", "primaryauth", "password", "tls-key-file-pass"];
-/// What command lines show in place of one.
-const WITHHELD: &str = "(withheld)";
+use crate::redact::Redactor;
 
 /// How to start a process.
 #[derive(Clone, Debug)]
@@ -76,13 +72,15 @@ impl Launch {
         let child = cpus::within(&self.cpus, || command.spawn())??;
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let group = group.ok_or_else(|| io::Error::other("a process id out of range"))?;
+        running().insert(group.as_raw_nonzero().get());
         Ok(Process { child, group, stopped: false, ended: false })
     }
 
     /// The command line, as one would type it, without passwords: reports are published.
     pub(crate) fn command_line(&self) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
-        std::iter::once(program).chain(redacted(&self.arguments)).collect()
+        let words: Vec<String> = std::iter::once(program).chain(self.arguments.clone()).collect();
+        Redactor::default().words(&words)
     }
 
     /// The last lines that the process has written.
@@ -114,6 +112,7 @@ impl Process {
         }
         // What it has started goes before it is waited for: after that, the number of its group may
         // be another's.
+        running().remove(&self.group.as_raw_nonzero().get());
         let _ = kill_process_group(self.group, Signal::KILL);
         let status = self.child.wait().ok()?;
         self.ended = true;
@@ -124,6 +123,7 @@ impl Process {
     pub(crate) fn kill(&mut self) {
         if !self.ended {
             // The process has not been waited for, so that its number is still its own.
+            running().remove(&self.group.as_raw_nonzero().get());
             let _ = kill_process_group(self.group, Signal::KILL);
             let _ = self.child.wait();
             self.ended = true;
@@ -177,6 +177,20 @@ impl Drop for Process {
     }
 }
 
+/// Ends all processes of the lab, with all that they have started: the lab itself is about to end
+/// without looking back.
+pub(crate) fn kill_all() {
+    for group in std::mem::take(&mut *running()).into_iter().filter_map(Pid::from_raw) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// The groups of processes that run and have not been waited for.
+fn running() -> MutexGuard<'static, BTreeSet<i32>> {
+    static RUNNING: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Whether a child has ended and only waits to be waited for.
 fn has_ended(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
@@ -191,39 +205,12 @@ pub(crate) fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// A new directory for a target, which is removed when this is dropped.
-///
-/// # Errors
-/// It cannot be made.
-pub(crate) fn fresh_directory(parent: Option<&Path>) -> io::Result<tempfile::TempDir> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("dunlin-lab-");
-    parent.map_or_else(|| builder.tempdir(), |parent| builder.tempdir_in(parent))
-}
-
-/// The words of a command line; what follows an option that holds a secret is withheld.
-fn redacted(words: &[String]) -> Vec<String> {
-    let is_secret = |word: &str| {
-        let name = word.trim_start_matches('-');
-        SECRET_OPTIONS.iter().any(|secret| name.eq_ignore_ascii_case(secret))
-    };
-    let mut shown = Vec::with_capacity(words.len());
-    let mut hides = false;
-    for word in words {
-        let option = word.split_once('=').map(|(option, _)| option);
-        shown.push(match option {
-            _ if hides => WITHHELD.to_owned(),
-            Some(option) if is_secret(option) => format!("{option}={WITHHELD}"),
-            _ => word.clone(),
-        });
-        hides = is_secret(word);
-    }
-    shown
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::experiment::directory::Directory;
 
     fn shell(script: &str, directory: &Path) -> Launch {
         Launch {
@@ -242,7 +229,7 @@ mod tests {
 
     #[test]
     fn dropping_a_process_ends_what_it_has_started_too() {
-        let directory = fresh_directory(None).expect("there is room");
+        let directory = Directory::fresh(None).expect("there is room");
         let launch = shell("sleep 600 & echo $! > child; wait", directory.path());
         let process = launch.start().expect("there is a shell");
         let file = directory.path().join("child");
@@ -270,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_a_process_that_ended_by_itself_has_started_ends_too() {
-        let directory = fresh_directory(None).expect("there is room");
+        let directory = Directory::fresh(None).expect("there is room");
         let launch = shell("sleep 600 & echo $! > child; exit 1", directory.path());
         let mut process = launch.start().expect("there is a shell");
         while process.ending().is_none() {
@@ -282,7 +269,7 @@ mod tests {
 
     #[test]
     fn what_it_wrote_last_is_kept() {
-        let directory = fresh_directory(None).expect("there is room");
+        let directory = Directory::fresh(None).expect("there is room");
         let launch = shell("echo first; echo second >&2; exit 3", directory.path());
         let mut process = launch.start().expect("there is a shell");
         let ending = loop {
@@ -297,19 +284,10 @@ mod tests {
 
     #[test]
     fn one_that_ignores_the_question_is_ended_all_the_same() {
-        let directory = fresh_directory(None).expect("there is room");
+        let directory = Directory::fresh(None).expect("there is room");
         let launch = shell("trap '' TERM; while :; do sleep 1; done", directory.path());
         let mut process = launch.start().expect("there is a shell");
         process.terminate(Duration::from_millis(50));
         assert!(process.ending().is_some());
-    }
-
-    #[test]
-    fn command_lines_are_shown_without_passwords() {
-        let words = ["--port", "1", "--requirepass", "x", "--primaryauth=y", "--dir", "d"];
-        let shown = redacted(&words.map(str::to_owned));
-        let expected =
-            ["--port", "1", "--requirepass", WITHHELD, "--primaryauth=(withheld)", "--dir", "d"];
-        assert_eq!(shown, expected);
     }
 }

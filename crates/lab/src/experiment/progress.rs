@@ -121,6 +121,9 @@ fn outcome(run: &Run) -> String {
         if check.stale_reads > 0 {
             parts.push(format!("{} stale reads", check.stale_reads));
         }
+        if check.wrong > 0 {
+            parts.push(format!("{} values that nobody wrote", check.wrong));
+        }
     }
     let overloaded = run.loads.iter().flat_map(|load| &load.recording.generator.overloaded).next();
     parts.extend(overloaded.map(|why| format!("OVERLOADED: {why}")));

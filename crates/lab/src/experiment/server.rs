@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use resp::client::Value;
-use tempfile::TempDir;
 
 use super::case::{Origin, Probe, Target};
 use super::connection::{Door, info_fields};
+use super::directory::Directory;
 use super::interrupt::Interrupt;
 use super::process::{Launch, Process};
 use super::tree;
@@ -35,7 +35,7 @@ pub(crate) struct Server {
     /// How the process has ended, when nobody meant it to and it was not started again.
     ending: Option<String>,
     /// Removed last, when nobody writes there any more.
-    _directory: Option<TempDir>,
+    _directory: Option<Directory>,
 }
 
 /// Why there is no server.
@@ -60,7 +60,7 @@ impl Server {
     pub(crate) fn start(
         target: &Target,
         port: u16,
-        directory: TempDir,
+        directory: Directory,
         interrupt: &Interrupt,
     ) -> Result<Self, StartError> {
         let (launch, host, port) = match &target.origin {

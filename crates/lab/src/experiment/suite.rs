@@ -7,10 +7,12 @@ use std::time::Instant;
 use super::case::{Case, Origin};
 use super::cpus;
 use super::definition::{Definition, Place, Point};
-use super::process::{free_port, fresh_directory};
+use super::directory::Directory;
+use super::process::free_port;
 use super::progress::{OVERHEAD_SECONDS, Progress};
 use super::run::{self, Means};
 use super::server::{Server, StartError};
+use crate::redact::Redactor;
 use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
 
 /// How often a start is tried: another process may take the port that was free.
@@ -197,7 +199,7 @@ impl Suite<'_> {
             StartError::Failed(format!("{what}: {error}"))
         };
         let parent = self.means.directory.as_deref();
-        let directory = fresh_directory(parent).map_err(|error| failed("no directory", &error))?;
+        let directory = Directory::fresh(parent).map_err(|error| failed("no directory", &error))?;
         let port = free_port().map_err(|error| failed("no port", &error))?;
         let place = Place { port, directory: directory.path().to_owned(), repetition };
         let case = self.definition.case(target, point, &place);
@@ -235,14 +237,29 @@ impl Suite<'_> {
         }
     }
 
+    /// What the file says of secrets, with everything filled in: they may come from anywhere in it.
+    fn secrets(&self) -> Redactor {
+        let mut redactor = Redactor::default();
+        let place = place_holder();
+        for point in self.definition.points() {
+            for target in 0..self.definition.targets().count() {
+                if let Ok(case) = self.definition.case(target, &point, &place) {
+                    case.learn_secrets(&mut redactor);
+                }
+            }
+        }
+        redactor
+    }
+
     fn result(self) -> ExperimentResult {
+        let mut secrets = self.secrets();
         let file = self.definition.file();
         let names: Vec<&str> = self.definition.targets().collect();
         let skipped = self.left_out.iter().map(|(target, reason)| Skipped {
             name: names.get(*target).copied().unwrap_or_default().to_owned(),
             reason: reason.clone(),
         });
-        ExperimentResult {
+        let mut result = ExperimentResult {
             name: file.name.get_ref().clone(),
             title: file.title.clone(),
             question: file.question.clone(),
@@ -253,7 +270,9 @@ impl Suite<'_> {
             targets: self.infos.into_values().collect(),
             runs: self.runs,
             views: file.views().to_vec(),
-        }
+        };
+        secrets.experiment(&mut result);
+        result
     }
 }
 

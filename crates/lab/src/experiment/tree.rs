@@ -2,6 +2,8 @@
 #![allow(unsafe_code)] // One system call that has no safe wrapper: the processor clock of a process.
 
 use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
 
 /// Processor time and memory of a process and of all that it has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -117,10 +119,36 @@ fn statm_bytes(pid: u32) -> Option<u64> {
 
 /// The processes that this one has started and that still run.
 fn children(pid: u32) -> Vec<u32> {
+    if !lists_children() {
+        return children_by_parent(pid);
+    }
     let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let lists = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("children")));
     let text: String = lists.map(Result::unwrap_or_default).collect();
     text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Whether this kernel lists the children of each thread; some are built without.
+fn lists_children() -> bool {
+    static LISTS: LazyLock<bool> =
+        LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
+    *LISTS
+}
+
+/// The same by looking at the parent of every process there is, which takes longer.
+fn children_by_parent(pid: u32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_child = |number: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        parent(&stat) == Some(pid)
+    };
+    numbers.filter(is_child).collect()
+}
+
+fn parent(stat: &str) -> Option<u32> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
@@ -192,6 +220,10 @@ mod tests {
         let mut child =
             std::process::Command::new("sleep").arg("600").spawn().expect("there is sleep");
         assert!(children(std::process::id()).contains(&child.id()));
+        // Also where the kernel does not list them.
+        assert!(children_by_parent(std::process::id()).contains(&child.id()));
+        assert!(children_by_parent(child.id()).is_empty());
+        assert_eq!(parent("42 (a) b) S 17 42 42 0"), Some(17));
         let members = tree(std::process::id());
         assert!(members[0] == std::process::id() && members.contains(&child.id()));
         let memory = [Usage { pss_bytes: 5, ..Usage::default() }; 2];

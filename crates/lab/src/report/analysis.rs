@@ -69,6 +69,11 @@ fn without_repeats<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<&'a str
 }
 
 impl Cell<'_> {
+    /// All runs: what a checker found is so in each of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Run> {
+        self.valid.iter().chain(&self.invalid).chain(&self.failed).copied()
+    }
+
     /// How many runs there are in all.
     pub(crate) fn count(&self) -> usize {
         self.valid.len() + self.invalid.len() + self.failed.len()

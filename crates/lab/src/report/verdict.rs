@@ -48,7 +48,8 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
 /// figure.
 pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     if !analysis.has_valid_runs() {
-        return vec!["There is no valid run, so there is no answer.".to_owned()];
+        let none = "There is no valid run, so there is no answer.".to_owned();
+        return losses(analysis).into_iter().chain([none]).collect();
     }
     let figures = headline_figures(analysis);
     let others: Vec<usize> = (0..analysis.targets.len())
@@ -72,13 +73,14 @@ pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     sentences
 }
 
-/// What became of acknowledged writes, where a checker looked.
+/// What became of acknowledged writes, where a checker looked: in INVALID and failed runs too, since
+/// no lateness of the generator and no failure makes a loss undone.
 fn losses(analysis: &Analysis<'_>) -> Option<String> {
     let mut parts = Vec::new();
     for (index, target) in analysis.targets.iter().enumerate() {
         let points: Vec<(usize, u64, u64)> = (0..analysis.points.len())
             .filter_map(|point| {
-                let (lost, acknowledged) = lost_at(&analysis.points[point].cells[index].valid)?;
+                let (lost, acknowledged) = lost_at(analysis.points[point].cells[index].all())?;
                 Some((point, lost, acknowledged))
             })
             .collect();
@@ -103,7 +105,7 @@ fn losses(analysis: &Analysis<'_>) -> Option<String> {
             lossy if lossy < points.len() => format!("{}, none elsewhere", with_losses.join(", ")),
             _ => with_losses.join(", "),
         };
-        let runs = analysis.points.iter().flat_map(|point| &point.cells[index].valid);
+        let runs = analysis.points.iter().flat_map(|point| point.cells[index].all());
         let checks: Vec<&Check> = runs.filter_map(|run| run.check.as_ref()).collect();
         let stale: u64 = checks.iter().map(|check| check.stale_reads).sum();
         let wrong: u64 = checks.iter().map(|check| check.wrong).sum();
@@ -177,8 +179,8 @@ fn not_borne(analysis: &Analysis<'_>) -> Option<String> {
 }
 
 /// How many writes are gone, of how many that were acknowledged; none where no checker looked.
-fn lost_at(runs: &[&Run]) -> Option<(u64, u64)> {
-    let checks: Vec<_> = runs.iter().filter_map(|run| run.check.as_ref()).collect();
+fn lost_at<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<(u64, u64)> {
+    let checks: Vec<_> = runs.filter_map(|run| run.check.as_ref()).collect();
     let lost = checks.iter().map(|check| check.lost).sum();
     let acknowledged = checks.iter().map(|check| check.acknowledged).sum();
     (!checks.is_empty()).then_some((lost, acknowledged))

@@ -63,15 +63,24 @@ impl Results {
         serde_json::from_slice(&text).map_err(content)
     }
 
-    /// Writes the results, in place of what the file held before.
+    /// Writes the results, in place of what the file held before: until all of them are written, the
+    /// file stays as it was, so that a lab that is killed meanwhile loses nothing more.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        // What is no plain file, as /dev/stdout, is written as it is.
+        let is_special = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let new = (!is_special).then(|| {
+            name.push(".new");
+            path.with_file_name(&name)
+        });
+        let mut file = BufWriter::new(File::create(new.as_deref().unwrap_or(path))?);
         serde_json::to_writer(&mut file, self)?;
         file.write_all(b"\n")?;
-        file.flush()
+        file.flush()?;
+        new.map_or(Ok(()), |new| std::fs::rename(new, path))
     }
 }
 

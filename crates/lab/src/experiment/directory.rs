@@ -1,0 +1,112 @@
+//! The directories of targets: each is removed with its target, and those of a lab that was killed are
+//! removed by the next one. A lock says that a directory is in use, which the kernel gives up with the
+//! process, however that ends.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// What the names of all of them begin with.
+const PREFIX: &str = "dunlin-lab-run-";
+/// The same until the lock is held, so that nobody takes one that has just been made for left behind.
+const NEW_PREFIX: &str = "dunlin-lab-new-";
+
+/// Those of this process.
+static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// A target's directory. Dropping it removes it with all that is in it.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    /// Held for as long as the directory is in use.
+    _lock: File,
+}
+
+impl Directory {
+    /// Makes a new one, below `parent` or where the system has such.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub(crate) fn fresh(parent: Option<&Path>) -> io::Result<Self> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(NEW_PREFIX);
+        let new = parent.map_or_else(|| builder.tempdir(), |parent| builder.tempdir_in(parent))?;
+        let lock = File::open(new.path())?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let name = new.path().file_name().unwrap_or_default().to_string_lossy();
+        let path = new.path().with_file_name(name.replacen(NEW_PREFIX, PREFIX, 1));
+        fs::rename(new.path(), &path)?;
+        // It has moved away from where that would remove it.
+        let _ = new.keep();
+        held().insert(path.clone());
+        Ok(Directory { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        held().remove(&self.path);
+        // What cannot be removed now is removed when the lab runs again.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes what labs that were killed have left behind; tells how many directories.
+pub(crate) fn remove_leftovers(parent: &Path) -> usize {
+    let Ok(entries) = fs::read_dir(parent) else { return 0 };
+    let ours = entries.flatten().filter(|entry| {
+        // No link of somebody else's, in a directory that all may write to.
+        entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && entry.file_name().to_string_lossy().starts_with(PREFIX)
+    });
+    ours.filter(|entry| remove_if_left(&entry.path()).is_ok()).count()
+}
+
+fn remove_if_left(path: &Path) -> io::Result<()> {
+    let lock = File::open(path)?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+    fs::remove_dir_all(path)
+}
+
+/// Removes the directories of this process, which is about to end without looking back.
+pub(crate) fn remove_all() {
+    for path in std::mem::take(&mut *held()) {
+        let _ = fs::remove_dir_all(path);
+    }
+}
+
+fn held() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_stays_and_what_was_left_goes() {
+        let parent = tempfile::tempdir().expect("there is room");
+        let used = Directory::fresh(Some(parent.path())).expect("there is room");
+        let left = parent.path().join("dunlin-lab-run-dead");
+        let other = parent.path().join("another");
+        for path in [&left, &other] {
+            fs::create_dir(path).expect("there is room");
+            fs::write(path.join("file"), "x").expect("there is room");
+        }
+        assert_eq!(remove_leftovers(parent.path()), 1);
+        assert!(used.path().is_dir() && other.is_dir() && !left.exists());
+        let path = used.path().to_owned();
+        drop(used);
+        assert!(!path.exists());
+        assert_eq!(remove_leftovers(Path::new("/nowhere")), 0);
+    }
+}
