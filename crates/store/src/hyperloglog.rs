@@ -332,7 +332,10 @@ impl HyperLogLog<Vec<u8>> {
         if length > self.bytes.len() && length > sparse_maximum {
             return Ok(None);
         }
-        self.bytes.splice(at..at + run.width, parts);
+        let end = self.bytes.len().min(at + run.width);
+        self.bytes.splice(at..end, parts);
+        // Where the run lacked its second byte, the reference drops the last byte of the new ones.
+        self.bytes.truncate(length);
         self.join_runs(previous_at);
         self.outdate();
         Ok(Some(true))
@@ -373,14 +376,16 @@ struct Run {
 type Runs = SmallVec<[u8; 8]>;
 
 impl Run {
-    /// The run that begins at an offset; `None` at the end of the string, and for half a run.
+    /// The run that begins at an offset; `None` at the end of the string. Where the second byte of a
+    /// run is missing it is zero: the reference reads the zero that ends each of its strings.
     fn read(bytes: &[u8], at: usize) -> Option<Self> {
         let byte = *bytes.get(at)?;
         let low_bits = usize::from(byte & 0x3F);
         Some(match byte >> 6 {
             0b00 => Self { value: 0, length: low_bits + 1, width: 1 },
             0b01 => {
-                let length = (low_bits << 8 | usize::from(*bytes.get(at + 1)?)) + 1;
+                let length =
+                    (low_bits << 8 | usize::from(bytes.get(at + 1).copied().unwrap_or(0))) + 1;
                 Self { value: 0, length, width: 2 }
             }
             _ => Self {
@@ -690,6 +695,20 @@ mod tests {
         assert_eq!(value.cached_count(), Some(3));
         let expected = b"HYLL\x01\0\0\0\x03\0\0\0\0\0\0\0`\xf3\x80P\xb1\x84K\xfb\x80BZ";
         assert_eq!(value.into_bytes(), expected);
+    }
+
+    #[test]
+    fn half_a_run_at_the_end_is_read_as_the_reference_reads_it() {
+        const HEADER: &[u8] = b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\x80";
+        let bytes = [HEADER, b"\x7f"].concat();
+        let mut value = HyperLogLog::parse(bytes).expect("header and length fit");
+        assert_eq!(value.describe_runs().as_deref(), Some("Z:16129"));
+        assert_eq!(value.estimate(), Err(HyperLogLogError::Corrupted));
+        for element in [&b"a"[..], b"b", b"c", b"d", b"e", b"zz"] {
+            assert_eq!(value.add(element, LIMIT), Ok(true));
+        }
+        let runs = b"J\xd9\x80Q\xa0\x80Dv\x80P\xb1\x84I\x8c\x80Bm\x80A";
+        assert_eq!(value.into_bytes(), [HEADER, runs].concat());
     }
 
     #[test]
