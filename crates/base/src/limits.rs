@@ -11,6 +11,13 @@ pub const SLOTS: usize = 16_384;
 /// Longest key, in bytes: an entry has four bytes for the length.
 pub const MAX_KEY: usize = u32::MAX as usize;
 
+/// Allocations that whoever removed a value frees itself; one of more is left to the background.
+pub const FREED_AT_ONCE: usize = 64;
+
+/// Bytes of such allocations: the pages of large ones go back to the system, which takes the longer
+/// the more there are.
+pub const FREED_AT_ONCE_BYTES: usize = 64 * 1024;
+
 // ---- Requests -----------------------------------------------------------------------------------
 
 /// Most databases that the setting `databases` allows.

@@ -35,6 +35,8 @@ pub(crate) use overview::Overview;
 const EVICTIONS_PER_LOOK: usize = 16;
 /// Members of a collection that its size is estimated from, where nobody says how many.
 pub(crate) const DEFAULT_SAMPLES: usize = 5;
+/// Nodes of a list that its size is estimated from, at least.
+const NODE_SAMPLES: usize = 64;
 /// Tables of a flushed database that its size is estimated from.
 const FLUSH_SAMPLES: usize = 32;
 
@@ -48,7 +50,7 @@ pub(crate) fn entry_memory(entry: Entry<'_>, samples: usize) -> usize {
             good_size(size_of::<[usize; 5]>()) + good_size(buffer.capacity())
         }
         ValueRef::String(_) => 0,
-        ValueRef::List(list) => list.memory_usage(),
+        ValueRef::List(list) => list.memory_estimate(samples.max(NODE_SAMPLES)),
         ValueRef::Set(set) => set.memory_usage(samples),
         ValueRef::Hash(hash) => hash.memory_usage(samples),
         ValueRef::Zset(zset) => zset.memory_usage(samples),

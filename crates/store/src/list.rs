@@ -386,9 +386,22 @@ impl List {
 
     /// What the list takes from the allocator, in bytes; nodes shared with a snapshot count in full.
     pub fn memory_usage(&self) -> usize {
+        self.memory_estimate(usize::MAX)
+    }
+
+    /// As [`List::memory_usage`], estimated from `samples` nodes where there are more.
+    pub fn memory_estimate(&self, samples: usize) -> usize {
         match self.0.get() {
             Form::Packed(node) => node.block_size(),
-            Form::Boxed(chain) => chain.memory_usage(),
+            Form::Boxed(chain) => chain.memory_usage(samples),
+        }
+    }
+
+    /// Whether freeing it should be left to the background.
+    pub(crate) fn frees_slowly(&self) -> bool {
+        match self.0.get() {
+            Form::Packed(_) => false,
+            Form::Boxed(chain) => chain.frees_slowly(),
         }
     }
 

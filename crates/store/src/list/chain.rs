@@ -1,13 +1,20 @@
 //! The directory of a list that has more than one node.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
+
+use base::limits::{FREED_AT_ONCE, FREED_AT_ONCE_BYTES};
+use smallvec::SmallVec;
 
 use super::items::{ListInput, ListItem};
 use super::{ListLimits, Side};
 use crate::pack::{
     EMPTY_LISTPACK_BYTES, Encoded, End, Growth, NODE_HEAD_BYTES, Needle, Node, Position, good_size,
 };
+
+/// Slots for which a directory has room, however few there are.
+const DIRECTORY_KEPT: usize = 16;
 
 /// A node, and how many elements it has: kept here, so that finding an index touches no node.
 #[derive(Debug, Clone)]
@@ -65,6 +72,19 @@ impl Slot {
         *count += *more;
         true
     }
+}
+
+/// Says that slots of a directory were moved, for tests that count how often.
+#[inline]
+fn note_move() {
+    #[cfg(test)]
+    MOVES.with(|moves| moves.set(moves.get() + 1));
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often slots of directories were moved by this thread.
+    pub(super) static MOVES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// The nodes of a long list.
@@ -155,6 +175,15 @@ impl Chain {
         self.len += 1;
     }
 
+    /// Gives back most of the directory when little of it is in use: at a quarter, so that popping
+    /// one by one moves each slot a bounded number of times.
+    fn shrink_directory(&mut self) {
+        let (used, capacity) = (self.slots.len(), self.slots.capacity());
+        if capacity > DIRECTORY_KEPT && used <= capacity / 4 {
+            self.slots.shrink_to(used * 2);
+        }
+    }
+
     /// Appends a whole node of `count` elements.
     pub(super) fn push_node(&mut self, node: Node, count: usize) {
         self.seal(End::Back);
@@ -179,6 +208,7 @@ impl Chain {
         self.len -= 1;
         if count == 0 {
             self.pop_slot(end);
+            self.shrink_directory();
         }
         Some(taken)
     }
@@ -299,12 +329,95 @@ impl Chain {
         if node.is_first(position) {
             return self.insert_between(at, value, limits);
         }
-        if !node.is_end(position) {
-            let rest = Slot::packed(node.split_off(position));
-            *count -= rest.count() as u32;
-            self.slots.insert(at + 1, rest);
+        if node.is_end(position) {
+            return self.insert_between(at + 1, value, limits);
         }
-        self.insert_between(at + 1, value, limits);
+        let rest = Slot::packed(node.split_off(position));
+        *count -= rest.count() as u32;
+        self.insert_after_split(at, rest, value, limits);
+    }
+
+    /// Inserts between the slot at `at` and `rest`, which was split off from it: at the end of the one,
+    /// at the beginning of the other, or as a node of its own. Moves the directory once at most.
+    fn insert_after_split(
+        &mut self,
+        at: usize,
+        mut rest: Slot,
+        value: ListInput<'_>,
+        limits: &ListLimits,
+    ) {
+        self.len += 1;
+        let mut added: SmallVec<[Slot; 2]> = SmallVec::new();
+        match limits.encode(&value) {
+            Some(element) => {
+                let pushed = self.slots[at].try_push(End::Back, &element, limits)
+                    || rest.try_push(End::Front, &element, limits);
+                if !pushed {
+                    added.push(Slot::with_element(&element));
+                }
+            }
+            None => added.push(Slot::Plain(value.into_shared())),
+        }
+        // The slots that give up their places to the new ones.
+        let mut gone = at + 1..at + 1;
+        if self.slots.get(at + 1).is_some_and(|next| rest.try_absorb(next, limits)) {
+            gone.end += 1;
+        }
+        if at > 0 && self.absorb_next(at - 1, limits) {
+            gone.start -= 1;
+        }
+        added.push(rest);
+        self.splice(gone, added);
+    }
+
+    /// Puts one or two slots in the place of others, moving those beyond once at most.
+    fn splice(&mut self, gone: Range<usize>, added: SmallVec<[Slot; 2]>) {
+        let (mut place, mut added) = (gone.start, added.into_iter());
+        while place < gone.end {
+            let Some(slot) = added.next() else { return self.remove_slots(place..gone.end) };
+            self.slots[place] = slot;
+            place += 1;
+        }
+        match (added.next(), added.next()) {
+            (Some(one), Some(other)) => self.insert_two(place, one, other),
+            (Some(one), None) => self.insert_slot(place, one),
+            _ => {}
+        }
+    }
+
+    fn insert_slot(&mut self, at: usize, slot: Slot) {
+        note_move();
+        self.slots.insert(at, slot);
+    }
+
+    /// Inserts two slots, moving each of those on the shorter side once.
+    fn insert_two(&mut self, at: usize, one: Slot, other: Slot) {
+        note_move();
+        let len = self.slots.len();
+        if at < len / 2 {
+            self.slots.push_front(other);
+            self.slots.push_front(one);
+            // Each step carries the two new ones on by one, and turns them round.
+            (0..at).for_each(|index| self.slots.swap(index, index + 2));
+            if at % 2 == 1 {
+                self.slots.swap(at, at + 1);
+            }
+        } else {
+            self.slots.push_back(one);
+            self.slots.push_back(other);
+            (at..len).rev().for_each(|index| self.slots.swap(index, index + 2));
+            if (len - at) % 2 == 1 {
+                self.slots.swap(at, at + 1);
+            }
+        }
+    }
+
+    fn remove_slots(&mut self, gone: Range<usize>) {
+        if !gone.is_empty() {
+            note_move();
+            self.slots.drain(gone);
+            self.shrink_directory();
+        }
     }
 
     /// Inserts before the slot at `at`, which may be one past the last: into a neighbour with room, or
@@ -325,25 +438,28 @@ impl Chain {
             }
             None => Slot::Plain(value.into_shared()),
         };
-        self.slots.insert(at, slot);
+        self.insert_slot(at, slot);
     }
 
     /// Merges the slot at `at` with its neighbours where both together are small.
     fn merge_around(&mut self, at: usize, limits: &ListLimits) {
-        self.merge_with_next(at, limits);
-        if let Some(before) = at.checked_sub(1) {
-            self.merge_with_next(before, limits);
+        let mut gone = at + 1..at + 1;
+        if self.absorb_next(at, limits) {
+            gone.end += 1;
         }
+        if at > 0 && self.absorb_next(at - 1, limits) {
+            gone.start -= 1;
+        }
+        self.remove_slots(gone);
     }
 
-    fn merge_with_next(&mut self, at: usize, limits: &ListLimits) {
-        if at + 1 >= self.slots.len() {
-            return;
-        }
-        let Some(next) = self.slots.remove(at + 1) else { return };
-        if !self.slots[at].try_absorb(&next, limits) {
-            self.slots.insert(at + 1, next);
-        }
+    /// Copies the elements of the slot after `at` to the one there, if there is one and both together
+    /// are small. The caller removes it then.
+    fn absorb_next(&mut self, at: usize, limits: &ListLimits) -> bool {
+        let end = self.slots.len().min(at + 2);
+        let mut pair = self.slots.range_mut(at..end);
+        let (Some(slot), Some(next)) = (pair.next(), pair.next()) else { return false };
+        slot.try_absorb(next, limits)
     }
 
     /// Removes up to `limit` elements that match, the ones nearest to `from` first. Returns how many.
@@ -390,7 +506,7 @@ impl Chain {
     fn compact(&mut self, first: usize, last: usize, limits: &ListLimits) {
         if first == last {
             if self.slots[first].count() == 0 {
-                self.slots.remove(first);
+                self.remove_slots(first..last + 1);
             } else {
                 self.merge_around(first, limits);
             }
@@ -405,6 +521,7 @@ impl Chain {
             }
         }
         self.slots = kept;
+        self.shrink_directory();
     }
 
     /// Removes the `count` elements nearest to an end.
@@ -417,18 +534,33 @@ impl Chain {
                 Slot::Packed { count, node } if *count as usize > left => {
                     node.drop_elements(end, left);
                     *count -= left as u32;
-                    return;
+                    break;
                 }
                 slot => left -= slot.count(),
             }
             self.pop_slot(end);
         }
+        self.shrink_directory();
     }
 
-    pub(super) fn memory_usage(&self) -> usize {
+    /// Whether freeing it takes more than a bounded number of steps, or gives back more than a bounded
+    /// number of bytes in large allocations.
+    pub(super) fn frees_slowly(&self) -> bool {
+        let plain = |slot: &Slot| match slot {
+            Slot::Packed { .. } => 0,
+            Slot::Plain(text) => text.capacity(),
+        };
+        self.slots.len() > FREED_AT_ONCE
+            || self.slots.iter().map(plain).sum::<usize>() > FREED_AT_ONCE_BYTES
+    }
+
+    /// Bytes, estimated from `samples` nodes where there are more.
+    pub(super) fn memory_usage(&self, samples: usize) -> usize {
+        let step = self.slots.len().div_ceil(samples.max(1)).max(1);
         let nodes: usize = self
             .slots
             .iter()
+            .step_by(step)
             .map(|slot| match slot {
                 Slot::Packed { node, .. } => node.block_size(),
                 Slot::Plain(text) => {
@@ -438,6 +570,8 @@ impl Chain {
                 }
             })
             .sum();
+        let sampled = self.slots.len().div_ceil(step).max(1);
+        let nodes = (nodes as u128 * self.slots.len() as u128 / sampled as u128) as usize;
         let directory = good_size(self.slots.capacity() * size_of::<Slot>());
         good_size(size_of::<Chain>()) + directory + nodes
     }

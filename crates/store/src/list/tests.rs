@@ -320,3 +320,69 @@ proptest! {
         }
     }
 }
+
+/// Limits under which an element of 20 bytes has a node of its own.
+const PLAIN: fn() -> ListLimits = || ListLimits::new(-2, 20);
+
+#[test]
+fn a_directory_shrinks_with_its_list() {
+    let long = || {
+        let mut list = List::new();
+        (0..10).for_each(|_| list.push(End::Back, &[b'k'; 20], &PLAIN()));
+        (0..20_000).for_each(|_| list.push(End::Back, &[b'd'; 20], &PLAIN()));
+        list
+    };
+    let assert_small = |list: &List, how: &str| {
+        list.check();
+        assert_eq!(list.len(), 10);
+        let bytes = list.memory_usage();
+        assert!(bytes < 4096, "{bytes} bytes after {how}");
+    };
+    let mut list = long();
+    assert_eq!(list.trim(0, 9), 20_000);
+    assert_small(&list, "LTRIM");
+    let mut list = long();
+    assert_eq!(list.remove(0, &[b'd'; 20], &PLAIN()), 20_000);
+    assert_small(&list, "LREM");
+    let mut list = long();
+    (0..20_000).for_each(|_| drop(list.pop(End::Back)));
+    assert_small(&list, "RPOP");
+    let mut list = long();
+    list.trim(10, -1);
+    (0..19_990).for_each(|_| drop(list.pop(End::Front)));
+    assert_small(&list, "LPOP");
+}
+
+#[test]
+fn a_size_is_estimated_from_some_nodes() {
+    let mut list = List::new();
+    (0..5_000).for_each(|_| list.push(End::Back, &[b'e'; 100], &PLAIN()));
+    let (exact, estimated) = (list.memory_usage(), list.memory_estimate(64));
+    assert!(exact.abs_diff(estimated) < exact / 50, "{estimated} for {exact}");
+}
+
+#[test]
+fn replacing_an_element_moves_the_directory_once_at_most() {
+    let limits = ListLimits::default();
+    let mut list = List::new();
+    let mut model: Vec<Vec<u8>> = (0..4000).map(|_| vec![b'a'; 100]).collect();
+    model.iter().for_each(|element| list.push(End::Back, &element[..], &limits));
+    let mut rng = base::rng::Rng::from_seed(26);
+    for _ in 0..3000 {
+        let index = rng.index(model.len());
+        let size = [1, 50, 3000, 6000, 20_000][rng.index(5)];
+        let element = vec![b'b'; size];
+        let before = super::chain::MOVES.get();
+        assert!(list.set(index as i64, &element[..], &limits));
+        let moves = super::chain::MOVES.get() - before;
+        assert!(moves <= 1, "{moves} moves for {size} bytes at {index}");
+        model[index] = element;
+        if rng.index(100) == 0 {
+            list.check();
+        }
+    }
+    assert!(
+        list.iter().map(|item| item.as_element().to_vec()).eq(model),
+        "the elements are those of the model"
+    );
+}
