@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-use base::limits::MAX_KEY;
+use base::limits::{FREED_AT_ONCE_BYTES, MAX_KEY};
 
 use crate::freeze::{Freezing, Frozen};
 use crate::string;
@@ -640,16 +640,16 @@ impl<'e> Entry<'e> {
         }
     }
 
-    /// Whether freeing it takes long enough to leave it to the background thread: more than some 64
-    /// allocations, or a large one.
+    /// Whether freeing it takes long enough to leave it to the background thread: more than
+    /// [`base::limits::FREED_AT_ONCE`] allocations, or [`FREED_AT_ONCE_BYTES`] bytes. Looks at no more than that.
     pub fn is_large(self) -> bool {
         match self.value() {
-            ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity() > 1 << 20,
+            ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity() > FREED_AT_ONCE_BYTES,
             ValueRef::String(_) => false,
-            ValueRef::List(list) => list.len() > 4096,
-            ValueRef::Set(set) => set.len() > 64,
-            ValueRef::Hash(hash) => hash.len() > 64,
-            ValueRef::Zset(zset) => zset.len() > 64,
+            ValueRef::List(list) => list.frees_slowly(),
+            ValueRef::Set(set) => set.frees_slowly(),
+            ValueRef::Hash(hash) => hash.frees_slowly(),
+            ValueRef::Zset(zset) => zset.frees_slowly(),
         }
     }
 

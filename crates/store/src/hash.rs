@@ -6,6 +6,7 @@
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
+use base::limits::FREED_AT_ONCE_BYTES;
 use base::rng::Rng;
 
 use crate::freeze::{Freezing, Frozen};
@@ -232,6 +233,14 @@ impl Hash {
         match self.0.get() {
             Form::Packed(_) => None,
             Form::Boxed(members) => Some(members.chain_histogram()),
+        }
+    }
+
+    /// Whether freeing it should be left to the background: see [`crate::Entry::is_large`].
+    pub(crate) fn frees_slowly(&self) -> bool {
+        match self.0.get() {
+            Form::Packed(listpack) => listpack.memory_usage() > FREED_AT_ONCE_BYTES,
+            Form::Boxed(members) => members.frees_slowly(),
         }
     }
 

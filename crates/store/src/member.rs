@@ -21,6 +21,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use base::hash::hash;
+use base::limits::{FREED_AT_ONCE, FREED_AT_ONCE_BYTES};
 use base::rng::Rng;
 use smallvec::SmallVec;
 
@@ -434,6 +435,13 @@ impl<S: Shape> Members<S> {
     /// How many chains of buckets hold n members each.
     pub(crate) fn chain_histogram(&self) -> Vec<usize> {
         self.table.chain_histogram()
+    }
+
+    /// Whether freeing it should be left to the background: see [`crate::Entry::is_large`].
+    pub(crate) fn frees_slowly(&self) -> bool {
+        // Freeing a member reads its lengths too, so that looking at them here costs little.
+        self.len() > FREED_AT_ONCE
+            || self.iter().map(Member::bytes).sum::<usize>() > FREED_AT_ONCE_BYTES
     }
 
     /// Bytes that table and members take, the members' estimated from the first `samples` of them.

@@ -6,6 +6,7 @@
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
+use base::limits::FREED_AT_ONCE_BYTES;
 use base::num::parse_i64;
 use base::rng::Rng;
 
@@ -226,6 +227,14 @@ impl Set {
         match self.0.get() {
             Form::Packed(_) => None,
             Form::Boxed(members) => Some(members.chain_histogram()),
+        }
+    }
+
+    /// Whether freeing it should be left to the background: see [`crate::Entry::is_large`].
+    pub(crate) fn frees_slowly(&self) -> bool {
+        match self.0.get() {
+            Form::Packed(intset) => intset.memory_usage() > FREED_AT_ONCE_BYTES,
+            Form::Boxed(members) => members.frees_slowly(),
         }
     }
 

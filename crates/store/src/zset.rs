@@ -15,6 +15,7 @@ use std::iter::FusedIterator;
 use std::ops::Range;
 use std::sync::Arc;
 
+use base::limits::FREED_AT_ONCE_BYTES;
 use base::rng::Rng;
 
 use crate::freeze::{Freezing, Frozen};
@@ -382,6 +383,14 @@ impl Zset {
         match self.0.get() {
             Form::Packed(_) => None,
             Form::Boxed(table) => Some(table.chain_histogram()),
+        }
+    }
+
+    /// Whether freeing it should be left to the background: see [`crate::Entry::is_large`].
+    pub(crate) fn frees_slowly(&self) -> bool {
+        match self.0.get() {
+            Form::Packed(listpack) => listpack.memory_usage() > FREED_AT_ONCE_BYTES,
+            Form::Boxed(table) => table.frees_slowly(),
         }
     }
 

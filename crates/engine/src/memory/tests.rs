@@ -161,3 +161,30 @@ fn watchers_are_told_of_evictions() {
     assert_eq!(keys(&server), 0);
     assert_eq!(server.text("EXEC"), "*-1\r\n");
 }
+
+#[test]
+fn what_takes_long_to_free_is_left_to_the_background() {
+    let mut server = TestServer::new();
+    let large = "v".repeat(20_000);
+    let fill = |server: &mut TestServer, key: &str| {
+        for _ in 0..10 {
+            server.text(&format!("RPUSH {key} {large}"));
+        }
+    };
+    let mut freed = 0;
+    for removal in ["UNLINK l", "DEL l", "SET l short", "RENAME other l", "PEXPIREAT l 1"] {
+        fill(&mut server, "l");
+        server.text("SET other value");
+        server.text(removal);
+        freed += 1;
+        assert_eq!(server.engine.memory.freed_objects(), freed, "after {removal}");
+        server.text("DEL l");
+    }
+    let fields: String = (0..5).map(|field| format!(" {field} {large}")).collect();
+    server.text(&format!("HSET h{fields}"));
+    server.text("UNLINK h");
+    assert_eq!(server.engine.memory.freed_objects(), freed + 1, "a hash of few large fields");
+    server.text(&format!("RPUSH short {}", "v ".repeat(4000).trim()));
+    server.text("UNLINK short");
+    assert_eq!(server.engine.memory.freed_objects(), freed + 1, "many elements in two nodes");
+}

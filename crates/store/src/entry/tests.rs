@@ -166,3 +166,50 @@ fn no_entry_is_made_of_a_key_whose_length_does_not_fit() {
     let key = vec![0; MAX_KEY + 1];
     Word::new(&key, Value::String(StringValue::Int(1)), None).free();
 }
+
+#[test]
+fn what_is_large_is_so_by_allocations_and_bytes() {
+    use crate::list::ListLimits;
+    use crate::pack::End;
+    let limits = crate::Limits { entries: 4, value: 64 };
+    let is_large = |value: Value<'_>| {
+        let word = Word::new(b"key", value, None);
+        let large = Entry::new(word).is_large();
+        word.free();
+        large
+    };
+    let list = |count: usize, size: usize| {
+        let mut list = List::new();
+        let element = vec![b'e'; size];
+        (0..count).for_each(|_| list.push(End::Back, &element[..], &ListLimits::default()));
+        Value::List(list)
+    };
+    assert!(!is_large(list(4_000, 10)), "a few packed nodes");
+    assert!(is_large(list(100_000, 10)), "many packed nodes");
+    assert!(is_large(list(70, 6_000)), "a node each");
+    assert!(!is_large(list(2, 20_000)), "two large elements");
+    assert!(is_large(list(10, 20_000)), "ten large elements");
+
+    let hash = |fields: usize, size: usize| {
+        let mut hash = Hash::new();
+        for field in 0..fields {
+            assert!(hash.set(&field.to_le_bytes(), &vec![1; size], limits), "a new field");
+        }
+        Value::Hash(hash)
+    };
+    assert!(!is_large(hash(60, 100)), "few small fields");
+    assert!(is_large(hash(70, 1)), "many fields");
+    assert!(is_large(hash(5, 100_000)), "few fields of many bytes");
+
+    let zset = |members: usize, size: usize| {
+        let mut zset = crate::ZsetBuilder::new();
+        for member in 0..members {
+            zset.add(&[&member.to_le_bytes()[..], &vec![1; size]].concat(), 1.0);
+        }
+        Value::Zset(zset.finish(limits))
+    };
+    assert!(!is_large(zset(60, 100)) && is_large(zset(70, 1)) && is_large(zset(5, 100_000)));
+
+    let string = |size: usize| Value::String(StringValue::Shared(Arc::new(vec![1; size])));
+    assert!(!is_large(string(40_000)) && is_large(string(100_000)));
+}

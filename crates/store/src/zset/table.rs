@@ -182,6 +182,11 @@ impl RankedMembers {
         self.members.chain_histogram()
     }
 
+    /// Whether freeing it should be left to the background.
+    pub(super) fn frees_slowly(&self) -> bool {
+        self.members.frees_slowly()
+    }
+
     pub(super) fn memory_usage(&self, samples: usize) -> usize {
         size_of_val(&self.members) + self.members.memory(samples) + self.order.memory_usage()
     }
