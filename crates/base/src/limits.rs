@@ -11,6 +11,13 @@ pub const SLOTS: usize = 16_384;
 /// Longest key, in bytes: an entry has four bytes for the length.
 pub const MAX_KEY: usize = u32::MAX as usize;
 
+/// Most elements of a set, hash or sorted set, which count them in 32 bits.
+pub const MAX_ELEMENTS: usize = u32::MAX as usize;
+
+/// Elements with which a set, hash or sorted set takes no more: one command adds fewer than there is
+/// room for then, since it has fewer arguments.
+pub const FULL_ELEMENTS: usize = MAX_ELEMENTS - MAX_ARGUMENTS as usize;
+
 /// Allocations that whoever removed a value frees itself; one of more is left to the background.
 pub const FREED_AT_ONCE: usize = 64;
 

@@ -5,6 +5,7 @@
 //! Whoever changed a key says so with [`Db::changed`]: it stamps the version, marks the watchers,
 //! counts the change and records the notification.
 
+use base::limits::FULL_ELEMENTS;
 use store::list::ListLimits;
 use store::{
     Entry, EntryMut, Hash, Held, Key, Limits, List, Removed, Set, StringRef, StringValue, Value,
@@ -562,7 +563,7 @@ impl<'a> Db<'a> {
 }
 
 /// The accessors of one collection type: to read, to change, to change or create, to add to, to take
-/// from.
+/// from; and the number of elements with which it takes no more.
 macro_rules! collection {
     (
         $type:ident,
@@ -571,7 +572,8 @@ macro_rules! collection {
         $create:ident,
         $add:ident,
         $take:ident,
-        $word:literal
+        $word:literal,
+        $full:expr
     ) => {
         impl Db<'_> {
             #[doc = concat!("The ", $word, " under a key.")]
@@ -600,6 +602,9 @@ macro_rules! collection {
             pub fn $create(&mut self, key: &Key<'_>) -> Result<&mut $type, CommandError> {
                 let entry = self.find_or_insert(key, || Value::$type($type::new()));
                 match entry.into_value_mut() {
+                    ValueMut::$type(value) if value.len() >= $full => {
+                        Err(CommandError::TOO_MANY_ELEMENTS)
+                    }
                     ValueMut::$type(value) => Ok(value),
                     _ => Err(CommandError::WRONG_TYPE),
                 }
@@ -616,6 +621,9 @@ macro_rules! collection {
                 action: impl FnOnce(&mut $type) -> u64,
             ) -> CommandResult {
                 self.add_to(key, event, || Value::$type($type::new()), |value| match value {
+                    ValueMut::$type(value) if value.len() >= $full => {
+                        Err(CommandError::TOO_MANY_ELEMENTS)
+                    }
                     ValueMut::$type(value) => Ok(action(value)),
                     _ => Err(CommandError::WRONG_TYPE),
                 })
@@ -640,7 +648,25 @@ macro_rules! collection {
     };
 }
 
-collection!(List, list, list_mut, list_or_new, add_to_list, take_from_list, "list");
-collection!(Set, set_of, set_mut, set_or_new, add_to_set, take_from_set, "set");
-collection!(Hash, hash, hash_mut, hash_or_new, add_to_hash, take_from_hash, "hash");
-collection!(Zset, zset, zset_mut, zset_or_new, add_to_zset, take_from_zset, "sorted set");
+collection!(
+    List,
+    list,
+    list_mut,
+    list_or_new,
+    add_to_list,
+    take_from_list,
+    "list",
+    isize::MAX as usize
+);
+collection!(Set, set_of, set_mut, set_or_new, add_to_set, take_from_set, "set", FULL_ELEMENTS);
+collection!(Hash, hash, hash_mut, hash_or_new, add_to_hash, take_from_hash, "hash", FULL_ELEMENTS);
+collection!(
+    Zset,
+    zset,
+    zset_mut,
+    zset_or_new,
+    add_to_zset,
+    take_from_zset,
+    "sorted set",
+    FULL_ELEMENTS
+);

@@ -48,6 +48,8 @@ texts! {
     NAN_OR_INFINITY = "ERR increment would produce NaN or Infinity";
     /// A string beyond the bound.
     STRING_TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+    /// A collection that has as many elements as it can count.
+    TOO_MANY_ELEMENTS = "ERR maximum number of elements of a collection is reached";
     /// A key beyond the bound.
     KEY_TOO_LONG = "ERR key exceeds maximum allowed size (4294967295 bytes)";
     /// A timeout of a blocking command that is no number.

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use base::limits::MAX_ELEMENTS;
 use store::list::ListLimits;
 use store::pack::{Element, End, Intset, Listpack, ListpackSlice, MAX_LISTPACK_BYTES};
 use store::{Hash, INLINE_MAX, Limits, List, Set, StringValue, Value, Zset, ZsetBuilder};
@@ -18,6 +19,8 @@ use crate::value::ValueLimits;
 use crate::{module, ziplist, zipmap};
 
 const DUPLICATE: ReadError = ReadError::Malformed("a field or member occurs twice");
+const TOO_MANY: ReadError =
+    ReadError::Unsupported(Cow::Borrowed("a collection of more than 4294967295 elements"));
 const UNPAIRED: ReadError = ReadError::Malformed("a field without a value");
 const FIELD_EXPIRY: ReadError = ReadError::Malformed("a field expires at an impossible time");
 
@@ -149,9 +152,15 @@ impl<'a> Reader<'a> {
         Ok(list)
     }
 
+    /// A number of members, if a table can count them.
+    fn members(&mut self) -> Result<u64, ReadError> {
+        let members = self.length()?;
+        if members > MAX_ELEMENTS as u64 { Err(TOO_MANY) } else { Ok(members) }
+    }
+
     fn set_of_strings(&mut self, limits: Limits) -> Result<Set, ReadError> {
         let mut set = Set::new();
-        for _ in 0..self.length()? {
+        for _ in 0..self.members()? {
             if !set.add(&self.string()?, limits) {
                 return Err(DUPLICATE);
             }
@@ -172,7 +181,7 @@ impl<'a> Reader<'a> {
 
     fn hash_of_strings(&mut self, limits: Limits) -> Result<Hash, ReadError> {
         let mut hash = Hash::new();
-        for _ in 0..self.length()? {
+        for _ in 0..self.members()? {
             let (field, value) = (self.string()?, self.string()?);
             if !hash.set(&field, &value, limits) {
                 return Err(DUPLICATE);
@@ -202,7 +211,7 @@ impl<'a> Reader<'a> {
         if matches!(layout, Layout::HashExpiringListpack | Layout::HashExpiringListpackEarly) {
             return hash.add_listpack(ListpackSlice::from_bytes(&self.string()?)?);
         }
-        for _ in 0..self.length()? {
+        for _ in 0..self.members()? {
             if layout == Layout::HashExpiringValkey {
                 let (field, value) = (self.string()?, self.string()?);
                 let at = i64::from_le_bytes(self.array()?);
@@ -231,7 +240,7 @@ impl<'a> Reader<'a> {
         read_score: fn(&mut Self) -> Result<f64, ReadError>,
     ) -> Result<Zset, ReadError> {
         let mut members = ZsetBuilder::new();
-        for _ in 0..self.length()? {
+        for _ in 0..self.members()? {
             let member = self.string()?;
             let score = read_score(self)?;
             if !members.add(&member, score) {
@@ -327,5 +336,18 @@ fn push_string(list: &mut List, text: Cow<'_, [u8]>, limits: &ListLimits) {
         list.push(End::Back, Arc::new(text.into_owned()), limits);
     } else {
         list.push(End::Back, &*text, limits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collections_of_more_elements_than_can_be_counted_are_refused() {
+        let counted =
+            |bytes: &[u8]| Reader::new(bytes).members().map_err(|error| error.to_string());
+        assert_eq!(counted(b"\x80\xff\xff\xff\xff"), Ok(u64::from(u32::MAX)));
+        assert_eq!(counted(b"\x81\0\0\0\x01\0\0\0\0"), Err(TOO_MANY.to_string()));
     }
 }

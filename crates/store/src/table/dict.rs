@@ -450,7 +450,7 @@ impl<const SHARED: bool> Table<SHARED> {
     /// Adds a word that is not there yet. `hash_of` tells the hash of words that have to move.
     pub(crate) fn insert(&mut self, hash: u64, word: u64, hash_of: impl Fn(u64) -> u64) {
         debug_assert_ne!(word, 0, "zero is no word");
-        let len = self.len.load(Relaxed) + 1;
+        let len = self.len.load(Relaxed).checked_add(1).expect("full tables are refused before");
         self.len.store(len, Relaxed);
         let buckets = self.buckets.load(Relaxed);
         if buckets == 0 {

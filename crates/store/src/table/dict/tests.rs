@@ -236,3 +236,12 @@ fn draws_are_quick_again_when_a_long_chain_is_gone() {
         assert_chances_are_equal(&table, 1..=2_000);
     }
 }
+
+#[test]
+#[should_panic(expected = "full tables are refused before")]
+fn a_count_of_words_does_not_wrap() {
+    let mut table = Table::<false>::new();
+    table.insert(1, 1, mix);
+    table.len.store(u32::MAX, Relaxed);
+    table.insert(2, 2, mix);
+}
