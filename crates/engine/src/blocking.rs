@@ -3,44 +3,63 @@
 //! A waiter lies in the slots of its keys. Whoever makes such a key appear serves the waiters before
 //! it unlocks, in the order in which they came, by running the waiter's own command for that key
 //! with the waiter's connection as the receiver of the reply. Serving BLMOVE changes a further key,
-//! which may satisfy further waiters: [`destination_slots`] finds those slots beforehand.
+//! which may satisfy further waiters: [`cover_destinations`] locks their slots beforehand.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::clock::Ticks;
 use resp::output::Output;
 use resp::reply::Reply;
 use store::gate::Presence;
+use store::reserve::Reservation;
 use store::{Held, Key, ValueRef};
 
 use crate::call::{Slots, show_blocked};
 use crate::context::Context;
 use crate::engine::{Engine, Outcome};
+use crate::left_behind::remove_waiter;
 use crate::session::Session;
 use crate::waiting::{Attachment, Awaited, Waiter};
 
-/// The slots of keys that serving any waiter of these slots may change, transitively.
-pub(crate) fn destination_slots(held: &Held<'_, Attachment>, slots: &[u16]) -> Slots {
-    let mut more = Slots::new();
-    for &slot in slots {
-        if let Some(attachment) = held.attachment(slot) {
-            more.extend(attachment.all_destinations().map(base::crc::key_slot));
+/// Locks the slots of keys that serving any waiter of the slots that are held may change, and those
+/// of the waiters there, and so on. Whether all of them were free.
+pub(crate) fn cover_destinations(
+    held: &Held<'_, Attachment>,
+    reservation: Option<&Reservation>,
+) -> bool {
+    let mut to_look_at = Slots::new();
+    held.each_slot(|slot| to_look_at.push(slot));
+    while let Some(slot) = to_look_at.pop() {
+        let Some(attachment) = held.attachment(slot) else { continue };
+        for destination in attachment.all_destinations() {
+            let destination = base::crc::key_slot(destination);
+            if held.covers(destination) {
+                continue;
+            }
+            if !held.try_cover(destination, reservation) {
+                return false;
+            }
+            to_look_at.push(destination);
         }
     }
-    more
+    true
 }
 
 /// Serves the waiters of all keys that became ready, and of keys that this makes ready.
+///
+/// That is when the command is over, which began at `begun`: what has expired meanwhile serves
+/// nobody.
 #[inline]
-pub(crate) fn serve_ready(cx: &mut Context<'_>) {
+pub(crate) fn serve_ready(cx: &mut Context<'_>, begun: Ticks) {
     if !cx.db.effects.ready.is_empty() {
+        cx.db.now += begun.elapsed_ns() / 1_000_000;
         serve_all(cx);
     }
 }
 
 fn serve_all(cx: &mut Context<'_>) {
-    while !cx.db.effects.ready.is_empty() {
-        let ready = cx.db.effects.ready.remove(0);
+    while let Some(ready) = cx.db.effects.ready.take() {
         let key = Key::new(&ready.key);
         // Who waits for another type, or was claimed by somebody else just now, stays in the queue.
         let mut passed = 0;
@@ -143,17 +162,7 @@ fn remove_from_held(cx: &mut Context<'_>, waiter: &Arc<Waiter>) {
     for key in &waiter.keys {
         let slot = base::crc::key_slot(key);
         if cx.db.held.covers(slot) {
-            remove_at(&mut cx.db.held, slot, key, waiter);
-        }
-    }
-}
-
-fn remove_at(held: &mut Held<'_, Attachment>, slot: u16, key: &[u8], waiter: &Arc<Waiter>) {
-    let place = held.attachment_mut(slot);
-    if let Some(attachment) = place {
-        attachment.remove_waiter(key, waiter);
-        if attachment.is_empty() {
-            *place = None;
+            remove_waiter(&mut cx.db.held, slot, key, waiter);
         }
     }
 }
@@ -181,25 +190,13 @@ impl Engine {
     /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller
     /// has claimed the waiter or found it claimed, and holds no slot.
     pub fn end_wait(&self, presence: Presence<'_>, session: &Session, waiter: &Arc<Waiter>) {
+        let clock = base::clock::now_us();
         for key in &waiter.keys {
-            let slot = base::crc::key_slot(key);
-            let mut held = self.hold_slot(presence, slot);
-            remove_at(&mut held, slot, key, waiter);
+            self.take_out_waiter(presence, waiter, key, clock);
         }
         show_blocked(session, false);
         *session.client.waiter.lock() = None;
         self.blocked_clients.fetch_sub(1, Relaxed);
-    }
-
-    /// Holds one slot, waiting for it as long as needed. For who holds nothing else.
-    pub fn hold_slot<'k>(&'k self, presence: Presence<'k>, slot: u16) -> Held<'k, Attachment> {
-        let clock = base::clock::now_us();
-        loop {
-            if let Some(held) = self.keyspace.try_hold_one(presence, slot, clock) {
-                return held;
-            }
-            std::thread::yield_now();
-        }
     }
 
     /// Clients that wait.

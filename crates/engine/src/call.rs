@@ -147,6 +147,7 @@ impl Engine {
         if let Some(row) = row {
             turn.stats.commands[row.id].rejected.add(1);
         }
+        session.keys_so_far = None;
         if let Some(transaction) = &mut session.transaction {
             transaction.aborted = true;
         }
@@ -205,12 +206,15 @@ impl Engine {
             return outcome;
         }
         let Some(held) = self.lock(turn, session, row, &request, authority) else {
+            turn.contended_slot = self.busy_slot(session, row, &request, authority);
             turn.stats.contended.add(1);
             return Outcome::Contended;
         };
         let resp3 = session.resp3;
+        let mut missed = None;
         let (parts, effects) = turn_parts(turn);
         let touch = !session.no_touch;
+        let begun = effects.last_end;
         let outcome = {
             let mut cx = Context {
                 db: Db::new(parts, effects, session.database, held, touch),
@@ -224,8 +228,12 @@ impl Engine {
                 sync_wait: None,
             };
             cx.run_handler(row, &mut Args::new(request.argv, request.keys));
-            blocking::serve_ready(&mut cx);
-            let outcome = blocking::begin_to_wait(&mut cx);
+            blocking::serve_ready(&mut cx, begun);
+            let mut outcome = blocking::begin_to_wait(&mut cx);
+            if cx.db.held.missed().is_some() {
+                missed = cx.db.held.missed();
+                outcome = Outcome::Contended;
+            }
             let appended = self.settle(&mut cx.db);
             if appended > 0 {
                 cx.session.written_to = appended;
@@ -237,10 +245,15 @@ impl Engine {
             outcome
         };
         self.clean_up(authority.presence(), turn);
+        if missed.is_some() {
+            turn.contended_slot = missed;
+            turn.stats.contended.add(1);
+        }
         outcome
     }
 
-    /// Locks the slots of the command's keys, and those that serving waiters may need.
+    /// Locks the slots of the command's keys, and those that serving waiters may need; all slots for
+    /// a program.
     fn lock<'t>(
         &'t self,
         turn: &Turn,
@@ -249,33 +262,46 @@ impl Engine {
         request: &Request<'_>,
         authority: Authority<'t>,
     ) -> Option<Held<'t, Attachment>> {
+        let clock = turn.clock;
         let presence = match authority {
-            Authority::Closed(closed) => return Some(self.keyspace.hold_all(closed, turn.clock)),
-            Authority::Program(program, presence) => {
-                return Some(self.keyspace.hold_as_program(presence, program, turn.clock));
-            }
-            Authority::Ordinary(presence) => presence,
+            Authority::Closed(closed) => return Some(self.keyspace.hold_all(closed, clock)),
+            Authority::Program(_, presence) | Authority::Ordinary(presence) => presence,
         };
-        if let [key] = request.keys {
-            let held = self.keyspace.try_hold_one(presence, key.slot, turn.clock)?;
-            if held.attachment(key.slot).is_none() || !row.command.has(command::WRITE) {
-                return Some(held);
+        let reservation = authority.reservation();
+        let held = match (request.keys, reservation) {
+            ([key], None) => {
+                let held = self.keyspace.try_hold_one(presence, key.slot, clock)?;
+                if held.attachment(key.slot).is_none() || !row.command.has(command::WRITE) {
+                    return Some(held);
+                }
+                held
             }
-        }
-        let mut slots: Slots = request.keys.iter().map(|key| key.slot).collect();
-        if row.command.name == "exec" {
-            collect_transaction_slots(session, &mut slots);
-        }
-        loop {
-            slots.sort_unstable();
-            slots.dedup();
-            let held = self.keyspace.try_hold(presence, &slots, turn.clock)?;
-            let more = blocking::destination_slots(&held, &slots);
-            if more.iter().all(|&slot| held.covers(slot)) {
-                return Some(held);
+            (_, None) => {
+                let slots = all_slots(session, row, request);
+                self.keyspace.try_hold(presence, &slots, clock)?
             }
-            slots.extend(more);
-        }
+            (_, Some(reservation)) if is_program(row.command, session, request.argv) => {
+                self.keyspace.try_hold_every(presence, reservation, clock)?
+            }
+            (_, Some(reservation)) => {
+                let slots = all_slots(session, row, request);
+                self.keyspace.try_hold_reserved(presence, reservation, &slots, clock)?
+            }
+        };
+        blocking::cover_destinations(&held, reservation).then_some(held)
+    }
+
+    /// A slot that keeps a command from running, if one of those that it names does.
+    #[cold]
+    fn busy_slot(
+        &self,
+        session: &Session,
+        row: &Row,
+        request: &Request<'_>,
+        authority: Authority<'_>,
+    ) -> Option<u16> {
+        let mut slots = all_slots(session, row, request).into_iter();
+        slots.find(|&slot| self.keyspace.is_busy(slot, authority.reservation()))
     }
 
     /// What remains to be done under the locks: the journal receives the effects. Returns the
@@ -475,7 +501,13 @@ impl Context<'_> {
         self.row = row;
         self.db.effects.explicit = false;
         let result = (row.command.handler)(self, args);
-        self.finish_handler(row, result, mark);
+        if let Err(error) = result {
+            if self.db.held.missed().is_some() {
+                // It is tried again, as if nothing had been.
+                return self.reply.rollback(mark);
+            }
+            self.end_in_error(row, &error, mark);
+        }
         if self.engine.pubsub.is_monitored() {
             monitor::show(self.db.effects, self.session, row, args.argv());
         }
@@ -495,14 +527,12 @@ impl Context<'_> {
         self.engine.note_duration(self, row, args, ended.since_ns(begun));
     }
 
-    fn finish_handler(&mut self, row: &'static Row, result: CommandResult, mark: Mark) {
-        if let Err(error) = result {
-            self.reply.rollback(mark);
-            self.db.stats.error_replies.add(1);
-            self.db.stats.commands[row.id].failed.add(1);
-            self.engine.stats.count_error(error.code());
-            self.reply.error(error.as_str().as_bytes());
-        }
+    fn end_in_error(&mut self, row: &'static Row, error: &CommandError, mark: Mark) {
+        self.reply.rollback(mark);
+        self.db.stats.error_replies.add(1);
+        self.db.stats.commands[row.id].failed.add(1);
+        self.engine.stats.count_error(error.code());
+        self.reply.error(error.as_str().as_bytes());
     }
 }
 
@@ -702,20 +732,40 @@ fn lacking_authority(
     if matches!(authority, Authority::Program(..)) {
         return None;
     }
+    let program = command.name == "exec" && is_program(command, session, argv);
+    program.then_some(Outcome::NeedsProgram)
+}
+
+/// Whether a command has to hold all slots where it cannot begin again in the middle: an EXEC with
+/// commands that look at keys they do not name. SORT with BY or GET does that on its own only when
+/// it has met locked slots for long.
+fn is_program(command: &Command, session: &Session, argv: Arguments<'_>) -> bool {
     let by_pattern = |command: &Command, argv: Arguments<'_>| {
         command.has(command::READS_BY_PATTERN)
             && argv
                 .iter()
                 .any(|word| word.eq_ignore_ascii_case(b"by") || word.eq_ignore_ascii_case(b"get"))
     };
-    let program = match session.transaction.as_ref().filter(|_| command.name == "exec") {
+    match session.transaction.as_ref().filter(|_| command.name == "exec") {
         Some(transaction) => transaction.commands.iter().any(|queued| {
-            queued.row.command.has(command::WHOLE_KEYSPACE)
-                || by_pattern(queued.row.command, queued.argv.view())
+            let (command, argv) = (queued.row.command, queued.argv.view());
+            let walks = command.has(command::WHOLE_KEYSPACE)
+                && (command.name != "debug" || crate::commands::debug_looks_at_keys(argv));
+            walks || by_pattern(command, argv)
         }),
         None => by_pattern(command, argv),
-    };
-    program.then_some(Outcome::NeedsProgram)
+    }
+}
+
+/// The slots that a command names, ascending and distinct.
+fn all_slots(session: &Session, row: &Row, request: &Request<'_>) -> Slots {
+    let mut slots: Slots = request.keys.iter().map(|key| key.slot).collect();
+    if row.command.name == "exec" {
+        collect_transaction_slots(session, &mut slots);
+    }
+    slots.sort_unstable();
+    slots.dedup();
+    slots
 }
 
 #[inline]
@@ -742,7 +792,7 @@ pub(crate) fn collect_keys(command: &Command, argv: Arguments<'_>, keys: &mut Ve
 fn collect_transaction_slots(session: &Session, slots: &mut Slots) {
     let mut keys = Vec::new();
     let watched = session.watch.iter().flat_map(|watch| &watch.keys);
-    slots.extend(watched.map(|watched| base::crc::key_slot(&watched.key)));
+    slots.extend(watched.map(|(_, key)| base::crc::key_slot(key)));
     for queued in session.transaction.iter().flat_map(|own| &own.commands) {
         collect_keys(queued.row.command, queued.argv.view(), &mut keys);
     }

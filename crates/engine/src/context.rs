@@ -10,6 +10,7 @@ use crate::command::Row;
 use crate::db::Db;
 use crate::durability::SyncWait;
 use crate::engine::{Authority, Engine};
+use crate::error::CommandError;
 use crate::session::Session;
 use crate::waiting::{Attachment, Awaited, Serve, Waiter};
 
@@ -80,9 +81,10 @@ impl Context<'_> {
         &mut self,
         slot: u16,
         action: impl FnOnce(&Held<'_, Attachment>, &mut Reply<'_>) -> T,
-    ) -> T {
+    ) -> Result<T, CommandError> {
         let (db, reply) = (&self.db, &mut self.reply);
-        db.with_slot(self.engine, slot, |held| action(held, reply))
+        let result = db.with_slot(self.authority, slot, |held| action(held, reply));
+        result.ok_or(CommandError::MISSED_SLOT)
     }
 
     /// Whether messages that this connection gets may be written before the reply of the command

@@ -15,7 +15,7 @@ use store::{
 use crate::call::TurnParts;
 use crate::config::Config;
 use crate::effects::Effects;
-use crate::engine::Engine;
+use crate::engine::Authority;
 use crate::error::{CommandError, CommandResult};
 use crate::notify::{Class, Event};
 use crate::stats::ThreadStats;
@@ -538,19 +538,34 @@ impl<'a> Db<'a> {
         Limits { entries: config.zset_max_listpack_entries, value: config.zset_max_listpack_value }
     }
 
-    /// Holds one slot while `action` looks at it, whether the command named it or not. An ordinary
-    /// command, which names no keys then, locks the slot for just so long, so the action is bounded;
-    /// a program keeps it.
+    /// Holds one slot while `action` looks at it, whether the command named it or not. A command
+    /// that has not named it locks the slot for just so long, so the action is bounded. `None`, when
+    /// somebody else has the slot: then the command has to give up what it does, and is tried again.
     pub fn with_slot<T>(
         &self,
-        engine: &Engine,
+        authority: Authority<'_>,
         slot: u16,
         action: impl FnOnce(&Held<'_, Attachment>) -> T,
-    ) -> T {
+    ) -> Option<T> {
         if self.held.covers(slot) {
-            return action(&self.held);
+            return Some(action(&self.held));
         }
-        action(&engine.hold_slot(self.held.presence(), slot))
+        self.hold_other(authority, slot).map(|held| action(&held))
+    }
+
+    /// Holds a slot that the command has not named, on its own. `None`, when somebody else has it:
+    /// see [`Db::with_slot`].
+    pub fn hold_other(&self, authority: Authority<'_>, slot: u16) -> Option<Held<'a, Attachment>> {
+        let (space, presence) = (self.held.space(), self.held.presence());
+        let clock = base::clock::now_us();
+        let held = match authority.reservation() {
+            None => space.try_hold_one(presence, slot, clock),
+            Some(reservation) => space.try_hold_reserved(presence, reservation, &[slot], clock),
+        };
+        if held.is_none() {
+            self.held.note_missed(slot);
+        }
+        held
     }
 
     /// Runs `action` on the same locks with another database selected.

@@ -5,9 +5,11 @@
 //! take long (freeing, publishing) follows when the slots are free again.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::clock::Ticks;
+use hashbrown::HashSet;
 use resp::args::Arguments;
 use store::Removed;
 
@@ -18,10 +20,54 @@ use crate::notify::{Event, News, Notification};
 use crate::watching::Watch;
 
 /// A key that may have become what a waiter waits for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ReadyKey {
     pub(crate) database: usize,
-    pub(crate) key: Box<[u8]>,
+    pub(crate) key: Arc<[u8]>,
+}
+
+/// Keys that are looked through one by one for one that is ready already.
+const FEW_READY: usize = 16;
+
+/// Such keys in the order in which they became ready, each once.
+#[derive(Default)]
+pub(crate) struct ReadyKeys {
+    queue: VecDeque<ReadyKey>,
+    /// The same keys, while there are many.
+    known: HashSet<ReadyKey>,
+}
+
+impl ReadyKeys {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    fn add(&mut self, ready: ReadyKey) {
+        let is_new = if self.queue.len() < FEW_READY {
+            !self.queue.contains(&ready)
+        } else {
+            if self.known.is_empty() {
+                self.known.extend(self.queue.iter().cloned());
+            }
+            self.known.insert(ready.clone())
+        };
+        if is_new {
+            self.queue.push_back(ready);
+        }
+    }
+
+    /// Takes the first.
+    pub(crate) fn take(&mut self) -> Option<ReadyKey> {
+        let first = self.queue.pop_front()?;
+        if self.queue.len() >= FEW_READY {
+            self.known.remove(&first);
+        } else if self.known.capacity() > 0 {
+            self.known = HashSet::new();
+            self.queue.shrink_to(FEW_READY);
+        }
+        Some(first)
+    }
 }
 
 /// The effects of a command or transaction so far.
@@ -43,7 +89,7 @@ pub struct Effects {
     pub(crate) journal: Batch,
     /// A handler said what goes into the journal for the command that runs now.
     pub(crate) explicit: bool,
-    pub(crate) ready: Vec<ReadyKey>,
+    pub(crate) ready: ReadyKeys,
     /// Clients that were served, with their replies: they get them when the slots are unlocked, and
     /// so after the journal got what the replies depend on.
     pub(crate) woken: Vec<(Arc<Client>, Vec<u8>)>,
@@ -83,10 +129,7 @@ impl Effects {
 
     /// Remembers a key that somebody waits for.
     pub(crate) fn add_ready(&mut self, database: usize, key: &[u8]) {
-        let ready = ReadyKey { database, key: key.into() };
-        if !self.ready.contains(&ready) {
-            self.ready.push(ready);
-        }
+        self.ready.add(ReadyKey { database, key: key.into() });
     }
 
     pub(crate) fn journal_command<'c>(

@@ -7,7 +7,8 @@ use std::time::Duration;
 use base::clock::Ticks;
 use parking_lot::Mutex;
 use store::Keyspace;
-use store::gate::{Closed, Gates, Presence, Program};
+use store::gate::{Closed, Gates, Presence};
+use store::reserve::Reservation;
 
 use resp::args::Arguments;
 
@@ -21,6 +22,7 @@ use crate::durability::{SlotOffsets, SyncWait};
 use crate::effects::Effects;
 use crate::journal::Journal;
 use crate::latency::LatencyMonitor;
+use crate::left_behind::LeftBehind;
 use crate::loading::{LoadFailed, Loading, Source};
 use crate::memory::{Evictor, Memory, UsedMemory};
 use crate::pubsub::PubSub;
@@ -203,8 +205,8 @@ pub struct MemoryFigures {
 pub enum Authority<'g> {
     /// It locks the slots that it names.
     Ordinary(Presence<'g>),
-    /// It is the one program: it locks slots as it touches them.
-    Program(&'g Program<'g>, Presence<'g>),
+    /// It may keep newcomers away from the slots that it needs: see [`store::reserve`].
+    Program(&'g Reservation, Presence<'g>),
     /// All gates are closed: everything is its own.
     Closed(&'g Closed<'g>),
 }
@@ -216,6 +218,14 @@ impl<'g> Authority<'g> {
         match self {
             Authority::Ordinary(presence) | Authority::Program(_, presence) => presence,
             Authority::Closed(closed) => closed.presence(),
+        }
+    }
+
+    /// What it keeps newcomers away with, if it does.
+    pub fn reservation(self) -> Option<&'g Reservation> {
+        match self {
+            Authority::Program(reservation, _) => Some(reservation),
+            Authority::Ordinary(_) | Authority::Closed(_) => None,
         }
     }
 }
@@ -242,6 +252,9 @@ pub struct Turn {
     /// Elements of lists from this size on get a node of their own: see [`DebugSettings`].
     pub(crate) packed_threshold: usize,
     pub(crate) effects: Effects,
+    /// The slot for which a command has to be tried again, as far as it is known: see
+    /// [`Outcome::Contended`].
+    pub contended_slot: Option<u16>,
     /// The disk does not keep up with the journal, or with a snapshot.
     pub(crate) writes_wait: bool,
     pub(crate) evictor: Evictor,
@@ -263,6 +276,7 @@ impl Turn {
             stats: engine.stats.register(thread),
             packed_threshold: 0,
             effects: Effects::default(),
+            contended_slot: None,
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
@@ -284,6 +298,7 @@ impl Turn {
             stats: Arc::new(ThreadStats::new("")),
             packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
             effects: Effects::default(),
+            contended_slot: None,
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
@@ -382,9 +397,10 @@ pub enum Outcome {
     /// Its client waits. Nothing was written; the inbox will have the reply.
     /// The waiter is to be claimed at its deadline, or when the connection goes.
     Blocked(Arc<Waiter>),
-    /// A slot stayed locked. Nothing was touched: try again later.
+    /// A slot stayed locked. Nothing was touched: try again later. Which slot that was is in
+    /// [`Turn::contended_slot`].
     Contended,
-    /// It has to run as the program. Nothing was touched.
+    /// It has to run as a program. Nothing was touched.
     NeedsProgram,
     /// It has to run with all gates closed. Nothing was touched.
     NeedsGates,
@@ -504,6 +520,7 @@ pub struct Engine {
     pub(crate) blocked_clients: AtomicU64,
     /// When the log last mentioned a connection that speaks another protocol, as [`Turn::steady`].
     pub(crate) foreign_logged_at: AtomicU64,
+    pub(crate) left_behind: LeftBehind,
 }
 
 /// Switches that DEBUG commands flip.
@@ -567,6 +584,7 @@ impl Engine {
             next_client_id: AtomicU64::new(1),
             blocked_clients: AtomicU64::new(0),
             foreign_logged_at: AtomicU64::new(0),
+            left_behind: LeftBehind::default(),
         }
     }
 

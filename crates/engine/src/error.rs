@@ -19,6 +19,8 @@ macro_rules! texts {
 }
 
 texts! {
+    /// A slot was locked by somebody else. Never sent: the command is tried again.
+    MISSED_SLOT = "";
     /// The key holds another type than the command works on.
     WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value";
     /// Options that do not fit together or are unknown.

@@ -32,6 +32,7 @@ mod flush;
 pub mod help;
 pub mod journal;
 pub mod latency;
+mod left_behind;
 pub mod loading;
 mod memory;
 pub mod monitor;

@@ -323,7 +323,7 @@ fn hold<'k>(
     clock: u64,
 ) -> Held<'k, Attachment> {
     loop {
-        match engine.keyspace.try_hold_one(presence, slot, clock) {
+        match engine.keyspace.try_hold_briefly(presence, slot, clock) {
             Some(held) => return held,
             None => std::thread::yield_now(),
         }

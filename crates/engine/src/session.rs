@@ -11,6 +11,7 @@ use store::gate::Presence;
 
 use crate::client::{Client, flag};
 use crate::command::Row;
+use crate::commands::KeysSoFar;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::pubsub::Kind;
@@ -135,6 +136,8 @@ pub struct Session {
     pub(crate) written_to: u64,
     /// CLIENT PAUSE holds its next command back.
     pub(crate) paused: bool,
+    /// How far its next command has come already: KEYS, where a slot was locked.
+    pub(crate) keys_so_far: Option<Box<KeysSoFar>>,
     /// Close when the output is sent.
     pub close: bool,
 }
@@ -158,6 +161,7 @@ impl Session {
             depends_on: 0,
             written_to: 0,
             paused: false,
+            keys_so_far: None,
             close: false,
         }
     }

@@ -124,6 +124,8 @@ impl Equivalent<(usize, Box<[u8]>)> for KeyRef<'_> {
 #[derive(Default)]
 pub struct Attachment {
     waiters: PerKey<VecDeque<Arc<Waiter>>>,
+    /// Keys that serving the waiters may change too, each with the number of those waiters.
+    destinations: HashMap<Box<[u8]>, usize>,
     watchers: PerKey<Vec<Watcher>>,
 }
 
@@ -141,6 +143,9 @@ impl Attachment {
         let queue = self.waiters.entry((waiter.database, key.into())).or_default();
         if !queue.back().is_some_and(|last| Arc::ptr_eq(last, waiter)) {
             queue.push_back(Arc::clone(waiter));
+            if let Some(destination) = &waiter.destination {
+                *self.destinations.entry(destination.clone()).or_default() += 1;
+            }
         }
     }
 
@@ -150,8 +155,16 @@ impl Attachment {
         // Who is served is nearly always the first.
         if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, waiter)) {
             queue.remove(at);
+            if let Some(destination) = &waiter.destination
+                && let Some(count) = self.destinations.get_mut(destination)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.destinations.remove(destination);
+                }
+            }
         }
-        if queue.is_empty() {
+        if self.waiters.get(&id).is_some_and(VecDeque::is_empty) {
             self.waiters.remove(&id);
         }
     }
@@ -163,7 +176,7 @@ impl Attachment {
 
     /// Keys that serving the waiters of this slot may change too.
     pub(crate) fn all_destinations(&self) -> impl Iterator<Item = &[u8]> {
-        self.waiters.values().flatten().filter_map(|waiter| waiter.destination.as_deref())
+        self.destinations.keys().map(|key| &**key)
     }
 
     pub(crate) fn add_watcher(&mut self, database: usize, key: &[u8], watcher: Watcher) {

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use hashbrown::HashSet;
 use store::gate::Presence;
 use store::{Entry, Key};
 
@@ -51,35 +52,21 @@ impl Watcher {
     }
 }
 
-/// A key that the next EXEC depends on.
-pub struct WatchedKey {
-    /// Its database.
-    pub database: usize,
-    /// The key.
-    pub key: Box<[u8]>,
-}
-
 /// The watched keys of a connection.
 #[derive(Default)]
 pub struct Watch {
-    /// The keys.
-    pub keys: Vec<WatchedKey>,
+    /// The keys, with their databases.
+    pub keys: HashSet<(usize, Box<[u8]>)>,
     /// Raised by the first change; shared with the slots.
     pub(crate) flag: WatchFlag,
 }
 
 impl Watch {
-    /// Whether a key is watched already.
-    pub fn contains(&self, database: usize, key: &[u8]) -> bool {
-        self.keys.iter().any(|own| own.database == database && *own.key == *key)
-    }
-
     /// Whether a watched key has changed, or has expired since it was watched. Looks at the slots
-    /// of the watched keys, which EXEC has locked, or locks by looking where it runs as the program:
-    /// so the flag comes last, when nobody can raise it any more.
+    /// of the watched keys, which EXEC has locked, so that nobody can raise the flag any more.
     pub(crate) fn is_stale(&self, db: &Db<'_>) -> bool {
-        let expired = self.keys.iter().any(|watched| {
-            let (database, key) = (watched.database, Key::new(&watched.key));
+        let expired = self.keys.iter().any(|(database, key)| {
+            let (database, key) = (*database, Key::new(key));
             has_expired(db, database, &key) && !self.was_expired(db, database, &key)
         });
         expired || self.flag.load(Relaxed)
@@ -106,12 +93,11 @@ impl Context<'_> {
         let database = self.db.index;
         let expired = has_expired(&self.db, database, key);
         let watch = self.session.watch.get_or_insert_default();
-        if watch.contains(database, key.bytes) {
+        if !watch.keys.insert((database, key.bytes.into())) {
             return;
         }
-        let bytes = 2 * key.bytes.len() + size_of::<WatchedKey>() + 4 * size_of::<usize>();
+        let bytes = 2 * key.bytes.len() + size_of::<(usize, Box<[u8]>)>() + 4 * size_of::<usize>();
         self.session.client.watched_bytes.fetch_add(bytes, Relaxed);
-        watch.keys.push(WatchedKey { database, key: key.bytes.into() });
         let watcher = Watcher { flag: Arc::clone(&watch.flag), expired };
         let attachment = self.db.held.attachment_mut(key.slot).get_or_insert_default();
         attachment.add_watcher(database, key.bytes, watcher);
@@ -159,16 +145,9 @@ impl Engine {
 
     /// Takes a client's watchers out of their slots. The caller holds no slot.
     pub(crate) fn remove_watch(&self, presence: Presence<'_>, watch: &Watch) {
-        for watched in &watch.keys {
-            let slot = base::crc::key_slot(&watched.key);
-            let mut held = self.hold_slot(presence, slot);
-            let place = held.attachment_mut(slot);
-            if let Some(attachment) = place {
-                attachment.remove_watcher(watched.database, &watched.key, &watch.flag);
-                if attachment.is_empty() {
-                    *place = None;
-                }
-            }
+        let clock = base::clock::now_us();
+        for (database, key) in &watch.keys {
+            self.take_out_watcher(presence, (*database, key), &watch.flag, clock);
         }
     }
 }
@@ -206,49 +185,30 @@ impl Db<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    use resp::args::OwnedArguments;
-    use resp::output::Output;
-
-    use super::*;
-    use crate::engine::{Authority, Request};
     use crate::testing::TestServer;
 
-    /// EXEC waits for the slot of a watched key while another thread changes the key.
     #[test]
     fn a_change_before_the_program_has_the_slot_counts() {
         let mut server = TestServer::new();
         for line in ["WATCH k", "MULTI", "DBSIZE"] {
             server.text(line);
         }
-        let TestServer { engine, session, turn, gate, .. } = &mut server;
-        let engine = &*engine;
-        let flag = Arc::clone(&session.watch.as_ref().unwrap().flag);
-        let (locked, is_locked) = mpsc::channel();
-        let mut output = Output::new();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                let slot = base::crc::key_slot(b"k");
-                let gate = engine.gates.register();
-                let inside = gate.enter();
-                let held = engine.hold_slot(inside.presence(), slot);
-                locked.send(()).unwrap();
-                // EXEC gets as far as it gets without the slot.
-                std::thread::sleep(Duration::from_millis(50));
-                flag.store(true, Relaxed);
-                drop(held);
-            });
-            is_locked.recv().unwrap();
-            let argv: OwnedArguments = [b"EXEC"].into_iter().collect();
-            let row = engine.prepare(argv.view(), &mut Vec::new());
-            let request = Request { argv: argv.view(), row, keys: &[] };
-            let program = engine.gates.program();
-            let inside = gate.enter();
-            let authority = Authority::Program(&program, inside.presence());
-            engine.execute(turn, session, request, authority, &mut output);
+        let mut other = server.connect();
+        // Somebody holds the slot of the watched key, and changes that before the program gets it.
+        server.while_held(b"k", |server| {
+            assert_eq!(server.try_text("EXEC"), None, "the slot is locked");
         });
-        assert_eq!(output.to_vec(), b"*-1\r\n");
+        assert_eq!(server.text_as(&mut other, "RPUSH k 1"), ":1\r\n");
+        assert_eq!(server.text("EXEC"), "*-1\r\n");
+    }
+
+    #[test]
+    fn what_was_watched_is_cleaned_up_when_its_slot_is_free() {
+        let mut server = TestServer::new();
+        server.text("WATCH k other");
+        server.while_held(b"k", |server| assert_eq!(server.text("UNWATCH"), "+OK\r\n"));
+        assert!(server.has_attachment(b"k") && !server.has_attachment(b"other"));
+        server.clean_slots();
+        assert!(!server.has_attachment(b"k"), "nothing is left");
     }
 }

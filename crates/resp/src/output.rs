@@ -171,6 +171,11 @@ impl Output {
         }
     }
 
+    /// What was written since `mark`, apart from strings that are sent from where they lie.
+    pub fn since(&self, mark: Mark) -> &[u8] {
+        &self.buffer[mark.at..]
+    }
+
     /// Takes back all that was written since `mark`.
     pub fn rollback(&mut self, mark: Mark) {
         if mark.behind_loss {

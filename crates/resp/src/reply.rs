@@ -232,6 +232,11 @@ impl<'a> Reply<'a> {
         self.output.mark()
     }
 
+    /// What was written since `mark`, apart from strings that are sent from where they lie.
+    pub fn since(&self, mark: Mark) -> &[u8] {
+        self.output.since(mark)
+    }
+
     /// Makes the `count` replies written since `mark` an array.
     pub fn close_array(&mut self, mark: Mark, count: usize) {
         self.insert_header(mark, b'*', count as u64);

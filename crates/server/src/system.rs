@@ -5,10 +5,13 @@
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use engine::engine::CpuSeconds;
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// A moment on the local clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,6 +215,17 @@ impl TitleArea {
             std::ptr::copy_nonoverlapping(title.as_ptr(), self.start, shown);
             std::ptr::write_bytes(self.start.add(shown), 0, self.length - shown);
         }
+    }
+}
+
+/// Waits until a poll instance has events, but not longer than `longest`, which may be less than the
+/// millisecond that the instance itself counts in. An error ends it at once.
+pub fn wait_readable(poll: &impl AsRawFd, longest: Duration) {
+    // SAFETY: the descriptor belongs to `poll`, which is borrowed for longer.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(poll.as_raw_fd()) };
+    let mut waited = [PollFd::new(&descriptor, PollFlags::IN)];
+    if let Ok(timeout) = Timespec::try_from(longest) {
+        let _ = rustix::event::poll(&mut waited, Some(&timeout));
     }
 }
 

@@ -462,7 +462,7 @@ impl<'k, X> Walker<'k, X> {
                 return more;
             }
         }
-        let held = self.space.try_hold_one(presence, key.slot, 0)?;
+        let held = self.space.try_hold_briefly(presence, key.slot, 0)?;
         let database = self.cut.database_of(location.database);
         let word = held.table(database, key.slot)?.word_of(&key)?;
         read(word, show)
@@ -512,7 +512,7 @@ impl<'k, X> Walker<'k, X> {
         if usize::from(next) != slot {
             self.go_to(number, next);
         }
-        let Some(mut held) = self.space.try_hold_one(presence, next, 0) else {
+        let Some(mut held) = self.space.try_hold_briefly(presence, next, 0) else {
             return Step::Contended;
         };
         self.walk_held(&mut held, (number, database, next), sink, later);

@@ -9,7 +9,7 @@
 //! to those who have closed them. [`Presence`] is the proof of that. The keyspace asks for it, and
 //! what it gives out does not outlive it.
 //!
-//! Order of locks: the program lock, then gates, then slots.
+//! Order of locks: gates, then slots.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -24,10 +24,9 @@ struct Padded(Mutex<()>);
 /// The gates that there are.
 type List = Mutex<Vec<Arc<Padded>>>;
 
-/// All gates, and the program lock before them.
+/// All gates.
 #[derive(Default)]
 pub struct Gates {
-    program: Mutex<()>,
     gates: Arc<List>,
 }
 
@@ -57,14 +56,9 @@ pub enum Access<'g> {
     Closed(&'g Closed<'g>),
 }
 
-/// The right to be the one program that runs.
-pub struct Program<'g>(#[expect(dead_code, reason = "held, not read")] MutexGuard<'g, ()>);
-
 /// All gates closed: no command runs anywhere.
 pub struct Closed<'g> {
     gates: MutexGuard<'g, Vec<Arc<Padded>>>,
-    #[expect(dead_code, reason = "held, not read")]
-    program: Program<'g>,
 }
 
 impl Gates {
@@ -80,30 +74,14 @@ impl Gates {
         gate
     }
 
-    /// Waits to be the one program. The caller is outside its gate.
-    pub fn program(&self) -> Program<'_> {
-        Program(self.program.lock())
-    }
-
-    /// Becomes the one program if none runs.
-    pub fn try_program(&self) -> Option<Program<'_>> {
-        self.program.try_lock().map(Program)
-    }
-
-    /// Whether a program is running now.
-    pub fn program_runs(&self) -> bool {
-        self.program.is_locked()
-    }
-
-    /// Closes all gates. The caller is outside its own and does not hold the program lock.
+    /// Closes all gates. The caller is outside its own.
     pub fn close(&self) -> Closed<'_> {
-        let program = self.program();
         let gates = self.gates.lock();
         for gate in gates.iter() {
             // Forgotten on purpose: `Closed::drop` releases them.
             std::mem::forget(gate.0.lock());
         }
-        Closed { gates, program }
+        Closed { gates }
     }
 
     /// Returns when every thread has been outside its gate at least once.

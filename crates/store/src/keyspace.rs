@@ -13,7 +13,6 @@
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use base::limits::SLOTS;
 use parking_lot::RwLock;
@@ -21,14 +20,12 @@ use smallvec::SmallVec;
 
 use crate::cut::{Cut, Walker};
 use crate::entry::{Entry, EntryMut, Removed, Value, Word};
-use crate::gate::{Closed, Presence, Program};
+use crate::gate::{Closed, Presence};
+use crate::reserve::{Reservation, Reserved};
 use crate::table::dict::{Place, Table};
 
 #[cfg(test)]
 mod tests;
-
-/// How long a program that waits for a slot lets others run.
-const PAUSE: Duration = Duration::from_micros(20);
 
 /// How often a contended slot is looked at before the attempt is given up.
 const SPINS: u32 = 400;
@@ -242,7 +239,6 @@ const _: () = assert!(size_of::<Slot<u64>>() == 64, "a slot is one cache line");
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-const HELD_BY_PROGRAM: u32 = 2;
 
 struct Database {
     /// The tables of databases above 0, made at first use.
@@ -269,6 +265,8 @@ pub struct Keyspace<X> {
     cut: RwLock<Option<Arc<Cut>>>,
     /// Somebody found a slot locked.
     waited_for: AtomicBool,
+    /// Slots that newcomers keep away from.
+    reserved: Arc<Reserved>,
 }
 
 // SAFETY: what lies in the cells is reached only by who holds the slot's lock (through `Held`) or
@@ -296,6 +294,7 @@ impl<X> Keyspace<X> {
             cutting: AtomicBool::new(false),
             cut: RwLock::new(None),
             waited_for: AtomicBool::new(false),
+            reserved: Arc::new(Reserved::new()),
         }
     }
 
@@ -339,6 +338,19 @@ impl<X> Keyspace<X> {
         Some(self.hold(presence, slots, Mode::Declared, clock))
     }
 
+    /// [`Keyspace::try_hold_one`], whether or not newcomers are kept away from the slot: for threads
+    /// that hold one slot for a moment, and that have to go on while all gates are closed, when
+    /// nobody uses what is reserved.
+    pub fn try_hold_briefly<'k>(
+        &'k self,
+        presence: Presence<'k>,
+        slot: u16,
+        clock: u64,
+    ) -> Option<Held<'k, X>> {
+        let slots = SmallVec::from_slice(&[slot]);
+        self.spin_for(slot).then(|| self.hold(presence, slots, Mode::Declared, clock))
+    }
+
     #[inline]
     fn hold<'k>(
         &'k self,
@@ -347,18 +359,61 @@ impl<X> Keyspace<X> {
         mode: Mode,
         clock: u64,
     ) -> Held<'k, X> {
-        let recent = Cell::new(slots.first().copied());
-        Held { space: self, presence, slots: RefCell::new(slots), mode, clock, recent }
+        let (recent, missed) = (Cell::new(slots.first().copied()), Cell::new(None));
+        Held { space: self, presence, slots: RefCell::new(slots), mode, clock, recent, missed }
     }
 
-    /// Holds no slot yet, and locks each at the first touch: for the one program that runs.
-    pub fn hold_as_program<'k>(
+    /// Queues up for keeping newcomers away from slots: see [`crate::reserve`].
+    pub fn reserve(&self) -> Reservation {
+        Reservation::new(&self.reserved)
+    }
+
+    /// [`Keyspace::try_hold`] by the first of those who queue up. What it finds locked is kept from
+    /// newcomers from then on.
+    pub fn try_hold_reserved<'k>(
         &'k self,
         presence: Presence<'k>,
-        _program: &'k Program<'_>,
+        reservation: &Reservation,
+        slots: &[u16],
         clock: u64,
-    ) -> Held<'k, X> {
-        self.hold(presence, SmallVec::new(), Mode::Program, clock)
+    ) -> Option<Held<'k, X>> {
+        debug_assert!(slots.is_sorted_by(|a, b| a < b), "ascending and distinct");
+        // What was locked the last time is probably so still: that is to be found out at little
+        // cost, and without standing in the way of others.
+        let known = |slot: &&u16| reservation.has(**slot) && self.is_locked(**slot);
+        if let Some(&slot) = slots.iter().find(known) {
+            reservation.note_failure(slot, slots);
+            return None;
+        }
+        for (count, &slot) in slots.iter().enumerate() {
+            if !self.spin_for(slot) {
+                slots[..count].iter().for_each(|&slot| self.unlock(slot));
+                reservation.note_failure(slot, slots);
+                return None;
+            }
+        }
+        Some(self.hold(presence, SmallVec::from_slice(slots), Mode::Declared, clock))
+    }
+
+    /// [`Keyspace::try_hold_reserved`] of all slots.
+    pub fn try_hold_every<'k>(
+        &'k self,
+        presence: Presence<'k>,
+        reservation: &Reservation,
+        clock: u64,
+    ) -> Option<Held<'k, X>> {
+        let slots: Vec<u16> = (0..SLOTS as u16).collect();
+        self.try_hold_reserved(presence, reservation, &slots, clock)
+    }
+
+    /// Whether trying to lock a slot is of no use for now, with this reservation if it is one that
+    /// may be used.
+    pub fn is_busy(&self, slot: u16, reservation: Option<&Reservation>) -> bool {
+        self.is_locked(slot) || (reservation.is_none() && self.reserved.has(slot))
+    }
+
+    fn is_locked(&self, slot: u16) -> bool {
+        self.slots[usize::from(slot)].lock.load(Ordering::Relaxed) != FREE
     }
 
     /// Holds nothing: a stand-in.
@@ -379,35 +434,29 @@ impl<X> Keyspace<X> {
 
     #[inline]
     fn try_lock(&self, slot: u16) -> bool {
+        if !self.spin_for(slot) {
+            return false;
+        }
+        if self.reserved.has(slot) {
+            self.unlock(slot);
+            return false;
+        }
+        true
+    }
+
+    #[inline]
+    fn spin_for(&self, slot: u16) -> bool {
         let lock = &self.slots[usize::from(slot)].lock;
         for _ in 0..SPINS {
             match lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
-                // A program keeps its slots to its end: no use in waiting for it here.
-                Err(HELD_BY_PROGRAM) => return false,
+                // Who has it may keep it for long, or somebody waits for it already.
+                Err(_) if self.reserved.has(slot) => break,
                 Err(_) => std::hint::spin_loop(),
             }
         }
         self.waited_for.store(true, Ordering::Relaxed);
         false
-    }
-
-    fn lock_for_program(&self, slot: u16) {
-        let lock = &self.slots[usize::from(slot)].lock;
-        let mut spins = 0;
-        while lock
-            .compare_exchange_weak(FREE, HELD_BY_PROGRAM, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            spins += 1;
-            if spins % SPINS == 0 {
-                self.waited_for.store(true, Ordering::Relaxed);
-                // The holder may have lost its processor, even to us; it never waits for us (see
-                // `gate`).
-                std::thread::sleep(PAUSE);
-            }
-            std::hint::spin_loop();
-        }
     }
 
     #[inline]
@@ -640,8 +689,6 @@ impl<X> Keyspace<X> {
 enum Mode {
     /// The slots that a command named.
     Declared,
-    /// Slots are locked at the first touch and kept.
-    Program,
     /// All gates are closed.
     Everything,
 }
@@ -657,6 +704,8 @@ pub struct Held<'k, X> {
     clock: u64,
     /// A slot that may be touched: the one that was touched last, which most often is the next too.
     recent: Cell<Option<u16>>,
+    /// A slot that was wanted besides, and was locked by somebody else.
+    missed: Cell<Option<u16>>,
 }
 
 /// The locks of a [`Held`] on their way to another one of the same keyspace, with another lifetime.
@@ -683,20 +732,56 @@ impl<'k, X> Held<'k, X> {
     }
 
     fn ensure_another(&self, slot: u16) {
-        if self.mode != Mode::Everything {
-            let found = self.slots.borrow().binary_search(&slot);
-            if let Err(at) = found {
-                assert!(self.mode == Mode::Program, "a command touches a key that it did not name");
-                self.space.lock_for_program(slot);
-                self.slots.borrow_mut().insert(at, slot);
-            }
-        }
+        assert!(self.covers(slot), "a command touches a key that it did not name");
         self.recent.set(Some(slot));
     }
 
     /// Whether touching this slot is allowed without locking more.
     pub fn covers(&self, slot: u16) -> bool {
-        self.mode != Mode::Declared || self.slots.borrow().binary_search(&slot).is_ok()
+        self.mode == Mode::Everything || self.slots.borrow().binary_search(&slot).is_ok()
+    }
+
+    /// Locks one more slot, unless somebody else has it; then it counts as missed. In any order: who
+    /// misses one gives up all, so nobody waits for anybody.
+    pub fn try_cover(&self, slot: u16, reservation: Option<&Reservation>) -> bool {
+        if self.recent.get() == Some(slot) || self.covers(slot) {
+            return true;
+        }
+        let locked = match reservation {
+            None => self.space.try_lock(slot),
+            Some(reservation) => {
+                let locked = self.space.spin_for(slot);
+                if !locked {
+                    reservation.note_failure(slot, &[]);
+                }
+                locked
+            }
+        };
+        if !locked {
+            self.note_missed(slot);
+            return false;
+        }
+        let mut slots = self.slots.borrow_mut();
+        let at = slots.partition_point(|&other| other < slot);
+        slots.insert(at, slot);
+        true
+    }
+
+    /// Notes that a slot was wanted that somebody else has.
+    pub fn note_missed(&self, slot: u16) {
+        self.missed.set(Some(slot));
+    }
+
+    /// The slot that was missed is not needed after all.
+    pub fn forgive_missed(&self) {
+        self.missed.set(None);
+    }
+
+    /// A slot that was wanted and that somebody else has, if there is one: what happened with these
+    /// locks has to be tried again.
+    #[inline]
+    pub fn missed(&self) -> Option<u16> {
+        self.missed.get()
     }
 
     /// Whether all gates are closed, so that every slot may be touched without a lock.

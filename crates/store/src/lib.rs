@@ -17,6 +17,7 @@ pub mod list;
 mod member;
 pub mod pack;
 mod packed;
+pub mod reserve;
 mod set;
 mod string;
 pub mod table;

@@ -29,6 +29,9 @@ mod string;
 mod transactions;
 mod zset;
 
+pub(crate) use debug::looks_at_keys as debug_looks_at_keys;
+pub(crate) use keys::KeysSoFar;
+
 /// All families' rows.
 pub(crate) const FAMILIES: &[&[Command]] = &[
     string::COMMANDS,

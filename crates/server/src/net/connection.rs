@@ -15,6 +15,7 @@ use resp::args::OwnedArguments;
 use resp::output::{Mark, Output};
 use resp::request::{BigArgument, Parser, ProtocolError};
 
+use super::parked::Parked;
 use super::stream::Stream;
 
 /// Why a connection is closed that lets too much output wait.
@@ -29,10 +30,8 @@ pub(super) enum Hold {
     None,
     /// It is blocked in a command until it is served.
     Blocked(Arc<Waiter>),
-    /// A slot was locked: try again next turn. Counts the attempts.
-    Contended(u32),
-    /// It has to run as the program.
-    NeedsProgram,
+    /// A slot was locked, or it needs all of them: it is tried again.
+    Contended(Box<Parked>),
     /// It has to run with all gates closed.
     NeedsGates,
     /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
@@ -83,10 +82,10 @@ pub(super) struct Connection {
     pub(super) backlog: bool,
     /// What it received while it was held back was not looked at.
     pub(super) unparsed: bool,
-    /// When the command that has just blocked gives up.
-    pub(super) new_deadline: Option<u64>,
-    /// Contended attempts at the command that is pending first.
-    attempts: u32,
+    /// It is in the worker's list of those whose commands wait for slots.
+    pub(super) listed_as_parked: bool,
+    /// Its deadline that the worker's timers know.
+    pub(super) timer: Option<u64>,
     /// Since when the output is above the soft limit, in milliseconds of the steady clock.
     pub(super) over_soft_limit_since: Option<u64>,
     /// When [`super::coalesce::Coalescing`] counted it last.
@@ -115,8 +114,8 @@ impl Connection {
             protocol_error: None,
             backlog: false,
             unparsed: false,
-            new_deadline: None,
-            attempts: 0,
+            listed_as_parked: false,
+            timer: None,
             over_soft_limit_since: None,
             counted_in_window: 0,
         }
@@ -293,39 +292,41 @@ impl Connection {
 
     /// Takes the next command that was held back, if it may run.
     pub(super) fn next_pending(&mut self) -> Option<OwnedArguments> {
-        if matches!(self.hold, Hold::Contended(_)) {
-            self.hold = Hold::None;
-        }
         if self.runs() { self.pending.pop_front() } else { None }
     }
 
     /// Remembers why a command did not run to its end, and the command if it is to run again.
-    pub(super) fn hold_back(&mut self, outcome: Outcome, command: Option<OwnedArguments>) {
+    ///
+    /// `slot` is one that was locked, if that is why.
+    pub(super) fn hold_back(
+        &mut self,
+        outcome: Outcome,
+        command: Option<OwnedArguments>,
+        slot: Option<u16>,
+    ) {
         if let Some(command) = command {
             self.pending.push_front(command);
         }
-        self.attempts = match outcome {
-            Outcome::Contended => self.attempts + 1,
-            _ => 0,
-        };
         self.hold = match outcome {
             Outcome::Done => Hold::None,
-            Outcome::Blocked(waiter) => {
-                self.new_deadline = waiter.deadline;
-                Hold::Blocked(waiter)
-            }
-            Outcome::Contended => Hold::Contended(self.attempts),
-            Outcome::NeedsProgram => Hold::NeedsProgram,
+            Outcome::Blocked(waiter) => Hold::Blocked(waiter),
+            Outcome::Contended => Hold::Contended(Box::new(Parked::new(slot))),
+            Outcome::NeedsProgram => Hold::Contended(Box::new(Parked::program())),
             Outcome::NeedsGates => Hold::NeedsGates,
-            Outcome::Paused(until) => {
-                self.new_deadline = Some(until);
-                Hold::Paused(until)
-            }
-            Outcome::AwaitsSync(wait) => {
-                self.new_deadline = wait.deadline;
-                Hold::AwaitsSync(wait)
-            }
+            Outcome::Paused(until) => Hold::Paused(until),
+            Outcome::AwaitsSync(wait) => Hold::AwaitsSync(wait),
         };
+    }
+
+    /// When what holds it back ends by itself, in milliseconds of the steady clock.
+    #[inline]
+    pub(super) fn deadline(&self) -> Option<u64> {
+        match &self.hold {
+            Hold::None | Hold::Contended(_) | Hold::NeedsGates => None,
+            Hold::Blocked(waiter) => waiter.deadline,
+            Hold::Paused(until) => Some(*until),
+            Hold::AwaitsSync(wait) => wait.deadline,
+        }
     }
 
     /// Gives up the bytes of commands that were executed. An empty buffer goes back to the pool.
@@ -367,8 +368,8 @@ impl Connection {
                     || !self.pending.is_empty()
                     || self.protocol_error.is_some()
             }
-            Hold::Blocked(_) | Hold::AwaitsSync(_) => false,
-            Hold::Contended(_) | Hold::NeedsProgram | Hold::NeedsGates => true,
+            Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_) => false,
+            Hold::NeedsGates => true,
             Hold::Paused(until) => until <= now,
         };
         (runnable && !self.session.close) || (self.writable && self.sendable() > 0)
@@ -384,9 +385,10 @@ impl Connection {
 
     /// Whether it has said nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
-        let exempt = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_))
-            || self.session.monitor
-            || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
+        let exempt =
+            matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_))
+                || self.session.monitor
+                || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
         let last = self.session.client.last_interaction.load(Relaxed);
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout
     }

@@ -8,6 +8,7 @@ mod accept;
 mod coalesce;
 mod connection;
 mod mailbox;
+mod parked;
 mod stream;
 mod timers;
 mod worker;

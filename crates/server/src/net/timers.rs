@@ -1,33 +1,58 @@
 //! Deadlines of blocked clients, the nearest first.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A worker's deadlines. Those that were met or given up stay until they are due; the client's
-/// number tells whether they still mean anything.
+/// A worker's deadlines, each with the place of its connection.
 #[derive(Default)]
-pub(super) struct Timers(BinaryHeap<Reverse<(u64, usize, u64)>>);
+pub(super) struct Timers(BTreeSet<(u64, usize)>);
 
 impl Timers {
-    /// Remembers that the client at `place` is due at that millisecond of the steady clock.
-    pub(super) fn add(&mut self, due: u64, place: usize, client: u64) {
-        self.0.push(Reverse((due, place, client)));
+    /// Exchanges the deadline of the connection at `place`, in milliseconds of the steady clock. What was met or
+    /// given up leaves nothing behind.
+    pub(super) fn change(&mut self, place: usize, old: Option<u64>, new: Option<u64>) {
+        if let Some(due) = old {
+            self.0.remove(&(due, place));
+        }
+        if let Some(due) = new {
+            self.0.insert((due, place));
+        }
     }
 
-    /// The next deadline that has come: (place, client).
-    pub(super) fn due(&mut self, now: u64) -> Option<(usize, u64)> {
-        let Reverse((due, place, client)) = *self.0.peek()?;
+    /// A deadline that has come: the place of its connection.
+    pub(super) fn due(&mut self, now: u64) -> Option<usize> {
+        let &(due, place) = self.0.first()?;
         if due > now {
             return None;
         }
-        self.0.pop();
-        Some((place, client))
+        self.0.pop_first();
+        Some(place)
     }
 
     /// Time to the next deadline, if there is one; `now` reads the steady clock, in milliseconds.
     pub(super) fn wait(&self, now: impl FnOnce() -> u64) -> Option<Duration> {
-        let Reverse((due, ..)) = self.0.peek()?;
+        let (due, _) = self.0.first()?;
         Some(Duration::from_millis(due.saturating_sub(now())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_served_leaves_nothing_behind() {
+        let mut timers = Timers::default();
+        timers.change(3, None, Some(500));
+        for due in 1_000..2_000 {
+            timers.change(7, None, Some(due));
+            timers.change(7, Some(due), None);
+        }
+        assert_eq!(timers.0.len(), 1);
+        timers.change(7, None, Some(400));
+        timers.change(7, Some(400), Some(600));
+        assert_eq!(timers.wait(|| 450), Some(Duration::from_millis(50)));
+        assert_eq!(timers.due(499), None);
+        assert_eq!((timers.due(700), timers.due(700), timers.due(700)), (Some(3), Some(7), None));
     }
 }

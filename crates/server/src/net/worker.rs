@@ -11,7 +11,7 @@ use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base::limits;
 use engine::args::KeyAt;
@@ -38,14 +38,9 @@ const WINDOW: usize = 32;
 const COMMANDS_PER_TURN: usize = 1024;
 /// The longest sleep: idle connections and stop requests are looked at this often.
 const TICK: Duration = Duration::from_millis(100);
-/// Attempts at contended slots before a command runs as the program, where it may wait.
-const CONTENDED_MAX: u32 = 8;
 /// The longest sleep beside a sync, without a look at the sockets: somebody who does not depend on
 /// the sync may have come.
 const NAP_MAX: Duration = Duration::from_micros(500);
-/// The pause of a worker that can do nothing but try again: whoever holds the slots may need this
-/// very processor to go on.
-const STALL: Duration = Duration::from_micros(20);
 /// Milliseconds that a stopping worker goes on sending what waits.
 const FLUSH_ON_STOP: u64 = 2000;
 
@@ -76,6 +71,8 @@ pub(super) struct Worker {
     scheduled: Vec<usize>,
     /// Connections that wait for the journal.
     awaiting_journal: Vec<usize>,
+    /// Connections whose commands wait for slots, those first that were tried first.
+    parked: Vec<usize>,
     items: Vec<Item>,
     args: Vec<ArgRange>,
     keys: Vec<KeyAt>,
@@ -83,8 +80,6 @@ pub(super) struct Worker {
     buffers: Vec<Vec<u8>>,
     next_tick: u64,
     coalescing: Coalescing,
-    /// In the last turn nothing ran, since slots were locked.
-    is_stalled: bool,
     /// Whether `maxmemory-clients` is set, as of the last tick.
     limits_client_memory: bool,
 }
@@ -105,13 +100,13 @@ impl Worker {
             timers: Timers::default(),
             scheduled: Vec::new(),
             awaiting_journal: Vec::new(),
+            parked: Vec::new(),
             items: Vec::new(),
             args: Vec::new(),
             keys: Vec::new(),
             buffers: Vec::new(),
             next_tick: 0,
             coalescing: Coalescing::default(),
-            is_stalled: false,
             limits_client_memory: false,
         })
     }
@@ -135,8 +130,7 @@ impl Worker {
         self.note_events(events);
         self.open_mail();
         self.end_waits_that_are_due();
-        let (contended, ran) =
-            (self.turn.stats.contended.get(), self.turn.stats.commands_processed.get());
+        self.schedule_parked();
         let batch = std::mem::take(&mut self.scheduled);
         for &place in &batch {
             self.read_and_parse(place);
@@ -149,9 +143,6 @@ impl Worker {
             self.send_and_reschedule(place);
         }
         self.recycle(batch);
-        let stats = &self.turn.stats;
-        self.is_stalled =
-            stats.contended.get() > contended && stats.commands_processed.get() == ran;
         self.tick();
         self.engine.evict_clients(&mut self.turn);
         crate::memory::publish();
@@ -162,9 +153,10 @@ impl Worker {
     fn wait(&mut self, events: &mut Events) {
         events.clear();
         if !self.scheduled.is_empty() {
-            if self.is_stalled {
-                std::thread::sleep(STALL);
-            }
+            return self.poll(events, Duration::ZERO);
+        }
+        if !self.parked.is_empty() {
+            self.pause_for_slots();
             return self.poll(events, Duration::ZERO);
         }
         let pause = self.coalescing.pause(self.turn.steady_us);
@@ -184,6 +176,38 @@ impl Worker {
             || self.timers.wait(base::clock::steady_ms).map_or(TICK, |timer| timer.min(TICK));
         let timeout = if idle { timer() } else { Duration::ZERO };
         self.poll(events, timeout);
+    }
+
+    /// Waits until a command that was put aside may be tried again, unless something comes before.
+    fn pause_for_slots(&self) {
+        let next = |&place: &usize| match &self.connections[place].as_ref()?.hold {
+            Hold::Contended(parked) => Some(parked.next_try()),
+            _ => None,
+        };
+        let next = self.parked.iter().filter_map(next).min();
+        let pause = next.map(|next| next.saturating_duration_since(Instant::now()));
+        // Finer than the milliseconds that a poll has.
+        crate::system::wait_readable(&self.poll, pause.unwrap_or_default());
+    }
+
+    /// Looks again at commands that wait for slots.
+    fn schedule_parked(&mut self) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let mut parked = std::mem::take(&mut self.parked);
+        parked.retain(|&place| {
+            let Some(connection) = &mut self.connections[place] else { return false };
+            let waits =
+                matches!(&connection.hold, Hold::Contended(parked) if parked.next_try() > now);
+            if !waits {
+                connection.listed_as_parked = false;
+                self.schedule(place);
+            }
+            waits
+        });
+        self.parked = parked;
     }
 
     /// Lets requests come in until a sync is worth its while.
@@ -327,21 +351,17 @@ impl Worker {
     }
 
     fn end_waits_that_are_due(&mut self) {
-        while let Some((place, client)) = self.timers.due(self.turn.steady) {
+        while let Some(place) = self.timers.due(self.turn.steady) {
             let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
                 continue;
             };
-            if connection.session.client.id != client {
-                continue;
-            }
+            connection.timer = None;
             let Hold::Blocked(waiter) = &connection.hold else {
                 self.schedule(place);
                 continue;
             };
             let waiter = Arc::clone(waiter);
-            // An earlier wait's deadline may come during a later wait of the same client.
-            let due = waiter.deadline.is_some_and(|deadline| deadline <= self.turn.steady);
-            if due && waiter.claim() {
+            if waiter.claim() {
                 connection.hold = Hold::None;
                 let resp3 = connection.session.resp3;
                 let start = connection.output.mark();
@@ -475,15 +495,7 @@ impl Worker {
             }
             // Even before the time has come: UNPAUSE may have ended the pause.
             Hold::Paused(_) => connection.hold = Hold::None,
-            Hold::Contended(attempts) if attempts < CONTENDED_MAX => {}
-            Hold::Contended(_) | Hold::NeedsProgram => {
-                let Some(program) = engine.gates.try_program() else { return };
-                let inside = self.gate.enter();
-                let first = connection.pending.pop_front().expect("what is held back is pending");
-                connection.hold = Hold::None;
-                let authority = Authority::Program(&program, inside.presence());
-                run_owned(&engine, &mut self.turn, connection, first, authority);
-            }
+            Hold::Contended(_) => try_again(&engine, &self.gate, &mut self.turn, connection),
             Hold::NeedsGates => {
                 let closed = engine.gates.close();
                 let first = connection.pending.pop_front().expect("what is held back is pending");
@@ -494,7 +506,7 @@ impl Worker {
                 engine.host.save_emptied(&engine);
             }
         }
-        if connection.pending.is_empty() {
+        if connection.pending.is_empty() || !connection.runs() {
             return;
         }
         let inside = self.gate.enter();
@@ -519,8 +531,14 @@ impl Worker {
                 connection.protocol_error = Some(error);
             }
         }
-        if let Some(deadline) = connection.new_deadline.take() {
-            self.timers.add(deadline, place, connection.session.client.id);
+        let deadline = connection.deadline();
+        if deadline != connection.timer {
+            self.timers.change(place, std::mem::replace(&mut connection.timer, deadline), deadline);
+        }
+        if matches!(connection.hold, Hold::Contended(_))
+            && !std::mem::replace(&mut connection.listed_as_parked, true)
+        {
+            self.parked.push(place);
         }
         if connection.holds_replies() {
             connection.release_replies(self.engine.journal.covered());
@@ -591,6 +609,7 @@ impl Worker {
             self.turn.stats.output_buffer_limit_disconnections.add(1);
         }
         self.places.remove(&client.id);
+        self.timers.change(place, connection.timer, None);
         if matches!(connection.hold, Hold::AwaitsSync(_)) {
             self.engine.end_sync_wait(&connection.session);
         }
@@ -627,6 +646,7 @@ impl Worker {
         }
         self.next_tick = self.turn.steady + TICK.as_millis() as u64;
         self.give_back_space();
+        self.engine.clean_slots(self.gate.enter().presence());
         let timeout = u64::from(self.turn.config.timeout) * 1000;
         // Those that were idle when the limit was set have to be counted too.
         self.limits_client_memory = memory_limit(&self.turn.config).is_some();
@@ -723,7 +743,7 @@ fn execute(
     let outcome = engine.execute(turn, session, request, authority, output);
     if !matches!(outcome, Outcome::Done) {
         let held_back = held_back(argv, &outcome);
-        connection.hold_back(outcome, held_back);
+        connection.hold_back(outcome, held_back, turn.contended_slot);
     }
     if turn.holds_replies() {
         connection.hold_replies(from);
@@ -752,9 +772,32 @@ fn run_owned(
     }
     if !matches!(outcome, Outcome::Done) {
         let command = needs_another_try(&outcome).then_some(command);
-        connection.hold_back(outcome, command);
+        connection.hold_back(outcome, command, turn.contended_slot);
     }
     connection.look_at_output_limit();
+}
+
+/// Runs a command again that found a slot locked, or needs all of them, if there is use in that.
+fn try_again(engine: &Engine, gate: &Gate, turn: &mut Turn, connection: &mut Connection) {
+    let Hold::Contended(parked) = &mut connection.hold else { return };
+    if !parked.may_try(engine, Instant::now()) {
+        return;
+    }
+    let Hold::Contended(mut parked) = std::mem::replace(&mut connection.hold, Hold::None) else {
+        return;
+    };
+    let first = connection.pending.pop_front().expect("what is held back is pending");
+    let inside = gate.enter();
+    let authority = match parked.reservation() {
+        Some(reservation) => Authority::Program(reservation, inside.presence()),
+        None => Authority::Ordinary(inside.presence()),
+    };
+    run_owned(engine, turn, connection, first, authority);
+    if let Hold::Contended(_) = connection.hold {
+        // It goes on waiting where it was, with what it has reserved.
+        parked.note_failure(turn.contended_slot);
+        connection.hold = Hold::Contended(parked);
+    }
 }
 
 /// Whether a command that was not done is to run again: one whose client waits has run.

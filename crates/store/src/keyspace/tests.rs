@@ -169,10 +169,10 @@ impl Rig {
                 act(&mut held.expect("nobody holds it"), &key, model)
             }
             1 => {
-                let program = gates.program();
+                let reservation = keyspace.reserve();
                 let inside = gate.enter();
-                let mut held = keyspace.hold_as_program(inside.presence(), &program, CLOCK);
-                act(&mut held, &key, model)
+                let held = keyspace.try_hold_every(inside.presence(), &reservation, CLOCK);
+                act(&mut held.expect("nobody holds any"), &key, model)
             }
             _ => {
                 let closed = gates.close();
@@ -406,23 +406,65 @@ fn slots_are_locked_all_or_none() {
 }
 
 #[test]
-fn a_program_keeps_what_it_touched() {
-    let (keyspace, gates) = (Keyspace::<()>::new(2), Gates::new());
-    let program = gates.program();
-    assert!(gates.try_program().is_none() && gates.program_runs());
-    let gate = gates.register();
+fn slots_are_added_in_any_order_or_missed() {
+    let keyspace = Keyspace::<()>::new(1);
+    let gate = Gates::new().register();
     let inside = gate.enter();
-    let try_hold = |slot: u16| keyspace.try_hold_one(inside.presence(), slot, CLOCK);
-    let mut held = keyspace.hold_as_program(inside.presence(), &program, CLOCK);
-    let (one, other) = (Key::new(b"one"), Key::new(b"other"));
-    let value = || Value::String(StringValue::Int(5));
-    held.insert(1, &one, value(), None);
-    drop(try_hold(other.slot).expect("not touched yet"));
-    held.insert(1, &other, value(), None);
-    assert!(try_hold(one.slot).is_none() && try_hold(other.slot).is_none());
+    let try_hold = |slots: &[u16]| keyspace.try_hold(inside.presence(), slots, CLOCK);
+    let (held, other) = (try_hold(&[7]).unwrap(), try_hold(&[5]).unwrap());
+    assert!(held.try_cover(9, None) && held.try_cover(3, None) && held.try_cover(9, None));
+    assert!(held.covers(3) && held.covers(9) && held.missed().is_none());
+    assert!(!held.try_cover(5, None) && held.missed() == Some(5) && !held.covers(5));
+    assert!(try_hold(&[3]).is_none() && try_hold(&[9]).is_none());
     drop(held);
-    drop(program);
-    assert!(try_hold(one.slot).is_some() && !gates.program_runs());
+    drop(try_hold(&[3, 7, 9]).expect("what was added is unlocked as well"));
+    drop(other);
+}
+
+#[test]
+fn newcomers_keep_away_from_what_is_reserved() {
+    let keyspace = Keyspace::<()>::new(1);
+    let gate = Gates::new().register();
+    let inside = gate.enter();
+    let try_hold = |slots: &[u16]| keyspace.try_hold(inside.presence(), slots, CLOCK);
+    let (first, second) = (keyspace.reserve(), keyspace.reserve());
+    assert!(first.is_first() && !second.is_first());
+    let reserved = |own: &Reservation, slots: &[u16]| {
+        keyspace.try_hold_reserved(inside.presence(), own, slots, CLOCK)
+    };
+    let holder = try_hold(&[5]).unwrap();
+    assert!(reserved(&first, &[3, 5, 7]).is_none());
+    drop(try_hold(&[3, 7]).expect("only what was found locked is reserved"));
+    drop(holder);
+    assert!(try_hold(&[5]).is_none() && try_hold(&[4, 5]).is_none(), "the slot is reserved");
+    let brief = keyspace.try_hold_briefly(inside.presence(), 5, CLOCK);
+    drop(brief.expect("a snapshot goes on, even while nobody can use the reservation"));
+    assert!(keyspace.is_busy(5, None) && !keyspace.is_busy(5, Some(&first)));
+    let held = reserved(&first, &[3, 5, 7]).expect("all are free for whoever has reserved them");
+    drop(first);
+    assert!(try_hold(&[5]).is_none() && second.is_first());
+    drop(held);
+    drop(try_hold(&[5]).expect("neither locked nor reserved"));
+    drop(keyspace.try_hold_every(inside.presence(), &second, CLOCK).expect("all are free"));
+    drop((second, keyspace.reserve()));
+    assert!(keyspace.reserve().is_first(), "who has gone away is before nobody");
+}
+
+#[test]
+fn who_fails_again_and_again_reserves_all_that_it_needs() {
+    let keyspace = Keyspace::<()>::new(1);
+    let gate = Gates::new().register();
+    let inside = gate.enter();
+    let reservation = keyspace.reserve();
+    let holder = keyspace.try_hold(inside.presence(), &[5], CLOCK).unwrap();
+    for _ in 0..20 {
+        assert!(keyspace.try_hold_every(inside.presence(), &reservation, CLOCK).is_none());
+    }
+    assert!(keyspace.try_hold(inside.presence(), &[16_383], CLOCK).is_none());
+    drop(holder);
+    drop(keyspace.try_hold_every(inside.presence(), &reservation, CLOCK).expect("all are free"));
+    drop(reservation);
+    drop(keyspace.try_hold(inside.presence(), &[16_383], CLOCK).expect("nobody keeps it"));
 }
 
 #[test]
@@ -522,11 +564,14 @@ fn sums_are_never_torn() {
         let by_program = scope.spawn(move || {
             let gate = gates.register();
             while moving.load(Ordering::Relaxed) {
-                let program = gates.program();
-                let inside = gate.enter();
-                let held = keyspace.hold_as_program(inside.presence(), &program, CLOCK);
-                assert_eq!(sum(held), 800);
-                drop((inside, program));
+                let reservation = keyspace.reserve();
+                let held = std::iter::repeat_with(|| {
+                    let inside = gate.enter();
+                    let held = keyspace.try_hold_every(inside.presence(), &reservation, CLOCK);
+                    held.map(sum)
+                });
+                assert_eq!(held.flatten().next(), Some(800));
+                drop(reservation);
                 thread::yield_now();
             }
         });

@@ -10,6 +10,7 @@ use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::{Entry, ValueRef};
 
 use crate::context::Context;
+use crate::error::{CommandError, CommandResult};
 
 /// Positions of a walk that are looked at while a slot is locked.
 const POSITIONS_PER_HOLD: usize = 256;
@@ -87,7 +88,7 @@ impl Digest {
 
 /// The digest of all databases. Each slot is looked at on its own: what is written meanwhile may be
 /// in it or not.
-pub(super) fn of_all(cx: &mut Context<'_>) -> Digest {
+pub(super) fn of_all(cx: &mut Context<'_>) -> Result<Digest, CommandError> {
     let keyspace = &cx.engine.keyspace;
     let mut total = Digest::default();
     for database in 0..keyspace.databases() {
@@ -96,13 +97,18 @@ pub(super) fn of_all(cx: &mut Context<'_>) -> Digest {
         }
         total.mix(&(database as u32).to_be_bytes());
         for slot in keyspace.occupied(database) {
-            combine_slot(cx, database, slot, &mut total);
+            combine_slot(cx, database, slot, &mut total)?;
         }
     }
-    total
+    Ok(total)
 }
 
-fn combine_slot(cx: &mut Context<'_>, database: usize, slot: u16, total: &mut Digest) {
+fn combine_slot(
+    cx: &mut Context<'_>,
+    database: usize,
+    slot: u16,
+    total: &mut Digest,
+) -> CommandResult {
     let mut position = Some(0);
     while let Some(from) = position {
         position = cx.with_slot(slot, |held, _| {
@@ -117,6 +123,7 @@ fn combine_slot(cx: &mut Context<'_>, database: usize, slot: u16, total: &mut Di
                 });
             }
             next
-        });
+        })?;
     }
+    Ok(())
 }

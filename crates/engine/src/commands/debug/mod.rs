@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use base::limits;
+use resp::args::Arguments;
 use store::{Held, Key, StringValue, Value};
 
 use crate::args::Args;
@@ -15,7 +16,7 @@ use crate::command::{
     ADMIN, Command, Group, LOADING, NOSCRIPT, PROTECTED, RELOADS, STALE, WHOLE_KEYSPACE,
 };
 use crate::context::Context;
-use crate::engine::{Authority, DEFAULT_PACKED_THRESHOLD, LogLevel, random_id};
+use crate::engine::{DEFAULT_PACKED_THRESHOLD, LogLevel, random_id};
 use crate::error::{CommandError, CommandResult};
 use crate::notify::{Class, Event};
 use crate::waiting::Attachment;
@@ -232,7 +233,7 @@ fn change_replication_id(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandR
 }
 
 fn digest_all(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let digest = digest::of_all(cx);
+    let digest = digest::of_all(cx)?;
     cx.reply.simple(digest.hex().as_bytes());
     Ok(())
 }
@@ -248,7 +249,7 @@ fn digest_values(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
                 digest.mix_value(entry);
             }
             reply.simple(digest.hex().as_bytes());
-        });
+        })?;
     }
     Ok(())
 }
@@ -372,11 +373,13 @@ fn populate(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             value.resize(size, 0);
         }
         let (database, clock) = (cx.db.index, cx.db.clock.fresh());
-        let added = if let Authority::Ordinary(presence) = cx.authority {
-            let mut held = cx.engine.hold_slot(presence, key.slot);
-            add_string(&mut held, database, &key, value, clock)
-        } else {
+        let added = if cx.db.held.covers(key.slot) {
             add_string(&mut cx.db.held, database, &key, value, clock)
+        } else {
+            // When this is tried again, it passes over what was added already.
+            let held = cx.db.hold_other(cx.authority, key.slot);
+            let mut held = held.ok_or(CommandError::MISSED_SLOT)?;
+            add_string(&mut held, database, &key, value, clock)
         };
         if added {
             cx.db.notify(&key, Event(Class::NEW, "new"));
@@ -411,6 +414,14 @@ fn add_string(
         }
     }
     added
+}
+
+/// Whether a DEBUG command looks at keys that it does not name as keys.
+pub(crate) fn looks_at_keys(argv: Arguments<'_>) -> bool {
+    const TOOLS: [&str; 7] =
+        ["digest", "digest-value", "htstats", "htstats-key", "listpack", "object", "populate"];
+    let tool = argv.get(1).unwrap_or_default();
+    TOOLS.iter().any(|name| tool.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 /// The rows of this family.

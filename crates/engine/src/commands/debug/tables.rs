@@ -21,7 +21,7 @@ pub(super) fn of_database(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandR
     for slot in slots {
         let own = cx.with_slot(slot, |held, _| {
             held.table(database, slot).map(|table| table.chain_histogram())
-        });
+        })?;
         all.add(&own.unwrap_or_default());
     }
     let expires = cx.engine.keyspace.expires(database);
@@ -48,7 +48,7 @@ pub(super) fn of_key(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         chains.ok_or(CommandError::text(
             "ERR The value stored at the specified key is not represented using an hash table",
         ))
-    })?;
+    })??;
     let mut buckets = Buckets { tables: 1, ..Buckets::default() };
     buckets.add(&chains);
     cx.reply.verbatim(b"txt", buckets.to_string().as_bytes());
@@ -95,7 +95,7 @@ pub(super) fn listpack(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
     let text = cx.with_slot(key.slot, |held, _| {
         let entry = held.find(database, &key).ok_or(CommandError::NO_SUCH_KEY)?;
         packed_elements(entry).ok_or(CommandError::text("ERR Not a listpack encoded object."))
-    })?;
+    })??;
     cx.engine.host.log(LogLevel::Notice, &text);
     cx.reply.simple(b"Listpack structure printed on stdout");
     Ok(())
@@ -140,7 +140,7 @@ pub(super) fn object(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
             describe_nodes(list, fill, &mut text);
         }
         Ok::<_, CommandError>(text)
-    })?;
+    })??;
     cx.reply.simple(text.as_bytes());
     Ok(())
 }

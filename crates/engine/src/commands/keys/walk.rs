@@ -2,7 +2,9 @@
 //!
 //! They hold one slot at a time and look at a bounded number of entries while they hold it, so that
 //! they never stand in the way of others for long. What they return is therefore no instant's
-//! picture, unless they run inside a transaction. Expired keys are passed over.
+//! picture, unless they run inside a transaction, which holds all slots. Expired keys are passed over.
+//! Where a slot is locked by somebody else, SCAN ends with what it has, if there is any; the others
+//! are tried again, and KEYS goes on where it was.
 //!
 //! ```text
 //!  bit 45                                     14 13            0
@@ -17,8 +19,8 @@ use store::{Entry, SlotTable};
 use crate::args::Args;
 use crate::context::Context;
 use crate::db::Db;
-use crate::engine::Engine;
-use crate::error::CommandResult;
+use crate::engine::Authority;
+use crate::error::{CommandError, CommandResult};
 use crate::scan::{self, ScanOptions};
 
 /// Entries looked at while a slot is held.
@@ -47,27 +49,39 @@ impl Cursor {
     }
 }
 
-/// Shows the live keys from `cursor` on, until at least `wanted` entries were looked at. Returns
-/// where to go on; `None` at the end.
+/// How a walk ended.
+enum Walk {
+    /// At the end of the database.
+    Finished,
+    /// It has seen enough: the next goes on from there.
+    Paused(Cursor),
+    /// The slot there is locked by somebody else.
+    Missed(Cursor),
+}
+
+/// Shows the live keys from `cursor` on, until at least `wanted` entries were looked at.
 fn walk(
     db: &Db<'_>,
-    engine: &Engine,
+    authority: Authority<'_>,
     mut cursor: Cursor,
     wanted: usize,
     mut visit: impl FnMut(Entry<'_>),
-) -> Option<Cursor> {
+) -> Walk {
     let (database, now) = (db.index, db.now);
     let mut seen = 0;
     loop {
-        let occupied = engine.keyspace.next_occupied(database, usize::from(cursor.slot))?;
+        let keyspace = db.held.space();
+        let Some(occupied) = keyspace.next_occupied(database, usize::from(cursor.slot)) else {
+            return Walk::Finished;
+        };
         if occupied != cursor.slot {
             cursor = Cursor { slot: occupied, position: 0 };
         }
         if seen >= wanted {
-            return Some(cursor);
+            return Walk::Paused(cursor);
         }
         let bound = (wanted - seen).min(ENTRIES_PER_HOLD);
-        let next = db.with_slot(engine, cursor.slot, |held| {
+        let next = db.with_slot(authority, cursor.slot, |held| {
             let table = held.table(database, cursor.slot)?;
             let (count, next) = walk_slot(table, cursor.position, bound, |entry| {
                 if entry.expire_at().is_none_or(|at| at > now) {
@@ -78,9 +92,10 @@ fn walk(
             next
         });
         cursor = match next {
-            Some(position) => Cursor { position, ..cursor },
-            None if usize::from(cursor.slot) + 1 == SLOTS => return None,
-            None => Cursor { slot: cursor.slot + 1, position: 0 },
+            None => return Walk::Missed(cursor),
+            Some(Some(position)) => Cursor { position, ..cursor },
+            Some(None) if usize::from(cursor.slot) + 1 == SLOTS => return Walk::Finished,
+            Some(None) => Cursor { slot: cursor.slot + 1, position: 0 },
         };
     }
 }
@@ -107,18 +122,37 @@ fn walk_slot(
     (seen, next)
 }
 
+/// What KEYS has found before a slot that was locked.
+pub(crate) struct KeysSoFar {
+    /// Where to go on.
+    cursor: Cursor,
+    /// The keys as they are sent.
+    reply: Vec<u8>,
+    count: usize,
+}
+
 /// KEYS pattern
 pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let pattern = args.bytes()?;
     let all = pattern == b"*";
     let mark = cx.reply.mark();
-    let (reply, mut count) = (&mut cx.reply, 0);
-    walk(&cx.db, cx.engine, Cursor::START, usize::MAX, |entry| {
+    let (mut cursor, mut count) = (Cursor::START, 0);
+    if let Some(so_far) = cx.session.keys_so_far.take() {
+        cx.reply.raw(&so_far.reply);
+        (cursor, count) = (so_far.cursor, so_far.count);
+    }
+    let reply = &mut cx.reply;
+    let end = walk(&cx.db, cx.authority, cursor, usize::MAX, |entry| {
         if all || base::glob::matches(pattern, entry.key()) {
             reply.bulk(entry.key());
             count += 1;
         }
     });
+    if let Walk::Missed(cursor) = end {
+        let reply = cx.reply.since(mark).to_vec();
+        cx.session.keys_so_far = Some(Box::new(KeysSoFar { cursor, reply, count }));
+        return Err(CommandError::MISSED_SLOT);
+    }
     cx.reply.close_array(mark, count);
     Ok(())
 }
@@ -127,10 +161,11 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let cursor = Cursor::from_number(scan::cursor(args)?);
     let options = ScanOptions::parse(args, true)?;
-    let (db, engine) = (&cx.db, cx.engine);
+    let (db, authority) = (&cx.db, cx.authority);
     scan::reply_scan(&mut cx.reply, |reply| {
-        let mut count = 0;
-        let next = walk(db, engine, cursor, options.count, |entry| {
+        let (mut count, mut seen) = (0, 0);
+        let end = walk(db, authority, cursor, options.count, |entry| {
+            seen += 1;
             let type_name = entry.value().type_name().as_bytes();
             let of_type = options.type_name.is_none_or(|name| name.eq_ignore_ascii_case(type_name));
             if of_type && options.admits(entry.key()) {
@@ -138,37 +173,55 @@ pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
                 count += 1;
             }
         });
-        (next.map_or(0, Cursor::to_number), count)
+        let next = match end {
+            Walk::Finished => 0,
+            Walk::Paused(next) => next.to_number(),
+            Walk::Missed(next) => {
+                if seen > 0 {
+                    db.held.forgive_missed();
+                }
+                next.to_number()
+            }
+        };
+        (next, count)
     });
-    Ok(())
+    if cx.db.held.missed().is_some() { Err(CommandError::MISSED_SLOT) } else { Ok(()) }
 }
 
 /// RANDOMKEY
 pub(super) fn randomkey(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    match random_live_key(&cx.db, cx.engine) {
+    match random_live_key(&cx.db, cx.authority)? {
         Some(key) => cx.reply.bulk(&key),
         None => cx.reply.null(),
     }
     Ok(())
 }
 
-fn random_live_key(db: &Db<'_>, engine: &Engine) -> Option<Box<[u8]>> {
+fn random_live_key(
+    db: &Db<'_>,
+    authority: Authority<'_>,
+) -> Result<Option<Box<[u8]>>, CommandError> {
     for _ in 0..RANDOM_TRIES {
-        let slot = engine.keyspace.random_slot(db.index)?;
-        let live = db.with_slot(engine, slot, |held| {
+        let Some(slot) = db.held.space().random_slot(db.index) else { return Ok(None) };
+        let live = db.with_slot(authority, slot, |held| {
             let entry = held.table(db.index, slot)?.random()?;
             entry.expire_at().is_none_or(|at| at > db.now).then(|| entry.key().into())
         });
-        if live.is_some() {
-            return live;
+        if let Some(key) = live.ok_or(CommandError::MISSED_SLOT)? {
+            return Ok(Some(key));
         }
     }
     // Nearly all keys have expired: any that has not will do.
-    let (mut cursor, mut live) = (Some(Cursor::START), None);
-    while let (Some(from), None) = (cursor, &live) {
-        cursor = walk(db, engine, from, ENTRIES_PER_HOLD, |entry| live = Some(entry.key().into()));
+    let (mut cursor, mut live) = (Cursor::START, None);
+    while live.is_none() {
+        let show = |entry: Entry<'_>| live = Some(entry.key().into());
+        cursor = match walk(db, authority, cursor, ENTRIES_PER_HOLD, show) {
+            Walk::Finished => break,
+            Walk::Paused(next) => next,
+            Walk::Missed(_) => return Err(CommandError::MISSED_SLOT),
+        };
     }
-    live
+    Ok(live)
 }
 
 #[cfg(test)]

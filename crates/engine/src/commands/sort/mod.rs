@@ -1,8 +1,8 @@
 //! SORT and SORT_RO.
 //!
 //! Elements are borrowed from the collection, and weights from the keys that BY leads to: nothing is
-//! copied before the result is known. With BY or GET the command reads keys that it does not name, so
-//! it runs as a program then.
+//! copied before the result is known. With BY or GET the command reads keys that it does not name: it
+//! locks their slots as it meets them, and begins anew later when one of them is locked by others.
 
 mod order;
 mod pattern;
@@ -114,6 +114,7 @@ fn sort(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             list.push(End::Back, found.unwrap_or(Element::Str(b"")), &limits);
         });
     }
+    has_missed_none(&cx.db)?;
     cx.reply.integer(list.len() as i64);
     store(cx, &destination, list);
     Ok(())
@@ -138,7 +139,12 @@ fn reply_sorted(cx: &mut Context<'_>, key: &Key<'_>, options: &Options<'_>) -> C
             None => reply.null(),
         });
     }
-    Ok(())
+    has_missed_none(&cx.db)
+}
+
+/// What was looked up in locked slots was not found, so the result means nothing.
+fn has_missed_none(db: &Db<'_>) -> CommandResult {
+    if db.held.missed().is_some() { Err(CommandError::MISSED_SLOT) } else { Ok(()) }
 }
 
 /// Sorting leaves a sorted set in its large encoding, as the reference does.

@@ -52,7 +52,12 @@ impl<'a> Pattern<'a> {
         };
         let mut buffer = [0; INTEGER_TEXT_BYTES];
         let key = [prefix, element.as_bytes(&mut buffer), suffix].concat();
-        match (db.find(&Key::new(&key)).map(Entry::value)?, field) {
+        let key = Key::new(&key);
+        if db.held.missed().is_some() || !db.held.try_cover(key.slot, None) {
+            // The command begins anew: see the callers.
+            return None;
+        }
+        match (db.find(&key).map(Entry::value)?, field) {
             (ValueRef::Hash(hash), Some(field)) => hash.get(field),
             (ValueRef::String(string), None) => Some(match string {
                 StringRef::Int(number) => Element::Int(number),

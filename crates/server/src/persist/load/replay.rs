@@ -13,6 +13,7 @@ use engine::session::Session;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
 use store::gate::{Access, Inside, Presence};
+use store::reserve::Reservation;
 
 use super::{Load, LoadError, Problem};
 use crate::persist::aof::{Ending, Item, Scanner, Tear, selected};
@@ -220,10 +221,13 @@ impl<'e> Replay<'e> {
         self.turn.now = if depends_on_clock(argv, row) { self.turn.clock / 1000 } else { 0 };
         let errors = self.turn.stats.error_replies.get();
         let start = self.output.mark();
+        let mut reservation = None;
         loop {
-            let authority = match self.access {
-                Access::Gate(_) => Authority::Ordinary(inside.presence()),
-                Access::Closed(closed) => Authority::Closed(closed),
+            let first = reservation.as_ref().filter(|own: &&Reservation| own.is_first());
+            let authority = match (self.access, first) {
+                (Access::Gate(_), None) => Authority::Ordinary(inside.presence()),
+                (Access::Gate(_), Some(own)) => Authority::Program(own, inside.presence()),
+                (Access::Closed(closed), _) => Authority::Closed(closed),
             };
             match self.execute(argv, index, authority) {
                 Outcome::Done => break,
@@ -237,14 +241,14 @@ impl<'e> Replay<'e> {
                     self.engine.end_sync_wait(&self.session);
                     break;
                 }
-                Outcome::Contended | Outcome::Paused(_) => std::thread::yield_now(),
-                Outcome::NeedsProgram => {
+                Outcome::Contended | Outcome::Paused(_) => {
+                    // Whoever has the slot may want to close the gates next.
                     drop(inside);
-                    let program = self.engine.gates.program();
+                    std::thread::yield_now();
                     inside = self.access.enter();
-                    let authority = Authority::Program(&program, inside.presence());
-                    self.execute(argv, index, authority);
-                    break;
+                }
+                Outcome::NeedsProgram => {
+                    reservation.get_or_insert_with(|| self.engine.keyspace.reserve());
                 }
                 Outcome::NeedsGates => {
                     drop(inside);

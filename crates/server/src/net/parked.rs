@@ -1,0 +1,90 @@
+//! Commands that found a slot locked: when each is tried again, and by what right.
+//!
+//! Nobody waits for a slot. The connection is put aside with its command, the worker serves others,
+//! and looks again after a pause that grows with the time that it has been in vain. After
+//! [`ESCALATION`] the command queues up for keeping newcomers away from its slots: see
+//! [`store::reserve`].
+
+use std::time::{Duration, Instant};
+
+use engine::engine::Engine;
+use store::reserve::Reservation;
+
+/// How long a command is tried beside others before it keeps newcomers away.
+const ESCALATION: Duration = Duration::from_millis(5);
+/// The shortest pause between two tries: whoever holds the slots may need this very processor to go
+/// on.
+const PAUSE_LEAST: Duration = Duration::from_micros(20);
+/// The longest pause between two tries.
+const PAUSE_MOST: Duration = Duration::from_millis(1);
+/// A pause is this part of the time that has passed since the first try.
+const PAUSE_SHARE: u32 = 8;
+
+/// A command that waits for slots.
+pub(super) struct Parked {
+    since: Instant,
+    next_try: Instant,
+    /// A slot that was locked at the last try.
+    slot: Option<u16>,
+    /// It needs all slots, and so a reservation from the start.
+    pub(super) is_program: bool,
+    reservation: Option<Reservation>,
+}
+
+impl Parked {
+    /// One that has failed just now.
+    pub(super) fn new(slot: Option<u16>) -> Parked {
+        let now = Instant::now();
+        let next_try = now + PAUSE_LEAST;
+        Parked { since: now, next_try, slot, is_program: false, reservation: None }
+    }
+
+    /// One that needs all slots, and was not tried yet.
+    pub(super) fn program() -> Parked {
+        let now = Instant::now();
+        Parked { since: now, next_try: now, slot: None, is_program: true, reservation: None }
+    }
+
+    /// When it is to be tried again.
+    pub(super) fn next_try(&self) -> Instant {
+        self.next_try
+    }
+
+    /// Whether there is any use in trying now. If not, the next try is put off.
+    pub(super) fn may_try(&mut self, engine: &Engine, now: Instant) -> bool {
+        if now < self.next_try {
+            return false;
+        }
+        if self.reservation.is_none()
+            && (self.is_program || now.saturating_duration_since(self.since) >= ESCALATION)
+        {
+            self.reservation = Some(engine.keyspace.reserve());
+        }
+        let reservation = self.reservation();
+        let busy = self.slot.filter(|&slot| engine.keyspace.is_busy(slot, reservation));
+        if let (Some(slot), Some(reservation)) = (busy, reservation) {
+            reservation.add(slot);
+        }
+        let may_try = busy.is_none() && (!self.is_program || reservation.is_some());
+        if !may_try {
+            self.put_off(now);
+        }
+        may_try
+    }
+
+    /// What keeps newcomers away from the slots, where it is this command's turn to do that.
+    pub(super) fn reservation(&self) -> Option<&Reservation> {
+        self.reservation.as_ref().filter(|own| own.is_first())
+    }
+
+    /// Notes that a try was in vain.
+    pub(super) fn note_failure(&mut self, slot: Option<u16>) {
+        self.slot = slot;
+        self.put_off(Instant::now());
+    }
+
+    fn put_off(&mut self, now: Instant) {
+        let share = now.saturating_duration_since(self.since) / PAUSE_SHARE;
+        self.next_try = now + share.clamp(PAUSE_LEAST, PAUSE_MOST);
+    }
+}

@@ -1,0 +1,105 @@
+//! Reservations: how a command gets slots that others lock again and again.
+//!
+//! Nobody waits for a slot: whoever finds one locked gives up what it has, and tries again later.
+//! Alone that would let a large command starve beside many small ones. So a command that has failed
+//! for long takes a [`Reservation`]. Those queue up; the first of them keeps newcomers away from
+//! each slot that it finds locked, so that the slot is free when its present holder is done. A
+//! reservation locks nothing: it is never waited for by somebody who holds something.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use base::limits::SLOTS;
+use parking_lot::Mutex;
+
+/// Failures with a reservation before all slots that are needed are kept from newcomers, instead of
+/// only those that were found locked.
+const FAILURES_MAX: u32 = 8;
+
+/// The slots that are kept from newcomers, and who queues for doing that.
+pub(crate) struct Reserved {
+    /// Whether there is such a slot: all that others look at while there is none.
+    any: AtomicBool,
+    /// A bit for each slot.
+    slots: Box<[AtomicU64]>,
+    queue: Mutex<VecDeque<u64>>,
+    next_ticket: AtomicU64,
+}
+
+impl Reserved {
+    pub(crate) fn new() -> Reserved {
+        Reserved {
+            any: AtomicBool::new(false),
+            slots: (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect(),
+            queue: Mutex::default(),
+            next_ticket: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether newcomers have to keep away from a slot.
+    #[inline]
+    pub(crate) fn has(&self, slot: u16) -> bool {
+        self.any.load(Relaxed) && self.has_bit(slot)
+    }
+
+    #[cold]
+    fn has_bit(&self, slot: u16) -> bool {
+        self.slots[usize::from(slot) / 64].load(Relaxed) & 1 << (slot % 64) != 0
+    }
+
+    fn add(&self, slot: u16) {
+        self.slots[usize::from(slot) / 64].fetch_or(1 << (slot % 64), Relaxed);
+        self.any.store(true, Relaxed);
+    }
+}
+
+/// A place in the queue of those who have failed for long. The first may keep newcomers away from
+/// slots, until it is dropped. See the module's text.
+pub struct Reservation {
+    all: Arc<Reserved>,
+    ticket: u64,
+    failures: AtomicU32,
+}
+
+impl Reservation {
+    pub(crate) fn new(all: &Arc<Reserved>) -> Reservation {
+        let ticket = all.next_ticket.fetch_add(1, Relaxed);
+        all.queue.lock().push_back(ticket);
+        Reservation { all: Arc::clone(all), ticket, failures: AtomicU32::new(0) }
+    }
+
+    /// Whether it may be used: nobody is before it.
+    pub fn is_first(&self) -> bool {
+        self.all.queue.lock().front() == Some(&self.ticket)
+    }
+
+    /// Keeps newcomers away from a slot. To be called by the first in the queue only.
+    pub fn add(&self, slot: u16) {
+        self.all.add(slot);
+    }
+
+    /// Whether newcomers are kept away from a slot.
+    pub(crate) fn has(&self, slot: u16) -> bool {
+        self.all.has(slot)
+    }
+
+    /// Notes that `locked` was, of all the slots that are needed.
+    pub(crate) fn note_failure(&self, locked: u16, needed: &[u16]) {
+        self.add(locked);
+        if self.failures.fetch_add(1, Relaxed) >= FAILURES_MAX {
+            needed.iter().for_each(|&slot| self.add(slot));
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut queue = self.all.queue.lock();
+        if queue.front() == Some(&self.ticket) {
+            self.all.any.store(false, Relaxed);
+            self.all.slots.iter().for_each(|word| word.store(0, Relaxed));
+        }
+        queue.retain(|ticket| *ticket != self.ticket);
+    }
+}
