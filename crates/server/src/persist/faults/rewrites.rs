@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 
-use super::super::directory::AofDirectory;
+use super::super::directory::{AofDirectory, OldFile};
 use super::*;
 
 const UNSYNCED: [AppendFsync; 2] = [AppendFsync::EverySecond, AppendFsync::No];
@@ -92,6 +92,7 @@ fn a_stop_between_the_listing_and_the_cut_leaves_files_that_load() {
         place.home.path(),
         OsStr::new("appendonlydir"),
         OsStr::new("appendonly.aof"),
+        OldFile::Leave,
     );
     drop(directory.unwrap().open_increment().unwrap());
     let file = place.path("appendonlydir").join("appendonly.aof.1.incr.aof");
