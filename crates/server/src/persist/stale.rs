@@ -71,6 +71,6 @@ mod tests {
         expected.sort();
         assert_eq!(removed, expected);
         stay.iter().for_each(|name| assert!(home.path().join(name).exists(), "{name}"));
-        assert_eq!(remove_snapshots(&RealDisk, &home.path().join("none")), [PathBuf::new(); 0]);
+        assert!(remove_snapshots(&RealDisk, &home.path().join("none")).is_empty());
     }
 }
