@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run static test lint docs memcheck explore crashes storm fuzz bench peers oracle suite update differential
+.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench peers oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -22,11 +22,13 @@ static: peers
 test: peers
 	cargo build --profile ci --package dunlin
 	SEED=1 SECONDS=8 PROPTEST_RNG_SEED=1 cargo test --profile ci --workspace --no-fail-fast
+	cd explore && cargo test --quiet
 
-# The random tests from new seeds, for longer.
+# The random tests from new seeds, for longer, and threads in more orders.
 explore: peers
 	cargo build --profile ci --package dunlin
 	SECONDS=60 PROPTEST_CASES=2000 cargo test --profile ci --workspace --no-fail-fast
+	cd explore && DUNLIN_SCHEDULES=20000 DUNLIN_SEED=$$(date +%s) cargo test -- --nocapture
 
 # The process is killed so often in each mode of appendfsync, at instants that SEED chooses, and asked
 # for all that it had acknowledged: make crashes CRASHES=500 SEED=7. A hundred take some minutes.
@@ -68,10 +70,14 @@ fuzz:
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- $(FUZZ_OPTIONS) -max_len=$$longest || exit 1; \
 	done
 
+# Nothing but these is checked for the other kind of processor: the others need C for it.
+WITHOUT_C = base resp store rdb engine lab
 lint:
 	cargo fmt --all --check
 	cd fuzz && cargo fmt --all --check
+	cd explore && cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	cargo check --target aarch64-unknown-linux-gnu $(addprefix --package ,$(WITHOUT_C))
 
 # Rewrites the documents that are made from the program. A failed build leaves them as they were.
 docs:
@@ -86,6 +92,14 @@ MEMCHECK = ["valgrind", "--quiet", "--error-exitcode=1", "--leak-check=full", \
 memcheck: peers
 	PROPTEST_CASES=8 cargo test --profile ci --package store --lib \
 		--config 'target."cfg(all())".runner = $(MEMCHECK)'
+
+# What threads do to each other in the store, under Miri: it sees orderings that are too weak for other
+# processors, and accesses that are not allowed even where they do no harm. Takes minutes.
+MIRI = a_reader_without_the_lock sums_are_never_torn that_comes_after_the_walkers_end
+miri:
+	rustup toolchain install nightly --profile minimal --component miri --component rust-src
+	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" \
+		cargo +nightly miri test --package store --lib -- $(MIRI)
 
 # The server beside the reference on this machine: processor time per request, memory per item, and
 # the bar for each. make bench BENCH_ARGS="--quick --only set"; --help lists the options.

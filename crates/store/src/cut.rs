@@ -16,15 +16,15 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::limits::SLOTS;
-use parking_lot::Mutex;
 
 use crate::entry::{Entry, Value, ValueRef, Word};
 use crate::freeze::{Frozen, Location, Piece, PieceKind, Pieces};
 use crate::gate::{Access, Presence};
 use crate::keyspace::{Held, Key, Keyspace, SlotTable};
+use crate::sync::{AtomicU64, Mutex};
 
 /// Tables with more members than this are frozen rather than copied.
 const COPIED_MEMBERS: usize = 64;

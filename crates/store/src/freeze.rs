@@ -9,11 +9,10 @@
 //! was handed over and not written yet.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entry::Removed;
+use crate::sync::{AtomicBool, Mutex};
 
 /// What kind of pieces a collection consists of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,6 +76,8 @@ impl Frozen {
         location: Location,
         backlog: Arc<AtomicUsize>,
     ) -> Arc<Frozen> {
+        #[cfg(feature = "explore")]
+        ALIVE.set(ALIVE.get() + 1);
         Arc::new(Frozen {
             kind,
             len,
@@ -150,6 +151,24 @@ impl Frozen {
 
     pub(crate) fn take_orphan(&self) -> Option<Removed> {
         self.orphan.lock().take()
+    }
+}
+
+#[cfg(feature = "explore")]
+thread_local! {
+    static ALIVE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// How many collections are frozen, or kept by what has frozen them.
+#[cfg(feature = "explore")]
+pub fn alive() -> usize {
+    ALIVE.get()
+}
+
+#[cfg(feature = "explore")]
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        ALIVE.set(ALIVE.get() - 1);
     }
 }
 

@@ -11,24 +11,24 @@
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use base::limits::SLOTS;
-use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use crate::cut::{Cut, Walker};
 use crate::entry::{Entry, EntryMut, Removed, Value, Word};
 use crate::gate::{Closed, Presence};
 use crate::reserve::{Reservation, Reserved};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, RwLock, spin_loop};
 use crate::table::dict::{Place, Table};
 
 #[cfg(test)]
 mod tests;
 
 /// How often a contended slot is looked at before the attempt is given up.
-const SPINS: u32 = 400;
+const SPINS: u32 = if cfg!(feature = "explore") { 2 } else { 400 };
 
 /// A key with what every access needs of it, computed once.
 #[derive(Clone, Copy, Debug)]
@@ -452,7 +452,7 @@ impl<X> Keyspace<X> {
                 Ok(_) => return true,
                 // Who has it may keep it for long, or somebody waits for it already.
                 Err(_) if self.reserved.has(slot) => break,
-                Err(_) => std::hint::spin_loop(),
+                Err(_) => spin_loop(),
             }
         }
         self.waited_for.store(true, Ordering::Relaxed);

@@ -8,10 +8,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits::SLOTS;
-use parking_lot::Mutex;
+
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex};
 
 /// Failures with a reservation before all slots that are needed are kept from newcomers, instead of
 /// only those that were found locked.

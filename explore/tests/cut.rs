@@ -1,0 +1,184 @@
+//! A cut and its walker, beside writers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use explore::explore;
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::thread;
+use store::cut::{Head, Sink, Step};
+use store::freeze::{self, Piece, PieceKind};
+use store::gate::{Access, Gate, Gates};
+use store::{Held, Key, Keyspace, Limits, Set, StringRef, StringValue, Value, ValueMut, ValueRef};
+
+const LIMITS: Limits = Limits { entries: 8, value: 64 };
+
+struct World {
+    space: Keyspace<()>,
+    gates: Gates,
+}
+
+impl World {
+    fn new() -> Arc<World> {
+        Arc::new(World { space: Keyspace::new(2), gates: Gates::new() })
+    }
+
+    /// Runs a command: all its slots, or another attempt, with the gate open in between.
+    fn command<T>(
+        &self,
+        gate: &Gate,
+        slots: &[u16],
+        act: impl FnOnce(&mut Held<'_, ()>) -> T,
+    ) -> T {
+        loop {
+            let inside = gate.enter();
+            if let Some(mut held) = self.space.try_hold(inside.presence(), slots, 0) {
+                return act(&mut held);
+            }
+            drop(inside);
+            thread::yield_now();
+        }
+    }
+}
+
+/// A set that is too large to be copied.
+fn large_set() -> Value<'static> {
+    let mut set = Set::new();
+    for n in 0..80 {
+        set.add(format!("member:{n}").as_bytes(), LIMITS);
+    }
+    Value::Set(set)
+}
+
+/// Adds up all amounts that are shown.
+#[derive(Default)]
+struct Sum {
+    amounts: BTreeMap<Vec<u8>, i64>,
+    members: usize,
+    announced: usize,
+}
+
+impl Sink for Sum {
+    fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
+        if let ValueRef::String(StringRef::Int(amount)) = value {
+            let before = self.amounts.insert(head.key.to_vec(), amount);
+            assert!(before.is_none(), "a key was shown twice");
+        }
+    }
+
+    fn begin(&mut self, _: &Head<'_>, _: PieceKind, len: usize) {
+        self.announced += len;
+    }
+
+    fn piece(&mut self, _: Piece<'_>) {
+        self.members += 1;
+    }
+
+    fn end(&mut self) {}
+}
+
+/// Found by this when the queues of a cut took what came after the end of its walker: a writer that
+/// had found the cut before froze the set, and the set and the record of it kept each other alive.
+#[test]
+fn a_cut_that_is_given_up_leaves_nothing_behind() {
+    explore(|| {
+        let world = World::new();
+        let key = Key::new(b"set");
+        world.space.hold_all(&world.gates.close(), 0).insert(0, &key, large_set(), None);
+        let writer = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let gate = world.gates.register();
+                let key = Key::new(b"set");
+                world.command(&gate, &[key.slot], |held| {
+                    let version = held.next_version(key.slot);
+                    let mut entry = held.find_mut(0, &key).expect("it is there");
+                    if let ValueMut::Set(set) = entry.value_mut() {
+                        set.remove(b"member:7");
+                    }
+                    entry.set_version(version);
+                });
+                drop(world.command(&gate, &[key.slot], |held| held.remove(0, &key)));
+            }
+        });
+        let gate = world.gates.register();
+        let mut walker = world.space.begin_cut(&world.gates.close(), 0).expect("the first");
+        let mut sink = Sum::default();
+        for _ in 0..thread_rng().gen_range(0..4) {
+            walker.step(Access::Gate(&gate), &mut sink);
+        }
+        drop(walker);
+        writer.join().expect("the writer ends");
+        drop(world);
+        assert_eq!(freeze::alive(), 0, "a collection is kept for a cut that has ended");
+    });
+}
+
+/// Amounts move between keys of different slots, and a set of 80 members comes, changes and goes.
+/// Whatever happens when, the cut has the sum, and all members or none.
+#[test]
+fn a_cut_is_an_instant() {
+    explore(|| {
+        let world = World::new();
+        let names = [&b"a"[..], b"b", b"c"];
+        {
+            let closed = world.gates.close();
+            let mut held = world.space.hold_all(&closed, 0);
+            for name in names {
+                held.insert(0, &Key::new(name), Value::String(StringValue::Int(10)), None);
+            }
+            held.insert(0, &Key::new(b"set"), large_set(), None);
+        }
+        let movers = [(0, 1), (1, 2)].map(|(from, to)| {
+            let world = Arc::clone(&world);
+            thread::spawn(move || {
+                let gate = world.gates.register();
+                let (from, to) = (Key::new(names[from]), Key::new(names[to]));
+                let mut slots = [from.slot, to.slot];
+                slots.sort_unstable();
+                for _ in 0..2 {
+                    world.command(&gate, &slots, |held| move_one(held, &from, &to));
+                }
+            })
+        });
+        let changer = thread::spawn({
+            let world = Arc::clone(&world);
+            move || {
+                let gate = world.gates.register();
+                let key = Key::new(b"set");
+                drop(world.command(&gate, &[key.slot], |held| held.remove(0, &key)));
+                // As FLUSHALL and SWAPDB have it: the cut keeps what it has not seen.
+                world.space.swap(&world.gates.close(), 0, 1);
+                world.space.swap(&world.gates.close(), 0, 1);
+            }
+        });
+        let gate = world.gates.register();
+        let mut walker = world.space.begin_cut(&world.gates.close(), 0).expect("the first");
+        let mut sum = Sum::default();
+        while walker.step(Access::Gate(&gate), &mut sum) != Step::Finished {}
+        drop(walker);
+        assert_eq!(sum.amounts.len(), 3);
+        assert_eq!(sum.amounts.values().sum::<i64>(), 30, "an amount is torn apart");
+        assert_eq!(sum.members, sum.announced);
+        for thread in movers.into_iter().chain([changer]) {
+            thread.join().expect("all writers end");
+        }
+        drop(world);
+        assert_eq!(freeze::alive(), 0);
+    });
+}
+
+fn move_one(held: &mut Held<'_, ()>, from: &Key<'_>, to: &Key<'_>) {
+    // The databases may have been exchanged.
+    let database = usize::from(held.find(0, from).is_none());
+    for (key, by) in [(from, -1), (to, 1)] {
+        let version = held.next_version(key.slot);
+        let mut entry = held.find_mut(database, key).expect("amounts stay");
+        let ValueRef::String(StringRef::Int(amount)) = entry.as_ref().value() else {
+            panic!("an amount is an integer");
+        };
+        drop(entry.replace(Value::String(StringValue::Int(amount + by)), None));
+        drop(entry);
+        held.find_mut(database, key).expect("just now").set_version(version);
+    }
+}
