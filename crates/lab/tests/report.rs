@@ -154,12 +154,12 @@ fn a_loss_is_told_of_a_run_that_does_not_count_otherwise() {
         |run| run.failure = Some("it was too slow".to_owned()),
     ] {
         let mut experiment = plain();
-        for run in &mut experiment.runs {
-            run.check = Some(Check { acknowledged: 100, ..Check::default() });
+        for (repetition, lost) in [(0, 0), (1, 7)] {
+            let mut one = run("dunlin", repetition, 50_000.0);
+            one.check = Some(Check { acknowledged: 100, lost, ..Check::default() });
+            experiment.runs.push(one);
         }
-        let run = experiment.runs.iter_mut().find(|run| run.target == "dunlin").expect("a run");
-        run.check = Some(Check { acknowledged: 100, lost: 7, ..Check::default() });
-        spoil(run);
+        spoil(&mut experiment.runs[1]);
         let page = check(&with(experiment));
         assert!(page.contains("dunlin lost 7 of"), "{page}");
     }
