@@ -276,7 +276,8 @@ fn check_queues(life: &Life, flushes: &[Flush], marked: &Survivors, fates: &mut 
                 pushes.insert(element, (*begin, *end));
             }
             Action::Pop { element } => {
-                if pops.insert(element, (*begin, *end)).is_some() {
+                let earlier = pops.insert(element, (*begin, *end));
+                if earlier.is_some() {
                     fates.complain(format!("element {element} was popped twice"));
                 }
             }
