@@ -460,6 +460,31 @@ fn another_series_begins_without_what_could_not_be_written() {
     assert_eq!(rig.commands("1"), [""; 0]);
 }
 
+/// What was passed over, or dropped with its file, is not waited for: nothing would ever end that
+/// while writes are held up.
+#[test]
+fn what_is_passed_over_makes_no_disk_late() {
+    for replaced in [false, true] {
+        let (late, retry) = (Duration::from_millis(50), Duration::from_millis(5));
+        let timing = Timing { late, retry, ..Timing::default() };
+        let rig = Rig::new(AppendFsync::EverySecond, timing);
+        rig.disk.fail(DiskOperation::Write, 0, libc::ENOSPC);
+        rig.append(&["SET", "a", "1"]);
+        rig.wait_for_failure();
+        if replaced {
+            rig.journal.note_replaced(rig.journal.rotate(rig.open("2")));
+        } else {
+            rig.journal.begin(rig.open("2"));
+        }
+        rig.wait_for("recovery", |journal| !journal.has_failed() && journal.pending() == 0);
+        let begun = Instant::now();
+        while begun.elapsed() < 3 * late {
+            std::thread::sleep(late / 10);
+        }
+        assert!(!rig.journal.is_pressed(), "replaced: {replaced}");
+    }
+}
+
 /// A disk that takes its time over the old file keeps nothing in this process's memory, and nothing
 /// counts as durable that is in the new file alone.
 #[test]

@@ -203,6 +203,7 @@ impl Writer {
         if let Some(Work::Switch(Switch { follows: true, offset, .. })) = self.work.front() {
             let offset = *offset;
             (self.output, self.unsynced_since) = (None, None);
+            self.note_age();
             self.settle(offset);
             self.note_recovery();
         }
@@ -302,10 +303,9 @@ impl Writer {
     fn give_up(&mut self, series: u64, error: &io::Error) {
         let failure = self.failure(Operation::Sync, error);
         if series == self.series {
-            self.drop_file();
             // What is durable behind a gap does not count.
             self.left.retain(|left| left.series != series);
-            self.shared.progress.unsynced_since_ns.store(0, Ordering::Relaxed);
+            self.drop_file();
         }
         let mut queue = self.shared.queue.lock();
         if queue.is_present(series) {
@@ -324,6 +324,7 @@ impl Writer {
         self.given_up = true;
         (self.output, self.stuck, self.unsynced_since) = (None, None, None);
         self.batch.clear();
+        self.note_age();
     }
 }
 

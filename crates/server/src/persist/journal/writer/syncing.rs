@@ -171,13 +171,19 @@ impl Writer {
 
     /// Everything up to `synced` is durable.
     fn note_durable(&self, synced: u64) {
+        self.shared.progress.synced.fetch_max(synced, Ordering::Release);
+        self.note_age();
+        self.tell_progress();
+    }
+
+    /// Notes since when something is not durable: what has become so, or need not any more, makes
+    /// no disk late.
+    pub(super) fn note_age(&self) {
         let progress = &self.shared.progress;
-        progress.synced.fetch_max(synced, Ordering::Release);
-        match self.oldest() {
+        match self.syncing.as_ref().map(|syncing| syncing.since).or_else(|| self.oldest()) {
             Some(since) => progress.set_unsynced_since(since),
             None => progress.unsynced_since_ns.store(0, Ordering::Relaxed),
         }
-        self.tell_progress();
     }
 
     fn note_sync(&self, took: Duration, age: Duration) {
