@@ -146,6 +146,11 @@ impl Queue {
         series == self.series
     }
 
+    /// Whether no series goes on.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
     /// Drops everything from now on.
     pub(super) fn refuse(&mut self) {
         self.state = State::Failed;

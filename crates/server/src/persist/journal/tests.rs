@@ -485,6 +485,32 @@ fn what_is_passed_over_makes_no_disk_late() {
     }
 }
 
+/// Whoever waits for what was written to a file that has ended hears that its sync has failed.
+#[test]
+fn a_flush_behind_the_end_hears_of_a_sync_that_fails() {
+    let rig = Rig::usual(AppendFsync::EverySecond);
+    let last = rig.append(&["SET", "a", "1"]);
+    rig.wait_for("the write", |journal| journal.written() == last);
+    rig.disk.fail(DiskOperation::Sync, 0, libc::EIO);
+    rig.journal.end();
+    rig.wait_for("the failure", |_| !rig.told.failures.lock().is_empty());
+    std::thread::scope(|scope| {
+        let flushing = scope.spawn(|| rig.journal.flush());
+        let begun = Instant::now();
+        let in_time = || begun.elapsed() < PATIENCE / 3;
+        while !flushing.is_finished() && in_time() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let hangs = !flushing.is_finished();
+        // So that the test ends in any case.
+        rig.journal.begin(rig.open("2"));
+        assert!(!hangs, "the flush does not end");
+        assert_eq!(flushing.join().unwrap().unwrap_err().operation, Operation::Sync);
+    });
+    rig.journal.flush().unwrap();
+    assert!(!rig.journal.has_failed() && rig.journal.synced() >= last);
+}
+
 /// A disk that takes its time over the old file keeps nothing in this process's memory, and nothing
 /// counts as durable that is in the new file alone.
 #[test]

@@ -312,6 +312,9 @@ impl Writer {
             queue.refuse();
             self.shared.given_up.store(true, Ordering::Relaxed);
             self.shared.failed.store(true, Ordering::Relaxed);
+        }
+        // When nothing has followed, somebody may still wait for what the file held.
+        if queue.is_present(series) || queue.is_closed() {
             *self.shared.failure.lock() = Some(failure.clone());
             self.shared.settled.notify_all();
         }
