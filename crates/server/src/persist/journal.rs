@@ -584,7 +584,11 @@ impl Journal for FileJournal {
     }
 
     fn synced(&self) -> u64 {
-        FileJournal::synced(self)
+        // What is behind a gap counts when the base does.
+        match self.shared.refusing.load(Ordering::Acquire) {
+            true => self.shared.refused_from.load(Ordering::Relaxed),
+            false => FileJournal::synced(self),
+        }
     }
 
     fn request_sync(&self, offset: u64) {

@@ -511,6 +511,23 @@ fn a_flush_behind_the_end_hears_of_a_sync_that_fails() {
     assert!(!rig.journal.has_failed() && rig.journal.synced() >= last);
 }
 
+/// While the base is missing that a gap is mended with, nothing before it is durable.
+#[test]
+fn a_repair_makes_nothing_durable_before_its_base() {
+    let rig = Rig::usual(AppendFsync::EverySecond);
+    rig.disk.fail(DiskOperation::Sync, 0, libc::EIO);
+    let lost = rig.append(&["SET", "a", "1"]);
+    assert!(rig.journal.flush().is_err());
+    rig.disk.heal();
+    rig.journal.refuse_writes(Some("because".to_owned()));
+    let cut = rig.journal.begin(rig.open("2"));
+    rig.wait_for("the beginning", |journal| journal.synced() >= cut);
+    let journal: &dyn Journal = &rig.journal;
+    assert!(journal.synced() < lost, "what WAITAOF goes by");
+    rig.journal.refuse_writes(None);
+    assert!(journal.synced() >= lost);
+}
+
 /// A disk that takes its time over the old file keeps nothing in this process's memory, and nothing
 /// counts as durable that is in the new file alone.
 #[test]
