@@ -371,10 +371,11 @@ impl AppendOnly {
         }
         let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
         self.run_rewrite(&engine, plan, directory, true);
-        match self.journal.failure() {
-            None if self.needs_repair() => Err("the AOF could not be written anew".to_owned()),
-            None => self.journal.flush().map_err(words),
-            Some(failure) => Err(words(failure)),
+        // What the base holds is passed over at once, not when the journal's thread hears of it.
+        match self.journal.retry() {
+            Ok(()) if self.needs_repair() => Err("the AOF could not be written anew".to_owned()),
+            Ok(()) => self.journal.flush().map_err(words),
+            Err(failure) => Err(words(failure)),
         }
     }
 
@@ -459,6 +460,10 @@ impl AppendOnly {
         let outcome = opened.and_then(|directory| {
             directory.make()?;
             self.claim_directory(directory.path()).map_err(io::Error::other)?;
+            if matches!(plan, Plan::Anew { repairs: false, .. }) {
+                // A rewrite that went on when it was opened may have changed the list.
+                directory.read_again().map_err(io::Error::other)?;
+            }
             let (journal, files) = (&self.journal, &self.files);
             let is_wanted = || is_last || self.is_wanted(plan);
             rewrite::perform(engine, journal, &directory, files, plan, is_wanted)?;

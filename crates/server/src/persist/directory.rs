@@ -123,13 +123,7 @@ impl AofDirectory {
             let path = path.to_owned();
             move |error| DirectoryError::System { path, error }
         };
-        let manifest = match read_manifest(&*disk, &path.join(manifest_name(&prefix)))? {
-            Some(manifest) => manifest,
-            None => {
-                let taken = last_sequence(&*disk, &path, &prefix).map_err(system(&path))?;
-                Manifest { taken, ..Manifest::default() }
-            }
-        };
+        let manifest = read_list(&*disk, &path, &prefix)?;
         let opened = AofDirectory { disk, path, prefix, manifest: Mutex::new(manifest) };
         if old_file == OldFile::Adopt {
             let old = directory.join(file_name);
@@ -171,6 +165,16 @@ impl AofDirectory {
                 Err(error) => return Err(DirectoryError::System { path, error }),
             }
         }
+        Ok(())
+    }
+
+    /// Reads the list again, which somebody else may have changed since.
+    ///
+    /// # Errors
+    /// [`DirectoryError`]. The list is the one of before then.
+    pub fn read_again(&self) -> Result<(), DirectoryError> {
+        let mut manifest = self.manifest.lock();
+        *manifest = read_list(&*self.disk, &self.path, &self.prefix)?;
         Ok(())
     }
 
@@ -451,6 +455,16 @@ pub fn make(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     }
     disk.make_directory(path)?;
     disk.sync_directory(super::disk::directory_of(path))
+}
+
+/// The list, and where there is none what is there without one.
+fn read_list(disk: &dyn Disk, path: &Path, prefix: &OsStr) -> Result<Manifest, DirectoryError> {
+    if let Some(manifest) = read_manifest(disk, &path.join(manifest_name(prefix)))? {
+        return Ok(manifest);
+    }
+    let taken = last_sequence(disk, path, prefix)
+        .map_err(|error| DirectoryError::System { path: path.to_owned(), error })?;
+    Ok(Manifest { taken, ..Manifest::default() })
 }
 
 fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Option<Manifest>, DirectoryError> {

@@ -188,3 +188,31 @@ fn a_rewrite_replaces_what_could_not_be_written() {
     drop(rig);
     assert_eq!(place.counter_after_power_failure(), live);
 }
+
+/// The list may have changed between the command that turns the file on and the attempt: what an
+/// attempt that fails removes is never listed.
+#[test]
+fn a_file_that_is_turned_on_beside_a_rewrite_goes_on_from_what_that_has_left() {
+    let place = Place::new();
+    let mut rig = place.start(false).unwrap();
+    (1..=3).for_each(|number| assert_eq!(rig.tell("INCR counter").number(), Some(number)));
+    place.disk.hold_syncs_of(&["temp-rewriteaof"]);
+    assert!(matches!(rig.tell("BGREWRITEAOF"), Told::Reply(_)));
+    let append_only = Arc::clone(&rig.outside.append_only);
+    assert_eq!(append_only.turn_on(&config(place.home.path(), true)), Ok(()));
+    place.disk.hold_syncs_of(&[]);
+    rig.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
+    assert_eq!(place.counter_after_power_failure(), 3);
+    // The attempt fails when its files have their names.
+    for _ in 0..3 {
+        place.disk.fail(Operation::SyncDirectory, 0, libc::EIO);
+        append_only.rewrite(false);
+        rig.wait_for("the end of the attempt", |rig| (!rig.is_rewriting()).then_some(()));
+        place.disk.heal();
+        assert_eq!(place.counter_after_kill(), 3);
+    }
+    rig.rewrite();
+    assert_eq!(rig.tell("INCR counter").number(), Some(4));
+    assert_eq!(place.counter_after_power_failure(), 4);
+    assert_eq!(place.leftovers(), [""; 0]);
+}
