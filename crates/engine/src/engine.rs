@@ -41,8 +41,18 @@ pub trait Host: Apply + Send + Sync {
     /// Frees something large in the background.
     fn drop_later(&self, garbage: Box<dyn Send>);
 
-    /// Bytes that the allocator has given out, all threads together.
+    /// Bytes that the allocator has given out: what the calling thread has up to now, the others as
+    /// of the last time that they said so.
     fn used_memory(&self) -> usize;
+
+    /// Bytes that the calling thread has ever allocated, less those that it has freed. Cheap; only
+    /// differences mean something.
+    fn memory_balance(&self) -> i64;
+
+    /// Bytes of tables that are out of use and not freed yet: see [`store::table::retire`].
+    fn retired_memory(&self) -> usize {
+        0
+    }
 
     /// The allocator's and the system's view of memory, for INFO and MEMORY.
     fn memory(&self) -> MemoryFigures;
@@ -312,7 +322,6 @@ impl Turn {
         self.steady_us = base::clock::steady_us();
         self.steady = self.steady_us / 1000;
         self.load_settings(engine);
-        self.used_memory.note_published(&engine.memory);
         self.look_at_journal(engine);
         self.start_timing();
     }

@@ -5,10 +5,12 @@
 //! and the rest is left to those that follow and to [`Engine::evict`]. Which keys go is the
 //! business of `candidates`.
 //!
-//! Two things make the used memory lag behind: threads publish what they allocate a turn at a time,
-//! and large values are freed in the background. So eviction counts itself what it has freed until
-//! its thread publishes that, and what waits to be freed does not count as used: nothing is evicted
-//! twice for the same bytes.
+//! Threads publish what they allocate a turn at a time. A thread that looks at the limit adds what it
+//! has allocated since then itself, and publishes again when that has become much, and after each
+//! eviction: what one command adds, the next one sees, and nothing is evicted twice for the same
+//! bytes. What is no data of clients and goes by itself does not count against the limit: values that
+//! wait to be freed or to be written to a snapshot, tables that others may still look at, and the space
+//! in which workers read, parse and choose, which may be larger than all data under a small limit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -20,7 +22,7 @@ use store::{Entry, Key, Removed, SlotTable, StringRef, ValueRef};
 
 use crate::command::{self, Command};
 use crate::config::MaxmemoryPolicy;
-use crate::engine::{Engine, Turn};
+use crate::engine::{Engine, Host, Turn};
 use crate::error::{CommandError, CommandResult};
 use crate::session::Session;
 
@@ -31,6 +33,8 @@ pub(crate) use candidates::Evictor;
 use candidates::{Search, Victim};
 pub(crate) use overview::Overview;
 
+/// Bytes that a thread may have allocated or freed before it tells the others.
+const UNPUBLISHED_MAX: u64 = 32 * 1024;
 /// Evictions between two looks at the time.
 const EVICTIONS_PER_LOOK: usize = 16;
 /// Members of a collection that its size is estimated from, where nobody says how many.
@@ -66,8 +70,8 @@ pub(crate) struct Memory {
     /// The most bytes that a sample has seen.
     peak: AtomicUsize,
     lazy: Arc<LazyFree>,
-    /// Bytes that evictions have freed, and that their threads have not published yet.
-    unpublished: AtomicUsize,
+    /// Bytes in which all workers read and parse requests.
+    scratch: AtomicUsize,
     /// Since when more than `maxmemory` is used, in Unix microseconds; 0 while it is not.
     exceeded_since: AtomicU64,
     /// Microseconds for which it was so, up to then.
@@ -188,6 +192,14 @@ impl Engine {
         self.clients.sample_buffers(now_us / 1_000_000);
     }
 
+    /// Notes how many bytes the calling thread keeps for reading and parsing requests.
+    pub fn note_scratch(&self, turn: &mut Turn, bytes: usize) {
+        let bytes = bytes + turn.evictor.space();
+        let before = std::mem::replace(&mut turn.used_memory.scratch, bytes);
+        // Two's complement: a difference that is negative is subtracted.
+        self.memory.scratch.fetch_add(bytes.wrapping_sub(before), Relaxed);
+    }
+
     /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns
     /// whether it is worth calling again at once. For a thread that holds no slot.
     pub fn evict(&self, presence: Presence<'_>, turn: &mut Turn) -> bool {
@@ -257,8 +269,8 @@ enum Room {
 
 /// Evicts until the used memory is below the limit, or time is up.
 fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
-    let excess = excess(engine, turn);
-    if excess == 0 {
+    turn.used_memory.follow(turn.clock, &*engine.host);
+    if excess(engine, turn) == 0 {
         engine.memory.note_within(turn.steady_us);
         return Room::Enough;
     }
@@ -272,7 +284,7 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
     }
     let begun = Ticks::now();
     let mut evictor = std::mem::take(&mut turn.evictor);
-    let room = evict_bytes(engine, presence, turn, &mut evictor, excess, begun);
+    let room = evict_bytes(engine, presence, turn, &mut evictor, begun);
     turn.evictor = evictor;
     engine.note_latency(turn, "eviction-cycle", begun);
     if matches!(room, Room::Enough) {
@@ -282,42 +294,49 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
 }
 
 /// Bytes in use beyond the limit.
-fn excess(engine: &Engine, turn: &mut Turn) -> usize {
-    let used = turn.used_memory.in_turn(turn.clock, || engine.host.used_memory());
+fn excess(engine: &Engine, turn: &Turn) -> usize {
     let memory = &engine.memory;
-    let gone = memory.lazy.pending_bytes.load(Relaxed) + memory.unpublished.load(Relaxed);
-    used.saturating_sub(gone).saturating_sub(turn.config.maxmemory as usize)
+    let passing = memory.lazy.pending_bytes.load(Relaxed)
+        + memory.scratch.load(Relaxed)
+        + engine.keyspace.cut_backlog()
+        + engine.host.retired_memory();
+    let limit = usize::try_from(turn.config.maxmemory).unwrap_or(usize::MAX);
+    turn.used_memory.bytes.saturating_sub(passing).saturating_sub(limit)
 }
 
-/// The used memory as a thread sees it for one turn. It is the sum over all threads, who publish
-/// their shares once per turn, so that looking at it more often would cost more and tell no more.
+/// The used memory as a thread sees it: what all threads had published when it looked, and what this
+/// one has allocated since.
 #[derive(Default)]
 pub(crate) struct UsedMemory {
+    /// The turn of the last look.
     turn_clock: u64,
+    /// What was in use then.
+    seen: usize,
+    /// This thread's balance then.
+    balance: i64,
+    /// What is in use now.
     bytes: usize,
-    /// Bytes that this thread has evicted since it published its share.
-    unpublished: usize,
+    /// This thread's share of the space in which requests are read and parsed.
+    scratch: usize,
 }
 
 impl UsedMemory {
-    fn in_turn(&mut self, turn_clock: u64, look: impl FnOnce() -> usize) -> usize {
-        if self.turn_clock != turn_clock {
-            *self = UsedMemory { turn_clock, bytes: look(), ..*self };
+    /// Brings the figure up to date, with a look at the other threads once a turn.
+    fn follow(&mut self, turn_clock: u64, host: &dyn Host) {
+        let moved = host.memory_balance().wrapping_sub(self.balance);
+        if self.turn_clock != turn_clock || moved.unsigned_abs() > UNPUBLISHED_MAX {
+            self.turn_clock = turn_clock;
+            self.look(host);
+        } else {
+            self.bytes = self.seen.saturating_add_signed(moved as isize);
         }
-        self.bytes
     }
 
-    fn note_freed(&mut self, memory: &Memory, bytes: usize) {
-        self.unpublished += bytes;
-        memory.unpublished.fetch_add(bytes, Relaxed);
-    }
-
-    /// Begins a turn, before which the thread has published its share.
-    #[inline]
-    pub(crate) fn note_published(&mut self, memory: &Memory) {
-        if self.unpublished > 0 {
-            memory.unpublished.fetch_sub(std::mem::take(&mut self.unpublished), Relaxed);
-        }
+    /// Publishes this thread's share, and adds up those of all.
+    fn look(&mut self, host: &dyn Host) {
+        self.seen = host.used_memory();
+        self.balance = host.memory_balance();
+        self.bytes = self.seen;
     }
 }
 
@@ -326,31 +345,28 @@ fn evict_bytes(
     presence: Presence<'_>,
     turn: &mut Turn,
     evictor: &mut Evictor,
-    mut excess: usize,
     begun: Ticks,
 ) -> Room {
     let budget_ns = time_budget_ns(turn.config.maxmemory_eviction_tenacity);
+    turn.used_memory.look(&*engine.host);
+    // By its own count a command evicts no more than was too much when it came, for what it evicts
+    // may be held by somebody else for a moment.
+    let mut owed = excess(engine, turn);
     let mut evicted = 0;
-    loop {
+    while owed > 0 && excess(engine, turn) > 0 {
         let victim = match evictor.next(engine, presence, turn) {
             Search::Found(victim) => victim,
             Search::Nothing => return Room::None,
             Search::Later => return Room::Later,
         };
-        if let Some(freed) = evict_key(engine, presence, turn, &victim) {
-            if freed.at_once {
-                turn.used_memory.note_freed(&engine.memory, freed.bytes);
-            }
-            excess = excess.saturating_sub(freed.bytes);
-            if excess == 0 {
-                return Room::Enough;
-            }
-        }
+        owed = owed.saturating_sub(evict_key(engine, presence, turn, &victim).unwrap_or(0));
+        turn.used_memory.look(&*engine.host);
         evicted += 1;
         if evicted % EVICTIONS_PER_LOOK == 0 && begun.elapsed_ns() > budget_ns {
             return Room::Later;
         }
     }
+    Room::Enough
 }
 
 /// How long one command may evict: up to half a millisecond in even steps, then 15 % more each.
@@ -362,31 +378,23 @@ fn time_budget_ns(tenacity: u32) -> u64 {
     }
 }
 
-/// What evicting a key freed.
-struct Freed {
-    bytes: usize,
-    /// Not by way of the background, where it counts as pending.
-    at_once: bool,
-}
-
-/// Evicts a key if it still deserves it.
+/// Evicts a key if it still deserves it, and says how many bytes it took.
 fn evict_key(
     engine: &Engine,
     presence: Presence<'_>,
     turn: &mut Turn,
     victim: &Victim,
-) -> Option<Freed> {
+) -> Option<usize> {
     let key = Key::new(&victim.key);
     // A contended slot is busy: another key will do.
     let held = engine.keyspace.try_hold_one(presence, key.slot, turn.clock)?;
     let entry = held.find(victim.database, &key).filter(|entry| victim.is_fair(turn, *entry))?;
     let bytes = entry_memory(entry, DEFAULT_SAMPLES);
-    let freed = Freed { bytes, at_once: !entry.is_large() };
     let begun = Ticks::now();
     engine.delete_unasked(turn, held, victim.database, |db| db.delete_evicted(&key));
     engine.note_latency(turn, "eviction-del", begun);
     turn.stats.evicted_keys.add(1);
-    Some(freed)
+    Some(bytes)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 mod replay;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use std::time::Duration;
 
@@ -35,12 +35,18 @@ pub(crate) struct NoHost {
     used_memory: AtomicUsize,
     /// Things that were handed over to be freed in the background.
     pub(crate) dropped: AtomicUsize,
+    memory_balance: AtomicI64,
 }
 
 impl NoHost {
     /// Pretends that so many bytes are in use.
     pub(crate) fn use_memory(&self, bytes: usize) {
         self.used_memory.store(bytes, Relaxed);
+    }
+
+    /// Pretends that the calling thread has allocated so many bytes more, or freed them.
+    pub(crate) fn allocate(&self, bytes: i64) {
+        self.memory_balance.fetch_add(bytes, Relaxed);
     }
 }
 
@@ -59,7 +65,12 @@ impl Host for NoHost {
     }
 
     fn used_memory(&self) -> usize {
-        self.used_memory.load(Relaxed)
+        let balance = self.memory_balance.load(Relaxed) as isize;
+        self.used_memory.load(Relaxed).saturating_add_signed(balance)
+    }
+
+    fn memory_balance(&self) -> i64 {
+        self.memory_balance.load(Relaxed)
     }
 
     fn memory(&self) -> MemoryFigures {

@@ -79,7 +79,16 @@ impl Host for Outside {
     }
 
     fn used_memory(&self) -> usize {
+        memory::publish();
         memory::used()
+    }
+
+    fn memory_balance(&self) -> i64 {
+        memory::balance()
+    }
+
+    fn retired_memory(&self) -> usize {
+        store::table::retire::waiting_bytes()
     }
 
     fn memory(&self) -> MemoryFigures {

@@ -39,9 +39,15 @@ impl Account {
         Account { place, published: Cell::new(0), counters }
     }
 
+    /// Bytes that this thread has allocated so far, less those that it has freed.
+    #[inline]
+    fn balance(&self) -> i64 {
+        let Some((allocated, freed)) = self.counters else { return 0 };
+        allocated.get().wrapping_sub(freed.get()).cast_signed()
+    }
+
     fn publish(&self) {
-        let Some((allocated, freed)) = self.counters else { return };
-        let balance = allocated.get().wrapping_sub(freed.get()).cast_signed();
+        let balance = self.balance();
         let before = self.published.replace(balance);
         let own = &BALANCES[self.place].0;
         if self.place < PLACES - 1 {
@@ -68,6 +74,12 @@ thread_local! {
 pub fn publish() {
     // A thread that is ending has published already.
     let _ = ACCOUNT.try_with(Account::publish);
+}
+
+/// Bytes that the calling thread has allocated so far, less those that it has freed.
+#[inline]
+pub fn balance() -> i64 {
+    ACCOUNT.try_with(Account::balance).unwrap_or(0)
 }
 
 /// Bytes in use, all threads together, as of their last [`publish`].

@@ -199,7 +199,12 @@ impl Cut {
 
     /// Whether so much waits to be written that writers should wait.
     pub fn is_behind(&self) -> bool {
-        self.backlog.load(Ordering::Relaxed) > BACKLOG_MAX
+        self.backlog() > BACKLOG_MAX
+    }
+
+    /// Bytes that were handed over and are not written yet.
+    pub(crate) fn backlog(&self) -> usize {
+        self.backlog.load(Ordering::Relaxed)
     }
 
     /// The number at the cut of a database.

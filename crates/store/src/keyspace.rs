@@ -651,6 +651,14 @@ impl<X> Keyspace<X> {
         self.cutting.load(Ordering::Relaxed) && self.cut().is_some_and(|cut| cut.is_behind())
     }
 
+    /// Bytes that were handed over to the reader of a cut, and that it has not written yet.
+    pub fn cut_backlog(&self) -> usize {
+        if !self.cutting.load(Ordering::Relaxed) {
+            return 0;
+        }
+        self.cut().map_or(0, |cut| cut.backlog())
+    }
+
     /// Raises the floor of versions.
     pub fn raise_floor(&self, floor: u64) {
         self.floor.fetch_max(floor, Ordering::Relaxed);

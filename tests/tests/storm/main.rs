@@ -37,8 +37,9 @@ use plan::{Disk, Ending, Plan};
 const SHORT: Duration = Duration::from_secs(40);
 /// The room for data files.
 const ROOM: u64 = 192 << 20;
-/// What may stay in use after everything is flushed: tables, and buffers of a few clients.
-const MAY_REMAIN: u64 = 4 << 20;
+/// What may stay in use after everything is flushed: tables, buffers of a few clients, and those of
+/// the journal, which keeps some megabytes for the next burst.
+const MAY_REMAIN: u64 = 10 << 20;
 /// How long memory may take to come back.
 const PATIENCE: Duration = Duration::from_secs(30);
 

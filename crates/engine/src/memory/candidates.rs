@@ -72,6 +72,11 @@ impl Evictor {
         self.found_nothing_at == turn_clock
     }
 
+    /// Bytes that the search takes itself.
+    pub(super) fn space(&self) -> usize {
+        self.weights.sums.capacity() * size_of::<(u64, u32, u16)>()
+    }
+
     /// The next key to evict. It may have vanished, or have been used, by the time it is evicted.
     pub(super) fn next(&mut self, engine: &Engine, presence: Presence<'_>, turn: &Turn) -> Search {
         let policy = turn.config.maxmemory_policy;
@@ -81,7 +86,7 @@ impl Evictor {
         }
         for round in 0..ROUNDS {
             if round > 0 || self.weights.is_old(turn.steady) {
-                self.weights = Weights::new(engine, policy.is_volatile(), turn.steady);
+                self.weights.count(engine, policy.is_volatile(), turn.steady);
                 if self.weights.total() == 0 {
                     self.pool.clear();
                     self.found_nothing_at = turn.clock;
@@ -206,9 +211,9 @@ struct Weights {
 
 impl Weights {
     /// Counts keys without locks: all, or those that expire.
-    fn new(engine: &Engine, volatile: bool, now: u64) -> Weights {
+    fn count(&mut self, engine: &Engine, volatile: bool, now: u64) {
         let keyspace = &engine.keyspace;
-        let mut sums = Vec::new();
+        self.sums.clear();
         let mut sum = 0;
         for database in 0..keyspace.databases() {
             for slot in keyspace.occupied(database) {
@@ -218,11 +223,11 @@ impl Weights {
                 };
                 if keys > 0 {
                     sum += keys as u64;
-                    sums.push((sum, database as u32, slot));
+                    self.sums.push((sum, database as u32, slot));
                 }
             }
         }
-        Weights { sums, at: now }
+        self.at = now;
     }
 
     fn is_old(&self, now: u64) -> bool {
@@ -273,13 +278,15 @@ mod tests {
         server.engine.config.update(|config| config.enable_debug_command = Permission::Yes);
         server.text("DEBUG POPULATE 900 {many}");
         server.text("DEBUG POPULATE 100 few");
-        let weights = Weights::new(&server.engine, false, 0);
+        let mut weights = Weights::default();
+        weights.count(&server.engine, false, 0);
         assert_eq!(weights.total(), 1000);
         let many = base::crc::key_slot(b"{many}");
         let drawn = (0..10_000).filter(|_| weights.draw().is_some_and(|(_, slot)| slot == many));
         let drawn = drawn.count();
         assert!((8500..9500).contains(&drawn), "{drawn} of 10000 draws for 900 of 1000 keys");
-        assert_eq!(Weights::new(&server.engine, true, 0).total(), 0);
+        weights.count(&server.engine, true, 0);
+        assert_eq!(weights.total(), 0);
         assert_eq!(Weights::default().draw(), None);
     }
 }

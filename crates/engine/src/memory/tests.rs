@@ -59,13 +59,39 @@ fn a_command_evicts_what_is_too_much_and_no_more() {
 fn what_was_freed_in_this_turn_counts() {
     let mut server = over_by(1000, MaxmemoryPolicy::AllkeysRandom, 1000);
     server.begin_turn();
+    evict(&mut server);
+    server.host.allocate(-1000);
     for _ in 0..3 {
         evict(&mut server);
     }
     assert_eq!(keys(&server), 1000 - 32);
+    server.host.use_memory(LIMIT + 2000);
     server.begin_turn();
     evict(&mut server);
-    assert_eq!(keys(&server), 1000 - 64);
+    assert_eq!(keys(&server), 1000 - 64, "other threads have used as much again");
+}
+
+#[test]
+fn what_was_allocated_in_this_turn_counts() {
+    let mut server = over_by(0, MaxmemoryPolicy::AllkeysRandom, 1000);
+    server.begin_turn();
+    assert!(!evict(&mut server));
+    assert_eq!(keys(&server), 1000);
+    server.host.allocate(320);
+    evict(&mut server);
+    assert_eq!(keys(&server), 1000 - 10);
+}
+
+#[test]
+fn space_for_requests_does_not_count() {
+    let mut server = over_by(1000, MaxmemoryPolicy::AllkeysRandom, 1000);
+    server.begin_turn();
+    server.engine.note_scratch(&mut server.turn, 1000);
+    evict(&mut server);
+    assert_eq!(keys(&server), 1000);
+    server.engine.note_scratch(&mut server.turn, 680);
+    evict(&mut server);
+    assert_eq!(keys(&server), 1000 - 10);
 }
 
 #[test]

@@ -135,6 +135,7 @@ impl Worker {
         for &place in &batch {
             self.read_and_parse(place);
         }
+        self.note_scratch(&batch);
         self.execute_batch();
         self.turn.announce_appends(&self.engine);
         for &place in &batch {
@@ -668,6 +669,25 @@ impl Worker {
     }
 
     /// Frees what a large batch has left behind. A load that goes on has it again in no time.
+    /// Tells the engine, where a limit is set, in how much space requests are read and parsed. The
+    /// buffers of connections count as far as they are for this turn only.
+    fn note_scratch(&mut self, batch: &[usize]) {
+        if self.turn.config.maxmemory == 0 {
+            return;
+        }
+        let connections = batch.iter().filter_map(|&place| self.connections[place].as_ref());
+        let lent: usize = connections
+            .map(|connection| connection.input.capacity().min(2 * limits::READ_PER_TURN))
+            .sum();
+        let spare: usize = self.buffers.iter().map(Vec::capacity).sum();
+        let parsed = self.items.capacity() * size_of::<Item>()
+            + size_of_val(self.args.spare_capacity_mut())
+            + size_of_val(self.args.as_slice())
+            + size_of_val(self.keys.spare_capacity_mut())
+            + size_of_val(self.keys.as_slice());
+        self.engine.note_scratch(&mut self.turn, lent + spare + parsed);
+    }
+
     fn give_back_space(&mut self) {
         self.items.shrink_to(WINDOW);
         self.args.shrink_to(WINDOW);

@@ -8,6 +8,7 @@
 
 use std::alloc::Layout;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
@@ -17,10 +18,20 @@ struct Block(NonNull<u8>, Layout);
 unsafe impl Send for Block {}
 
 static RETIRED: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+static RETIRED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 /// Hands a block over, to be freed later with this layout.
 pub(crate) fn retire(block: NonNull<u8>, layout: Layout) {
-    RETIRED.lock().push(Block(block, layout));
+    let mut blocks = RETIRED.lock();
+    let before = blocks.capacity();
+    blocks.push(Block(block, layout));
+    let grown = (blocks.capacity() - before) * size_of::<Block>();
+    RETIRED_BYTES.fetch_add(layout.size() + grown, Relaxed);
+}
+
+/// Bytes that wait to be freed, and those of the list of them.
+pub fn waiting_bytes() -> usize {
+    RETIRED_BYTES.load(Relaxed)
 }
 
 /// Frees what was retired before this call, after `pass_gates` has returned.
@@ -34,9 +45,12 @@ pub unsafe fn collect(pass_gates: impl FnOnce()) {
         return;
     }
     pass_gates();
+    let mut bytes = blocks.capacity() * size_of::<Block>();
+    bytes += blocks.iter().map(|Block(_, layout)| layout.size()).sum::<usize>();
     for Block(block, layout) in blocks {
         // SAFETY: nobody can reach the block from a table any more, and by the caller's promise
         // nobody still holds it from before.
         unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
     }
+    RETIRED_BYTES.fetch_sub(bytes, Relaxed);
 }

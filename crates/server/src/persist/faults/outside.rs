@@ -40,6 +40,10 @@ impl Host for Outside {
         0
     }
 
+    fn memory_balance(&self) -> i64 {
+        0
+    }
+
     fn memory(&self) -> MemoryFigures {
         MemoryFigures::default()
     }

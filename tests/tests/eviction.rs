@@ -1,0 +1,120 @@
+//! A limit on memory, as clients in a hurry see it: writes are refused only when nothing is left that
+//! may be evicted, and what remains is just under the limit.
+
+use anyhow::{Result, ensure};
+use tests::client::{Client, Received, Reply, encode};
+use tests::observe::number;
+use tests::random::Random;
+use tests::server::{Server, Target};
+
+/// Commands that are sent before their replies are read.
+const PIPELINE: usize = 500;
+const VALUE: usize = 100;
+
+/// Sends that many SETs of new keys, and counts those that are refused.
+fn fill(clients: &mut [Client], random: &mut Random, rounds: usize, expire: bool) -> Result<usize> {
+    let value = "x".repeat(VALUE);
+    let mut refused = 0;
+    for _ in 0..rounds {
+        for client in clients.iter_mut() {
+            let mut request = Vec::new();
+            for _ in 0..PIPELINE {
+                let key = format!("key:{}", random.bits());
+                let mut words = vec!["SET", &key, &value];
+                if expire {
+                    words.extend(["EX", "100000"]);
+                }
+                encode(&words, &mut request);
+            }
+            client.send_raw(&request)?;
+        }
+        for client in clients.iter_mut() {
+            for _ in 0..PIPELINE {
+                let Received::Reply(reply) = client.receive()? else {
+                    anyhow::bail!("the server closed the connection")
+                };
+                refused += usize::from(reply != Reply::Status(b"OK".to_vec()));
+            }
+        }
+    }
+    Ok(refused)
+}
+
+fn keys(client: &mut Client) -> Result<usize> {
+    match client.call_text("DBSIZE")? {
+        Reply::Integer(count) => Ok(usize::try_from(count)?),
+        other => anyhow::bail!("DBSIZE answers {other:?}"),
+    }
+}
+
+/// How many keys take so many bytes, tables included.
+fn that_fit(bytes: u64, expire: bool) -> Result<usize> {
+    let server = Server::start(Target::Dunlin, &[])?;
+    let mut clients = [server.connect()?];
+    let mut control = server.connect()?;
+    let (empty, mut random) = (number(&mut control, "used_memory")?, Random::new(1));
+    while number(&mut control, "used_memory")? < empty + bytes {
+        let value = "x".repeat(VALUE);
+        for _ in 0..20 {
+            let key = format!("key:{}", random.bits());
+            let mut words = vec!["SET", &key, &value];
+            if expire {
+                words.extend(["EX", "100000"]);
+            }
+            clients[0].call(&words)?;
+        }
+    }
+    keys(&mut control)
+}
+
+/// Fills a server that may use so many bytes more than when it was empty.
+fn overfill(bytes: u64, policy: &str, connections: usize, options: &[(&str, &str)]) -> Result<()> {
+    let server = Server::start(Target::Dunlin, options)?;
+    let mut clients: Vec<Client> =
+        (0..connections).map(|_| server.connect()).collect::<Result<_>>()?;
+    let mut control = server.connect()?;
+    let limit = number(&mut control, "used_memory")? + bytes;
+    control.call_text(&format!("CONFIG SET maxmemory-policy {policy} maxmemory {limit}"))?;
+    let expire = policy.starts_with("volatile");
+    let fit = that_fit(bytes, expire)?;
+    let rounds = 5 * fit / PIPELINE / connections + 5;
+    let refused = fill(&mut clients, &mut Random::new(7), rounds, expire)?;
+    drop(clients);
+    let (left, used) = (keys(&mut control)?, number(&mut control, "used_memory")?);
+    let told = format!(
+        "{policy}, {bytes} bytes, {connections} connections: {left} keys where {fit} fit, {used} \
+         bytes of {limit} in use, {refused} of {} writes refused",
+        rounds * PIPELINE * connections
+    );
+    ensure!(refused == 0, "{told}");
+    ensure!(left * 100 >= fit * 85 && left * 85 <= fit * 100, "{told}");
+    Ok(())
+}
+
+#[test]
+fn what_remains_is_just_under_a_small_limit() -> Result<()> {
+    for policy in
+        ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-ttl", "volatile-random"]
+    {
+        overfill(1 << 20, policy, 1, &[])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn several_workers_evict_no_more_than_one() -> Result<()> {
+    overfill(2 << 20, "allkeys-lru", 6, &[("threads", "3")])?;
+    overfill(16 << 20, "allkeys-random", 4, &[("threads", "2")])
+}
+
+#[test]
+fn a_tiny_limit_refuses_nothing() -> Result<()> {
+    let server = Server::start(Target::Dunlin, &[])?;
+    let mut control = server.connect()?;
+    let limit = number(&mut control, "used_memory")? + 100_000;
+    control.call_text(&format!("CONFIG SET maxmemory-policy allkeys-lru maxmemory {limit}"))?;
+    let refused = fill(&mut [server.connect()?], &mut Random::new(3), 40, false)?;
+    ensure!(refused == 0, "{refused} writes were refused");
+    ensure!(keys(&mut control)? > 50, "{} keys are left", keys(&mut control)?);
+    Ok(())
+}
