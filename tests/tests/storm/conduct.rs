@@ -18,7 +18,7 @@ use crate::plan::{Disk, Ending, Event, Plan};
 /// What may be in the memory of the process only, though it is acknowledged, when the process is
 /// killed under `everysec` and `no`: what workers could not write because somebody else held the
 /// file, for as long as a busy machine keeps that thread from running. See decision 3.
-const HELD_UP: Time = 250_000_000;
+const HELD_UP: Time = 1_000_000_000;
 /// How long `everysec` may put off writing because a sync takes long, as in Redis.
 const SLOW_SYNC: Time = 2_000_000_000;
 /// How long a stop may take, and turning on.
