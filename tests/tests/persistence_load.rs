@@ -264,6 +264,8 @@ fn a_torn_tail_is_cut_off_where_that_is_allowed() -> Result<()> {
         let reverted =
             server.log().contains("Revert incomplete MULTI/EXEC transaction in AOF file");
         ensure!(reverted == tail.starts_with(MULTI), "{}", server.log());
+        // The files are this server's until it ends.
+        drop(server);
         // Only the last file of all may break off.
         write_increments(directory.path(), &[&content, SET_A])?;
         let log = refused(directory.path(), &["--appendonly", "yes"])?;
