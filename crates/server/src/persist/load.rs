@@ -140,10 +140,12 @@ impl<'l> Load<'l> {
         let (_, total) = directory.sizes().map_err(LoadError::reading(directory.path()))?;
         let has_base = directory.manifest().base.is_some();
         self.during(total, |load| {
-            // Behind the last one there may be files that were listed, and never came into use.
+            // Behind the last one there may be files that were listed, and never came into use. A base
+            // was complete before any increment was.
             let in_use = |path| load.length(path).map(|length| length != Some(0));
             let mut last = files.len().saturating_sub(1);
-            while last > 0 && !in_use(&files[last])? {
+            let first = usize::from(has_base).min(last);
+            while last > first && !in_use(&files[last])? {
                 last -= 1;
             }
             for (index, path) in files.iter().enumerate() {

@@ -107,6 +107,26 @@ fn a_stop_between_the_listing_and_the_cut_leaves_files_that_load() {
     assert!(place.start(true).is_err());
 }
 
+/// A base is complete before it is listed: one that breaks off is damaged, also where nothing was
+/// written behind it.
+#[test]
+fn a_base_that_breaks_off_before_an_empty_file_is_refused() {
+    let place = Place::new();
+    let settings = Config { aof_use_rdb_preamble: false, ..config(place.home.path(), true) };
+    let mut rig = Rig::start(Arc::new(RealDisk), settings).unwrap();
+    (1..=3).for_each(|number| assert_eq!(rig.tell("INCR counter").number(), Some(number)));
+    rig.rewrite();
+    drop(rig);
+    let file = place.path("appendonlydir").join("appendonly.aof.2.base.aof");
+    let whole = fs::read(&file).unwrap();
+    let torn = &whole[..whole.len() - 3];
+    fs::write(&file, torn).unwrap();
+    assert!(place.start(true).is_err());
+    assert_eq!(fs::read(&file).unwrap(), torn);
+    fs::write(&file, &whole).unwrap();
+    assert_eq!(place.start(true).unwrap().counter(), 3);
+}
+
 /// Makes an operation fail until a client is refused, and returns how far it got.
 fn fail_until_refused(place: &Place, rig: &mut Rig, operation: Operation) -> Count {
     let mut count = Count::default();
