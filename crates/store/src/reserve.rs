@@ -14,9 +14,12 @@ use base::limits::SLOTS;
 
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex};
 
-/// Failures with a reservation before all slots that are needed are kept from newcomers, instead of
-/// only those that were found locked.
+/// Slots that are found locked, one after the other, before all that are needed are kept from
+/// newcomers, instead of only those that were found locked.
 const FAILURES_MAX: u32 = 8;
+/// Tries for which all slots are kept while one of them stays locked. Whoever holds that may take
+/// seconds, and everybody else would wait for it too.
+const PATIENCE: u32 = 64;
 
 /// The slots that are kept from newcomers, and who queues for doing that.
 pub(crate) struct Reserved {
@@ -53,6 +56,11 @@ impl Reserved {
         self.slots[usize::from(slot) / 64].fetch_or(1 << (slot % 64), Relaxed);
         self.any.store(true, Relaxed);
     }
+
+    fn clear(&self) {
+        self.any.store(false, Relaxed);
+        self.slots.iter().for_each(|word| word.store(0, Relaxed));
+    }
 }
 
 /// A place in the queue of those who have failed for long. The first may keep newcomers away from
@@ -60,14 +68,26 @@ impl Reserved {
 pub struct Reservation {
     all: Arc<Reserved>,
     ticket: u64,
+    /// Slots that were found locked while newcomers were not kept away from them yet.
     failures: AtomicU32,
+    /// Tries in vain since then.
+    tries: AtomicU32,
+    /// How many of those are too many. It doubles each time, so that whoever needs all slots gets
+    /// them in the end, however long others hold theirs.
+    patience: AtomicU32,
 }
 
 impl Reservation {
     pub(crate) fn new(all: &Arc<Reserved>) -> Reservation {
         let ticket = all.next_ticket.fetch_add(1, Relaxed);
         all.queue.lock().push_back(ticket);
-        Reservation { all: Arc::clone(all), ticket, failures: AtomicU32::new(0) }
+        Reservation {
+            all: Arc::clone(all),
+            ticket,
+            failures: AtomicU32::new(0),
+            tries: AtomicU32::new(0),
+            patience: AtomicU32::new(PATIENCE),
+        }
     }
 
     /// Whether it may be used: nobody is before it.
@@ -75,9 +95,10 @@ impl Reservation {
         self.all.queue.lock().front() == Some(&self.ticket)
     }
 
-    /// Keeps newcomers away from a slot. To be called by the first in the queue only.
-    pub fn add(&self, slot: u16) {
-        self.all.add(slot);
+    /// Keeps newcomers away from a slot that was found locked. To be called by the first in the queue
+    /// only.
+    pub fn note_locked(&self, slot: u16) {
+        self.note_failure(slot, &[]);
     }
 
     /// Whether newcomers are kept away from a slot.
@@ -87,10 +108,29 @@ impl Reservation {
 
     /// Notes that `locked` was, of all the slots that are needed.
     pub(crate) fn note_failure(&self, locked: u16, needed: &[u16]) {
-        self.add(locked);
-        if self.failures.fetch_add(1, Relaxed) >= FAILURES_MAX {
-            needed.iter().for_each(|&slot| self.add(slot));
+        if self.has(locked) {
+            return self.note_try_in_vain(locked);
         }
+        self.all.add(locked);
+        self.tries.store(0, Relaxed);
+        if self.failures.fetch_add(1, Relaxed) >= FAILURES_MAX {
+            needed.iter().for_each(|&slot| self.all.add(slot));
+        }
+    }
+
+    /// Notes that a slot is still locked. Nobody else gets it next, so there is nothing to be done
+    /// about that; but in the long run the others are not to wait for it as well.
+    fn note_try_in_vain(&self, locked: u16) {
+        let tries = self.tries.fetch_add(1, Relaxed);
+        let patience = self.patience.load(Relaxed);
+        if tries < patience || self.failures.load(Relaxed) <= FAILURES_MAX {
+            return;
+        }
+        self.all.clear();
+        self.all.add(locked);
+        self.failures.store(1, Relaxed);
+        self.tries.store(0, Relaxed);
+        self.patience.store(patience.saturating_mul(2), Relaxed);
     }
 }
 
@@ -98,8 +138,7 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         let mut queue = self.all.queue.lock();
         if queue.front() == Some(&self.ticket) {
-            self.all.any.store(false, Relaxed);
-            self.all.slots.iter().for_each(|word| word.store(0, Relaxed));
+            self.all.clear();
         }
         queue.retain(|ticket| *ticket != self.ticket);
     }

@@ -63,7 +63,7 @@ impl Parked {
         let reservation = self.reservation();
         let busy = self.slot.filter(|&slot| engine.keyspace.is_busy(slot, reservation));
         if let (Some(slot), Some(reservation)) = (busy, reservation) {
-            reservation.add(slot);
+            reservation.note_locked(slot);
         }
         let may_try = busy.is_none() && (!self.is_program || reservation.is_some());
         if !may_try {

@@ -451,20 +451,52 @@ fn newcomers_keep_away_from_what_is_reserved() {
 }
 
 #[test]
-fn who_fails_again_and_again_reserves_all_that_it_needs() {
+fn who_finds_one_slot_after_the_other_locked_reserves_all_that_it_needs() {
     let keyspace = Keyspace::<()>::new(1);
     let gate = Gates::new().register();
     let inside = gate.enter();
+    let try_hold = |slot| keyspace.try_hold(inside.presence(), &[slot], CLOCK);
     let reservation = keyspace.reserve();
-    let holder = keyspace.try_hold(inside.presence(), &[5], CLOCK).unwrap();
-    for _ in 0..20 {
+    for holder in (0..20).map_while(try_hold) {
         assert!(keyspace.try_hold_every(inside.presence(), &reservation, CLOCK).is_none());
+        drop(holder);
     }
-    assert!(keyspace.try_hold(inside.presence(), &[16_383], CLOCK).is_none());
-    drop(holder);
+    assert!(try_hold(16_383).is_none());
     drop(keyspace.try_hold_every(inside.presence(), &reservation, CLOCK).expect("all are free"));
     drop(reservation);
-    drop(keyspace.try_hold(inside.presence(), &[16_383], CLOCK).expect("nobody keeps it"));
+    drop(try_hold(16_383).expect("nobody keeps it"));
+}
+
+/// Somebody needs all slots while a long command holds one: nobody waits for that who does not need
+/// the same slot.
+#[test]
+fn one_slot_that_is_held_for_long_keeps_nobody_from_the_others() {
+    let keyspace = Keyspace::<()>::new(1);
+    let gate = Gates::new().register();
+    let inside = gate.enter();
+    let try_hold = |slot| keyspace.try_hold(inside.presence(), &[slot], CLOCK);
+    let reservation = keyspace.reserve();
+    let try_hold_every = || keyspace.try_hold_every(inside.presence(), &reservation, CLOCK);
+    let long = try_hold(500).expect("it is free");
+    for _ in 0..1000 {
+        assert!(try_hold_every().is_none());
+        reservation.note_locked(500);
+        drop(try_hold(16_383).expect("it is free"));
+    }
+    // Nor where many others were in the way before.
+    drop(long);
+    for holder in (0..20).map_while(try_hold) {
+        assert!(try_hold_every().is_none());
+        drop(holder);
+    }
+    let long = keyspace.try_hold_briefly(inside.presence(), 500, CLOCK).expect("it is free");
+    assert!(try_hold_every().is_none() && try_hold(16_383).is_none());
+    let tries = (0..10_000).take_while(|_| try_hold_every().is_none() && try_hold(7).is_none());
+    assert!(tries.count() < 1000, "all are kept for nothing");
+    drop(try_hold(16_383).expect("it is free"));
+    drop(long);
+    assert!(try_hold(500).is_none());
+    drop(try_hold_every().expect("all are free"));
 }
 
 #[test]
