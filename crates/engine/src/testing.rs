@@ -13,6 +13,7 @@ use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::Held;
 use store::gate::{Closed, Gate, Presence};
+use store::reserve::Reservation;
 
 use crate::append_only::{self, RewriteAnswer};
 use crate::client::Client;
@@ -243,6 +244,8 @@ pub(crate) struct TestServer {
     /// Stands in for the clock, in Unix milliseconds.
     pub(crate) now: Option<u64>,
     pub(crate) gate: Gate,
+    /// Bytes that the reply of a command may have.
+    pub(crate) output_limit: usize,
 }
 
 impl TestServer {
@@ -261,7 +264,8 @@ impl TestServer {
         let client = new_client(&engine);
         let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());
         let session = Session::new(client, true);
-        TestServer { engine, host, journal, session, turn, now: None, gate }
+        let output_limit = usize::MAX;
+        TestServer { engine, host, journal, session, turn, now: None, gate, output_limit }
     }
 
     /// Another connection, to be exchanged with [`TestServer::session`].
@@ -277,15 +281,28 @@ impl TestServer {
     /// [`TestServer::run`] where somebody else may hold slots. Nothing, when the command is to be
     /// tried again.
     pub(crate) fn try_run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Option<Vec<u8>> {
+        self.try_run_reserved(argv, None)
+    }
+
+    /// [`TestServer::try_run`] of a command that keeps newcomers away, if it does.
+    fn try_run_reserved<A: AsRef<[u8]>>(
+        &mut self,
+        argv: &[A],
+        reservation: Option<&Reservation>,
+    ) -> Option<Vec<u8>> {
         let argv: OwnedArguments = argv.iter().collect();
         let mut keys = Vec::new();
         let row = self.engine.prepare(argv.view(), &mut keys);
         let request = Request { argv: argv.view(), row, keys: &keys };
         let mut output = Output::new();
+        output.set_limit(self.output_limit);
         self.begin_turn();
         let outcome = {
             let inside = self.gate.enter();
-            let authority = Authority::Ordinary(inside.presence());
+            let authority = match reservation {
+                Some(reservation) => Authority::Program(reservation, inside.presence()),
+                None => Authority::Ordinary(inside.presence()),
+            };
             let (turn, session) = (&mut self.turn, &mut self.session);
             self.engine.execute(turn, session, request, authority, &mut output)
         };
@@ -323,6 +340,17 @@ impl TestServer {
     pub(crate) fn try_text(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split(' ').collect();
         self.try_run(&words).map(|reply| String::from_utf8_lossy(&reply).into_owned())
+    }
+
+    /// [`TestServer::try_text`] of a command that keeps newcomers away from what it finds locked.
+    pub(crate) fn try_text_reserved(
+        &mut self,
+        line: &str,
+        reservation: &Reservation,
+    ) -> Option<String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let reply = self.try_run_reserved(&words, Some(reservation));
+        reply.map(|reply| String::from_utf8_lossy(&reply).into_owned())
     }
 
     /// Acts while somebody else holds the slot of a key.

@@ -57,6 +57,10 @@ impl Reserved {
         self.any.store(true, Relaxed);
     }
 
+    fn remove(&self, slot: u16) {
+        self.slots[usize::from(slot) / 64].fetch_and(!(1 << (slot % 64)), Relaxed);
+    }
+
     fn clear(&self) {
         self.any.store(false, Relaxed);
         self.slots.iter().for_each(|word| word.store(0, Relaxed));
@@ -99,6 +103,14 @@ impl Reservation {
     /// only.
     pub fn note_locked(&self, slot: u16) {
         self.note_failure(slot, &[]);
+    }
+
+    /// Lets newcomers have a slot again that is not needed any more. To be called by the first in the
+    /// queue only.
+    pub fn release(&self, slot: u16) {
+        if self.has(slot) {
+            self.all.remove(slot);
+        }
     }
 
     /// Whether newcomers are kept away from a slot.

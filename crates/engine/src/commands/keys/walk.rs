@@ -94,8 +94,16 @@ fn walk(
         cursor = match next {
             None => return Walk::Missed(cursor),
             Some(Some(position)) => Cursor { position, ..cursor },
-            Some(None) if usize::from(cursor.slot) + 1 == SLOTS => return Walk::Finished,
-            Some(None) => Cursor { slot: cursor.slot + 1, position: 0 },
+            Some(None) => {
+                // Others need not wait for the end of the walk.
+                if let Some(reservation) = authority.reservation() {
+                    reservation.release(cursor.slot);
+                }
+                if usize::from(cursor.slot) + 1 == SLOTS {
+                    return Walk::Finished;
+                }
+                Cursor { slot: cursor.slot + 1, position: 0 }
+            }
         };
     }
 }
@@ -148,7 +156,10 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             count += 1;
         }
     });
-    if let Walk::Missed(cursor) = end {
+    if cx.reply.output().is_over_limit() {
+        // Parts of the reply are lost: nobody is to go on from there. The connection is closed.
+        cx.db.held.forgive_missed();
+    } else if let Walk::Missed(cursor) = end {
         let reply = cx.reply.since(mark).to_vec();
         cx.session.keys_so_far = Some(Box::new(KeysSoFar { cursor, reply, count }));
         return Err(CommandError::MISSED_SLOT);
@@ -227,6 +238,7 @@ fn random_live_key(
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::Arc;
 
     use resp::client::{ReplyParser, Value};
 
@@ -307,6 +319,44 @@ mod tests {
         });
         let stays = shown.iter().filter(|key| key.starts_with(b"{one}:stays:"));
         assert_eq!(stays.collect::<HashSet<_>>().len(), 300);
+    }
+
+    /// A server with a key in each of the slots of `b` (3300), `c` (7365) and `a` (15495).
+    fn with_three_keys() -> TestServer {
+        let mut server = TestServer::new();
+        for key in ["a", "b", "c"] {
+            restore(&mut server, key);
+        }
+        server
+    }
+
+    #[test]
+    fn a_long_walk_keeps_nobody_from_what_it_has_passed() {
+        let mut server = with_three_keys();
+        let engine = Arc::clone(&server.engine);
+        let slot = |key: &str| base::crc::key_slot(key.as_bytes());
+        let reservation = engine.keyspace.reserve();
+        let keys = |server: &mut TestServer| server.try_text_reserved("KEYS *", &reservation);
+        server.while_held(b"b", |server| assert!(keys(server).is_none()));
+        assert!(engine.keyspace.is_busy(slot("b"), None), "it is kept for the walk");
+        server.while_held(b"a", |server| assert!(keys(server).is_none()));
+        assert!(!engine.keyspace.is_busy(slot("b"), None), "the walk has passed it");
+        assert!(engine.keyspace.is_busy(slot("a"), None));
+        assert!(keys(&mut server).is_some_and(|reply| reply.starts_with("*3\r\n")));
+    }
+
+    #[test]
+    fn a_walk_that_has_lost_keys_is_not_gone_on_with() {
+        let mut server = with_three_keys();
+        for number in 0..3000 {
+            restore(&mut server, &format!("{{b}}:{number}"));
+        }
+        server.output_limit = 10_000;
+        server.while_held(b"a", |server| {
+            assert!(server.try_text("KEYS *").is_some(), "nothing is left to be tried again");
+        });
+        server.output_limit = usize::MAX;
+        assert!(server.text("KEYS *").starts_with("*3003\r\n"));
     }
 
     #[test]
