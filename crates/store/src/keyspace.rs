@@ -378,6 +378,7 @@ impl<X> Keyspace<X> {
         clock: u64,
     ) -> Option<Held<'k, X>> {
         debug_assert!(slots.is_sorted_by(|a, b| a < b), "ascending and distinct");
+        reservation.note_try();
         // What was locked the last time is probably so still: that is to be found out at little
         // cost, and without standing in the way of others.
         let known = |slot: &&u16| reservation.has(**slot) && self.is_locked(**slot);

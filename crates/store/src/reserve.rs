@@ -3,8 +3,8 @@
 //! Nobody waits for a slot: whoever finds one locked gives up what it has, and tries again later.
 //! Alone that would let a large command starve beside many small ones. So a command that has failed
 //! for long takes a [`Reservation`]. Those queue up; the first of them keeps newcomers away from
-//! each slot that it finds locked, so that the slot is free when its present holder is done. A
-//! reservation locks nothing: it is never waited for by somebody who holds something.
+//! each slot that it finds locked, so that the slot is free when its present holder is done, and does
+//! so for as long as it is tried again. A reservation locks nothing: it is never waited for by somebody who holds something.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex};
 /// Slots that are found locked, one after the other, before all that are needed are kept from
 /// newcomers, instead of only those that were found locked.
 const FAILURES_MAX: u32 = 8;
+/// Microseconds for which newcomers keep away after a try. Tries follow each other within a
+/// millisecond or two, unless the worker is busy with a long command of somebody else: others do not
+/// wait for that, and keep away again from the next try on.
+const KEPT_FOR: u64 = if cfg!(any(test, feature = "explore")) { u64::MAX } else { 100_000 };
 /// Tries for which all slots are kept while one of them stays locked. Whoever holds that may take
 /// seconds, and everybody else would wait for it too.
 const PATIENCE: u32 = 64;
@@ -27,6 +31,8 @@ pub(crate) struct Reserved {
     any: AtomicBool,
     /// A bit for each slot.
     slots: Box<[AtomicU64]>,
+    /// Until when newcomers keep away, in microseconds of the steady clock.
+    until: AtomicU64,
     queue: Mutex<VecDeque<u64>>,
     next_ticket: AtomicU64,
 }
@@ -36,6 +42,7 @@ impl Reserved {
         Reserved {
             any: AtomicBool::new(false),
             slots: (0..SLOTS / 64).map(|_| AtomicU64::new(0)).collect(),
+            until: AtomicU64::new(0),
             queue: Mutex::default(),
             next_ticket: AtomicU64::new(0),
         }
@@ -49,7 +56,17 @@ impl Reserved {
 
     #[cold]
     fn has_bit(&self, slot: u16) -> bool {
+        self.is_kept(slot) && self.until.load(Relaxed) > base::clock::steady_us()
+    }
+
+    fn is_kept(&self, slot: u16) -> bool {
         self.slots[usize::from(slot) / 64].load(Relaxed) & 1 << (slot % 64) != 0
+    }
+
+    /// Makes it as if nobody had tried for long.
+    #[cfg(test)]
+    pub(crate) fn lapse(&self) {
+        self.until.store(0, Relaxed);
     }
 
     fn add(&self, slot: u16) {
@@ -113,13 +130,20 @@ impl Reservation {
         }
     }
 
-    /// Whether newcomers are kept away from a slot.
+    /// Whether this keeps newcomers away from a slot, for as long as it is tried again.
     pub(crate) fn has(&self, slot: u16) -> bool {
-        self.all.has(slot)
+        self.all.is_kept(slot)
+    }
+
+    /// Notes that there is a try: newcomers keep away for some more time.
+    pub(crate) fn note_try(&self) {
+        let until = base::clock::steady_us().saturating_add(KEPT_FOR);
+        self.all.until.store(until, Relaxed);
     }
 
     /// Notes that `locked` was, of all the slots that are needed.
     pub(crate) fn note_failure(&self, locked: u16, needed: &[u16]) {
+        self.note_try();
         if self.has(locked) {
             return self.note_try_in_vain(locked);
         }

@@ -499,6 +499,28 @@ fn one_slot_that_is_held_for_long_keeps_nobody_from_the_others() {
     drop(try_hold_every().expect("all are free"));
 }
 
+/// The worker of whoever has reserved a slot may be busy with something else for seconds.
+#[test]
+fn nobody_keeps_away_from_what_nobody_tries_to_get() {
+    let keyspace = Keyspace::<()>::new(1);
+    let gate = Gates::new().register();
+    let inside = gate.enter();
+    let try_hold = |slot| keyspace.try_hold(inside.presence(), &[slot], CLOCK);
+    let reservation = keyspace.reserve();
+    let try_reserved = || keyspace.try_hold_reserved(inside.presence(), &reservation, &[5], CLOCK);
+    let holder = try_hold(5);
+    assert!(try_reserved().is_none());
+    drop(holder);
+    assert!(try_hold(5).is_none());
+    keyspace.reserved.lapse();
+    assert!(!keyspace.is_busy(5, None));
+    let holder = try_hold(5).expect("nobody else wants it now");
+    assert!(try_reserved().is_none());
+    drop(holder);
+    assert!(try_hold(5).is_none(), "it is wanted again");
+    drop(try_reserved().expect("it is free"));
+}
+
 #[test]
 #[should_panic(expected = "did not name")]
 fn a_command_cannot_touch_what_it_did_not_name() {
