@@ -474,8 +474,8 @@ impl Worker {
         }
     }
 
-    /// Runs what held the connection back, where that needs the program lock, closed gates, or just
-    /// another attempt; then the commands behind it.
+    /// Runs what held the connection back, where that needs slots that were locked, closed gates, or
+    /// just another attempt; then the commands behind it.
     fn run_with_more_authority(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         if connection.doom.is_some() || !connection.is_held_back() {
