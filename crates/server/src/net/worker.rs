@@ -668,7 +668,6 @@ impl Worker {
         }
     }
 
-    /// Frees what a large batch has left behind. A load that goes on has it again in no time.
     /// Tells the engine, where a limit is set, in how much space requests are read and parsed. The
     /// buffers of connections count as far as they are for this turn only.
     fn note_scratch(&mut self, batch: &[usize]) {
@@ -688,6 +687,7 @@ impl Worker {
         self.engine.note_scratch(&mut self.turn, lent + spare + parsed);
     }
 
+    /// Frees what a large batch has left behind. A load that goes on has it again in no time.
     fn give_back_space(&mut self) {
         self.items.shrink_to(WINDOW);
         self.args.shrink_to(WINDOW);
