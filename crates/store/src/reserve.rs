@@ -3,8 +3,8 @@
 //! Nobody waits for a slot: whoever finds one locked gives up what it has, and tries again later.
 //! Alone that would let a large command starve beside many small ones. So a command that has failed
 //! for long takes a [`Reservation`]. Those queue up; the first of them keeps newcomers away from
-//! each slot that it finds locked, so that the slot is free when its present holder is done, and does
-//! so for as long as it is tried again. A reservation locks nothing: it is never waited for by somebody who holds something.
+//! each slot that it finds locked, for as long as its command is tried again. So the slot is free when
+//! its present holder is done. A reservation locks nothing, and nobody who holds a lock waits for one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
