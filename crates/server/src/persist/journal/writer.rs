@@ -195,7 +195,10 @@ impl Writer {
             return;
         }
         let replaced = self.shared.replaced_to.load(Ordering::Acquire);
-        let ends_it = |item: &Work| matches!(item, Work::Switch(Switch { follows, offset, .. }) if !follows || *offset <= replaced);
+        let ends_it = |item: &Work| match item {
+            Work::Switch(switch) => !switch.follows || switch.offset <= replaced,
+            Work::Write(_) => false,
+        };
         let Some(place) = self.work.iter().rposition(ends_it) else { return };
         self.work.drain(..place);
         self.batch.clear();
