@@ -77,10 +77,13 @@ impl SlotOffsets {
         self.everywhere.fetch_max(offset, Relaxed);
     }
 
-    /// The largest offset of the slots that are held.
+    /// The largest offset of the slots that are held. Who holds none has seen no data.
     fn newest(&self, held: &Held<'_, Attachment>) -> u64 {
-        let mut newest = self.everywhere.load(Relaxed);
-        held.each_slot(|slot| newest = newest.max(self.slots[usize::from(slot)].load(Relaxed)));
+        let everywhere = self.everywhere.load(Relaxed);
+        let mut newest = 0;
+        held.each_slot(|slot| {
+            newest = newest.max(everywhere).max(self.slots[usize::from(slot)].load(Relaxed));
+        });
         newest
     }
 }
@@ -355,6 +358,23 @@ mod tests {
         server.text("PUBLISH a written");
         assert!(server.text_as(&mut other, "UNSUBSCRIBE a").contains("written"));
         assert_eq!(other.depends_on, 2);
+    }
+
+    /// Nor do those wait for a FLUSHALL who ask for nothing that it could have removed.
+    #[test]
+    fn who_asks_for_no_data_depends_on_nothing() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "SET key value"), 1);
+        for line in ["FLUSHALL", "SWAPDB 0 1"] {
+            let written = dependence(&mut server, line);
+            let mut other = server.connect();
+            for line in ["PING", "ECHO text", "MULTI", "PING", "EXEC", "COMMAND COUNT"] {
+                server.text_as(&mut other, line);
+                assert_eq!(other.depends_on, 0, "{line}");
+            }
+            server.text_as(&mut other, "GET never-there");
+            assert_eq!(other.depends_on, written);
+        }
     }
 
     /// What others are told of a write leaves when the journal has it, so that they can wait for it.
