@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{CWD, FileType};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use tempfile::TempDir;
-use tests::client::{Client, Reply};
+use tests::client::{Client, Received, Reply};
 use tests::server::{Server, Target, dunlin_binary};
 
 /// How long anything may take.
@@ -476,6 +477,44 @@ fn rewriting_keeps_the_file_and_what_changed() -> Result<()> {
     ensure!(fs::metadata(&file)?.permissions().mode() & 0o777 == 0o600);
     ensure!(fs::read_dir(directory.path())?.count() == 1);
     Ok(())
+}
+
+/// The disk is slow while the file is opened: the client that asked waits, and no other.
+#[test]
+fn nobody_waits_for_another_ones_rewriting() -> Result<()> {
+    let directory = directory()?;
+    let port = free_port()?;
+    fs::write(directory.path().join("d.conf"), format!("port {port}\nthreads 1\nsave \"\"\n"))?;
+    let mut child = Command::new(dunlin_binary()?)
+        .args(["serve", "d.conf"])
+        .current_dir(directory.path())
+        .stdout(Stdio::null())
+        .spawn()?;
+    let outcome = wait_for("a connection", || Client::connect(port).ok()).and_then(|mut client| {
+        let pipe = directory.path().join(format!("d.conf.{}.tmp", child.id()));
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, 0o600.into(), 0)?;
+        let mut rewriter = Client::connect(port)?;
+        rewriter.send(&["CONFIG", "REWRITE"])?;
+        let mut blocked = 0;
+        while blocked == 0 {
+            let clients = client.call(&["CLIENT", "LIST"])?;
+            blocked = text(clients.text().unwrap_or_default()).matches("flags=b").count();
+        }
+        ensure!(!rewriter.has_input(Duration::from_millis(20))?);
+        // What is written and synced is no file here, which the system refuses.
+        drop(fs::File::open(&pipe)?);
+        let Received::Reply(Reply::Error(error)) = rewriter.receive()? else { bail!("no error") };
+        ensure!(error.starts_with(b"ERR Rewriting config file: "), "{}", text(&error));
+        ensure!(is_ok(&client.call(&["CONFIG", "REWRITE"])?));
+        client.call(&["MULTI"])?;
+        client.call(&["CONFIG", "REWRITE"])?;
+        let all = client.call(&["EXEC"])?.elements();
+        ensure!(all.is_some_and(|all| all.iter().all(is_ok)), "in a transaction");
+        Ok(())
+    });
+    signal(child.id(), Signal::TERM)?;
+    wait_for_end(&mut child)?;
+    outcome
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::fs::{CWD, FileType};
 use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, wait_until};
 use tests::random::Random;
@@ -430,6 +433,76 @@ fn files_keep_their_order_beside_flushes() -> Result<()> {
     ensure!(unfinished(&server)?.is_empty());
     server.start_again()?;
     ensure!(server.connect()?.call_text("DBSIZE")? == Reply::Integer(0));
+    Ok(())
+}
+
+/// A path at which whoever opens it for writing waits until somebody reads there.
+fn pipe(path: &Path) -> Result<()> {
+    Ok(rustix::fs::mknodat(CWD, path, FileType::Fifo, 0o600.into(), 0)?)
+}
+
+/// The disk is slow while FLUSHALL's file is opened: the client that asked waits, and no other, be it
+/// on the same worker, on another one, or one that closes the gates.
+#[test]
+fn nobody_waits_for_the_file_of_another_ones_flushall() -> Result<()> {
+    for threads in ["1", "2"] {
+        let server = start(&[("save", "3600 1"), ("threads", threads)])?;
+        let file = server.directory().join(format!("temp-emptied-{}.rdb", server.pid()));
+        let mut others = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
+        for flush in [&["FLUSHALL"][..], &["MULTI", "FLUSHALL", "GET a", "BGSAVE", "EXEC"]] {
+            pipe(&file)?;
+            let mut flusher = server.connect()?;
+            flusher.call_text("SET a 1")?;
+            let (last, first) = flush.split_last().context("no command")?;
+            for line in first {
+                flusher.call_text(line)?;
+            }
+            flusher.send(&[last])?;
+            flusher.send(&["PING"])?;
+            wait_until("the flush", || Ok(others[0].call_text("DBSIZE")? == Reply::Integer(0)))?;
+            for other in &mut others {
+                ensure!(other.call_text("SET b 1")? == ok());
+                ensure!(other.call_text("SWAPDB 0 1")? == ok());
+                ensure!(other.call_text("SWAPDB 0 1")? == ok());
+            }
+            ensure!(!flusher.has_input(Duration::from_millis(20))?, "{flush:?} has not waited");
+            drop(fs::File::open(&file)?);
+            let Received::Reply(reply) = flusher.receive()? else { bail!("no reply") };
+            if first.is_empty() {
+                ensure!(reply == ok(), "{reply:?}");
+            } else {
+                ensure!(reply.elements().is_some_and(|all| all[..2] == [ok(), Reply::Nil]));
+            }
+            let Received::Reply(reply) = flusher.receive()? else { bail!("no reply") };
+            ensure!(reply == Reply::Status(b"PONG".to_vec()), "{reply:?}");
+            wait_until("the end of BGSAVE", || {
+                Ok(figure(&mut others[0], "rdb_bgsave_in_progress")? == "0")
+            })?;
+            others[0].call_text("DEL b")?;
+        }
+    }
+    Ok(())
+}
+
+/// A client that goes while it waits for its file leaves nothing behind.
+#[test]
+fn a_client_may_go_during_its_flushall() -> Result<()> {
+    let mut server = start(&[("save", "3600 1")])?;
+    let file = server.directory().join(format!("temp-emptied-{}.rdb", server.pid()));
+    pipe(&file)?;
+    let mut client = server.connect()?;
+    client.call_text("SET a 1")?;
+    let mut flusher = server.connect()?;
+    flusher.send(&["FLUSHALL"])?;
+    wait_until("the flush", || Ok(client.call_text("DBSIZE")? == Reply::Integer(0)))?;
+    ensure!(figure(&mut client, "blocked_clients")? == "1");
+    drop(flusher);
+    wait_until("its end", || Ok(figure(&mut client, "connected_clients")? == "1"))?;
+    ensure!(figure(&mut client, "blocked_clients")? == "0");
+    drop(fs::File::open(&file)?);
+    ensure!(client.call_text("FLUSHALL")? == ok());
+    ensure!(unfinished(&server)?.is_empty());
+    ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
     Ok(())
 }
 

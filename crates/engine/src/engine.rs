@@ -31,6 +31,9 @@ use crate::slowlog::SlowLog;
 use crate::stats::{Stats, ThreadStats};
 use crate::waiting::{Attachment, Waiter};
 
+/// Something that a slow disk may hold up, done away from the workers. Returns the reply.
+pub type Errand = Box<dyn FnOnce(&Engine) -> Vec<u8> + Send>;
+
 /// The world outside: what the engine asks of whoever runs it.
 ///
 /// Through [`Apply`], changed settings take effect there too (listening ports, log level, ...).
@@ -98,12 +101,17 @@ pub trait Host: Apply + Send + Sync {
     fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed>;
 
     /// All data has just been removed, and these are the changes up to that: FLUSHALL. A file that
-    /// is being written is of no use any more.
-    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>);
+    /// is being written is of no use any more. Returns whether a file has to say that there is no
+    /// data: [`Host::save_emptied`].
+    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool;
 
-    /// Saves that there is no data, where that was noted and the settings ask for it. To be called
-    /// when the gates are open again, before the reply goes out.
-    fn save_emptied(&self, engine: &Engine);
+    /// Begins to save that there is no data, and answers `waiter` with nothing when that is done: its
+    /// reply is written already.
+    fn save_emptied(&self, waiter: Arc<Waiter>);
+
+    /// Has a thread of its own do what a disk may make slow, and answers `waiter` with what that
+    /// returns.
+    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand);
 
     /// Loads data beside what is there: DEBUG RELOAD and LOADAOF. What was loaded until an error
     /// stays.

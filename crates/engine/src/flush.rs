@@ -31,11 +31,15 @@ pub(crate) fn empty(cx: &mut Context<'_>, database: usize) -> usize {
     keys
 }
 
-/// Tells who saves that there is no data any more. What a file says that is being loaded is saved
-/// already.
-pub(crate) fn note_emptied(cx: &Context<'_>) {
-    if !cx.session.replays {
-        let changes = cx.engine.stats.changes() + cx.db.effects.dirty;
-        cx.engine.host.note_emptied(cx.engine, changes, closed(cx));
+/// Tells who saves that there is no data any more, and lets the client wait for its reply until a
+/// file says so, if one has to. What a file says that is being loaded is saved already.
+pub(crate) fn note_emptied(cx: &mut Context<'_>) {
+    if cx.session.replays {
+        return;
+    }
+    let changes = cx.engine.stats.changes() + cx.db.effects.dirty;
+    if cx.engine.host.note_emptied(cx.engine, changes, closed(cx)) {
+        let waiter = cx.wait_for_host();
+        cx.engine.host.save_emptied(waiter);
     }
 }

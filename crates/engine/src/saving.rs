@@ -260,8 +260,12 @@ pub(crate) fn refusal() -> CommandError {
 }
 
 impl Context<'_> {
-    /// Lets the client wait until [`Engine::answer`].
+    /// Lets the client wait until [`Engine::answer`]. Commands of a transaction wait together, and
+    /// what they have replied waits too.
     pub(crate) fn wait_for_host(&mut self) -> Arc<Waiter> {
+        if let Some(waiter) = &self.block {
+            return Arc::clone(waiter);
+        }
         let waiter = Arc::new(Waiter::for_host(
             Arc::clone(&self.session.client),
             self.db.index,

@@ -20,8 +20,8 @@ use crate::client::Client;
 use crate::config::{Apply, ApplyError, Config, DirectiveId};
 use crate::db::EvictionClock;
 use crate::engine::{
-    Authority, CpuSeconds, Engine, Host, LogLevel, MemoryFigures, Outcome, ProcessFacts, Request,
-    Shutdown, Turn,
+    Authority, CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, Outcome, ProcessFacts,
+    Request, Shutdown, Turn,
 };
 use crate::journal::{Batch, Journal, State};
 use crate::loading::{LoadFailed, Source};
@@ -114,9 +114,13 @@ impl Host for NoHost {
         Err(LoadFailed)
     }
 
-    fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) {}
+    fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) -> bool {
+        false
+    }
 
-    fn save_emptied(&self, _: &Engine) {}
+    fn save_emptied(&self, _: Arc<Waiter>) {}
+
+    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
 
     fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
         Err(SaveFailed)

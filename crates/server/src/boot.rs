@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 
 use crate::cron::Cron;
 use crate::daemon::{self, OomScore, PidFile, Supervisor};
+use crate::errands::Errands;
 use crate::files::{ConfigFiles, path, reason};
 use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
@@ -240,10 +241,12 @@ impl Running {
             config_file,
             title,
             freeing: Freeing::start()?,
+            errands: Errands::start()?,
             oom_score,
         });
         let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, journal));
         outside.saver.connect(&engine);
+        outside.errands.connect(&engine);
         outside.append_only.connect(&engine);
         let signals = Arc::<AtomicUsize>::default();
         let to = SignalThread {
@@ -413,6 +416,7 @@ impl Running {
             workers.stop();
         }
         self.cron.stop();
+        self.outside.errands.stop();
         self.outside.append_only.stop();
         if let Some(file) = self.pid_file {
             file.remove(log);

@@ -10,7 +10,9 @@ use std::time::Duration;
 use engine::append_only::{self, RewriteAnswer};
 use engine::client::Client;
 use engine::config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{CpuSeconds, Engine, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::engine::{
+    CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
+};
 use engine::loading::{LoadFailed, Source};
 use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::waiting::Waiter;
@@ -18,6 +20,7 @@ use parking_lot::Mutex;
 use store::gate::Closed;
 
 use crate::daemon::OomScore;
+use crate::errands::Errands;
 use crate::freeing::Freeing;
 use crate::listen::Listening;
 use crate::log::Log;
@@ -65,6 +68,8 @@ pub struct Outside {
     pub title: Title,
     /// The thread that frees.
     pub freeing: Freeing,
+    /// The thread that does what a disk may make slow.
+    pub errands: Errands,
     /// The out-of-memory score.
     pub oom_score: OomScore,
 }
@@ -144,12 +149,21 @@ impl Host for Outside {
         self.saver.save_standing(engine, closed)
     }
 
-    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) {
-        self.saver.note_emptied(engine, changes, closed);
+    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool {
+        self.saver.note_emptied(engine, changes, closed)
     }
 
-    fn save_emptied(&self, engine: &Engine) {
-        self.saver.save_emptied(engine);
+    fn save_emptied(&self, waiter: Arc<Waiter>) {
+        let saver = Arc::clone(&self.saver);
+        let errand = move |engine: &Engine| {
+            saver.save_emptied(engine);
+            Vec::new()
+        };
+        self.do_aside(waiter, Box::new(errand));
+    }
+
+    fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand) {
+        self.errands.add(waiter, errand);
     }
 
     fn load_data(

@@ -10,6 +10,7 @@
 //! | [`log`], [`crash`] | what does an operator read? |
 //! | [`daemon`], [`signal`], [`title`] | how does the process behave towards its system? |
 //! | [`memory`], [`freeing`] | how much memory is in use, and who gives it back? |
+//! | [`errands`] | who does what a slow disk would make a worker wait for? |
 //! | [`persist`] | what outlives the process, and how? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
 //! | [`system`] | which system calls have no safe wrapper? |
@@ -21,6 +22,7 @@ pub mod crash;
 pub mod cron;
 pub mod daemon;
 pub mod descriptors;
+pub mod errands;
 pub mod files;
 pub mod freeing;
 pub mod host;

@@ -6,6 +6,7 @@ use crate::command::{
 };
 use crate::config::{self, SetContext};
 use crate::context::Context;
+use crate::engine::Engine;
 use crate::error::{CommandError, CommandResult};
 
 /// CONFIG GET parameter [parameter ...]
@@ -47,17 +48,30 @@ fn resetstat(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 
 /// CONFIG REWRITE
 fn rewrite(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let host = &cx.engine.host;
-    if host.process().config_file.is_empty() {
+    if cx.engine.host.process().config_file.is_empty() {
         return Err(CommandError::text("ERR The server is running without a config file"));
     }
+    if !cx.may_block() {
+        rewrite_file(cx.engine).map_err(CommandError::owned)?;
+        cx.reply.ok();
+        return Ok(());
+    }
+    let waiter = cx.wait_for_host();
+    let errand = |engine: &Engine| match rewrite_file(engine) {
+        Ok(()) => b"+OK\r\n".to_vec(),
+        Err(error) => format!("-{error}\r\n").into_bytes(),
+    };
+    cx.engine.host.do_aside(waiter, Box::new(errand));
+    Ok(())
+}
+
+/// Writes the settings to their file. The error is a reply's text.
+fn rewrite_file(engine: &Engine) -> Result<(), String> {
+    let host = &engine.host;
     let rewritten = host
         .read_config_file()
-        .and_then(|old| host.write_config_file(&config::rewrite(&old, &cx.engine.config.load())));
-    rewritten
-        .map_err(|error| CommandError::owned(format!("ERR Rewriting config file: {error}")))?;
-    cx.reply.ok();
-    Ok(())
+        .and_then(|old| host.write_config_file(&config::rewrite(&old, &engine.config.load())));
+    rewritten.map_err(|error| format!("ERR Rewriting config file: {error}"))
 }
 
 const ADMINISTRATION: u32 = ADMIN | NOSCRIPT | LOADING | STALE;

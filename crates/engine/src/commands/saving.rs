@@ -34,11 +34,15 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         Ok(Accepted::Started) if !in_transaction => return Ok(()),
         Ok(Accepted::Started | Accepted::Scheduled) => {}
         Err(refusal) => {
-            cx.block = None;
+            if !in_transaction {
+                cx.block = None;
+            }
             return Err(refused(refusal));
         }
     }
-    cx.block = None;
+    if !in_transaction {
+        cx.block = None;
+    }
     cx.reply.simple(b"Background saving scheduled");
     Ok(())
 }

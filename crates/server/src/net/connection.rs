@@ -59,6 +59,8 @@ pub(super) struct Connection {
     pub(super) output: Output,
     /// What of the output waits for the journal, places and offsets ascending.
     held_replies: VecDeque<HeldReplies>,
+    /// Where replies begin in the stream of all output that were written but wait for the host.
+    pub(super) withheld_from: Option<u64>,
     /// It is in the worker's list of those that wait for the journal.
     pub(super) listed_as_waiting: bool,
     /// Commands that were parsed but are held back.
@@ -102,6 +104,7 @@ impl Connection {
             big: None,
             output: Output::new(),
             held_replies: VecDeque::new(),
+            withheld_from: None,
             listed_as_waiting: false,
             pending: VecDeque::new(),
             hold: Hold::None,
@@ -259,9 +262,16 @@ impl Connection {
     /// Bytes of output that wait for nothing but the socket.
     fn sendable(&self) -> usize {
         let waiting = self.output.len();
-        let Some(first) = self.held_replies.front() else { return waiting };
+        let held = self.held_replies.front().map(|first| first.from);
+        let Some(from) = held.into_iter().chain(self.withheld_from).min() else { return waiting };
         let sent = self.output.end() - waiting as u64;
-        usize::try_from(first.from.saturating_sub(sent)).map_or(waiting, |free| free.min(waiting))
+        usize::try_from(from.saturating_sub(sent)).map_or(waiting, |free| free.min(waiting))
+    }
+
+    /// Keeps the reply that begins at `from` if it is written and the client is to wait all the same.
+    pub(super) fn withhold_what_waits(&mut self, outcome: &Outcome, from: u64) {
+        let waits = matches!(outcome, Outcome::Blocked(_)) && self.output.end() > from;
+        self.withheld_from = waits.then_some(from);
     }
 
     /// Sends what waits, its share of this turn. Returns bytes sent.

@@ -334,7 +334,7 @@ impl Worker {
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, &waiter);
             drop(inside);
-            if connection.session.end_reply() {
+            if connection.withheld_from.take().is_none() && connection.session.end_reply() {
                 connection.output.push(&reply);
             }
         }
@@ -503,8 +503,6 @@ impl Worker {
                 connection.hold = Hold::None;
                 let authority = Authority::Closed(&closed);
                 run_owned(&engine, &mut self.turn, connection, first, authority);
-                drop(closed);
-                engine.host.save_emptied(&engine);
             }
         }
         if connection.pending.is_empty() || !connection.runs() {
@@ -792,6 +790,7 @@ fn run_owned(
     }
     if !matches!(outcome, Outcome::Done) {
         let command = needs_another_try(&outcome).then_some(command);
+        connection.withhold_what_waits(&outcome, from);
         connection.hold_back(outcome, command, turn.contended_slot);
     }
     connection.look_at_output_limit();

@@ -6,7 +6,9 @@ use std::time::Duration;
 use engine::append_only::{Figures, RewriteAnswer};
 use engine::client::Client;
 use engine::config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{CpuSeconds, Engine, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown};
+use engine::engine::{
+    CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
+};
 use engine::loading::{LoadFailed, Source};
 use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::waiting::Waiter;
@@ -90,13 +92,13 @@ impl Host for Outside {
         self.saver.save_standing(engine, closed)
     }
 
-    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) {
-        self.saver.note_emptied(engine, changes, closed);
+    fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool {
+        self.saver.note_emptied(engine, changes, closed)
     }
 
-    fn save_emptied(&self, engine: &Engine) {
-        self.saver.save_emptied(engine);
-    }
+    fn save_emptied(&self, _: Arc<Waiter>) {}
+
+    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
 
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)

@@ -1,10 +1,9 @@
 //! What FLUSHALL means for files: one that is being written gives way, and where there are `save`
 //! rules, the file says at once that there is no data.
 //!
-//! The file without data needs no cut, so it is written while another reader of a cut is at work,
-//! and it is written when the gates are open again, so that only the client that asked waits, and
-//! those of its worker. Commands go on meanwhile and other files may be begun: of several, the one
-//! with the latest data stays.
+//! The file without data needs no cut, so it is written while another reader of a cut is at work.
+//! A thread of its own writes it, so only the client that asked waits. Commands go on meanwhile and
+//! other files may be begun: of several, the one with the latest data stays.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,9 +24,6 @@ pub(super) struct Order {
     instants: AtomicU64,
     /// The last one at which all data was removed.
     emptied: AtomicU64,
-    /// The last one that is to be filed by [`Saver::save_emptied`], and that it has seen to.
-    wanted: AtomicU64,
-    settled: AtomicU64,
     /// The one whose data the file holds. Locked while a file takes its place.
     filed: Mutex<u64>,
 }
@@ -63,28 +59,25 @@ pub(super) struct Emptied {
 }
 
 impl Saver {
-    /// All data has just been removed, and these are the changes up to that.
-    pub fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) {
+    /// All data has just been removed, and these are the changes up to that. Returns whether
+    /// [`Saver::save_emptied`] has to follow.
+    pub fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool {
         let place = self.order.next(closed);
         self.order.emptied.store(place, Ordering::Relaxed);
         let config = engine.config.load();
-        if !config.save.is_empty() {
-            *self.emptied.lock() = Some(Emptied { file: file_of(&config), place, changes });
-            self.order.wanted.store(place, Ordering::Release);
+        if config.save.is_empty() {
+            return false;
         }
+        *self.emptied.lock() = Some(Emptied { file: file_of(&config), place, changes });
+        true
     }
 
-    /// Saves that there is no data, if that was noted: before the reply that tells of it. A failure
-    /// is in the log; the changes then count as not saved.
+    /// Saves that there is no data, as of the last time that this was noted. A failure is in the log;
+    /// the changes then count as not saved.
     pub fn save_emptied(&self, engine: &Engine) {
-        let wanted = self.order.wanted.load(Ordering::Acquire);
-        if self.order.settled.load(Ordering::Acquire) >= wanted {
-            return;
-        }
-        // Whoever finds nothing here any more has waited for the one who took it.
-        let filed = self.order.filed.lock();
+        // Another client's errand, whose turn came first, has done this one's too.
         let Some(emptied) = self.emptied.lock().take() else { return };
-        match self.write_emptied(engine, &emptied, filed) {
+        match self.write_emptied(engine, &emptied) {
             Ok(()) => {
                 engine.host.log(LogLevel::Notice, "DB saved on disk");
                 engine.saving.note_emptied(now(), emptied.changes);
@@ -97,15 +90,10 @@ impl Saver {
                 engine.host.log(LogLevel::Warning, &line);
             }
         }
-        self.order.settled.fetch_max(emptied.place, Ordering::Release);
     }
 
-    fn write_emptied(
-        &self,
-        engine: &Engine,
-        emptied: &Emptied,
-        mut filed: MutexGuard<'_, u64>,
-    ) -> io::Result<()> {
+    fn write_emptied(&self, engine: &Engine, emptied: &Emptied) -> io::Result<()> {
+        let mut filed = self.order.filed.lock();
         if *filed > emptied.place {
             return Err(not_wanted());
         }

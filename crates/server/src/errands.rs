@@ -1,0 +1,67 @@
+//! The thread that does what a slow disk would make a worker wait for: the file that FLUSHALL writes,
+//! and CONFIG REWRITE. Errands are done one after another, in the order in which they came. The
+//! client that asked waits for its errand, and nobody else does.
+
+use std::io;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::JoinHandle;
+
+use engine::engine::{Engine, Errand};
+use engine::waiting::Waiter;
+use parking_lot::Mutex;
+
+/// Who waits, and for what.
+type Job = (Arc<Waiter>, Errand);
+
+/// See the module's text.
+pub struct Errands {
+    /// `None` once the thread has been told to end.
+    jobs: Mutex<Option<Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Set once, when there is an engine.
+    engine: Arc<OnceLock<Weak<Engine>>>,
+}
+
+impl Errands {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn start() -> io::Result<Errands> {
+        let (sender, receiver) = mpsc::channel::<Job>();
+        let engine = Arc::<OnceLock<Weak<Engine>>>::default();
+        let shared = Arc::clone(&engine);
+        let thread = std::thread::Builder::new().name("errands".to_owned()).spawn(move || {
+            for (waiter, errand) in receiver {
+                // Clients give errands, and they go before the engine does.
+                let Some(engine) = shared.get().and_then(Weak::upgrade) else { break };
+                let reply = errand(&engine);
+                engine.answer(&waiter, &reply);
+                crate::memory::publish();
+            }
+        })?;
+        Ok(Errands { jobs: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), engine })
+    }
+
+    /// Connects it with the engine whose clients it answers.
+    pub fn connect(&self, engine: &Arc<Engine>) {
+        self.engine.get_or_init(|| Arc::downgrade(engine));
+    }
+
+    /// Has the thread do this when it has done what came before.
+    pub fn add(&self, waiter: Arc<Waiter>, errand: Errand) {
+        if let Some(jobs) = &*self.jobs.lock() {
+            // A panic of the thread has ended the process already.
+            let _ = jobs.send((waiter, errand));
+        }
+    }
+
+    /// Does what is left to do, and ends the thread. No client runs a command any more.
+    pub fn stop(&self) {
+        drop(self.jobs.lock().take());
+        if let Some(thread) = self.thread.lock().take() {
+            let _ = thread.join();
+        }
+    }
+}
