@@ -4,7 +4,8 @@
 //! to sleep in between: the waits and wake-ups then cost more than the requests. Network cards meet
 //! the same problem by coalescing interrupts, and so does this: while many connections send many
 //! requests, the worker sleeps until about a quarter of those connections have sent the next one,
-//! but never longer than [`LONGEST`]. Few connections, or few requests, are answered at once.
+//! but never longer than [`LONGEST`]. Few connections, or few requests, are answered at once, and so
+//! are all where pauses turn out to cost throughput ([`super::trial`]).
 //! What this gains and costs is in `docs/decisions/0002-coalescing.md`.
 //!
 //! Where nearly all replies wait for a sync of the journal, requests taken in small portions cost more
@@ -13,6 +14,8 @@
 //! the sync goes on (`docs/decisions/0005-one-sync-for-many.md`).
 
 use std::time::Duration;
+
+use super::trial::Trial;
 
 /// The longest pause.
 const LONGEST: Duration = Duration::from_micros(50);
@@ -54,6 +57,8 @@ pub(super) struct Coalescing {
     gathering: Option<Gathering>,
     /// Connections that were readable in the last [`WINDOWS`] windows.
     lately_busy: u32,
+    /// Whether pausing pays under this load.
+    trial: Trial,
 }
 
 /// How requests come in that all wait for the journal.
@@ -102,12 +107,17 @@ impl Coalescing {
     fn end_window(&mut self, now_us: u64, elapsed: u64) {
         let large = self.bytes > u64::from(self.events) * BYTES_MOST;
         let window = self.window.wrapping_add(1);
+        let pause = if large { None } else { chosen(self.events, self.active, elapsed) };
+        if pause.is_some() {
+            self.trial.note_window(self.events, elapsed);
+        }
         let mut next = Coalescing {
             window,
             began_us: now_us,
-            pause: if large { None } else { chosen(self.events, self.active, elapsed) },
+            pause: pause.filter(|_| self.trial.pauses()),
             busy: self.busy,
             lately_busy: self.lately_busy,
+            trial: std::mem::take(&mut self.trial),
             ..Coalescing::default()
         };
         if window.is_multiple_of(WINDOWS) {

@@ -11,6 +11,7 @@ mod mailbox;
 mod parked;
 mod stream;
 mod timers;
+mod trial;
 mod worker;
 
 use std::io;
