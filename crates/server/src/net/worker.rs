@@ -34,6 +34,9 @@ use super::timers::Timers;
 
 /// Commands fetched ahead of execution together.
 const WINDOW: usize = 32;
+/// Connections that are read, executed and answered together. What many more of them send does not
+/// stay in the processor's cache until it is executed.
+const TOGETHER: usize = 64;
 /// Commands of one connection parsed in one turn: its neighbours come next.
 const COMMANDS_PER_TURN: usize = 1024;
 /// The longest sleep: idle connections and stop requests are looked at this often.
@@ -132,21 +135,33 @@ impl Worker {
         self.end_waits_that_are_due();
         self.schedule_parked();
         let batch = std::mem::take(&mut self.scheduled);
-        for &place in &batch {
-            self.read_and_parse(place);
-        }
-        self.note_scratch(&batch);
-        self.execute_batch();
-        self.turn.announce_appends(&self.engine);
-        for &place in &batch {
-            self.run_with_more_authority(place);
-            self.turn.announce_appends(&self.engine);
-            self.send_and_reschedule(place);
+        // Where replies wait for a sync, all that came is to share one.
+        let together = if self.turn.holds_replies() { batch.len().max(1) } else { TOGETHER };
+        for places in batch.chunks(together) {
+            self.serve(places);
         }
         self.recycle(batch);
         self.tick();
         self.engine.evict_clients(&mut self.turn);
         crate::memory::publish();
+    }
+
+    /// Reads what these connections have sent, executes it, and answers.
+    fn serve(&mut self, places: &[usize]) {
+        for &place in places {
+            self.read_and_parse(place);
+        }
+        self.note_scratch(places);
+        self.execute_batch();
+        self.items.clear();
+        self.args.clear();
+        self.keys.clear();
+        self.turn.announce_appends(&self.engine);
+        for &place in places {
+            self.run_with_more_authority(place);
+            self.turn.announce_appends(&self.engine);
+            self.send_and_reschedule(place);
+        }
     }
 
     /// Waits until there is something to do. What came at the sockets is in `events`, or noted
@@ -628,9 +643,6 @@ impl Worker {
     }
 
     fn recycle(&mut self, mut batch: Vec<usize>) {
-        self.items.clear();
-        self.args.clear();
-        self.keys.clear();
         // The list that was filled meanwhile is next turn's; the old one gives its space.
         batch.clear();
         if self.scheduled.is_empty() {
