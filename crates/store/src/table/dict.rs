@@ -31,7 +31,7 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-use std::marker::PhantomPinned;
+use std::marker::{PhantomData, PhantomPinned};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -43,6 +43,11 @@ mod tests;
 
 /// Words in a bucket.
 const WORDS: usize = 7;
+/// The capacity of a table whose only bucket is a small one.
+const ONE_SMALL: u32 = 0;
+/// Words in the only bucket of a small table: half a cache line. With a few keys for each slot, most
+/// tables of a keyspace are such.
+const FEW: usize = 3;
 /// Buckets in a segment: the unit in which big tables grow (4 kB).
 const SEGMENT: u32 = 64;
 /// The mean number of words per bucket above which a bucket is split, times two.
@@ -51,11 +56,13 @@ const SPLIT_ABOVE_TWICE: u64 = 11;
 const MERGE_BELOW: u64 = 2;
 /// Marks, in the control byte, that the last word points to a further bucket.
 const CHAINED: u64 = 1 << 56;
+/// Marks, in the control byte, a bucket of [`FEW`] words.
+const SMALL: u64 = 1 << 57;
 /// Bits of the first bucket's control byte: how many further buckets the longest chain of the table
 /// has, or once had. Draws at random need that bound, and a table's own fields have no room for it.
-const LONGEST_SHIFT: u32 = 57;
+const LONGEST_SHIFT: u32 = 58;
 /// Stands for "that many or more".
-const LONGEST_MAX: u64 = 127;
+const LONGEST_MAX: u64 = 63;
 const LONGEST: u64 = LONGEST_MAX << LONGEST_SHIFT;
 const TAG_BITS: u64 = 0x00ff_ffff_ffff_ffff;
 const ONES: u64 = 0x0001_0101_0101_0101;
@@ -68,22 +75,50 @@ const DRAWN_AT_ONCE: usize = 4;
 /// was. Counting then lowers that bound.
 const DRAWS: usize = 32;
 
-/// One cache line: a word of seven tags and a control byte, then seven words.
-#[repr(C, align(64))]
-struct Bucket {
-    meta: AtomicU64,
-    words: [AtomicU64; WORDS],
+/// One cache line: a word of seven tags and a control byte, then seven words; or half of one, with
+/// three. A handle, because the type does not say how long the bucket is.
+#[derive(Clone, Copy)]
+struct Bucket<'t> {
+    at: NonNull<AtomicU64>,
+    table: PhantomData<&'t AtomicU64>,
 }
 
-impl Bucket {
+/// A bucket of full size, as it is allocated.
+#[repr(C, align(64))]
+struct Line([AtomicU64; WORDS + 1]);
+
+/// A bucket of [`FEW`] words, as it is allocated.
+#[repr(C, align(32))]
+struct HalfLine([AtomicU64; FEW + 1]);
+
+impl<'t> Bucket<'t> {
+    /// # Safety
+    /// There is a bucket, which lives for `'t`.
+    unsafe fn at(pointer: NonNull<Line>) -> Bucket<'t> {
+        Bucket { at: pointer.cast(), table: PhantomData }
+    }
+
+    fn meta(self) -> &'t AtomicU64 {
+        // SAFETY: a bucket begins with this word, and lives for `'t`.
+        unsafe { self.at.as_ref() }
+    }
+
+    /// A word that the bucket has: where its tag is not zero, or below its room.
+    fn word(self, index: usize) -> &'t AtomicU64 {
+        debug_assert!(index < FEW || self.meta().load(Relaxed) & SMALL == 0);
+        // SAFETY: so many words lie behind the first one, by the caller's care: tags behind the room
+        // of a small bucket are always zero.
+        unsafe { self.at.add(1 + index).as_ref() }
+    }
+
     fn tag(meta: u64, index: usize) -> u8 {
         (meta >> (index * 8)) as u8
     }
 
-    fn set_tag(&self, index: usize, tag: u8) {
+    fn set_tag(self, index: usize, tag: u8) {
         let shift = index * 8;
-        let meta = self.meta.load(Relaxed) & !(0xff << shift);
-        self.meta.store(meta | (u64::from(tag) << shift), Relaxed);
+        let meta = self.meta().load(Relaxed) & !(0xff << shift);
+        self.meta().store(meta | (u64::from(tag) << shift), Relaxed);
     }
 
     fn chained(meta: u64) -> bool {
@@ -92,55 +127,57 @@ impl Bucket {
 
     /// Words that a bucket can hold besides a pointer to the next one.
     fn room(meta: u64) -> usize {
-        WORDS - usize::from(Self::chained(meta))
+        if meta & SMALL != 0 { FEW } else { WORDS - usize::from(Self::chained(meta)) }
     }
 
-    fn next(&self) -> Option<&Bucket> {
-        if !Self::chained(self.meta.load(Relaxed)) {
+    fn next(self) -> Option<Bucket<'t>> {
+        if !Self::chained(self.meta().load(Relaxed)) {
             return None;
         }
         // SAFETY: a chained bucket's last word is the address of a bucket that `push` made and
         // that lives until the chain is cut by the same owner.
-        Some(unsafe { &*(self.words[WORDS - 1].load(Relaxed) as *const Bucket) })
+        let further = NonNull::new(self.word(WORDS - 1).load(Relaxed) as *mut Line)?;
+        // SAFETY: as above.
+        Some(unsafe { Bucket::at(further) })
     }
 
-    fn free_index(&self) -> Option<usize> {
-        let meta = self.meta.load(Relaxed);
+    fn free_index(self) -> Option<usize> {
+        let meta = self.meta().load(Relaxed);
         (0..Self::room(meta)).find(|&index| Self::tag(meta, index) == 0)
     }
 
-    fn count(&self) -> usize {
-        let meta = self.meta.load(Relaxed);
+    fn count(self) -> usize {
+        let meta = self.meta().load(Relaxed);
         (0..Self::room(meta)).filter(|&index| Self::tag(meta, index) != 0).count()
     }
 
-    fn for_each(&self, mut visit: impl FnMut(u64)) {
+    fn for_each(self, mut visit: impl FnMut(u64)) {
         let mut bucket = Some(self);
         while let Some(here) = bucket {
-            let meta = here.meta.load(Relaxed);
+            let meta = here.meta().load(Relaxed);
             for index in 0..Self::room(meta) {
                 if Self::tag(meta, index) != 0 {
-                    visit(here.words[index].load(Relaxed));
+                    visit(here.word(index).load(Relaxed));
                 }
             }
             bucket = here.next();
         }
     }
 
-    fn set(&self, index: usize, tag: u8, word: u64) {
-        self.words[index].store(word, Relaxed);
+    fn set(self, index: usize, tag: u8, word: u64) {
+        self.word(index).store(word, Relaxed);
         self.set_tag(index, tag);
     }
 
     /// The word with this number in the chain that begins here.
-    fn nth(&self, mut number: usize) -> Option<u64> {
+    fn nth(self, mut number: usize) -> Option<u64> {
         let mut bucket = Some(self);
         while let Some(here) = bucket {
-            let meta = here.meta.load(Relaxed);
+            let meta = here.meta().load(Relaxed);
             for index in 0..Self::room(meta) {
                 if Self::tag(meta, index) != 0 {
                     if number == 0 {
-                        return Some(here.words[index].load(Relaxed));
+                        return Some(here.word(index).load(Relaxed));
                     }
                     number -= 1;
                 }
@@ -151,13 +188,13 @@ impl Bucket {
     }
 
     /// How many further buckets the chain that begins here has.
-    fn further(&self) -> u64 {
+    fn further(self) -> u64 {
         std::iter::successors(self.next(), |bucket| bucket.next()).count() as u64
     }
 
     /// Appends to the chain that begins here, making a further bucket when all are full. Returns how
     /// many further buckets there are if one was made, else 0.
-    fn push(&self, tag: u8, word: u64) -> u64 {
+    fn push(self, tag: u8, word: u64) -> u64 {
         let (mut bucket, mut further, mut made) = (self, 0, 0);
         loop {
             if let Some(index) = bucket.free_index() {
@@ -174,61 +211,69 @@ impl Bucket {
     }
 
     /// Turns the last word of a full bucket into a pointer to a new bucket that holds it.
-    fn chain(&self) {
+    fn chain(self) {
         let further = allocate_buckets(1);
-        // SAFETY: `further` was allocated as one zeroed bucket just now.
-        let bucket = unsafe { further.as_ref() };
-        let meta = self.meta.load(Relaxed);
-        bucket.set(0, Self::tag(meta, WORDS - 1), self.words[WORDS - 1].load(Relaxed));
-        self.words[WORDS - 1].store(further.as_ptr() as u64, Relaxed);
+        // SAFETY: `further` was allocated as one zeroed bucket just now, and is part of the table now.
+        let bucket = unsafe { Bucket::at(further) };
+        let meta = self.meta().load(Relaxed);
+        bucket.set(0, Self::tag(meta, WORDS - 1), self.word(WORDS - 1).load(Relaxed));
+        self.word(WORDS - 1).store(further.as_ptr() as u64, Relaxed);
         let last_tag = 0xff << ((WORDS - 1) * 8);
-        self.meta.store((meta & !last_tag) | CHAINED, Relaxed);
+        self.meta().store((meta & !last_tag) | CHAINED, Relaxed);
     }
 
     /// Empties the chain and frees its further buckets, giving each (tag, word) to `visit`.
-    fn drain(&self, mut visit: impl FnMut(u8, u64)) {
+    fn drain(self, mut visit: impl FnMut(u8, u64)) {
         let mut bucket = self;
         loop {
-            let meta = bucket.meta.load(Relaxed);
+            let meta = bucket.meta().load(Relaxed);
             for index in 0..Self::room(meta) {
                 let tag = Self::tag(meta, index);
                 if tag != 0 {
-                    visit(tag, bucket.words[index].load(Relaxed));
+                    visit(tag, bucket.word(index).load(Relaxed));
                 }
             }
-            let next = bucket.next().map(NonNull::from);
-            if !std::ptr::eq(bucket, self) {
+            let next = bucket.next();
+            if bucket.at != self.at {
                 // SAFETY: further buckets are single allocations that only this chain points to,
                 // and nobody but the owner follows chains.
-                unsafe { free_buckets(NonNull::from(bucket), 1) };
+                unsafe { free_bucket(bucket.at.cast()) };
             }
             match next {
-                // SAFETY: as in `next`: it lives until it is freed here, one step later.
-                Some(next) => bucket = unsafe { next.as_ref() },
+                Some(next) => bucket = next,
                 None => break,
             }
         }
-        // What the first bucket says about the longest chain stays.
-        self.meta.store(self.meta.load(Relaxed) & LONGEST, Relaxed);
+        // What the first bucket says about itself and the longest chain stays.
+        self.meta().store(self.meta().load(Relaxed) & (LONGEST | SMALL), Relaxed);
     }
 }
 
+/// The block of so many buckets; [`ONE_SMALL`] stands for a single one of [`FEW`] words.
 fn bucket_layout(count: u32) -> Layout {
-    Layout::array::<Bucket>(count as usize).expect("a segment is at most 4 kB")
+    match count {
+        ONE_SMALL => Layout::new::<HalfLine>(),
+        count => Layout::array::<Line>(count as usize).expect("a segment is at most 4 kB"),
+    }
 }
 
-fn allocate_buckets(count: u32) -> NonNull<Bucket> {
+fn allocate_buckets(count: u32) -> NonNull<Line> {
     let layout = bucket_layout(count);
     // SAFETY: the layout has a size above zero, and all-zero bytes are an empty bucket.
     let pointer = unsafe { alloc_zeroed(layout) };
-    NonNull::new(pointer.cast()).unwrap_or_else(|| handle_alloc_error(layout))
+    let block = NonNull::new(pointer.cast()).unwrap_or_else(|| handle_alloc_error(layout));
+    if count == ONE_SMALL {
+        // SAFETY: allocated just now.
+        unsafe { Bucket::at(block) }.meta().store(SMALL, Relaxed);
+    }
+    block
 }
 
 /// # Safety
-/// `buckets` came from `allocate_buckets(count)` and nothing refers to it any more.
-unsafe fn free_buckets(buckets: NonNull<Bucket>, count: u32) {
+/// The bucket came from `allocate_buckets(1)` and nothing refers to it any more.
+unsafe fn free_bucket(bucket: NonNull<Line>) {
     // SAFETY: same layout as at the allocation, by the caller's word.
-    unsafe { std::alloc::dealloc(buckets.as_ptr().cast(), bucket_layout(count)) };
+    unsafe { std::alloc::dealloc(bucket.as_ptr().cast(), bucket_layout(1)) };
 }
 
 /// Whether so many words are too many for so many buckets. One bucket alone may be filled to the
@@ -287,8 +332,8 @@ impl Directory {
 #[derive(Clone, Copy)]
 enum Root {
     Empty,
-    /// One block of up to 64 buckets.
-    Single(NonNull<Bucket>, u32),
+    /// One block of up to 64 buckets, or [`ONE_SMALL`].
+    Single(NonNull<Line>, u32),
     Many(NonNull<Directory>),
 }
 
@@ -310,7 +355,7 @@ impl Root {
         if word & MANY != 0 {
             NonNull::new(address as *mut Directory).map_or(Root::Empty, Root::Many)
         } else {
-            NonNull::new(address as *mut Bucket)
+            NonNull::new(address as *mut Line)
                 .map_or(Root::Empty, |buckets| Root::Single(buckets, (word >> 48) as u32))
         }
     }
@@ -320,7 +365,7 @@ impl Root {
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     home: u32,
-    bucket: NonNull<Bucket>,
+    bucket: NonNull<AtomicU64>,
     index: usize,
 }
 
@@ -389,21 +434,22 @@ impl<const SHARED: bool> Table<SHARED> {
         Root::unpack(self.root.load(Relaxed))
     }
 
-    fn bucket(&self, index: u32) -> &Bucket {
+    fn bucket(&self, index: u32) -> Bucket<'_> {
         let pointer = match self.root() {
             Root::Empty => unreachable!("an empty table has no buckets"),
             // SAFETY: `index` is below the number of buckets, which the block holds.
-            Root::Single(buckets, _) => unsafe { buckets.as_ptr().add(index as usize) },
+            Root::Single(buckets, _) => unsafe { buckets.add(index as usize) },
             Root::Many(directory) => {
                 // SAFETY: every bucket below the count lies in a segment of the directory.
                 unsafe {
                     let segment = &*Directory::segment(directory, u64::from(index / SEGMENT));
-                    (segment.load(Relaxed) as *mut Bucket).add((index % SEGMENT) as usize)
+                    let first = NonNull::new_unchecked(segment.load(Relaxed) as *mut Line);
+                    first.add((index % SEGMENT) as usize)
                 }
             }
         };
         // SAFETY: buckets are freed by `&mut self` methods alone.
-        unsafe { &*pointer }
+        unsafe { Bucket::at(pointer) }
     }
 
     /// Finds the word with this hash for which `same` holds.
@@ -417,15 +463,15 @@ impl<const SHARED: bool> Table<SHARED> {
         let pattern = u64::from(tag_of(hash)) * ONES;
         let mut bucket = Some(self.bucket(home));
         while let Some(here) = bucket {
-            let meta = here.meta.load(Relaxed);
+            let meta = here.meta().load(Relaxed);
             let difference = (meta ^ pattern) & TAG_BITS;
             let mut candidates = difference.wrapping_sub(ONES) & !difference & HIGHS;
             while candidates != 0 {
                 let index = candidates.trailing_zeros() as usize / 8;
                 candidates &= candidates - 1;
                 let live = index < Bucket::room(meta) && Bucket::tag(meta, index) != 0;
-                if live && same(here.words[index].load(Relaxed)) {
-                    return Some(Place { home, bucket: NonNull::from(here), index });
+                if live && same(here.word(index).load(Relaxed)) {
+                    return Some(Place { home, bucket: here.at, index });
                 }
             }
             bucket = here.next();
@@ -437,14 +483,14 @@ impl<const SHARED: bool> Table<SHARED> {
     #[inline]
     pub(crate) fn word(&self, place: Place) -> u64 {
         // SAFETY: places are made by `find` and used before the table changes (see `Place`).
-        unsafe { place.bucket.as_ref().words[place.index].load(Relaxed) }
+        unsafe { Bucket::at(place.bucket.cast()) }.word(place.index).load(Relaxed)
     }
 
     /// Puts another word, with the same hash, in the place of one.
     #[inline]
     pub(crate) fn replace(&mut self, place: Place, word: u64) {
         // SAFETY: as in `word`.
-        unsafe { place.bucket.as_ref().words[place.index].store(word, Relaxed) };
+        unsafe { Bucket::at(place.bucket.cast()) }.word(place.index).store(word, Relaxed);
     }
 
     /// Adds a word that is not there yet. `hash_of` tells the hash of words that have to move.
@@ -455,6 +501,8 @@ impl<const SHARED: bool> Table<SHARED> {
         let buckets = self.buckets.load(Relaxed);
         if buckets == 0 {
             self.add_bucket();
+        } else if len as usize == FEW + 1 && matches!(self.root(), Root::Single(_, ONE_SMALL)) {
+            self.move_single(1);
         } else if is_full(u64::from(len), u64::from(buckets)) && Self::may_resize() {
             self.split(hash_of);
         }
@@ -475,21 +523,20 @@ impl<const SHARED: bool> Table<SHARED> {
 
     /// How many further buckets the longest chain has at most; any number if it is [`LONGEST_MAX`].
     fn longest_chain(&self) -> u64 {
-        self.bucket(0).meta.load(Relaxed) >> LONGEST_SHIFT
+        self.bucket(0).meta().load(Relaxed) >> LONGEST_SHIFT
     }
 
     fn set_longest_chain(&self, further: u64) {
-        let meta = &self.bucket(0).meta;
+        let meta = self.bucket(0).meta();
         let longest = further.min(LONGEST_MAX) << LONGEST_SHIFT;
         meta.store(meta.load(Relaxed) & !LONGEST | longest, Relaxed);
     }
 
     /// Removes and returns the word at a place that `find` gave.
     pub(crate) fn remove(&mut self, place: Place) -> u64 {
-        // SAFETY: as in `word`.
-        let bucket = unsafe { place.bucket.as_ref() };
-        let word = bucket.words[place.index].load(Relaxed);
-        bucket.set_tag(place.index, 0);
+        let word = self.word(place);
+        // SAFETY: as in `word`: the place's bucket is there.
+        unsafe { Bucket::at(place.bucket.cast()) }.set_tag(place.index, 0);
         self.len.store(self.len.load(Relaxed) - 1, Relaxed);
         self.compact_chain(self.bucket(place.home));
         if self.is_empty() {
@@ -508,7 +555,7 @@ impl<const SHARED: bool> Table<SHARED> {
     }
 
     /// Shortens a chain whose words fit one bucket less than it has.
-    fn compact_chain(&self, home: &Bucket) {
+    fn compact_chain(&self, home: Bucket<'_>) {
         let Some(mut further) = home.next() else { return };
         let (mut words, mut chain) = (home.count() + further.count(), 1);
         while let Some(next) = further.next() {
@@ -531,6 +578,7 @@ impl<const SHARED: bool> Table<SHARED> {
         let grown = buckets + 1;
         match self.root() {
             Root::Single(_, capacity) if grown <= capacity => {}
+            Root::Empty if SHARED => self.move_single(ONE_SMALL),
             Root::Empty | Root::Single(..) if grown <= SEGMENT => {
                 self.move_single(segment_capacity(grown));
             }
@@ -560,10 +608,11 @@ impl<const SHARED: bool> Table<SHARED> {
             for index in 0..used {
                 // SAFETY: both blocks hold `used` buckets, and the new one is not shared yet.
                 let (from, to) =
-                    unsafe { (&*old.as_ptr().add(index), &*block.as_ptr().add(index)) };
-                to.meta.store(from.meta.load(Relaxed), Relaxed);
-                for (to, from) in to.words.iter().zip(&from.words) {
-                    to.store(from.load(Relaxed), Relaxed);
+                    unsafe { (Bucket::at(old.add(index)), Bucket::at(block.add(index))) };
+                let meta = from.meta().load(Relaxed);
+                to.meta().store(meta & !SMALL, Relaxed);
+                for index in 0..if meta & SMALL == 0 { WORDS } else { FEW } {
+                    to.word(index).store(from.word(index).load(Relaxed), Relaxed);
                 }
             }
             self.root.store(Root::Single(block, capacity).pack(), Release);
@@ -666,7 +715,7 @@ impl<const SHARED: bool> Table<SHARED> {
             // SAFETY: the directory is live and its first segment always exists.
             let (first, capacity) = unsafe {
                 (
-                    (*Directory::segment(directory, 0)).load(Relaxed) as *mut Bucket,
+                    (*Directory::segment(directory, 0)).load(Relaxed) as *mut Line,
                     directory.as_ref().capacity,
                 )
             };
@@ -726,7 +775,7 @@ impl<const SHARED: bool> Table<SHARED> {
         let positions =
             || std::iter::successors(Some(position).filter(|_| buckets > 0), next).take(count);
         for at in positions() {
-            prefetch((&raw const *self.bucket(Self::walked(at, buckets))).cast());
+            prefetch(self.bucket(Self::walked(at, buckets)).at.as_ptr().cast());
         }
         for at in positions() {
             prefetch_words(self.bucket(Self::walked(at, buckets)));
@@ -791,7 +840,7 @@ impl<const SHARED: bool> Table<SHARED> {
         for _ in 0..DRAWS {
             let drawn: [_; DRAWN_AT_ONCE] = std::array::from_fn(|_| {
                 let bucket = self.bucket(below(buckets) as u32);
-                prefetch((&raw const *bucket).cast());
+                prefetch(bucket.at.as_ptr().cast());
                 (bucket, below(places) as usize)
             });
             let word = drawn.iter().find_map(|(bucket, place)| bucket.nth(*place));
@@ -844,7 +893,7 @@ impl<const SHARED: bool> Table<SHARED> {
             }
         }
         if sampled > 0 {
-            bytes += further * size_of::<Bucket>() * buckets as usize / sampled as usize;
+            bytes += further * size_of::<Line>() * buckets as usize / sampled as usize;
         }
         bytes
     }
@@ -868,7 +917,7 @@ impl<const SHARED: bool> Table<SHARED> {
     #[inline]
     pub(crate) fn prefetch_bucket(&self, hash: u64) {
         if let Some(bucket) = self.bucket_unlocked(hash) {
-            prefetch(bucket.cast());
+            prefetch(bucket.as_ptr().cast());
         }
     }
 
@@ -880,19 +929,20 @@ impl<const SHARED: bool> Table<SHARED> {
         debug_assert!(SHARED, "only shared tables retire their blocks");
         // SAFETY: the bucket lies inside a block that was the table's at the load of the root, and
         // retired blocks outlive the caller's gate. All its words are atomics.
-        let bucket = unsafe { &*bucket };
+        let bucket = unsafe { Bucket::at(bucket) };
         let pattern = u64::from(tag_of(hash)) * ONES;
-        let difference = (bucket.meta.load(Relaxed) ^ pattern) & TAG_BITS;
+        let difference = (bucket.meta().load(Relaxed) ^ pattern) & TAG_BITS;
         let candidates = difference.wrapping_sub(ONES) & !difference & HIGHS;
         if candidates != 0 {
+            // The lowest candidate is no false one: its tag is not zero.
             let index = candidates.trailing_zeros() as usize / 8;
-            let address = bucket.words[index].load(Relaxed) & POINTER;
+            let address = bucket.word(index).load(Relaxed) & POINTER;
             prefetch(address as *const u8);
             prefetch((address + 64) as *const u8);
         }
     }
 
-    fn bucket_unlocked(&self, hash: u64) -> Option<*const Bucket> {
+    fn bucket_unlocked(&self, hash: u64) -> Option<NonNull<Line>> {
         // The count may be newer or older than the root, so the index is checked against the bound
         // that comes with the pointer.
         let buckets = self.buckets.load(Relaxed);
@@ -904,8 +954,7 @@ impl<const SHARED: bool> Table<SHARED> {
             Root::Empty => None,
             Root::Single(block, capacity) => {
                 // SAFETY: in bounds of the block.
-                (index < capacity)
-                    .then(|| unsafe { block.as_ptr().add(index as usize).cast_const() })
+                (index < capacity.max(1)).then(|| unsafe { block.add(index as usize) })
             }
             Root::Many(directory) => {
                 // SAFETY: a directory, even a retired one, is readable inside the gate; a segment
@@ -916,7 +965,8 @@ impl<const SHARED: bool> Table<SHARED> {
                         return None;
                     }
                     let block = (*Directory::segment(directory, segment)).load(Acquire);
-                    (block != 0).then(|| (block as *const Bucket).add((index % SEGMENT) as usize))
+                    let block = NonNull::new(block as *mut Line)?;
+                    Some(block.add((index % SEGMENT) as usize))
                 }
             }
         }
@@ -952,7 +1002,7 @@ impl<const SHARED: bool> Drop for Table<SHARED> {
 }
 
 /// Brings near what the words of a bucket point to, so that hashing them does not wait for each.
-fn prefetch_words(bucket: &Bucket) {
+fn prefetch_words(bucket: Bucket<'_>) {
     bucket.for_each(|word| prefetch((word & POINTER) as *const u8));
 }
 

@@ -245,3 +245,48 @@ fn a_count_of_words_does_not_wrap() {
     table.len.store(u32::MAX, Relaxed);
     table.insert(2, 2, mix);
 }
+
+/// Goes through all numbers of words that a table of keys has while its bucket is small, and beyond,
+/// there and back, and finds every word each time.
+#[test]
+fn a_small_bucket_becomes_a_full_one_and_keeps_its_words() {
+    let mut table = Table::<true>::new();
+    let block = |table: &Table<true>| match table.root() {
+        Root::Single(_, capacity) => bucket_layout(capacity).size(),
+        _ => 0,
+    };
+    for last in 1..=20 {
+        table.insert(mix(last), last, mix);
+        table.check(mix);
+        assert!((1..=last).all(|word| find(&table, word).is_some()));
+        assert_eq!(block(&table) == 32, last <= FEW as u64, "{last} words");
+    }
+    for last in (1..=20).rev() {
+        let place = find(&table, last).expect("it is there");
+        assert_eq!(table.remove(place), last);
+        table.check(mix);
+        assert!((1..last).all(|word| find(&table, word).is_some()));
+    }
+    assert_eq!(block(&table), 0);
+    // Words come and go in the small bucket, and are drawn, walked over and drained there.
+    for word in 1..100u64 {
+        table.insert(mix(word), word, mix);
+        if word > 3 {
+            let place = find(&table, word - 3).expect("it is there");
+            table.remove(place);
+        }
+        table.check(mix);
+        let mut walked = Vec::new();
+        assert_eq!(table.walk(0, |found| walked.push(found)), None);
+        walked.sort_unstable();
+        assert_eq!(walked, (word.saturating_sub(2).max(1)..=word).collect::<Vec<_>>());
+        for number in 0..table.len() as u64 {
+            assert!(walked.contains(&table.random(|_| number).expect("there are words")));
+        }
+        table.prefetch_entry(mix(word));
+    }
+    let mut drained = Vec::new();
+    table.drain(|word| drained.push(word));
+    drained.sort_unstable();
+    assert_eq!(drained, [97, 98, 99]);
+}
