@@ -449,7 +449,7 @@ impl<'k, X> Walker<'k, X> {
             same.then(|| table.read_frozen(MEMBERS_PER_HOLD, BYTES_PER_HOLD, show))
         };
         if let Some(orphan) = frozen.take_orphan() {
-            let more = read(orphan.0, show);
+            let more = read(orphan.word(), show);
             if more == Some(true) {
                 // Nobody else knows it, so it comes back here.
                 frozen.adopt(orphan);

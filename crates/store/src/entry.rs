@@ -34,6 +34,7 @@ mod tests;
 
 const POINTER: u64 = 0x0000_ffff_ffff_ffff;
 const KIND_SHIFT: u32 = 48;
+const KIND_BITS: u32 = 4;
 const EXPIRY: u64 = 1 << 52;
 const WIDE: u64 = 1 << 53;
 
@@ -68,10 +69,53 @@ enum Kind {
 }
 
 impl Kind {
+    const ALL: [Kind; 8] = [
+        Kind::Int,
+        Kind::Inline,
+        Kind::InlineRaw,
+        Kind::Shared,
+        Kind::List,
+        Kind::Set,
+        Kind::Hash,
+        Kind::Zset,
+    ];
+
+    /// The kind of this number.
+    ///
+    /// # Safety
+    /// The number is a kind's.
+    #[inline]
+    const unsafe fn from_number(number: u64) -> Kind {
+        match number {
+            0 => Kind::Int,
+            1 => Kind::Inline,
+            2 => Kind::InlineRaw,
+            3 => Kind::Shared,
+            4 => Kind::List,
+            5 => Kind::Set,
+            6 => Kind::Hash,
+            7 => Kind::Zset,
+            // SAFETY: by the caller's promise.
+            _ => unsafe { std::hint::unreachable_unchecked() },
+        }
+    }
+
     fn is_inline(self) -> bool {
         matches!(self, Kind::Inline | Kind::InlineRaw)
     }
 }
+
+// Every kind comes back from its number, and has room in a word beside address and flags.
+const _: () = {
+    let mut number = 0;
+    while number < Kind::ALL.len() {
+        // SAFETY: kinds are numbered from 0 without a gap, as is asserted here.
+        assert!(Kind::ALL[number] as usize == number);
+        assert!(unsafe { Kind::from_number(number as u64) } as usize == number);
+        number += 1;
+    }
+    assert!(Kind::ALL.len() <= 1 << KIND_BITS && 1 << (KIND_SHIFT + KIND_BITS) == EXPIRY);
+};
 
 /// A value on its way into an entry, or out of a removed one.
 #[derive(Debug)]
@@ -203,14 +247,31 @@ const _: () = {
 
 /// The word of an entry. A plain copyable number: who may read or free what it points to is the
 /// business of the keyspace, which hands out [`Entry`] and [`EntryMut`] with a lifetime.
+///
+/// Invariant: the number came from [`Word::new`], and the entry lives as long as the word is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word(pub(crate) u64);
+pub(crate) struct Word(u64);
 
 impl Word {
+    /// The word that [`Word::bits`] gave.
+    ///
+    /// # Safety
+    /// The bits are a word's, whose entry lives as long as the result is used, and changes meanwhile
+    /// through nobody but who has it for itself.
+    #[inline]
+    pub(crate) unsafe fn from_bits(bits: u64) -> Word {
+        Word(bits)
+    }
+
+    /// The number under which a table keeps the entry.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
     fn kind(self) -> Kind {
-        // SAFETY: words are made by `Word::allocate` from a `Kind`, whose values are 0 to 7, and
-        // the three low bits are all that is read.
-        unsafe { std::mem::transmute::<u8, Kind>(((self.0 >> KIND_SHIFT) & 0x7) as u8) }
+        // SAFETY: `Word::allocate` and `Word::with_kind` put the number of a `Kind` there.
+        unsafe { Kind::from_number((self.0 >> KIND_SHIFT) & ((1 << KIND_BITS) - 1)) }
     }
 
     fn base(self) -> *mut u8 {
@@ -482,7 +543,7 @@ impl Word {
     /// The same entry under another kind with the same parts.
     fn with_kind(self, kind: Kind) -> Word {
         debug_assert_eq!(self.kind().is_inline(), kind.is_inline());
-        Word(self.0 & !(0xf << KIND_SHIFT) | (kind as u64) << KIND_SHIFT)
+        Word(self.0 & !(((1 << KIND_BITS) - 1) << KIND_SHIFT) | (kind as u64) << KIND_SHIFT)
     }
 
     /// # Safety
@@ -549,7 +610,10 @@ impl Word {
     }
 
     /// Takes the value out and frees the entry.
-    fn into_value(self) -> Value<'static> {
+    ///
+    /// # Safety
+    /// Nobody uses the entry any more, nor what was borrowed from it.
+    unsafe fn into_value(self) -> Value<'static> {
         // SAFETY: the payload is read once, and the entry that held it is freed here.
         unsafe {
             let value = match self.kind() {
@@ -575,12 +639,16 @@ impl Word {
     }
 
     /// Frees the entry and its value.
-    pub(crate) fn free(self) {
+    ///
+    /// # Safety
+    /// Nobody uses the entry any more, nor what was borrowed from it.
+    pub(crate) unsafe fn free(self) {
         if self.kind().is_inline() {
             // SAFETY: nothing but the allocation belongs to the entry.
             unsafe { dealloc(self.base(), self.layout()) };
         } else {
-            drop(self.into_value());
+            // SAFETY: by the caller's promise.
+            drop(unsafe { self.into_value() });
         }
     }
 }
@@ -699,7 +767,7 @@ impl<'e> EntryMut<'e> {
             _ => {
                 self.table.count_expiry(self.word.has_expiry(), expire_at);
                 self.word = self.word.with_expiry(expire_at);
-                self.table.words.replace(self.place, self.word.0);
+                self.table.words.replace(self.place, self.word.bits());
             }
         }
     }
@@ -722,7 +790,8 @@ impl<'e> EntryMut<'e> {
         self.table.count_expiry(self.word.has_expiry(), expire_at);
         let old = self.word;
         self.put(word);
-        Some(Removed(old))
+        // SAFETY: it has left the table.
+        Some(unsafe { Removed::new(old) })
     }
 
     /// The bytes of a string for a change in place, lengthened by zeros to `length` where they are
@@ -740,7 +809,8 @@ impl<'e> EntryMut<'e> {
             let word = self.word.with_grown_string(&string.bytes(), length);
             let old = self.word;
             self.put(word);
-            old.free();
+            // SAFETY: it has left the table, and its bytes were copied.
+            unsafe { old.free() };
         }
         Some(self.string_bytes_mut())
     }
@@ -772,7 +842,7 @@ impl<'e> EntryMut<'e> {
 
     fn put(&mut self, word: Word) {
         if word != self.word {
-            self.table.words.replace(self.place, word.0);
+            self.table.words.replace(self.place, word.bits());
             self.word = word;
         }
     }
@@ -780,13 +850,29 @@ impl<'e> EntryMut<'e> {
 
 /// An entry that has left its table. Dropping it frees it, which may take long for a large
 /// collection: see [`Removed::is_large`].
-pub struct Removed(pub(crate) Word);
+///
+/// Invariant: nobody else has the entry's word.
+pub struct Removed(Word);
 
 // SAFETY: the entry is owned; strings and collections are plain memory, and shared buffers are
 // counted atomically.
 unsafe impl Send for Removed {}
 
 impl Removed {
+    /// Owns the entry of a word.
+    ///
+    /// # Safety
+    /// Nobody else has it: it has left its table, or was never in one.
+    #[inline]
+    pub(crate) unsafe fn new(word: Word) -> Removed {
+        Removed(word)
+    }
+
+    /// Its word, for as long as it is not freed.
+    pub(crate) fn word(&self) -> Word {
+        self.0
+    }
+
     /// The entry.
     pub fn entry(&self) -> Entry<'_> {
         Entry::new(self.0)
@@ -794,7 +880,8 @@ impl Removed {
 
     /// The value, to be stored elsewhere.
     pub fn into_value(self) -> Value<'static> {
-        ManuallyDrop::new(self).0.into_value()
+        // SAFETY: we own the entry, and do not free it again.
+        unsafe { ManuallyDrop::new(self).0.into_value() }
     }
 
     /// Whether freeing it costs no more than the allocator's fastest way: one small allocation.
@@ -811,9 +898,10 @@ impl Removed {
 impl Drop for Removed {
     fn drop(&mut self) {
         let frozen = self.0.freezing().and_then(|table| table.frozen().cloned());
-        // A snapshot that has not read it to its end goes on with it.
+        // A snapshot that has not read it to its end goes on with it, and gives it up from then on.
         if frozen.is_none_or(|frozen| !frozen.adopt(Removed(self.0))) {
-            self.0.free();
+            // SAFETY: we own the entry, and nobody borrows from it.
+            unsafe { self.0.free() };
         }
     }
 }

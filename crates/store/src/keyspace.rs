@@ -49,8 +49,13 @@ impl<'a> Key<'a> {
     }
 }
 
-fn hash_of(word: u64) -> u64 {
-    base::hash::hash(Word(word).key())
+/// The hash of the key of the entry with this word.
+///
+/// # Safety
+/// The word is a live entry's.
+unsafe fn hash_of(word: u64) -> u64 {
+    // SAFETY: by the caller's promise.
+    base::hash::hash(unsafe { Word::from_bits(word) }.key())
 }
 
 /// The keys of one slot in one database.
@@ -58,6 +63,8 @@ fn hash_of(word: u64) -> u64 {
 /// The table knows a lower bound of when its next key is due, so that nobody looks at it in vain.
 /// Keys that go or stay longer do not raise the bound; a look at all entries does, which is done in
 /// steps ([`SlotTable::look_for_due`]) and survives whatever happens to the table between them.
+///
+/// Invariant: the words are those of live entries, which belong to this table alone.
 pub struct SlotTable {
     pub(crate) words: Table<true>,
     /// Keys that have an expiry.
@@ -128,7 +135,8 @@ impl SlotTable {
         while let Some(at) = position.filter(|_| seen < entries) {
             position = self.words.walk(at, |word| {
                 seen += 1;
-                let entry = Entry::new(Word(word));
+                // SAFETY: the table's words are live entries.
+                let entry = Entry::new(unsafe { Word::from_bits(word) });
                 match entry.expire_at() {
                     Some(at) if at <= now => show(entry),
                     Some(at) => due = due.min(at),
@@ -166,7 +174,8 @@ impl SlotTable {
 
     /// Visits the entries at `position` of a walk: see the table's text. `None` ends it.
     pub fn walk<'t>(&'t self, position: u32, mut visit: impl FnMut(Entry<'t>)) -> Option<u32> {
-        self.words.walk(position, |word| visit(Entry::new(Word(word))))
+        // SAFETY: the table's words are live entries.
+        self.words.walk(position, |word| visit(Entry::new(unsafe { Word::from_bits(word) })))
     }
 
     /// Brings near what the next steps of a walk visit, `count` positions of them.
@@ -186,7 +195,8 @@ impl SlotTable {
 
     /// An entry chosen with equal chances.
     pub fn random(&self) -> Option<Entry<'_>> {
-        self.words.random(base::rng::below).map(|word| Entry::new(Word(word)))
+        // SAFETY: the table's words are live entries.
+        self.words.random(base::rng::below).map(|word| Entry::new(unsafe { Word::from_bits(word) }))
     }
 
     /// How many buckets hold n keys, for DEBUG HTSTATS.
@@ -206,17 +216,26 @@ impl SlotTable {
 
     /// The word of a key.
     pub(crate) fn word_of(&self, key: &Key<'_>) -> Option<Word> {
-        Some(Word(self.words.word(self.find(key)?)))
+        Some(self.word_at(self.find(key)?))
+    }
+
+    /// The word at a place that was just found.
+    #[inline]
+    fn word_at(&self, place: Place) -> Word {
+        // SAFETY: the table's words are live entries.
+        unsafe { Word::from_bits(self.words.word(place)) }
     }
 
     fn find(&self, key: &Key<'_>) -> Option<Place> {
-        self.words.find(key.hash, |word| Word(word).key() == key.bytes)
+        // SAFETY: the table's words are live entries.
+        self.words.find(key.hash, |word| unsafe { Word::from_bits(word) }.key() == key.bytes)
     }
 }
 
 impl Drop for SlotTable {
     fn drop(&mut self) {
-        self.words.drain(|word| drop(Removed(Word(word))));
+        // SAFETY: the entries leave the table, which owned them.
+        self.words.drain(|word| drop(unsafe { Removed::new(Word::from_bits(word)) }));
     }
 }
 
@@ -865,7 +884,7 @@ impl<'k, X> Held<'k, X> {
     #[inline]
     pub fn find(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
         let table = self.table(database, key.slot)?;
-        Some(Entry::new(Word(table.words.word(table.find(key)?))))
+        Some(Entry::new(table.word_at(table.find(key)?)))
     }
 
     /// To be called before an entry is changed or removed: a cut that it belongs to gets it first.
@@ -904,7 +923,7 @@ impl<'k, X> Held<'k, X> {
         self.before_change(database, key);
         let table = self.table_mut(database, key.slot);
         let place = table.find(key)?;
-        let word = Word(table.words.word(place));
+        let word = table.word_at(place);
         Some(EntryMut { word, table, place })
     }
 
@@ -926,7 +945,8 @@ impl<'k, X> Held<'k, X> {
             space.set_occupied(database, key.slot, true);
         }
         table.count_expiry(false, expire_at);
-        table.words.insert(key.hash, word.0, hash_of);
+        // SAFETY: the table's words are live entries.
+        table.words.insert(key.hash, word.bits(), |word| unsafe { hash_of(word) });
         Entry::new(word)
     }
 
@@ -943,7 +963,7 @@ impl<'k, X> Held<'k, X> {
         self.before_change(database, key);
         if let Some(place) = self.table_mut(database, key.slot).find(key) {
             let table = self.table_mut(database, key.slot);
-            let word = Word(table.words.word(place));
+            let word = table.word_at(place);
             return (EntryMut { word, table, place }, false);
         }
         let version = self.next_version(key.slot);
@@ -953,7 +973,8 @@ impl<'k, X> Held<'k, X> {
         }
         let word = Word::new(key.bytes, make(), None);
         word.set_version(version);
-        table.words.insert(key.hash, word.0, hash_of);
+        // SAFETY: the table's words are live entries.
+        table.words.insert(key.hash, word.bits(), |word| unsafe { hash_of(word) });
         let place = table.find(key).expect("the key was added just now");
         (EntryMut { word, table, place }, true)
     }
@@ -964,12 +985,14 @@ impl<'k, X> Held<'k, X> {
         self.before_change(database, key);
         let table = self.table_mut(database, key.slot);
         let place = table.find(key)?;
-        let word = Word(table.words.remove(place));
+        let word = table.word_at(place);
+        table.words.remove(place);
         table.count_expiry(word.expire_at().is_some(), None);
         if table.is_empty() {
             space.set_occupied(database, key.slot, false);
         }
-        Some(Removed(word))
+        // SAFETY: it has left its table.
+        Some(unsafe { Removed::new(word) })
     }
 }
 
