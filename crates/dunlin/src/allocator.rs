@@ -6,7 +6,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 
-use server::crash;
+use server::process::crash;
 use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]

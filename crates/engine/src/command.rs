@@ -15,9 +15,9 @@ use std::sync::LazyLock;
 
 use resp::args::Arguments;
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::CommandResult;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::CommandResult;
 
 /// Finds keys that no key spec describes, and what happens to them: their indexes go to the visitor.
 pub type KeyFinder = fn(Arguments<'_>, &mut dyn FnMut(usize, KeyFlags));
@@ -557,7 +557,8 @@ impl Command {
         since: &'static str,
         subcommands: &'static [Command],
     ) -> Command {
-        let mut row = Command::new(name, crate::help::unknown_subcommand, -2, group, since);
+        let mut row =
+            Command::new(name, crate::handler::help::unknown_subcommand, -2, group, since);
         row.complexity = "Depends on subcommand.";
         row.subcommands = subcommands;
         row
@@ -565,7 +566,7 @@ impl Command {
 
     /// The row of a container's HELP.
     pub const fn help(parent: &'static str, group: Group, since: &'static str) -> Command {
-        Command::sub(parent, "help", crate::help::help, 2, group, since)
+        Command::sub(parent, "help", crate::handler::help::help, 2, group, since)
             .flags(LOADING | STALE)
             .docs("O(1)", "Lists the subcommands.")
     }

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::command::{Argument, Command, Group, rows};
-use crate::config::{Change, Directive, Effect, directives};
+use config::{Change, Directive, Effect, directives};
 
 const PREFACE: &str = include_str!("compatibility/preface.md");
 const OTHER_WORDS: &str = include_str!("compatibility/other-words.md");

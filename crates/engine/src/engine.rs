@@ -12,24 +12,24 @@ use store::reserve::Reservation;
 
 use resp::args::Arguments;
 
-use crate::append_only::{self, RewriteAnswer};
-use crate::args::KeyAt;
-use crate::client::{Client, Clients};
 use crate::command::Row;
-use crate::config::{Apply, Config, SharedConfig};
-use crate::db::EvictionClock;
-use crate::durability::{SlotOffsets, SyncWait};
-use crate::effects::Effects;
-use crate::journal::Journal;
-use crate::latency::LatencyMonitor;
-use crate::left_behind::LeftBehind;
-use crate::loading::{LoadFailed, Loading, Source};
-use crate::memory::{Evictor, Memory, UsedMemory};
-use crate::pubsub::PubSub;
-use crate::saving::{Accepted, Refusal, SaveFailed, SaveRequest, Saving};
-use crate::slowlog::SlowLog;
-use crate::stats::{Stats, ThreadStats};
-use crate::waiting::{Attachment, Waiter};
+use crate::handler::args::KeyAt;
+use crate::handler::db::EvictionClock;
+use crate::observe::latency::LatencyMonitor;
+use crate::observe::slowlog::SlowLog;
+use crate::observe::stats::{Stats, ThreadStats};
+use crate::persistence::append_only::{self, RewriteAnswer};
+use crate::persistence::durability::{SlotOffsets, SyncWait};
+use crate::persistence::journal::Journal;
+use crate::persistence::loading::{LoadFailed, Loading, Source};
+use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest, Saving};
+use crate::reclaim::eviction::{Evictor, Memory, UsedMemory};
+use crate::run::effects::Effects;
+use crate::session::client::{Client, Clients};
+use crate::session::pubsub::PubSub;
+use crate::wait::left_behind::LeftBehind;
+use crate::wait::waiting::{Attachment, Waiter};
+use config::{Apply, Config, SharedConfig};
 
 /// Something that a slow disk may hold up, done away from the workers. Returns the reply.
 pub type Errand = Box<dyn FnOnce(&Engine) -> Vec<u8> + Send>;
@@ -303,7 +303,7 @@ impl Turn {
         turn
     }
 
-    /// A turn with settings of its own, of which no statistics know: see [`crate::loading`].
+    /// A turn with settings of its own, of which no statistics know: see [`crate::persistence::loading`].
     pub(crate) fn uncounted(engine: &Engine, config: Config) -> Turn {
         Turn {
             now: 0,
@@ -362,7 +362,7 @@ impl Turn {
         }
     }
 
-    /// Whether replies wait for the journal: see [`crate::durability`].
+    /// Whether replies wait for the journal: see [`crate::persistence::durability`].
     #[inline]
     pub fn holds_replies(&self) -> bool {
         self.effects.holds_replies

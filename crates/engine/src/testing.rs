@@ -15,19 +15,19 @@ use store::Held;
 use store::gate::{Closed, Gate, Presence};
 use store::reserve::Reservation;
 
-use crate::append_only::{self, RewriteAnswer};
-use crate::client::Client;
-use crate::config::{Apply, ApplyError, Config, DirectiveId};
-use crate::db::EvictionClock;
 use crate::engine::{
     Authority, CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, Outcome, ProcessFacts,
     Request, Shutdown, Turn,
 };
-use crate::journal::{Batch, Journal, State};
-use crate::loading::{LoadFailed, Source};
-use crate::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use crate::handler::db::EvictionClock;
+use crate::persistence::append_only::{self, RewriteAnswer};
+use crate::persistence::journal::{Batch, Journal, State};
+use crate::persistence::loading::{LoadFailed, Source};
+use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use crate::session::Session;
-use crate::waiting::{Attachment, Waiter};
+use crate::session::client::Client;
+use crate::wait::waiting::{Attachment, Waiter};
+use config::{Apply, ApplyError, Config, DirectiveId};
 use resp::client::{ReplyParser, Value};
 
 /// A world outside that does nothing.

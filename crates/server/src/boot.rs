@@ -9,28 +9,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use engine::config::{Config, Invocation, LoadError, ShutdownOptions};
+use config::{Config, Invocation, LoadError, ShutdownOptions};
 use engine::engine::{Engine, ProcessFacts, Shutdown};
 use parking_lot::Mutex;
 
 use crate::cron::Cron;
-use crate::daemon::{self, OomScore, PidFile, Supervisor};
 use crate::errands::Errands;
 use crate::files::{ConfigFiles, path, reason};
 use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
-use crate::log::Log;
+use crate::memory;
 use crate::net::{Wakers, Workers};
-use crate::persist::append_only::AppendOnly;
+use crate::persist::aof::append_only::AppendOnly;
 use crate::persist::disk::{Disk, RealDisk};
 use crate::persist::load::{self, Load};
-use crate::persist::saver::Saver;
+use crate::persist::rdb::saver::Saver;
 use crate::persist::stale;
-use crate::signal::{self, Caught};
-use crate::system::TitleArea;
-use crate::title::Title;
-use crate::{crash, descriptors, memory};
+use crate::process::daemon::{self, OomScore, PidFile, Supervisor};
+use crate::process::log::Log;
+use crate::process::signal::{self, Caught};
+use crate::process::system::TitleArea;
+use crate::process::title::Title;
+use crate::process::{crash, descriptors};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -79,7 +80,7 @@ fn configure(arguments: &[Vec<u8>]) -> Result<(Config, Option<PathBuf>), LoadErr
         io::Read::read_to_end(&mut io::stdin().lock(), &mut stdin)
             .map_err(|error| failed(format!("Standard input: {}", reason(&error))))?;
     }
-    let config = engine::config::load(&invocation, &stdin, &ConfigFiles)?;
+    let config = config::load(&invocation, &stdin, &ConfigFiles)?;
     let file = invocation.config_file.map(|file| path(&file).to_owned());
     let file = file.map(|file| std::path::absolute(&file).unwrap_or(file));
     std::env::set_current_dir(path(&config.dir)).map_err(|error| {
@@ -113,7 +114,7 @@ fn greet(config: &Config, log: &Log) {
     log.warning("Dunlin is starting");
     log.warning(format!("Dunlin version={VERSION}, bits=64, pid={pid}, just started"));
     log.warning("Configuration loaded");
-    for note in engine::config::notes(config) {
+    for note in config::notes(config) {
         log.notice(note.to_string());
     }
 }

@@ -10,11 +10,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::engine::{Engine, Turn};
-use engine::expire::ExpireCycle;
+use engine::reclaim::expire::ExpireCycle;
 use store::gate::Gate;
 
-use crate::persist::append_only::AppendOnly;
-use crate::persist::saver::Saver;
+use crate::persist::aof::append_only::AppendOnly;
+use crate::persist::rdb::saver::Saver;
 
 /// The longest pause between two rounds, and the time between two samples.
 const ROUND_MAX: Duration = Duration::from_millis(100);
@@ -80,7 +80,7 @@ impl Rounds {
     }
 
     fn round(&mut self, engine: &Engine, saver: &Arc<Saver>, append_only: &Arc<AppendOnly>) {
-        // What is being loaded is not to be deleted meanwhile: see `engine::loading`.
+        // What is being loaded is not to be deleted meanwhile: see `engine::persistence::loading`.
         if !engine.debug.pause_cron.load(Relaxed) && !engine.loading.is_on() {
             self.make_room(engine);
             self.expiry.round(engine, &mut self.turn, &self.gate);

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 
 use engine::engine::{Engine, Errand};
-use engine::waiting::Waiter;
+use engine::wait::waiting::Waiter;
 use parking_lot::Mutex;
 
 /// Who waits, and for what.

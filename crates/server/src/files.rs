@@ -24,7 +24,7 @@ pub fn reason(error: &io::Error) -> String {
 /// The world as loading a configuration sees it.
 pub struct ConfigFiles;
 
-impl engine::config::Host for ConfigFiles {
+impl config::Host for ConfigFiles {
     fn read(&self, file: &[u8]) -> Result<Vec<u8>, String> {
         fs::read(path(file)).map_err(|error| reason(&error))
     }
@@ -107,7 +107,7 @@ fn write_synced(file: &Path, mode: u32, text: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use engine::config::Host;
+    use config::Host;
 
     use super::*;
 

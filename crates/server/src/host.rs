@@ -7,30 +7,31 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use engine::append_only::{self, RewriteAnswer};
-use engine::client::Client;
-use engine::config::{Apply, ApplyError, Config, DirectiveId};
+use config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{
     CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
 };
-use engine::loading::{LoadFailed, Source};
-use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
-use engine::waiting::Waiter;
+use engine::persistence::append_only::{self, RewriteAnswer};
+use engine::persistence::loading::{LoadFailed, Source};
+use engine::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use engine::session::client::Client;
+use engine::wait::waiting::Waiter;
 use parking_lot::Mutex;
 use store::gate::Closed;
 
-use crate::daemon::OomScore;
 use crate::errands::Errands;
 use crate::freeing::Freeing;
 use crate::listen::Listening;
-use crate::log::Log;
 use crate::net::{Wakers, Workers};
-use crate::persist::append_only::AppendOnly;
+use crate::persist::aof::append_only::AppendOnly;
 use crate::persist::disk::Disk;
 use crate::persist::load::Load;
-use crate::persist::saver::Saver;
-use crate::title::Title;
-use crate::{crash, descriptors, files, memory, system};
+use crate::persist::rdb::saver::Saver;
+use crate::process::daemon::OomScore;
+use crate::process::log::Log;
+use crate::process::title::Title;
+use crate::process::{crash, descriptors, system};
+use crate::{files, memory};
 
 /// Somebody wants the server to stop.
 pub struct StopRequest {
@@ -220,7 +221,7 @@ impl Apply for Outside {
                 ApplyError { directive, message }
             })?;
         }
-        for note in engine::config::notes(new) {
+        for note in config::notes(new) {
             if changed.contains(&note.directive) {
                 self.log.notice(note.to_string());
             }
@@ -313,7 +314,7 @@ impl Outside {
 }
 
 fn change_directory(new: &mut Config) -> Result<(), Refused> {
-    let directory = engine::config::Host::directory(&files::ConfigFiles, &new.dir)?;
+    let directory = config::Host::directory(&files::ConfigFiles, &new.dir)?;
     std::env::set_current_dir(files::path(&directory)).map_err(|error| files::reason(&error))?;
     new.dir = directory;
     Ok(())

@@ -6,31 +6,23 @@
 //! | [`net`] | how do bytes come in and go out? |
 //! | [`host`] | what does the engine get when it asks for the world outside? |
 //! | [`cron`] | what happens by itself, some times a second? |
-//! | [`listen`], [`descriptors`] | on which sockets, for how many clients? |
-//! | [`log`], [`crash`] | what does an operator read? |
-//! | [`daemon`], [`signal`], [`title`] | how does the process behave towards its system? |
+//! | [`listen`] | on which sockets does it listen? |
+//! | [`process`] | how does the process behave towards its system and its operator? |
 //! | [`memory`], [`freeing`] | how much memory is in use, and who gives it back? |
 //! | [`errands`] | who does what a slow disk would make a worker wait for? |
 //! | [`persist`] | what outlives the process, and how? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
-//! | [`system`] | which system calls have no safe wrapper? |
 //!
 //! Rooms do not import each other; `boot` and `host` wire them together.
 
 pub mod boot;
-pub mod crash;
 pub mod cron;
-pub mod daemon;
-pub mod descriptors;
 pub mod errands;
 pub mod files;
 pub mod freeing;
 pub mod host;
 pub mod listen;
-pub mod log;
 pub mod memory;
 pub mod net;
 pub mod persist;
-pub mod signal;
-pub mod system;
-pub mod title;
+pub mod process;

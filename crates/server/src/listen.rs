@@ -6,12 +6,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use engine::config::Config;
+use config::Config;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::files::{self, reason};
-use crate::log::Log;
 use crate::net::Listener;
+use crate::process::log::Log;
 
 /// The kernel's own bound of the queue of connections that nobody has accepted yet.
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     fn log() -> Log {
-        let config = Config { loglevel: engine::config::LogLevel::Warning, ..Config::default() };
+        let config = Config { loglevel: config::LogLevel::Warning, ..Config::default() };
         Log::open(&config).unwrap()
     }
 

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 use base::limits::BIG_ARGUMENT_EAGER;
-use server::persist::aof::{Ending, Item, Scanner};
+use server::persist::aof::reader::{Ending, Item, Scanner};
 use tests::allocation::{Counting, most_taken};
 use tests::mutation::mutated;
 use tests::random::{Random, Rounds};

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
-use engine::config::AppendFsync;
-use engine::journal::{Batch, Journal};
-use server::persist::aof::{Ending, Item, Scanner, begins_with_rdb};
-use server::persist::directory::{AofDirectory, OldFile, Successor};
+use config::AppendFsync;
+use engine::persistence::journal::{Batch, Journal};
+use server::persist::aof::directory::{AofDirectory, OldFile, Successor};
+use server::persist::aof::journal::{Failure, FileJournal, Observer, Timing};
+use server::persist::aof::manifest::BaseFormat;
+use server::persist::aof::reader::{Ending, Item, Scanner, begins_with_rdb};
 use server::persist::disk::RealDisk;
-use server::persist::journal::{Failure, FileJournal, Observer, Timing};
-use server::persist::manifest::BaseFormat;
 use tests::client::Reply;
 use tests::server::{Server, Target};
 

@@ -1,13 +1,13 @@
 //! BGREWRITEAOF and WAITAOF.
 
-use crate::append_only::RewriteAnswer;
-use crate::args::Args;
 use crate::command::{
     ADMIN, ArgumentKind, BLOCKING, Command, Group, NO_ASYNC_LOADING, NOSCRIPT, argument,
 };
-use crate::context::Context;
-use crate::durability::{NO_FILE, SyncWait};
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::persistence::append_only::RewriteAnswer;
+use crate::persistence::durability::{NO_FILE, SyncWait};
 
 /// BGREWRITEAOF
 fn bgrewriteaof(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use resp::output::Output;
 use resp::reply::Reply;
 
-use crate::args::Args;
-use crate::client::{Client, ClientClass, flag, is_one_word, valid_name};
 use crate::command::{
     ADMIN, Argument, ArgumentKind, CLOSES_GATES, Command, Group, LOADING, NOSCRIPT, STALE,
     argument, block, one_of, word,
 };
-use crate::context::Context;
-use crate::durability::Unblocking;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::persistence::durability::Unblocking;
 use crate::session::ReplyMode;
+use crate::session::client::{Client, ClientClass, flag, is_one_word, valid_name};
 
 /// Reads ON or OFF, the last argument.
 fn on_or_off(args: &mut Args<'_>) -> Result<bool, CommandError> {

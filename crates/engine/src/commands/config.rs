@@ -1,13 +1,13 @@
 //! CONFIG: settings, read and changed while the server runs.
 
-use crate::args::Args;
 use crate::command::{
     ADMIN, ArgumentKind, Command, Group, LOADING, NOSCRIPT, STALE, argument, block,
 };
-use crate::config::{self, SetContext};
-use crate::context::Context;
 use crate::engine::Engine;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use config::{self, SetContext};
 
 /// CONFIG GET parameter [parameter ...]
 fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {

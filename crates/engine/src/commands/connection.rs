@@ -5,15 +5,15 @@
 use sha2::{Digest, Sha256};
 
 use crate::REDIS_VERSION;
-use crate::args::Args;
 use crate::command::{
     ALLOW_BUSY, ArgumentKind, Command, FAST, Group, LOADING, NEVER_QUEUED, NO_AUTH, NOSCRIPT,
     STALE, argument, block,
 };
-use crate::config::Config;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 use crate::session::ReplyMode;
+use config::Config;
 
 /// The only user.
 const DEFAULT_USER: &[u8] = b"default";
@@ -121,7 +121,7 @@ impl<'a> Greeting<'a> {
             if args.len() >= 3 && args.word("auth") {
                 greeting.login = Some((args.bytes()?, args.bytes()?));
             } else if args.len() >= 2 && args.word("setname") {
-                greeting.name = Some(crate::client::valid_name(args.bytes()?)?);
+                greeting.name = Some(crate::session::client::valid_name(args.bytes()?)?);
             } else {
                 let option = String::from_utf8_lossy(option);
                 return Err(CommandError::owned(format!(

@@ -6,15 +6,15 @@
 use store::hyperloglog::{Encoding, HyperLogLog, HyperLogLogError, REGISTERS, Registers};
 use store::{Entry, EntryMut, Key, Removed, StringValue, Value};
 
-use crate::args::Args;
 use crate::command::ArgumentKind::String;
 use crate::command::{
     ACCESS, ADMIN, Argument, Command, DENYOOM, FAST, Group, INSERT, KeySpec, MAY_REPLICATE,
     READONLY, RO, RW, WRITE, argument, key,
 };
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 /// PFMERGE has this event too, as in Redis.
 const PFADD: Event = Event(Class::STRING, "pfadd");

@@ -3,14 +3,14 @@
 //! A reply to SUBSCRIBE and its kin is a message per name, with the number of subscriptions that
 //! there are then. There is one node, so shard channels are channels in a namespace of their own.
 
-use crate::args::Args;
 use crate::command::{
     ArgumentKind, Command, FAST, Group, Handler, KeySpec, LOADING, MAY_REPLICATE, NOSCRIPT,
     NOT_KEY, PUBSUB, STALE, argument, block,
 };
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::pubsub::Kind;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::session::pubsub::Kind;
 
 /// The word that begins the reply to subscribing, and the one for unsubscribing.
 fn words(kind: Kind) -> (&'static [u8], &'static [u8]) {

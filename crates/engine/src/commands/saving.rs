@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::args::Args;
 use crate::command::{
     ADMIN, Command, FAST, Group, LOADING, NO_ASYNC_LOADING, NO_MULTI, NOSCRIPT, STALE, word,
 };
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::saving::{Accepted, Refusal, SaveRequest};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::persistence::saving::{Accepted, Refusal, SaveRequest};
 
 /// SAVE
 fn save(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {

@@ -1,9 +1,9 @@
 //! SLOWLOG: the last commands that took long.
 
-use crate::args::Args;
 use crate::command::{ADMIN, ArgumentKind, Command, Group, LOADING, STALE, argument};
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// Entries that GET answers unless it is told how many.
 const DEFAULT_COUNT: usize = 10;

@@ -2,16 +2,16 @@
 //!
 //! A transaction whose commands name all their keys is one command over the union of their slots;
 //! the locks were taken before EXEC's handler runs. Others run as the program, or with all gates
-//! closed: see [`crate::call`].
+//! closed: see [`crate::run::call`].
 
-use crate::args::{Args, KeyAt};
 use crate::command::{
     ALLOW_BUSY, Command, FAST, Group, KeySpec, LOADING, NEVER_QUEUED, NOSCRIPT, RO, SKIP_SLOWLOG,
     STALE, key,
 };
-use crate::context::Context;
-use crate::durability::SEES_ALL;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::{Args, KeyAt};
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::persistence::durability::SEES_ALL;
 
 /// MULTI
 fn multi(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
@@ -58,7 +58,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     for queued in &transaction.commands {
         let argv = queued.argv.view();
         keys.clear();
-        crate::call::collect_keys(queued.row.command, argv, &mut keys);
+        crate::run::call::collect_keys(queued.row.command, argv, &mut keys);
         cx.db.index = cx.session.database;
         cx.run_handler(queued.row, &mut Args::new(argv, &keys));
         sees_all |= queued.row.command.has(SEES_ALL);
@@ -120,7 +120,7 @@ pub(crate) const COMMANDS: &[Command] = &[
 mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
-    use crate::client::flag;
+    use crate::session::client::flag;
     use crate::testing::TestServer;
 
     const ABORTED: &str = "*-1\r\n";

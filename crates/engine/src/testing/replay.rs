@@ -11,7 +11,7 @@ use tests::grammar;
 use tests::random::Random;
 
 use super::{Effect, TestServer};
-use crate::config::Config;
+use config::Config;
 
 /// When the runs begin: before all times in the future that the grammar knows, in Unix
 /// milliseconds.

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use engine::engine::{Engine, LogLevel};
-use engine::stats::ThreadStats;
+use engine::observe::stats::ThreadStats;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use parking_lot::Mutex;
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits;
-use engine::config::Config;
-use engine::durability::SyncWait;
+use config::Config;
 use engine::engine::Outcome;
+use engine::persistence::durability::SyncWait;
 use engine::session::Session;
-use engine::waiting::Waiter;
+use engine::wait::waiting::Waiter;
 use resp::args::OwnedArguments;
 use resp::output::{Mark, Output};
 use resp::request::{BigArgument, Parser, ProtocolError};

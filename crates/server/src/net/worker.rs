@@ -14,11 +14,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 use base::limits;
-use engine::args::KeyAt;
-use engine::client::{Client, flag, memory_limit};
 use engine::command::Row;
 use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
+use engine::handler::args::KeyAt;
 use engine::session::Session;
+use engine::session::client::{Client, flag, memory_limit};
 use hashbrown::HashMap;
 use mio::{Events, Poll, Token};
 use resp::args::{ArgRange, Arguments, OwnedArguments};
@@ -203,7 +203,7 @@ impl Worker {
         let next = self.parked.iter().filter_map(next).min();
         let pause = next.map(|next| next.saturating_duration_since(Instant::now()));
         // Finer than the milliseconds that a poll has.
-        crate::system::wait_readable(&self.poll, pause.unwrap_or_default());
+        crate::process::system::wait_readable(&self.poll, pause.unwrap_or_default());
     }
 
     /// Looks again at commands that wait for slots.

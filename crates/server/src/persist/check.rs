@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use rdb::ReadError;
 use rdb::file::FileReader;
 
-use super::aof::Ending;
+use super::aof::directory::DirectoryError;
+use super::aof::manifest::Manifest;
+use super::aof::reader::Ending;
 use super::claim::{Claim, InUse};
-use super::directory::DirectoryError;
 use super::disk::{Disk, RealDisk, directory_of};
-use super::manifest::Manifest;
 
 mod commands;
 mod kind;

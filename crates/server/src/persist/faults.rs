@@ -11,22 +11,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::client::Client;
-use engine::config::{AppendFsync, Config};
+use config::{AppendFsync, Config};
 use engine::engine::{Authority, Engine, Host, Outcome, Request, Turn};
 use engine::session::Session;
+use engine::session::client::Client;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::gate::Gate;
 use tempfile::TempDir;
 
-use super::append_only::AppendOnly;
+use super::aof::append_only::AppendOnly;
 use super::disk::faulty::{FaultyDisk, Operation};
 use super::disk::{Disk, RealDisk};
 use super::load::Load;
-use super::saver::Saver;
-use crate::log::Log;
+use super::rdb::saver::Saver;
 use crate::net::Wakers;
+use crate::process::log::Log;
 
 mod corruption;
 mod outside;

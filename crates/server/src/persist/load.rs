@@ -14,14 +14,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::config::Config;
+use config::Config;
 use engine::engine::{Engine, LogLevel};
-use engine::loading::{Duplicates, Expired, LoadRules, Source};
+use engine::persistence::loading::{Duplicates, Expired, LoadRules, Source};
 use store::gate::Closed;
 
-use super::aof::{Tear, begins_with_rdb};
+use super::aof::directory::{AofDirectory, OldFile};
+use super::aof::reader::{Tear, begins_with_rdb};
 use super::delay::Delay;
-use super::directory::{AofDirectory, OldFile};
 use super::disk::Disk;
 use crate::files::path as path_of;
 

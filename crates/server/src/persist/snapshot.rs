@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use engine::config::Config;
+use config::Config;
 use engine::engine::Engine;
-use engine::waiting::Attachment;
+use engine::wait::waiting::Attachment;
 use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::ValueRef;
 use store::cut::{self, Sink, Step, Walker};

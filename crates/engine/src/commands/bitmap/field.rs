@@ -5,11 +5,11 @@ use store::bitmap::{Field, Overflow};
 use store::{EntryMut, Key, StringValue};
 
 use super::{BAD_OFFSET, SETBIT, check_offset};
-use crate::args::Args;
 use crate::command::ArgumentKind::{Integer, String};
 use crate::command::{Argument, argument, block, one_of, word};
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// One operation of BITFIELD.
 #[derive(Clone, Copy)]

@@ -8,15 +8,15 @@ use base::num::parse_i64;
 use store::bitmap::{self, Operation};
 use store::{StringBytes, StringValue};
 
-use crate::args::Args;
 use crate::command::ArgumentKind::{Integer, String};
 use crate::command::{
     ACCESS, Argument, Command, DENYOOM, FAST, Group, KeySpec, OW, READONLY, RO, RW, UPDATE,
     VARIABLE_FLAGS, WRITE, argument, block, key, one_of, word,
 };
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 /// BITFIELD has this event too, as in Redis.
 const SETBIT: Event = Event(Class::STRING, "setbit");

@@ -9,8 +9,8 @@ use sha1::{Digest as _, Sha1};
 use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::{Entry, ValueRef};
 
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// Positions of a walk that are looked at while a slot is locked.
 const POSITIONS_PER_HOLD: usize = 256;

@@ -11,16 +11,16 @@ use base::limits;
 use resp::args::Arguments;
 use store::{Held, Key, StringValue, Value};
 
-use crate::args::Args;
 use crate::command::{
     ADMIN, Command, Group, LOADING, NOSCRIPT, PROTECTED, RELOADS, STALE, WHOLE_KEYSPACE,
 };
-use crate::context::Context;
 use crate::engine::{DEFAULT_PACKED_THRESHOLD, LogLevel, random_id};
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
-use crate::waiting::Attachment;
-use crate::watching::Change;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
+use crate::wait::waiting::Attachment;
+use crate::wait::watching::Change;
 
 mod digest;
 mod protocol;

@@ -1,8 +1,8 @@
 //! DEBUG PROTOCOL: a reply of each kind that the wire has, for tests of clients.
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// DEBUG PROTOCOL type
 pub(super) fn protocol(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {

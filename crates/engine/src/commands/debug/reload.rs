@@ -1,10 +1,10 @@
 //! RELOAD and LOADAOF: the data anew from its files, while the world stands still.
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::flush::{closed, empty};
-use crate::loading::{Duplicates, Source};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::flush::{closed, empty};
+use crate::persistence::loading::{Duplicates, Source};
 
 /// RELOAD [NOSAVE] [NOFLUSH] [MERGE]
 pub(super) fn reload(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {

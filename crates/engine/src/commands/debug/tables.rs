@@ -6,10 +6,10 @@ use std::io;
 use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::{Entry, List, ValueRef, evict};
 
-use crate::args::Args;
-use crate::context::Context;
 use crate::engine::LogLevel;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// DEBUG HTSTATS database
 pub(super) fn of_database(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
@@ -116,7 +116,7 @@ fn packed_elements(entry: Entry<'_>) -> Option<String> {
     let mut text = format!("Listpack of {} elements:", elements.len()).into_bytes();
     for element in elements {
         text.push(b' ');
-        crate::monitor::quote(element.as_bytes(&mut [0; INTEGER_TEXT_BYTES]), &mut text);
+        crate::observe::monitor::quote(element.as_bytes(&mut [0; INTEGER_TEXT_BYTES]), &mut text);
     }
     Some(String::from_utf8_lossy(&text).into_owned())
 }

@@ -1,8 +1,8 @@
 //! DEBUG as its tests use it.
 
 use super::*;
-use crate::config::{Config, Permission};
 use crate::testing::TestServer;
+use config::{Config, Permission};
 
 fn server() -> TestServer {
     TestServer::with_config(Config { enable_debug_command: Permission::Yes, ..Config::default() })

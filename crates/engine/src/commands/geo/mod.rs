@@ -6,10 +6,10 @@ mod search;
 
 use store::geo::{self, Point, Unit};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::scored::{Conditions, ScoredMembers};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scored::{Conditions, ScoredMembers};
 
 pub(crate) use rows::COMMANDS;
 

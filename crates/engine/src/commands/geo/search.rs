@@ -11,11 +11,11 @@ use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::{Key, ScoreBound, Value, Zset, ZsetBuilder};
 
 use super::{point, unit};
-use crate::args::Args;
-use crate::context::Context;
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 const NO_SUCH_MEMBER: CommandError =
     CommandError::text("ERR could not decode requested zset member");

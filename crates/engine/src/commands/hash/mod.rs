@@ -8,12 +8,12 @@ use resp::reply::Reply;
 use store::Hash;
 use store::pack::{Element, INTEGER_TEXT_BYTES, format_integer};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::elements::{ReplyElements, reply_repeating};
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
-use crate::scan::{self, ScanOptions, Step};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::{ReplyElements, reply_repeating};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scan::{self, ScanOptions, Step};
+use crate::observe::notify::{Class, Event};
 
 pub(crate) use rows::COMMANDS;
 

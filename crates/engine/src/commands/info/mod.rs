@@ -5,10 +5,10 @@
 
 use std::fmt::{Display, Write};
 
-use crate::args::Args;
 use crate::command::{ArgumentKind, Command, Group, LOADING, STALE, argument};
-use crate::context::Context;
-use crate::error::CommandResult;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::CommandResult;
 
 mod persistence;
 mod sections;

@@ -1,10 +1,10 @@
 //! The section about what outlives the process.
 
 use super::Page;
-use crate::append_only::{Figures, Rewrites, Writing};
-use crate::context::Context;
-use crate::loading::Progress;
-use crate::stats::Durations;
+use crate::handler::context::Context;
+use crate::observe::stats::Durations;
+use crate::persistence::append_only::{Figures, Rewrites, Writing};
+use crate::persistence::loading::Progress;
 
 pub(super) fn persistence(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;

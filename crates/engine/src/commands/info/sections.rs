@@ -4,10 +4,10 @@ use base::rng;
 use store::Entry;
 
 use super::Page;
-use crate::config::Choice;
-use crate::context::Context;
-use crate::memory::Overview;
+use crate::handler::context::Context;
+use crate::reclaim::eviction::Overview;
 use crate::{REDIS_VERSION, VERSION};
+use config::Choice;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 /// Slots whose keys `avg_ttl` is taken from.

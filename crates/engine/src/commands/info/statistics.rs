@@ -2,9 +2,9 @@
 
 use super::Page;
 use crate::command;
-use crate::context::Context;
-use crate::pubsub::Kind;
-use crate::stats::at_percentile;
+use crate::handler::context::Context;
+use crate::observe::stats::at_percentile;
+use crate::session::pubsub::Kind;
 
 pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;

@@ -6,7 +6,7 @@ use crate::command::{
     self, ACCESS, Begin, Command, KeyFlags, KeySpec, NO_MANDATORY_KEYS, NOT_KEY, OW, RO, RW,
     UPDATE, VARIABLE_FLAGS,
 };
-use crate::error::CommandError;
+use crate::handler::error::CommandError;
 
 /// A key among the arguments of a command.
 pub(super) struct FoundKey {

@@ -6,13 +6,13 @@ mod docs;
 mod info;
 mod keys;
 
-use crate::args::Args;
 use crate::command::{
     self, ADMIN, ArgumentKind, Command, Group, Handler, LOADING, NOSCRIPT, Row, STALE, argument,
     one_of,
 };
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// Finds a row by "get" or "config|get".
 fn find(name: &[u8]) -> Option<&'static Row> {

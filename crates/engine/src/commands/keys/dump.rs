@@ -7,11 +7,11 @@ use rdb::{RestoreError, ValueLimits};
 use resp::args::Arguments;
 use store::Key;
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::db::Db;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 /// The longest idle time that the 24 bits of the clock can tell from a time to come, in seconds.
 const LONGEST_IDLE: u32 = 0x7f_ffff;

@@ -2,11 +2,11 @@
 
 use store::{Entry, Key, Removed};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::db::Db;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 /// DEL key [key ...], UNLINK key [key ...]
 ///

@@ -2,9 +2,9 @@
 
 use store::{Entry, evict};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 const NO_FREQUENCY: CommandError = CommandError::text(
     "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that \

@@ -16,12 +16,12 @@
 use base::limits::SLOTS;
 use store::{Entry, SlotTable};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::db::Db;
 use crate::engine::Authority;
-use crate::error::{CommandError, CommandResult};
-use crate::scan::{self, ScanOptions};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scan::{self, ScanOptions};
 
 /// Entries looked at while a slot is held.
 const ENTRIES_PER_HOLD: usize = 256;

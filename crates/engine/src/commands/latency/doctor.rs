@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::config::Config;
-use crate::latency::Series;
+use crate::observe::latency::Series;
+use config::Config;
 
 /// What the samples of an event say.
 struct Spikes {

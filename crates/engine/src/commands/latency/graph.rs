@@ -3,7 +3,7 @@
 //! Each column is a sample: the higher, the longer it took, from the shortest to the longest. Below it
 //! stands, from top to bottom, how long ago it was.
 
-use crate::latency::Series;
+use crate::observe::latency::Series;
 
 /// Samples that are drawn: the newest.
 const COLUMNS: usize = 80;

@@ -1,12 +1,12 @@
 //! LATENCY: which events took long, and how long commands take.
 
-use crate::args::Args;
 use crate::command::{
     self, ADMIN, ArgumentKind, Command, Group, LOADING, NOSCRIPT, Row, STALE, argument,
 };
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::latency::Series;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::latency::Series;
 
 mod doctor;
 mod graph;

@@ -11,10 +11,10 @@ use store::pack::End;
 
 use super::moving::{Ends, PopMany, end_word, move_element, pop_word};
 use super::{Answer, pop_one};
-use crate::args::Args;
-use crate::context::{Context, WaitFor};
-use crate::error::{CommandError, CommandResult};
-use crate::waiting::{Awaited, Serve};
+use crate::handler::args::Args;
+use crate::handler::context::{Context, WaitFor};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::wait::waiting::{Awaited, Serve};
 
 /// BLPOP key [key ...] timeout
 pub(super) fn blpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {

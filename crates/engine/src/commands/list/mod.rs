@@ -15,11 +15,11 @@ use store::list::{ListInput, ListLimits, Side};
 use store::pack::End;
 use store::{Key, List};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 pub(crate) use rows::COMMANDS;
 

@@ -5,10 +5,10 @@ use store::list::Popped;
 use store::pack::End;
 
 use super::{Answer, pop_event, pop_many, push_event};
-use crate::args::Args;
-use crate::context::Context;
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// From which end an element is taken and at which one it is put.
 #[derive(Clone, Copy)]

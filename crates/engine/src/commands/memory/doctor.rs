@@ -1,6 +1,6 @@
 //! MEMORY DOCTOR: what is wrong with the use of memory, in words.
 
-use crate::memory::Overview;
+use crate::reclaim::eviction::Overview;
 
 /// With less in use, factors say nothing.
 const TOO_SMALL: usize = 5 << 20;

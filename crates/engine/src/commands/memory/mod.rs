@@ -1,10 +1,10 @@
 //! MEMORY: what a key takes, and where the memory is.
 
-use crate::args::Args;
 use crate::command::{ArgumentKind, Command, Group, KeySpec, READONLY, RO, argument, key};
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::memory::{DEFAULT_SAMPLES, Overview, entry_memory};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::reclaim::eviction::{DEFAULT_SAMPLES, Overview, entry_memory};
 
 mod doctor;
 

@@ -5,9 +5,9 @@
 
 use base::rng;
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::CommandResult;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::CommandResult;
 
 const COLUMNS: usize = 66;
 const ROWS: usize = 14;

@@ -5,15 +5,15 @@ use store::Key;
 
 use base::limits::SLOTS;
 
-use crate::args::Args;
 use crate::command::{
     ADMIN, ALLOW_BUSY, Argument, ArgumentKind, CLOSES_GATES, Command, FAST, Group, LOADING,
     NO_MULTI, NOSCRIPT, READONLY, STALE, WHOLE_KEYSPACE, WRITE, argument, one_of, word,
 };
-use crate::context::Context;
 use crate::engine::Shutdown;
-use crate::error::{CommandError, CommandResult};
-use crate::flush::{closed, empty, note_emptied};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::flush::{closed, empty, note_emptied};
 
 mod lolwut;
 

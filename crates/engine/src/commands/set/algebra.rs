@@ -9,12 +9,12 @@ use std::ops::ControlFlow;
 use store::pack::Element;
 use store::{Key, Limits, Set, Value};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::db::Db;
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 /// What is made of several sets.
 #[derive(Clone, Copy, PartialEq, Eq)]

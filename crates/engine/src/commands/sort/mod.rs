@@ -12,16 +12,16 @@ use store::list::List;
 use store::pack::{Element, End};
 use store::{Entry, Key, Value, ValueRef};
 
-use crate::args::Args;
 use crate::command::{
     ACCESS, Argument, ArgumentKind, Command, DENYOOM, Group, KeyFlags, KeySpec, MOVABLE_KEYS, OW,
     READONLY, READS_BY_PATTERN, RO, UPDATE, WRITE, argument, block, key, one_of, word,
 };
-use crate::context::Context;
-use crate::db::Db;
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 use order::Order;
 use pattern::Pattern;
 

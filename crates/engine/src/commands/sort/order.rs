@@ -8,8 +8,8 @@ use store::pack::{Element, End, INTEGER_TEXT_BYTES};
 use store::{List, ValueRef, Zset};
 
 use super::pattern::Pattern;
-use crate::db::Db;
-use crate::error::CommandError;
+use crate::handler::db::Db;
+use crate::handler::error::CommandError;
 
 const NOT_A_NUMBER: CommandError =
     CommandError::text("ERR One or more scores can't be converted into double");

@@ -3,7 +3,7 @@
 use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::{Entry, Key, StringRef, ValueRef};
 
-use crate::db::Db;
+use crate::handler::db::Db;
 
 /// A pattern, taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use base::num::LongDouble;
 use store::{Key, StringValue, Value};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 /// The decrements have this event too, as in Redis.
 const INCRBY: Event = Event(Class::STRING, "incrby");

@@ -8,9 +8,9 @@
 use resp::reply::Reply;
 use store::ValueRef;
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
 
 /// What LCS answers.
 #[derive(Clone, Copy, PartialEq, Eq)]

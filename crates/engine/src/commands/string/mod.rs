@@ -16,14 +16,14 @@ use std::sync::Arc;
 
 use store::{INLINE_MAX, StringValue};
 
-use crate::args::Args;
 use crate::command::ArgumentKind::{Double, Integer, String, UnixTime};
 use crate::command::{
     ACCESS, Argument, Command, DELETE, DENYOOM, FAST, Group, INSERT, KeySpec, OW, READONLY, RO, RW,
     UPDATE, VARIABLE_FLAGS, WRITE, argument, block, key, one_of, word,
 };
-use crate::error::CommandError;
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::error::CommandError;
+use crate::observe::notify::{Class, Event};
 
 /// A key got a value.
 const SET: Event = Event(Class::STRING, "set");

@@ -3,11 +3,11 @@
 use store::StringValue;
 
 use super::stored;
-use crate::args::Args;
-use crate::context::Context;
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 const APPEND: Event = Event(Class::STRING, "append");
 const SETRANGE: Event = Event(Class::STRING, "setrange");

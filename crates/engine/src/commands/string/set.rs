@@ -4,11 +4,11 @@ use base::num::parse_i64;
 use store::{Key, StringValue};
 
 use super::{DEL, SET, value};
-use crate::args::Args;
-use crate::context::Context;
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
 
 const EXPIRE: Event = Event(Class::GENERIC, "expire");
 const PERSIST: Event = Event(Class::GENERIC, "persist");

@@ -2,11 +2,11 @@
 
 use store::Key;
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
-use crate::scored::{Conditions, ScoredMembers};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scored::{Conditions, ScoredMembers};
+use crate::observe::notify::{Class, Event};
 
 /// The options of ZADD.
 #[derive(Default)]

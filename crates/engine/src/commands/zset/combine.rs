@@ -8,11 +8,11 @@ use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::{Entry, Key, Limits, Set, ValueRef, Zset, ZsetBuilder};
 
 use super::range;
-use crate::args::Args;
-use crate::context::Context;
-use crate::db::Db;
-use crate::error::{CommandError, CommandResult};
-use crate::scored::ReplyScored;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scored::ReplyScored;
 
 const NEGATIVE_LIMIT: CommandError = CommandError::text("ERR LIMIT can't be negative");
 const NOT_A_WEIGHT: CommandError = CommandError::text("ERR weight value is not a float");

@@ -17,13 +17,13 @@ use resp::reply::Reply;
 use store::pack::{Element, INTEGER_TEXT_BYTES, ListpackSlice};
 use store::{Key, Zset};
 
-use crate::args::Args;
-use crate::context::Context;
-use crate::elements::{ReplyElements, reply_repeating};
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
-use crate::scan::{self, ScanOptions, Step};
-use crate::scored::ReplyScored;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::{ReplyElements, reply_repeating};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scan::{self, ScanOptions, Step};
+use crate::handler::scored::ReplyScored;
+use crate::observe::notify::{Class, Event};
 
 pub(crate) use rows::COMMANDS;
 

@@ -7,12 +7,12 @@ use store::pack::{Element, OwnedElement};
 use store::{Key, Zset};
 
 use super::after_removal;
-use crate::args::Args;
-use crate::context::{Context, WaitFor};
-use crate::elements::ReplyElements;
-use crate::error::{CommandError, CommandResult};
-use crate::scored::ReplyScored;
-use crate::waiting::{Awaited, Serve};
+use crate::handler::args::Args;
+use crate::handler::context::{Context, WaitFor};
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scored::ReplyScored;
+use crate::wait::waiting::{Awaited, Serve};
 
 /// Where members are taken out.
 #[derive(Clone, Copy)]

@@ -9,11 +9,11 @@ use store::pack::INTEGER_TEXT_BYTES;
 use store::{Key, LexBound, ScoreBound, Value, Zset, ZsetBuilder};
 
 use super::after_removal;
-use crate::args::Args;
-use crate::context::Context;
-use crate::error::{CommandError, CommandResult};
-use crate::notify::{Class, Event};
-use crate::scored::ReplyScored;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::scored::ReplyScored;
+use crate::observe::notify::{Class, Event};
 
 const NOT_A_SCORE: CommandError = CommandError::text("ERR min or max is not a float");
 const NOT_A_NAME: CommandError = CommandError::text("ERR min or max not valid string range item");

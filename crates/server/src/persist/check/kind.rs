@@ -8,7 +8,7 @@ use rdb::ReadError;
 use rdb::file::FileReader;
 
 use super::snapshot::Snapshot;
-use crate::persist::aof::begins_with_rdb;
+use crate::persist::aof::reader::begins_with_rdb;
 
 /// What ends the names of the parts of an append-only file, whatever it is called.
 const PARTS: [&str; 3] = [".base.rdb", ".base.aof", ".incr.aof"];

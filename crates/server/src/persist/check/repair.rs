@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use base::crc::Crc64;
 
 use super::snapshot::Snapshot;
+use crate::persist::aof::manifest::Manifest;
 use crate::persist::disk::{Disk, DiskFile, directory_of, temporary_of};
-use crate::persist::manifest::Manifest;
 
 /// What ends the name of an original.
 const ORIGINAL: &str = ".original";

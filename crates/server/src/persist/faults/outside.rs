@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::append_only::{Figures, RewriteAnswer};
-use engine::client::Client;
-use engine::config::{Apply, ApplyError, Config, DirectiveId};
+use config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{
     CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
 };
-use engine::loading::{LoadFailed, Source};
-use engine::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
-use engine::waiting::Waiter;
+use engine::persistence::append_only::{Figures, RewriteAnswer};
+use engine::persistence::loading::{LoadFailed, Source};
+use engine::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use engine::session::client::Client;
+use engine::wait::waiting::Waiter;
 use store::gate::Closed;
 
-use crate::log::Log;
-use crate::persist::append_only::AppendOnly;
-use crate::persist::saver::Saver;
+use crate::persist::aof::append_only::AppendOnly;
+use crate::persist::rdb::saver::Saver;
+use crate::process::log::Log;
 
 /// See the module's text.
 pub(super) struct Outside {

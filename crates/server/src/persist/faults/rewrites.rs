@@ -3,8 +3,8 @@
 
 use std::ffi::OsStr;
 
-use super::super::directory::{AofDirectory, OldFile};
 use super::*;
+use crate::persist::aof::directory::{AofDirectory, OldFile};
 
 const UNSYNCED: [AppendFsync; 2] = [AppendFsync::EverySecond, AppendFsync::No];
 
@@ -61,8 +61,11 @@ fn a_file_that_cannot_be_opened_fails_the_rewrite_alone() {
             place.disk.fail(operation, 0, errno);
             rig.rewrite();
             let figures = rig.outside.append_only.figures();
-            assert_eq!(figures.rewrites.last_status, engine::append_only::LastStatus::Failed);
-            assert_eq!(figures.last_write, engine::append_only::LastStatus::Ok);
+            assert_eq!(
+                figures.rewrites.last_status,
+                engine::persistence::append_only::LastStatus::Failed
+            );
+            assert_eq!(figures.last_write, engine::persistence::append_only::LastStatus::Ok);
             for _ in 0..3 {
                 let told = count.go_on(&mut rig);
                 assert_eq!(told.number(), Some(count.attempted), "{operation:?}: {told:?}");

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rdb::file::FileError;
 
-use crate::persist::aof::{Damage, Tear};
-use crate::persist::directory::DirectoryError;
+use crate::persist::aof::directory::DirectoryError;
+use crate::persist::aof::reader::{Damage, Tear};
 
 /// Why data was not loaded.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 
 use base::limits::{LOAD_QUEUE, REPLAY_CHUNK_BYTES, REPLAY_CHUNK_COMMANDS};
-use engine::args::KeyAt;
 use engine::command::Row;
 use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
+use engine::handler::args::KeyAt;
 use engine::session::Session;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
@@ -16,7 +16,7 @@ use store::gate::{Access, Inside, Presence};
 use store::reserve::Reservation;
 
 use super::{Load, LoadError, Problem};
-use crate::persist::aof::{Ending, Item, Scanner, Tear, selected};
+use crate::persist::aof::reader::{Ending, Item, Scanner, Tear, selected};
 use crate::persist::delay::Delay;
 
 /// Commands fetched into the cache together, before the first of them runs.

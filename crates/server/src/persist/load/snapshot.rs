@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use base::limits::LOAD_QUEUE;
 use engine::engine::{Engine, LogLevel};
-use engine::loading::{Arrival, Counts, LoadRules, Loader, Misfit};
+use engine::persistence::loading::{Arrival, Counts, LoadRules, Loader, Misfit};
 use parking_lot::Mutex;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileReader, Function, Item, RawEntry};
 use store::gate::{Access, Closed};

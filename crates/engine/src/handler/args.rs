@@ -1,0 +1,207 @@
+//! A cursor over the arguments of a command.
+//!
+//! Handlers read their arguments from left to right, completely, before they touch any data. Each
+//! method takes one argument and says in its error what was wrong with it.
+
+use std::sync::Arc;
+
+use base::limits;
+use base::num::{self, LongDouble};
+use resp::args::Arguments;
+use store::Key;
+
+use crate::handler::error::CommandError;
+
+/// A key of the command, found and hashed before the command was locked.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyAt {
+    /// Which argument it is.
+    pub index: u32,
+    /// Its hash.
+    pub hash: u64,
+    /// Its slot.
+    pub slot: u16,
+}
+
+/// An argument, and the buffer of its own that it was received in where it has one.
+pub type BigArgument<'a> = (&'a [u8], Option<Arc<Vec<u8>>>);
+
+/// The arguments of one command, with the place of the next one.
+#[derive(Clone)]
+pub struct Args<'a> {
+    argv: Arguments<'a>,
+    keys: &'a [KeyAt],
+    next: usize,
+    /// Where among `keys` the next one is looked for first.
+    next_key: usize,
+}
+
+impl<'a> Args<'a> {
+    /// All arguments of a command, its name at 0; the cursor stands behind the name.
+    pub fn new(argv: Arguments<'a>, keys: &'a [KeyAt]) -> Args<'a> {
+        Args { argv, keys, next: 1, next_key: 0 }
+    }
+
+    /// Moves the cursor behind a subcommand's name.
+    pub fn skip(&mut self, count: usize) {
+        self.next += count;
+    }
+
+    /// Arguments that are left.
+    pub fn len(&self) -> usize {
+        self.argv.len().saturating_sub(self.next)
+    }
+
+    /// Whether none is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The command as it came, its name included.
+    pub fn argv(&self) -> Arguments<'a> {
+        self.argv
+    }
+
+    /// Which argument is next, counted from the command's name.
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// The next argument. Missing ones are a syntax error: the arity covers those that must be.
+    #[inline]
+    pub fn bytes(&mut self) -> Result<&'a [u8], CommandError> {
+        let argument = self.argv.get(self.next).ok_or(CommandError::SYNTAX)?;
+        self.next += 1;
+        Ok(argument)
+    }
+
+    /// The next argument, left where it is.
+    pub fn peek(&self) -> Option<&'a [u8]> {
+        self.argv.get(self.next)
+    }
+
+    /// The next argument as a key.
+    #[inline]
+    pub fn key(&mut self) -> Result<Key<'a>, CommandError> {
+        let index = self.next;
+        let bytes = self.bytes()?;
+        if bytes.len() > limits::MAX_KEY {
+            return Err(CommandError::KEY_TOO_LONG);
+        }
+        // Keys were hashed in the order of the arguments, so this is nearly always the first try.
+        let is_wanted = |key: &&KeyAt| key.index as usize == index;
+        let known = self.keys.get(self.next_key).filter(is_wanted);
+        self.next_key += 1;
+        Ok(match known.or_else(|| self.keys.iter().find(is_wanted)) {
+            Some(key) => Key { bytes, hash: key.hash, slot: key.slot },
+            None => Key::new(bytes),
+        })
+    }
+
+    /// The next argument, taken from the buffer that it was received in where it has one.
+    pub fn big(&mut self) -> Result<BigArgument<'a>, CommandError> {
+        let index = self.next;
+        let bytes = self.bytes()?;
+        Ok((bytes, self.argv.shared(index).map(Arc::clone)))
+    }
+
+    /// Takes the next argument if it is this word, in any case.
+    #[inline]
+    pub fn word(&mut self, word: &str) -> bool {
+        let found = self.peek().is_some_and(|next| next.eq_ignore_ascii_case(word.as_bytes()));
+        self.next += usize::from(found);
+        found
+    }
+
+    /// The next argument as a 64-bit integer.
+    #[inline]
+    pub fn i64(&mut self) -> Result<i64, CommandError> {
+        num::parse_i64(self.bytes()?).ok_or(CommandError::NOT_AN_INTEGER)
+    }
+
+    /// The next argument as a whole number that is not below `least`; `error` for anything else.
+    pub fn at_least(&mut self, least: i64, error: CommandError) -> Result<usize, CommandError> {
+        let number = num::parse_i64(self.bytes()?).filter(|number| *number >= least);
+        number.and_then(|number| usize::try_from(number).ok()).ok_or(error)
+    }
+
+    /// The next argument as an integer that has an opposite: a count where the sign has a meaning.
+    pub fn signed_count(&mut self) -> Result<i64, CommandError> {
+        match self.i64()? {
+            i64::MIN => Err(CommandError::NO_OPPOSITE),
+            count => Ok(count),
+        }
+    }
+
+    /// The next argument as the number of one of so many databases.
+    pub fn database(&mut self, databases: usize) -> Result<usize, CommandError> {
+        let index = i32::try_from(self.i64()?).map_err(|_| CommandError::NOT_32_BITS)?;
+        let known = usize::try_from(index).ok().filter(|index| *index < databases);
+        known.ok_or(CommandError::DB_OUT_OF_RANGE)
+    }
+
+    /// The next argument as a float.
+    pub fn f64(&mut self) -> Result<f64, CommandError> {
+        num::parse_f64(self.bytes()?).ok_or(CommandError::NOT_A_FLOAT)
+    }
+
+    /// The next argument as the timeout of a blocking command: seconds, perhaps with a fraction, which
+    /// come back as milliseconds rounded up; nothing stands for ever.
+    pub fn timeout(&mut self) -> Result<Option<u64>, CommandError> {
+        let seconds = LongDouble::parse(self.bytes()?).ok_or(CommandError::TIMEOUT_NOT_A_FLOAT)?;
+        // What exceeds 64 bits becomes the smallest integer in Redis, and so negative.
+        match seconds.thousandfold_ceiling() {
+            None | Some(i64::MIN..0) => Err(CommandError::TIMEOUT_NEGATIVE),
+            Some(0) => Ok(None),
+            Some(milliseconds) => Ok(Some(milliseconds.unsigned_abs())),
+        }
+    }
+
+    /// All that is left, and moves behind it.
+    pub fn rest(&mut self) -> Arguments<'a> {
+        let rest = self.argv.skip(self.next);
+        self.next = self.argv.len();
+        rest
+    }
+
+    /// The next `count` arguments as keys.
+    pub fn keys(&mut self, count: usize) -> Result<Vec<Key<'a>>, CommandError> {
+        if count > self.len() {
+            return Err(CommandError::SYNTAX);
+        }
+        (0..count).map(|_| self.key()).collect()
+    }
+
+    /// All that is left as keys.
+    pub fn rest_as_keys(&mut self) -> Result<Vec<Key<'a>>, CommandError> {
+        self.keys(self.len())
+    }
+
+    /// Refuses what is left.
+    pub fn end(&self) -> Result<(), CommandError> {
+        if self.is_empty() { Ok(()) } else { Err(CommandError::SYNTAX) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use resp::args::OwnedArguments;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_four_gigabytes_are_refused() {
+        // Zeros that nobody looks at take no memory.
+        let mut argv = OwnedArguments::new();
+        argv.push(b"DEL");
+        argv.push(b"short");
+        argv.push_shared(Arc::new(vec![0; limits::MAX_KEY + 1]));
+        // As if they had been hashed.
+        let keys = [1, 2].map(|index| KeyAt { index, hash: 0, slot: 0 });
+        let mut args = Args::new(argv.view(), &keys);
+        assert_eq!(args.clone().rest_as_keys().err(), Some(CommandError::KEY_TOO_LONG));
+        assert_eq!(args.clone().keys(2).err(), Some(CommandError::KEY_TOO_LONG));
+        assert_eq!(args.key().map(|key| key.bytes), Ok(&b"short"[..]));
+        assert_eq!(args.key().err(), Some(CommandError::KEY_TOO_LONG));
+    }
+}

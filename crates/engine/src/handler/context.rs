@@ -1,0 +1,128 @@
+//! What a handler gets besides its arguments.
+
+use std::sync::Arc;
+
+use resp::args::{Arguments, OwnedArguments};
+use resp::reply::Reply;
+use store::{Held, Key};
+
+use crate::command::Row;
+use crate::engine::{Authority, Engine};
+use crate::handler::db::Db;
+use crate::handler::error::CommandError;
+use crate::persistence::durability::SyncWait;
+use crate::session::Session;
+use crate::wait::waiting::{Attachment, Awaited, Serve, Waiter};
+
+/// The world of one running command.
+pub struct Context<'a> {
+    /// The keys that the command named.
+    pub db: Db<'a>,
+    /// Where the reply goes.
+    pub reply: Reply<'a>,
+    /// The connection.
+    pub session: &'a mut Session,
+    /// Everything else.
+    pub engine: &'a Engine,
+    /// The command that runs.
+    pub row: &'static Row,
+    /// By what right: ordinary locks, as the program, or with all gates closed.
+    pub authority: Authority<'a>,
+    /// Inside EXEC, or while serving a waiter: nothing blocks there.
+    pub(crate) nested: bool,
+    /// The client is going to wait.
+    pub(crate) block: Option<Arc<Waiter>>,
+    /// The client is going to wait for a sync.
+    pub(crate) sync_wait: Option<SyncWait>,
+}
+
+/// What a blocking command says to wait.
+pub struct WaitFor<'w> {
+    /// For any of these keys.
+    pub keys: &'w [Key<'w>],
+    /// The key that serving it also changes.
+    pub destination: Option<&'w [u8]>,
+    /// To hold this type of value.
+    pub awaited: Awaited,
+    /// For so many milliseconds; for ever when absent.
+    pub timeout: Option<u64>,
+    /// The command, to be passed to `serve`.
+    pub argv: Arguments<'w>,
+    /// How it is served when a key is there.
+    pub serve: Serve,
+}
+
+impl Context<'_> {
+    /// Whether a command may block now.
+    pub fn may_block(&self) -> bool {
+        !self.nested
+    }
+
+    /// Lets the client wait. The handler returns without a reply afterwards.
+    pub fn wait(&mut self, wait: &WaitFor<'_>) {
+        debug_assert!(self.may_block(), "handlers ask first");
+        let waiter = Waiter::new(
+            Arc::clone(&self.session.client),
+            self.db.index,
+            wait.keys.iter().map(|key| key.bytes.into()).collect(),
+            wait.destination.map(Into::into),
+            wait.awaited,
+            OwnedArguments::from(wait.argv),
+            wait.serve,
+            self.session.resp3,
+            wait.timeout.map(|timeout| self.db.steady.saturating_add(timeout)),
+        );
+        self.block = Some(Arc::new(waiter));
+    }
+
+    /// Holds one slot while `action` looks at it and writes to the reply: for commands that walk the
+    /// keyspace without naming keys. See [`Db::with_slot`].
+    pub fn with_slot<T>(
+        &mut self,
+        slot: u16,
+        action: impl FnOnce(&Held<'_, Attachment>, &mut Reply<'_>) -> T,
+    ) -> Result<T, CommandError> {
+        let (db, reply) = (&self.db, &mut self.reply);
+        let result = db.with_slot(self.authority, slot, |held| action(held, reply));
+        result.ok_or(CommandError::MISSED_SLOT)
+    }
+
+    /// Whether messages that this connection gets may be written before the reply of the command
+    /// that runs: not in the middle of EXEC's reply, and not where CLIENT REPLY takes back what is
+    /// written.
+    pub(crate) fn hears_messages_now(&self) -> bool {
+        !self.nested && self.session.hears_replies()
+    }
+
+    /// Writes the messages that have arrived for this connection before the reply, where that is
+    /// possible; otherwise they follow it.
+    pub(crate) fn write_messages(&mut self) {
+        if self.hears_messages_now() {
+            crate::session::pubsub::take_messages(&self.session.client, &mut self.reply);
+            // What they tell of was written before they came.
+            self.depend_on_all();
+        }
+    }
+
+    /// Says what goes into the journal in place of the command as it came. May be called several
+    /// times; with the command's own effect first.
+    pub fn propagate(&mut self, argv: &[&[u8]]) {
+        self.db.effects.explicit = true;
+        self.db.effects.journal_command(self.db.index, argv.iter().copied());
+    }
+
+    /// Says that the command leaves nothing in the journal, or no more than it has said.
+    pub fn propagate_nothing(&mut self) {
+        self.db.effects.explicit = true;
+    }
+
+    /// Whether effects are of interest to anybody: saves putting them together.
+    pub fn is_journaling(&self) -> bool {
+        self.db.effects.journaling
+    }
+
+    /// Counts changes that [`Db::changed`] does not see.
+    pub fn add_dirty(&mut self, changes: u64) {
+        self.db.effects.dirty += changes;
+    }
+}

@@ -1,0 +1,687 @@
+//! The database as a handler sees it: the keys that its command named, with their slots locked.
+//!
+//! Reads go through `&self`, so that a handler may look at several values at once; an expired key
+//! is then as good as absent, and is deleted when the command ends. Changes go through `&mut self`.
+//! Whoever changed a key says so with [`Db::changed`]: it stamps the version, marks the watchers,
+//! counts the change and records the notification.
+
+use base::limits::FULL_ELEMENTS;
+use store::list::ListLimits;
+use store::{
+    Entry, EntryMut, Hash, Held, Key, Limits, List, Removed, Set, StringRef, StringValue, Value,
+    ValueMut, ValueRef, Zset,
+};
+
+use crate::engine::Authority;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
+use crate::observe::stats::ThreadStats;
+use crate::run::call::TurnParts;
+use crate::run::effects::Effects;
+use crate::wait::waiting::Attachment;
+use crate::wait::watching::Change;
+use config::Config;
+
+/// See the module's text.
+pub struct Db<'a> {
+    /// The locked slots.
+    pub held: Held<'a, Attachment>,
+    /// The number of the selected database.
+    pub index: usize,
+    /// The time of the command, in milliseconds of Unix time: it does not move while it runs.
+    pub now: u64,
+    /// The same instant as [`crate::engine::Turn::steady`], for deadlines and ages.
+    pub steady: u64,
+    /// The settings of this turn.
+    pub config: &'a Config,
+    pub(crate) effects: &'a mut Effects,
+    pub(crate) stats: &'a ThreadStats,
+    /// Elements of lists from this size on get a node of their own.
+    pub(crate) packed_threshold: usize,
+    /// The eviction clock of this turn: see [`crate::reclaim::eviction`].
+    pub(crate) clock: EvictionClock,
+    /// Whether accesses leave traces in the eviction clock: CLIENT NO-TOUCH.
+    pub(crate) touch: bool,
+}
+
+/// How accesses are remembered for eviction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EvictionClock {
+    /// `maxmemory-policy` is one of the LFU ones.
+    pub(crate) lfu: bool,
+    /// LRU: seconds, 24 bits. LFU: minutes, 16 bits.
+    pub(crate) now: u32,
+    pub(crate) log_factor: u32,
+    pub(crate) decay_minutes: u32,
+}
+
+impl EvictionClock {
+    pub(crate) fn new(config: &Config, now_ms: u64) -> EvictionClock {
+        let lfu = config.maxmemory_policy.is_lfu();
+        let now = if lfu { (now_ms / 60_000) & 0xffff } else { (now_ms / 1000) & 0xff_ffff };
+        EvictionClock {
+            lfu,
+            now: now as u32,
+            log_factor: config.lfu_log_factor,
+            decay_minutes: config.lfu_decay_time,
+        }
+    }
+
+    /// The clock of a new key.
+    pub(crate) fn fresh(self) -> u32 {
+        if self.lfu { (self.now << 8) | store::evict::LFU_INITIAL } else { self.now }
+    }
+
+    /// The clock of a key after an access.
+    #[inline]
+    pub(crate) fn accessed(self, clock: u32) -> u32 {
+        if self.lfu {
+            let counter = store::evict::lfu_decayed(clock, self.now, self.decay_minutes);
+            (self.now << 8) | store::evict::lfu_incremented(counter, self.log_factor)
+        } else {
+            self.now
+        }
+    }
+}
+
+impl<'a> Db<'a> {
+    #[inline]
+    pub(crate) fn new(
+        turn: TurnParts<'a>,
+        effects: &'a mut Effects,
+        index: usize,
+        held: Held<'a, Attachment>,
+        touch: bool,
+    ) -> Db<'a> {
+        Db {
+            held,
+            index,
+            now: turn.now,
+            steady: turn.steady,
+            config: turn.config,
+            effects,
+            stats: turn.stats,
+            clock: turn.clock,
+            packed_threshold: turn.packed_threshold,
+            touch,
+        }
+    }
+
+    /// Finds a live key without leaving a trace: no statistics, no access time.
+    pub fn peek(&self, key: &Key<'_>) -> Option<Entry<'_>> {
+        self.peek_in(self.index, key)
+    }
+
+    /// [`Db::peek`] in another database.
+    pub fn peek_in(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
+        let entry = self.held.find(database, key)?;
+        if entry.expire_at().is_some_and(|at| at <= self.now) {
+            self.effects.expired.borrow_mut().push((database, key.bytes.into()));
+            return None;
+        }
+        Some(entry)
+    }
+
+    /// Finds a live key for a read: counts a hit or a miss and notes the access.
+    #[inline]
+    pub fn find(&self, key: &Key<'_>) -> Option<Entry<'_>> {
+        let entry = self.find_untouched(key)?;
+        self.note_access(entry);
+        Some(entry)
+    }
+
+    /// Finds a live key for a read that is no use of its value (TYPE, TTL): counts a hit or a miss.
+    #[inline]
+    pub fn find_untouched(&self, key: &Key<'_>) -> Option<Entry<'_>> {
+        let entry = self.find_quietly(key);
+        if entry.is_none() {
+            let event = Event(Class::KEY_MISS, "keymiss");
+            self.effects.note(self.config, self.index, key.bytes, event);
+        }
+        entry
+    }
+
+    /// [`Db::find_untouched`] of which a miss is no event (OBJECT).
+    #[inline]
+    pub fn find_quietly(&self, key: &Key<'_>) -> Option<Entry<'_>> {
+        let entry = self.peek(key);
+        match entry {
+            Some(_) => self.stats.keyspace_hits.add(1),
+            None => self.stats.keyspace_misses.add(1),
+        }
+        entry
+    }
+
+    #[inline]
+    fn note_access(&self, entry: Entry<'_>) {
+        if self.touch {
+            entry.set_clock(self.clock.accessed(entry.clock()));
+        }
+    }
+
+    /// Finds a live key for a change. An expired one is deleted first.
+    #[inline]
+    pub fn find_mut(&mut self, key: &Key<'_>) -> Option<EntryMut<'_>> {
+        self.expire_if_due(key);
+        let entry = self.held.find_mut(self.index, key)?;
+        if self.touch {
+            let clock = self.clock.accessed(entry.as_ref().clock());
+            entry.as_ref().set_clock(clock);
+        }
+        Some(entry)
+    }
+
+    #[inline]
+    fn expire_if_due(&mut self, key: &Key<'_>) {
+        let table = self.held.table(self.index, key.slot);
+        if table.is_some_and(|table| table.next_due() <= self.now) {
+            self.delete_if_due(key);
+        }
+    }
+
+    fn delete_if_due(&mut self, key: &Key<'_>) {
+        let due = self.held.find(self.index, key).and_then(Entry::expire_at);
+        if due.is_some_and(|at| at <= self.now) {
+            self.delete_expired(self.index, key);
+        }
+    }
+
+    /// Deletes an expired key: its DEL goes into the journal before what the command did.
+    fn delete_expired(&mut self, database: usize, key: &Key<'_>) {
+        if self.drop_unasked(database, key, Event(Class::EXPIRED, "expired")) {
+            self.stats.expired_keys.add(1);
+            let command = [self.expiry_command(), key.bytes];
+            self.effects.journal_command(database, command.into_iter());
+        }
+    }
+
+    /// Deletes expired keys with one command in the journal.
+    pub(crate) fn delete_due(&mut self, keys: &[Box<[u8]>]) {
+        let index = self.index;
+        for key in keys {
+            self.drop_unasked(index, &Key::new(key), Event(Class::EXPIRED, "expired"));
+        }
+        self.stats.expired_keys.add(keys.len() as u64);
+        let names = keys.iter().map(|key| &**key);
+        let command = std::iter::once(self.expiry_command());
+        self.effects.journal_command(index, command.chain(names));
+    }
+
+    /// Deletes a key to make room.
+    pub(crate) fn delete_evicted(&mut self, key: &Key<'_>) {
+        let index = self.index;
+        if self.drop_unasked(index, key, Event(Class::EVICTED, "evicted")) {
+            let lazy = self.config.lazyfree_lazy_eviction;
+            let command: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+            self.effects.journal_command(index, [command, key.bytes].into_iter());
+        }
+    }
+
+    /// What an expiry is in the journal.
+    fn expiry_command(&self) -> &'static [u8] {
+        if self.config.lazyfree_lazy_expire { b"UNLINK" } else { b"DEL" }
+    }
+
+    /// Removes a key that no client's command asked to delete.
+    fn drop_unasked(&mut self, database: usize, key: &Key<'_>, event: Event) -> bool {
+        let Some(removed) = self.held.remove(database, key) else { return false };
+        self.discard(removed);
+        self.held.next_version(key.slot);
+        self.with_database(database, |db| {
+            db.mark_watchers(key);
+            db.notify(key, event);
+        });
+        true
+    }
+
+    /// Deletes what reads found expired. Called when the command has ended, still under its locks;
+    /// `at` is where in the journal the command began.
+    pub(crate) fn settle_expired(&mut self, at: usize) {
+        for (database, key) in std::mem::take(self.effects.expired.get_mut()) {
+            let key = Key::new(&key);
+            let due = self.held.find(database, &key).and_then(Entry::expire_at);
+            // The command may have put another value in its place meanwhile.
+            if due.is_some_and(|due| due <= self.now) {
+                let own = self.effects.journal.split_off(at);
+                self.delete_expired(database, &key);
+                self.effects.journal.extend(&own);
+            }
+        }
+    }
+
+    /// Finds a live key for a change, or adds it with the value that `make` gives.
+    #[inline]
+    fn find_or_insert(
+        &mut self,
+        key: &Key<'_>,
+        make: impl FnOnce() -> Value<'static>,
+    ) -> EntryMut<'_> {
+        self.expire_if_due(key);
+        let awaited = self.is_awaited(key);
+        let (entry, added) = self.held.find_or_insert(self.index, key, make);
+        let clock = entry.as_ref().clock();
+        if added {
+            entry.as_ref().set_clock(self.clock.fresh());
+            let event = Event(Class::NEW, "new");
+            self.effects.note(self.config, self.index, key.bytes, event);
+            if awaited {
+                self.effects.add_ready(self.index, key.bytes);
+            }
+        } else if self.touch {
+            entry.as_ref().set_clock(self.clock.accessed(clock));
+        }
+        entry
+    }
+
+    /// The string under a key.
+    #[inline]
+    pub fn string(&self, key: &Key<'_>) -> Result<Option<StringRef<'_>>, CommandError> {
+        let Some(entry) = self.find(key) else { return Ok(None) };
+        entry.value().as_string().map(Some).ok_or(CommandError::WRONG_TYPE)
+    }
+
+    /// Puts a value under a key, in place of whatever was there. Lists and sorted sets wake those
+    /// who wait for them. The caller says [`Db::changed`].
+    pub fn set(&mut self, key: &Key<'_>, value: Value<'_>, expire_at: Option<u64>) {
+        let wakes = matches!(value, Value::List(_) | Value::Zset(_));
+        self.held.note_placed(self.index, key, &value);
+        if let Some(mut entry) = self.find_mut(key) {
+            if let Some(old) = entry.replace(value, expire_at) {
+                self.discard(old);
+            }
+        } else {
+            let fresh = self.clock.fresh();
+            self.held.insert(self.index, key, value, expire_at).set_clock(fresh);
+            self.notify(key, Event(Class::NEW, "new"));
+        }
+        if wakes {
+            self.signal_ready(key);
+        }
+    }
+
+    /// Puts a string under a key, in place of whatever was there, and says [`Db::changed`] in the
+    /// same lookup.
+    #[inline]
+    pub fn set_string(
+        &mut self,
+        key: &Key<'_>,
+        value: StringValue<'_>,
+        expire_at: Option<u64>,
+        event: Event,
+    ) {
+        let value = Value::String(value);
+        let version = self.held.next_version(key.slot);
+        if let Some(mut entry) = self.find_mut(key) {
+            entry.set_version(version);
+            if let Some(old) = entry.replace(value, expire_at) {
+                self.discard(old);
+            }
+        } else {
+            let fresh = self.clock.fresh();
+            let entry = self.held.insert(self.index, key, value, expire_at);
+            entry.set_clock(fresh);
+            self.notify(key, Event(Class::NEW, "new"));
+        }
+        self.note_changes(key, 1);
+        self.notify(key, event);
+    }
+
+    /// Changes the value of a live key where it lies, and says [`Db::changed`] in the same lookup.
+    /// Returns nothing where there is no such key. When `action` fails, it has changed nothing.
+    #[inline]
+    pub fn change<T>(
+        &mut self,
+        key: &Key<'_>,
+        event: Event,
+        action: impl FnOnce(&mut EntryMut<'_>) -> Result<T, CommandError>,
+    ) -> Result<Option<T>, CommandError> {
+        let version = self.held.next_version(key.slot);
+        let Some(mut entry) = self.find_mut(key) else { return Ok(None) };
+        let result = action(&mut entry)?;
+        entry.set_version(version);
+        self.note_changes(key, 1);
+        self.notify(key, event);
+        Ok(Some(result))
+    }
+
+    /// What [`Db::add_to_list`] and its kin do.
+    #[inline]
+    fn add_to(
+        &mut self,
+        key: &Key<'_>,
+        event: Event,
+        make: impl FnOnce() -> Value<'static>,
+        action: impl FnOnce(ValueMut<'_>) -> Result<u64, CommandError>,
+    ) -> CommandResult {
+        let version = self.held.next_version(key.slot);
+        let mut entry = self.find_or_insert(key, make);
+        let changes = action(entry.value_mut())?;
+        if changes > 0 {
+            entry.set_version(version);
+            self.note_changes(key, changes);
+            self.notify(key, event);
+        }
+        Ok(())
+    }
+
+    /// What [`Db::take_from_list`] and its kin do; `action` says too whether nothing is left.
+    #[inline]
+    fn take_from(
+        &mut self,
+        key: &Key<'_>,
+        event: Event,
+        action: impl FnOnce(ValueMut<'_>) -> Result<(u64, bool), CommandError>,
+    ) -> Result<bool, CommandError> {
+        let version = self.held.next_version(key.slot);
+        let Some(mut entry) = self.find_mut(key) else { return Ok(false) };
+        let (changes, emptied) = action(entry.value_mut())?;
+        if changes > 0 {
+            entry.set_version(version);
+            self.note_changes(key, changes);
+            self.notify(key, event);
+            if emptied {
+                self.remove_empty(key);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Puts a result under a key, in place of whatever was there, or removes the key where the result
+    /// is empty, and says [`Db::changed_times`]: what the commands named ...STORE do.
+    pub fn set_or_remove(
+        &mut self,
+        key: &Key<'_>,
+        result: Option<Value<'_>>,
+        event: Event,
+        changes: u64,
+    ) {
+        if let Some(value) = result {
+            self.set(key, value, None);
+            self.changed_times(key, event, changes);
+        } else if self.remove(key) {
+            self.changed(key, Event(Class::GENERIC, "del"));
+        }
+    }
+
+    /// Removes a live key. The caller says [`Db::changed`].
+    pub fn remove(&mut self, key: &Key<'_>) -> bool {
+        let removed = self.take(key);
+        let found = removed.is_some();
+        if let Some(removed) = removed {
+            self.discard(removed);
+        }
+        found
+    }
+
+    /// Takes a live key out, to use its value. The caller says [`Db::changed`].
+    pub fn take(&mut self, key: &Key<'_>) -> Option<Removed> {
+        self.expire_if_due(key);
+        self.held.remove(self.index, key)
+    }
+
+    /// Frees what was removed: a small string at once, all else when the slots are unlocked.
+    #[inline]
+    pub fn discard(&mut self, removed: Removed) {
+        if !removed.is_small() {
+            self.effects.garbage.push(removed);
+        }
+    }
+
+    /// When a live key expires, in milliseconds of Unix time. Leaves no trace.
+    pub fn expire_at(&self, key: &Key<'_>) -> Option<u64> {
+        self.peek(key).and_then(Entry::expire_at)
+    }
+
+    /// Sets or removes the expiry of a live key. The caller says [`Db::changed`].
+    pub fn set_expire_at(&mut self, key: &Key<'_>, expire_at: Option<u64>) -> bool {
+        match self.find_mut(key) {
+            Some(mut entry) => {
+                entry.set_expire_at(expire_at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Says that a key was changed or removed.
+    #[inline]
+    pub fn changed(&mut self, key: &Key<'_>, event: Event) {
+        self.changed_times(key, event, 1);
+    }
+
+    /// Says that a key was changed or removed, by so many changes.
+    #[inline]
+    pub fn changed_times(&mut self, key: &Key<'_>, event: Event, changes: u64) {
+        self.changed_silently(key, changes);
+        self.notify(key, event);
+    }
+
+    /// Says that a key was changed in a way that is no event.
+    #[inline]
+    pub fn changed_silently(&mut self, key: &Key<'_>, changes: u64) {
+        let version = self.held.next_version(key.slot);
+        if let Some(mut entry) = self.held.find_mut(self.index, key) {
+            entry.set_version(version);
+        }
+        self.note_changes(key, changes);
+    }
+
+    /// What follows from a change when the version is stamped.
+    #[inline]
+    fn note_changes(&mut self, key: &Key<'_>, changes: u64) {
+        self.mark_watchers(key);
+        self.effects.dirty += changes;
+    }
+
+    /// Records an event without a change of its own (a second event of the same change).
+    #[inline]
+    pub fn notify(&mut self, key: &Key<'_>, event: Event) {
+        self.effects.note(self.config, self.index, key.bytes, event);
+    }
+
+    /// Removes a key whose collection has become empty, with the event "del".
+    pub fn remove_empty(&mut self, key: &Key<'_>) {
+        self.remove(key);
+        self.held.next_version(key.slot);
+        self.notify(key, Event(Class::GENERIC, "del"));
+    }
+
+    #[inline]
+    fn mark_watchers(&mut self, key: &Key<'_>) {
+        if self.held.attachment(key.slot).is_some_and(Attachment::has_watchers) {
+            let there = self.held.find(self.index, key).is_some();
+            let change = if there { Change::Changed } else { Change::Gone };
+            if let Some(attachment) = self.held.attachment_mut(key.slot) {
+                attachment.mark_watchers(self.index, key.bytes, change);
+            }
+        }
+    }
+
+    /// Remembers a key for the waiters that it may satisfy.
+    #[inline]
+    fn signal_ready(&mut self, key: &Key<'_>) {
+        if self.is_awaited(key) {
+            self.effects.add_ready(self.index, key.bytes);
+        }
+    }
+
+    /// Whether somebody waits for this key.
+    #[inline]
+    fn is_awaited(&self, key: &Key<'_>) -> bool {
+        let attachment = self.held.attachment(key.slot);
+        attachment.is_some_and(|own| own.has_waiters(self.index, key.bytes))
+    }
+
+    /// When a list's elements go into a new node.
+    #[inline]
+    pub fn list_limits(&self) -> ListLimits {
+        ListLimits::new(self.config.list_max_listpack_size, self.packed_threshold)
+    }
+
+    /// How large an intset may grow.
+    #[inline]
+    pub fn set_limits(&self) -> Limits {
+        Limits { entries: self.config.set_max_intset_entries, value: usize::MAX }
+    }
+
+    /// How large a packed hash may grow.
+    #[inline]
+    pub fn hash_limits(&self) -> Limits {
+        let config = self.config;
+        Limits { entries: config.hash_max_listpack_entries, value: config.hash_max_listpack_value }
+    }
+
+    /// How large a packed sorted set may grow.
+    #[inline]
+    pub fn zset_limits(&self) -> Limits {
+        let config = self.config;
+        Limits { entries: config.zset_max_listpack_entries, value: config.zset_max_listpack_value }
+    }
+
+    /// Holds one slot while `action` looks at it, whether the command named it or not. A command
+    /// that has not named it locks the slot for just so long, so the action is bounded. `None`, when
+    /// somebody else has the slot: then the command has to give up what it does, and is tried again.
+    pub fn with_slot<T>(
+        &self,
+        authority: Authority<'_>,
+        slot: u16,
+        action: impl FnOnce(&Held<'_, Attachment>) -> T,
+    ) -> Option<T> {
+        if self.held.covers(slot) {
+            return Some(action(&self.held));
+        }
+        self.hold_other(authority, slot).map(|held| action(&held))
+    }
+
+    /// Holds a slot that the command has not named, on its own. `None`, when somebody else has it:
+    /// see [`Db::with_slot`].
+    pub fn hold_other(&self, authority: Authority<'_>, slot: u16) -> Option<Held<'a, Attachment>> {
+        let (space, presence) = (self.held.space(), self.held.presence());
+        let clock = base::clock::now_us();
+        let held = match authority.reservation() {
+            None => space.try_hold_one(presence, slot, clock),
+            Some(reservation) => space.try_hold_reserved(presence, reservation, &[slot], clock),
+        };
+        if held.is_none() {
+            self.held.note_missed(slot);
+        }
+        held
+    }
+
+    /// Runs `action` on the same locks with another database selected.
+    pub fn with_database<T>(&mut self, index: usize, action: impl FnOnce(&mut Self) -> T) -> T {
+        let own = std::mem::replace(&mut self.index, index);
+        let result = action(self);
+        self.index = own;
+        result
+    }
+}
+
+/// The accessors of one collection type: to read, to change, to change or create, to add to, to take
+/// from; and the number of elements with which it takes no more.
+macro_rules! collection {
+    (
+        $type:ident,
+        $read:ident,
+        $change:ident,
+        $create:ident,
+        $add:ident,
+        $take:ident,
+        $word:literal,
+        $full:expr
+    ) => {
+        impl Db<'_> {
+            #[doc = concat!("The ", $word, " under a key.")]
+            #[inline]
+            pub fn $read(&self, key: &Key<'_>) -> Result<Option<&$type>, CommandError> {
+                match self.find(key).map(Entry::value) {
+                    None => Ok(None),
+                    Some(ValueRef::$type(value)) => Ok(Some(value)),
+                    Some(_) => Err(CommandError::WRONG_TYPE),
+                }
+            }
+
+            #[doc = concat!("The ", $word, " under a key, for a change.")]
+            #[inline]
+            pub fn $change(&mut self, key: &Key<'_>) -> Result<Option<&mut $type>, CommandError> {
+                match self.find_mut(key).map(EntryMut::into_value_mut) {
+                    None => Ok(None),
+                    Some(ValueMut::$type(value)) => Ok(Some(value)),
+                    Some(_) => Err(CommandError::WRONG_TYPE),
+                }
+            }
+
+            #[doc = concat!("The ", $word, " under a key, created empty where there is none.")]
+            #[doc = "The caller must not leave it empty."]
+            #[inline]
+            pub fn $create(&mut self, key: &Key<'_>) -> Result<&mut $type, CommandError> {
+                let entry = self.find_or_insert(key, || Value::$type($type::new()));
+                match entry.into_value_mut() {
+                    ValueMut::$type(value) if value.len() >= $full => {
+                        Err(CommandError::TOO_MANY_ELEMENTS)
+                    }
+                    ValueMut::$type(value) => Ok(value),
+                    _ => Err(CommandError::WRONG_TYPE),
+                }
+            }
+
+            #[doc = concat!("Adds to the ", $word, " under a key, created where there is none, and")]
+            #[doc = "says [`Db::changed_times`] in the same lookup, by as many changes as `action`"]
+            #[doc = "returns. Without any it has changed nothing, and found something there."]
+            #[inline]
+            pub fn $add(
+                &mut self,
+                key: &Key<'_>,
+                event: Event,
+                action: impl FnOnce(&mut $type) -> u64,
+            ) -> CommandResult {
+                self.add_to(key, event, || Value::$type($type::new()), |value| match value {
+                    ValueMut::$type(value) if value.len() >= $full => {
+                        Err(CommandError::TOO_MANY_ELEMENTS)
+                    }
+                    ValueMut::$type(value) => Ok(action(value)),
+                    _ => Err(CommandError::WRONG_TYPE),
+                })
+            }
+
+            #[doc = concat!("Takes from the ", $word, " under a key, and says [`Db::changed_times`]")]
+            #[doc = "in the same lookup, by as many changes as `action` returns. Removes it when"]
+            #[doc = "nothing is left. Returns whether there was one."]
+            #[inline]
+            pub fn $take(
+                &mut self,
+                key: &Key<'_>,
+                event: Event,
+                action: impl FnOnce(&mut $type) -> u64,
+            ) -> Result<bool, CommandError> {
+                self.take_from(key, event, |value| match value {
+                    ValueMut::$type(value) => Ok((action(value), value.is_empty())),
+                    _ => Err(CommandError::WRONG_TYPE),
+                })
+            }
+        }
+    };
+}
+
+collection!(
+    List,
+    list,
+    list_mut,
+    list_or_new,
+    add_to_list,
+    take_from_list,
+    "list",
+    isize::MAX as usize
+);
+collection!(Set, set_of, set_mut, set_or_new, add_to_set, take_from_set, "set", FULL_ELEMENTS);
+collection!(Hash, hash, hash_mut, hash_or_new, add_to_hash, take_from_hash, "hash", FULL_ELEMENTS);
+collection!(
+    Zset,
+    zset,
+    zset_mut,
+    zset_or_new,
+    add_to_zset,
+    take_from_zset,
+    "sorted set",
+    FULL_ELEMENTS
+);

@@ -1,0 +1,72 @@
+//! Replies from values: strings and elements are written from where they lie, whatever form they
+//! have there.
+
+use base::limits::RANDOM_REPLY;
+use base::rng::{self, Rng};
+use resp::reply::Reply;
+use store::StringRef;
+use store::list::ListItem;
+use store::pack::Element;
+
+use crate::handler::error::{CommandError, CommandResult};
+
+/// Members that are drawn with repetition before the size of the reply is looked at.
+const DRAWS_AT_ONCE: usize = 1024;
+
+/// Answers `count` members that are drawn with repetition: `draw` writes as many as it is told. The
+/// client may ask for any number, whatever the size of the collection, so the reply is bounded.
+pub(crate) fn reply_repeating(
+    reply: &mut Reply<'_>,
+    count: usize,
+    mut draw: impl FnMut(&mut Reply<'_>, usize, &mut Rng),
+) -> CommandResult {
+    let (start, mut left) = (reply.output().len(), count);
+    while left > 0 {
+        let draws = left.min(DRAWS_AT_ONCE);
+        rng::with(|rng| draw(reply, draws, rng));
+        left -= draws;
+        if left > 0 && reply.output().len() - start > RANDOM_REPLY {
+            return Err(CommandError::OUT_OF_RANGE);
+        }
+    }
+    Ok(())
+}
+
+/// Writes strings, and elements of collections as strings.
+pub(crate) trait ReplyElements {
+    /// A string value. A large one is sent from where it lies.
+    fn string(&mut self, string: StringRef<'_>);
+
+    /// An element of a packed block or a member of a table.
+    fn element(&mut self, element: Element<'_>);
+
+    /// An element of a list. A large one is sent from where it lies.
+    fn item(&mut self, item: ListItem<'_>);
+}
+
+impl ReplyElements for Reply<'_> {
+    #[inline]
+    fn string(&mut self, string: StringRef<'_>) {
+        match string {
+            StringRef::Int(value) => self.bulk_int(value),
+            StringRef::Inline { bytes, .. } => self.bulk(bytes),
+            StringRef::Shared(buffer) => self.bulk_shared(buffer),
+        }
+    }
+
+    #[inline]
+    fn element(&mut self, element: Element<'_>) {
+        match element {
+            Element::Str(text) => self.bulk(text),
+            Element::Int(value) => self.bulk_int(value),
+        }
+    }
+
+    #[inline]
+    fn item(&mut self, item: ListItem<'_>) {
+        match item {
+            ListItem::Plain(text) => self.bulk_shared(text),
+            _ => self.element(item.as_element()),
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Emptying databases, with all gates closed.
+
+use store::gate::Closed;
+
+use crate::engine::Authority;
+use crate::handler::context::Context;
+
+/// By what right a command that changes all slots at once runs: its row has it run with all gates
+/// closed.
+pub(crate) fn closed<'a>(cx: &Context<'a>) -> &'a Closed<'a> {
+    match cx.authority {
+        Authority::Closed(closed) => closed,
+        _ => unreachable!("the row has CLOSES_GATES or RELOADS"),
+    }
+}
+
+/// Removes all keys of a database. Returns how many there were.
+pub(crate) fn empty(cx: &mut Context<'_>, database: usize) -> usize {
+    cx.db.mark_all_watchers(database, None);
+    let slots: Vec<u16> = cx.engine.keyspace.occupied(database).collect();
+    for slot in slots {
+        // A key that comes back has a higher version than the one that went.
+        cx.db.held.next_version(slot);
+    }
+    // A reader of a cut keeps some of the tables.
+    let keys = cx.engine.keyspace.len(database);
+    let tables = cx.engine.keyspace.take_all(closed(cx), database);
+    if !tables.is_empty() {
+        cx.engine.free_tables_later(tables);
+    }
+    keys
+}
+
+/// Tells who saves that there is no data any more, and lets the client wait for its reply until a
+/// file says so, if one has to. What a file says that is being loaded is saved already.
+pub(crate) fn note_emptied(cx: &mut Context<'_>) {
+    if cx.session.replays {
+        return;
+    }
+    let changes = cx.engine.stats.changes() + cx.db.effects.dirty;
+    if cx.engine.host.note_emptied(cx.engine, changes, closed(cx)) {
+        let waiter = cx.wait_for_host();
+        cx.engine.host.save_emptied(waiter);
+    }
+}

@@ -1,0 +1,14 @@
+//! What a handler works with: its arguments, the database that it sees, its errors, and pieces of
+//! replies and options that several families share.
+//!
+//! Imports whatever the engine has, but no family of commands.
+
+pub mod args;
+pub mod context;
+pub mod db;
+pub(crate) mod elements;
+pub mod error;
+pub(crate) mod flush;
+pub mod help;
+pub(crate) mod scan;
+pub(crate) mod scored;

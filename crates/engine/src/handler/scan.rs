@@ -1,0 +1,147 @@
+//! What SCAN, HSCAN, SSCAN and ZSCAN have in common: the cursor, the options, the shape of the reply.
+//!
+//! A cursor is a position in the order of reversed hash bits, which stays good while tables grow
+//! and shrink: whatever is there from the beginning of a scan to its end is shown at least once.
+
+use resp::output::Output;
+use resp::reply::Reply;
+
+use crate::handler::args::Args;
+use crate::handler::error::CommandError;
+
+/// Elements that one call looks at unless COUNT says otherwise.
+const DEFAULT_COUNT: usize = 10;
+/// Positions of a collection that one call looks at for each element wanted: a sparse table must not
+/// make a call long.
+const POSITIONS_PER_ELEMENT: usize = 10;
+
+/// The options of a scan.
+pub(crate) struct ScanOptions<'a> {
+    /// How many elements to look at, about. At least 1.
+    pub(crate) count: usize,
+    /// Show keys of this type only, by the name that TYPE gives. The keyspace's SCAN alone has it.
+    pub(crate) type_name: Option<&'a [u8]>,
+    pattern: Option<&'a [u8]>,
+}
+
+/// Reads the next argument as a cursor, as leniently as the reference: an empty one is 0, and a
+/// negative one wraps around.
+pub(crate) fn cursor(args: &mut Args<'_>) -> Result<u64, CommandError> {
+    parse_cursor(args.bytes()?).ok_or(CommandError::INVALID_CURSOR)
+}
+
+fn parse_cursor(text: &[u8]) -> Option<u64> {
+    let (negative, digits) = match text {
+        [] => return Some(0),
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] | digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut cursor = 0u64;
+    for digit in digits {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        cursor = cursor.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some(if negative { cursor.wrapping_neg() } else { cursor })
+}
+
+impl<'a> ScanOptions<'a> {
+    /// Reads all that is left: MATCH, COUNT and, if `with_type`, TYPE.
+    pub(crate) fn parse(
+        args: &mut Args<'a>,
+        with_type: bool,
+    ) -> Result<ScanOptions<'a>, CommandError> {
+        let mut options = ScanOptions { count: DEFAULT_COUNT, type_name: None, pattern: None };
+        while !args.is_empty() {
+            if args.len() >= 2 && args.word("count") {
+                options.count = match args.i64()? {
+                    count @ 1.. => count as usize,
+                    _ => return Err(CommandError::SYNTAX),
+                };
+            } else if args.len() >= 2 && args.word("match") {
+                let pattern = args.bytes()?;
+                options.pattern = (pattern != b"*").then_some(pattern);
+            } else if with_type && args.len() >= 2 && args.word("type") {
+                options.type_name = Some(args.bytes()?);
+            } else {
+                return Err(CommandError::SYNTAX);
+            }
+        }
+        Ok(options)
+    }
+
+    /// Whether MATCH lets this name through.
+    pub(crate) fn admits(&self, name: &[u8]) -> bool {
+        self.pattern.is_none_or(|pattern| base::glob::matches(pattern, name))
+    }
+}
+
+/// What one step of a scan looked at.
+pub(crate) struct Step {
+    /// Elements looked at, shown or not.
+    pub(crate) seen: usize,
+    /// Replies written.
+    pub(crate) written: usize,
+    /// Where to go on; `None` at the end.
+    pub(crate) next: Option<u32>,
+}
+
+/// Answers a scan of a collection: `step` writes the replies for what lies at one position.
+pub(crate) fn reply_members(
+    reply: &mut Reply<'_>,
+    cursor: u64,
+    count: usize,
+    mut step: impl FnMut(u32, &mut Reply<'_>) -> Step,
+) {
+    // Positions have 32 bits; what a client makes up beyond them means nothing.
+    let mut position = cursor as u32;
+    let mut positions_left = count.saturating_mul(POSITIONS_PER_ELEMENT);
+    let (mut seen, mut written) = (0, 0);
+    reply_scan(reply, |reply| {
+        loop {
+            let step = step(position, reply);
+            seen += step.seen;
+            written += step.written;
+            positions_left -= 1;
+            let Some(next) = step.next else { return (0, written) };
+            if seen >= count || positions_left == 0 {
+                return (u64::from(next), written);
+            }
+            position = next;
+        }
+    });
+}
+
+/// Answers a scan: `scan` writes the elements and returns the next cursor, which precedes them in
+/// the reply, and how many replies it wrote.
+pub(crate) fn reply_scan(reply: &mut Reply<'_>, scan: impl FnOnce(&mut Reply<'_>) -> (u64, usize)) {
+    let mut output = Output::new();
+    let mut elements = Reply::new(&mut output, reply.is_resp3());
+    let mark = elements.mark();
+    let (cursor, count) = scan(&mut elements);
+    elements.close_array(mark, count);
+    let mut digits = Vec::with_capacity(20);
+    base::num::write_u64(&mut digits, cursor);
+    reply.array(2);
+    reply.bulk(&digits);
+    output.slices().for_each(|slice| reply.raw(slice));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_cursor;
+
+    #[test]
+    fn cursors_are_read_as_the_reference_reads_them() {
+        assert_eq!(parse_cursor(b""), Some(0));
+        assert_eq!(parse_cursor(b"007"), Some(7));
+        assert_eq!(parse_cursor(b"+5"), Some(5));
+        assert_eq!(parse_cursor(b"-1"), Some(u64::MAX));
+        assert_eq!(parse_cursor(b"18446744073709551615"), Some(u64::MAX));
+        for wrong in [&b" 0"[..], b"-", b"+", b"1.5", b"a", b"0x1", b"18446744073709551616"] {
+            assert_eq!(parse_cursor(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! MONITOR: each command as a line, shown to those who asked for it, in the order of each
+//! connection. As in Redis a command is shown after it ran, those of a transaction before its EXEC,
+//! and with the database that it left selected; administrative commands are not shown.
+
+use resp::args::Arguments;
+
+use crate::command::{self, Row};
+use crate::observe::notify::News;
+use crate::observe::redaction;
+use crate::run::effects::Effects;
+use crate::session::Session;
+
+/// Shows a command that has run, when its effects are settled.
+pub(crate) fn show(effects: &mut Effects, session: &Session, row: &Row, argv: Arguments<'_>) {
+    if row.command.has(command::SKIP_MONITOR | command::ADMIN) {
+        return;
+    }
+    let now = base::clock::now_us();
+    let (seconds, fraction) = (now / 1_000_000, now % 1_000_000);
+    let address = &session.client.address;
+    let head = format!("+{seconds}.{fraction:06} [{} {address}]", session.database);
+    let mut line = head.into_bytes();
+    for argument in redaction::shown(row.command, argv) {
+        line.push(b' ');
+        quote(argument, &mut line);
+    }
+    line.extend_from_slice(b"\r\n");
+    effects.news.get_mut().push(News::Line(line));
+}
+
+/// Appends a string in quotes, with escapes for what is not printable.
+pub fn quote(bytes: &[u8], line: &mut Vec<u8>) {
+    line.push(b'"');
+    for &byte in bytes {
+        match byte {
+            b'\\' | b'"' => line.extend_from_slice(&[b'\\', byte]),
+            b'\n' => line.extend_from_slice(b"\\n"),
+            b'\r' => line.extend_from_slice(b"\\r"),
+            b'\t' => line.extend_from_slice(b"\\t"),
+            0x07 => line.extend_from_slice(b"\\a"),
+            0x08 => line.extend_from_slice(b"\\b"),
+            b' '..=b'~' => line.push(byte),
+            _ => line.extend_from_slice(format!("\\x{byte:02x}").as_bytes()),
+        }
+    }
+    line.push(b'"');
+}

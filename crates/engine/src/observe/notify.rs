@@ -1,0 +1,28 @@
+//! Keyspace notifications: what happened to which key, for subscribers of
+//! `__keyspace@N__:key` and `__keyevent@N__:event`.
+
+use crate::session::pubsub::Kind;
+pub use config::NotifyEvents as Class;
+
+/// A class and a name: what happened.
+#[derive(Clone, Copy, Debug)]
+pub struct Event(pub Class, pub &'static str);
+
+/// What others are going to be told, when the journal has what it tells of.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// An event of a key.
+    Event(Notification),
+    /// A message that was published within EXEC.
+    Message { kind: Kind, channel: Box<[u8]>, message: Box<[u8]> },
+    /// The line of a command that ran, for those who see all commands.
+    Line(Vec<u8>),
+}
+
+/// An event that is going to be published.
+#[derive(Debug)]
+pub(crate) struct Notification {
+    pub(crate) database: usize,
+    pub(crate) event: Event,
+    pub(crate) key: Box<[u8]>,
+}

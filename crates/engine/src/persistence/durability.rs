@@ -1,0 +1,538 @@
+//! What replies depend on: under `appendfsync always` a reply leaves when the effects are durable
+//! that it tells of, its command's own or those of others that the command has seen.
+//!
+//! Each slot keeps the journal's offset behind its last write. A reply carries the largest offset of
+//! the slots that its command held ([`Session::depends_on`]), and that of the journal's end where the
+//! command has looked at more than it named. Who sends replies compares that with
+//! [`Journal::covered`]. While replies wait for nothing, none of this is kept.
+//!
+//! Here is also what stands in the way of writes: a journal that has failed, and a disk that does not
+//! keep up with the journal, or with a snapshot of what writes are about to change.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+
+use base::limits::SLOTS;
+use resp::reply::Reply;
+use store::Held;
+
+use crate::command::{self, Command};
+use crate::engine::{Engine, Turn};
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::persistence::journal::Journal;
+use crate::run::call::{any_has, show_blocked};
+use crate::session::Session;
+use crate::wait::waiting::Attachment;
+
+/// Milliseconds between two attempts of a write that the disk holds up.
+const PRESSURE_PAUSE: u64 = 5;
+
+/// The journal's offset behind the last write of each slot, as far as they were kept.
+pub(crate) struct SlotOffsets {
+    /// Read and written under the slot's lock.
+    slots: Box<[AtomicU64]>,
+    /// Behind the last write that concerned all slots.
+    everywhere: AtomicU64,
+    /// All that was written before offsets were kept is in `everywhere`.
+    complete: AtomicBool,
+}
+
+impl Default for SlotOffsets {
+    fn default() -> SlotOffsets {
+        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+        SlotOffsets { slots, everywhere: AtomicU64::new(0), complete: AtomicBool::new(false) }
+    }
+}
+
+/// What commands have that look at more than they name.
+pub(crate) const SEES_ALL: command::Flags = command::WHOLE_KEYSPACE | command::READS_BY_PATTERN;
+
+impl SlotOffsets {
+    /// A thread begins to keep the offsets of its writes, and has left some out before if it is
+    /// `unaccounted`. What was written by others, of whom it does not know, any slot may have had
+    /// before the journal's end.
+    pub(crate) fn begin(&self, unaccounted: bool, journal_end: impl FnOnce() -> u64) {
+        if unaccounted || !self.complete.load(Acquire) {
+            self.note_everywhere(journal_end());
+            self.complete.store(true, Release);
+        }
+    }
+
+    /// A thread does not keep the offsets of its writes any more.
+    pub(crate) fn stop(&self) {
+        self.complete.store(false, Relaxed);
+    }
+
+    /// Notes a write of whoever holds these slots.
+    pub(crate) fn note_write(&self, held: &Held<'_, Attachment>, offset: u64) {
+        if held.is_everything() {
+            return self.note_everywhere(offset);
+        }
+        held.each_slot(|slot| self.slots[usize::from(slot)].store(offset, Relaxed));
+    }
+
+    /// Notes that any slot may have been written before this offset.
+    fn note_everywhere(&self, offset: u64) {
+        self.everywhere.fetch_max(offset, Relaxed);
+    }
+
+    /// The largest offset of the slots that are held. Who holds none has seen no data.
+    fn newest(&self, held: &Held<'_, Attachment>) -> u64 {
+        let everywhere = self.everywhere.load(Relaxed);
+        let mut newest = 0;
+        held.each_slot(|slot| {
+            newest = newest.max(everywhere).max(self.slots[usize::from(slot)].load(Relaxed));
+        });
+        newest
+    }
+}
+
+impl Context<'_> {
+    /// Notes what the reply depends on. To be called under the locks, when all effects are settled.
+    pub(crate) fn note_dependence(&mut self) {
+        let held = &self.db.held;
+        let newest = match held.is_everything() || self.row.command.has(SEES_ALL) {
+            true => self.engine.journal.end(),
+            false => self.engine.slot_offsets.newest(held),
+        };
+        self.session.depends_on = self.session.depends_on.max(newest);
+    }
+
+    /// Notes that the reply shows what others were told, which may depend on anything.
+    pub(crate) fn depend_on_all(&mut self) {
+        if self.db.effects.holds_replies {
+            self.session.depends_on = self.engine.journal.end();
+        }
+    }
+}
+
+/// Refuses writes that nothing would make durable. PING is refused too, as in Redis: it is what
+/// those who watch over a server ask with.
+#[inline]
+pub(crate) fn admit(
+    engine: &Engine,
+    turn: &Turn,
+    session: &Session,
+    command: &Command,
+) -> CommandResult {
+    if !turn.effects.journal_failed {
+        return Ok(());
+    }
+    refuse(&*engine.journal, session, command)
+}
+
+#[cold]
+fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> CommandResult {
+    let concerned = command.name == "ping" || any_has(command, session, command::WRITE);
+    let Some(reason) = journal.failure().filter(|_| concerned && !session.replays) else {
+        return Ok(());
+    };
+    Err(CommandError::owned(format!("MISCONF Errors writing to the AOF file: {reason}")))
+}
+
+/// Until when a write has to wait, because the disk does not keep up, in milliseconds of the steady clock.
+#[inline]
+pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
+    let waits = turn.writes_wait && !session.replays && any_has(command, session, command::WRITE);
+    waits.then(|| turn.steady + PRESSURE_PAUSE)
+}
+
+/// What WAITAOF answers who waits for a file that is not there.
+pub(crate) const NO_FILE: &str =
+    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
+/// A client that waits until its writes are durable: WAITAOF.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SyncWait {
+    /// The journal's offset behind its last write.
+    pub offset: u64,
+    /// Copies on this machine that it waits for, 0 or 1.
+    pub local: u64,
+    /// Replicas that it waits for.
+    pub replicas: u64,
+    /// When it gives up, in milliseconds of the steady clock.
+    pub deadline: Option<u64>,
+}
+
+impl SyncWait {
+    /// Whether the writes are durable here.
+    fn is_synced(&self, journal: &dyn Journal) -> bool {
+        journal.listening() && !journal.beginning() && journal.synced() >= self.offset
+    }
+
+    /// Whether it waits for a file that is not there, or not any more.
+    pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
+        self.local > 0 && !journal.listening() && !journal.beginning()
+    }
+
+    /// Whether there is nothing left to wait for at this millisecond of the steady clock.
+    pub fn is_over(&self, journal: &dyn Journal, now: u64) -> bool {
+        let local = self.local == 0 || self.is_synced(journal);
+        let enough = local && self.replicas == 0;
+        enough || self.is_in_vain(journal) || self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Answers how many copies there are.
+    pub fn reply(&self, journal: &dyn Journal, reply: &mut Reply<'_>) {
+        if self.is_in_vain(journal) {
+            return reply.error(NO_FILE.as_bytes());
+        }
+        reply.array(2);
+        reply.integer(i64::from(self.is_synced(journal)));
+        // There are no replicas.
+        reply.integer(0);
+    }
+}
+
+/// What CLIENT UNBLOCK makes of a client that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unblocking {
+    /// It is answered as if its time were up.
+    Timeout,
+    /// It is answered an error.
+    Error,
+}
+
+impl Unblocking {
+    /// What the client is told with [`Unblocking::Error`].
+    pub const ERROR: &'static [u8] = b"UNBLOCKED client unblocked via CLIENT UNBLOCK";
+}
+
+/// Whether a client waits for a sync, and whether CLIENT UNBLOCK has ended that. The connection's
+/// own worker begins and ends the waiting, others only change how it ends, once.
+#[derive(Default)]
+pub struct SyncWaitState(AtomicU8);
+
+impl SyncWaitState {
+    const IDLE: u8 = 0;
+    const WAITING: u8 = 1;
+    const TIMEOUT: u8 = 2;
+    const ERROR: u8 = 3;
+
+    /// Ends the waiting. Returns false if the client does not wait for a sync, or another was
+    /// quicker. Its worker has to be told.
+    pub(crate) fn unblock(&self, how: Unblocking) -> bool {
+        let ended = match how {
+            Unblocking::Timeout => SyncWaitState::TIMEOUT,
+            Unblocking::Error => SyncWaitState::ERROR,
+        };
+        self.0.compare_exchange(SyncWaitState::WAITING, ended, Relaxed, Relaxed).is_ok()
+    }
+
+    /// How CLIENT UNBLOCK has ended the waiting, if it has.
+    pub fn unblocked(&self) -> Option<Unblocking> {
+        SyncWaitState::meaning(self.0.load(Relaxed))
+    }
+
+    fn meaning(state: u8) -> Option<Unblocking> {
+        match state {
+            SyncWaitState::TIMEOUT => Some(Unblocking::Timeout),
+            SyncWaitState::ERROR => Some(Unblocking::Error),
+            _ => None,
+        }
+    }
+}
+
+impl Engine {
+    /// Counts a client that begins to wait for a sync.
+    pub(crate) fn begin_sync_wait(&self, session: &Session) {
+        session.client.sync_wait.0.store(SyncWaitState::WAITING, Relaxed);
+        show_blocked(session, true);
+        self.blocked_clients.fetch_add(1, Relaxed);
+    }
+
+    /// Ends a client's waiting for a sync, and says how CLIENT UNBLOCK has ended it before, if so.
+    pub fn end_sync_wait(&self, session: &Session) -> Option<Unblocking> {
+        show_blocked(session, false);
+        self.blocked_clients.fetch_sub(1, Relaxed);
+        let state = session.client.sync_wait.0.swap(SyncWaitState::IDLE, Relaxed);
+        SyncWaitState::meaning(state)
+    }
+
+    /// Ends a client's waiting for a sync at this millisecond of the steady clock and answers it, if it is over.
+    /// Returns whether it is.
+    pub fn settle_sync_wait(
+        &self,
+        session: &Session,
+        wait: SyncWait,
+        now: u64,
+        reply: &mut Reply<'_>,
+    ) -> bool {
+        let journal = &*self.journal;
+        if session.client.sync_wait.unblocked().is_none() && !wait.is_over(journal, now) {
+            return false;
+        }
+        match self.end_sync_wait(session) {
+            Some(Unblocking::Error) => reply.error(Unblocking::ERROR),
+            Some(Unblocking::Timeout) | None => wait.reply(journal, reply),
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use resp::output::Output;
+
+    use super::*;
+    use crate::reclaim::expire::ExpireCycle;
+    use crate::testing::TestServer;
+
+    fn holding() -> TestServer {
+        let server = TestServer::new();
+        server.journal.holds_replies.store(true, Relaxed);
+        server
+    }
+
+    /// What the replies of a connection depend on that sends this alone.
+    fn dependence(server: &mut TestServer, line: &str) -> u64 {
+        let mut other = server.connect();
+        server.text_as(&mut other, line);
+        other.depends_on
+    }
+
+    #[test]
+    fn a_reply_depends_on_what_its_command_wrote_or_saw() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "GET a"), 0);
+        assert_eq!(dependence(&mut server, "SET a 1"), 1);
+        assert_eq!(dependence(&mut server, "SET b 1"), 2);
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+        assert_eq!(dependence(&mut server, "DEL absent"), 0);
+        assert_eq!(dependence(&mut server, "MGET a b c"), 2);
+        assert_eq!(dependence(&mut server, "LPUSH a x"), 1, "an error tells of the key too");
+        assert_eq!(dependence(&mut server, "PING"), 0);
+        assert_eq!(dependence(&mut server, "DBSIZE"), 2, "it has looked everywhere");
+        assert_eq!(dependence(&mut server, "DEL a"), 3);
+        assert_eq!(dependence(&mut server, "GET a"), 3, "so does a nil");
+        assert_eq!(dependence(&mut server, "FLUSHALL"), 4);
+        assert_eq!(dependence(&mut server, "GET never-there"), 4);
+    }
+
+    #[test]
+    fn a_transaction_depends_on_all_that_it_touched_and_watched() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "SET seen 1"), 1);
+        assert_eq!(dependence(&mut server, "SET watched 1"), 2);
+        let mut other = server.connect();
+        for line in ["WATCH watched", "MULTI", "GET seen"] {
+            server.text_as(&mut other, line);
+        }
+        assert_eq!(dependence(&mut server, "SET watched 2"), 3);
+        assert_eq!(server.text_as(&mut other, "EXEC"), "*-1\r\n");
+        assert_eq!(other.depends_on, 3);
+    }
+
+    #[test]
+    fn a_transaction_that_looks_everywhere_depends_on_everything() {
+        for line in ["DBSIZE", "KEYS *", "SCAN 0", "RANDOMKEY", "SORT list BY weight:*"] {
+            let mut server = holding();
+            assert_eq!(dependence(&mut server, "RPUSH list 1 2"), 1);
+            assert_eq!(dependence(&mut server, "SET elsewhere 1"), 2);
+            let mut other = server.connect();
+            for line in ["MULTI", line, "GET never-there"] {
+                server.text_as(&mut other, line);
+            }
+            server.text_as(&mut other, "EXEC");
+            assert_eq!(other.depends_on, 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_that_one_writes_to_oneself_depends_on_what_was_written_before_it() {
+        let mut server = holding();
+        let mut other = server.connect();
+        for line in ["HELLO 3", "SUBSCRIBE a"] {
+            server.text_as(&mut other, line);
+        }
+        assert_eq!(dependence(&mut server, "SET key value"), 1);
+        server.text("PUBLISH a written");
+        let told = server.text_as(&mut other, "PUBLISH a mine");
+        assert!(told.contains("written") && told.contains("mine"), "{told}");
+        assert_eq!(other.depends_on, 1);
+        // What waits is written before the end of a subscription, too.
+        assert_eq!(dependence(&mut server, "SET key value"), 2);
+        server.text("PUBLISH a written");
+        assert!(server.text_as(&mut other, "UNSUBSCRIBE a").contains("written"));
+        assert_eq!(other.depends_on, 2);
+    }
+
+    /// Nor do those wait for a FLUSHALL who ask for nothing that it could have removed.
+    #[test]
+    fn who_asks_for_no_data_depends_on_nothing() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "SET key value"), 1);
+        for line in ["FLUSHALL", "SWAPDB 0 1"] {
+            let written = dependence(&mut server, line);
+            let mut other = server.connect();
+            for line in ["PING", "ECHO text", "MULTI", "PING", "EXEC", "COMMAND COUNT"] {
+                server.text_as(&mut other, line);
+                assert_eq!(other.depends_on, 0, "{line}");
+            }
+            server.text_as(&mut other, "GET never-there");
+            assert_eq!(other.depends_on, written);
+        }
+    }
+
+    /// What others are told of a write leaves when the journal has it, so that they can wait for it.
+    #[test]
+    fn nobody_hears_of_a_write_before_the_journal() {
+        let mut server = holding();
+        server.text("CONFIG SET notify-keyspace-events KEA");
+        let mut others = [server.connect(), server.connect(), server.connect()];
+        let lines = ["MONITOR", "SUBSCRIBE a", "PSUBSCRIBE __key*"];
+        for (other, line) in others.iter_mut().zip(lines) {
+            server.text_as(other, line);
+        }
+        let clients: Vec<_> = others.iter().map(|other| Arc::clone(&other.client)).collect();
+        server.text("MULTI");
+        server.text("SET key value");
+        server.text("PUBLISH a written");
+        others.iter().for_each(|other| drop(crate::testing::messages(other)));
+        *server.journal.appending.lock() = Some(Box::new(move || {
+            for client in &clients {
+                assert!(client.inbox.lock().pushes.is_empty(), "it is told too early");
+            }
+        }));
+        let appended = server.journal.end();
+        assert_eq!(server.text("EXEC"), "*2\r\n+OK\r\n:1\r\n");
+        assert!(server.journal.end() > appended);
+        for other in &others {
+            assert!(!crate::testing::messages(other).is_empty());
+        }
+    }
+
+    /// Nothing that is deleted could be made durable: keys that are due are absent and stay.
+    #[test]
+    fn nothing_expires_and_nothing_is_evicted_while_nothing_keeps_it() {
+        let mut server = holding();
+        server.now = Some(1_000_000);
+        assert_eq!(dependence(&mut server, "SET key value PX 10"), 1);
+        assert_eq!(dependence(&mut server, "PFADD count a b c"), 2);
+        *server.journal.failure.lock() = Some("No space left on device".to_owned());
+        server.now = Some(1_000_010);
+        for line in ["GET key", "TTL key", "EXISTS key", "MGET key other", "PFCOUNT count"] {
+            assert!(dependence(&mut server, line) <= 2, "{line}");
+        }
+        assert_eq!(server.text("GET key"), "$-1\r\n");
+        let mut turn = Turn::new(&server.engine, "expiry");
+        ExpireCycle::default().round(&server.engine, &mut turn, &server.gate);
+        server.text("CONFIG SET maxmemory-policy allkeys-random");
+        server.text("CONFIG SET maxmemory 1");
+        assert_eq!(server.text("GET key"), "$-1\r\n");
+        assert_eq!(server.journal.end(), 2, "nothing was appended");
+        assert_eq!(server.text("DBSIZE"), ":2\r\n", "nothing was deleted");
+        server.text("CONFIG SET maxmemory 0");
+        *server.journal.failure.lock() = None;
+        assert_eq!(server.text("GET key"), "$-1\r\n");
+        assert_eq!(server.text("DBSIZE"), ":1\r\n");
+    }
+
+    #[test]
+    fn what_was_written_before_replies_waited_counts_as_written_last() {
+        let mut server = TestServer::new();
+        assert_eq!(dependence(&mut server, "SET a 1"), 0, "nobody keeps account");
+        server.journal.holds_replies.store(true, Relaxed);
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+    }
+
+    #[test]
+    fn threads_that_begin_later_change_nothing_unless_they_have_written() {
+        let mut server = holding();
+        assert_eq!(dependence(&mut server, "SET a 1"), 1);
+        assert_eq!(dependence(&mut server, "SET b 1"), 2);
+        let late = crate::engine::Turn::new(&server.engine, "late");
+        assert!(late.holds_replies());
+        assert_eq!(dependence(&mut server, "GET a"), 1);
+        server.engine.slot_offsets.begin(true, || 2);
+        assert_eq!(dependence(&mut server, "GET a"), 2, "it may have been that one's write");
+        server.journal.holds_replies.store(false, Relaxed);
+        assert_eq!(dependence(&mut server, "SET a 2"), 0, "nobody keeps account");
+        server.journal.holds_replies.store(true, Relaxed);
+        assert_eq!(dependence(&mut server, "GET b"), 3);
+    }
+
+    #[test]
+    fn writes_are_refused_while_nothing_keeps_them() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("SET a 1"), "+OK\r\n");
+        *server.journal.failure.lock() = Some("No space left on device".to_owned());
+        let refusal = "MISCONF Errors writing to the AOF file: No space left on device\r\n";
+        assert_eq!(server.text("SET a 2"), format!("-{refusal}"));
+        assert_eq!(server.text("PING"), format!("-{refusal}"));
+        assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
+        server.text("MULTI");
+        assert_eq!(server.text("SET a 3"), format!("-{refusal}"));
+        assert!(server.text("EXEC").starts_with("-EXECABORT "));
+        *server.journal.failure.lock() = None;
+        assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn writes_wait_while_the_disk_does_not_keep_up() {
+        let mut server = TestServer::new();
+        server.text("SET a 1");
+        server.journal.pressed.store(true, Relaxed);
+        server.begin_turn();
+        let held_up = |server: &TestServer, name: &str| {
+            let rows = command::rows();
+            let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
+            super::held_up(&server.turn, &server.session, row.command)
+        };
+        assert_eq!(held_up(&server, "set"), Some(server.turn.steady + PRESSURE_PAUSE));
+        assert_eq!(held_up(&server, "get"), None);
+        assert_eq!(server.text("GET a"), "$1\r\n1\r\n");
+        server.journal.pressed.store(false, Relaxed);
+        assert_eq!(server.text("SET a 2"), "+OK\r\n");
+    }
+
+    #[test]
+    fn client_unblock_ends_waiting_for_a_sync_once() {
+        let mut server = TestServer::new();
+        let mut other = server.connect();
+        let request = format!("CLIENT UNBLOCK {}", other.client.id);
+        assert_eq!(server.text(&request), ":0\r\n", "it does not wait");
+        server.text_as(&mut other, "SET a 1");
+        for (how, answer) in [
+            ("", "*2\r\n:0\r\n:0\r\n"),
+            (" TIMEOUT", "*2\r\n:0\r\n:0\r\n"),
+            (" ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
+        ] {
+            assert_eq!(server.text_as(&mut other, "WAITAOF 1 0 0"), "", "it waits");
+            let wait = SyncWait { offset: 1, local: 1, replicas: 0, deadline: None };
+            let mut output = Output::new();
+            let mut reply = Reply::new(&mut output, false);
+            assert!(!server.engine.settle_sync_wait(&other, wait, 0, &mut reply));
+            assert_eq!(server.text(&format!("{request}{how}")), ":1\r\n");
+            assert_eq!(server.text(&request), ":0\r\n", "once");
+            assert!(server.engine.settle_sync_wait(&other, wait, 0, &mut reply));
+            assert_eq!(String::from_utf8_lossy(&output.to_vec()), answer, "{how}");
+            assert_eq!(server.engine.blocked_clients(), 0);
+        }
+        assert!(server.text("INFO errorstats").contains("errorstat_UNBLOCKED:count=1"));
+    }
+
+    #[test]
+    fn waitaof_answers_when_the_own_writes_are_durable() {
+        let mut server = TestServer::new();
+        assert_eq!(server.text("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n", "nothing was written");
+        server.text("SET a 1");
+        assert_eq!(server.text("WAITAOF 0 0 0"), "*2\r\n:0\r\n:0\r\n");
+        assert_eq!(server.text("WAITAOF 1 0 0"), "", "it waits");
+        assert_eq!(server.engine.blocked_clients(), 1);
+        server.engine.end_sync_wait(&server.session);
+        server.text("MULTI");
+        server.text("WAITAOF 1 0 0");
+        assert_eq!(server.text("EXEC"), "*1\r\n*2\r\n:0\r\n:0\r\n", "no waiting there");
+        server.journal.synced.store(1, Relaxed);
+        assert_eq!(server.text("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n");
+        let refused = server.text("WAITAOF 2 0 0");
+        assert_eq!(refused, "-ERR value is out of range, must be between 0 and 1\r\n");
+        assert_eq!(server.text("WAITAOF 0 0 -1"), "-ERR timeout is negative\r\n");
+        server.journal.set_listening(false);
+        assert!(server.text("WAITAOF 1 0 0").starts_with("-ERR WAITAOF cannot be used"));
+    }
+}

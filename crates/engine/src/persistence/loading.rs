@@ -1,0 +1,510 @@
+//! Loading: how data that a file holds gets into the keyspace, and what is said meanwhile.
+//!
+//! Two ways lead in. A [`Loader`] places keys with their values; several threads have one each, and
+//! they meet only at slots. Commands of an append-only file are replayed through
+//! [`Engine::execute`], with a [`Turn::replaying`] and a session that [`Session::replays`].
+//!
+//! While the [`Loading`] is on, clients are served, but only by commands that say so in their rows.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+use rdb::ValueLimits;
+use rdb::file::Usage;
+use smallvec::SmallVec;
+use store::gate::{Access, Presence};
+use store::list::ListLimits;
+use store::{Held, Key, Limits, Value};
+
+use crate::engine::{Engine, Turn};
+use crate::handler::db::EvictionClock;
+use crate::session::Session;
+use crate::session::client::Client;
+use crate::wait::waiting::Attachment;
+use config::{Config, NotifyEvents};
+
+/// Entries whose slots and buckets are fetched together, before the first is placed.
+const WINDOW: usize = 32;
+
+/// Whether data is being loaded, and how far that is.
+#[derive(Debug, Default)]
+pub struct Loading {
+    on: AtomicBool,
+    /// Unix seconds.
+    started_at: AtomicU64,
+    total_bytes: AtomicU64,
+    loaded_bytes: AtomicU64,
+    /// What the writer of the file had in use, in bytes.
+    writer_memory: AtomicU64,
+    keys_loaded: AtomicU64,
+    keys_expired: AtomicU64,
+}
+
+/// How far a load is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// When it began, in Unix seconds.
+    pub started_at: u64,
+    /// Bytes of all files.
+    pub total_bytes: u64,
+    /// Bytes that were read.
+    pub loaded_bytes: u64,
+    /// What the writer of the file had in use, in bytes; 0 if it does not say.
+    pub writer_memory: u64,
+}
+
+impl Progress {
+    /// The part that was read, in percent.
+    pub fn percentage(&self) -> f64 {
+        if self.total_bytes == 0 {
+            return 0.0;
+        }
+        self.loaded_bytes as f64 / self.total_bytes as f64 * 100.0
+    }
+
+    /// How many more seconds it is going to take, if it goes on as it did until `now`, in Unix
+    /// seconds. 1 as long as nothing can be said.
+    pub fn remaining_seconds(&self, now: u64) -> u64 {
+        let elapsed = now.saturating_sub(self.started_at);
+        if elapsed == 0 {
+            return 1;
+        }
+        let remaining = self.total_bytes.saturating_sub(self.loaded_bytes);
+        let seconds = u128::from(elapsed) * u128::from(remaining);
+        u64::try_from(seconds / (u128::from(self.loaded_bytes) + 1)).unwrap_or(u64::MAX)
+    }
+}
+
+impl Loading {
+    /// Begins to load files of so many bytes.
+    pub fn begin(&self, total_bytes: u64) {
+        self.started_at.store(base::clock::now_ms() / 1000, Relaxed);
+        self.total_bytes.store(total_bytes, Relaxed);
+        self.loaded_bytes.store(0, Relaxed);
+        self.writer_memory.store(0, Relaxed);
+        self.on.store(true, Relaxed);
+    }
+
+    /// Says how many bytes of all files were read so far.
+    pub fn note_bytes(&self, loaded: u64) {
+        self.loaded_bytes.store(loaded, Relaxed);
+    }
+
+    /// Says what the writer of the file had in use.
+    pub fn note_writer_memory(&self, bytes: u64) {
+        self.writer_memory.store(bytes, Relaxed);
+    }
+
+    /// Says what an RDB file came to, which INFO shows from now on.
+    pub fn note_outcome(&self, counts: Counts) {
+        self.keys_loaded.store(counts.loaded, Relaxed);
+        self.keys_expired.store(counts.expired, Relaxed);
+    }
+
+    /// Ends.
+    pub fn end(&self) {
+        self.on.store(false, Relaxed);
+    }
+
+    /// Whether data is being loaded.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on.load(Relaxed)
+    }
+
+    /// How far it is; `None` when nothing is being loaded.
+    pub fn progress(&self) -> Option<Progress> {
+        self.is_on().then(|| Progress {
+            started_at: self.started_at.load(Relaxed),
+            total_bytes: self.total_bytes.load(Relaxed),
+            loaded_bytes: self.loaded_bytes.load(Relaxed),
+            writer_memory: self.writer_memory.load(Relaxed),
+        })
+    }
+
+    /// What the last RDB file came to.
+    pub fn last_outcome(&self) -> Counts {
+        Counts { loaded: self.keys_loaded.load(Relaxed), expired: self.keys_expired.load(Relaxed) }
+    }
+}
+
+/// What becomes of a key that is there already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Duplicates {
+    /// The file is damaged.
+    Refuse,
+    /// The one from the file takes its place.
+    Replace,
+}
+
+/// Where data is loaded from when a command asks for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The RDB file.
+    Snapshot(Duplicates),
+    /// The append-only file.
+    AppendOnly,
+}
+
+/// A load failed. The log says why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoadFailed;
+
+/// What becomes of a key that has expired.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Expired {
+    /// It is left out and counted.
+    Drop,
+    /// It stays until it is deleted as others are: commands follow that may speak of it.
+    Keep,
+}
+
+/// How keys are taken in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoadRules {
+    /// What becomes of a key that is there already.
+    pub duplicates: Duplicates,
+    /// What becomes of a key that has expired.
+    pub expired: Expired,
+}
+
+/// A key on its way into the keyspace.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// The number of its database.
+    pub database: usize,
+    /// The key.
+    pub key: Cow<'a, [u8]>,
+    /// Its value.
+    pub value: Value<'a>,
+    /// When it expires, in Unix milliseconds.
+    pub expire_at: Option<u64>,
+    /// How it was used, if that is known.
+    pub usage: Option<Usage>,
+}
+
+/// Why a key cannot be taken in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misfit {
+    /// There are not so many databases.
+    Database(usize),
+    /// The key is there already.
+    Duplicate,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misfit::Database(number) => {
+                write!(formatter, "database {number} is beyond those that `databases` allows")
+            }
+            Misfit::Duplicate => formatter.write_str("the key is there already"),
+        }
+    }
+}
+
+/// Keys that were taken in and left out.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Counts {
+    /// In the keyspace now.
+    pub loaded: u64,
+    /// Left out, because they have expired.
+    pub expired: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.loaded += other.loaded;
+        self.expired += other.expired;
+    }
+}
+
+/// Places keys in the keyspace, for one thread.
+pub struct Loader<'e> {
+    engine: &'e Engine,
+    rules: LoadRules,
+    access: Access<'e>,
+    eviction_clock: EvictionClock,
+    /// Unix milliseconds.
+    now: u64,
+    counts: Counts,
+}
+
+impl<'e> Loader<'e> {
+    /// A loader. Whoever has closed all gates may have several, on several threads: they meet at the
+    /// locks of slots.
+    pub fn new(engine: &'e Engine, rules: LoadRules, access: Access<'e>) -> Loader<'e> {
+        let now = base::clock::now_ms();
+        let eviction_clock = EvictionClock::new(&engine.config.load(), base::clock::steady_ms());
+        Loader { engine, rules, access, eviction_clock, now, counts: Counts::default() }
+    }
+
+    /// Keys so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Places keys, in their order. Of those before one that does not fit, all are in. The error
+    /// comes with the place of that one among them.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn place(&mut self, arrivals: Vec<Arrival<'_>>) -> Result<(), (usize, Misfit)> {
+        let mut arrivals = arrivals.into_iter();
+        let mut placed = 0;
+        while arrivals.len() > 0 {
+            let window: SmallVec<[Arrival<'_>; WINDOW]> = arrivals.by_ref().take(WINDOW).collect();
+            let count = window.len();
+            self.place_window(window).map_err(|(index, misfit)| (placed + index, misfit))?;
+            placed += count;
+        }
+        Ok(())
+    }
+
+    fn place_window(
+        &mut self,
+        window: SmallVec<[Arrival<'_>; WINDOW]>,
+    ) -> Result<(), (usize, Misfit)> {
+        let keyspace = &self.engine.keyspace;
+        if let Some(index) = window.iter().position(|own| own.database >= keyspace.databases()) {
+            return Err((index, Misfit::Database(window[index].database)));
+        }
+        let places: SmallVec<[(u64, u16); WINDOW]> = window
+            .iter()
+            .map(|arrival| {
+                let key = Key::new(&arrival.key);
+                keyspace.prefetch_slot(key.slot);
+                (key.hash, key.slot)
+            })
+            .collect();
+        let inside = self.access.enter();
+        for (arrival, &(hash, slot)) in window.iter().zip(&places) {
+            keyspace.prefetch_bucket(inside.presence(), arrival.database, slot, hash);
+        }
+        let clock = base::clock::now_us();
+        let mut replaced = Vec::new();
+        for (index, (arrival, (hash, slot))) in window.into_iter().zip(places).enumerate() {
+            if self.has_expired(&arrival) {
+                self.counts.expired += 1;
+                continue;
+            }
+            let eviction_clock = clock_of(self.eviction_clock, arrival.usage);
+            let Arrival { database, key, value, expire_at, .. } = arrival;
+            let key = Key { bytes: &key, hash, slot };
+            let mut held = hold(self.engine, inside.presence(), slot, clock);
+            if held.find(database, &key).is_some() {
+                if self.rules.duplicates == Duplicates::Refuse {
+                    return Err((index, Misfit::Duplicate));
+                }
+                replaced.extend(held.remove(database, &key));
+            }
+            held.insert(database, &key, value, expire_at).set_clock(eviction_clock);
+            self.counts.loaded += 1;
+        }
+        drop(inside);
+        for removed in replaced.into_iter().filter(|removed| removed.is_large()) {
+            self.engine.free_later(removed);
+        }
+        Ok(())
+    }
+
+    fn has_expired(&self, arrival: &Arrival<'_>) -> bool {
+        self.rules.expired == Expired::Drop && arrival.expire_at.is_some_and(|at| at < self.now)
+    }
+}
+
+/// Locks one slot, waiting for it: whoever has it is a loader too, or looks at it briefly.
+fn hold<'k>(
+    engine: &'k Engine,
+    presence: Presence<'k>,
+    slot: u16,
+    clock: u64,
+) -> Held<'k, Attachment> {
+    loop {
+        match engine.keyspace.try_hold_briefly(presence, slot, clock) {
+            Some(held) => return held,
+            None => std::thread::yield_now(),
+        }
+    }
+}
+
+/// The eviction clock of a key that was used so. What the policy has no use for is passed over, as
+/// Redis does.
+fn clock_of(clock: EvictionClock, usage: Option<Usage>) -> u32 {
+    /// Clocks wrap: what was idle for longer than half of a round would seem to be of the future.
+    const IDLE_MAX: u64 = 1 << 23;
+    match usage {
+        Some(Usage::Frequency(counter)) if clock.lfu => (clock.now << 8) | u32::from(counter),
+        Some(Usage::IdleSeconds(seconds)) if !clock.lfu => {
+            clock.now.wrapping_sub(seconds.min(IDLE_MAX) as u32) & 0xff_ffff
+        }
+        _ => clock.fresh(),
+    }
+}
+
+impl Engine {
+    /// How large values may be in their packed encodings, as the settings say.
+    pub fn value_limits(&self) -> ValueLimits {
+        let config = self.config.load();
+        let threshold = self.debug.quicklist_packed_threshold.load(Relaxed);
+        ValueLimits {
+            list: ListLimits::new(config.list_max_listpack_size, threshold),
+            set: Limits { entries: config.set_max_intset_entries, value: usize::MAX },
+            hash: Limits {
+                entries: config.hash_max_listpack_entries,
+                value: config.hash_max_listpack_value,
+            },
+            zset: Limits {
+                entries: config.zset_max_listpack_entries,
+                value: config.zset_max_listpack_value,
+            },
+        }
+    }
+
+    /// A session that replays commands. It is no client: nobody sees it.
+    pub fn replaying_session(&self) -> Session {
+        let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
+        let mut session = Session::new(Arc::new(client), true);
+        session.replays = true;
+        session
+    }
+}
+
+impl Turn {
+    /// The turn of a thread that replays commands. What it does is no work of clients, so it counts
+    /// nowhere, no limit of memory stands in its way, nobody is told of it, and the journal, where
+    /// the commands come from, does not get them again.
+    pub fn replaying(engine: &Engine) -> Turn {
+        let config = engine.config.load();
+        let config = Config {
+            maxmemory: 0,
+            slowlog_log_slower_than: -1,
+            latency_monitor_threshold: 0,
+            latency_tracking: false,
+            notify_keyspace_events: NotifyEvents::default(),
+            ..Config::clone(&config)
+        };
+        let mut turn = Turn::uncounted(engine, config);
+        turn.look_at_clock();
+        turn
+    }
+
+    /// Looks at the clock again. [`Turn::now`] is 0: while commands are replayed nothing expires,
+    /// since what follows may speak of keys as they were when it was written.
+    pub fn look_at_clock(&mut self) {
+        self.clock = base::clock::now_us();
+        self.now = 0;
+        self.eviction_clock = EvictionClock::new(&self.config, base::clock::steady_ms());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+    use store::StringValue;
+
+    const RULES: LoadRules = LoadRules { duplicates: Duplicates::Refuse, expired: Expired::Drop };
+
+    fn arrival(key: &str, database: usize, expire_at: Option<u64>) -> Arrival<'_> {
+        let value = Value::String(StringValue::Plain(Cow::Borrowed(b"v")));
+        let key = Cow::Borrowed(key.as_bytes());
+        Arrival { database, key, value, expire_at, usage: None }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_by_its_place() {
+        let server = TestServer::new();
+        let gate = server.engine.gates.register();
+        let mut loader = Loader::new(&server.engine, RULES, Access::Gate(&gate));
+        let names: Vec<String> = (0..100).map(|number| format!("k{number}")).collect();
+        let mut arrivals: Vec<_> = names.iter().map(|name| arrival(name, 0, None)).collect();
+        arrivals.push(arrival("k7", 0, None));
+        assert_eq!(loader.place(arrivals), Err((100, Misfit::Duplicate)));
+        assert_eq!(server.engine.keyspace.len(0), 100);
+        let beyond = loader.place(vec![arrival("a", 15, None), arrival("b", 16, None)]);
+        assert_eq!(beyond, Err((1, Misfit::Database(16))));
+    }
+
+    #[test]
+    fn what_has_expired_is_dropped_or_kept_as_the_rules_say() {
+        let mut server = TestServer::new();
+        for (expired, loaded) in [(Expired::Drop, 1), (Expired::Keep, 2)] {
+            let rules = LoadRules { duplicates: Duplicates::Replace, expired };
+            let gate = server.engine.gates.register();
+            let mut loader = Loader::new(&server.engine, rules, Access::Gate(&gate));
+            let far = Some(u64::MAX / 2);
+            loader.place(vec![arrival("old", 0, Some(1)), arrival("new", 0, far)]).unwrap();
+            assert_eq!(loader.counts(), Counts { loaded, expired: 2 - loaded });
+        }
+        assert_eq!(server.text("GET new"), "$1\r\nv\r\n");
+        assert_eq!(server.text("GET old"), "$-1\r\n");
+    }
+
+    #[test]
+    fn several_threads_load_at_once() {
+        let server = TestServer::new();
+        let engine = &server.engine;
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                scope.spawn(move || {
+                    let gate = engine.gates.register();
+                    let mut loader = Loader::new(engine, RULES, Access::Gate(&gate));
+                    // One slot, so that all meet.
+                    let names: Vec<String> =
+                        (0..2000).map(|number| format!("{{s}}{thread}:{number}")).collect();
+                    loader
+                        .place(names.iter().map(|name| arrival(name, 1, None)).collect())
+                        .unwrap();
+                });
+            }
+        });
+        assert_eq!(engine.keyspace.len(1), 8000);
+    }
+
+    #[test]
+    fn usage_becomes_the_clock_of_the_policy() {
+        let mut config = Config::default();
+        let lru = EvictionClock::new(&config, 5_000_000);
+        assert_eq!(clock_of(lru, Some(Usage::IdleSeconds(600))), 4400);
+        assert_eq!(
+            clock_of(lru, Some(Usage::IdleSeconds(6000))),
+            5000u32.wrapping_sub(6000) & 0xff_ffff
+        );
+        assert_eq!(clock_of(lru, Some(Usage::Frequency(9))), lru.fresh());
+        config.maxmemory_policy = config::MaxmemoryPolicy::AllkeysLfu;
+        let lfu = EvictionClock::new(&config, 6_000_000);
+        assert_eq!(clock_of(lfu, Some(Usage::Frequency(9))), 100 << 8 | 9);
+        assert_eq!(clock_of(lfu, Some(Usage::IdleSeconds(9))), lfu.fresh());
+    }
+
+    #[test]
+    fn the_remaining_time_follows_from_what_is_done() {
+        let loading = Loading::default();
+        assert_eq!(loading.progress(), None);
+        loading.begin(1000);
+        loading.note_bytes(249);
+        let progress = loading.progress().unwrap();
+        assert_eq!(progress.percentage(), 24.9);
+        assert_eq!(progress.remaining_seconds(progress.started_at), 1);
+        assert_eq!(progress.remaining_seconds(progress.started_at + 10), 30);
+        loading.end();
+        assert!(!loading.is_on());
+    }
+
+    #[test]
+    fn only_commands_that_say_so_run_while_data_is_loaded() {
+        let mut server = TestServer::new();
+        server.text("MULTI");
+        server.text("GET k");
+        server.engine.loading.begin(0);
+        let refusal = "-LOADING Redis is loading the dataset in memory\r\n";
+        assert!(server.text("EXEC").contains("LOADING Redis is loading the dataset in memory"));
+        assert_eq!(server.text("GET k"), refusal);
+        assert!(server.text("INFO persistence").contains("loading:1"));
+        server.session = server.engine.replaying_session();
+        assert_eq!(server.text("SET k v"), "+OK\r\n");
+    }
+}

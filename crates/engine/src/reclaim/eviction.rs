@@ -1,0 +1,401 @@
+//! Memory: what keys take, what waits to be freed, and `maxmemory`.
+//!
+//! Eviction runs before a command locks anything ([`admit`]), and again when CONFIG SET lowers the
+//! limit; a time bound (`maxmemory-eviction-tenacity`) keeps a command from paying for all of it,
+//! and the rest is left to those that follow and to [`Engine::evict`]. Which keys go is the
+//! business of `candidates`.
+//!
+//! Threads publish what they allocate a turn at a time. A thread that looks at the limit adds what it
+//! has allocated since then itself, and publishes again when that has become much, and after each
+//! eviction: what one command adds, the next one sees, and nothing is evicted twice for the same
+//! bytes. What is no data of clients and goes by itself does not count against the limit: values that
+//! wait to be freed or to be written to a snapshot, tables that others may still look at, and the space
+//! in which workers read, parse and choose, which may be larger than all data under a small limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use base::clock::Ticks;
+use store::gate::Presence;
+use store::pack::good_size;
+use store::{Entry, Key, Removed, SlotTable, StringRef, ValueRef};
+
+use crate::command::{self, Command};
+use crate::engine::{Engine, Host, Turn};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::session::Session;
+use config::MaxmemoryPolicy;
+
+mod candidates;
+mod overview;
+
+pub(crate) use candidates::Evictor;
+use candidates::{Search, Victim};
+pub(crate) use overview::Overview;
+
+/// Bytes that a thread may have allocated or freed before it tells the others.
+const UNPUBLISHED_MAX: u64 = 32 * 1024;
+/// Evictions between two looks at the time.
+const EVICTIONS_PER_LOOK: usize = 16;
+/// Members of a collection that its size is estimated from, where nobody says how many.
+pub(crate) const DEFAULT_SAMPLES: usize = 5;
+/// Nodes of a list that its size is estimated from, at least.
+const NODE_SAMPLES: usize = 64;
+/// Tables of a flushed database that its size is estimated from.
+const FLUSH_SAMPLES: usize = 32;
+
+/// Bytes that a key takes: its entry and its value. Large collections are estimated from `samples`
+/// members; 0 means all.
+pub(crate) fn entry_memory(entry: Entry<'_>, samples: usize) -> usize {
+    let samples = if samples == 0 { usize::MAX } else { samples };
+    let value = match entry.value() {
+        ValueRef::String(StringRef::Shared(buffer)) => {
+            // The counts and the vector's own three words, and its buffer.
+            good_size(size_of::<[usize; 5]>()) + good_size(buffer.capacity())
+        }
+        ValueRef::String(_) => 0,
+        ValueRef::List(list) => list.memory_estimate(samples.max(NODE_SAMPLES)),
+        ValueRef::Set(set) => set.memory_usage(samples),
+        ValueRef::Hash(hash) => hash.memory_usage(samples),
+        ValueRef::Zset(zset) => zset.memory_usage(samples),
+    };
+    good_size(entry.allocated()) + value
+}
+
+/// What the engine knows about memory besides the allocator.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Bytes in use when the server had started.
+    startup: AtomicUsize,
+    /// The most bytes that a sample has seen.
+    peak: AtomicUsize,
+    lazy: Arc<LazyFree>,
+    /// Bytes in which all workers read and parse requests.
+    scratch: AtomicUsize,
+    /// Since when more than `maxmemory` is used, in Unix microseconds; 0 while it is not.
+    exceeded_since: AtomicU64,
+    /// Microseconds for which it was so, up to then.
+    exceeded_before: AtomicU64,
+}
+
+/// What was handed to the background to be freed.
+#[derive(Default)]
+struct LazyFree {
+    pending_objects: AtomicU64,
+    pending_bytes: AtomicUsize,
+    freed_objects: AtomicU64,
+}
+
+/// Something on its way to be freed, counted until it is.
+struct Pending<T> {
+    garbage: Option<T>,
+    objects: u64,
+    bytes: usize,
+    lazy: Arc<LazyFree>,
+}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        drop(self.garbage.take());
+        self.lazy.pending_objects.fetch_sub(self.objects, Relaxed);
+        self.lazy.pending_bytes.fetch_sub(self.bytes, Relaxed);
+        self.lazy.freed_objects.fetch_add(self.objects, Relaxed);
+    }
+}
+
+impl Memory {
+    fn note_startup(&self, used: usize) {
+        self.startup.store(used, Relaxed);
+        self.note_peak(used);
+    }
+
+    pub(crate) fn note_peak(&self, used: usize) {
+        self.peak.fetch_max(used, Relaxed);
+    }
+
+    pub(crate) fn startup(&self) -> usize {
+        self.startup.load(Relaxed)
+    }
+
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Relaxed)
+    }
+
+    /// Objects that wait to be freed.
+    pub(crate) fn pending_objects(&self) -> u64 {
+        self.lazy.pending_objects.load(Relaxed)
+    }
+
+    /// Objects freed in the background so far.
+    pub(crate) fn freed_objects(&self) -> u64 {
+        self.lazy.freed_objects.load(Relaxed)
+    }
+
+    /// CONFIG RESETSTAT.
+    pub(crate) fn reset_stats(&self) {
+        self.lazy.freed_objects.store(0, Relaxed);
+        self.exceeded_before.store(0, Relaxed);
+    }
+
+    fn free_later<T: Send + 'static>(&self, garbage: T, objects: u64, bytes: usize) -> Pending<T> {
+        self.lazy.pending_objects.fetch_add(objects, Relaxed);
+        self.lazy.pending_bytes.fetch_add(bytes, Relaxed);
+        Pending { garbage: Some(garbage), objects, bytes, lazy: Arc::clone(&self.lazy) }
+    }
+
+    fn note_exceeded(&self, now_us: u64) {
+        let _ = self.exceeded_since.compare_exchange(0, now_us, Relaxed, Relaxed);
+    }
+
+    fn note_within(&self, now_us: u64) {
+        // The load keeps the cache line shared while all is well.
+        if self.exceeded_since.load(Relaxed) != 0 {
+            let since = self.exceeded_since.swap(0, Relaxed);
+            if since != 0 {
+                self.exceeded_before.fetch_add(now_us.saturating_sub(since), Relaxed);
+            }
+        }
+    }
+
+    /// How long more than `maxmemory` was used, in microseconds: all in all, and now.
+    pub(crate) fn exceeded(&self, now_us: u64) -> (u64, u64) {
+        let since = self.exceeded_since.load(Relaxed);
+        let current = if since == 0 { 0 } else { now_us.saturating_sub(since) };
+        (self.exceeded_before.load(Relaxed) + current, current)
+    }
+}
+
+impl Engine {
+    /// Hands a large value to the background to be freed.
+    pub(crate) fn free_later(&self, removed: Removed) {
+        let bytes = entry_memory(removed.entry(), DEFAULT_SAMPLES);
+        self.host.drop_later(Box::new(self.memory.free_later(removed, 1, bytes)));
+    }
+
+    /// Hands the tables of a flushed database to the background to be freed.
+    pub(crate) fn free_tables_later(&self, tables: Vec<SlotTable>) {
+        let keys = tables.iter().map(SlotTable::len).sum();
+        let bytes = estimated_bytes(&tables, keys);
+        self.host.drop_later(Box::new(self.memory.free_later(tables, keys as u64, bytes)));
+    }
+
+    /// Notes what is in use before there is any data. To be called when the threads have started.
+    pub fn note_startup(&self) {
+        self.memory.note_startup(self.host.used_memory());
+    }
+
+    /// Takes the samples that INFO's rates and peaks come from. To be called ten times a second.
+    pub fn sample_rates(&self) {
+        let now_us = base::clock::steady_us();
+        self.stats.sample_rates(now_us);
+        self.memory.note_peak(self.host.used_memory());
+        self.clients.sample_buffers(now_us / 1_000_000);
+    }
+
+    /// Notes how many bytes the calling thread keeps for reading and parsing requests.
+    pub fn note_scratch(&self, turn: &mut Turn, bytes: usize) {
+        let bytes = bytes + turn.evictor.space();
+        let before = std::mem::replace(&mut turn.used_memory.scratch, bytes);
+        // Two's complement: a difference that is negative is subtracted.
+        self.memory.scratch.fetch_add(bytes.wrapping_sub(before), Relaxed);
+    }
+
+    /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns
+    /// whether it is worth calling again at once. For a thread that holds no slot.
+    pub fn evict(&self, presence: Presence<'_>, turn: &mut Turn) -> bool {
+        turn.config.maxmemory > 0 && matches!(make_room(self, presence, turn), Room::Later)
+    }
+}
+
+/// What the keys of some tables take, from a few of them.
+fn estimated_bytes(tables: &[SlotTable], keys: usize) -> usize {
+    let step = tables.len().div_ceil(FLUSH_SAMPLES).max(1);
+    let entries = tables.iter().step_by(step).filter_map(SlotTable::random);
+    let (count, sum) = entries.fold((0usize, 0usize), |(count, sum), entry| {
+        (count + 1, sum + entry_memory(entry, DEFAULT_SAMPLES))
+    });
+    let overhead: usize = tables.iter().step_by(step).map(SlotTable::overhead).sum();
+    (sum * keys).checked_div(count).unwrap_or(0) + overhead * step
+}
+
+/// Makes room where a limit is set, and refuses what would need more memory when there is none.
+#[inline]
+pub(crate) fn admit(
+    engine: &Engine,
+    presence: Presence<'_>,
+    turn: &mut Turn,
+    session: &Session,
+    command: &Command,
+) -> CommandResult {
+    if turn.config.maxmemory == 0 {
+        return Ok(());
+    }
+    let refusable = may_need_memory(session, command);
+    if !refusable && turn.evictor.found_nothing_in(turn.clock) {
+        // Looking once more for every read would make them slow for nothing.
+        return Ok(());
+    }
+    match make_room(engine, presence, turn) {
+        Room::None if refusable => Err(CommandError::OUT_OF_MEMORY),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a command is refused when memory is short: those that say so, an EXEC of such, and
+/// whatever a transaction would queue, for a queue takes memory without bound.
+fn may_need_memory(session: &Session, command: &Command) -> bool {
+    if command.has(command::DENYOOM) {
+        return true;
+    }
+    let Some(transaction) = &session.transaction else { return false };
+    match command.name {
+        "exec" => {
+            transaction.commands.iter().any(|queued| queued.row.command.has(command::DENYOOM))
+        }
+        "discard" | "multi" | "quit" | "reset" => false,
+        _ => true,
+    }
+}
+
+/// What an attempt to make room came to.
+enum Room {
+    /// There is room.
+    Enough,
+    /// Not yet: keys that may be evicted are left, or were not found in time.
+    Later,
+    /// No key is left that the policy may evict.
+    None,
+}
+
+/// Evicts until the used memory is below the limit, or time is up.
+fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
+    turn.used_memory.follow(turn.clock, &*engine.host);
+    if excess(engine, turn) == 0 {
+        engine.memory.note_within(turn.steady_us);
+        return Room::Enough;
+    }
+    if engine.is_paused(turn.steady) || turn.effects.journal_failed {
+        // The data is to stand still.
+        return Room::Enough;
+    }
+    engine.memory.note_exceeded(turn.steady_us);
+    if turn.config.maxmemory_policy == MaxmemoryPolicy::NoEviction {
+        return Room::None;
+    }
+    let begun = Ticks::now();
+    let mut evictor = std::mem::take(&mut turn.evictor);
+    let room = evict_bytes(engine, presence, turn, &mut evictor, begun);
+    turn.evictor = evictor;
+    engine.note_latency(turn, "eviction-cycle", begun);
+    if matches!(room, Room::Enough) {
+        engine.memory.note_within(turn.steady_us);
+    }
+    room
+}
+
+/// Bytes in use beyond the limit.
+fn excess(engine: &Engine, turn: &Turn) -> usize {
+    let memory = &engine.memory;
+    let passing = memory.lazy.pending_bytes.load(Relaxed)
+        + memory.scratch.load(Relaxed)
+        + engine.keyspace.cut_backlog()
+        + engine.host.retired_memory();
+    let limit = usize::try_from(turn.config.maxmemory).unwrap_or(usize::MAX);
+    turn.used_memory.bytes.saturating_sub(passing).saturating_sub(limit)
+}
+
+/// The used memory as a thread sees it: what all threads had published when it looked, and what this
+/// one has allocated since.
+#[derive(Default)]
+pub(crate) struct UsedMemory {
+    /// The turn of the last look.
+    turn_clock: u64,
+    /// What was in use then.
+    seen: usize,
+    /// This thread's balance then.
+    balance: i64,
+    /// What is in use now.
+    bytes: usize,
+    /// This thread's share of the space in which requests are read and parsed.
+    scratch: usize,
+}
+
+impl UsedMemory {
+    /// Brings the figure up to date, with a look at the other threads once a turn.
+    fn follow(&mut self, turn_clock: u64, host: &dyn Host) {
+        let moved = host.memory_balance().wrapping_sub(self.balance);
+        if self.turn_clock != turn_clock || moved.unsigned_abs() > UNPUBLISHED_MAX {
+            self.turn_clock = turn_clock;
+            self.look(host);
+        } else {
+            self.bytes = self.seen.saturating_add_signed(moved as isize);
+        }
+    }
+
+    /// Publishes this thread's share, and adds up those of all.
+    fn look(&mut self, host: &dyn Host) {
+        self.seen = host.used_memory();
+        self.balance = host.memory_balance();
+        self.bytes = self.seen;
+    }
+}
+
+fn evict_bytes(
+    engine: &Engine,
+    presence: Presence<'_>,
+    turn: &mut Turn,
+    evictor: &mut Evictor,
+    begun: Ticks,
+) -> Room {
+    let budget_ns = time_budget_ns(turn.config.maxmemory_eviction_tenacity);
+    turn.used_memory.look(&*engine.host);
+    // By its own count a command evicts no more than was too much when it came, for what it evicts
+    // may be held by somebody else for a moment.
+    let mut owed = excess(engine, turn);
+    let mut evicted = 0;
+    while owed > 0 && excess(engine, turn) > 0 {
+        let victim = match evictor.next(engine, presence, turn) {
+            Search::Found(victim) => victim,
+            Search::Nothing => return Room::None,
+            Search::Later => return Room::Later,
+        };
+        owed = owed.saturating_sub(evict_key(engine, presence, turn, &victim).unwrap_or(0));
+        turn.used_memory.look(&*engine.host);
+        evicted += 1;
+        if evicted % EVICTIONS_PER_LOOK == 0 && begun.elapsed_ns() > budget_ns {
+            return Room::Later;
+        }
+    }
+    Room::Enough
+}
+
+/// How long one command may evict: up to half a millisecond in even steps, then 15 % more each.
+fn time_budget_ns(tenacity: u32) -> u64 {
+    match tenacity {
+        0..=10 => u64::from(tenacity) * 50_000,
+        11..=99 => (500_000.0 * 1.15_f64.powi(tenacity as i32 - 10)) as u64,
+        _ => u64::MAX,
+    }
+}
+
+/// Evicts a key if it still deserves it, and says how many bytes it took.
+fn evict_key(
+    engine: &Engine,
+    presence: Presence<'_>,
+    turn: &mut Turn,
+    victim: &Victim,
+) -> Option<usize> {
+    let key = Key::new(&victim.key);
+    // A contended slot is busy: another key will do.
+    let held = engine.keyspace.try_hold_one(presence, key.slot, turn.clock)?;
+    let entry = held.find(victim.database, &key).filter(|entry| victim.is_fair(turn, *entry))?;
+    let bytes = entry_memory(entry, DEFAULT_SAMPLES);
+    let begun = Ticks::now();
+    engine.delete_unasked(turn, held, victim.database, |db| db.delete_evicted(&key));
+    engine.note_latency(turn, "eviction-del", begun);
+    turn.stats.evicted_keys.add(1);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! Active expiry: keys whose time has come go even if nobody looks at them.
+//!
+//! Redis keeps all keys with an expiry in a table of its own and samples it. Here each slot knows a
+//! lower bound of its next due time, so that a cycle passes over all slots with nothing due at the
+//! cost of one word each, and looks at every entry of the others. A slot that holds very much is
+//! looked at in parts: what is due there goes a little late, as with Redis's sampling, unless much of
+//! it is due.
+//!
+//! A round runs some times per second in a thread of its own, for a bounded share of one processor's
+//! time. It opens its gate between short steps and holds a slot for a few entries at a time.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::clock::Ticks;
+use base::limits::SLOTS;
+use store::Look;
+use store::gate::{Gate, Presence};
+
+use crate::engine::{Engine, Turn};
+use config::Config;
+
+/// How long one step stays inside the gate, in nanoseconds.
+const STEP_NS: u64 = 1_000_000;
+/// Entries looked at while a slot is held.
+const ENTRIES_PER_HOLD: usize = 32;
+/// Entries of a slot that are looked at before others get their turn, for each unit of effort.
+const ENTRIES_PER_VISIT: usize = 1024;
+/// What the last round weighs in the average of all.
+const STALE_WEIGHT: f64 = 0.05;
+/// The fewest rounds per second that the share of time is meant for.
+const ROUNDS_PER_SECOND_MIN: u32 = 10;
+
+/// How much a cycle does: the setting `active-expire-effort`, 1 to 10, turned into bounds.
+struct Effort {
+    /// Nanoseconds that a round may take.
+    budget_ns: u64,
+    /// Entries of a slot that are looked at before others get their turn.
+    entries_per_visit: usize,
+    /// A slot of which more than this was due, in percent, is come back to in the same round.
+    stale_percent: usize,
+}
+
+impl Effort {
+    fn of(config: &Config) -> Effort {
+        let effort = config.active_expire_effort.clamp(1, 10);
+        let rounds = config.hz.max(ROUNDS_PER_SECOND_MIN);
+        let percent = u64::from(25 + 2 * (effort - 1));
+        Effort {
+            budget_ns: 1_000_000_000 * percent / 100 / u64::from(rounds),
+            entries_per_visit: ENTRIES_PER_VISIT * effort as usize,
+            stale_percent: 11 - effort as usize,
+        }
+    }
+}
+
+/// Entries looked at, and those of them that were due.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    entries: usize,
+    due: usize,
+}
+
+impl Tally {
+    fn add(&mut self, look: Look, due: usize) {
+        self.entries += look.entries;
+        self.due += due;
+    }
+}
+
+/// What a step came to.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    /// Its time was over.
+    More,
+    /// Nothing that is worth looking at now is left.
+    Done,
+}
+
+/// Where the rounds stand. One thread has it.
+#[derive(Default)]
+pub struct ExpireCycle {
+    /// The slot that is next, counted over all databases.
+    next: usize,
+    /// Slots that this lap has to pass yet.
+    left: usize,
+    /// A slot of this lap deserves another visit.
+    crowded: bool,
+    /// The present visit of a slot.
+    visit: Tally,
+    /// The present round.
+    round: Tally,
+    /// How many of the keys that were looked at lately were due, in percent.
+    stale_percent: f64,
+}
+
+impl ExpireCycle {
+    /// Deletes keys that are due, for as long as one round may take. The caller is outside its gate,
+    /// and holds nothing.
+    pub fn round(&mut self, engine: &Engine, turn: &mut Turn, gate: &Gate) {
+        if !engine.debug.active_expire.load(Relaxed) {
+            return;
+        }
+        let begun = Ticks::now();
+        self.begin_lap(engine);
+        self.round = Tally::default();
+        loop {
+            turn.begin(engine);
+            if engine.is_paused(turn.steady) || turn.effects.journal_failed {
+                // The data is to stand still.
+                break;
+            }
+            let effort = Effort::of(&turn.config);
+            let inside = gate.enter();
+            let progress = self.step(engine, inside.presence(), turn, &effort);
+            drop(inside);
+            if progress == Progress::Done {
+                break;
+            }
+            if begun.elapsed_ns() >= effort.budget_ns {
+                turn.stats.expired_time_cap_reached.add(1);
+                break;
+            }
+        }
+        self.note_stale(engine);
+        turn.stats.expire_cycle_nanoseconds.add(begun.elapsed_ns());
+        engine.note_latency(turn, "expire-cycle", begun);
+    }
+
+    /// Averages the share of keys that were found due over the rounds, the late ones weighing most.
+    fn note_stale(&mut self, engine: &Engine) {
+        let percent = self.round.due as f64 * 100.0 / self.round.entries.max(1) as f64;
+        self.stale_percent += (percent - self.stale_percent) * STALE_WEIGHT;
+        engine.stats.note_stale_percentage(self.stale_percent);
+    }
+
+    fn begin_lap(&mut self, engine: &Engine) {
+        self.left = engine.keyspace.databases() * SLOTS;
+        self.crowded = false;
+    }
+
+    fn step(
+        &mut self,
+        engine: &Engine,
+        presence: Presence<'_>,
+        turn: &mut Turn,
+        effort: &Effort,
+    ) -> Progress {
+        let begun = Ticks::now();
+        while begun.elapsed_ns() < STEP_NS {
+            let Some((database, slot)) = self.next_due_slot(engine, turn.now) else {
+                if !self.crowded {
+                    return Progress::Done;
+                }
+                self.begin_lap(engine);
+                continue;
+            };
+            // A contended slot is busy: its turn comes again.
+            let look = look(engine, presence, turn, database, slot);
+            let finished = look.is_none_or(|(look, due)| {
+                self.visit.add(look, due);
+                self.round.add(look, due);
+                look.finished
+            });
+            if finished || self.visit.entries >= effort.entries_per_visit {
+                let limit = self.visit.entries * effort.stale_percent / 100;
+                self.crowded |= !finished && self.visit.due > limit;
+                self.visit = Tally::default();
+                self.pass(engine, 1);
+            }
+        }
+        Progress::More
+    }
+
+    /// Goes on to the next slot in which something is due. None when the lap ends before.
+    fn next_due_slot(&mut self, engine: &Engine, now: u64) -> Option<(usize, u16)> {
+        while self.left > 0 {
+            let (database, from) = (self.next / SLOTS, self.next % SLOTS);
+            match engine.keyspace.next_occupied(database, from) {
+                None => self.pass(engine, SLOTS - from),
+                Some(slot) if usize::from(slot) > from => {
+                    self.pass(engine, usize::from(slot) - from);
+                }
+                Some(slot) if engine.keyspace.slot_next_due(database, slot) <= now => {
+                    return Some((database, slot));
+                }
+                Some(_) => self.pass(engine, 1),
+            }
+        }
+        None
+    }
+
+    fn pass(&mut self, engine: &Engine, slots: usize) {
+        self.next = (self.next + slots) % (engine.keyspace.databases() * SLOTS);
+        self.left = self.left.saturating_sub(slots);
+    }
+}
+
+/// Looks at some entries of a slot and deletes those that are due. Returns how many those were too;
+/// nothing when the slot is held by somebody else.
+fn look(
+    engine: &Engine,
+    presence: Presence<'_>,
+    turn: &mut Turn,
+    database: usize,
+    slot: u16,
+) -> Option<(Look, usize)> {
+    let mut held = engine.keyspace.try_hold_one(presence, slot, turn.clock)?;
+    let mut due: Vec<Box<[u8]>> = Vec::new();
+    let table = held.table_mut(database, slot);
+    let look = table.look_for_due(turn.now, ENTRIES_PER_HOLD, |entry| due.push(entry.key().into()));
+    if !due.is_empty() {
+        engine.delete_unasked(turn, held, database, |db| db.delete_due(&due));
+    }
+    Some((look, due.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Effect, TestServer};
+
+    /// "abc" as DUMP serialises it.
+    const PAYLOAD: &[u8] = b"\x00\x03abc\x09\x00\x09^a\xf1\x15\xf4\xc1S";
+
+    fn put(server: &mut TestServer, key: &str, at: u64) {
+        let at = at.to_string();
+        let reply = server.run(&[b"RESTORE", key.as_bytes(), at.as_bytes(), PAYLOAD, b"ABSTTL"]);
+        assert_eq!(reply, b"+OK\r\n");
+    }
+
+    /// Runs rounds until nothing is due. The turn's clock is the real one.
+    fn run_rounds(server: &mut TestServer) {
+        let mut cycle = ExpireCycle::default();
+        let gate = server.engine.gates.register();
+        for _ in 0..1000 {
+            cycle.round(&server.engine, &mut server.turn, &gate);
+            let keyspace = &server.engine.keyspace;
+            let due = |database: usize| {
+                let mut slots = keyspace.occupied(database);
+                slots.any(|slot| keyspace.slot_next_due(database, slot) <= server.turn.now)
+            };
+            if !(0..keyspace.databases()).any(due) {
+                return;
+            }
+        }
+        panic!("rounds do not come to an end");
+    }
+
+    /// Puts 1800 keys into one slot and 900 into others; a third of them is due.
+    fn filled() -> (TestServer, u64) {
+        let mut server = TestServer::new();
+        let now = server.turn.now;
+        // Behind the real clock, so that what is due in ten seconds is not refused now.
+        server.now = Some(now - 20_000);
+        for number in 0..2700 {
+            let key = match number % 3 {
+                0 => format!("spread:{number}"),
+                _ => format!("{{one}}:{number}"),
+            };
+            let at = if number % 9 < 3 { now - 10_000 } else { now + 1_000_000 };
+            put(&mut server, &key, at);
+        }
+        server.now = None;
+        server.journal.take();
+        (server, now)
+    }
+
+    #[test]
+    fn what_is_due_goes_and_the_rest_stays() {
+        let (mut server, now) = filled();
+        server.text("SELECT 3");
+        server.now = Some(now - 20_000);
+        put(&mut server, "elsewhere", now - 10_000);
+        server.now = None;
+        server.journal.take();
+        run_rounds(&mut server);
+        let keyspace = &server.engine.keyspace;
+        assert_eq!((keyspace.len(0), keyspace.expires(0), keyspace.len(3)), (1800, 1800, 0));
+        assert_eq!(server.turn.stats.expired_keys.get(), 901);
+        let effects = server.journal.take();
+        let is_deletion = |effect: &Effect| effect.argv[0] == b"DEL";
+        assert!(effects.iter().all(is_deletion), "no transaction around them");
+        let deleted: usize = effects.iter().map(|effect| effect.argv.len() - 1).sum();
+        assert_eq!(deleted, 901);
+        assert!(effects.iter().any(|effect| effect.database == 3));
+        assert!(server.engine.stats.stale_percentage() > 0.0);
+    }
+
+    #[test]
+    fn a_round_without_anything_due_looks_at_nothing() {
+        let (mut server, _) = filled();
+        run_rounds(&mut server);
+        let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());
+        cycle.round(&server.engine, &mut server.turn, &gate);
+        assert_eq!(cycle.round.entries, 0);
+    }
+
+    #[test]
+    fn a_crowded_slot_is_come_back_to_in_the_same_lap() {
+        let (mut server, _) = filled();
+        let effort = Effort { budget_ns: 0, entries_per_visit: 64, stale_percent: 10 };
+        let mut cycle = ExpireCycle::default();
+        cycle.begin_lap(&server.engine);
+        server.turn.begin(&server.engine);
+        let TestServer { engine, turn, gate, .. } = &mut server;
+        let inside = gate.enter();
+        let mut step = || cycle.step(engine, inside.presence(), turn, &effort);
+        let done = (0..1000).any(|_| step() == Progress::Done);
+        drop(inside);
+        assert!(done && server.engine.keyspace.len(0) < 1900, "most of a third have gone");
+    }
+
+    #[test]
+    fn a_debug_command_stops_it() {
+        let (mut server, _) = filled();
+        server.engine.debug.active_expire.store(false, Relaxed);
+        let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());
+        cycle.round(&server.engine, &mut server.turn, &gate);
+        assert_eq!(server.engine.keyspace.len(0), 2700);
+    }
+}

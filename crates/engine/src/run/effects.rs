@@ -1,0 +1,153 @@
+//! What a command did, besides its reply.
+//!
+//! Effects gather while commands run and are settled before the slots are unlocked: waiters are
+//! served, the journal receives the effects in their order, watchers have been marked. What may
+//! take long (freeing, publishing) follows when the slots are free again.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::clock::Ticks;
+use hashbrown::HashSet;
+use resp::args::Arguments;
+use store::Removed;
+
+use crate::observe::notify::{Event, News, Notification};
+use crate::persistence::journal::Batch;
+use crate::session::client::Client;
+use crate::wait::watching::Watch;
+use config::Config;
+
+/// A key that may have become what a waiter waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ReadyKey {
+    pub(crate) database: usize,
+    pub(crate) key: Arc<[u8]>,
+}
+
+/// Keys that are looked through one by one for one that is ready already.
+const FEW_READY: usize = 16;
+
+/// Such keys in the order in which they became ready, each once.
+#[derive(Default)]
+pub(crate) struct ReadyKeys {
+    queue: VecDeque<ReadyKey>,
+    /// The same keys, while there are many.
+    known: HashSet<ReadyKey>,
+}
+
+impl ReadyKeys {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    fn add(&mut self, ready: ReadyKey) {
+        let is_new = if self.queue.len() < FEW_READY {
+            !self.queue.contains(&ready)
+        } else {
+            if self.known.is_empty() {
+                self.known.extend(self.queue.iter().cloned());
+            }
+            self.known.insert(ready.clone())
+        };
+        if is_new {
+            self.queue.push_back(ready);
+        }
+    }
+
+    /// Takes the first.
+    pub(crate) fn take(&mut self) -> Option<ReadyKey> {
+        let first = self.queue.pop_front()?;
+        if self.queue.len() >= FEW_READY {
+            self.known.remove(&first);
+        } else if self.known.capacity() > 0 {
+            self.known = HashSet::new();
+            self.queue.shrink_to(FEW_READY);
+        }
+        Some(first)
+    }
+}
+
+/// The effects of a command or transaction so far.
+#[derive(Default)]
+pub struct Effects {
+    /// Changes so far, as Redis counts them for `save` points.
+    pub dirty: u64,
+    /// Whether the journal listens: see [`crate::persistence::journal::Journal::listening`].
+    pub(crate) journaling: bool,
+    /// The journal has failed: see [`crate::persistence::durability`]. Writes are refused, and nothing is deleted
+    /// that no command asked to delete: it could not be made durable, nor could what is read there.
+    pub(crate) journal_failed: bool,
+    /// Replies wait for the journal: see [`crate::persistence::durability`].
+    pub(crate) holds_replies: bool,
+    /// Something was appended for which no slot keeps an offset, since replies waited for nothing.
+    pub(crate) unaccounted: bool,
+    /// Something was appended that the journal was not told of yet.
+    pub(crate) unannounced: bool,
+    pub(crate) journal: Batch,
+    /// A handler said what goes into the journal for the command that runs now.
+    pub(crate) explicit: bool,
+    pub(crate) ready: ReadyKeys,
+    /// Clients that were served, with their replies: they get them when the slots are unlocked, and
+    /// so after the journal got what the replies depend on.
+    pub(crate) woken: Vec<(Arc<Client>, Vec<u8>)>,
+    /// In a cell, since a read that misses is an event too.
+    pub(crate) news: RefCell<Vec<News>>,
+    /// CONFIG SET or DEBUG changed what a turn looks at only once.
+    pub(crate) settings_changed: bool,
+    /// When the command before ended: see [`crate::engine::Turn::start_timing`].
+    pub(crate) last_end: Ticks,
+    /// Freed when the slots are unlocked.
+    pub(crate) garbage: Vec<Removed>,
+    /// Keys that a read found expired, with their databases. In a cell, since reads fill it.
+    pub(crate) expired: RefCell<Vec<(usize, Box<[u8]>)>>,
+    /// Watches that were given up, to be taken out of their slots when all is unlocked.
+    pub(crate) forgotten_watches: Vec<Watch>,
+}
+
+impl Effects {
+    /// Whether there is anything to do when the slots are unlocked.
+    #[inline]
+    pub(crate) fn leave_work(&mut self) -> bool {
+        !self.woken.is_empty()
+            || !self.garbage.is_empty()
+            || !self.forgotten_watches.is_empty()
+            || !self.news.get_mut().is_empty()
+            || self.settings_changed
+    }
+
+    /// Records an event of a key, if the settings ask for its class.
+    #[inline]
+    pub(crate) fn note(&self, config: &Config, database: usize, key: &[u8], event: Event) {
+        if config.notify_keyspace_events.contains(event.0) {
+            let notification = Notification { database, event, key: key.into() };
+            self.news.borrow_mut().push(News::Event(notification));
+        }
+    }
+
+    /// Remembers a key that somebody waits for.
+    pub(crate) fn add_ready(&mut self, database: usize, key: &[u8]) {
+        self.ready.add(ReadyKey { database, key: key.into() });
+    }
+
+    pub(crate) fn journal_command<'c>(
+        &mut self,
+        database: usize,
+        argv: impl Iterator<Item = &'c [u8]> + Clone,
+    ) {
+        if self.journaling {
+            self.journal.push(database, argv);
+        }
+    }
+
+    /// The journal gets the command as it came.
+    #[inline]
+    pub(crate) fn journal_request(&mut self, database: usize, argv: Arguments<'_>) {
+        match argv.as_received() {
+            Some(bytes) => self.journal.push_encoded(database, bytes),
+            None => self.journal.push(database, argv.iter()),
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! A client as other threads see it: CLIENT LIST, CLIENT KILL, PUBLISH and those who serve waiters.
+
+use std::sync::Arc;
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use crate::command::rows;
+use crate::handler::error::CommandError;
+use crate::persistence::durability::SyncWaitState;
+use crate::wait::waiting::Waiter;
+use crate::wait::watching::WatchFlag;
+
+mod eviction;
+
+pub use eviction::memory_limit;
+
+/// What another thread has for a client. Taken by the client's worker when it was woken.
+#[derive(Default)]
+pub struct Inbox {
+    /// Messages and MONITOR lines: wire bytes, in order.
+    pub pushes: Vec<Arc<Vec<u8>>>,
+    /// Bytes of memory that `pushes` keeps.
+    pub bytes: usize,
+    /// More came than the client's output may let wait: it gets nothing further and is closed.
+    pub over_limit: bool,
+    /// The reply of the command that the client was blocked in.
+    pub served: Option<Vec<u8>>,
+}
+
+/// The words that clients set about themselves.
+#[derive(Default, Clone)]
+pub struct ClientNames {
+    /// CLIENT SETNAME.
+    pub name: Vec<u8>,
+    /// CLIENT SETINFO LIB-NAME.
+    pub library: Vec<u8>,
+    /// CLIENT SETINFO LIB-VER.
+    pub library_version: Vec<u8>,
+}
+
+impl ClientNames {
+    fn memory(&self) -> usize {
+        self.name.capacity() + self.library.capacity() + self.library_version.capacity()
+    }
+
+    /// The library's fields of CLIENT LIST, which clients of Redis 7.0 do not know: shown only when
+    /// the client has said something.
+    fn describe_library(&self, line: &mut Vec<u8>) {
+        if !self.library.is_empty() || !self.library_version.is_empty() {
+            line.extend_from_slice(b" lib-name=");
+            line.extend_from_slice(&self.library);
+            line.extend_from_slice(b" lib-ver=");
+            line.extend_from_slice(&self.library_version);
+        }
+    }
+}
+
+/// Bits of [`Client::flags`]: what CLIENT LIST shows as letters.
+pub mod flag {
+    /// In MULTI (`x`).
+    pub const MULTI: u32 = 1 << 0;
+    /// Blocked (`b`).
+    pub const BLOCKED: u32 = 1 << 1;
+    /// Closing after its output is sent (`c`).
+    pub const CLOSING: u32 = 1 << 3;
+    /// Connected by a unix socket (`U`).
+    pub const UNIX: u32 = 1 << 4;
+    /// MONITOR (`O`).
+    pub const MONITOR: u32 = 1 << 5;
+    /// Has subscriptions (`P`).
+    pub const PUBSUB: u32 = 1 << 6;
+    /// CLIENT NO-EVICT (`e`).
+    pub const NO_EVICT: u32 = 1 << 7;
+    /// CLIENT NO-TOUCH (`T`).
+    pub const NO_TOUCH: u32 = 1 << 8;
+}
+
+/// The shared part of a connection. Its worker writes the numbers; anybody reads them.
+pub struct Client {
+    /// Its number; never used again.
+    pub id: u64,
+    /// The worker that owns the connection.
+    pub worker: usize,
+    /// Its address ("127.0.0.1:50000", or the path of the unix socket).
+    pub address: String,
+    /// The server's address that it connected to.
+    pub local_address: String,
+    /// When it connected, as [`crate::engine::Turn::steady`].
+    pub connected_at: u64,
+    /// The descriptor's number.
+    pub descriptor: i32,
+    /// What it said about itself.
+    pub names: Mutex<ClientNames>,
+    /// When it last sent something, as [`crate::engine::Turn::steady`].
+    pub last_interaction: AtomicU64,
+    /// See [`flag`].
+    pub flags: AtomicU32,
+    /// The selected database.
+    pub database: AtomicU32,
+    /// The row of its last command, plus one.
+    pub last_command: AtomicUsize,
+    /// RESP version.
+    pub protocol: AtomicU8,
+    /// Channels subscribed to.
+    pub channels: AtomicU32,
+    /// Patterns subscribed to.
+    pub patterns: AtomicU32,
+    /// Shard channels subscribed to.
+    pub shard_channels: AtomicU32,
+    /// Commands queued in MULTI, plus one; 0 outside.
+    pub queued: AtomicU32,
+    /// Bytes held by the queued commands.
+    pub queued_bytes: AtomicUsize,
+    /// Bytes held by the names of subscriptions.
+    pub(crate) subscription_bytes: AtomicUsize,
+    /// Bytes held by watched keys.
+    pub(crate) watched_bytes: AtomicUsize,
+    /// Bytes in the query buffer.
+    pub query_bytes: AtomicUsize,
+    /// Bytes the query buffer could take besides.
+    pub query_free: AtomicUsize,
+    /// Bytes of memory that complete commands hold while they wait to be run.
+    pub argument_bytes: AtomicUsize,
+    /// Bytes of output that wait.
+    pub output_bytes: AtomicUsize,
+    /// The most bytes of output that ever waited.
+    pub output_peak: AtomicUsize,
+    /// Bytes of memory that the output buffer holds.
+    pub output_memory: AtomicUsize,
+    /// Bytes that may wait in the output and the inbox: see [`crate::session::Session::limit_output`].
+    pub(crate) output_limit: AtomicUsize,
+    /// What the sum over all clients has of it: see [`Clients::count_memory`].
+    counted_memory: AtomicUsize,
+    /// The connection is to be closed.
+    pub killed: AtomicBool,
+    /// What others have for it.
+    pub inbox: Mutex<Inbox>,
+    /// What it is blocked in.
+    pub waiter: Mutex<Option<Arc<Waiter>>>,
+    /// Whether it waits for a sync.
+    pub sync_wait: SyncWaitState,
+    /// Raised when a key that it watches has changed; absent when it watches none.
+    pub(crate) watch: Mutex<Option<WatchFlag>>,
+}
+
+impl Client {
+    /// A client that has connected just now.
+    pub fn new(
+        id: u64,
+        worker: usize,
+        address: String,
+        local_address: String,
+        descriptor: i32,
+        now: u64,
+    ) -> Client {
+        Client {
+            id,
+            worker,
+            address,
+            local_address,
+            connected_at: now,
+            descriptor,
+            names: Mutex::default(),
+            last_interaction: AtomicU64::new(now),
+            flags: AtomicU32::new(0),
+            database: AtomicU32::new(0),
+            last_command: AtomicUsize::new(0),
+            protocol: AtomicU8::new(2),
+            channels: AtomicU32::new(0),
+            patterns: AtomicU32::new(0),
+            shard_channels: AtomicU32::new(0),
+            queued: AtomicU32::new(0),
+            queued_bytes: AtomicUsize::new(0),
+            subscription_bytes: AtomicUsize::new(0),
+            watched_bytes: AtomicUsize::new(0),
+            query_bytes: AtomicUsize::new(0),
+            query_free: AtomicUsize::new(0),
+            argument_bytes: AtomicUsize::new(0),
+            output_bytes: AtomicUsize::new(0),
+            output_peak: AtomicUsize::new(0),
+            output_memory: AtomicUsize::new(0),
+            output_limit: AtomicUsize::new(usize::MAX),
+            counted_memory: AtomicUsize::new(0),
+            killed: AtomicBool::new(false),
+            inbox: Mutex::default(),
+            waiter: Mutex::default(),
+            sync_wait: SyncWaitState::default(),
+            watch: Mutex::default(),
+        }
+    }
+
+    /// Sets or clears a bit of the flags. To be called by the owning worker alone.
+    pub fn set_flag(&self, flag: u32, on: bool) {
+        let flags = self.flags.load(Relaxed);
+        self.flags.store(if on { flags | flag } else { flags & !flag }, Relaxed);
+    }
+
+    /// Whether it connected from this machine, as `enable-debug-command local` asks.
+    pub fn is_local(&self) -> bool {
+        let host = self.address.rsplit_once(':').map_or("", |(host, _)| host);
+        self.has_flag(flag::UNIX) || matches!(host, "127.0.0.1" | "[::1]" | "::1")
+    }
+
+    /// Whether a bit of the flags is set.
+    pub fn has_flag(&self, flag: u32) -> bool {
+        self.flags.load(Relaxed) & flag != 0
+    }
+
+    /// Shows the state of the output buffer: bytes that wait, and bytes of memory that it holds. To
+    /// be called by the owning worker alone.
+    pub fn note_output(&self, waiting: usize, memory: usize) {
+        self.output_bytes.store(waiting, Relaxed);
+        self.output_memory.store(memory, Relaxed);
+        if waiting > self.output_peak.load(Relaxed) {
+            self.output_peak.store(waiting, Relaxed);
+        }
+    }
+
+    /// Its class, as the output limits and CLIENT KILL TYPE tell them apart.
+    pub fn class(&self) -> ClientClass {
+        if self.has_flag(flag::PUBSUB) { ClientClass::Pubsub } else { ClientClass::Normal }
+    }
+
+    /// Asks its worker to close it. The worker has to be woken.
+    pub(crate) fn kill(&self) {
+        self.killed.store(true, Relaxed);
+    }
+
+    /// Bytes of memory that the connection takes.
+    pub fn memory(&self) -> usize {
+        size_of::<Client>()
+            + size_of::<crate::session::Session>()
+            + self.address.capacity()
+            + self.local_address.capacity()
+            + self.names.lock().memory()
+            + self.query_bytes.load(Relaxed)
+            + self.query_free.load(Relaxed)
+            + self.argument_bytes.load(Relaxed)
+            + self.output_memory.load(Relaxed)
+            + self.queued_bytes.load(Relaxed)
+            + self.subscription_bytes.load(Relaxed)
+            + self.watched_bytes.load(Relaxed)
+            + self.waiter.lock().as_ref().map_or(0, |waiter| waiter.memory())
+            + self.inbox.lock().bytes
+    }
+
+    /// The letters of CLIENT LIST's `flags`, in Redis's order.
+    fn flag_letters(&self) -> String {
+        let watched_key_changed = self.watch.lock().as_ref().is_some_and(|flag| flag.load(Relaxed));
+        let letters = [
+            (self.has_flag(flag::MONITOR), 'O'),
+            (self.has_flag(flag::PUBSUB), 'P'),
+            (self.has_flag(flag::MULTI), 'x'),
+            (self.has_flag(flag::BLOCKED), 'b'),
+            (watched_key_changed, 'd'),
+            (self.has_flag(flag::CLOSING), 'c'),
+            (self.killed.load(Relaxed), 'A'),
+            (self.has_flag(flag::UNIX), 'U'),
+            (self.has_flag(flag::NO_EVICT), 'e'),
+            (self.has_flag(flag::NO_TOUCH), 'T'),
+        ];
+        let set = letters.into_iter().filter(|(is_set, _)| *is_set);
+        let text: String = set.map(|(_, letter)| letter).collect();
+        if text.is_empty() { "N".to_string() } else { text }
+    }
+
+    /// The line of CLIENT LIST, without its end. `now` is [`crate::engine::Turn::steady`].
+    ///
+    /// Arguments stay where they were received until a command is complete, so `argv-mem` is what
+    /// complete commands hold that wait. The output is one buffer here; it is shown as Redis has it,
+    /// which keeps the first 16 kB apart from a list of blocks of that size, so that `omem` means
+    /// the same to those who watch it.
+    pub fn describe(&self, now: u64) -> Vec<u8> {
+        const BLOCK: usize = 16 * 1024;
+        let age = |since: u64| now.saturating_sub(since) / 1000;
+        let waiting = self.output_bytes.load(Relaxed);
+        let (buffered, listed) = (waiting.min(BLOCK), waiting.saturating_sub(BLOCK));
+        let names = self.names.lock().clone();
+        let mut line = format!("id={} addr={} laddr={}", self.id, self.address, self.local_address);
+        line.push_str(&format!(" fd={} name=", self.descriptor));
+        let mut line = line.into_bytes();
+        line.extend_from_slice(&names.name);
+        let rest = format!(
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} qbuf-free={} \
+             argv-mem={} multi-mem={} rbs={} rbp={} obl={buffered} oll={} omem={listed} tot-mem={} \
+             events={} cmd={} user=default redir=-1 resp={}",
+            age(self.connected_at),
+            age(self.last_interaction.load(Relaxed)),
+            self.flag_letters(),
+            self.database.load(Relaxed),
+            self.channels.load(Relaxed),
+            self.patterns.load(Relaxed),
+            self.shard_channels.load(Relaxed),
+            i64::from(self.queued.load(Relaxed)) - 1,
+            self.query_bytes.load(Relaxed),
+            self.query_free.load(Relaxed),
+            self.argument_bytes.load(Relaxed),
+            self.queued_bytes.load(Relaxed),
+            self.output_memory.load(Relaxed),
+            self.output_peak.load(Relaxed),
+            listed.div_ceil(BLOCK),
+            self.memory(),
+            if waiting > 0 { "rw" } else { "r" },
+            self.last_command_name(),
+            self.protocol.load(Relaxed),
+        );
+        line.extend_from_slice(rest.as_bytes());
+        names.describe_library(&mut line);
+        line
+    }
+
+    fn last_command_name(&self) -> String {
+        match self.last_command.load(Relaxed) {
+            0 => "NULL".to_string(),
+            number => rows()[number - 1].command.full_name(),
+        }
+    }
+}
+
+/// Classes of clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClientClass {
+    /// Neither of the others.
+    Normal,
+    /// The connection of a replica.
+    Replica,
+    /// The connection to this server's primary.
+    Primary,
+    /// Has subscriptions.
+    Pubsub,
+}
+
+impl ClientClass {
+    /// Reads a class as CLIENT LIST and CLIENT KILL name them.
+    pub fn parse(name: &[u8]) -> Option<ClientClass> {
+        let names: [(&[u8], ClientClass); 5] = [
+            (b"normal", ClientClass::Normal),
+            (b"replica", ClientClass::Replica),
+            (b"slave", ClientClass::Replica),
+            (b"master", ClientClass::Primary),
+            (b"pubsub", ClientClass::Pubsub),
+        ];
+        let found = names.into_iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+        found.map(|(_, class)| class)
+    }
+}
+
+/// Lets a client's name pass if it can be shown in a line of CLIENT LIST.
+pub(crate) fn valid_name(name: &[u8]) -> Result<&[u8], CommandError> {
+    is_one_word(name).then_some(name).ok_or(CommandError::text(
+        "ERR Client names cannot contain spaces, newlines or special characters.",
+    ))
+}
+
+/// Whether a text consists of printable characters other than the space.
+pub(crate) fn is_one_word(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_graphic)
+}
+
+/// All connected clients by number.
+#[derive(Default)]
+pub struct Clients {
+    by_id: Mutex<HashMap<u64, Arc<Client>>>,
+    /// Bytes that all clients take, while `maxmemory-clients` asks for it.
+    memory: AtomicUsize,
+    /// When every client may be looked at again, as [`crate::engine::Turn::steady`].
+    next_look: AtomicU64,
+    peaks: Mutex<[BufferPeak; PEAK_SECONDS]>,
+}
+
+/// Seconds that [`Clients::buffer_peaks`] looks back.
+const PEAK_SECONDS: usize = 8;
+
+/// The largest buffers that any client had in a second, in bytes.
+#[derive(Default)]
+struct BufferPeak {
+    second: u64,
+    input: usize,
+    output: usize,
+}
+
+impl Clients {
+    /// Adds a client.
+    pub fn add(&self, client: &Arc<Client>) {
+        self.by_id.lock().insert(client.id, Arc::clone(client));
+    }
+
+    /// Removes a client.
+    pub fn remove(&self, id: u64) {
+        let removed = self.by_id.lock().remove(&id);
+        if let Some(client) = removed {
+            self.discount_memory(&client);
+        }
+    }
+
+    /// Finds a client.
+    pub fn get(&self, id: u64) -> Option<Arc<Client>> {
+        self.by_id.lock().get(&id).cloned()
+    }
+
+    /// All clients, the oldest first.
+    pub fn all(&self) -> Vec<Arc<Client>> {
+        let mut all: Vec<_> = self.by_id.lock().values().cloned().collect();
+        all.sort_by_key(|client| client.id);
+        all
+    }
+
+    /// How many clients wait for a key and will give up at some time.
+    pub fn waiting_with_deadline(&self) -> usize {
+        let by_id = self.by_id.lock();
+        let waits = |client: &Arc<Client>| {
+            let waiter = client.waiter.lock();
+            waiter.as_ref().is_some_and(|waiter| waiter.deadline.is_some())
+        };
+        by_id.values().filter(|client| client.has_flag(flag::BLOCKED) && waits(client)).count()
+    }
+
+    /// Notes the largest buffers, once for each second.
+    pub fn sample_buffers(&self, second: u64) {
+        let mut peaks = self.peaks.lock();
+        let place = &mut peaks[second as usize % PEAK_SECONDS];
+        if place.second != second {
+            let (input, output) = self.largest_buffers();
+            *place = BufferPeak { second, input, output };
+        }
+    }
+
+    fn largest_buffers(&self) -> (usize, usize) {
+        self.by_id.lock().values().fold((0, 0), |(input, output), client| {
+            let own = client.query_bytes.load(Relaxed) + client.query_free.load(Relaxed);
+            (input.max(own), output.max(client.output_bytes.load(Relaxed)))
+        })
+    }
+
+    /// The largest buffers of input and of output that any client had in the last seconds.
+    pub fn buffer_peaks(&self, second: u64) -> (usize, usize) {
+        let peaks = self.peaks.lock();
+        let recent = peaks.iter().filter(|peak| peak.second + PEAK_SECONDS as u64 > second);
+        recent
+            .fold((0, 0), |(input, output), peak| (input.max(peak.input), output.max(peak.output)))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_id.lock().len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

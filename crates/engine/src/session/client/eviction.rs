@@ -1,0 +1,153 @@
+//! `maxmemory-clients`: when all clients together hold more memory than that, those that hold the
+//! most are closed, until the others fit.
+//!
+//! Each worker keeps the sum true for the connections that it serves, as it serves them, so that
+//! looking whether there is too much costs one load. Only when there is too much is every client
+//! looked at.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{Client, Clients, flag};
+use crate::engine::{Engine, LogLevel, Turn};
+use config::Config;
+
+/// A lower limit counts as this: with less nobody could talk to the server, not even to raise it.
+const LEAST_LIMIT: u64 = 128 * 1024;
+
+/// Milliseconds between two looks at every client. Where only clients are left that may not be
+/// closed, looking at them each turn would cost time and free nothing.
+const PAUSE_MS: u64 = 10;
+
+impl Clients {
+    /// Brings a client's part of the sum up to date. To be called by its worker alone.
+    pub fn count_memory(&self, client: &Client) {
+        let now = client.memory();
+        let before = client.counted_memory.swap(now, Relaxed);
+        if now != before {
+            self.memory.fetch_add(now.wrapping_sub(before), Relaxed);
+        }
+    }
+
+    /// Takes a client that has gone out of the sum.
+    pub(super) fn discount_memory(&self, client: &Client) {
+        self.memory.fetch_sub(client.counted_memory.swap(0, Relaxed), Relaxed);
+    }
+
+    /// Whether it is time to look at every client again; true for one thread only.
+    fn may_look(&self, now: u64) -> bool {
+        let next = self.next_look.load(Relaxed);
+        now >= next
+            && self.next_look.compare_exchange(next, now + PAUSE_MS, Relaxed, Relaxed).is_ok()
+    }
+}
+
+impl Engine {
+    /// Closes the largest clients while all together hold more than `maxmemory-clients`. To be
+    /// called each turn, when [`Clients::count_memory`] was.
+    pub fn evict_clients(&self, turn: &mut Turn) {
+        let Some(limit) = memory_limit(&turn.config) else { return };
+        if self.clients.memory.load(Relaxed) < limit || !self.clients.may_look(turn.steady) {
+            return;
+        }
+        // Those that are being closed already hold their memory for a moment only.
+        let open = self.clients.all().into_iter().filter(|client| !client.killed.load(Relaxed));
+        let open: Vec<(usize, Arc<Client>)> =
+            open.map(|client| (client.memory(), client)).collect();
+        let mut sum: usize = open.iter().map(|(bytes, _)| bytes).sum();
+        let mut evictable = open;
+        evictable.retain(|(_, client)| !client.has_flag(flag::NO_EVICT));
+        evictable.sort_unstable_by_key(|(bytes, _)| Reverse(*bytes));
+        for (bytes, client) in evictable {
+            if sum < limit {
+                return;
+            }
+            let line = client.describe(turn.steady);
+            let line = format!("Evicting client: {}", String::from_utf8_lossy(&line));
+            self.host.log(LogLevel::Verbose, &line);
+            client.kill();
+            self.host.wake(&client);
+            turn.stats.evicted_clients.add(1);
+            sum -= bytes;
+        }
+    }
+}
+
+/// The bytes from which clients are closed, if there is such a limit. A share of `maxmemory` is
+/// none where that is not set.
+pub fn memory_limit(config: &Config) -> Option<usize> {
+    let limit = config.maxmemory_clients.bytes(config.maxmemory)?;
+    Some(usize::try_from(limit.max(LEAST_LIMIT)).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+    use config::MemoryLimit;
+
+    const MEGABYTE: usize = 1 << 20;
+
+    /// A server with clients whose output takes so many bytes each.
+    fn server_with(sizes: &[usize]) -> (TestServer, Vec<Arc<Client>>) {
+        let server = TestServer::new();
+        let clients = sizes.iter().map(|&bytes| {
+            let client = Arc::clone(&server.connect().client);
+            client.note_output(bytes, bytes);
+            server.engine.clients.count_memory(&client);
+            client
+        });
+        let clients = clients.collect();
+        (server, clients)
+    }
+
+    fn evict(server: &mut TestServer, limit: &str) -> u64 {
+        server.text(&format!("CONFIG SET maxmemory-clients {limit}"));
+        server.turn.begin(&server.engine);
+        server.engine.evict_clients(&mut server.turn);
+        server.turn.stats.evicted_clients.get()
+    }
+
+    fn killed(clients: &[Arc<Client>]) -> Vec<bool> {
+        clients.iter().map(|client| client.killed.load(Relaxed)).collect()
+    }
+
+    #[test]
+    fn the_largest_go_until_the_others_fit() {
+        let (mut server, clients) = server_with(&[1, 5, 2, 4].map(|size| size * MEGABYTE));
+        assert_eq!(evict(&mut server, "0"), 0);
+        assert_eq!(evict(&mut server, "13mb"), 0);
+        assert_eq!(evict(&mut server, "4mb"), 2);
+        assert_eq!(killed(&clients), [false, true, false, true]);
+    }
+
+    #[test]
+    fn whom_no_evict_protects_counts_but_stays() {
+        let (mut server, clients) = server_with(&[9, 1].map(|size| size * MEGABYTE));
+        clients[0].set_flag(flag::NO_EVICT, true);
+        assert_eq!(evict(&mut server, "5mb"), 2, "the other one and the test's own");
+        assert_eq!(killed(&clients), [false, true]);
+    }
+
+    #[test]
+    fn a_client_that_has_gone_is_not_in_the_sum() {
+        let (server, clients) = server_with(&[MEGABYTE, 7]);
+        for client in &clients {
+            server.engine.clients.remove(client.id);
+        }
+        assert_eq!(server.engine.clients.memory.load(Relaxed), 0);
+    }
+
+    #[test]
+    fn the_limit_is_never_too_small_to_talk() {
+        let mut config = Config::default();
+        assert_eq!(memory_limit(&config), None);
+        config.maxmemory_clients = MemoryLimit::Bytes(1);
+        assert_eq!(memory_limit(&config), Some(128 * 1024));
+        config.maxmemory_clients = MemoryLimit::Percent(10);
+        assert_eq!(memory_limit(&config), None);
+        config.maxmemory = 10 << 20;
+        assert_eq!(memory_limit(&config), Some(MEGABYTE));
+    }
+}

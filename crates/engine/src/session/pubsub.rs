@@ -1,0 +1,308 @@
+//! Who listens to which channel, and how messages reach them.
+//!
+//! A message is encoded once per protocol and goes into the inbox of each subscriber, whose worker
+//! sends it. Messages of one channel reach all subscribers in one order, also when several workers
+//! publish at the same time. A subscriber that publishes (in RESP3) gets its own message before the
+//! reply of PUBLISH, as in Redis.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use base::glob;
+use hashbrown::HashMap;
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use resp::output::Output;
+use resp::reply::Reply;
+
+use crate::engine::{Engine, Host};
+use crate::handler::context::Context;
+use crate::observe::notify::News;
+use crate::session::client::{Client, Inbox};
+
+type Listeners = HashMap<Vec<u8>, Vec<Arc<Client>>>;
+
+/// Channels, patterns and shard channels with their subscribers.
+#[derive(Default)]
+pub struct PubSub {
+    channels: RwLock<Listeners>,
+    patterns: RwLock<Listeners>,
+    shard_channels: RwLock<Listeners>,
+    /// See [`PubSub::order_of`].
+    order: [Mutex<()>; 32],
+    monitors: Mutex<Vec<Arc<Client>>>,
+    monitored: AtomicUsize,
+}
+
+/// What a name is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A channel.
+    Channel,
+    /// A pattern of channels.
+    Pattern,
+    /// A shard channel.
+    Shard,
+}
+
+/// The wire form of a message, in both protocols, each made when the first subscriber needs it.
+struct Message<'m> {
+    parts: &'m [&'m [u8]],
+    encoded: [Option<Arc<Vec<u8>>>; 2],
+}
+
+impl<'m> Message<'m> {
+    fn new(parts: &'m [&'m [u8]]) -> Message<'m> {
+        Message { parts, encoded: [None, None] }
+    }
+
+    fn bytes(&mut self, resp3: bool) -> Arc<Vec<u8>> {
+        let parts = self.parts;
+        let encoded = self.encoded[usize::from(resp3)].get_or_insert_with(|| {
+            let mut output = Output::default();
+            let mut reply = Reply::new(&mut output, resp3);
+            reply.push(parts.len());
+            parts.iter().for_each(|part| reply.bulk(part));
+            Arc::new(output.to_vec())
+        });
+        Arc::clone(encoded)
+    }
+}
+
+/// Bytes of memory that a message takes in an inbox besides its own.
+const MESSAGE_FRAME: usize =
+    size_of::<Arc<Vec<u8>>>() + size_of::<Vec<u8>>() + 2 * size_of::<usize>();
+
+/// Puts a message into a client's inbox, in the protocol that it speaks, and wakes its worker. A
+/// client that has let more wait than it may gets nothing further: its worker closes it.
+pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool) -> Arc<Vec<u8>>) {
+    let mut inbox = client.inbox.lock();
+    if inbox.over_limit || client.killed.load(Relaxed) {
+        return;
+    }
+    // Whoever left the first message has woken the worker, which takes all of them at once.
+    let tell = inbox.pushes.is_empty();
+    let bytes = bytes(speaks_resp3(client));
+    inbox.bytes += bytes.len() + MESSAGE_FRAME;
+    inbox.pushes.push(bytes);
+    let waiting = client.output_bytes.load(Relaxed).saturating_add(inbox.bytes);
+    inbox.over_limit = waiting > client.output_limit.load(Relaxed);
+    let tell = tell || inbox.over_limit;
+    drop(inbox);
+    if tell {
+        host.wake(client);
+    }
+}
+
+/// Writes what lies in a client's inbox to its output. To be called by its own worker.
+pub(crate) fn take_messages(client: &Client, reply: &mut Reply<'_>) {
+    write(take(&mut client.inbox.lock()), reply);
+}
+
+fn take(inbox: &mut Inbox) -> Vec<Arc<Vec<u8>>> {
+    inbox.bytes = 0;
+    std::mem::take(&mut inbox.pushes)
+}
+
+fn write(messages: Vec<Arc<Vec<u8>>>, reply: &mut Reply<'_>) {
+    messages.iter().for_each(|message| reply.output().push_shared(message));
+}
+
+/// Takes a message to one receiver.
+type Deliver<'d> = &'d mut dyn FnMut(&Client, &mut Message<'_>);
+
+impl Engine {
+    /// Sends a message to the subscribers of a channel, and of patterns that match it. Returns how
+    /// many received it.
+    pub fn publish(&self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        let deliver = &mut |client: &Client, message: &mut Message<'_>| {
+            deliver(&*self.host, client, |resp3| message.bytes(resp3));
+        };
+        self.pubsub.publish_as(kind, channel, message, deliver)
+    }
+}
+
+impl Context<'_> {
+    /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is
+    /// among the receivers, it gets the message before the reply, behind what had arrived before.
+    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        if self.nested && self.db.effects.holds_replies {
+            return self.publish_later(kind, channel, message);
+        }
+        let own = self.hears_messages_now().then_some(self.session.client.id);
+        let mut hears_itself = false;
+        let (engine, reply) = (self.engine, &mut self.reply);
+        let deliver = &mut |client: &Client, message: &mut Message<'_>| {
+            if own == Some(client.id) {
+                hears_itself = true;
+                take_messages(client, reply);
+                reply.output().push_shared(&message.bytes(speaks_resp3(client)));
+            } else {
+                deliver(&*engine.host, client, |resp3| message.bytes(resp3));
+            }
+        };
+        let receivers = engine.pubsub.publish_as(kind, channel, message, deliver);
+        if hears_itself {
+            // What had arrived before may tell of anything that was written before it came.
+            self.depend_on_all();
+        }
+        receivers
+    }
+
+    /// A message within EXEC may tell of what the transaction has written, and leaves when the
+    /// journal has that. Returns how many are going to receive it.
+    fn publish_later(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
+        let receivers = self.engine.pubsub.publish_as(kind, channel, message, &mut |_, _| {});
+        if receivers > 0 {
+            let news = News::Message { kind, channel: channel.into(), message: message.into() };
+            self.db.effects.news.get_mut().push(news);
+        }
+        receivers
+    }
+
+    /// Chooses the protocol of the connection, and of the rest of the reply. Messages in the one
+    /// before come first.
+    pub(crate) fn set_resp3(&mut self, resp3: bool) {
+        let earlier = {
+            // Others choose the protocol of a message under this lock.
+            let client = Arc::clone(&self.session.client);
+            let mut inbox = client.inbox.lock();
+            self.session.set_resp3(resp3);
+            if self.hears_messages_now() { take(&mut inbox) } else { Vec::new() }
+        };
+        if !earlier.is_empty() {
+            self.depend_on_all();
+            write(earlier, &mut self.reply);
+        }
+        self.reply.set_protocol(resp3);
+    }
+}
+
+impl PubSub {
+    fn listeners(&self, kind: Kind) -> &RwLock<Listeners> {
+        match kind {
+            Kind::Channel => &self.channels,
+            Kind::Pattern => &self.patterns,
+            Kind::Shard => &self.shard_channels,
+        }
+    }
+
+    /// Adds a subscriber.
+    pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], client: &Arc<Client>) {
+        let mut listeners = self.listeners(kind).write();
+        listeners.entry_ref(name).or_default().push(Arc::clone(client));
+    }
+
+    /// Removes a subscriber.
+    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], client: &Client) {
+        let mut listeners = self.listeners(kind).write();
+        if let Some(clients) = listeners.get_mut(name) {
+            clients.retain(|other| other.id != client.id);
+            if clients.is_empty() {
+                listeners.remove(name);
+            }
+        }
+    }
+
+    fn publish_as(
+        &self,
+        kind: Kind,
+        channel: &[u8],
+        message: &[u8],
+        deliver: Deliver<'_>,
+    ) -> usize {
+        match kind {
+            Kind::Shard => self.publish_shard(channel, message, deliver),
+            Kind::Channel | Kind::Pattern => self.publish(channel, message, deliver),
+        }
+    }
+
+    fn publish(&self, channel: &[u8], message: &[u8], deliver: Deliver<'_>) -> usize {
+        let _in_order = self.order_of(channel);
+        let mut receivers = 0;
+        let parts: [&[u8]; 3] = [b"message", channel, message];
+        let mut plain = Message::new(&parts);
+        if let Some(clients) = self.channels.read().get(channel) {
+            receivers += clients.len();
+            for client in clients {
+                deliver(client, &mut plain);
+            }
+        }
+        for (pattern, clients) in self.patterns.read().iter() {
+            if glob::matches(pattern, channel) {
+                let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, message];
+                let mut matched = Message::new(&parts);
+                receivers += clients.len();
+                for client in clients {
+                    deliver(client, &mut matched);
+                }
+            }
+        }
+        receivers
+    }
+
+    fn publish_shard(&self, channel: &[u8], message: &[u8], deliver: Deliver<'_>) -> usize {
+        let _in_order = self.order_of(channel);
+        let parts: [&[u8]; 3] = [b"smessage", channel, message];
+        let mut message = Message::new(&parts);
+        let listeners = self.shard_channels.read();
+        let clients = listeners.get(channel).map(Vec::as_slice).unwrap_or_default();
+        for client in clients {
+            deliver(client, &mut message);
+        }
+        clients.len()
+    }
+
+    /// Held while a message is delivered, so that all subscribers of a channel get its messages in
+    /// the same order.
+    fn order_of(&self, channel: &[u8]) -> MutexGuard<'_, ()> {
+        let stripe = base::hash::hash(channel) as usize % self.order.len();
+        self.order[stripe].lock()
+    }
+
+    /// The names that somebody listens to.
+    pub fn names(&self, kind: Kind) -> Vec<Vec<u8>> {
+        self.listeners(kind).read().keys().cloned().collect()
+    }
+
+    /// How many listen to a name.
+    pub fn count(&self, kind: Kind, name: &[u8]) -> usize {
+        self.listeners(kind).read().get(name).map_or(0, Vec::len)
+    }
+
+    /// How many names of a kind somebody listens to.
+    pub fn len(&self, kind: Kind) -> usize {
+        self.listeners(kind).read().len()
+    }
+
+    /// Adds a client that sees all commands.
+    pub(crate) fn add_monitor(&self, client: &Arc<Client>) {
+        let mut monitors = self.monitors.lock();
+        monitors.push(Arc::clone(client));
+        self.monitored.store(monitors.len(), Relaxed);
+    }
+
+    /// Removes a client that saw all commands.
+    pub(crate) fn remove_monitor(&self, client: &Client) {
+        let mut monitors = self.monitors.lock();
+        monitors.retain(|other| other.id != client.id);
+        self.monitored.store(monitors.len(), Relaxed);
+    }
+
+    /// Whether anybody sees all commands.
+    #[inline]
+    pub fn is_monitored(&self) -> bool {
+        self.monitored.load(Relaxed) > 0
+    }
+
+    /// Shows a command line to the monitors.
+    pub(crate) fn show(&self, host: &dyn Host, line: Vec<u8>) {
+        let line = Arc::new(line);
+        for client in self.monitors.lock().iter() {
+            deliver(host, client, |_| Arc::clone(&line));
+        }
+    }
+}
+
+fn speaks_resp3(client: &Client) -> bool {
+    client.protocol.load(Relaxed) == 3
+}

@@ -1,0 +1,283 @@
+//! A connection as its worker sees it: what earlier commands on it have set.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::limits;
+use hashbrown::HashSet;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use store::gate::Presence;
+
+use crate::command::Row;
+use crate::commands::KeysSoFar;
+use crate::engine::Engine;
+use crate::session::client::{Client, flag};
+use crate::session::pubsub::Kind;
+use crate::wait::watching::Watch;
+use config::Config;
+
+/// A command that waits for EXEC.
+pub struct QueuedCommand {
+    /// Its row.
+    pub row: &'static Row,
+    /// Its arguments.
+    pub argv: OwnedArguments,
+}
+
+/// A transaction that is being queued.
+#[derive(Default)]
+pub struct Transaction {
+    /// The commands so far.
+    pub commands: Vec<QueuedCommand>,
+    /// Bytes that the commands hold.
+    pub bytes: usize,
+    /// A command was refused: EXEC will be too.
+    pub aborted: bool,
+}
+
+/// CLIENT REPLY.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReplyMode {
+    /// Replies are sent.
+    On,
+    /// Replies are not sent.
+    Off,
+    /// The reply of the next command is not sent.
+    SkipNext,
+    /// The reply of this command is not sent.
+    Skip,
+}
+
+/// What a client is subscribed to.
+#[derive(Default)]
+pub struct Subscriptions {
+    /// SUBSCRIBE.
+    pub channels: HashSet<Vec<u8>>,
+    /// PSUBSCRIBE.
+    pub patterns: HashSet<Vec<u8>>,
+    /// SSUBSCRIBE.
+    pub shard_channels: HashSet<Vec<u8>>,
+    /// Bytes of memory that the names take.
+    bytes: usize,
+}
+
+/// Bytes of memory that a name takes besides its own: here, and where publishers look for it.
+const NAME_FRAME: usize = 3 * size_of::<Vec<u8>>();
+
+impl Subscriptions {
+    /// Adds a name. Whether it is new.
+    pub fn add(&mut self, kind: Kind, name: &[u8]) -> bool {
+        let new = self.of(kind).insert(name.to_vec());
+        if new {
+            self.bytes += name.len() + NAME_FRAME;
+        }
+        new
+    }
+
+    /// Removes a name. Whether it was there.
+    pub fn remove(&mut self, kind: Kind, name: &[u8]) -> bool {
+        let removed = self.of(kind).remove(name);
+        if removed {
+            self.bytes -= name.len() + NAME_FRAME;
+        }
+        removed
+    }
+
+    /// The names of one kind.
+    pub fn of(&mut self, kind: Kind) -> &mut HashSet<Vec<u8>> {
+        match kind {
+            Kind::Channel => &mut self.channels,
+            Kind::Pattern => &mut self.patterns,
+            Kind::Shard => &mut self.shard_channels,
+        }
+    }
+
+    /// Channels and patterns together: the number in replies to SUBSCRIBE.
+    pub fn count(&self) -> usize {
+        self.channels.len() + self.patterns.len()
+    }
+
+    /// Whether there is any, shard channels included.
+    pub fn any(&self) -> bool {
+        self.count() + self.shard_channels.len() > 0
+    }
+}
+
+/// See the module's text.
+pub struct Session {
+    /// The part that others see.
+    pub client: Arc<Client>,
+    /// The selected database.
+    pub database: usize,
+    /// Whether replies are RESP3.
+    pub resp3: bool,
+    /// Whether it may run commands.
+    pub authenticated: bool,
+    /// MULTI.
+    pub transaction: Option<Box<Transaction>>,
+    /// WATCH.
+    pub watch: Option<Box<Watch>>,
+    /// Subscriptions; absent until the first.
+    pub subscriptions: Option<Box<Subscriptions>>,
+    /// CLIENT REPLY.
+    pub reply_mode: ReplyMode,
+    /// The reply that is being written is of messages, which CLIENT REPLY does not concern.
+    pub(crate) pushes: bool,
+    /// CLIENT NO-TOUCH.
+    pub no_touch: bool,
+    /// MONITOR.
+    pub monitor: bool,
+    /// It replays commands from a file: see [`crate::persistence::loading`].
+    pub(crate) replays: bool,
+    /// The journal's offset that the replies so far depend on: see [`crate::persistence::durability`].
+    pub depends_on: u64,
+    /// The journal's offset behind its last write; 0 before the first.
+    pub(crate) written_to: u64,
+    /// CLIENT PAUSE holds its next command back.
+    pub(crate) paused: bool,
+    /// How far its next command has come already: KEYS, where a slot was locked.
+    pub(crate) keys_so_far: Option<Box<KeysSoFar>>,
+    /// Close when the output is sent.
+    pub close: bool,
+}
+
+impl Session {
+    /// A fresh connection.
+    pub fn new(client: Arc<Client>, authenticated: bool) -> Session {
+        Session {
+            client,
+            database: 0,
+            resp3: false,
+            authenticated,
+            transaction: None,
+            watch: None,
+            subscriptions: None,
+            reply_mode: ReplyMode::On,
+            pushes: false,
+            no_touch: false,
+            monitor: false,
+            replays: false,
+            depends_on: 0,
+            written_to: 0,
+            paused: false,
+            keys_so_far: None,
+            close: false,
+        }
+    }
+
+    /// Selects a database.
+    pub fn select(&mut self, database: usize) {
+        self.database = database;
+        self.client.database.store(database as u32, Relaxed);
+    }
+
+    /// Chooses the protocol.
+    pub fn set_resp3(&mut self, resp3: bool) {
+        self.resp3 = resp3;
+        self.client.protocol.store(if resp3 { 3 } else { 2 }, Relaxed);
+    }
+
+    /// CLIENT NO-TOUCH.
+    pub fn set_no_touch(&mut self, on: bool) {
+        self.no_touch = on;
+        self.client.set_flag(flag::NO_TOUCH, on);
+    }
+
+    /// The subscriptions, made at first use.
+    pub fn subscriptions_mut(&mut self) -> &mut Subscriptions {
+        self.subscriptions.get_or_insert_default()
+    }
+
+    /// Whether only commands about subscriptions are allowed: RESP2 clients that have some.
+    pub fn in_pubsub_mode(&self) -> bool {
+        !self.resp3 && self.subscriptions.as_ref().is_some_and(|own| own.any())
+    }
+
+    /// Whether replies are sent, or CLIENT REPLY holds them back.
+    pub fn hears_replies(&self) -> bool {
+        matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
+    }
+
+    /// A reply has ended. Whether it is sent; then CLIENT REPLY SKIP has had its effect.
+    pub fn end_reply(&mut self) -> bool {
+        let (heard, next) = match self.reply_mode {
+            ReplyMode::On => (true, ReplyMode::On),
+            ReplyMode::Off => (false, ReplyMode::Off),
+            ReplyMode::SkipNext => (true, ReplyMode::Skip),
+            ReplyMode::Skip => (false, ReplyMode::On),
+        };
+        self.reply_mode = next;
+        std::mem::take(&mut self.pushes) || heard
+    }
+
+    /// Bounds the output to what its class of clients may let wait, and lets publishers know. To be
+    /// called when the settings or the class may have changed.
+    pub fn limit_output(&self, config: &Config, output: &mut Output) {
+        let subscribed = self.subscriptions.as_ref().is_some_and(|own| own.any());
+        let limits = &config.client_output_buffer_limits;
+        let class = if subscribed { limits.pubsub } else { limits.normal };
+        let limit = match usize::try_from(class.hard_bytes) {
+            _ if !self.authenticated && !config.requirepass.is_empty() => {
+                limits::UNAUTHENTICATED_OUTPUT
+            }
+            Ok(0) | Err(_) => usize::MAX,
+            Ok(limit) => limit,
+        };
+        output.set_limit(limit);
+        if self.client.output_limit.load(Relaxed) != limit {
+            self.client.output_limit.store(limit, Relaxed);
+        }
+    }
+
+    /// Shows the state of MULTI and of subscriptions to others.
+    pub fn publish_state(&self) {
+        let client = &self.client;
+        let transaction = self.transaction.as_deref();
+        let queued = transaction.map_or(0, |own| own.commands.len() as u32 + 1);
+        client.queued.store(queued, Relaxed);
+        client.queued_bytes.store(transaction.map_or(0, |own| own.bytes), Relaxed);
+        client.set_flag(flag::MULTI, transaction.is_some());
+        let own = self.subscriptions.as_deref();
+        client.channels.store(own.map_or(0, |own| own.channels.len() as u32), Relaxed);
+        client.patterns.store(own.map_or(0, |own| own.patterns.len() as u32), Relaxed);
+        client.shard_channels.store(own.map_or(0, |own| own.shard_channels.len() as u32), Relaxed);
+        client.subscription_bytes.store(own.map_or(0, |own| own.bytes), Relaxed);
+        client.set_flag(flag::PUBSUB, own.is_some_and(Subscriptions::any));
+        client.set_flag(flag::MONITOR, self.monitor);
+    }
+}
+
+impl Engine {
+    /// Frees the commands of a transaction: a million of them in the background, since whoever ends
+    /// it may hold slots.
+    pub(crate) fn free_transaction(&self, transaction: Box<Transaction>) {
+        if transaction.bytes >= limits::FREED_LATER {
+            self.host.drop_later(transaction);
+        }
+    }
+
+    /// Forgets a connection that goes away: its transaction, watches, subscriptions, and its place
+    /// among the clients. The caller holds no slot and has ended the connection's waiting.
+    pub fn close_session(&self, presence: Presence<'_>, session: &mut Session) {
+        self.note_paused(session, false);
+        self.abandon_transaction(presence, session);
+        self.drop_subscriptions(session);
+        self.clients.remove(session.client.id);
+    }
+
+    /// Ends all subscriptions of a connection without a word to it, and MONITOR.
+    pub(crate) fn drop_subscriptions(&self, session: &mut Session) {
+        if let Some(mut own) = session.subscriptions.take() {
+            for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
+                for name in own.of(kind).drain() {
+                    self.pubsub.unsubscribe(kind, &name, &session.client);
+                }
+            }
+        }
+        if std::mem::take(&mut session.monitor) {
+            self.pubsub.remove_monitor(&session.client);
+        }
+        session.publish_state();
+    }
+}

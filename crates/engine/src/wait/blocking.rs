@@ -1,0 +1,206 @@
+//! Blocking commands: how clients begin to wait and how they are served.
+//!
+//! A waiter lies in the slots of its keys. Whoever makes such a key appear serves the waiters before
+//! it unlocks, in the order in which they came, by running the waiter's own command for that key
+//! with the waiter's connection as the receiver of the reply. Serving BLMOVE changes a further key,
+//! which may satisfy further waiters: [`cover_destinations`] locks their slots beforehand.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::clock::Ticks;
+use resp::output::Output;
+use resp::reply::Reply;
+use store::gate::Presence;
+use store::reserve::Reservation;
+use store::{Held, Key, ValueRef};
+
+use crate::engine::{Engine, Outcome};
+use crate::handler::context::Context;
+use crate::run::call::{Slots, show_blocked};
+use crate::session::Session;
+use crate::wait::left_behind::remove_waiter;
+use crate::wait::waiting::{Attachment, Awaited, Waiter};
+
+/// Locks the slots of keys that serving any waiter of the slots that are held may change, and those
+/// of the waiters there, and so on. Whether all of them were free.
+pub(crate) fn cover_destinations(
+    held: &Held<'_, Attachment>,
+    reservation: Option<&Reservation>,
+) -> bool {
+    let mut to_look_at = Slots::new();
+    held.each_slot(|slot| to_look_at.push(slot));
+    while let Some(slot) = to_look_at.pop() {
+        let Some(attachment) = held.attachment(slot) else { continue };
+        for destination in attachment.all_destinations() {
+            let destination = base::crc::key_slot(destination);
+            if held.covers(destination) {
+                continue;
+            }
+            if !held.try_cover(destination, reservation) {
+                return false;
+            }
+            to_look_at.push(destination);
+        }
+    }
+    true
+}
+
+/// Serves the waiters of all keys that became ready, and of keys that this makes ready.
+///
+/// That is when the command is over, which began at `begun`: what has expired meanwhile serves
+/// nobody.
+#[inline]
+pub(crate) fn serve_ready(cx: &mut Context<'_>, begun: Ticks) {
+    if !cx.db.effects.ready.is_empty() {
+        cx.db.now += begun.elapsed_ns() / 1_000_000;
+        serve_all(cx);
+    }
+}
+
+fn serve_all(cx: &mut Context<'_>) {
+    while let Some(ready) = cx.db.effects.ready.take() {
+        let key = Key::new(&ready.key);
+        // Who waits for another type, or was claimed by somebody else just now, stays in the queue.
+        let mut passed = 0;
+        while let Some(present) = held_type(cx, ready.database, &key)
+            && let Some(waiter) = waiter_at(cx, ready.database, &key, passed)
+        {
+            if waiter.awaited == present && waiter.claim() {
+                serve(cx, &key, &waiter);
+            } else {
+                passed += 1;
+            }
+        }
+    }
+}
+
+fn waiter_at(
+    cx: &Context<'_>,
+    database: usize,
+    key: &Key<'_>,
+    place: usize,
+) -> Option<Arc<Waiter>> {
+    cx.db.held.attachment(key.slot)?.waiter(database, key.bytes, place)
+}
+
+/// The type of value under a key (which is never empty), if it can be waited for.
+fn held_type(cx: &Context<'_>, database: usize, key: &Key<'_>) -> Option<Awaited> {
+    match cx.db.peek_in(database, key)?.value() {
+        ValueRef::List(_) => Some(Awaited::List),
+        ValueRef::Zset(_) => Some(Awaited::Zset),
+        _ => None,
+    }
+}
+
+/// Serves one waiter, which was claimed, from one key.
+fn serve(cx: &mut Context<'_>, key: &Key<'_>, waiter: &Arc<Waiter>) {
+    remove_from_held(cx, waiter);
+    let mut output = Output::default();
+    // The waiter's session belongs to another worker; its command needs no more of it than this.
+    let mut session = Session::new(Arc::clone(&waiter.client), true);
+    session.resp3 = waiter.resp3;
+    session.database = waiter.database;
+    let own_database = std::mem::replace(&mut cx.db.index, waiter.database);
+    let own_nested = std::mem::replace(&mut cx.nested, true);
+    cx.with_receiver(&mut session, &mut output, |cx| {
+        match (waiter.serve)(cx, key, waiter.argv.view()) {
+            Ok(served) => debug_assert!(served, "the key holds what the waiter waits for"),
+            Err(error) => {
+                cx.db.stats.error_replies.add(1);
+                cx.engine.stats.count_error(error.code());
+                cx.reply.error(error.as_str().as_bytes());
+            }
+        }
+    });
+    cx.db.index = own_database;
+    cx.nested = own_nested;
+    cx.db.effects.woken.push((Arc::clone(&waiter.client), output.to_vec()));
+}
+
+impl Context<'_> {
+    /// Runs `action` with another connection as the receiver of replies.
+    fn with_receiver(
+        &mut self,
+        session: &mut Session,
+        output: &mut Output,
+        action: impl FnOnce(&mut Context<'_>),
+    ) {
+        let (keyspace, presence) = (&self.engine.keyspace, self.authority.presence());
+        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none(presence)).detach();
+        let resp3 = session.resp3;
+        let mut inner = Context {
+            db: crate::handler::db::Db {
+                held: keyspace.attach(presence, locks),
+                index: self.db.index,
+                now: self.db.now,
+                steady: self.db.steady,
+                config: self.db.config,
+                effects: self.db.effects,
+                stats: self.db.stats,
+                packed_threshold: self.db.packed_threshold,
+                clock: self.db.clock,
+                touch: self.db.touch,
+            },
+            reply: Reply::new(output, resp3),
+            session,
+            engine: self.engine,
+            row: self.row,
+            authority: self.authority,
+            nested: true,
+            block: None,
+            sync_wait: None,
+        };
+        action(&mut inner);
+        let locks = inner.db.held.detach();
+        self.db.held = keyspace.attach(presence, locks);
+    }
+}
+
+/// Takes a waiter out of the slots that are locked; others find it claimed and drop it then.
+fn remove_from_held(cx: &mut Context<'_>, waiter: &Arc<Waiter>) {
+    for key in &waiter.keys {
+        let slot = base::crc::key_slot(key);
+        if cx.db.held.covers(slot) {
+            remove_waiter(&mut cx.db.held, slot, key, waiter);
+        }
+    }
+}
+
+/// Puts a client that wants to wait into the slots of its keys, which are locked still.
+#[inline]
+pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
+    if let Some(wait) = cx.sync_wait.take() {
+        cx.engine.begin_sync_wait(cx.session);
+        return Outcome::AwaitsSync(wait);
+    }
+    let Some(waiter) = cx.block.take() else { return Outcome::Done };
+    for key in &waiter.keys {
+        let slot = base::crc::key_slot(key);
+        let attachment = cx.db.held.attachment_mut(slot).get_or_insert_default();
+        attachment.add_waiter(key, &waiter);
+    }
+    show_blocked(cx.session, true);
+    *cx.session.client.waiter.lock() = Some(Arc::clone(&waiter));
+    cx.engine.blocked_clients.fetch_add(1, Relaxed);
+    Outcome::Blocked(waiter)
+}
+
+impl Engine {
+    /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller
+    /// has claimed the waiter or found it claimed, and holds no slot.
+    pub fn end_wait(&self, presence: Presence<'_>, session: &Session, waiter: &Arc<Waiter>) {
+        let clock = base::clock::now_us();
+        for key in &waiter.keys {
+            self.take_out_waiter(presence, waiter, key, clock);
+        }
+        show_blocked(session, false);
+        *session.client.waiter.lock() = None;
+        self.blocked_clients.fetch_sub(1, Relaxed);
+    }
+
+    /// Clients that wait.
+    pub fn blocked_clients(&self) -> u64 {
+        self.blocked_clients.load(Relaxed)
+    }
+}

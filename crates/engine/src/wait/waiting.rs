@@ -1,0 +1,226 @@
+//! What clients leave at a slot: waiters (BLPOP and its kin) and watchers (WATCH).
+//!
+//! Both lie behind the slot's lock, so that finding a key empty and beginning to wait for it is one
+//! step. A waiter is claimed by one compare-and-swap, so that being served, timing out, being
+//! unblocked and going away never happen to it twice.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use hashbrown::{Equivalent, HashMap};
+use resp::args::{Arguments, OwnedArguments};
+use resp::reply::Reply;
+use store::Key;
+
+use crate::handler::context::Context;
+use crate::handler::error::CommandError;
+use crate::session::client::Client;
+use crate::wait::watching::{Change, WatchFlag, Watcher};
+
+/// Tries to serve a blocking command from one of its keys, with the command's arguments. Writes
+/// the reply and returns true, or returns false when the key has nothing for it.
+pub type Serve = fn(&mut Context<'_>, &Key<'_>, Arguments<'_>) -> Result<bool, CommandError>;
+
+/// The type of value that a waiter waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the types of values that can be waited for")]
+pub enum Awaited {
+    List,
+    Zset,
+}
+
+const WAITING: u8 = 0;
+const CLAIMED: u8 = 1;
+
+/// A client that waits for keys.
+pub struct Waiter {
+    /// Whose reply it is.
+    pub client: Arc<Client>,
+    /// The database that it selected.
+    pub database: usize,
+    /// The keys it waits for.
+    pub keys: Vec<Box<[u8]>>,
+    /// A key that serving it also changes (the destination of BLMOVE).
+    pub destination: Option<Box<[u8]>>,
+    /// What it waits for.
+    pub awaited: Awaited,
+    /// The command.
+    pub argv: OwnedArguments,
+    /// How it is served.
+    pub serve: Serve,
+    /// Whether its connection speaks RESP3.
+    pub resp3: bool,
+    /// When it gives up, as [`crate::engine::Turn::steady`].
+    pub deadline: Option<u64>,
+    state: AtomicU8,
+}
+
+impl Waiter {
+    #[expect(clippy::too_many_arguments, reason = "the fields of a waiter, once")]
+    pub(crate) fn new(
+        client: Arc<Client>,
+        database: usize,
+        keys: Vec<Box<[u8]>>,
+        destination: Option<Box<[u8]>>,
+        awaited: Awaited,
+        argv: OwnedArguments,
+        serve: Serve,
+        resp3: bool,
+        deadline: Option<u64>,
+    ) -> Waiter {
+        let state = AtomicU8::new(WAITING);
+        Waiter { client, database, keys, destination, awaited, argv, serve, resp3, deadline, state }
+    }
+
+    /// A client that waits for no key, but for the host's answer.
+    pub(crate) fn for_host(client: Arc<Client>, database: usize, resp3: bool) -> Waiter {
+        let argv = OwnedArguments::default();
+        let serve: Serve = |_, _, _| Ok(false);
+        let keys = Vec::new();
+        Waiter::new(client, database, keys, None, Awaited::List, argv, serve, resp3, None)
+    }
+
+    /// Bytes of memory that it takes, about: each key lies in the arguments, here, and at its slot.
+    pub(crate) fn memory(&self) -> usize {
+        let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
+        size_of::<Waiter>() + 3 * self.argv.memory() + frames
+    }
+
+    /// Whether nobody has claimed it yet.
+    pub fn is_waiting(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WAITING
+    }
+
+    /// Whether it waits for keys. Who waits for the host has to wait for what that does.
+    pub(crate) fn awaits_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Answers a client whose time is up: every blocking command answers the same.
+    pub fn reply_timed_out(&self, reply: &mut Reply<'_>) {
+        reply.null_array();
+    }
+
+    /// Claims it: who gets true answers the client, or drops it.
+    pub fn claim(&self) -> bool {
+        self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
+type PerKey<T> = HashMap<(usize, Box<[u8]>), T>;
+
+/// A key of a [`PerKey`], borrowed: to look one up without making it.
+#[derive(Hash)]
+struct KeyRef<'k>(usize, &'k [u8]);
+
+impl Equivalent<(usize, Box<[u8]>)> for KeyRef<'_> {
+    fn equivalent(&self, (database, key): &(usize, Box<[u8]>)) -> bool {
+        self.0 == *database && *self.1 == **key
+    }
+}
+
+/// What lies at a slot. Boxed, and absent while nobody waits or watches there.
+#[derive(Default)]
+pub struct Attachment {
+    waiters: PerKey<VecDeque<Arc<Waiter>>>,
+    /// Keys that serving the waiters may change too, each with the number of those waiters.
+    destinations: HashMap<Box<[u8]>, usize>,
+    watchers: PerKey<Vec<Watcher>>,
+}
+
+impl Attachment {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiters.is_empty() && self.watchers.is_empty()
+    }
+
+    pub(crate) fn has_waiters(&self, database: usize, key: &[u8]) -> bool {
+        !self.waiters.is_empty() && self.waiters.contains_key(&KeyRef(database, key))
+    }
+
+    /// Adds a waiter behind all others. One that names the key twice waits there once.
+    pub(crate) fn add_waiter(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
+        let queue = self.waiters.entry((waiter.database, key.into())).or_default();
+        if !queue.back().is_some_and(|last| Arc::ptr_eq(last, waiter)) {
+            queue.push_back(Arc::clone(waiter));
+            if let Some(destination) = &waiter.destination {
+                *self.destinations.entry(destination.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    pub(crate) fn remove_waiter(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
+        let id = KeyRef(waiter.database, key);
+        let Some(queue) = self.waiters.get_mut(&id) else { return };
+        // Who is served is nearly always the first.
+        if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, waiter)) {
+            queue.remove(at);
+            if let Some(destination) = &waiter.destination
+                && let Some(count) = self.destinations.get_mut(destination)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.destinations.remove(destination);
+                }
+            }
+        }
+        if self.waiters.get(&id).is_some_and(VecDeque::is_empty) {
+            self.waiters.remove(&id);
+        }
+    }
+
+    /// The waiter of a key that has so many others before it.
+    pub(crate) fn waiter(&self, database: usize, key: &[u8], place: usize) -> Option<Arc<Waiter>> {
+        self.waiters.get(&KeyRef(database, key))?.get(place).cloned()
+    }
+
+    /// Keys that serving the waiters of this slot may change too.
+    pub(crate) fn all_destinations(&self) -> impl Iterator<Item = &[u8]> {
+        self.destinations.keys().map(|key| &**key)
+    }
+
+    pub(crate) fn add_watcher(&mut self, database: usize, key: &[u8], watcher: Watcher) {
+        self.watchers.entry((database, key.into())).or_default().push(watcher);
+    }
+
+    pub(crate) fn remove_watcher(&mut self, database: usize, key: &[u8], flag: &WatchFlag) {
+        let id = KeyRef(database, key);
+        if let Some(watchers) = self.watchers.get_mut(&id) {
+            watchers.retain(|other| !Arc::ptr_eq(&other.flag, flag));
+            if watchers.is_empty() {
+                self.watchers.remove(&id);
+            }
+        }
+    }
+
+    /// Whether anybody watches a key of this slot.
+    pub(crate) fn has_watchers(&self) -> bool {
+        !self.watchers.is_empty()
+    }
+
+    /// The watchers of a key.
+    pub(crate) fn watchers(&self, database: usize, key: &[u8]) -> &[Watcher] {
+        self.watchers.get(&KeyRef(database, key)).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Tells the watchers of a key what happened to it.
+    pub(crate) fn mark_watchers(&mut self, database: usize, key: &[u8], change: Change) {
+        let watchers = self.watchers.get_mut(&KeyRef(database, key));
+        watchers.into_iter().flatten().for_each(|watcher| watcher.note(change));
+    }
+
+    /// The watched keys of a database, with their watchers.
+    pub(crate) fn watchers_of(
+        &mut self,
+        database: usize,
+    ) -> impl Iterator<Item = (&[u8], &mut [Watcher])> {
+        let own = self.watchers.iter_mut().filter(move |((index, _), _)| *index == database);
+        own.map(|((_, key), watchers)| (&**key, watchers.as_mut_slice()))
+    }
+
+    /// The waited-for keys of a database.
+    pub(crate) fn waited(&self, database: usize) -> impl Iterator<Item = &[u8]> {
+        let own = self.waiters.keys().filter(move |(index, _)| *index == database);
+        own.map(|(_, key)| &**key)
+    }
+}

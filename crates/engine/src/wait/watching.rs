@@ -1,0 +1,214 @@
+//! WATCH: whose next EXEC depends on which keys.
+//!
+//! A watched key has a [`Watcher`] at its slot, behind the slot's lock. Whoever changes the key
+//! raises the flag that all watchers of one connection share; EXEC looks at the flag, and at the
+//! expiry of the watched keys, with the slots of all of them locked.
+//!
+//! A key that has expired but was not deleted yet is as good as absent. So one that was in that
+//! state at WATCH may be deleted without the watcher minding, and one that comes into that state
+//! makes EXEC fail though nobody has touched it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use hashbrown::HashSet;
+use store::gate::Presence;
+use store::{Entry, Key};
+
+use crate::engine::Engine;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::session::Session;
+use crate::session::client::Client;
+
+/// A flag that is raised when a watched key changes.
+pub(crate) type WatchFlag = Arc<AtomicBool>;
+
+/// One connection's interest in one key.
+pub(crate) struct Watcher {
+    /// Shared by all keys that the connection watches.
+    pub(crate) flag: WatchFlag,
+    /// When it began, the key had expired without having been deleted.
+    pub(crate) expired: bool,
+}
+
+/// What happened to a watched key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It holds another value.
+    Changed,
+    /// It is gone.
+    Gone,
+}
+
+impl Watcher {
+    /// Raises the flag, unless the change is only that an expired key is deleted at last.
+    pub(crate) fn note(&mut self, change: Change) {
+        if self.expired && change == Change::Gone {
+            self.expired = false;
+        } else {
+            self.flag.store(true, Relaxed);
+        }
+    }
+}
+
+/// The watched keys of a connection.
+#[derive(Default)]
+pub struct Watch {
+    /// The keys, with their databases.
+    pub keys: HashSet<(usize, Box<[u8]>)>,
+    /// Raised by the first change; shared with the slots.
+    pub(crate) flag: WatchFlag,
+}
+
+impl Watch {
+    /// Whether a watched key has changed, or has expired since it was watched. Looks at the slots
+    /// of the watched keys, which EXEC has locked, so that nobody can raise the flag any more.
+    pub(crate) fn is_stale(&self, db: &Db<'_>) -> bool {
+        let expired = self.keys.iter().any(|(database, key)| {
+            let (database, key) = (*database, Key::new(key));
+            has_expired(db, database, &key) && !self.was_expired(db, database, &key)
+        });
+        expired || self.flag.load(Relaxed)
+    }
+
+    /// Whether a key that has expired counted as such when it was watched.
+    fn was_expired(&self, db: &Db<'_>, database: usize, key: &Key<'_>) -> bool {
+        let watchers = db.held.attachment(key.slot).map(|own| own.watchers(database, key.bytes));
+        let own = |watcher: &&Watcher| Arc::ptr_eq(&watcher.flag, &self.flag);
+        let own = watchers.and_then(|watchers| watchers.iter().find(own));
+        own.is_some_and(|watcher| watcher.expired)
+    }
+}
+
+/// Whether a key is there, but due.
+fn has_expired(db: &Db<'_>, database: usize, key: &Key<'_>) -> bool {
+    let due = db.held.find(database, key).and_then(Entry::expire_at);
+    due.is_some_and(|at| at <= db.now)
+}
+
+impl Context<'_> {
+    /// Lets the next EXEC depend on a key of the selected database, which is locked.
+    pub(crate) fn watch(&mut self, key: &Key<'_>) {
+        let database = self.db.index;
+        let expired = has_expired(&self.db, database, key);
+        let watch = self.session.watch.get_or_insert_default();
+        if !watch.keys.insert((database, key.bytes.into())) {
+            return;
+        }
+        let bytes = 2 * key.bytes.len() + size_of::<(usize, Box<[u8]>)>() + 4 * size_of::<usize>();
+        self.session.client.watched_bytes.fetch_add(bytes, Relaxed);
+        let watcher = Watcher { flag: Arc::clone(&watch.flag), expired };
+        let attachment = self.db.held.attachment_mut(key.slot).get_or_insert_default();
+        attachment.add_watcher(database, key.bytes, watcher);
+        show(&self.session.client, Some(&watch.flag));
+    }
+
+    /// Gives up the watched keys. Their slots are cleaned when all is unlocked.
+    pub(crate) fn forget_watch(&mut self) {
+        if let Some(watch) = self.session.watch.take() {
+            show(&self.session.client, None);
+            self.db.effects.forgotten_watches.push(*watch);
+        }
+    }
+
+    /// Ends MULTI, whether by EXEC, DISCARD or RESET.
+    pub(crate) fn end_transaction(&mut self) {
+        if let Some(transaction) = self.session.transaction.take() {
+            self.engine.free_transaction(transaction);
+        }
+        self.forget_watch();
+        self.session.publish_state();
+    }
+}
+
+/// Lets CLIENT LIST tell whether a watched key has changed.
+fn show(client: &Client, flag: Option<&WatchFlag>) {
+    *client.watch.lock() = flag.map(Arc::clone);
+    if flag.is_none() {
+        client.watched_bytes.store(0, Relaxed);
+    }
+}
+
+impl Engine {
+    /// Ends a connection's transaction and watches outside of any command. The caller holds no slot.
+    pub(crate) fn abandon_transaction(&self, presence: Presence<'_>, session: &mut Session) {
+        if let Some(transaction) = session.transaction.take() {
+            self.free_transaction(transaction);
+        }
+        if let Some(watch) = session.watch.take() {
+            show(&session.client, None);
+            self.remove_watch(presence, &watch);
+        }
+        session.publish_state();
+    }
+
+    /// Takes a client's watchers out of their slots. The caller holds no slot.
+    pub(crate) fn remove_watch(&self, presence: Presence<'_>, watch: &Watch) {
+        let clock = base::clock::now_us();
+        for (database, key) in &watch.keys {
+            self.take_out_watcher(presence, (*database, key), &watch.flag, clock);
+        }
+    }
+}
+
+impl Db<'_> {
+    /// Tells the watchers of every key of `database` that the database is about to be emptied, or
+    /// to be replaced with the content of another one (SWAPDB: to be called for both). With all
+    /// gates closed, before it happens.
+    pub fn mark_all_watchers(&mut self, database: usize, replaced_with: Option<usize>) {
+        for slot in 0..base::limits::SLOTS as u16 {
+            let Some(mut attachment) = self.held.attachment_mut(slot).take() else { continue };
+            for (key, watchers) in attachment.watchers_of(database) {
+                let key = Key::new(key);
+                let was_there = self.held.find(database, &key).is_some();
+                let replacement =
+                    replaced_with.filter(|&other| self.held.find(other, &key).is_some());
+                let replaced_by_expired =
+                    replacement.is_some_and(|other| has_expired(self, other, &key));
+                for watcher in watchers {
+                    match replacement {
+                        // An expired key replaces a missing or expired one: absent as before.
+                        Some(_) if replaced_by_expired && (watcher.expired || !was_there) => {
+                            watcher.expired = true;
+                        }
+                        Some(_) => watcher.note(Change::Changed),
+                        None if was_there => watcher.note(Change::Gone),
+                        None => {}
+                    }
+                }
+            }
+            *self.held.attachment_mut(slot) = Some(attachment);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    #[test]
+    fn a_change_before_the_program_has_the_slot_counts() {
+        let mut server = TestServer::new();
+        for line in ["WATCH k", "MULTI", "DBSIZE"] {
+            server.text(line);
+        }
+        let mut other = server.connect();
+        // Somebody holds the slot of the watched key, and changes that before the program gets it.
+        server.while_held(b"k", |server| {
+            assert_eq!(server.try_text("EXEC"), None, "the slot is locked");
+        });
+        assert_eq!(server.text_as(&mut other, "RPUSH k 1"), ":1\r\n");
+        assert_eq!(server.text("EXEC"), "*-1\r\n");
+    }
+
+    #[test]
+    fn what_was_watched_is_cleaned_up_when_its_slot_is_free() {
+        let mut server = TestServer::new();
+        server.text("WATCH k other");
+        server.while_held(b"k", |server| assert_eq!(server.text("UNWATCH"), "+OK\r\n"));
+        assert!(server.has_attachment(b"k") && !server.has_attachment(b"other"));
+        server.clean_slots();
+        assert!(!server.has_attachment(b"k"), "nothing is left");
+    }
+}

@@ -1,0 +1,663 @@
+//! The append-only file of a running server: when it begins, ends and is written anew, and what the
+//! rest of the process asks of it. The writing is done by [`super::journal`] and [`super::rewrite`].
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use config::Config;
+use engine::engine::{Engine, LogLevel};
+use engine::observe::stats::Durations;
+use engine::persistence::append_only::{Figures, LastStatus, RewriteAnswer, Rewrites, Writing};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+
+use super::directory::{self, AofDirectory, DirectoryError, OldFile, Opened};
+use super::journal::{Failure, FileJournal, Observer, Operation, Timing};
+use super::rewrite::{self, Plan};
+use crate::net::Wakers;
+use crate::persist::claim::{Claim, InUse};
+use crate::persist::disk::Disk;
+use crate::persist::rdb::saver::Saver;
+use crate::persist::snapshot;
+use crate::persist::stale;
+use crate::process::log::Log;
+
+/// How long to wait before a file is begun again that could not be begun.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// After so many failures in a row, rewrites that nobody asked for pause.
+const FAILURES_TOLERATED: u64 = 3;
+
+/// The first pause after those failures. It doubles with each further one.
+const FAILURE_PAUSE: Duration = Duration::from_secs(60);
+
+/// The longest pause after failures.
+const FAILURE_PAUSE_MAX: Duration = Duration::from_secs(3600);
+
+/// See the module's text.
+pub struct AppendOnly {
+    journal: Arc<FileJournal>,
+    disk: Arc<dyn Disk>,
+    log: Arc<Log>,
+    /// Who else reads cuts.
+    saver: Arc<Saver>,
+    telling: Arc<Telling>,
+    state: Mutex<State>,
+    /// The right to use the directory.
+    claim: Mutex<Option<Claim>>,
+    /// Held while the files are loaded, and while others take their place.
+    files: Mutex<()>,
+    /// A rewrite has ended.
+    ended: Condvar,
+    /// The server is going to stop: no rewrite begins, and one that goes on ends.
+    stopping: AtomicBool,
+}
+
+/// Whether there is an append-only file.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+enum Mode {
+    /// There is none.
+    #[default]
+    Off,
+    /// It was turned on. It counts when its first base is complete.
+    Beginning,
+    /// There is.
+    On,
+}
+
+#[derive(Default)]
+struct State {
+    mode: Mode,
+    /// Counts how often the file was turned off: a rewrite may outlive that.
+    turned_off: u64,
+    directory: Option<Arc<AofDirectory>>,
+    /// When the rewrite began that goes on.
+    rewriting_since: Option<Instant>,
+    /// The count of [`State::turned_off`] at which its outcome is of use, if that matters.
+    rewriting_for: Option<u64>,
+    rewrites: Rewrites,
+    /// No rewrite begins by itself before.
+    not_before: Option<Instant>,
+    /// Bytes of the files to be loaded, besides the one that is being written.
+    closed_size: u64,
+    /// Bytes of all files after the last rewrite, or at the start.
+    base_size: u64,
+}
+
+impl State {
+    /// When the rewrite began that goes on, unless it is about to end since nobody wants it.
+    fn wanted_rewrite_since(&self) -> Option<Instant> {
+        let wanted = self.rewriting_for.is_none_or(|count| count == self.turned_off);
+        self.rewriting_since.filter(|_| wanted)
+    }
+}
+
+/// What the journal's thread tells.
+struct Telling {
+    log: Arc<Log>,
+    wakers: Arc<Wakers>,
+    engine: OnceLock<Weak<Engine>>,
+}
+
+impl Observer for Telling {
+    fn progressed(&self, _synced: u64) {
+        self.wakers.note_journal_progress();
+    }
+
+    fn failed(&self, failure: &Failure) {
+        let remedy = match failure.operation {
+            Operation::Write => "this write is tried again every second and succeeds",
+            Operation::Sync => "a rewrite succeeds, which is tried now and then",
+        };
+        self.log.warning(format!(
+            "AOF error while {failure}. Writes are refused until {remedy}, or appendonly is turned \
+             off."
+        ));
+        self.wakers.note_journal_failure();
+    }
+
+    fn recovered(&self) {
+        self.log.warning("AOF write error looks solved. The server can write again.");
+        self.wakers.note_journal_progress();
+    }
+
+    fn took(&self, event: &'static str, duration: Duration) {
+        let Some(engine) = self.engine.get().and_then(Weak::upgrade) else { return };
+        let threshold = engine.config.load().latency_monitor_threshold;
+        let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        if threshold > 0 && milliseconds >= threshold {
+            engine.latency.note(event, base::clock::now_ms() / 1000, milliseconds);
+        }
+    }
+}
+
+impl AppendOnly {
+    /// Starts the journal's thread. There is no file before [`AppendOnly::start`].
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn new(
+        config: &Config,
+        log: &Arc<Log>,
+        wakers: &Arc<Wakers>,
+        saver: &Arc<Saver>,
+        disk: Arc<dyn Disk>,
+    ) -> io::Result<AppendOnly> {
+        let telling = Arc::new(Telling {
+            log: Arc::clone(log),
+            wakers: Arc::clone(wakers),
+            engine: OnceLock::new(),
+        });
+        let observer = Arc::clone(&telling) as Arc<dyn Observer>;
+        let journal = FileJournal::start(config.appendfsync, Timing::default(), observer)?;
+        journal.set_timestamps(config.aof_timestamp_enabled);
+        Ok(AppendOnly {
+            journal: Arc::new(journal),
+            disk,
+            log: Arc::clone(log),
+            saver: Arc::clone(saver),
+            telling,
+            state: Mutex::default(),
+            claim: Mutex::default(),
+            files: Mutex::default(),
+            ended: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        })
+    }
+
+    /// The stream of writes.
+    pub fn journal(&self) -> &Arc<FileJournal> {
+        &self.journal
+    }
+
+    /// Connects it with the engine whose writes it keeps.
+    pub fn connect(&self, engine: &Arc<Engine>) {
+        self.telling.engine.get_or_init(|| Arc::downgrade(engine));
+    }
+
+    fn engine(&self) -> Option<Arc<Engine>> {
+        self.telling.engine.get().and_then(Weak::upgrade)
+    }
+
+    /// Opens the directory that the settings name, wherever the process goes from here.
+    fn open_directory(&self, config: &Config) -> Result<AofDirectory, DirectoryError> {
+        let home = std::env::current_dir()
+            .map_err(|error| DirectoryError::System { path: ".".into(), error })?;
+        let name = OsStr::from_bytes(&config.appenddirname);
+        let disk = Arc::clone(&self.disk);
+        // An old file that was not loaded at the start is none of this server's: what replaces the
+        // base would remove it.
+        let file = OsStr::from_bytes(&config.appendfilename);
+        AofDirectory::open(disk, &home, name, file, OldFile::Leave)
+    }
+
+    /// Makes sure that no other server uses the directory, where there is to be an append-only file,
+    /// and removes what an earlier one has not finished. To be called before anything is loaded.
+    ///
+    /// # Errors
+    /// Another server uses it.
+    pub fn claim(&self, config: &Config) -> Result<(), InUse> {
+        if !config.appendonly {
+            return Ok(());
+        }
+        let Ok(home) = std::env::current_dir() else { return Ok(()) };
+        let path = home.join(OsStr::from_bytes(&config.appenddirname));
+        // Whoever writes into it says why it cannot be made.
+        let _ = directory::make(&*self.disk, &path);
+        if self.claim_directory(&path)? {
+            let prefix = OsStr::from_bytes(&config.appendfilename);
+            for path in stale::remove_unfinished(&*self.disk, &path, prefix) {
+                self.log.notice(format!("Removed the unfinished file {}", path.display()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether the file system can tell that no other server uses it.
+    fn claim_directory(&self, path: &Path) -> Result<bool, InUse> {
+        let mut claim = self.claim.lock();
+        if claim.as_ref().is_none_or(|claim| !claim.covers(path)) {
+            *claim = Claim::directory(path)?;
+        }
+        Ok(claim.is_some())
+    }
+
+    // ---- Beginning and end ----------------------------------------------------------------------
+
+    /// Goes on in the files that the data was loaded from, if the settings say so. To be called when
+    /// all is loaded, before anybody is served.
+    ///
+    /// # Errors
+    /// Why the server must not start, in words.
+    pub fn start(self: &Arc<Self>, engine: &Arc<Engine>) -> Result<(), String> {
+        let config = engine.config.load();
+        if !config.appendonly {
+            return Ok(());
+        }
+        let words = |error: &dyn std::fmt::Display| format!("Can't open the AOF: {error}");
+        let directory = self.open_directory(&config).map_err(|error| words(&error))?;
+        if directory.has_unlisted_parts() {
+            self.log.warning(format!(
+                "!!! Warning: {} holds parts of an append-only file, and no manifest that lists \
+                 them. They are not loaded, and left as they are.",
+                directory.path().display()
+            ));
+        }
+        let databases = 0..engine.keyspace.databases();
+        let has_data = databases.into_iter().any(|index| !engine.keyspace.is_empty(index));
+        if directory.live_files().is_empty() && has_data {
+            // What was loaded from elsewhere is in no file of this directory.
+            self.begin(directory);
+            return Ok(());
+        }
+        let opened = self.open_files(engine, &directory).map_err(|error| words(&error))?;
+        self.collect(engine, &directory);
+        let (_, size) = directory.sizes().map_err(|error| words(&error))?;
+        let mut state = self.state.lock();
+        state.mode = Mode::On;
+        state.closed_size = size.saturating_sub(opened.length);
+        state.base_size = size;
+        state.directory = Some(Arc::new(directory));
+        self.journal.begin(opened);
+        Ok(())
+    }
+
+    /// Opens the increment to go on in. A list without files gets a base without data first.
+    fn open_files(&self, engine: &Engine, directory: &AofDirectory) -> io::Result<Opened> {
+        let manifest = directory.manifest();
+        if manifest.live().next().is_none() {
+            let (purpose, format) = rewrite::shape(engine);
+            let name =
+                directory.add_base(format, |file| snapshot::write_none(engine, purpose, file))?;
+            let name = name.to_string_lossy();
+            self.log.notice(format!("Creating AOF base file {name} on server start"));
+        }
+        let opened = directory.resume()?;
+        let verb = if manifest.increments.is_empty() { "Creating" } else { "Opening" };
+        let name = opened.name.to_string_lossy();
+        self.log.notice(format!("{verb} AOF incr file {name} on server start"));
+        Ok(opened)
+    }
+
+    /// Begins an append-only file beside the data that there is: CONFIG SET appendonly yes.
+    ///
+    /// # Errors
+    /// Its directory is of no use; the reason is in the log.
+    pub fn turn_on(self: &Arc<Self>, config: &Config) -> Result<(), String> {
+        if self.state.lock().mode != Mode::Off {
+            return Ok(());
+        }
+        let directory = self.open_directory(config).map_err(|error| {
+            self.log.warning(format!("Can't open the AOF: {error}"));
+            "Unable to turn on AOF. Check server logs.".to_owned()
+        })?;
+        // What is not there yet is claimed when it is made.
+        self.claim_directory(directory.path()).map_err(|in_use| {
+            self.log.warning(format!("Can't open the AOF: {in_use}"));
+            format!("Unable to turn on AOF. {in_use}")
+        })?;
+        self.begin(directory);
+        Ok(())
+    }
+
+    fn begin(self: &Arc<Self>, directory: AofDirectory) {
+        {
+            let mut state = self.state.lock();
+            state.mode = Mode::Beginning;
+            self.journal.note_beginning(true);
+            state.directory = Some(Arc::new(directory));
+        }
+        if self.rewrite(false) != RewriteAnswer::Started {
+            self.log.notice("AOF was enabled: its first file is written as soon as possible.");
+            self.state.lock().rewrites.scheduled = true;
+        }
+    }
+
+    /// Ends the append-only file. What it holds is made durable, and stays where it is.
+    pub fn turn_off(&self) {
+        let mut state = self.state.lock();
+        state.turned_off += 1;
+        state.mode = Mode::Off;
+        state.rewrites.scheduled = false;
+        state.not_before = None;
+        self.journal.note_beginning(false);
+        self.journal.end();
+        self.journal.refuse_writes(None);
+    }
+
+    /// Whether the first file of the data that there is gets written, or is about to.
+    pub fn writes_its_first_file(&self) -> bool {
+        let state = self.state.lock();
+        let under_way = state.rewriting_since.is_some() || state.rewrites.scheduled;
+        state.mode == Mode::Beginning && under_way
+    }
+
+    /// Keeps rewrites from beginning, and ends one that goes on: the server is going to stop.
+    pub fn hold_rewrites(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        let mut state = self.state.lock();
+        while state.rewriting_since.is_some() {
+            self.ended.wait(&mut state);
+        }
+    }
+
+    /// Ends [`AppendOnly::hold_rewrites`].
+    pub fn let_rewrites_go_on(&self) {
+        self.stopping.store(false, Ordering::Relaxed);
+    }
+
+    /// Makes everything durable before the server stops. Nobody writes any more, and rewrites are
+    /// held. Where the files have a gap, a last rewrite closes it.
+    ///
+    /// # Errors
+    /// Why the files lack something that was acknowledged.
+    pub fn keep_all(&self) -> Result<(), String> {
+        if self.state.lock().mode != Mode::On {
+            return Ok(());
+        }
+        let words = |failure: Failure| failure.to_string();
+        if !self.needs_repair() && self.journal.retry().is_ok() && self.journal.flush().is_ok() {
+            return Ok(());
+        }
+        self.log.warning("The AOF lacks the last writes. Writing it anew before exiting.");
+        let engine = self.engine().ok_or("there is no data any more")?;
+        // Whatever reads a cut meanwhile is of less use.
+        while !self.saver.try_seize() {
+            self.saver.cancel();
+        }
+        let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
+        self.run_rewrite(&engine, plan, directory, true);
+        // What the base holds is passed over at once, not when the journal's thread hears of it.
+        match self.journal.retry() {
+            Ok(()) if self.needs_repair() => Err("the AOF could not be written anew".to_owned()),
+            Ok(()) => self.journal.flush().map_err(words),
+            Err(failure) => Err(words(failure)),
+        }
+    }
+
+    /// Makes everything durable and ends the journal's thread. Nobody writes any more.
+    pub fn stop(&self) {
+        self.hold_rewrites();
+        if self.state.lock().mode != Mode::Off {
+            self.log.notice("Calling fsync() on the AOF file.");
+            if let Err(failure) = self.journal.flush() {
+                self.log.warning(format!("The last writes are not in the AOF: {failure}"));
+            }
+        }
+        self.journal.stop();
+        *self.claim.lock() = None;
+    }
+
+    // ---- Rewrites -------------------------------------------------------------------------------
+
+    /// Begins to write the file anew, or sees to it that this happens soon: where that is wanted, and
+    /// where a snapshot is under way.
+    pub fn rewrite(self: &Arc<Self>, soon: bool) -> RewriteAnswer {
+        let Some(engine) = self.engine() else { return RewriteAnswer::InProgress };
+        let (plan, directory) = {
+            let mut state = self.state.lock();
+            if state.wanted_rewrite_since().is_some() {
+                return RewriteAnswer::InProgress;
+            }
+            if soon || self.stopping.load(Ordering::Relaxed) || !self.saver.try_seize() {
+                state.rewrites.scheduled = true;
+                return RewriteAnswer::Scheduled;
+            }
+            self.begin_rewrite(&mut state)
+        };
+        let pid = std::process::id();
+        self.log.notice(format!("Background append only file rewriting started by pid {pid}"));
+        let this = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("rewrite".to_owned());
+        let spawned = thread.spawn(move || this.run_rewrite(&engine, plan, directory, false));
+        if let Err(error) = spawned {
+            self.conclude(plan, &Err(error));
+        }
+        RewriteAnswer::Started
+    }
+
+    /// Notes that a rewrite begins, and says which.
+    fn begin_rewrite(&self, state: &mut State) -> (Plan, Option<Arc<AofDirectory>>) {
+        state.rewriting_since = Some(Instant::now());
+        state.rewrites.scheduled = false;
+        state.rewrites.begun += 1;
+        let plan = self.plan(state);
+        state.rewriting_for = plan.turned_off();
+        (plan, state.directory.clone())
+    }
+
+    fn plan(&self, state: &State) -> Plan {
+        let turned_off = state.turned_off;
+        match state.mode {
+            Mode::Off => Plan::BaseAlone,
+            Mode::On if self.needs_repair() => Plan::Anew { turned_off, repairs: true },
+            Mode::On => Plan::GoOn { turned_off },
+            Mode::Beginning => Plan::Anew { turned_off, repairs: false },
+        }
+    }
+
+    /// Whether only a base of all that is in memory makes the files whole again.
+    fn needs_repair(&self) -> bool {
+        self.journal.has_given_up() || self.journal.refuses_writes()
+    }
+
+    /// Writes the file anew on this thread: also while the server stops if it is the last time.
+    fn run_rewrite(
+        &self,
+        engine: &Engine,
+        plan: Plan,
+        directory: Option<Arc<AofDirectory>>,
+        is_last: bool,
+    ) {
+        let opened = directory.map_or_else(
+            || self.open_directory(&engine.config.load()).map(Arc::new).map_err(io::Error::other),
+            Ok,
+        );
+        let outcome = opened.and_then(|directory| {
+            directory.make()?;
+            self.claim_directory(directory.path()).map_err(io::Error::other)?;
+            if matches!(plan, Plan::Anew { repairs: false, .. }) {
+                // A rewrite that went on when it was opened may have changed the list.
+                directory.read_again().map_err(io::Error::other)?;
+            }
+            let (journal, files) = (&self.journal, &self.files);
+            let is_wanted = || is_last || self.is_wanted(plan);
+            rewrite::perform(engine, journal, &directory, files, plan, is_wanted)?;
+            self.collect(engine, &directory);
+            Ok(directory)
+        });
+        self.conclude(plan, &outcome);
+    }
+
+    /// Whether the outcome of a rewrite is still of use.
+    fn is_wanted(&self, plan: Plan) -> bool {
+        let turned_off = self.state.lock().turned_off;
+        !self.stopping.load(Ordering::Relaxed)
+            && plan.turned_off().is_none_or(|before| before == turned_off)
+    }
+
+    /// Removes the files that a rewrite has replaced, now or before the server started.
+    fn collect(&self, engine: &Engine, directory: &AofDirectory) {
+        if engine.config.load().aof_disable_auto_gc {
+            return;
+        }
+        match directory.remove_history() {
+            Ok(names) => names.iter().for_each(|name| {
+                let name = name.to_string_lossy();
+                self.log.notice(format!("Removed the old AOF file {name}"));
+            }),
+            Err(error) => self.log.warning(format!("An old AOF file stays: {error}")),
+        }
+    }
+
+    /// Notes what became of a rewrite.
+    fn conclude(&self, plan: Plan, outcome: &io::Result<Arc<AofDirectory>>) {
+        let mut state = self.state.lock();
+        let began = state.rewriting_since.take();
+        state.rewrites.last_seconds = began.map(|began| began.elapsed().as_secs());
+        let current = plan.turned_off() == Some(state.turned_off);
+        match outcome {
+            Ok(directory) => {
+                self.log.notice("Background AOF rewrite finished successfully");
+                state.rewrites.last_status = LastStatus::Ok;
+                state.rewrites.failures = 0;
+                state.not_before = None;
+                if current {
+                    state.mode = Mode::On;
+                    self.journal.note_beginning(false);
+                    self.journal.refuse_writes(None);
+                    self.look_at_sizes(&mut state, directory);
+                    state.base_size = state.closed_size + self.journal.file_length();
+                }
+            }
+            Err(_) if !current && plan.turned_off().is_some() => {
+                self.log.notice("Background AOF rewrite given up: appendonly was turned off");
+            }
+            Err(error) => {
+                let reason = crate::files::reason(error);
+                self.log.warning(format!("Background AOF rewrite failed: {reason}"));
+                state.rewrites.last_status = LastStatus::Failed;
+                state.rewrites.failures += 1;
+                let pause = match plan {
+                    Plan::Anew { repairs: true, .. } => repair_pause(state.rewrites.failures),
+                    Plan::Anew { repairs: false, .. } => RETRY_PAUSE,
+                    Plan::GoOn { .. } | Plan::BaseAlone => pause_after(state.rewrites.failures),
+                };
+                state.not_before = Some(Instant::now() + pause);
+                let begun = match plan {
+                    Plan::Anew { repairs, .. } => !repairs || self.journal.refuses_writes(),
+                    Plan::GoOn { .. } | Plan::BaseAlone => false,
+                };
+                if current && begun {
+                    // A file without its base is worth nothing.
+                    self.journal.end();
+                }
+            }
+        }
+        // Whoever sees that it has ended may begin the next one.
+        self.saver.release(|| drop(state));
+        self.ended.notify_all();
+    }
+
+    fn look_at_sizes(&self, state: &mut State, directory: &AofDirectory) {
+        // A size that cannot be had is that of before.
+        if let Ok((_, size)) = directory.sizes() {
+            state.closed_size = size.saturating_sub(self.journal.file_length());
+        }
+    }
+
+    /// Now and then: begins rewrites that are due.
+    pub fn tick(self: &Arc<Self>, engine: &Engine) {
+        let config = engine.config.load();
+        let (due, growth) = {
+            let mut state = self.state.lock();
+            let rewriting = state.rewriting_since.is_some();
+            if state.mode == Mode::On
+                && !rewriting
+                && let Some(directory) = state.directory.clone()
+            {
+                self.look_at_sizes(&mut state, &directory);
+            }
+            let busy = rewriting || engine.saving.figures(0).in_progress;
+            self.journal.pause_syncs(busy && config.no_appendfsync_on_rewrite);
+            let waits = state.not_before.is_some_and(|at| at > Instant::now());
+            let growth = (state.mode == Mode::On && !waits).then(|| self.growth(&state, &config));
+            let lacks_base = match state.mode {
+                Mode::Off => false,
+                Mode::Beginning => true,
+                Mode::On => self.needs_repair(),
+            };
+            let due = !rewriting && (state.rewrites.scheduled || (lacks_base && !waits));
+            (due, growth.flatten().filter(|_| !busy))
+        };
+        if let Some(percent) = growth.filter(|_| !due) {
+            self.log.notice(format!("Starting automatic rewriting of AOF on {percent}% growth"));
+        }
+        if due || growth.is_some() {
+            self.rewrite(false);
+        }
+    }
+
+    /// By how many percent the file has grown, if that is enough for a rewrite.
+    fn growth(&self, state: &State, config: &Config) -> Option<u64> {
+        let size = state.closed_size + self.journal.file_length();
+        let least = u64::from(config.auto_aof_rewrite_percentage);
+        let failed = self.journal.has_failed() || self.journal.refuses_writes();
+        if least == 0 || size <= config.auto_aof_rewrite_min_size || failed {
+            return None;
+        }
+        let percent = (size * 100 / state.base_size.max(1)).saturating_sub(100);
+        (percent >= least).then_some(percent)
+    }
+
+    /// Keeps a rewrite from replacing files that are being loaded.
+    pub fn hold_files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock()
+    }
+
+    // ---- What others ask ------------------------------------------------------------------------
+
+    /// What INFO shows.
+    pub fn figures(&self) -> Figures {
+        let state = self.state.lock();
+        let journal = &self.journal;
+        let writing = (state.mode != Mode::Off).then(|| Writing {
+            size: state.closed_size + journal.file_length(),
+            base_size: state.base_size,
+            pending: journal.pending(),
+            pending_sync: journal.written() > journal.synced(),
+            delayed_syncs: journal.figures().delayed_syncs.get(),
+            syncs: Durations::from(&journal.figures().sync_durations),
+        });
+        let failed = journal.has_failed() || journal.refuses_writes();
+        let current_seconds = state.wanted_rewrite_since().map(|began| began.elapsed().as_secs());
+        Figures {
+            writing,
+            last_write: if failed { LastStatus::Failed } else { LastStatus::Ok },
+            rewrites: Rewrites { current_seconds, ..state.rewrites },
+        }
+    }
+
+    /// CONFIG RESETSTAT.
+    pub fn reset_stats(&self) {
+        let figures = self.journal.figures();
+        figures.delayed_syncs.reset();
+        figures.sync_durations.reset();
+        self.state.lock().rewrites.begun = 0;
+    }
+
+    /// Takes over settings that change while the server runs.
+    pub fn apply(self: &Arc<Self>, name: &str, config: &Config) -> Result<(), String> {
+        match name {
+            "appendonly" if config.appendonly => return self.turn_on(config),
+            "appendonly" => self.turn_off(),
+            "appendfsync" => self.journal.set_policy(config.appendfsync),
+            "aof-timestamp-enabled" => self.journal.set_timestamps(config.aof_timestamp_enabled),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// How long rewrites pause that nobody asked for, after so many failures in a row.
+fn pause_after(failures: u64) -> Duration {
+    let Some(beyond) = failures.checked_sub(FAILURES_TOLERATED) else { return RETRY_PAUSE };
+    let doublings = u32::try_from(beyond).unwrap_or(u32::MAX).min(10);
+    (FAILURE_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE_MAX)
+}
+
+/// How long to wait before files are repaired again, after so many failures in a row: each attempt
+/// may write all data there is.
+fn repair_pause(failures: u64) -> Duration {
+    let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
+    (RETRY_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE)
+}
+
+/// Writes a line to the log of an engine.
+pub(super) fn log(engine: &Engine, line: &str) {
+    engine.host.log(LogLevel::Notice, line);
+}

@@ -1,0 +1,641 @@
+//! The way of effects from the engine to the append-only file.
+//!
+//! Threads that hold slots append to a queue in memory ([`queue`]), and a thread of its own takes
+//! what has gathered, writes it and sees that it is synced ([`writer`]). So a slow disk holds up
+//! replies that depend on it and nothing else, and whatever is appended during a sync shares the
+//! next one. Under `everysec` and `no`, where a reply depends on no sync, a worker gives to the
+//! system what it has appended before its replies leave: the end of this process then loses
+//! nothing that was acknowledged. While a sync of the same file makes writing slow this is left to
+//! the thread, which does it at once.
+//!
+//! A position in the stream is an offset: bytes of effects since the journal began, whatever file
+//! they are in. Three of them say how far things are: appended, written, synced.
+//!
+//! Going on in another file is an exchange of handles: the next file is open, and in the list of
+//! files, before the cut; the old one is synced afterwards, and `synced` waits for that.
+//!
+//! When a write fails, what could not be written stays in memory and is tried again, a whole command
+//! behind a whole command, every second. When a sync fails, the file is given up: the kernel has
+//! forgotten the pages, and a second sync that succeeds says nothing about them. The journal then
+//! drops everything until it goes on in another file, at a cut, for which a base is written. In
+//! both cases writes are refused meanwhile.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use base::limits;
+use config::AppendFsync;
+use engine::observe::stats::{Counter, Histogram};
+use engine::persistence::journal::{Batch, Journal, State};
+use parking_lot::{Condvar, Mutex};
+
+use super::directory::Opened;
+
+mod queue;
+mod writer;
+
+use queue::Queue;
+use writer::Writer;
+
+/// How long a worker waits for another one that writes.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// Who wants to know how far the journal is. Called by whoever writes or syncs, which does nothing
+/// else meanwhile.
+pub trait Observer: Send + Sync {
+    /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
+    fn progressed(&self, synced: u64);
+
+    /// A write or a sync has failed. Replies that wait for effects behind [`Failure::synced`] must
+    /// not leave.
+    fn failed(&self, failure: &Failure);
+
+    /// A write that had failed has succeeded.
+    fn recovered(&self);
+
+    /// Something that LATENCY knows by this name took so long.
+    fn took(&self, event: &'static str, duration: Duration);
+}
+
+/// What the journal's thread was doing when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Writing, which is tried again.
+    Write,
+    /// Syncing. The file is given up.
+    Sync,
+}
+
+/// Why nothing is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What was tried.
+    pub operation: Operation,
+    /// The system's number for the error, if it was the system's.
+    pub errno: Option<i32>,
+    /// The error in words.
+    pub reason: String,
+    /// Effects behind this offset are not durable.
+    pub synced: u64,
+}
+
+impl Failure {
+    /// The error in the system's words alone, as clients are told.
+    pub fn reason(&self) -> String {
+        match self.errno {
+            Some(number) => crate::files::reason(&io::Error::from_raw_os_error(number)),
+            None => self.reason.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operation = match self.operation {
+            Operation::Write => "writing to the append-only file",
+            Operation::Sync => "syncing the append-only file",
+        };
+        write!(formatter, "{operation}: {}", self.reason)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The times that the journal's thread goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Under `everysec` a sync begins when the oldest effect that is not durable is this old, so
+    /// that it is durable within a second.
+    pub sync_age: Duration,
+    /// The disk is late when the oldest effect that is not durable is this old.
+    pub late: Duration,
+    /// The pause between two writes, unless somebody waits for them: many effects share one.
+    pub pause: Duration,
+    /// The pause before a write is tried again that has failed.
+    pub retry: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            sync_age: Duration::from_millis(800),
+            late: Duration::from_secs(2),
+            pause: Duration::from_millis(4),
+            retry: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What the thread has done so far.
+#[derive(Default)]
+pub struct Figures {
+    /// Calls to write.
+    pub writes: Counter,
+    /// Syncs.
+    pub syncs: Counter,
+    /// Syncs after which an effect had waited longer than [`Timing::late`]: `aof_delayed_fsync`.
+    pub delayed_syncs: Counter,
+    /// How long syncs took.
+    pub sync_durations: Histogram,
+}
+
+/// Settings that change while the journal runs.
+struct Settings {
+    timestamps: AtomicBool,
+    policy: AtomicU8,
+    syncs_paused: AtomicBool,
+    /// One of the two above has changed, so that more or less may be covered than before.
+    changed: AtomicBool,
+    write_delay_us: AtomicU64,
+}
+
+/// How far things are, in offsets.
+#[derive(Default)]
+struct Progress {
+    appended: AtomicU64,
+    written: AtomicU64,
+    synced: AtomicU64,
+    /// Since when something is not durable, on [`base::clock::monotonic_ns`]; 0 if everything is.
+    unsynced_since_ns: AtomicU64,
+    /// The length of the present file.
+    file_length: AtomicU64,
+}
+
+impl Progress {
+    fn set_unsynced_since(&self, since: Instant) {
+        let age = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let since = base::clock::monotonic_ns().saturating_sub(age).max(1);
+        self.unsynced_since_ns.store(since, Ordering::Relaxed);
+    }
+}
+
+/// What appenders and the thread share.
+struct Shared {
+    queue: Mutex<Queue>,
+    listening: AtomicBool,
+    /// The first file is worth nothing yet, or is not even begun.
+    beginning: AtomicBool,
+    progress: Progress,
+    settings: Settings,
+    timing: Timing,
+    figures: Figures,
+    /// The writer was in use for longer than a worker waits: it is left to the thread for now.
+    held_long: AtomicBool,
+    /// The thread has nothing to do and wants to be told when it has.
+    resting: AtomicBool,
+    stopping: AtomicBool,
+    /// Somebody waits until everything up to here is durable.
+    flush_to: AtomicU64,
+    /// Effects up to here are in a base: they need not be written.
+    replaced_to: AtomicU64,
+    /// Why nothing is written. Whoever waits for a flush holds it.
+    failure: Mutex<Option<Failure>>,
+    /// Whether there is a failure.
+    failed: AtomicBool,
+    /// Whether the file was given up: only another one with a base of its own mends that.
+    given_up: AtomicBool,
+    /// Why writes are refused although nothing has failed, in words.
+    refusal: Mutex<Option<String>>,
+    /// Whether there is such a reason.
+    refusing: AtomicBool,
+    /// What was durable when that began.
+    refused_from: AtomicU64,
+    settled: Condvar,
+    observer: Arc<dyn Observer>,
+}
+
+/// See the module's text.
+pub struct FileJournal {
+    shared: Arc<Shared>,
+    writer: Arc<Mutex<Writer>>,
+    thread: std::thread::Thread,
+    handle: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl FileJournal {
+    /// Starts the thread. Nothing is journaled before [`FileJournal::begin`].
+    ///
+    /// # Errors
+    /// The thread cannot be made.
+    pub fn start(
+        policy: AppendFsync,
+        timing: Timing,
+        observer: Arc<dyn Observer>,
+    ) -> io::Result<FileJournal> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            listening: AtomicBool::new(false),
+            beginning: AtomicBool::new(false),
+            progress: Progress::default(),
+            settings: Settings {
+                policy: AtomicU8::new(policy as u8),
+                timestamps: AtomicBool::new(false),
+                syncs_paused: AtomicBool::new(false),
+                changed: AtomicBool::new(false),
+                write_delay_us: AtomicU64::new(0),
+            },
+            timing,
+            figures: Figures::default(),
+            held_long: AtomicBool::new(false),
+            resting: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            flush_to: AtomicU64::new(0),
+            replaced_to: AtomicU64::new(0),
+            failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
+            given_up: AtomicBool::new(false),
+            refusal: Mutex::new(None),
+            refusing: AtomicBool::new(false),
+            refused_from: AtomicU64::new(0),
+            settled: Condvar::new(),
+            observer,
+        });
+        let writer = Arc::new(Mutex::new(Writer::new(Arc::clone(&shared))));
+        let thread = std::thread::Builder::new().name("journal".to_owned());
+        let handle = {
+            let (shared, writer) = (Arc::clone(&shared), Arc::clone(&writer));
+            thread.spawn(move || writer::run(&shared, &writer))?
+        };
+        let thread = handle.thread().clone();
+        Ok(FileJournal { shared, writer, thread, handle: Mutex::new(Some(handle)) })
+    }
+
+    /// Whether effects are to be appended.
+    #[inline]
+    pub fn listening(&self) -> bool {
+        self.shared.listening.load(Ordering::Relaxed)
+    }
+
+    /// Appends, contiguously, what `write` writes: the effects of one command, transaction or
+    /// program. Returns the offset behind them. `write` gets the database that is selected in the
+    /// stream, or none at the beginning of a file, and updates it.
+    ///
+    /// To be called under the locks of the slots concerned; it takes memory and no system call. The
+    /// thread hears of it by [`FileJournal::nudge`], when the locks are gone.
+    ///
+    /// When the file was given up the effects are dropped, and the offset is one that nothing ever
+    /// covers.
+    #[inline]
+    pub fn append_with(&self, write: impl FnOnce(&mut Vec<u8>, &mut Option<usize>)) -> u64 {
+        let annotate = self.shared.settings.timestamps.load(Ordering::Relaxed);
+        let second = annotate.then(|| base::clock::now_us() / 1_000_000);
+        let mut queue = self.shared.queue.lock();
+        let offset = queue.append(second, write);
+        self.shared.progress.appended.store(offset, Ordering::Relaxed);
+        offset
+    }
+
+    /// Says that something was appended. To be called without locks, once for many appends, before
+    /// the replies leave. Writes it where replies depend on no sync, or else tells the thread, which
+    /// costs next to nothing while that is busy.
+    #[inline]
+    pub fn nudge(&self) {
+        let at_once = self.shared.settings.policy() != AppendFsync::Always
+            && !self.shared.held_long.load(Ordering::Relaxed);
+        if !at_once || !self.write_now() {
+            self.tell_thread();
+        }
+    }
+
+    fn write_now(&self) -> bool {
+        match self.writer.try_lock_for(PATIENCE) {
+            Some(mut writer) => writer.write_now(),
+            None => {
+                self.shared.held_long.store(true, Ordering::Relaxed);
+                self.thread.unpark();
+                false
+            }
+        }
+    }
+
+    fn tell_thread(&self) {
+        // The thread announces its rest before it looks at the queue a last time. Whoever appends
+        // after that look has had the queue's lock after it, so sees the announcement here.
+        if self.shared.resting.load(Ordering::Relaxed)
+            && self.shared.resting.swap(false, Ordering::Relaxed)
+        {
+            self.thread.unpark();
+        }
+    }
+
+    /// Begins to listen, in a file that does not follow the present one: a base for this cut is
+    /// going to be written. So a journal that has failed works again. Returns the offset of the
+    /// cut.
+    ///
+    /// To be called with all gates closed: it takes locks that are never held for long, and memory.
+    pub fn begin(&self, opened: Opened) -> u64 {
+        let offset = {
+            let mut queue = self.shared.queue.lock();
+            self.shared.forget_failure();
+            queue.begin(opened)
+        };
+        self.shared.listening.store(true, Ordering::Relaxed);
+        self.wake();
+        offset
+    }
+
+    /// Says that the journal is turned on but has no file with a base yet, or that this is over.
+    pub fn note_beginning(&self, beginning: bool) {
+        self.shared.beginning.store(beginning, Ordering::Release);
+        self.shared.settings.changed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Goes on in another file, which follows the present one. That is synced later, beside what is
+    /// written to the next one. A journal that has given up its file stays where it is, and `opened`
+    /// is closed: nothing can follow a gap. Returns the offset of the change.
+    ///
+    /// To be called as [`FileJournal::begin`].
+    pub fn rotate(&self, opened: Opened) -> u64 {
+        let offset = self.shared.queue.lock().rotate(opened);
+        self.wake();
+        offset
+    }
+
+    /// Says that a base holds everything up to this offset, that of a [`FileJournal::rotate`]: what
+    /// could not be written before it need not be written any more.
+    pub fn note_replaced(&self, offset: u64) {
+        self.shared.replaced_to.fetch_max(offset, Ordering::Release);
+        self.wake();
+    }
+
+    /// Tries at once again what could not be written.
+    ///
+    /// # Errors
+    /// [`Failure`]: it failed again, or the file was given up.
+    pub fn retry(&self) -> Result<(), Failure> {
+        self.writer.lock().retry();
+        self.failure().map_or(Ok(()), Err)
+    }
+
+    /// Ends listening: the present file is synced and closed. To be called as
+    /// [`FileJournal::begin`]. Returns the offset of the end.
+    pub fn end(&self) -> u64 {
+        self.shared.listening.store(false, Ordering::Relaxed);
+        let offset = self.shared.queue.lock().finish();
+        self.wake();
+        offset
+    }
+
+    fn wake(&self) {
+        self.shared.resting.store(false, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+
+    /// Waits until everything appended so far is durable, whatever the policy.
+    ///
+    /// # Errors
+    /// [`Failure`]: it never will be.
+    pub fn flush(&self) -> Result<(), Failure> {
+        let target = self.shared.queue.lock().end();
+        self.shared.flush_to.fetch_max(target, Ordering::Relaxed);
+        self.wake();
+        let mut failure = self.shared.failure.lock();
+        loop {
+            if let Some(failure) = &*failure {
+                return Err(failure.clone());
+            }
+            if self.synced() >= target {
+                return Ok(());
+            }
+            self.shared.settled.wait(&mut failure);
+        }
+    }
+
+    /// Makes everything durable and ends the thread.
+    pub fn stop(&self) {
+        self.shared.listening.store(false, Ordering::Relaxed);
+        self.shared.stopping.store(true, Ordering::Release);
+        self.wake();
+        if let Some(handle) = self.handle.lock().take() {
+            // A panic has ended the process already.
+            let _ = handle.join();
+        }
+    }
+
+    /// Changes `appendfsync`.
+    pub fn set_policy(&self, policy: AppendFsync) {
+        self.shared.settings.policy.store(policy as u8, Ordering::Relaxed);
+        self.shared.settings.changed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Changes `aof-timestamp-enabled`: whether the file says when things happened.
+    pub fn set_timestamps(&self, enabled: bool) {
+        self.shared.settings.timestamps.store(enabled, Ordering::Relaxed);
+    }
+
+    /// Lets syncs rest while a snapshot needs the disk (`no-appendfsync-on-rewrite`), or ends that.
+    pub fn pause_syncs(&self, paused: bool) {
+        if self.shared.settings.syncs_paused.swap(paused, Ordering::Relaxed) != paused {
+            self.shared.settings.changed.store(true, Ordering::Release);
+            self.wake();
+        }
+    }
+
+    /// Makes the thread sleep before each write, for tests of what waits for it (`DEBUG
+    /// AOF-FLUSH-SLEEP`).
+    pub fn set_write_delay(&self, delay: Duration) {
+        let microseconds = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+        self.shared.settings.write_delay_us.store(microseconds, Ordering::Relaxed);
+    }
+
+    /// Replies that depend on effects up to this offset may leave, as far as `appendfsync` is
+    /// concerned. Only under `always` does a reply wait.
+    #[inline]
+    pub fn covered(&self) -> u64 {
+        match self.shared.settings.policy() {
+            AppendFsync::Always if self.shared.refusing.load(Ordering::Acquire) => {
+                self.shared.refused_from.load(Ordering::Relaxed)
+            }
+            AppendFsync::Always if self.shared.settings.syncs_paused() => self.written(),
+            AppendFsync::Always => self.synced(),
+            AppendFsync::EverySecond | AppendFsync::No => u64::MAX,
+        }
+    }
+
+    /// The offset behind everything that was appended.
+    #[inline]
+    pub fn appended(&self) -> u64 {
+        self.shared.progress.appended.load(Ordering::Relaxed)
+    }
+
+    /// The offset behind everything that was given to the system.
+    #[inline]
+    pub fn written(&self) -> u64 {
+        self.shared.progress.written.load(Ordering::Acquire)
+    }
+
+    /// The offset behind everything that survives a stop of the machine.
+    #[inline]
+    pub fn synced(&self) -> u64 {
+        self.shared.progress.synced.load(Ordering::Acquire)
+    }
+
+    /// Bytes in memory that were not given to the system yet.
+    pub fn pending(&self) -> u64 {
+        self.appended().saturating_sub(self.written())
+    }
+
+    /// Whether `everysec` does not keep its promise, because the disk is slow.
+    pub fn is_late(&self) -> bool {
+        let since = self.shared.progress.unsynced_since_ns.load(Ordering::Relaxed);
+        if since == 0 {
+            return false;
+        }
+        let age = Duration::from_nanos(base::clock::monotonic_ns().saturating_sub(since));
+        age > self.shared.timing.late
+            && self.shared.settings.policy() == AppendFsync::EverySecond
+            && !self.shared.settings.syncs_paused()
+    }
+
+    /// Whether connections that write should wait before they lock anything: the disk does not keep
+    /// up, and memory would grow.
+    pub fn is_pressed(&self) -> bool {
+        (self.pending() > limits::JOURNAL_PENDING || self.is_late()) && !self.has_failed()
+    }
+
+    /// Whether a write or a sync has failed. Writes are to be refused then.
+    #[inline]
+    pub fn has_failed(&self) -> bool {
+        self.shared.failed.load(Ordering::Relaxed)
+    }
+
+    /// Whether the file was given up, so that only [`FileJournal::begin`] helps.
+    pub fn has_given_up(&self) -> bool {
+        self.shared.given_up.load(Ordering::Relaxed)
+    }
+
+    /// Why nothing is written, if so.
+    pub fn failure(&self) -> Option<Failure> {
+        self.shared.failure.lock().clone()
+    }
+
+    /// Has writes refused for a reason, also while the journal works; or ends that. After a failure
+    /// it goes on in a file that is worth nothing before its base is complete.
+    pub fn refuse_writes(&self, reason: Option<String>) {
+        let mut refusal = self.shared.refusal.lock();
+        if reason.is_some() && refusal.is_none() {
+            self.shared.refused_from.store(self.synced(), Ordering::Relaxed);
+        }
+        self.shared.refusing.store(reason.is_some(), Ordering::Release);
+        *refusal = reason;
+        self.shared.settings.changed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether writes are refused by [`FileJournal::refuse_writes`].
+    #[inline]
+    pub fn refuses_writes(&self) -> bool {
+        self.shared.refusing.load(Ordering::Relaxed)
+    }
+
+    /// The length of the present file, in bytes.
+    pub fn file_length(&self) -> u64 {
+        self.shared.progress.file_length.load(Ordering::Relaxed)
+    }
+
+    /// What the thread has done so far.
+    pub fn figures(&self) -> &Figures {
+        &self.shared.figures
+    }
+}
+
+impl Journal for FileJournal {
+    #[inline]
+    fn listening(&self) -> bool {
+        FileJournal::listening(self)
+    }
+
+    #[inline]
+    fn append(&self, batch: &Batch) -> u64 {
+        self.append_with(|out, selected| batch.write_to(out, selected))
+    }
+
+    fn beginning(&self) -> bool {
+        self.shared.beginning.load(Ordering::Acquire)
+    }
+
+    fn state(&self) -> State {
+        let listening = FileJournal::listening(self);
+        let always = self.shared.settings.policy() == AppendFsync::Always;
+        State {
+            listening,
+            holds_replies: always && (listening || self.refuses_writes()),
+            failed: (listening && self.has_failed()) || self.refuses_writes(),
+            pressed: listening && self.is_pressed(),
+        }
+    }
+
+    fn nudge(&self) {
+        FileJournal::nudge(self);
+    }
+
+    fn end(&self) -> u64 {
+        self.appended()
+    }
+
+    fn covered(&self) -> u64 {
+        FileJournal::covered(self)
+    }
+
+    fn synced(&self) -> u64 {
+        // What is behind a gap counts when the base does.
+        match self.shared.refusing.load(Ordering::Acquire) {
+            true => self.shared.refused_from.load(Ordering::Relaxed),
+            false => FileJournal::synced(self),
+        }
+    }
+
+    fn request_sync(&self, offset: u64) {
+        self.shared.flush_to.fetch_max(offset, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn failure(&self) -> Option<String> {
+        let refusal = self.shared.refusal.lock().clone();
+        refusal.or_else(|| FileJournal::failure(self).map(|failure| failure.reason()))
+    }
+}
+
+impl Drop for FileJournal {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    /// To be called with the queue locked, in which the state of effects changes.
+    fn forget_failure(&self) {
+        *self.failure.lock() = None;
+        self.failed.store(false, Ordering::Relaxed);
+        self.given_up.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Settings {
+    #[inline]
+    fn policy(&self) -> AppendFsync {
+        match self.policy.load(Ordering::Relaxed) {
+            policy if policy == AppendFsync::Always as u8 => AppendFsync::Always,
+            policy if policy == AppendFsync::EverySecond as u8 => AppendFsync::EverySecond,
+            _ => AppendFsync::No,
+        }
+    }
+
+    #[inline]
+    fn syncs_paused(&self) -> bool {
+        self.syncs_paused.load(Ordering::Relaxed)
+    }
+
+    fn write_delay(&self) -> Duration {
+        Duration::from_micros(self.write_delay_us.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests;

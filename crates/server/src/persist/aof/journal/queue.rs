@@ -1,0 +1,184 @@
+//! What was appended and not taken by the thread yet.
+//!
+//! Bytes gather in pieces of a fixed size, so that appending never moves what is there, and full
+//! pieces go back and forth between appenders and the thread, so that in a steady state nothing is
+//! allocated. A piece ends behind the effects of a command or transaction, never within.
+
+use std::collections::VecDeque;
+use std::io::Write;
+
+use base::limits;
+
+use crate::persist::aof::directory::Opened;
+use crate::persist::aof::reader::TIMESTAMP;
+
+/// Room in a piece beyond the size at which it is full, for the effects that fill it.
+const SLACK: usize = 8 * 1024;
+
+/// Effects, in the bytes of the file.
+pub(super) struct Chunk {
+    pub(super) bytes: Vec<u8>,
+    /// The offset in the stream behind them.
+    pub(super) end: u64,
+}
+
+/// Something for the thread to do.
+pub(super) enum Work {
+    Write(Chunk),
+    Switch(Switch),
+}
+
+/// The file ends here. What follows goes into another one, or nothing follows.
+pub(super) struct Switch {
+    pub(super) opened: Option<Opened>,
+    /// Whether what follows makes sense only behind what was before.
+    pub(super) follows: bool,
+    /// Where in the stream this happens.
+    pub(super) offset: u64,
+    /// The number of the series of files that begins or goes on.
+    pub(super) series: u64,
+}
+
+/// What happens to effects.
+#[derive(Default, PartialEq, Eq)]
+enum State {
+    /// Nobody listens.
+    #[default]
+    Closed,
+    /// They are kept for the thread.
+    Accepting,
+    /// The file was given up: they are dropped.
+    Failed,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(super) struct Queue {
+    /// The piece that is being filled.
+    open: Vec<u8>,
+    full: Vec<Work>,
+    spare: Vec<Vec<u8>>,
+    end: u64,
+    /// The database that commands of the present file apply to.
+    selected: Option<usize>,
+    /// The time that the present file gave last.
+    second: u64,
+    state: State,
+    /// Files that follow one another have the same number.
+    series: u64,
+}
+
+impl Queue {
+    #[inline]
+    pub(super) fn append(
+        &mut self,
+        second: Option<u64>,
+        write: impl FnOnce(&mut Vec<u8>, &mut Option<usize>),
+    ) -> u64 {
+        if self.state != State::Accepting {
+            // What is dropped gets an offset that is never reached.
+            self.end += u64::from(self.state == State::Failed);
+            return self.end;
+        }
+        if let Some(second) = second
+            && second > self.second
+        {
+            self.annotate(second);
+        }
+        let before = self.open.len();
+        write(&mut self.open, &mut self.selected);
+        self.end += (self.open.len() - before) as u64;
+        if self.open.len() >= limits::JOURNAL_CHUNK {
+            self.close_chunk();
+        }
+        self.end
+    }
+
+    /// Writes the time into the file. It is no part of the stream, so it does not count there.
+    #[cold]
+    fn annotate(&mut self, second: u64) {
+        self.second = second;
+        self.open.extend_from_slice(TIMESTAMP);
+        // Writing to memory succeeds.
+        let _ = write!(self.open, "{second}\r\n");
+    }
+
+    #[cold]
+    fn close_chunk(&mut self) {
+        if !self.open.is_empty() {
+            let fresh = || Vec::with_capacity(limits::JOURNAL_CHUNK + SLACK);
+            let next = self.spare.pop().unwrap_or_else(fresh);
+            let bytes = std::mem::replace(&mut self.open, next);
+            self.full.push(Work::Write(Chunk { bytes, end: self.end }));
+        }
+    }
+
+    /// Begins a series of files.
+    pub(super) fn begin(&mut self, opened: Opened) -> u64 {
+        self.state = State::Accepting;
+        self.series += 1;
+        self.switch(Some(opened), false)
+    }
+
+    /// Goes on in another file.
+    pub(super) fn rotate(&mut self, opened: Opened) -> u64 {
+        self.switch(Some(opened), true)
+    }
+
+    /// Ends the series.
+    pub(super) fn finish(&mut self) -> u64 {
+        self.state = State::Closed;
+        self.series += 1;
+        self.switch(None, false)
+    }
+
+    fn switch(&mut self, opened: Option<Opened>, follows: bool) -> u64 {
+        self.close_chunk();
+        self.selected = None;
+        self.second = 0;
+        let (offset, series) = (self.end, self.series);
+        self.full.push(Work::Switch(Switch { opened, follows, offset, series }));
+        offset
+    }
+
+    /// Whether `series` is the present one: no other is to begin already.
+    pub(super) fn is_present(&self, series: u64) -> bool {
+        series == self.series
+    }
+
+    /// Whether no series goes on.
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    /// Drops everything from now on.
+    pub(super) fn refuse(&mut self) {
+        self.state = State::Failed;
+    }
+
+    /// Gives away all that there is to do. Whether there is anything.
+    pub(super) fn take(&mut self, work: &mut VecDeque<Work>) -> bool {
+        self.close_chunk();
+        let any = !self.full.is_empty();
+        work.extend(self.full.drain(..));
+        any
+    }
+
+    /// Takes back pieces that were written.
+    pub(super) fn give_back(&mut self, chunks: impl Iterator<Item = Chunk>) {
+        let room = limits::JOURNAL_SPARE_CHUNKS.saturating_sub(self.spare.len());
+        let usual = |chunk: &Chunk| chunk.bytes.capacity() <= 2 * limits::JOURNAL_CHUNK;
+        self.spare.extend(chunks.filter(usual).take(room).map(|mut chunk| {
+            chunk.bytes.clear();
+            chunk.bytes
+        }));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.full.is_empty()
+    }
+
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+}

@@ -1,0 +1,423 @@
+//! What writes and syncs: a thread of its own, and, where no reply waits for a sync, also whoever
+//! has appended ([`Writer::write_now`]).
+//!
+//! Unless replies wait for syncs, another thread does the waiting of a sync ([`syncing`]): whoever
+//! uses the writer keeps it for as long as writing takes and no longer. So a slow disk does not keep
+//! what follows in this process's memory, and what was written survives its end.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use base::limits;
+use config::AppendFsync;
+use parking_lot::Mutex;
+
+use self::syncing::{Left, SyncElsewhere};
+use super::queue::{Chunk, Switch, Work};
+use super::{Failure, Operation, Shared};
+use crate::persist::aof::directory::Opened;
+use crate::persist::disk::{DiskFile, write_all_vectored};
+
+mod syncing;
+
+/// The longest rest, should an appender have forgotten to say that it appended.
+const REST_MAX: Duration = Duration::from_millis(100);
+
+/// With this much to write the thread does not pause, in bytes.
+const NO_PAUSE: u64 = 1024 * 1024;
+
+/// Shorter writes are never noted by LATENCY, which counts milliseconds.
+const NOTED: Duration = Duration::from_millis(1);
+
+/// The present file.
+struct Output {
+    file: Box<dyn DiskFile>,
+    /// Its length up to the last piece that was written as a whole.
+    length: u64,
+    /// Something follows that length that could not be cut off.
+    torn: bool,
+}
+
+pub(super) struct Writer {
+    shared: Arc<Shared>,
+    output: Option<Output>,
+    /// The number of the series that the file belongs to.
+    series: u64,
+    /// The series was given up: nothing is written until the next one begins.
+    given_up: bool,
+    /// Writing has failed: when it is tried again.
+    stuck: Option<Instant>,
+    work: VecDeque<Work>,
+    /// Pieces that go out with one call.
+    batch: Vec<Chunk>,
+    /// When the queue was last taken, and when it was before: what was taken last was appended
+    /// between the two.
+    taken: Instant,
+    taken_before: Instant,
+    /// Since when something that was written to the present file is neither durable nor in
+    /// `syncing`.
+    unsynced_since: Option<Instant>,
+    /// Files before the present one, in their order, that are neither durable nor in `syncing`.
+    left: Vec<Left>,
+    syncing: Option<SyncElsewhere>,
+}
+
+impl Writer {
+    pub(super) fn new(shared: Arc<Shared>) -> Writer {
+        Writer {
+            shared,
+            output: None,
+            series: 0,
+            given_up: false,
+            stuck: None,
+            work: VecDeque::new(),
+            batch: Vec::new(),
+            taken: Instant::now(),
+            taken_before: Instant::now(),
+            unsynced_since: None,
+            left: Vec::new(),
+            syncing: None,
+        }
+    }
+
+    /// Writes what was appended, from the thread that appended it and before its replies leave, so
+    /// that the end of this process loses none of it. Whether that was possible: not while a sync
+    /// of the same file makes writing slow.
+    pub(super) fn write_now(&mut self) -> bool {
+        let is_slow = self.syncing.as_ref().is_some_and(|syncing| syncing.slows_writing);
+        if is_slow || self.stuck.is_some() || !self.shared.settings.write_delay().is_zero() {
+            return false;
+        }
+        self.take();
+        self.perform();
+        self.stuck.is_none()
+    }
+
+    /// Tries at once again what could not be written.
+    pub(super) fn retry(&mut self) {
+        if self.stuck.is_some() {
+            self.stuck = Some(Instant::now());
+            self.take();
+            self.perform();
+        }
+    }
+
+    /// One round of the thread. Says how long it may rest, and by which means; nothing at the end.
+    fn round(&mut self) -> Option<Rest> {
+        let stopping = self.shared.stopping.load(Ordering::Acquire);
+        let idle = !self.take();
+        self.perform();
+        if stopping && idle {
+            self.retry();
+            self.sync();
+            return None;
+        }
+        self.look_after_syncs();
+        if self.shared.settings.changed.swap(false, Ordering::Acquire) {
+            self.tell_progress();
+        }
+        // During a sync whoever appends leaves the writing to this thread, so it has to be quick.
+        let listens = idle || self.syncing.is_some();
+        Some(if listens { Rest::Idle(self.until_due()) } else { Rest::Gathering })
+    }
+
+    /// Takes what there is to do; whether there is anything.
+    fn take(&mut self) -> bool {
+        self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
+        self.shared.queue.lock().take(&mut self.work)
+    }
+
+    fn perform(&mut self) {
+        self.pass_over_what_is_replaced();
+        if self.stuck.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        loop {
+            while self.batch.len() < limits::WRITE_SLICES
+                && let Some(Work::Write(chunk)) =
+                    self.work.pop_front_if(|item| matches!(item, Work::Write(_)))
+            {
+                self.batch.push(chunk);
+            }
+            if !self.write_batch() {
+                return;
+            }
+            match self.work.pop_front() {
+                Some(Work::Switch(switch)) => self.switch(switch),
+                Some(write) => self.work.push_front(write),
+                None => return,
+            }
+        }
+    }
+
+    /// Writes the batch. What could not be written stays in it; returns false then.
+    fn write_batch(&mut self) -> bool {
+        if self.batch.is_empty() {
+            return true;
+        }
+        let delay = self.shared.settings.write_delay();
+        if !delay.is_zero() {
+            std::thread::sleep(delay);
+        }
+        let slowed = self.syncing.as_ref().is_some_and(|syncing| syncing.slows_writing);
+        let (written, outcome) = match &mut self.output {
+            Some(output) => {
+                if self.unsynced_since.is_none() {
+                    self.unsynced_since = Some(self.taken_before);
+                    if self.syncing.is_none() && self.left.is_empty() {
+                        self.shared.progress.set_unsynced_since(self.taken_before);
+                    }
+                }
+                output.write(&self.batch, &self.shared, slowed)
+            }
+            // Between a file that was given up and the next one nothing is kept.
+            None => (self.batch.len(), Ok(())),
+        };
+        self.shared.queue.lock().give_back(self.batch.drain(..written));
+        if let Err(error) = outcome {
+            return self.note_stuck(&error);
+        }
+        if self.stuck.take().is_some() {
+            self.note_recovery();
+        }
+        if self.shared.settings.syncs_paused() {
+            self.tell_progress();
+        }
+        true
+    }
+
+    /// Forgets what could not be written and need not be: a base holds it, or is going to.
+    fn pass_over_what_is_replaced(&mut self) {
+        if self.stuck.is_none() {
+            return;
+        }
+        let replaced = self.shared.replaced_to.load(Ordering::Acquire);
+        let ends_it = |item: &Work| match item {
+            Work::Switch(switch) => !switch.follows || switch.offset <= replaced,
+            Work::Write(_) => false,
+        };
+        let Some(place) = self.work.iter().rposition(ends_it) else { return };
+        self.work.drain(..place);
+        self.batch.clear();
+        self.stuck = None;
+        if let Some(Work::Switch(Switch { follows: true, offset, .. })) = self.work.front() {
+            let offset = *offset;
+            (self.output, self.unsynced_since) = (None, None);
+            self.note_age();
+            self.settle(offset);
+            self.note_recovery();
+        }
+    }
+
+    /// Ends the present file and goes on in the next.
+    fn switch(&mut self, switch: Switch) {
+        if switch.follows && self.given_up {
+            return;
+        }
+        let ended = self.output.take();
+        if let (Some(since), Some(Output { file, .. })) = (self.unsynced_since.take(), ended) {
+            self.left.push(Left { file, series: self.series, end: switch.offset, since });
+        }
+        if let Some(syncing) = &mut self.syncing {
+            syncing.slows_writing = false;
+        }
+        self.series = switch.series;
+        self.given_up = false;
+        let replaces = !switch.follows && switch.opened.is_some();
+        if let Some(Opened { file, length, .. }) = switch.opened {
+            self.output = Some(Output { file, length, torn: false });
+            self.shared.progress.file_length.store(length, Ordering::Relaxed);
+        }
+        let progress = &self.shared.progress;
+        progress.written.store(switch.offset, Ordering::Release);
+        if replaces || (self.left.is_empty() && self.syncing.is_none()) {
+            self.settle(switch.offset);
+        } else if let Some(left) = self.left.last_mut() {
+            // Whatever of the file is not in it was given up.
+            left.end = switch.offset;
+        } else if let Some(syncing) = &mut self.syncing {
+            syncing.target = switch.offset;
+        }
+    }
+
+    /// Everything up to `offset` is durable, or replaced by a base.
+    fn settle(&self, offset: u64) {
+        self.shared.progress.written.store(offset, Ordering::Release);
+        self.shared.progress.synced.fetch_max(offset, Ordering::Release);
+        self.tell_progress();
+    }
+
+    /// Tells the observer, and those who wait for a flush.
+    fn tell_progress(&self) {
+        self.shared.observer.progressed(self.shared.progress.synced.load(Ordering::Relaxed));
+        // With the lock, so that nobody begins to wait between looking and being told.
+        let _waiting = self.shared.failure.lock();
+        self.shared.settled.notify_all();
+    }
+
+    fn failure(&self, operation: Operation, error: &io::Error) -> Failure {
+        Failure {
+            operation,
+            errno: error.raw_os_error(),
+            reason: error.to_string(),
+            synced: self.shared.progress.synced.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Keeps what could not be written, to be tried again. When another series is to begin already
+    /// it is of no use. Returns whether there is anything to go on with.
+    #[cold]
+    fn note_stuck(&mut self, error: &io::Error) -> bool {
+        let failure = self.failure(Operation::Write, error);
+        let queue = self.shared.queue.lock();
+        if !queue.is_present(self.series) {
+            drop(queue);
+            self.drop_file();
+            return true;
+        }
+        let is_news = self.stuck.replace(Instant::now() + self.shared.timing.retry).is_none();
+        if is_news {
+            self.shared.failed.store(true, Ordering::Relaxed);
+            *self.shared.failure.lock() = Some(failure.clone());
+            self.shared.settled.notify_all();
+            drop(queue);
+            self.shared.observer.failed(&failure);
+        }
+        false
+    }
+
+    /// What could not be written is written, or need not be.
+    #[cold]
+    fn note_recovery(&self) {
+        let queue = self.shared.queue.lock();
+        if queue.is_present(self.series) {
+            self.shared.forget_failure();
+            drop(queue);
+            self.shared.observer.recovered();
+        }
+        self.tell_progress();
+    }
+
+    /// A sync of a file of this series has failed.
+    #[cold]
+    fn give_up(&mut self, series: u64, error: &io::Error) {
+        let failure = self.failure(Operation::Sync, error);
+        if series == self.series {
+            // What is durable behind a gap does not count.
+            self.left.retain(|left| left.series != series);
+            self.drop_file();
+        }
+        let mut queue = self.shared.queue.lock();
+        if queue.is_present(series) {
+            queue.refuse();
+            self.shared.given_up.store(true, Ordering::Relaxed);
+            self.shared.failed.store(true, Ordering::Relaxed);
+        }
+        // When nothing has followed, somebody may still wait for what the file held.
+        if queue.is_present(series) || queue.is_closed() {
+            *self.shared.failure.lock() = Some(failure.clone());
+            self.shared.settled.notify_all();
+        }
+        drop(queue);
+        self.shared.observer.failed(&failure);
+    }
+
+    /// Whatever comes of it, nothing more is written to the present file.
+    fn drop_file(&mut self) {
+        self.given_up = true;
+        (self.output, self.stuck, self.unsynced_since) = (None, None, None);
+        self.batch.clear();
+        self.note_age();
+    }
+}
+
+/// What the thread does between two rounds.
+enum Rest {
+    /// Waits for something to do, at most so long.
+    Idle(Duration),
+    /// Lets effects gather, unless somebody waits for them.
+    Gathering,
+}
+
+/// The life of the thread.
+pub(super) fn run(shared: &Shared, writer: &Mutex<Writer>) {
+    loop {
+        let rest = writer.lock().round();
+        let is_wanted = shared.held_long.swap(false, Ordering::Relaxed);
+        // Pieces that workers allocated may have been freed here.
+        crate::memory::publish();
+        match rest {
+            None => break,
+            Some(Rest::Idle(longest)) => shared.rest(longest),
+            // Somebody has appended meanwhile and did not get to write it.
+            Some(Rest::Gathering) if is_wanted => {}
+            Some(Rest::Gathering) => shared.pause(),
+        }
+    }
+}
+
+impl Shared {
+    fn rest(&self, longest: Duration) {
+        self.resting.store(true, Ordering::Relaxed);
+        // With the lock: see `nudge`.
+        if self.queue.lock().is_empty() {
+            std::thread::park_timeout(longest);
+        }
+        self.resting.store(false, Ordering::Relaxed);
+    }
+
+    fn pause(&self) {
+        let (appended, written) = (&self.progress.appended, &self.progress.written);
+        let pending =
+            appended.load(Ordering::Relaxed).saturating_sub(written.load(Ordering::Relaxed));
+        if self.settings.policy() != AppendFsync::Always && pending < NO_PAUSE {
+            std::thread::park_timeout(self.timing.pause);
+        }
+    }
+}
+
+impl Output {
+    /// Writes pieces behind one another, and returns how many of them are written as a whole. What
+    /// was written of another one is cut off again.
+    fn write(
+        &mut self,
+        chunks: &[Chunk],
+        shared: &Shared,
+        slowed: bool,
+    ) -> (usize, io::Result<()>) {
+        let began = Instant::now();
+        if self.torn
+            && let Err(error) = self.file.truncate(self.length)
+        {
+            return (0, Err(error));
+        }
+        self.torn = false;
+        let mut slices: Vec<_> = chunks.iter().map(|chunk| IoSlice::new(&chunk.bytes)).collect();
+        let mut written = 0;
+        let outcome = write_all_vectored(&mut *self.file, &mut slices, &mut written);
+        let mut whole = 0;
+        for chunk in chunks {
+            let Some(left) = written.checked_sub(chunk.bytes.len() as u64) else { break };
+            written = left;
+            whole += 1;
+            self.length += chunk.bytes.len() as u64;
+            shared.progress.written.store(chunk.end, Ordering::Release);
+        }
+        shared.progress.file_length.store(self.length, Ordering::Relaxed);
+        if outcome.is_err() && written > 0 {
+            // Unless this is done later, the file ends in a tear, which loading cuts off.
+            self.torn = self.file.truncate(self.length).is_err();
+        }
+        shared.figures.writes.add(1);
+        let took = began.elapsed();
+        if took >= NOTED {
+            let event = if slowed { "aof-write-pending-fsync" } else { "aof-write-alone" };
+            shared.observer.took(event, took);
+            shared.observer.took("aof-write", took);
+        }
+        (whole, outcome)
+    }
+}

@@ -1,0 +1,216 @@
+//! Making durable what was written: when that is due, and who does it.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::AppendFsync;
+use parking_lot::Mutex;
+
+use super::{REST_MAX, Writer};
+use crate::persist::disk::{self, DiskFile};
+
+/// A file that another one has followed before it was durable.
+pub(super) struct Left {
+    pub(super) file: Box<dyn DiskFile>,
+    /// The number of the series that it belongs to.
+    pub(super) series: u64,
+    /// The offset behind it.
+    pub(super) end: u64,
+    /// When the oldest of what is not durable was appended.
+    pub(super) since: Instant,
+}
+
+/// What a sync failed with, and the number of the series that its file belongs to.
+type Errors = Vec<(u64, io::Error)>;
+
+/// A thread that performs syncs. It returns what failed, and how long it took.
+type Syncer = JoinHandle<(Errors, Duration)>;
+
+/// Syncs to be done in this order.
+struct Syncs {
+    left: Vec<Left>,
+    /// That of the present file, and the number of its series.
+    present: Option<(u64, disk::SyncElsewhere)>,
+}
+
+impl Syncs {
+    fn perform(self) -> Errors {
+        let mut errors = Errors::new();
+        for Left { mut file, series, .. } in self.left {
+            errors.extend(file.sync().err().map(|error| (series, error)));
+        }
+        // A file must not be durable in a part that follows a gap.
+        if let Some((series, sync)) = self.present
+            && errors.iter().all(|(failed, _)| *failed != series)
+        {
+            errors.extend(sync().err().map(|error| (series, error)));
+        }
+        errors
+    }
+}
+
+/// Syncs that another thread waits for.
+pub(super) struct SyncElsewhere {
+    thread: Syncer,
+    /// The thread ends now.
+    done: Arc<AtomicBool>,
+    /// The offset behind what it makes durable.
+    pub(super) target: u64,
+    /// When the oldest of that was appended.
+    since: Instant,
+    /// The present file is among those that are synced.
+    pub(super) slows_writing: bool,
+}
+
+impl Writer {
+    /// Begins and ends syncs where that is due.
+    pub(super) fn look_after_syncs(&mut self) {
+        if self.syncing.as_ref().is_some_and(|syncing| syncing.done.load(Ordering::Acquire)) {
+            self.end_syncing();
+        }
+        let settings = &self.shared.settings;
+        let synced = self.shared.progress.synced.load(Ordering::Relaxed);
+        let flushes = self.shared.flush_to.load(Ordering::Relaxed) > synced;
+        let unsynced = self.unsynced_since.is_some() || !self.left.is_empty();
+        let policy = settings.policy();
+        if policy == AppendFsync::Always && (flushes || (unsynced && !settings.syncs_paused())) {
+            self.sync();
+        } else if self.syncing.is_none() {
+            let is_old = |since: Instant| since.elapsed() >= self.shared.timing.sync_age;
+            let is_due = policy == AppendFsync::EverySecond
+                && !settings.syncs_paused()
+                && self.unsynced_since.is_some_and(is_old);
+            self.begin_syncing(flushes || is_due);
+        }
+    }
+
+    /// The longest rest until the next sync is due.
+    pub(super) fn until_due(&self) -> Duration {
+        let due = self.unsynced_since.map(|since| since + self.shared.timing.sync_age);
+        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        // A sync that is due and waits (for the policy `no`) does not make the thread spin.
+        left.filter(|left| !left.is_zero()).unwrap_or(REST_MAX).min(REST_MAX)
+    }
+
+    /// Since when something is not durable, besides what is in `syncing`.
+    fn oldest(&self) -> Option<Instant> {
+        self.left.first().map(|left| left.since).or(self.unsynced_since)
+    }
+
+    /// Makes durable what was written, on this thread.
+    pub(super) fn sync(&mut self) {
+        self.end_syncing();
+        let Some(since) = self.oldest() else { return };
+        let began = Instant::now();
+        let target = self.shared.progress.written.load(Ordering::Relaxed);
+        let mut errors = Syncs { left: std::mem::take(&mut self.left), present: None }.perform();
+        if self.unsynced_since.take().is_some()
+            && errors.iter().all(|(series, _)| *series != self.series)
+            && let Some(output) = &mut self.output
+        {
+            errors.extend(output.file.sync().err().map(|error| (self.series, error)));
+        }
+        self.conclude(&errors, target, began.elapsed(), since);
+    }
+
+    /// Has another thread make durable what is in files before the present one, and what is in
+    /// that, too, if so wanted.
+    fn begin_syncing(&mut self, with_present: bool) {
+        let Some(since) = self.oldest() else { return };
+        let present = match (&self.output, self.unsynced_since) {
+            (Some(output), Some(_)) if with_present => output.file.sync_elsewhere().map(Some),
+            _ => Ok(None),
+        };
+        // Without a file number to spare, this one does it.
+        let Ok(present) = present else { return self.sync() };
+        let target = match (&present, self.left.last()) {
+            (Some(_), _) => self.shared.progress.written.load(Ordering::Relaxed),
+            (None, Some(left)) => left.end,
+            (None, None) => return,
+        };
+        let slows_writing = present.is_some();
+        if slows_writing {
+            self.unsynced_since = None;
+        }
+        let present = present.map(|sync| (self.series, sync));
+        let syncs = Syncs { left: std::mem::take(&mut self.left), present };
+        let syncs = Arc::new(Mutex::new(Some(syncs)));
+        match spawn(&syncs) {
+            Ok((thread, done)) => {
+                self.syncing = Some(SyncElsewhere { thread, done, target, since, slows_writing });
+            }
+            // Without a thread to spare, this one does it.
+            Err(_) => {
+                let began = Instant::now();
+                let errors = syncs.lock().take().map(Syncs::perform).unwrap_or_default();
+                self.conclude(&errors, target, began.elapsed(), since);
+            }
+        }
+    }
+
+    /// Waits for the other thread's syncs, if there are any.
+    fn end_syncing(&mut self) {
+        let Some(SyncElsewhere { thread, target, since, .. }) = self.syncing.take() else { return };
+        let Ok((errors, took)) = thread.join() else {
+            unreachable!("a panic has ended the process already");
+        };
+        self.conclude(&errors, target, took, since);
+    }
+
+    fn conclude(&mut self, errors: &Errors, target: u64, took: Duration, since: Instant) {
+        self.note_sync(took, since.elapsed());
+        errors.iter().for_each(|(series, error)| self.give_up(*series, error));
+        // A file that another series has replaced does not hold up that one.
+        if errors.is_empty() || self.output.is_some() {
+            self.note_durable(target);
+        }
+    }
+
+    /// Everything up to `synced` is durable.
+    fn note_durable(&self, synced: u64) {
+        self.shared.progress.synced.fetch_max(synced, Ordering::Release);
+        self.note_age();
+        self.tell_progress();
+    }
+
+    /// Notes since when something is not durable: what has become so, or need not any more, makes
+    /// no disk late.
+    pub(super) fn note_age(&self) {
+        let progress = &self.shared.progress;
+        match self.syncing.as_ref().map(|syncing| syncing.since).or_else(|| self.oldest()) {
+            Some(since) => progress.set_unsynced_since(since),
+            None => progress.unsynced_since_ns.store(0, Ordering::Relaxed),
+        }
+    }
+
+    fn note_sync(&self, took: Duration, age: Duration) {
+        let figures = &self.shared.figures;
+        figures.syncs.add(1);
+        figures.sync_durations.add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+        let policy = self.shared.settings.policy();
+        if policy == AppendFsync::EverySecond && age > self.shared.timing.late {
+            figures.delayed_syncs.add(1);
+        }
+        if policy == AppendFsync::Always {
+            self.shared.observer.took("aof-fsync-always", took);
+        }
+    }
+}
+
+/// Begins a thread that performs the syncs. When there can be none, they are still there.
+fn spawn(syncs: &Arc<Mutex<Option<Syncs>>>) -> io::Result<(Syncer, Arc<AtomicBool>)> {
+    let (this, done) = (std::thread::current(), Arc::new(AtomicBool::new(false)));
+    let (syncs, is_done) = (Arc::clone(syncs), Arc::clone(&done));
+    let thread = std::thread::Builder::new().name("journal-sync".to_owned()).spawn(move || {
+        let began = Instant::now();
+        let syncs = syncs.lock().take();
+        let errors = syncs.map(Syncs::perform).unwrap_or_default();
+        is_done.store(true, Ordering::Release);
+        this.unpark();
+        (errors, began.elapsed())
+    })?;
+    Ok((thread, done))
+}

@@ -1,0 +1,19 @@
+//! The append-only file: a list of files, and what gets into them and out again.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`manifest`] | which files make up the data, in which order? |
+//! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
+//! | [`reader`] | which commands does a file hold, and where does it end or break? |
+//! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
+//! | [`append_only`] | when does the append-only file begin, end, and become shorter? |
+//! | `rewrite` | how is it written anew? |
+//!
+//! It may import the other files of `persist`, and the saver of `rdb`, which writes at its turn.
+
+pub mod append_only;
+pub mod directory;
+pub mod journal;
+pub mod manifest;
+pub mod reader;
+mod rewrite;

@@ -1,0 +1,196 @@
+//! Writing the append-only file anew: a base with the data of a cut, and the journal going on in
+//! another file from that cut on. That file is open and listed before; the cut and the exchange of
+//! files happen in the instant in which all gates are closed. The base is then written while commands
+//! go on, and only when it is complete does the list of files name it. Until then the old files are
+//! all there, and count.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::engine::Engine;
+use engine::wait::waiting::Attachment;
+use parking_lot::Mutex;
+use store::cut::Walker;
+use store::gate::{Access, Gate};
+
+use super::append_only::log;
+use super::directory::{AofDirectory, Opened, Successor};
+use super::journal::FileJournal;
+use super::manifest::BaseFormat;
+use crate::persist::rdb::saver::Syncing;
+use crate::persist::snapshot::{self, Purpose, Written, not_wanted};
+
+/// How the journal goes on behind the cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Plan {
+    /// In another file, which follows the present one and counts at once.
+    GoOn {
+        /// How often the append-only file had been turned off when this began.
+        turned_off: u64,
+    },
+    /// In a file that counts when the base does: there is none before it, or it has a gap.
+    Anew {
+        /// How often the append-only file had been turned off when this began.
+        turned_off: u64,
+        /// The journal has failed. Writes stay refused until the base is complete.
+        repairs: bool,
+    },
+    /// There is no append-only file: a base is written, and that is all.
+    BaseAlone,
+}
+
+impl Plan {
+    /// How often the append-only file had been turned off, unless it was off.
+    pub(super) fn turned_off(self) -> Option<u64> {
+        match self {
+            Plan::GoOn { turned_off } | Plan::Anew { turned_off, .. } => Some(turned_off),
+            Plan::BaseAlone => None,
+        }
+    }
+}
+
+/// Does it all on the calling thread, which has seized the right to read a cut. `files` is locked
+/// while the new files take the place of the old ones; `is_wanted` is asked now and then.
+///
+/// # Errors
+/// The disk's, and [`io::ErrorKind::Interrupted`] when it is not wanted any more. What the list of
+/// files names is complete and counts, whether that is the old files or the new ones.
+pub(super) fn perform(
+    engine: &Engine,
+    journal: &FileJournal,
+    directory: &Arc<AofDirectory>,
+    files: &Mutex<()>,
+    plan: Plan,
+    is_wanted: impl Fn() -> bool,
+) -> io::Result<()> {
+    directory.make()?;
+    let name = format!("temp-rewriteaof-bg-{}.aof", std::process::id());
+    let temporary = directory.path().join(name);
+    let (purpose, format) = shape(engine);
+    let gate = engine.gates.register();
+    // The disk has done its part when the gates are closed.
+    let next = open_next(engine, directory, plan)?;
+    let successor = match plan {
+        Plan::GoOn { .. } => Successor::Listed(directory.last_increment()),
+        Plan::Anew { .. } => Successor::Hidden,
+        // It replaces all there is; what comes next has the next number.
+        Plan::BaseAlone => Successor::Listed(directory.last_increment() + 1),
+    };
+    let (walker, offset) = match cut(engine, journal, plan, next) {
+        Ok(begun) => begun,
+        Err(NoCut { error, unused }) => {
+            if let (Plan::GoOn { .. }, Some(unused)) = (plan, unused) {
+                // If it stays it is empty, which harms nobody.
+                let _ = directory.withdraw_increment(unused);
+            }
+            return Err(error);
+        }
+    };
+    let written = write_base(engine, walker, &gate, purpose, directory, &temporary, &is_wanted);
+    drop(gate);
+    let finished = written.and_then(|written| {
+        let megabytes = written.bytes >> 20;
+        let line = format!(
+            "Background AOF rewrite terminated with success: {} keys, {megabytes} MB",
+            written.keys
+        );
+        log(engine, &line);
+        if !is_wanted() {
+            return Err(not_wanted());
+        }
+        let _files = files.lock();
+        directory.finish_rewrite(&temporary, format, successor)
+    });
+    match (&finished, plan) {
+        (Ok(()), Plan::GoOn { .. }) => journal.note_replaced(offset),
+        (Ok(()), _) => {}
+        (Err(_), plan) => {
+            // It may not have been made at all.
+            let _ = directory.discard(&temporary);
+            if let Plan::Anew { .. } = plan {
+                directory.discard_hidden_increment();
+            }
+        }
+    }
+    finished
+}
+
+/// What the settings want a base to be.
+pub(super) fn shape(engine: &Engine) -> (Purpose, BaseFormat) {
+    if engine.config.load().aof_use_rdb_preamble {
+        (Purpose::AofBase, BaseFormat::Rdb)
+    } else {
+        (Purpose::AofBaseAsCommands, BaseFormat::Aof)
+    }
+}
+
+/// Opens the increment that the journal goes on in. One that follows the present one is in the list
+/// from now on: empty, should the server stop before the cut.
+fn open_next(engine: &Engine, directory: &AofDirectory, plan: Plan) -> io::Result<Option<Opened>> {
+    let opened = match plan {
+        Plan::GoOn { .. } => directory.open_increment()?,
+        Plan::Anew { .. } => directory.open_hidden_increment()?,
+        Plan::BaseAlone => return Ok(None),
+    };
+    let name = opened.name.display();
+    log(engine, &format!("Creating AOF incr file {name} on background rewrite"));
+    Ok(Some(opened))
+}
+
+/// There is no cut.
+struct NoCut {
+    error: io::Error,
+    /// The increment that was opened for it.
+    unused: Option<Opened>,
+}
+
+/// The instant: from here on the walker reads what there is now, and the journal goes on in `next`.
+/// Returns the journal's offset of the cut, too.
+fn cut<'e>(
+    engine: &'e Engine,
+    journal: &FileJournal,
+    plan: Plan,
+    next: Option<Opened>,
+) -> Result<(Walker<'e, Attachment>, u64), NoCut> {
+    let no_cut = |words: &str, unused| NoCut { error: io::Error::other(words), unused };
+    let closed = engine.gates.close();
+    if matches!(plan, Plan::GoOn { .. }) && journal.has_given_up() {
+        return Err(no_cut("the present file has just been given up", next));
+    }
+    let Some(walker) = engine.keyspace.begin_cut(&closed, base::clock::now_us()) else {
+        return Err(no_cut("another cut is being read", next));
+    };
+    let offset = match (plan, next) {
+        (Plan::GoOn { .. }, Some(next)) => journal.rotate(next),
+        (Plan::Anew { repairs, .. }, Some(next)) => {
+            if repairs && let Some(failure) = journal.failure() {
+                journal.refuse_writes(Some(failure.reason()));
+            }
+            journal.begin(next)
+        }
+        (_, _) => 0,
+    };
+    drop(closed);
+    Ok((walker, offset))
+}
+
+fn write_base(
+    engine: &Engine,
+    walker: Walker<'_, Attachment>,
+    gate: &Gate,
+    purpose: Purpose,
+    directory: &AofDirectory,
+    temporary: &Path,
+    is_wanted: impl Fn() -> bool,
+) -> io::Result<Written> {
+    let mut file = directory.create(temporary)?;
+    let incrementally = engine.config.load().aof_rewrite_incremental_fsync;
+    let output = Syncing::new(&mut *file, incrementally);
+    let written = snapshot::write(engine, walker, Access::Gate(gate), purpose, output, |_| {
+        crate::memory::publish();
+        is_wanted()
+    })?;
+    file.sync()?;
+    Ok(written)
+}

@@ -1,0 +1,20 @@
+//! The process and its system: what surrounds a server that runs, whatever it serves.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`daemon`] | how does the process go into the background, and tell its supervisor? |
+//! | [`signal`] | what may an operator ask by signal? |
+//! | [`log`], [`crash`] | what does an operator read, while all is well and at the end? |
+//! | [`title`] | what does `ps` show? |
+//! | [`descriptors`] | how many clients may the process have? |
+//! | [`system`] | which system calls have no safe wrapper? |
+//!
+//! Every room of the server may import this one. It imports none of them.
+
+pub mod crash;
+pub mod daemon;
+pub mod descriptors;
+pub mod log;
+pub mod signal;
+pub mod system;
+pub mod title;

@@ -1,0 +1,46 @@
+//! Signals, received by a thread of their own.
+//!
+//! They are blocked everywhere and taken by `sigwait`, so that no code ever runs in the middle of
+//! other code.
+
+use crate::process::system;
+
+/// What an operator may ask by signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caught {
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl Caught {
+    /// The name of the signal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Caught::Interrupt => "SIGINT",
+            Caught::Terminate => "SIGTERM",
+        }
+    }
+}
+
+const CAUGHT: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
+
+/// Sets the signals up. To be called before any thread starts.
+pub fn prepare() {
+    // A closed terminal does not end a server; a closed socket is seen where it is written to.
+    system::ignore_signal(libc::SIGHUP);
+    system::ignore_signal(libc::SIGPIPE);
+    // A file that reaches its allowed size is an error of that write.
+    system::ignore_signal(libc::SIGXFSZ);
+    system::block_signals(&CAUGHT);
+}
+
+/// Waits for the next signal.
+pub fn wait() -> Caught {
+    if system::wait_for_signal(&CAUGHT) == libc::SIGINT {
+        Caught::Interrupt
+    } else {
+        Caught::Terminate
+    }
+}
