@@ -40,6 +40,13 @@ impl Engine {
     #[inline]
     pub fn prepare(&self, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) -> Option<&'static Row> {
         let row = command::resolve(argv)?;
+        self.find_keys(row, argv, keys);
+        Some(row)
+    }
+
+    /// The part of [`Engine::prepare`] that hashes keys.
+    #[inline]
+    pub fn find_keys(&self, row: &Row, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
         if row.command.accepts(argv.len()) {
             if row.one_key {
                 add_key(argv, 1, keys);
@@ -47,7 +54,6 @@ impl Engine {
                 collect_keys(row.command, argv, keys);
             }
         }
-        Some(row)
     }
 
     /// Brings near the slots of keys. First of three steps, each over a whole batch.

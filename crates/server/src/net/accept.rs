@@ -16,7 +16,7 @@ use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use parking_lot::Mutex;
 
 use super::mailbox::{WAKE, Wakers};
-use super::stream::Stream;
+use super::transport::Transport;
 
 /// A listening socket.
 pub enum Listener {
@@ -167,15 +167,15 @@ impl Accepting {
     fn accept_all(&self, index: usize) -> bool {
         loop {
             let accepted = match &self.sources[index] {
-                Source::Tcp(listener) => {
-                    listener.accept().map(|(socket, peer)| (Stream::tcp(socket, peer), Some(peer)))
-                }
+                Source::Tcp(listener) => listener
+                    .accept()
+                    .map(|(socket, peer)| (Transport::tcp(socket, peer), Some(peer))),
                 Source::Unix(listener, path) => {
-                    listener.accept().map(|(socket, _)| (Stream::unix(socket, path), None))
+                    listener.accept().map(|(socket, _)| (Transport::unix(socket, path), None))
                 }
             };
             match accepted {
-                Ok((stream, peer)) => self.admit(stream, peer),
+                Ok((transport, peer)) => self.admit(transport, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -188,25 +188,25 @@ impl Accepting {
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
-    fn admit(&self, stream: Stream, peer: Option<SocketAddr>) {
+    fn admit(&self, transport: Transport, peer: Option<SocketAddr>) {
         let config = self.engine.config.load();
         if self.wakers.connections() >= config.maxclients as usize {
             self.stats.rejected_connections.add(1);
-            return refuse(&stream, b"-ERR max number of clients reached\r\n");
+            return refuse(&transport, b"-ERR max number of clients reached\r\n");
         }
         if let Some(text) = peer.and_then(|peer| crate::listen::protected(&config, &peer)) {
             self.stats.rejected_connections.add(1);
-            return refuse(&stream, text);
+            return refuse(&transport, text);
         }
-        stream.set_keepalive(config.tcp_keepalive);
+        transport.set_keepalive(config.tcp_keepalive);
         self.stats.connections_received.add(1);
-        self.wakers.deliver(stream);
+        self.wakers.deliver(transport);
     }
 }
 
 /// Says why, as far as the socket takes it, and closes.
-fn refuse(stream: &Stream, text: &[u8]) {
+fn refuse(transport: &Transport, text: &[u8]) {
     let mut output = resp::output::Output::new();
     output.push(text);
-    let _ = stream.write(&output, usize::MAX);
+    let _ = transport.write(&output, usize::MAX);
 }

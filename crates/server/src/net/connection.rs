@@ -1,22 +1,23 @@
-//! One connection: its socket, its buffers, its session, and what it waits for.
+//! One connection: its transport and protocol, its buffers, its session, and what it waits for.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits;
 use config::Config;
+use engine::command::Row;
 use engine::engine::Outcome;
 use engine::persistence::durability::SyncWait;
 use engine::session::Session;
 use engine::wait::waiting::Waiter;
 use resp::args::OwnedArguments;
 use resp::output::{Mark, Output};
-use resp::request::{BigArgument, Parser, ProtocolError};
 
 use super::parked::Parked;
-use super::stream::Stream;
+use super::resp::Resp;
+use super::transport::{Received, Transport};
 
 /// Why a connection is closed that lets too much output wait.
 pub(super) const OVER_OUTPUT_LIMIT: &str = "its output went over client-output-buffer-limit";
@@ -47,15 +48,19 @@ struct HeldReplies {
     offset: u64,
 }
 
+/// A command that was parsed and is held back.
+pub(super) struct Pending {
+    pub(super) row: Option<&'static Row>,
+    pub(super) argv: OwnedArguments,
+}
+
 /// See the module's text.
 pub(super) struct Connection {
-    pub(super) stream: Stream,
+    pub(super) transport: Transport,
     pub(super) session: Session,
-    pub(super) parser: Parser,
+    pub(super) protocol: Resp,
     /// What was received and not parsed, or parsed and not executed yet.
     pub(super) input: Vec<u8>,
-    /// An argument that is being received into its own allocation.
-    pub(super) big: Option<BigArgument>,
     pub(super) output: Output,
     /// What of the output waits for the journal, places and offsets ascending.
     held_replies: VecDeque<HeldReplies>,
@@ -64,7 +69,7 @@ pub(super) struct Connection {
     /// It is in the worker's list of those that wait for the journal.
     pub(super) listed_as_waiting: bool,
     /// Commands that were parsed but are held back.
-    pub(super) pending: VecDeque<OwnedArguments>,
+    pub(super) pending: VecDeque<Pending>,
     pub(super) hold: Hold,
     /// The socket may have more to read.
     pub(super) readable: bool,
@@ -78,8 +83,6 @@ pub(super) struct Connection {
     pub(super) scheduled: bool,
     /// Set when it is to be closed: the reason, for the log.
     pub(super) doom: Option<&'static str>,
-    /// The input is broken from here on; answered when what came before has run.
-    pub(super) protocol_error: Option<ProtocolError>,
     /// Its share of the turn was used up: more commands may lie in the buffer.
     pub(super) backlog: bool,
     /// What it received while it was held back was not looked at.
@@ -95,13 +98,12 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: Stream, session: Session) -> Connection {
+    pub(super) fn new(transport: Transport, session: Session) -> Connection {
         Connection {
-            stream,
+            transport,
             session,
-            parser: Parser::new(),
+            protocol: Resp::default(),
             input: Vec::new(),
-            big: None,
             output: Output::new(),
             held_replies: VecDeque::new(),
             withheld_from: None,
@@ -114,7 +116,6 @@ impl Connection {
             writable: true,
             scheduled: false,
             doom: None,
-            protocol_error: None,
             backlog: false,
             unparsed: false,
             listed_as_parked: false,
@@ -149,7 +150,7 @@ impl Connection {
             0
         } else if !self.defers_input() {
             limits::READ_PER_TURN
-        } else if self.big.is_none() {
+        } else if !self.protocol.is_receiving_big() {
             limits::READ_PER_TURN.saturating_sub(self.unparsed_input())
         } else {
             0
@@ -158,47 +159,39 @@ impl Connection {
 
     /// Bytes of the input that were received and not parsed to the end of a command.
     fn unparsed_input(&self) -> usize {
-        self.input.len() - self.parser.done()
+        self.input.len() - self.protocol.done()
     }
 
     /// Reads its share of this turn: about so many bytes. Returns how many.
     pub(super) fn receive(&mut self, share: usize) -> usize {
         let mut total = 0;
         while self.readable && total < share {
-            let room = match &mut self.big {
-                Some(big) => {
-                    big.make_room();
-                    let missing = big.missing();
-                    let room = (big.bytes.capacity() - big.bytes.len()).min(missing);
-                    match self.stream.read_up_to(&mut big.bytes, room) {
-                        Ok(count) => Some((count, room)),
-                        Err(error) => self.note_read_error(&error),
-                    }
-                }
+            let received = match self.protocol.receives_big() {
+                Some((bytes, room)) => self.transport.receive(bytes, room),
                 None => {
                     if self.input.capacity() - self.input.len() < limits::READ_BUFFER / 4 {
                         self.input.reserve(limits::READ_BUFFER.max(self.input.len()));
                     }
                     let room = self.input.capacity() - self.input.len();
-                    match self.stream.read(&mut self.input) {
-                        Ok(count) => Some((count, room)),
-                        Err(error) => self.note_read_error(&error),
-                    }
+                    self.transport.receive(&mut self.input, room)
                 }
             };
-            let Some((count, room)) = room else { break };
-            if count == 0 {
-                self.end_input();
-                break;
-            }
-            total += count;
-            // A short read has drained the socket: the next bytes come with an event. The end of
-            // the stream may have come with the same event, though.
-            self.readable = count == room || self.read_closed;
-            if self.big.as_ref().is_some_and(|big| big.missing() == 0)
-                && let Some(big) = self.big.take()
-            {
-                self.parser.supply_big(big);
+            match received {
+                Received::Bytes { count, drained } => {
+                    total += count;
+                    // The end of the stream may have come with the same event.
+                    self.readable = !drained || self.read_closed;
+                    self.protocol.supply_big();
+                }
+                Received::Interrupted => break,
+                Received::Nothing => {
+                    self.readable = false;
+                    break;
+                }
+                Received::End => {
+                    self.end_input();
+                    break;
+                }
             }
         }
         total
@@ -207,16 +200,6 @@ impl Connection {
     fn end_input(&mut self) {
         self.ended = true;
         self.readable = false;
-    }
-
-    /// Tells a drained socket from a failed one.
-    fn note_read_error(&mut self, error: &io::Error) -> Option<(usize, usize)> {
-        match error.kind() {
-            io::ErrorKind::WouldBlock => self.readable = false,
-            io::ErrorKind::Interrupted => {}
-            _ => self.end_input(),
-        }
-        None
     }
 
     /// Lets the output behind this place wait for what the session depends on.
@@ -280,7 +263,7 @@ impl Connection {
         let mut total = 0;
         while self.writable && total < limit && !self.output.is_empty() {
             let offered = self.output.len().min(limit - total);
-            match self.stream.write(&self.output, limit - total) {
+            match self.transport.write(&self.output, limit - total) {
                 Ok(count) => {
                     self.output.advance(count);
                     total += count;
@@ -289,8 +272,8 @@ impl Connection {
                         continue;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => self.writable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => {
                     self.doom = Some("the connection failed while writing");
                     break;
@@ -301,7 +284,7 @@ impl Connection {
     }
 
     /// Takes the next command that was held back, if it may run.
-    pub(super) fn next_pending(&mut self) -> Option<OwnedArguments> {
+    pub(super) fn next_pending(&mut self) -> Option<Pending> {
         if self.runs() { self.pending.pop_front() } else { None }
     }
 
@@ -311,7 +294,7 @@ impl Connection {
     pub(super) fn hold_back(
         &mut self,
         outcome: Outcome,
-        command: Option<OwnedArguments>,
+        command: Option<Pending>,
         slot: Option<u16>,
     ) {
         if let Some(command) = command {
@@ -341,7 +324,7 @@ impl Connection {
 
     /// Gives up the bytes of commands that were executed. An empty buffer goes back to the pool.
     pub(super) fn forget_executed(&mut self, pool: &mut Vec<Vec<u8>>) {
-        let done = self.parser.compact_when_due(self.input.len());
+        let done = self.protocol.compact_when_due(self.input.len());
         if done < self.input.len() {
             self.input.drain(..done);
         } else {
@@ -360,7 +343,7 @@ impl Connection {
     pub(super) fn is_finished(&self) -> bool {
         let blocked = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
         let running = matches!(self.hold, Hold::None);
-        let parsed = !self.backlog && !self.unparsed && self.protocol_error.is_none();
+        let parsed = !self.backlog && !self.unparsed && !self.protocol.is_broken();
         let answered = self.pending.is_empty() && parsed;
         // What a client sent behind the command that it waits in is not read while it waits, so the
         // end of its input may lie behind that.
@@ -376,7 +359,7 @@ impl Connection {
                     || self.backlog
                     || self.unparsed
                     || !self.pending.is_empty()
-                    || self.protocol_error.is_some()
+                    || self.protocol.is_broken()
             }
             Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_) => false,
             Hold::NeedsGates => true,
@@ -388,9 +371,9 @@ impl Connection {
     /// Closes the socket. Returns the buffers, if it would take long to free them.
     pub(super) fn close(self) -> Option<Box<dyn Send>> {
         let large = self.output.memory() + self.query_memory() >= limits::FREED_LATER;
-        let Connection { stream, output, input, parser, big, pending, .. } = self;
-        drop(stream);
-        large.then(|| Box::new((output, input, parser, big, pending)) as Box<dyn Send>)
+        let Connection { transport, output, input, protocol, pending, .. } = self;
+        drop(transport);
+        large.then(|| Box::new((output, input, protocol, pending)) as Box<dyn Send>)
     }
 
     /// Whether it has said nothing for longer than `timeout` milliseconds (0: for ever).
@@ -406,9 +389,9 @@ impl Connection {
     /// Bytes that the connection holds of what it received and has not executed, with the commands
     /// that MULTI queues.
     pub(super) fn query_memory(&self) -> usize {
-        let big = self.big.as_ref().map_or(0, |big| big.bytes.capacity());
+        let (_, big) = self.protocol.big_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
-        self.input.capacity() + self.parser.memory() + big + self.pending_memory() + queued
+        self.input.capacity() + self.protocol.memory() + big + self.pending_memory() + queued
     }
 
     /// Dooms it if more output waits than its class of clients may let wait at all. To be called
@@ -442,20 +425,18 @@ impl Connection {
     /// Shows the state of the buffers to CLIENT LIST.
     pub(super) fn publish(&self, now: u64) {
         let client = &self.session.client;
-        let (mut used, mut room) = (self.unparsed_input(), self.input.capacity());
-        if let Some(big) = &self.big {
-            used += big.bytes.len();
-            room += big.bytes.capacity();
-        }
+        let (big_used, big_room) = self.protocol.big_memory();
+        let used = self.unparsed_input() + big_used;
+        let room = self.input.capacity() + big_room;
         client.last_interaction.store(now, Relaxed);
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
-        client.argument_bytes.store(self.parser.memory() + self.pending_memory(), Relaxed);
+        client.argument_bytes.store(self.protocol.memory() + self.pending_memory(), Relaxed);
         let held = self.held_replies.capacity() * size_of::<HeldReplies>();
         client.note_output(self.output.len(), self.output.memory() + held);
     }
 
     fn pending_memory(&self) -> usize {
-        self.pending.iter().map(OwnedArguments::memory).sum()
+        self.pending.iter().map(|pending| pending.argv.memory()).sum()
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use mio::{Poll, Token, Waker};
 use parking_lot::{Mutex, RwLock};
 
-use super::stream::Stream;
+use super::transport::Transport;
 
 /// The token of a worker's waker. Connections have their places as tokens.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -41,7 +41,7 @@ pub(super) struct Mailbox {
 /// Taken by the worker as a whole.
 #[derive(Default)]
 pub(super) struct Letters {
-    pub(super) arrivals: Vec<Stream>,
+    pub(super) arrivals: Vec<Transport>,
     /// Clients whose inbox to look at.
     pub(super) clients: Vec<u64>,
 }
@@ -143,12 +143,12 @@ impl Wakers {
     }
 
     /// Gives a connection to the worker that has the fewest.
-    pub(super) fn deliver(&self, stream: Stream) {
+    pub(super) fn deliver(&self, transport: Transport) {
         let mailboxes = self.mailboxes.read();
         let fewest = |mailbox: &&Arc<Mailbox>| mailbox.connections.load(Ordering::Relaxed);
         let Some(mailbox) = mailboxes.iter().min_by_key(fewest) else { return };
         mailbox.connections.fetch_add(1, Ordering::Relaxed);
-        mailbox.letters.lock().arrivals.push(stream);
+        mailbox.letters.lock().arrivals.push(transport);
         mailbox.wake();
     }
 

@@ -3,14 +3,18 @@
 //! An acceptor thread takes connections and gives each to the worker that has the fewest. From then
 //! on the worker owns it: it reads, parses, executes and writes, without a hop to another thread.
 //! [`worker`] holds the turn of a worker, the loop that all of this happens in.
+//!
+//! A connection is a [`transport`], which carries bytes, and a protocol, which makes commands of them
+//! ([`resp`]).
 
 mod accept;
 mod coalesce;
 mod connection;
 mod mailbox;
 mod parked;
-mod stream;
+mod resp;
 mod timers;
+mod transport;
 mod trial;
 mod worker;
 

@@ -1,4 +1,6 @@
-//! A connected socket, TCP or unix.
+//! What carries a connection's bytes: a TCP socket or a unix socket.
+//!
+//! A transport knows nothing of the protocol that is spoken over it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,8 +9,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use mio::{Interest, Registry, Token};
 use resp::output::Output;
 
+/// What one attempt to receive has brought.
+pub(super) enum Received {
+    /// This many bytes, at least one. When `drained`, no more are there: an event announces the next.
+    Bytes { count: usize, drained: bool },
+    /// Nothing is there: an event announces the next bytes.
+    Nothing,
+    /// A signal came in between: try again.
+    Interrupted,
+    /// The peer has ended the stream, or the socket has failed.
+    End,
+}
+
 /// The socket of a connection, with what was known when it was accepted.
-pub(super) struct Stream {
+pub(super) struct Transport {
     socket: Socket,
     /// The client's address, or the path of the unix socket.
     pub(super) address: String,
@@ -21,17 +35,17 @@ enum Socket {
     Unix(mio::net::UnixStream),
 }
 
-impl Stream {
-    pub(super) fn tcp(socket: mio::net::TcpStream, peer: SocketAddr) -> Stream {
+impl Transport {
+    pub(super) fn tcp(socket: mio::net::TcpStream, peer: SocketAddr) -> Transport {
         let local = socket.local_addr().map(|address| address.to_string()).unwrap_or_default();
         // A socket that refuses the option is slower, not wrong.
         let _ = socket.set_nodelay(true);
-        Stream { address: peer.to_string(), local_address: local, socket: Socket::Tcp(socket) }
+        Transport { address: peer.to_string(), local_address: local, socket: Socket::Tcp(socket) }
     }
 
-    pub(super) fn unix(socket: mio::net::UnixStream, path: &str) -> Stream {
+    pub(super) fn unix(socket: mio::net::UnixStream, path: &str) -> Transport {
         let address = format!("{path}:0");
-        Stream { address: address.clone(), local_address: address, socket: Socket::Unix(socket) }
+        Transport { address: address.clone(), local_address: address, socket: Socket::Unix(socket) }
     }
 
     pub(super) fn is_unix(&self) -> bool {
@@ -75,16 +89,25 @@ impl Stream {
         }
     }
 
-    /// Reads into the spare capacity of `buffer`; 0 is the end of the stream.
-    pub(super) fn read(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
-        let spare = rustix::buffer::spare_capacity(buffer);
-        Ok(rustix::net::recv(self.as_fd(), spare, rustix::net::RecvFlags::empty())?.1)
+    /// Receives at most `room` bytes behind what `buffer` holds, which has the capacity for them.
+    ///
+    /// A socket that gives less than it was asked for has no more.
+    pub(super) fn receive(&self, buffer: &mut Vec<u8>, room: usize) -> Received {
+        match self.read_up_to(buffer, room) {
+            Ok(0) => Received::End,
+            Ok(count) => Received::Bytes { count, drained: count < room },
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock => Received::Nothing,
+                io::ErrorKind::Interrupted => Received::Interrupted,
+                _ => Received::End,
+            },
+        }
     }
 
-    /// Reads at most `room` bytes behind what `buffer` holds, which has the capacity for them.
-    pub(super) fn read_up_to(&self, buffer: &mut Vec<u8>, room: usize) -> io::Result<usize> {
+    fn read_up_to(&self, buffer: &mut Vec<u8>, room: usize) -> io::Result<usize> {
         if buffer.capacity() - buffer.len() == room {
-            return self.read(buffer);
+            let spare = rustix::buffer::spare_capacity(buffer);
+            return Ok(rustix::net::recv(self.as_fd(), spare, rustix::net::RecvFlags::empty())?.1);
         }
         let from = buffer.len();
         buffer.resize(from + room, 0);

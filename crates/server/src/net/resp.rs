@@ -1,0 +1,132 @@
+//! RESP, the protocol of Redis, as a connection speaks it.
+
+use config::Config;
+use engine::engine::Engine;
+use resp::args::{ArgRange, Arguments};
+use resp::request::{BigArgument, Limits, Parsed, Parser, ProtocolError};
+
+use super::worker::Batch;
+
+/// Commands of one connection parsed in one turn: its neighbours come next.
+const COMMANDS_PER_TURN: usize = 1024;
+
+/// The state of one connection's input.
+#[derive(Default)]
+pub(super) struct Resp {
+    parser: Parser,
+    /// An argument that is being received into its own allocation.
+    big: Option<BigArgument>,
+    /// The input is broken from here on; answered when what came before has run.
+    error: Option<ProtocolError>,
+}
+
+impl Resp {
+    /// Parses commands of the connection at `place` into the batch, up to its share of the turn.
+    /// Returns whether more of them may lie in `input`.
+    pub(super) fn parse(
+        &mut self,
+        input: &[u8],
+        (place, authenticated): (usize, bool),
+        (engine, config): (&Engine, &Config),
+        batch: &mut Batch,
+    ) -> bool {
+        let share = if authenticated { COMMANDS_PER_TURN } else { 1 };
+        let max_bulk = config.proto_max_bulk_len;
+        let limits = Limits { max_bulk, authenticated, exact_line_ends: false };
+        let mut parsed = 0;
+        while parsed < share && self.big.is_none() {
+            let first = batch.args.len();
+            match self.parser.parse(input, &limits, &mut batch.args) {
+                Parsed::Command { .. } => {
+                    let arguments = self.parser.arguments(input, &batch.args[first..]);
+                    let keys = batch.keys.len();
+                    let row = engine.prepare(arguments, &mut batch.keys);
+                    batch.add(place, row, first, keys);
+                    parsed += 1;
+                    if self.parser.position() == input.len() {
+                        break;
+                    }
+                }
+                Parsed::Empty { .. } => {}
+                Parsed::Incomplete => break,
+                Parsed::BigArgument { .. } => {
+                    self.big = self.parser.take_big(input);
+                    self.supply_big();
+                }
+                Parsed::Protocol(error) => {
+                    self.error = Some(error);
+                    break;
+                }
+            }
+        }
+        // A full share may leave commands in the buffer: they come next turn.
+        parsed == share
+    }
+
+    /// The argument that what is received next belongs to, with the room that there is for it.
+    pub(super) fn receives_big(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+        let big = self.big.as_mut()?;
+        big.make_room();
+        let room = (big.bytes.capacity() - big.bytes.len()).min(big.missing());
+        Some((&mut big.bytes, room))
+    }
+
+    /// Whether what is received next belongs to such an argument.
+    pub(super) fn is_receiving_big(&self) -> bool {
+        self.big.is_some()
+    }
+
+    /// Gives the parser the big argument, if it is complete.
+    pub(super) fn supply_big(&mut self) {
+        if self.big.as_ref().is_some_and(|big| big.missing() == 0)
+            && let Some(big) = self.big.take()
+        {
+            self.parser.supply_big(big);
+        }
+    }
+
+    /// The arguments behind ranges that [`Resp::parse`] has put into the batch.
+    #[inline]
+    pub(super) fn arguments<'a>(
+        &'a self,
+        input: &'a [u8],
+        ranges: &'a [ArgRange],
+    ) -> Arguments<'a> {
+        self.parser.arguments(input, ranges)
+    }
+
+    /// Whether an error is to be answered.
+    pub(super) fn is_broken(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Takes the error that is to be answered: its text.
+    pub(super) fn take_error(&mut self) -> Option<Vec<u8>> {
+        let error = self.error.take()?;
+        Some([b"ERR ", &*error.message()].concat())
+    }
+
+    /// How many bytes at the front of the input are done with.
+    #[inline]
+    pub(super) fn done(&self) -> usize {
+        self.parser.done()
+    }
+
+    /// Forgets commands that were executed: see [`Parser::compact_when_due`].
+    #[inline]
+    pub(super) fn compact_when_due(&mut self, length: usize) -> usize {
+        self.parser.compact_when_due(length)
+    }
+
+    /// Bytes of memory that the arguments take which do not lie in the input.
+    #[inline]
+    pub(super) fn memory(&self) -> usize {
+        self.parser.memory()
+    }
+
+    /// Bytes of the argument that is being received, and bytes allocated for it.
+    #[inline]
+    pub(super) fn big_memory(&self) -> (usize, usize) {
+        self.big.as_ref().map_or((0, 0), |big| (big.bytes.len(), big.bytes.capacity()))
+    }
+}

@@ -1,0 +1,169 @@
+//! What goes out: replies, and connections that end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use base::limits;
+use engine::engine::LogLevel;
+use resp::reply::Reply;
+
+use super::{NOT_DURABLE, Worker};
+use crate::net::connection::{Hold, OVER_OUTPUT_LIMIT};
+
+/// Milliseconds that a stopping worker goes on sending what waits.
+const FLUSH_ON_STOP: u64 = 2000;
+
+impl Worker {
+    pub(super) fn end_waits_that_are_due(&mut self) {
+        while let Some(place) = self.timers.due(self.turn.steady) {
+            let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
+                continue;
+            };
+            connection.timer = None;
+            let Hold::Blocked(waiter) = &connection.hold else {
+                self.schedule(place);
+                continue;
+            };
+            let waiter = Arc::clone(waiter);
+            if waiter.claim() {
+                connection.hold = Hold::None;
+                let resp3 = connection.session.resp3;
+                let start = connection.output.mark();
+                waiter.reply_timed_out(&mut Reply::new(&mut connection.output, resp3));
+                let inside = self.gate.enter();
+                self.engine.end_wait(inside.presence(), &connection.session, &waiter);
+                drop(inside);
+                connection.end_reply(start);
+                self.schedule(place);
+            }
+        }
+    }
+
+    pub(super) fn send_and_reschedule(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        connection.forget_executed(&mut self.buffers);
+        if connection.protocol.is_broken()
+            && connection.pending.is_empty()
+            && connection.runs()
+            && let Some(text) = connection.protocol.take_error()
+        {
+            Reply::new(&mut connection.output, connection.session.resp3).error(&text);
+            connection.session.close = true;
+        }
+        let deadline = connection.deadline();
+        if deadline != connection.timer {
+            self.timers.change(place, std::mem::replace(&mut connection.timer, deadline), deadline);
+        }
+        if matches!(connection.hold, Hold::Contended(_))
+            && !std::mem::replace(&mut connection.listed_as_parked, true)
+        {
+            self.parked.push(place);
+        }
+        if connection.holds_replies() {
+            connection.release_replies(self.engine.journal.covered());
+            if connection.holds_replies() && self.engine.journal.state().failed {
+                connection.doom = Some(NOT_DURABLE);
+            }
+        }
+        connection.look_at_output_limit();
+        let over_limit = connection.doom == Some(OVER_OUTPUT_LIMIT);
+        let sent = if over_limit { 0 } else { connection.send(limits::WRITE_PER_TURN) };
+        if sent > 0 {
+            self.turn.stats.net_output_bytes.add(sent as u64);
+            self.turn.stats.writes_processed.add(1);
+        }
+        connection.publish(self.turn.steady);
+        if self.limits_client_memory {
+            self.engine.clients.count_memory(&connection.session.client);
+        }
+        if connection.session.close && connection.output.is_empty() {
+            connection.doom.get_or_insert("it asked to");
+        }
+        if connection.is_finished() {
+            connection.doom.get_or_insert("the client closed the connection");
+        }
+        if connection.over_output_limit(&self.turn.config, self.turn.steady) {
+            connection.doom = Some(OVER_OUTPUT_LIMIT);
+        }
+        if connection.doom.is_some() {
+            return self.close(place);
+        }
+        if connection.awaits_journal() {
+            self.await_journal(place);
+        }
+        let Some(connection) = &mut self.connections[place] else { return };
+        if connection.wants_another_turn(self.turn.steady) {
+            self.schedule(place);
+        }
+    }
+
+    /// Remembers a connection that waits for the journal, and lets it look once more: the journal
+    /// may have got there before it knew that somebody waits.
+    fn await_journal(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        if std::mem::replace(&mut connection.listed_as_waiting, true) {
+            return;
+        }
+        self.awaiting_journal.push(place);
+        self.coalescing.note_held();
+        self.mailbox.await_journal();
+        let before = connection.held_count();
+        connection.release_replies(self.engine.journal.covered());
+        let over = match connection.hold {
+            Hold::AwaitsSync(wait) => wait.is_over(&*self.engine.journal, self.turn.steady),
+            _ => false,
+        };
+        if over || connection.held_count() < before {
+            self.schedule(place);
+        }
+    }
+
+    fn close(&mut self, place: usize) {
+        let Some(mut connection) = self.connections[place].take() else { return };
+        let client = &connection.session.client;
+        let reason = connection.doom.unwrap_or("the server stops");
+        let line = format!("Client closed: id={} addr={}: {reason}", client.id, client.address);
+        self.engine.host.log(LogLevel::Verbose, &line);
+        if connection.doom == Some(OVER_OUTPUT_LIMIT) {
+            self.turn.stats.output_buffer_limit_disconnections.add(1);
+        }
+        self.places.remove(&client.id);
+        self.timers.change(place, connection.timer, None);
+        if matches!(connection.hold, Hold::AwaitsSync(_)) {
+            self.engine.end_sync_wait(&connection.session);
+        }
+        let inside = self.gate.enter();
+        if let Hold::Blocked(waiter) = &connection.hold {
+            // Claimed or served meanwhile: either way nobody serves it from now on.
+            waiter.claim();
+            self.engine.end_wait(inside.presence(), &connection.session, waiter);
+        }
+        self.engine.close_session(inside.presence(), &mut connection.session);
+        drop(inside);
+        if let Some(buffers) = connection.close() {
+            self.engine.host.drop_later(buffers);
+        }
+        self.free.push(place);
+        self.mailbox.connections.fetch_sub(1, Relaxed);
+    }
+
+    pub(super) fn flush_and_close(&mut self) {
+        let until = base::clock::steady_ms() + FLUSH_ON_STOP;
+        for place in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[place] {
+                while !connection.output.is_empty()
+                    && connection.doom.is_none()
+                    && base::clock::steady_ms() < until
+                {
+                    connection.writable = true;
+                    connection.release_replies(self.engine.journal.covered());
+                    if connection.send(usize::MAX) == 0 {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                }
+            }
+            self.close(place);
+        }
+    }
+}

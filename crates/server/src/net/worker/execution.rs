@@ -1,0 +1,254 @@
+//! Running what was parsed: commands of all connections as one batch, then those that were held back.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use engine::command::Row;
+use engine::engine::{Authority, Engine, Outcome, Request, Turn};
+use engine::handler::args::KeyAt;
+use resp::args::{ArgRange, OwnedArguments};
+use resp::reply::Reply;
+use store::gate::{Gate, Presence};
+
+use super::Worker;
+use crate::net::connection::{Connection, Hold, Pending};
+
+/// Commands fetched ahead of execution together.
+const WINDOW: usize = 32;
+
+/// One parsed command of the batch.
+struct Item {
+    place: usize,
+    row: Option<&'static Row>,
+    args: Range<usize>,
+    keys: Range<usize>,
+}
+
+/// Commands that were parsed and are to run now.
+#[derive(Default)]
+pub(in crate::net) struct Batch {
+    items: Vec<Item>,
+    /// The arguments of all commands, one command behind the other.
+    pub(in crate::net) args: Vec<ArgRange>,
+    /// The keys of all commands, likewise.
+    pub(in crate::net) keys: Vec<KeyAt>,
+}
+
+impl Batch {
+    /// Adds a command of the connection at `place`, whose arguments and keys are those from `args`
+    /// and `keys` on.
+    #[inline]
+    pub(in crate::net) fn add(
+        &mut self,
+        place: usize,
+        row: Option<&'static Row>,
+        args: usize,
+        keys: usize,
+    ) {
+        let (args, keys) = (args..self.args.len(), keys..self.keys.len());
+        self.items.push(Item { place, row, args, keys });
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.items.clear();
+        self.args.clear();
+        self.keys.clear();
+    }
+
+    pub(super) fn memory(&self) -> usize {
+        self.items.capacity() * size_of::<Item>()
+            + self.args.capacity() * size_of::<ArgRange>()
+            + self.keys.capacity() * size_of::<KeyAt>()
+    }
+
+    /// Frees what a large batch has left behind. A load that goes on has it again in no time.
+    pub(super) fn give_back_space(&mut self) {
+        self.items.shrink_to(WINDOW);
+        self.args.shrink_to(WINDOW);
+        self.keys.shrink_to(WINDOW);
+    }
+}
+
+impl Worker {
+    pub(super) fn execute_batch(&mut self) {
+        let Worker { engine, gate, turn, connections, batch, .. } = self;
+        let Batch { items, args, keys } = batch;
+        if items.is_empty() {
+            return;
+        }
+        let inside = gate.enter();
+        turn.enter(engine);
+        for window in items.chunks(WINDOW) {
+            prefetch(engine, inside.presence(), connections, keys, window);
+            for item in window {
+                let Some(connection) = &mut connections[item.place] else { continue };
+                let (args, keys) = (&args[item.args.clone()], &keys[item.keys.clone()]);
+                let authority = Authority::Ordinary(inside.presence());
+                execute(engine, turn, connection, item, args, keys, authority);
+            }
+        }
+    }
+
+    /// Runs what held the connection back, where that needs slots that were locked, closed gates, or
+    /// just another attempt; then the commands behind it.
+    pub(super) fn run_with_more_authority(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        if connection.doom.is_some() || !connection.is_held_back() {
+            return;
+        }
+        let engine = Arc::clone(&self.engine);
+        match connection.hold {
+            Hold::None | Hold::Blocked(_) => {}
+            Hold::AwaitsSync(wait) => {
+                let session = &connection.session;
+                let start = connection.output.mark();
+                let mut reply = Reply::new(&mut connection.output, session.resp3);
+                if !engine.settle_sync_wait(session, wait, self.turn.steady, &mut reply) {
+                    return;
+                }
+                connection.hold = Hold::None;
+                connection.end_reply(start);
+            }
+            // Even before the time has come: UNPAUSE may have ended the pause.
+            Hold::Paused(_) => connection.hold = Hold::None,
+            Hold::Contended(_) => try_again(&engine, &self.gate, &mut self.turn, connection),
+            Hold::NeedsGates => {
+                let closed = engine.gates.close();
+                let first = connection.pending.pop_front().expect("what is held back is pending");
+                connection.hold = Hold::None;
+                let authority = Authority::Closed(&closed);
+                run_pending(&engine, &mut self.turn, connection, first, authority);
+            }
+        }
+        if connection.pending.is_empty() || !connection.runs() {
+            return;
+        }
+        let inside = self.gate.enter();
+        while let Some(next) = connection.next_pending() {
+            let authority = Authority::Ordinary(inside.presence());
+            run_pending(&engine, &mut self.turn, connection, next, authority);
+        }
+    }
+}
+
+/// Brings near what a window of commands lies in: slots, then buckets, then entries.
+fn prefetch(
+    engine: &Engine,
+    presence: Presence<'_>,
+    connections: &[Option<Box<Connection>>],
+    keys: &[KeyAt],
+    window: &[Item],
+) {
+    let (Some(first), Some(last)) = (window.first(), window.last()) else { return };
+    let all = &keys[first.keys.start..last.keys.end];
+    if all.len() < 2 {
+        return;
+    }
+    engine.prefetch_slots(all);
+    let database = |item: &Item| {
+        connections[item.place].as_ref().map_or(0, |connection| connection.session.database)
+    };
+    for item in window {
+        engine.prefetch_buckets(presence, database(item), &keys[item.keys.clone()]);
+    }
+    for item in window {
+        engine.prefetch_entries(presence, database(item), &keys[item.keys.clone()]);
+    }
+}
+
+/// Runs a command of the batch, or puts it behind those of its connection that are held back.
+fn execute(
+    engine: &Engine,
+    turn: &mut Turn,
+    connection: &mut Connection,
+    item: &Item,
+    ranges: &[ArgRange],
+    keys: &[KeyAt],
+    authority: Authority<'_>,
+) {
+    let argv = connection.protocol.arguments(&connection.input, ranges);
+    let owned = |argv| Pending { row: item.row, argv: OwnedArguments::from(argv) };
+    if !connection.runs() {
+        if !connection.session.close && connection.doom.is_none() {
+            connection.pending.push_back(owned(argv));
+        }
+        return;
+    }
+    let from = connection.output.end();
+    let request = Request { argv, row: item.row, keys };
+    let (session, output) = (&mut connection.session, &mut connection.output);
+    let outcome = engine.execute(turn, session, request, authority, output);
+    let again = needs_another_try(&outcome).then(|| owned(argv));
+    conclude(turn, connection, outcome, from, again);
+}
+
+/// Runs a command that was held back.
+fn run_pending(
+    engine: &Engine,
+    turn: &mut Turn,
+    connection: &mut Connection,
+    command: Pending,
+    authority: Authority<'_>,
+) {
+    let argv = command.argv.view();
+    let mut keys = Vec::new();
+    if let Some(row) = command.row {
+        engine.find_keys(row, argv, &mut keys);
+    }
+    let request = Request { argv, row: command.row, keys: &keys };
+    turn.enter(engine);
+    let from = connection.output.end();
+    let (session, output) = (&mut connection.session, &mut connection.output);
+    let outcome = engine.execute(turn, session, request, authority, output);
+    let again = needs_another_try(&outcome).then_some(command);
+    conclude(turn, connection, outcome, from, again);
+}
+
+/// What follows when a command has run, or has not: `again` is the command, if it has to be tried
+/// again, and what it wrote begins at `from` in the stream of all output.
+#[inline]
+fn conclude(
+    turn: &Turn,
+    connection: &mut Connection,
+    outcome: Outcome,
+    from: u64,
+    again: Option<Pending>,
+) {
+    if !matches!(outcome, Outcome::Done) {
+        connection.withhold_what_waits(&outcome, from);
+        connection.hold_back(outcome, again, turn.contended_slot);
+    }
+    if turn.holds_replies() {
+        connection.hold_replies(from);
+    }
+    connection.look_at_output_limit();
+}
+
+/// Runs a command again that found a slot locked, or needs all of them, if there is use in that.
+fn try_again(engine: &Engine, gate: &Gate, turn: &mut Turn, connection: &mut Connection) {
+    let Hold::Contended(parked) = &mut connection.hold else { return };
+    if !parked.may_try(engine, Instant::now()) {
+        return;
+    }
+    let Hold::Contended(mut parked) = std::mem::replace(&mut connection.hold, Hold::None) else {
+        return;
+    };
+    let first = connection.pending.pop_front().expect("what is held back is pending");
+    let inside = gate.enter();
+    let authority = match parked.reservation() {
+        Some(reservation) => Authority::Program(reservation, inside.presence()),
+        None => Authority::Ordinary(inside.presence()),
+    };
+    run_pending(engine, turn, connection, first, authority);
+    if let Hold::Contended(_) = connection.hold {
+        // It goes on waiting where it was, with what it has reserved.
+        parked.note_failure(turn.contended_slot);
+        connection.hold = Hold::Contended(parked);
+    }
+}
+
+/// Whether a command that has run so far is to run again: one whose client waits has run to its end.
+fn needs_another_try(outcome: &Outcome) -> bool {
+    !matches!(outcome, Outcome::Done | Outcome::Blocked(_) | Outcome::AwaitsSync(_))
+}

@@ -1,0 +1,149 @@
+//! What comes in: mail from other threads, new connections, and what clients send.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use engine::engine::LogLevel;
+use engine::session::Session;
+use engine::session::client::{Client, flag};
+use mio::Token;
+
+use super::{NOT_DURABLE, Worker};
+use crate::net::connection::{Connection, Hold, OVER_OUTPUT_LIMIT};
+use crate::net::transport::Transport;
+
+impl Worker {
+    pub(super) fn open_mail(&mut self) {
+        self.hear_of_the_journal();
+        let letters = self.mailbox.take();
+        for transport in letters.arrivals {
+            self.admit(transport);
+        }
+        for client in letters.clients {
+            if let Some(&place) = self.places.get(&client) {
+                self.take_inbox(place);
+                self.schedule(place);
+            }
+        }
+    }
+
+    /// Looks at those again that wait for the journal, when it is further; when it has failed, they
+    /// are closed: nobody knows what became of their writes.
+    fn hear_of_the_journal(&mut self) {
+        let failed = self.mailbox.journal_failed.swap(false, Acquire);
+        if !failed && !self.mailbox.journal_progressed.swap(false, Acquire) {
+            return;
+        }
+        for place in std::mem::take(&mut self.awaiting_journal) {
+            if let Some(connection) = &mut self.connections[place] {
+                connection.listed_as_waiting = false;
+                if failed && connection.holds_replies() {
+                    connection.doom = Some(NOT_DURABLE);
+                }
+                self.schedule(place);
+            }
+        }
+    }
+
+    fn admit(&mut self, mut transport: Transport) {
+        let place = self.free.pop().unwrap_or(self.connections.len());
+        if let Err(error) = transport.register(self.poll.registry(), Token(place)) {
+            self.engine.host.log(LogLevel::Warning, &format!("Registering a client: {error}"));
+            self.free.push(place);
+            self.mailbox.connections.fetch_sub(1, Relaxed);
+            return;
+        }
+        let client = Arc::new(Client::new(
+            self.engine.next_client_id(),
+            self.index,
+            transport.address.clone(),
+            transport.local_address.clone(),
+            transport.descriptor(),
+            self.turn.steady,
+        ));
+        client.set_flag(flag::UNIX, transport.is_unix());
+        self.engine.clients.add(&client);
+        self.places.insert(client.id, place);
+        let authenticated = self.turn.config.requirepass.is_empty();
+        let connection = Connection::new(transport, Session::new(client, authenticated));
+        if place == self.connections.len() {
+            self.connections.push(None);
+        }
+        self.connections[place] = Some(Box::new(connection));
+        self.schedule(place);
+    }
+
+    /// Takes what others have left for a client: messages, the reply that it is blocked for, or
+    /// the order to close.
+    fn take_inbox(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        let inbox = std::mem::take(&mut *connection.session.client.inbox.lock());
+        if self.turn.holds_replies() && (inbox.served.is_some() || !inbox.pushes.is_empty()) {
+            // What others have left may tell of any of their writes, which came before it.
+            connection.session.depends_on = self.engine.journal.end();
+            connection.hold_replies(connection.output.end());
+        }
+        if let Some(reply) = inbox.served
+            && let Hold::Blocked(waiter) = std::mem::replace(&mut connection.hold, Hold::None)
+        {
+            let inside = self.gate.enter();
+            self.engine.end_wait(inside.presence(), &connection.session, &waiter);
+            drop(inside);
+            if connection.withheld_from.take().is_none() && connection.session.end_reply() {
+                connection.output.push(&reply);
+            }
+        }
+        if inbox.over_limit {
+            connection.doom = Some(OVER_OUTPUT_LIMIT);
+            return self.engine.host.drop_later(Box::new(inbox.pushes));
+        }
+        for message in inbox.pushes {
+            connection.output.push_shared(&message);
+        }
+        connection.look_at_output_limit();
+        if connection.session.client.killed.load(Relaxed) {
+            connection.doom = Some("it was killed");
+        }
+    }
+
+    pub(super) fn read_and_parse(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        connection.scheduled = false;
+        connection.session.limit_output(&self.turn.config, &mut connection.output);
+        if connection.doom.is_some() || connection.session.close {
+            return;
+        }
+        if connection.input.capacity() == 0 && connection.readable {
+            connection.input = self.buffers.pop().unwrap_or_default();
+        }
+        let share = connection.reading_share();
+        if connection.readable && share > 0 {
+            let count = connection.receive(share);
+            self.coalescing.note_bytes(count);
+            self.turn.stats.net_input_bytes.add(count as u64);
+            self.turn.stats.reads_processed.add(1);
+        }
+        if connection.query_memory() as u64 > self.turn.config.client_query_buffer_limit {
+            self.turn.stats.query_buffer_limit_disconnections.add(1);
+            connection.doom = Some("its query buffer went over client-query-buffer-limit");
+            return;
+        }
+        self.parse(place);
+    }
+
+    /// Parses what has arrived into the batch, up to the connection's share.
+    fn parse(&mut self, place: usize) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        let held_back = connection.defers_input();
+        connection.unparsed = held_back;
+        if held_back {
+            return;
+        }
+        connection.backlog = connection.protocol.parse(
+            &connection.input,
+            (place, connection.session.authenticated),
+            (&self.engine, &self.turn.config),
+            &mut self.batch,
+        );
+    }
+}

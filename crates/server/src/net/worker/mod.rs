@@ -1,0 +1,309 @@
+//! A worker and its turn.
+//!
+//! A turn is a sequence of phases over batches: wait, open the mail, read and parse, execute, run
+//! what needs more than slot locks, send, close, look at the clock. Commands of all readable
+//! connections are executed as one batch, inside the worker's gate; what they lie in is fetched into
+//! the cache a window ahead, so that cache misses overlap instead of adding up. While many
+//! connections are busy, or wait for a sync, a turn begins with a short pause: see
+//! [`super::coalesce`].
+//!
+//! This file is the turn. What comes in is [`intake`]'s, running it [`execution`]'s, and what goes
+//! out [`delivery`]'s.
+
+mod delivery;
+mod execution;
+mod intake;
+
+use std::io;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::{Duration, Instant};
+
+use base::limits;
+use engine::engine::{Engine, LogLevel, Turn};
+use engine::session::client::memory_limit;
+use hashbrown::HashMap;
+use mio::{Events, Poll, Token};
+use store::gate::Gate;
+
+use super::coalesce::Coalescing;
+use super::connection::{Connection, Hold};
+use super::mailbox::{Mailbox, WAKE, Wakers};
+use super::timers::Timers;
+
+pub(super) use execution::Batch;
+
+/// Connections that are read, executed and answered together. What many more of them send does not
+/// stay in the processor's cache until it is executed.
+const TOGETHER: usize = 64;
+/// The longest sleep: idle connections and stop requests are looked at this often.
+const TICK: Duration = Duration::from_millis(100);
+/// The longest sleep beside a sync, without a look at the sockets: somebody who does not depend on
+/// the sync may have come.
+const NAP_MAX: Duration = Duration::from_micros(500);
+/// Why a connection is closed whose replies tell of what the journal has lost.
+const NOT_DURABLE: &str = "what it is to be told could not be made durable";
+
+/// A worker thread's state.
+pub(super) struct Worker {
+    engine: Arc<Engine>,
+    index: usize,
+    poll: Poll,
+    mailbox: Arc<Mailbox>,
+    turn: Turn,
+    gate: Gate,
+    connections: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
+    places: HashMap<u64, usize>,
+    timers: Timers,
+    /// Connections to look at in this turn.
+    scheduled: Vec<usize>,
+    /// Connections that wait for the journal.
+    awaiting_journal: Vec<usize>,
+    /// Connections whose commands wait for slots, those first that were tried first.
+    parked: Vec<usize>,
+    batch: Batch,
+    /// Read buffers without content, for the next connections that read.
+    buffers: Vec<Vec<u8>>,
+    next_tick: u64,
+    coalescing: Coalescing,
+    /// Whether `maxmemory-clients` is set, as of the last tick.
+    limits_client_memory: bool,
+}
+
+impl Worker {
+    pub(super) fn new(engine: Arc<Engine>, wakers: &Wakers, index: usize) -> io::Result<Worker> {
+        let poll = Poll::new()?;
+        Ok(Worker {
+            index,
+            mailbox: wakers.register(&poll)?,
+            poll,
+            turn: Turn::new(&engine, &format!("worker-{index}")),
+            gate: engine.gates.register(),
+            engine,
+            connections: Vec::new(),
+            free: Vec::new(),
+            places: HashMap::new(),
+            timers: Timers::default(),
+            scheduled: Vec::new(),
+            awaiting_journal: Vec::new(),
+            parked: Vec::new(),
+            batch: Batch::default(),
+            buffers: Vec::new(),
+            next_tick: 0,
+            coalescing: Coalescing::default(),
+            limits_client_memory: false,
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        // The kernel lets short sleeps take 50 microseconds longer, unless asked not to.
+        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+        // A snapshot's thread may run on this processor when a request comes.
+        base::time_slice::shorten();
+        let mut events = Events::with_capacity(limits::EVENTS_PER_TURN);
+        while !self.mailbox.stopping.load(Acquire) {
+            self.run_turn(&mut events);
+        }
+        self.flush_and_close();
+    }
+
+    /// One turn: see the module's text.
+    fn run_turn(&mut self, events: &mut Events) {
+        self.wait(events);
+        self.turn.begin(&self.engine);
+        self.note_events(events);
+        self.open_mail();
+        self.end_waits_that_are_due();
+        self.schedule_parked();
+        let batch = std::mem::take(&mut self.scheduled);
+        // Where replies wait for a sync, all that came is to share one.
+        let together = if self.turn.holds_replies() { batch.len().max(1) } else { TOGETHER };
+        for places in batch.chunks(together) {
+            self.serve(places);
+        }
+        self.recycle(batch);
+        self.tick();
+        self.engine.evict_clients(&mut self.turn);
+        crate::memory::publish();
+    }
+
+    /// Reads what these connections have sent, executes it, and answers.
+    fn serve(&mut self, places: &[usize]) {
+        for &place in places {
+            self.read_and_parse(place);
+        }
+        self.note_scratch(places);
+        self.execute_batch();
+        self.batch.clear();
+        self.turn.announce_appends(&self.engine);
+        for &place in places {
+            self.run_with_more_authority(place);
+            self.turn.announce_appends(&self.engine);
+            self.send_and_reschedule(place);
+        }
+    }
+
+    /// Waits until there is something to do. What came at the sockets is in `events`, or noted
+    /// already.
+    fn wait(&mut self, events: &mut Events) {
+        events.clear();
+        if !self.scheduled.is_empty() {
+            return self.poll(events, Duration::ZERO);
+        }
+        if !self.parked.is_empty() {
+            self.pause_for_slots();
+            return self.poll(events, Duration::ZERO);
+        }
+        let pause = self.coalescing.pause(self.turn.steady_us);
+        if self.coalescing.gathers() {
+            if !self.awaiting_journal.is_empty() {
+                if !self.mailbox.nap(NAP_MAX) {
+                    self.poll(events, Duration::ZERO);
+                }
+                return;
+            }
+            self.gather(events);
+        } else if let Some(pause) = pause {
+            std::thread::sleep(pause);
+        }
+        let idle = self.scheduled.is_empty();
+        let timer =
+            || self.timers.wait(base::clock::steady_ms).map_or(TICK, |timer| timer.min(TICK));
+        let timeout = if idle { timer() } else { Duration::ZERO };
+        self.poll(events, timeout);
+    }
+
+    /// Waits until a command that was put aside may be tried again, unless something comes before.
+    fn pause_for_slots(&self) {
+        let next = |&place: &usize| match &self.connections[place].as_ref()?.hold {
+            Hold::Contended(parked) => Some(parked.next_try()),
+            _ => None,
+        };
+        let next = self.parked.iter().filter_map(next).min();
+        let pause = next.map(|next| next.saturating_duration_since(Instant::now()));
+        // Finer than the milliseconds that a poll has.
+        crate::process::system::wait_readable(&self.poll, pause.unwrap_or_default());
+    }
+
+    /// Looks again at commands that wait for slots.
+    fn schedule_parked(&mut self) {
+        if self.parked.is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let mut parked = std::mem::take(&mut self.parked);
+        parked.retain(|&place| {
+            let Some(connection) = &mut self.connections[place] else { return false };
+            let waits =
+                matches!(&connection.hold, Hold::Contended(parked) if parked.next_try() > now);
+            if !waits {
+                connection.listed_as_parked = false;
+                self.schedule(place);
+            }
+            waits
+        });
+        self.parked = parked;
+    }
+
+    /// Lets requests come in until a sync is worth its while.
+    fn gather(&mut self, events: &mut Events) {
+        self.poll(events, Duration::ZERO);
+        self.note_events(events);
+        events.clear();
+        if let Some(pause) = self.coalescing.gathering_pause(self.scheduled.len()) {
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn poll(&mut self, events: &mut Events, timeout: Duration) {
+        if let Err(error) = self.poll.poll(events, Some(timeout))
+            && error.kind() != io::ErrorKind::Interrupted
+        {
+            self.engine.host.log(LogLevel::Warning, &format!("Waiting for events failed: {error}"));
+        }
+    }
+
+    fn note_events(&mut self, events: &Events) {
+        for event in events {
+            let Token(place) = event.token();
+            if event.token() == WAKE {
+                continue;
+            }
+            let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
+                continue;
+            };
+            connection.readable |= event.is_readable() || event.is_read_closed();
+            if event.is_readable() {
+                self.coalescing.note_event(&mut connection.counted_in_window);
+            }
+            connection.read_closed |= event.is_read_closed();
+            connection.writable |= event.is_writable();
+            self.schedule(place);
+        }
+    }
+
+    fn schedule(&mut self, place: usize) {
+        if let Some(connection) = &mut self.connections[place]
+            && !std::mem::replace(&mut connection.scheduled, true)
+        {
+            self.scheduled.push(place);
+        }
+    }
+
+    fn recycle(&mut self, mut batch: Vec<usize>) {
+        // The list that was filled meanwhile is next turn's; the old one gives its space.
+        batch.clear();
+        if self.scheduled.is_empty() {
+            self.scheduled = batch;
+        }
+    }
+
+    /// Now and then: idle connections, paused ones, limits that only time exceeds.
+    fn tick(&mut self) {
+        if self.turn.steady < self.next_tick {
+            return;
+        }
+        self.next_tick = self.turn.steady + TICK.as_millis() as u64;
+        self.give_back_space();
+        self.engine.clean_slots(self.gate.enter().presence());
+        let timeout = u64::from(self.turn.config.timeout) * 1000;
+        // Those that were idle when the limit was set have to be counted too.
+        self.limits_client_memory = memory_limit(&self.turn.config).is_some();
+        for place in 0..self.connections.len() {
+            let Some(connection) = &mut self.connections[place] else { continue };
+            if self.limits_client_memory {
+                self.engine.clients.count_memory(&connection.session.client);
+            }
+            // Publishers go by it, and it may have been changed since the client was served.
+            connection.session.limit_output(&self.turn.config, &mut connection.output);
+            if connection.is_idle_beyond(timeout, self.turn.steady) {
+                connection.doom = Some("it was idle for longer than timeout");
+            }
+            let overdue = connection.over_soft_limit_since.is_some();
+            if connection.doom.is_some() || overdue || !matches!(connection.hold, Hold::None) {
+                self.schedule(place);
+            }
+        }
+    }
+
+    /// Tells the engine, where a limit is set, in how much space requests are read and parsed. The
+    /// buffers of connections count as far as they are for this turn only.
+    fn note_scratch(&mut self, batch: &[usize]) {
+        if self.turn.config.maxmemory == 0 {
+            return;
+        }
+        let connections = batch.iter().filter_map(|&place| self.connections[place].as_ref());
+        let lent: usize = connections
+            .map(|connection| connection.input.capacity().min(2 * limits::READ_PER_TURN))
+            .sum();
+        let spare: usize = self.buffers.iter().map(Vec::capacity).sum();
+        self.engine.note_scratch(&mut self.turn, lent + spare + self.batch.memory());
+    }
+
+    fn give_back_space(&mut self) {
+        self.batch.give_back_space();
+        self.buffers.retain(|buffer| buffer.capacity() <= limits::READ_BUFFER);
+    }
+}
