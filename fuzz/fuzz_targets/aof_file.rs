@@ -8,7 +8,7 @@ use base::limits::BIG_ARGUMENT_EAGER;
 use fuzz::{Pieces, bounded};
 use libfuzzer_sys::fuzz_target;
 use rdb::file::FileReader;
-use server::persist::aof::{Ending, Item, Scanner, begins_with_rdb};
+use server::persist::aof::reader::{Ending, Item, Scanner, begins_with_rdb};
 
 /// Bytes of buffers that are there whatever is read, one for an argument that is announced as large
 /// among them.

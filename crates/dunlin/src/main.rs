@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         },
         // For `make docs`, not for users: the page is in the repository.
         (Some(b"docs"), [page]) if page == b"compatibility" => {
-            print(&engine::compatibility::page())
+            print(&engine::compatibility::page(engine::commands::registry()))
         }
         (Some(b"check"), arguments) => check::run(arguments),
         (Some(b"bench"), arguments) => lab::bench::run(&texts(arguments)),

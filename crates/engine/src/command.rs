@@ -10,9 +10,6 @@
 //!     .docs("O(1)", "Returns the string value of a key.").arguments(&[key("key", 0)])
 //! ```
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use resp::args::Arguments;
 
 use crate::handler::args::Args;
@@ -127,9 +124,6 @@ pub const READS_BY_PATTERN: Flags = 1 << 26;
 /// Runs at once inside MULTI instead of being queued. Not shown to clients.
 pub const NEVER_QUEUED: Flags = 1 << 27;
 
-/// With RELOAD or LOADAOF for its first argument it runs with all gates closed (DEBUG). Not shown
-/// to clients.
-pub const RELOADS: Flags = 1 << 29;
 /// Allowed by `enable-debug-command` alone (DEBUG). Not shown to clients.
 pub const PROTECTED: Flags = 1 << 28;
 
@@ -483,6 +477,9 @@ pub struct Command {
     pub keys: &'static [KeySpec],
     /// Finds those keys that the specs call unknown.
     pub key_finder: Option<KeyFinder>,
+    /// Which of [`CLOSES_GATES`] and [`WHOLE_KEYSPACE`] its arguments ask for, where the flags alone
+    /// do not tell.
+    pub reach: Option<fn(Arguments<'_>) -> Flags>,
     /// The family.
     pub group: Group,
     /// The first Redis version that has it.
@@ -523,6 +520,7 @@ impl Command {
             categories: &[],
             keys: &[],
             key_finder: None,
+            reach: None,
             group,
             since,
             complexity: "",
@@ -586,6 +584,12 @@ impl Command {
     /// Sets what finds the keys that the specs call unknown.
     pub const fn key_finder(mut self, finder: KeyFinder) -> Command {
         self.key_finder = Some(finder);
+        self
+    }
+
+    /// Sets what tells from its arguments how far it reaches.
+    pub const fn reach(mut self, reach: fn(Arguments<'_>) -> Flags) -> Command {
+        self.reach = Some(reach);
         self
     }
 
@@ -710,144 +714,4 @@ impl Command {
             None => self.name.to_string(),
         }
     }
-}
-
-/// The index of a row in [`rows`]: what statistics are kept by.
-pub type RowId = usize;
-
-/// A row with its place.
-pub struct Row {
-    /// Its place in [`rows`].
-    pub id: RowId,
-    /// The row.
-    pub command: &'static Command,
-    /// Its only key, if there is one at all, is the argument behind its name: most commands.
-    pub(crate) one_key: bool,
-}
-
-impl Row {
-    fn new(id: RowId, command: &'static Command) -> Row {
-        let one_key = match command.keys {
-            [spec] => {
-                let first = matches!(spec.begin, Begin::Index(1))
-                    && matches!(spec.find, Find::Range { last: 0, .. });
-                first && spec.flags & NOT_KEY == 0 && command.key_finder.is_none()
-            }
-            _ => false,
-        };
-        Row { id, command, one_key }
-    }
-}
-
-static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
-    let mut rows = Vec::new();
-    for command in crate::commands::FAMILIES.iter().copied().flatten() {
-        rows.push(Row::new(rows.len(), command));
-        for command in command.subcommands {
-            rows.push(Row::new(rows.len(), command));
-        }
-    }
-    rows
-});
-
-/// Commands by their names in small letters.
-struct Names {
-    /// Names of up to eight bytes, as most are: an open table, by the name as a number.
-    short: [Option<(u64, &'static Row)>; SHORT_PLACES],
-    long: HashMap<&'static [u8], &'static Row, foldhash::fast::FixedState>,
-}
-
-/// Four times as many as there are short names, so that the first place is nearly always right.
-const SHORT_PLACES: usize = 1024;
-
-impl Names {
-    fn new(rows: &'static [Row]) -> Names {
-        let mut names = Names { short: [None; SHORT_PLACES], long: HashMap::default() };
-        for row in rows.iter().filter(|row| row.command.parent.is_none()) {
-            let name = row.command.name.as_bytes();
-            if name.len() > size_of::<u64>() {
-                names.long.insert(name, row);
-                continue;
-            }
-            let word = short_word(name);
-            let mut place = short_place(word);
-            while names.short[place].is_some() {
-                place = (place + 1) % SHORT_PLACES;
-            }
-            names.short[place] = Some((word, row));
-        }
-        names
-    }
-
-    #[inline]
-    fn find_short(&self, word: u64) -> Option<&'static Row> {
-        let mut place = short_place(word);
-        loop {
-            let (name, row) = self.short[place]?;
-            if name == word {
-                return Some(row);
-            }
-            place = (place + 1) % SHORT_PLACES;
-        }
-    }
-
-    fn find_long(&self, name: &[u8]) -> Option<&'static Row> {
-        // No command's name is longer.
-        let mut lower = [0; 32];
-        let lower = lower.get_mut(..name.len())?;
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        self.long.get(&*lower).copied()
-    }
-}
-
-/// Up to eight bytes as a number, letters made small.
-#[inline]
-fn short_word(name: &[u8]) -> u64 {
-    let mut word = 0;
-    for &byte in name {
-        word = word << 8 | u64::from(byte.to_ascii_lowercase());
-    }
-    word
-}
-
-#[inline]
-fn short_place(word: u64) -> usize {
-    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHORT_PLACES.ilog2())) as usize
-}
-
-static NAMES: LazyLock<Names> = LazyLock::new(|| Names::new(&ROWS));
-
-/// All rows, subcommands behind their command.
-pub fn rows() -> &'static [Row] {
-    &ROWS
-}
-
-/// Finds a command by its name, in any case.
-#[inline]
-pub fn find(name: &[u8]) -> Option<&'static Row> {
-    if name.len() <= size_of::<u64>() {
-        // Zero bytes before a name do not show in the number.
-        NAMES.find_short(short_word(name)).filter(|row| row.command.name.len() == name.len())
-    } else {
-        NAMES.find_long(name)
-    }
-}
-
-/// Finds the row that runs these arguments: a container's subcommand where there is one.
-pub fn resolve(argv: Arguments<'_>) -> Option<&'static Row> {
-    let row = find(argv.get(0)?)?;
-    if row.command.subcommands.is_empty() || argv.len() < 2 {
-        return Some(row);
-    }
-    Some(find_subcommand(row, argv.at(1)).unwrap_or(row))
-}
-
-/// Finds a subcommand of a container.
-pub fn find_subcommand(row: &'static Row, name: &[u8]) -> Option<&'static Row> {
-    let subcommands = row.command.subcommands.iter();
-    let index = subcommands
-        .map(|command| command.name.as_bytes())
-        .position(|other| other.eq_ignore_ascii_case(name))?;
-    Some(&ROWS[row.id + 1 + index])
 }

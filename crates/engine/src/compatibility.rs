@@ -7,7 +7,8 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use crate::command::{Argument, Command, Group, rows};
+use crate::command::{Argument, Command, Group};
+use crate::registry::Registry;
 use config::{Change, Directive, Effect, directives};
 
 const PREFACE: &str = include_str!("compatibility/preface.md");
@@ -21,24 +22,24 @@ const REFERENCE: &str = include_str!("compatibility/redis-7.0.txt");
 const REFERENCE_VERSION: (u32, u32) = (7, 0);
 
 /// The page, in Markdown.
-pub fn page() -> String {
-    let sections = [present_commands(), absent_commands(), all_directives()];
+pub fn page(commands: &Registry) -> String {
+    let sections = [present_commands(commands), absent_commands(commands), all_directives()];
     [PREFACE, &sections.concat(), DIFFERENCES].concat()
 }
 
 // ---- Commands -----------------------------------------------------------------------------------
 
-fn present_commands() -> String {
+fn present_commands(commands: &Registry) -> String {
     let mut text = String::from("## Commands\n");
     let mut groups: Vec<Group> = Vec::new();
-    for row in rows() {
+    for row in commands.rows() {
         if !groups.contains(&row.command.group) {
             groups.push(row.command.group);
         }
     }
     for group in groups {
-        let commands = rows().iter().map(|row| row.command).filter(|it| it.group == group);
-        let lines: String = commands.map(command_line).collect();
+        let rows = commands.rows().iter().map(|row| row.command).filter(|it| it.group == group);
+        let lines: String = rows.map(command_line).collect();
         let title = group.name();
         text += &format!("\n### {title}\n\n| command | since | |\n|---|---|---|\n{lines}");
     }
@@ -77,13 +78,13 @@ fn is_newer(since: &str) -> bool {
     (next(), next()) > REFERENCE_VERSION
 }
 
-fn absent_commands() -> String {
+fn absent_commands(commands: &Registry) -> String {
     let mut text = String::from(
         "\n## Commands of Redis 7.0 that are not there\n\n\
          They are answered as any unknown command is.\n\n\
          | family | commands |\n|---|---|\n",
     );
-    let ours: HashSet<String> = rows().iter().map(|row| row.command.full_name()).collect();
+    let ours: HashSet<String> = commands.rows().iter().map(|row| row.command.full_name()).collect();
     let is_absent = |name: &str| !ours.contains(name);
     let mut families: Vec<(&str, Vec<String>)> = Vec::new();
     for (family, name) in reference_commands().filter(|(_, name)| is_absent(name)) {
@@ -194,18 +195,23 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands;
 
     fn lines_with(what: &str) -> Vec<String> {
-        page().lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
+        page(commands::registry())
+            .lines()
+            .filter(|line| line.contains(what))
+            .map(str::to_owned)
+            .collect()
     }
 
     #[test]
     fn every_command_and_directive_stands_there_once() {
-        for row in rows() {
+        for row in commands::registry().rows() {
             let name = shown_name(&row.command.full_name());
             assert_eq!(lines_with(&format!("| `{name}` | ")).len(), 1, "{name}");
         }
-        let page = page();
+        let page = page(commands::registry());
         for directive in directives() {
             let name = format!("`{}`", directive.name());
             assert!(page.contains(&name), "{name}");

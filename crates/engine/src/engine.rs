@@ -12,7 +12,6 @@ use store::reserve::Reservation;
 
 use resp::args::Arguments;
 
-use crate::command::Row;
 use crate::handler::args::KeyAt;
 use crate::handler::db::EvictionClock;
 use crate::observe::latency::LatencyMonitor;
@@ -24,6 +23,7 @@ use crate::persistence::journal::Journal;
 use crate::persistence::loading::{LoadFailed, Loading, Source};
 use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest, Saving};
 use crate::reclaim::eviction::{Evictor, Memory, UsedMemory};
+use crate::registry::{Registry, Row};
 use crate::run::effects::Effects;
 use crate::session::client::{Client, Clients};
 use crate::session::pubsub::PubSub;
@@ -313,7 +313,7 @@ impl Turn {
             eviction_clock: EvictionClock::new(&config, 0),
             config: Arc::new(config),
             config_generation: engine.config.generation(),
-            stats: Arc::new(ThreadStats::new("")),
+            stats: Arc::new(ThreadStats::new("", engine.commands.rows().len())),
             packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
             effects: Effects::default(),
             contended_slot: None,
@@ -504,6 +504,8 @@ pub struct Engine {
     pub gates: Gates,
     /// The settings. Changed through CONFIG SET alone.
     pub config: SharedConfig,
+    /// All commands.
+    pub commands: &'static Registry,
     /// Connected clients.
     pub clients: Clients,
     /// Channels.
@@ -577,14 +579,20 @@ pub(crate) fn random_id() -> String {
 
 impl Engine {
     /// An engine with an empty keyspace.
-    pub fn new(config: Config, host: Arc<dyn Host>, journal: Arc<dyn Journal>) -> Engine {
+    pub fn new(
+        config: Config,
+        commands: &'static Registry,
+        host: Arc<dyn Host>,
+        journal: Arc<dyn Journal>,
+    ) -> Engine {
         Engine {
             keyspace: Keyspace::new(config.databases),
             gates: Gates::new(),
             config: SharedConfig::new(config),
+            commands,
             clients: Clients::default(),
             pubsub: PubSub::default(),
-            stats: Stats::default(),
+            stats: Stats::new(commands.rows().len()),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             journal,

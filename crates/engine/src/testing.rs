@@ -15,6 +15,7 @@ use store::Held;
 use store::gate::{Closed, Gate, Presence};
 use store::reserve::Reservation;
 
+use crate::commands::registry;
 use crate::engine::{
     Authority, CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, Outcome, ProcessFacts,
     Request, Shutdown, Turn,
@@ -263,7 +264,7 @@ impl TestServer {
         let journal = Arc::new(Recorder::default());
         let recording = Arc::new(Recording(Arc::clone(&journal)));
         let host = Arc::new(NoHost::default());
-        let engine = Engine::new(config, Arc::clone(&host) as Arc<dyn Host>, recording);
+        let engine = Engine::new(config, registry(), Arc::clone(&host) as Arc<dyn Host>, recording);
         let engine = Arc::new(engine);
         let client = new_client(&engine);
         let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());

@@ -245,7 +245,12 @@ impl Running {
             errands: Errands::start()?,
             oom_score,
         });
-        let engine = Arc::new(Engine::new(config, Arc::clone(&outside) as _, journal));
+        let engine = Arc::new(Engine::new(
+            config,
+            engine::commands::registry(),
+            Arc::clone(&outside) as _,
+            journal,
+        ));
         outside.saver.connect(&engine);
         outside.errands.connect(&engine);
         outside.append_only.connect(&engine);

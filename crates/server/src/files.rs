@@ -47,7 +47,7 @@ impl config::Host for ConfigFiles {
     }
 
     fn has_command(&self, name: &[u8]) -> bool {
-        engine::command::find(name).is_some()
+        engine::commands::registry().find(name).is_some()
     }
 }
 

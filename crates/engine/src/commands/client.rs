@@ -43,7 +43,7 @@ fn id(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 
 /// CLIENT INFO
 fn info(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let mut line = cx.session.client.describe(cx.db.steady);
+    let mut line = cx.session.client.describe(cx.db.steady, cx.engine.commands);
     line.push(b'\n');
     cx.reply.verbatim(b"txt", &line);
     Ok(())
@@ -98,7 +98,7 @@ fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     };
     let mut lines = Vec::new();
     for client in shown {
-        lines.extend_from_slice(&client.describe(cx.db.steady));
+        lines.extend_from_slice(&client.describe(cx.db.steady, cx.engine.commands));
         lines.push(b'\n');
     }
     cx.reply.verbatim(b"txt", &lines);

@@ -2,7 +2,10 @@
 //!
 //! Families never import each other; what two of them need lives in the engine or in the store.
 
+use std::sync::LazyLock;
+
 use crate::command::Command;
+use crate::registry::Registry;
 
 mod append_only;
 mod bitmap;
@@ -29,11 +32,14 @@ mod string;
 mod transactions;
 mod zset;
 
-pub(crate) use debug::looks_at_keys as debug_looks_at_keys;
-pub(crate) use keys::KeysSoFar;
+/// All commands, for an engine.
+pub fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(|| Registry::new(FAMILIES));
+    &REGISTRY
+}
 
 /// All families' rows.
-pub(crate) const FAMILIES: &[&[Command]] = &[
+const FAMILIES: &[&[Command]] = &[
     string::COMMANDS,
     bitmap::COMMANDS,
     keys::COMMANDS,

@@ -163,7 +163,14 @@ mod tests {
         let mut server = watching("k");
         let mut other = server.connect();
         server.text_as(&mut other, "SET k v");
-        assert!(server.session.client.describe(0).windows(8).any(|field| field == b"flags=d "));
+        assert!(
+            server
+                .session
+                .client
+                .describe(0, server.engine.commands)
+                .windows(8)
+                .any(|field| field == b"flags=d ")
+        );
         assert_eq!(exec(&mut server), ABORTED);
         assert_eq!(exec(&mut server), EMPTY, "the watch is over");
     }

@@ -6,11 +6,11 @@ use resp::args::{Arguments, OwnedArguments};
 use resp::reply::Reply;
 use store::{Held, Key};
 
-use crate::command::Row;
 use crate::engine::{Authority, Engine};
 use crate::handler::db::Db;
 use crate::handler::error::CommandError;
 use crate::persistence::durability::SyncWait;
+use crate::registry::Row;
 use crate::session::Session;
 use crate::wait::waiting::{Attachment, Awaited, Serve, Waiter};
 

@@ -10,7 +10,7 @@ use crate::handler::context::Context;
 pub(crate) fn closed<'a>(cx: &Context<'a>) -> &'a Closed<'a> {
     match cx.authority {
         Authority::Closed(closed) => closed,
-        _ => unreachable!("the row has CLOSES_GATES or RELOADS"),
+        _ => unreachable!("the row says that it closes the gates"),
     }
 }
 

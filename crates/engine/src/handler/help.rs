@@ -2,7 +2,7 @@
 //!
 //! Both come from the argument trees of the rows, so neither can fall behind the commands.
 
-use crate::command::{self, Argument, ArgumentKind, Command};
+use crate::command::{Argument, ArgumentKind, Command};
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
@@ -67,7 +67,7 @@ fn value(argument: &Argument, text: &mut String) {
 
 /// `CONTAINER HELP`: the handler of every container's HELP row.
 pub(crate) fn help(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    let container = cx.row.command.parent.and_then(|name| command::find(name.as_bytes()));
+    let container = cx.row.command.parent.and_then(|name| cx.engine.commands.find(name.as_bytes()));
     let container = container.expect("HELP is a subcommand of a command that has a row").command;
     cx.reply.array(1 + 2 * container.subcommands.len());
     let name = container.name.to_ascii_uppercase();

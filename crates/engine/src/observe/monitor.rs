@@ -4,9 +4,10 @@
 
 use resp::args::Arguments;
 
-use crate::command::{self, Row};
+use crate::command;
 use crate::observe::notify::News;
 use crate::observe::redaction;
+use crate::registry::Row;
 use crate::run::effects::Effects;
 use crate::session::Session;
 

@@ -64,7 +64,7 @@ mod tests {
     use resp::args::OwnedArguments;
 
     use super::shown;
-    use crate::command;
+    use crate::commands;
 
     #[test]
     fn passwords_are_not_shown() {
@@ -80,7 +80,8 @@ mod tests {
             ),
         ] {
             let argv: OwnedArguments = line.split(' ').collect();
-            let row = command::resolve(argv.view()).expect("the commands of the test exist");
+            let row =
+                commands::registry().resolve(argv.view()).expect("the commands of the test exist");
             let words: Vec<_> = shown(row.command, argv.view()).collect();
             assert_eq!(words.join(&b' '), expected.as_bytes());
         }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use crate::command::{RowId, rows};
+use crate::registry::RowId;
 
 /// A count that one thread writes and any thread reads.
 #[derive(Default, Debug)]
@@ -161,17 +161,17 @@ macro_rules! thread_stats {
             /// Changes to keys, as `rdb_changes_since_last_save` counts them. CONFIG RESETSTAT does
             /// not reset them: `save` points depend on them.
             pub changes: Counter,
-            /// By row: see [`rows`].
+            /// By row: see [`crate::registry::Registry::rows`].
             pub commands: Box<[CommandStats]>,
         }
 
         impl ThreadStats {
-            pub(crate) fn new(thread: &str) -> ThreadStats {
+            pub(crate) fn new(thread: &str, rows: usize) -> ThreadStats {
                 ThreadStats {
                     thread: thread.to_string(),
                     $($name: Counter::default(),)*
                     changes: Counter::default(),
-                    commands: rows().iter().map(|_| CommandStats::default()).collect(),
+                    commands: (0..rows).map(|_| CommandStats::default()).collect(),
                 }
             }
 
@@ -268,8 +268,9 @@ struct Rates {
 }
 
 /// Error replies by code, and all threads' counts.
-#[derive(Default)]
 pub struct Stats {
+    /// Of commands.
+    rows: usize,
     threads: Mutex<Vec<Arc<ThreadStats>>>,
     errors: Mutex<Vec<(String, u64)>>,
     rates: Mutex<Rates>,
@@ -281,9 +282,20 @@ pub struct Stats {
 const ERROR_CODES_MAX: usize = 128;
 
 impl Stats {
+    /// Nothing was counted yet, of so many rows of commands.
+    pub(crate) fn new(rows: usize) -> Stats {
+        Stats {
+            rows,
+            threads: Mutex::default(),
+            errors: Mutex::default(),
+            rates: Mutex::default(),
+            stale: AtomicU64::default(),
+        }
+    }
+
     /// Makes the counters of a thread of this name.
     pub fn register(&self, thread: &str) -> Arc<ThreadStats> {
-        let stats = Arc::new(ThreadStats::new(thread));
+        let stats = Arc::new(ThreadStats::new(thread, self.rows));
         self.threads.lock().push(Arc::clone(&stats));
         stats
     }
@@ -383,7 +395,7 @@ impl Stats {
         for thread in self.threads.lock().iter() {
             thread.reset();
         }
-        for row in 0..rows().len() {
+        for row in 0..self.rows {
             self.reset_command(row);
         }
         self.errors.lock().clear();
@@ -417,7 +429,7 @@ mod tests {
 
     #[test]
     fn rates_are_averages_of_the_last_samples() {
-        let stats = Stats::default();
+        let stats = Stats::new(0);
         let thread = stats.register("test");
         thread.commands_processed.add(1000);
         stats.sample_rates(1_000_000);

@@ -478,7 +478,7 @@ mod tests {
         server.journal.pressed.store(true, Relaxed);
         server.begin_turn();
         let held_up = |server: &TestServer, name: &str| {
-            let rows = command::rows();
+            let rows = server.engine.commands.rows();
             let row = rows.iter().find(|row| row.command.name == name).expect("it is there");
             super::held_up(&server.turn, &server.session, row.command)
         };

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use store::gate::Presence;
 use store::{Held, Key};
 
-use crate::command::{self, Command, Row};
+use crate::command::{self, Command};
 use crate::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
 use crate::handler::args::{Args, KeyAt};
 use crate::handler::context::Context;
@@ -20,6 +20,7 @@ use crate::observe::monitor;
 use crate::observe::notify::{Class, News};
 use crate::persistence::durability;
 use crate::reclaim::eviction;
+use crate::registry::Row;
 use crate::session::client::flag;
 use crate::session::pubsub::Kind;
 use crate::session::{QueuedCommand, Session};
@@ -39,7 +40,7 @@ impl Engine {
     /// before it runs. Appends to `keys`.
     #[inline]
     pub fn prepare(&self, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) -> Option<&'static Row> {
-        let row = command::resolve(argv)?;
+        let row = self.commands.resolve(argv)?;
         self.find_keys(row, argv, keys);
         Some(row)
     }
@@ -713,10 +714,7 @@ fn transaction_writes(session: &Session) -> bool {
 /// Says whether a command, or one of the transaction that it executes, replaces all data.
 fn reloads(command: &Command, session: &Session, argv: Arguments<'_>) -> bool {
     let alone = |command: &Command, argv: Arguments<'_>| {
-        command.has(command::RELOADS)
-            && argv.get(1).is_some_and(|word| {
-                word.eq_ignore_ascii_case(b"reload") || word.eq_ignore_ascii_case(b"loadaof")
-            })
+        command.reach.is_some_and(|reach| reach(argv) & command::CLOSES_GATES != 0)
     };
     let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
     alone(command, argv)
@@ -758,8 +756,8 @@ fn is_program(command: &Command, session: &Session, argv: Arguments<'_>) -> bool
     match session.transaction.as_ref().filter(|_| command.name == "exec") {
         Some(transaction) => transaction.commands.iter().any(|queued| {
             let (command, argv) = (queued.row.command, queued.argv.view());
-            let walks = command.has(command::WHOLE_KEYSPACE)
-                && (command.name != "debug" || crate::commands::debug_looks_at_keys(argv));
+            let flags = command.reach.map_or(command.flags, |reach| reach(argv));
+            let walks = flags & command::WHOLE_KEYSPACE != 0;
             walks || by_pattern(command, argv)
         }),
         None => by_pattern(command, argv),

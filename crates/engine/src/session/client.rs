@@ -8,9 +8,9 @@ use std::sync::atomic::{
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
-use crate::command::rows;
 use crate::handler::error::CommandError;
 use crate::persistence::durability::SyncWaitState;
+use crate::registry::Registry;
 use crate::wait::waiting::Waiter;
 use crate::wait::watching::WatchFlag;
 
@@ -274,7 +274,7 @@ impl Client {
     /// complete commands hold that wait. The output is one buffer here; it is shown as Redis has it,
     /// which keeps the first 16 kB apart from a list of blocks of that size, so that `omem` means
     /// the same to those who watch it.
-    pub fn describe(&self, now: u64) -> Vec<u8> {
+    pub fn describe(&self, now: u64, commands: &Registry) -> Vec<u8> {
         const BLOCK: usize = 16 * 1024;
         let age = |since: u64| now.saturating_sub(since) / 1000;
         let waiting = self.output_bytes.load(Relaxed);
@@ -305,7 +305,7 @@ impl Client {
             listed.div_ceil(BLOCK),
             self.memory(),
             if waiting > 0 { "rw" } else { "r" },
-            self.last_command_name(),
+            self.last_command_name(commands),
             self.protocol.load(Relaxed),
         );
         line.extend_from_slice(rest.as_bytes());
@@ -313,10 +313,10 @@ impl Client {
         line
     }
 
-    fn last_command_name(&self) -> String {
+    fn last_command_name(&self, commands: &Registry) -> String {
         match self.last_command.load(Relaxed) {
             0 => "NULL".to_string(),
-            number => rows()[number - 1].command.full_name(),
+            number => commands.rows()[number - 1].command.full_name(),
         }
     }
 }

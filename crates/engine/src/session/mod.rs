@@ -5,4 +5,5 @@ pub mod client;
 pub mod pubsub;
 mod state;
 
-pub use state::*;
+pub(crate) use state::KeysSoFar;
+pub use state::{QueuedCommand, ReplyMode, Session, Subscriptions, Transaction};

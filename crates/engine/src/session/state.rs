@@ -9,9 +9,8 @@ use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::gate::Presence;
 
-use crate::command::Row;
-use crate::commands::KeysSoFar;
 use crate::engine::Engine;
+use crate::registry::Row;
 use crate::session::client::{Client, flag};
 use crate::session::pubsub::Kind;
 use crate::wait::watching::Watch;
@@ -102,6 +101,15 @@ impl Subscriptions {
     pub fn any(&self) -> bool {
         self.count() + self.shard_channels.len() > 0
     }
+}
+
+/// What KEYS has found before a slot that was locked, for when it is tried again.
+pub(crate) struct KeysSoFar {
+    /// Where to go on, as a cursor of SCAN.
+    pub(crate) cursor: u64,
+    /// The keys as they are sent.
+    pub(crate) reply: Vec<u8>,
+    pub(crate) count: usize,
 }
 
 /// See the module's text.

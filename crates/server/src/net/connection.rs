@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits;
 use config::Config;
-use engine::command::Row;
 use engine::engine::Outcome;
 use engine::persistence::durability::SyncWait;
+use engine::registry::Row;
 use engine::session::Session;
 use engine::wait::waiting::Waiter;
 use resp::args::OwnedArguments;

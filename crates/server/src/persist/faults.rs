@@ -92,7 +92,7 @@ impl Rig {
         let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside { log, saver, append_only });
         let host = Arc::clone(&outside) as Arc<dyn Host>;
-        let engine = Arc::new(Engine::new(config, host, journal));
+        let engine = Arc::new(Engine::new(config, engine::commands::registry(), host, journal));
         outside.saver.connect(&engine);
         outside.append_only.connect(&engine);
         let loaded = Load::new(&engine, disk, &|| false).all();

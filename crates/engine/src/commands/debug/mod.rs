@@ -12,7 +12,7 @@ use resp::args::Arguments;
 use store::{Held, Key, StringValue, Value};
 
 use crate::command::{
-    ADMIN, Command, Group, LOADING, NOSCRIPT, PROTECTED, RELOADS, STALE, WHOLE_KEYSPACE,
+    ADMIN, CLOSES_GATES, Command, Flags, Group, LOADING, NOSCRIPT, PROTECTED, STALE, WHOLE_KEYSPACE,
 };
 use crate::engine::{DEFAULT_PACKED_THRESHOLD, LogLevel, random_id};
 use crate::handler::args::Args;
@@ -416,17 +416,26 @@ fn add_string(
     added
 }
 
-/// Whether a DEBUG command looks at keys that it does not name as keys.
-pub(crate) fn looks_at_keys(argv: Arguments<'_>) -> bool {
-    const TOOLS: [&str; 7] =
+/// How far a DEBUG command reaches: some replace all data, some look at keys that they do not name
+/// as keys.
+fn reach(argv: Arguments<'_>) -> Flags {
+    const REPLACE: [&str; 2] = ["reload", "loadaof"];
+    const LOOK: [&str; 7] =
         ["digest", "digest-value", "htstats", "htstats-key", "listpack", "object", "populate"];
     let tool = argv.get(1).unwrap_or_default();
-    TOOLS.iter().any(|name| tool.eq_ignore_ascii_case(name.as_bytes()))
+    let is_one_of =
+        |names: &[&str]| names.iter().any(|name| tool.eq_ignore_ascii_case(name.as_bytes()));
+    match (is_one_of(&REPLACE), is_one_of(&LOOK)) {
+        (true, _) => CLOSES_GATES,
+        (_, true) => WHOLE_KEYSPACE,
+        _ => 0,
+    }
 }
 
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] = &[Command::new("debug", debug, -2, Group::Server, "1.0.0")
-    .flags(ADMIN | NOSCRIPT | LOADING | STALE | PROTECTED | WHOLE_KEYSPACE | RELOADS)
+    .flags(ADMIN | NOSCRIPT | LOADING | STALE | PROTECTED | WHOLE_KEYSPACE)
+    .reach(reach)
     .docs("Depends on subcommand.", "Commands for tests, and for looking inside.")
     .system()];
 

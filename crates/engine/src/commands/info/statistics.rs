@@ -1,7 +1,6 @@
 //! Sections about what happened.
 
 use super::Page;
-use crate::command;
 use crate::handler::context::Context;
 use crate::observe::stats::at_percentile;
 use crate::session::pubsub::Kind;
@@ -96,7 +95,7 @@ pub(super) fn threads(page: &mut Page, cx: &Context<'_>) {
 }
 
 pub(super) fn commands(page: &mut Page, cx: &Context<'_>) {
-    for row in command::rows() {
+    for row in cx.engine.commands.rows() {
         let [calls, nanoseconds, rejected, failed] = cx.engine.stats.command(row.id);
         if calls == 0 && rejected == 0 && failed == 0 {
             continue;
@@ -125,7 +124,7 @@ pub(super) fn latencies(page: &mut Page, cx: &Context<'_>) {
     if !cx.db.config.latency_tracking {
         return;
     }
-    for row in command::rows() {
+    for row in cx.engine.commands.rows() {
         let counts = cx.engine.stats.histogram(row.id);
         if counts.is_empty() {
             continue;

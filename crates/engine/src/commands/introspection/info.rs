@@ -2,15 +2,14 @@
 
 use resp::reply::Reply;
 
-use crate::command::{
-    Begin, Command, FLAG_NAMES, Find, KEY_FLAG_NAMES, KeyFlags, KeySpec, Row, rows,
-};
+use crate::command::{Begin, Command, FLAG_NAMES, Find, KEY_FLAG_NAMES, KeyFlags, KeySpec};
+use crate::registry::Row;
 
 /// Answers all commands, each with its subcommands.
-pub(super) fn reply_all(reply: &mut Reply<'_>) {
+pub(super) fn reply_all(reply: &mut Reply<'_>, rows: &[Row]) {
     let is_top_level = |row: &&Row| row.command.parent.is_none();
-    reply.array(rows().iter().filter(is_top_level).count());
-    for row in rows().iter().filter(is_top_level) {
+    reply.array(rows.iter().filter(is_top_level).count());
+    for row in rows.iter().filter(is_top_level) {
         self::reply(reply, row.command);
     }
 }

@@ -7,6 +7,7 @@ use crate::command::{
     UPDATE, VARIABLE_FLAGS,
 };
 use crate::handler::error::CommandError;
+use crate::registry::Registry;
 
 /// A key among the arguments of a command.
 pub(super) struct FoundKey {
@@ -17,8 +18,11 @@ pub(super) struct FoundKey {
 }
 
 /// Finds the keys of a command, in the order of its key specs.
-pub(super) fn find(argv: Arguments<'_>) -> Result<Vec<FoundKey>, CommandError> {
-    let row = command::resolve(argv).filter(|row| {
+pub(super) fn find(
+    commands: &Registry,
+    argv: Arguments<'_>,
+) -> Result<Vec<FoundKey>, CommandError> {
+    let row = commands.resolve(argv).filter(|row| {
         // A container whose subcommand does not exist is no command.
         row.command.subcommands.is_empty() || argv.len() < 2
     });

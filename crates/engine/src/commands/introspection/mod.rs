@@ -7,35 +7,35 @@ mod info;
 mod keys;
 
 use crate::command::{
-    self, ADMIN, ArgumentKind, Command, Group, Handler, LOADING, NOSCRIPT, Row, STALE, argument,
-    one_of,
+    ADMIN, ArgumentKind, Command, Group, Handler, LOADING, NOSCRIPT, STALE, argument, one_of,
 };
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
+use crate::registry::{Registry, Row};
 
 /// Finds a row by "get" or "config|get".
-fn find(name: &[u8]) -> Option<&'static Row> {
+fn find(commands: &Registry, name: &[u8]) -> Option<&'static Row> {
     match name.iter().position(|byte| *byte == b'|') {
-        None => command::find(name),
-        Some(at) => command::find_subcommand(command::find(&name[..at])?, &name[at + 1..]),
+        None => commands.find(name),
+        Some(at) => commands.find_subcommand(commands.find(&name[..at])?, &name[at + 1..]),
     }
 }
 
 /// The rows that are no subcommands.
-fn top_level() -> impl Iterator<Item = &'static Command> {
-    command::rows().iter().map(|row| row.command).filter(|command| command.parent.is_none())
+fn top_level(commands: &Registry) -> impl Iterator<Item = &'static Command> {
+    commands.rows().iter().map(|row| row.command).filter(|command| command.parent.is_none())
 }
 
 /// COMMAND
 fn command(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    info::reply_all(&mut cx.reply);
+    info::reply_all(&mut cx.reply, cx.engine.commands.rows());
     Ok(())
 }
 
 /// COMMAND COUNT
 fn count(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
-    cx.reply.integer(top_level().count() as i64);
+    cx.reply.integer(top_level(cx.engine.commands).count() as i64);
     Ok(())
 }
 
@@ -43,12 +43,12 @@ fn count(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 fn info(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     if args.is_empty() {
-        info::reply_all(&mut cx.reply);
+        info::reply_all(&mut cx.reply, cx.engine.commands.rows());
         return Ok(());
     }
     cx.reply.array(args.len());
     while let Ok(name) = args.bytes() {
-        match find(name) {
+        match find(cx.engine.commands, name) {
             Some(row) => info::reply(&mut cx.reply, row.command),
             None => cx.reply.null(),
         }
@@ -60,9 +60,13 @@ fn info(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn docs(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let wanted: Vec<&Command> = if args.is_empty() {
-        top_level().collect()
+        top_level(cx.engine.commands).collect()
     } else {
-        args.rest().iter().filter_map(find).map(|row| row.command).collect()
+        args.rest()
+            .iter()
+            .filter_map(|name| find(cx.engine.commands, name))
+            .map(|row| row.command)
+            .collect()
     };
     cx.reply.map(wanted.len());
     for command in wanted {
@@ -118,7 +122,7 @@ fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let filter = Filter::parse(args)?;
     let mark = cx.reply.mark();
     let mut found = 0;
-    for row in command::rows() {
+    for row in cx.engine.commands.rows() {
         let name = row.command.full_name();
         if filter.admits(row.command, &name) {
             cx.reply.bulk(name.as_bytes());
@@ -133,7 +137,7 @@ fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn getkeys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let argv = args.rest();
-    let keys = keys::find(argv)?;
+    let keys = keys::find(cx.engine.commands, argv)?;
     cx.reply.array(keys.len());
     for key in keys {
         cx.reply.bulk(argv.at(key.index));
@@ -145,7 +149,7 @@ fn getkeys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn getkeysandflags(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let argv = args.rest();
-    let keys = keys::find(argv)?;
+    let keys = keys::find(cx.engine.commands, argv)?;
     cx.reply.array(keys.len());
     for key in keys {
         cx.reply.array(2);

@@ -7,8 +7,6 @@ mod general;
 mod object;
 mod walk;
 
-pub(crate) use walk::KeysSoFar;
-
 use crate::command::{
     ACCESS, Argument, ArgumentKind, Command, DELETE, DENYOOM, FAST, Group, INSERT, KeySpec, OW,
     READONLY, RM, RO, RW, UPDATE, WHOLE_KEYSPACE, WRITE, argument, key, one_of, word,

@@ -22,6 +22,7 @@ use crate::handler::context::Context;
 use crate::handler::db::Db;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::scan::{self, ScanOptions};
+use crate::session::KeysSoFar;
 
 /// Entries looked at while a slot is held.
 const ENTRIES_PER_HOLD: usize = 256;
@@ -130,15 +131,6 @@ fn walk_slot(
     (seen, next)
 }
 
-/// What KEYS has found before a slot that was locked.
-pub(crate) struct KeysSoFar {
-    /// Where to go on.
-    cursor: Cursor,
-    /// The keys as they are sent.
-    reply: Vec<u8>,
-    count: usize,
-}
-
 /// KEYS pattern
 pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let pattern = args.bytes()?;
@@ -147,7 +139,7 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (mut cursor, mut count) = (Cursor::START, 0);
     if let Some(so_far) = cx.session.keys_so_far.take() {
         cx.reply.raw(&so_far.reply);
-        (cursor, count) = (so_far.cursor, so_far.count);
+        (cursor, count) = (Cursor::from_number(so_far.cursor), so_far.count);
     }
     let reply = &mut cx.reply;
     let end = walk(&cx.db, cx.authority, cursor, usize::MAX, |entry| {
@@ -161,7 +153,8 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         cx.db.held.forgive_missed();
     } else if let Walk::Missed(cursor) = end {
         let reply = cx.reply.since(mark).to_vec();
-        cx.session.keys_so_far = Some(Box::new(KeysSoFar { cursor, reply, count }));
+        cx.session.keys_so_far =
+            Some(Box::new(KeysSoFar { cursor: cursor.to_number(), reply, count }));
         return Err(CommandError::MISSED_SLOT);
     }
     cx.reply.close_array(mark, count);

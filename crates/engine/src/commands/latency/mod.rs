@@ -1,12 +1,13 @@
 //! LATENCY: which events took long, and how long commands take.
 
 use crate::command::{
-    self, ADMIN, ArgumentKind, Command, Group, LOADING, NOSCRIPT, Row, STALE, argument,
+    ADMIN, ArgumentKind, Command, Group, Handler, LOADING, NOSCRIPT, STALE, argument,
 };
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::latency::Series;
+use crate::registry::{Registry, Row};
 
 mod doctor;
 mod graph;
@@ -82,8 +83,11 @@ fn doctor(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 fn histogram(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let rows: Vec<&Row> = match args.is_empty() {
-        true => command::rows().iter().collect(),
-        false => args.rest().iter().flat_map(named_rows).collect(),
+        true => cx.engine.commands.rows().iter().collect(),
+        false => {
+            let names = args.rest().iter();
+            names.flat_map(|name| named_rows(cx.engine.commands, name)).collect()
+        }
     };
     let mark = cx.reply.mark();
     let mut shown = 0;
@@ -100,14 +104,14 @@ fn histogram(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 /// The rows that a name stands for: a command and its subcommands, or one of these ("config|set").
-fn named_rows(name: &[u8]) -> Vec<&'static Row> {
+fn named_rows(commands: &Registry, name: &[u8]) -> Vec<&'static Row> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
-    let row = words.next().and_then(command::find);
+    let row = words.next().and_then(|name| commands.find(name));
     match (row, words.next()) {
         (None, _) => Vec::new(),
-        (Some(row), Some(name)) => command::find_subcommand(row, name).into_iter().collect(),
+        (Some(row), Some(name)) => commands.find_subcommand(row, name).into_iter().collect(),
         (Some(row), None) => {
-            let rows = &command::rows()[row.id..=row.id + row.command.subcommands.len()];
+            let rows = &commands.rows()[row.id..=row.id + row.command.subcommands.len()];
             rows.iter().collect()
         }
     }
@@ -170,12 +174,7 @@ const SUBCOMMANDS: &[Command] = &[
 const OBSERVING: &[&str] =
     &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
 
-const fn sub(
-    name: &'static str,
-    handler: command::Handler,
-    arity: i32,
-    since: &'static str,
-) -> Command {
+const fn sub(name: &'static str, handler: Handler, arity: i32, since: &'static str) -> Command {
     Command::sub("latency", name, handler, arity, Group::Server, since)
         .flags(ADMIN | NOSCRIPT | LOADING | STALE)
 }
@@ -215,7 +214,8 @@ mod tests {
     #[test]
     fn histograms_are_cumulative() {
         let mut server = TestServer::new();
-        let row = command::find(b"lolwut").map(|row| row.id).expect("LOLWUT is a command");
+        let row =
+            server.engine.commands.find(b"lolwut").map(|row| row.id).expect("LOLWUT is a command");
         for microseconds in [1, 3, 3, 30, 1000] {
             server.turn.stats.commands[row].record(microseconds * 1000, true);
         }
@@ -225,7 +225,7 @@ mod tests {
             "*2\r\n$6\r\nlolwut\r\n*4\r\n$5\r\ncalls\r\n:5\r\n$14\r\nhistogram_usec\r\n\
              *8\r\n:1\r\n:1\r\n:4\r\n:3\r\n:33\r\n:4\r\n:1056\r\n:5\r\n"
         );
-        assert_eq!(named_rows(b"CONFIG").len(), 6);
-        assert_eq!(named_rows(b"config|SET").len(), 1);
+        assert_eq!(named_rows(server.engine.commands, b"CONFIG").len(), 6);
+        assert_eq!(named_rows(server.engine.commands, b"config|SET").len(), 1);
     }
 }

@@ -63,7 +63,7 @@ impl Engine {
             if sum < limit {
                 return;
             }
-            let line = client.describe(turn.steady);
+            let line = client.describe(turn.steady, self.commands);
             let line = format!("Evicting client: {}", String::from_utf8_lossy(&line));
             self.host.log(LogLevel::Verbose, &line);
             client.kill();

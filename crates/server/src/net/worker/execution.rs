@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::command::Row;
 use engine::engine::{Authority, Engine, Outcome, Request, Turn};
 use engine::handler::args::KeyAt;
+use engine::registry::Row;
 use resp::args::{ArgRange, OwnedArguments};
 use resp::reply::Reply;
 use store::gate::{Gate, Presence};

@@ -76,7 +76,7 @@ impl Contents {
     fn count(&mut self, name: Vec<u8>, at: u64) {
         self.commands += 1;
         self.transactions += u64::from(name == b"EXEC");
-        if self.unknown.is_none() && engine::command::find(&name).is_none() {
+        if self.unknown.is_none() && engine::commands::registry().find(&name).is_none() {
             self.unknown = Some((name.clone(), at));
         }
         if let Some(count) = self.by_name.get_mut(&name) {

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 
 use base::limits::{LOAD_QUEUE, REPLAY_CHUNK_BYTES, REPLAY_CHUNK_COMMANDS};
-use engine::command::Row;
 use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
 use engine::handler::args::KeyAt;
+use engine::registry::Row;
 use engine::session::Session;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
