@@ -2,20 +2,15 @@
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits;
 use config::Config;
 use engine::engine::Outcome;
-use engine::persistence::durability::SyncWait;
-use engine::registry::Row;
 use engine::session::Session;
-use engine::wait::waiting::Waiter;
-use resp::args::OwnedArguments;
 use resp::output::{Mark, Output};
 
-use super::parked::Parked;
+use super::held_back::{HeldBack, Hold};
 use super::resp::Resp;
 use super::transport::{Received, Transport};
 
@@ -25,33 +20,11 @@ pub(super) const OVER_OUTPUT_LIMIT: &str = "its output went over client-output-b
 /// Read buffers that a worker keeps for reuse.
 const POOLED_BUFFERS: usize = 256;
 
-/// Why a connection's next command does not run now.
-pub(super) enum Hold {
-    /// Nothing holds it back.
-    None,
-    /// It is blocked in a command until it is served.
-    Blocked(Arc<Waiter>),
-    /// A slot was locked, or it needs all of them: it is tried again.
-    Contended(Box<Parked>),
-    /// It has to run with all gates closed.
-    NeedsGates,
-    /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
-    Paused(u64),
-    /// It waits until its writes are durable.
-    AwaitsSync(SyncWait),
-}
-
 /// Replies that wait until the journal is durable up to an offset.
 struct HeldReplies {
     /// Where they begin in the stream of all output; they reach to the next such place.
     from: u64,
     offset: u64,
-}
-
-/// A command that was parsed and is held back.
-pub(super) struct Pending {
-    pub(super) row: Option<&'static Row>,
-    pub(super) argv: OwnedArguments,
 }
 
 /// See the module's text.
@@ -68,9 +41,8 @@ pub(super) struct Connection {
     pub(super) withheld_from: Option<u64>,
     /// It is in the worker's list of those that wait for the journal.
     pub(super) listed_as_waiting: bool,
-    /// Commands that were parsed but are held back.
-    pub(super) pending: VecDeque<Pending>,
-    pub(super) hold: Hold,
+    /// Commands that were parsed but cannot run yet.
+    pub(super) held_back: HeldBack,
     /// The socket may have more to read.
     pub(super) readable: bool,
     /// The peer has closed its side: reading goes on to the end of what it sent.
@@ -108,8 +80,7 @@ impl Connection {
             held_replies: VecDeque::new(),
             withheld_from: None,
             listed_as_waiting: false,
-            pending: VecDeque::new(),
-            hold: Hold::None,
+            held_back: HeldBack::default(),
             readable: true,
             read_closed: false,
             ended: false,
@@ -127,19 +98,20 @@ impl Connection {
 
     /// Whether its commands may run.
     pub(super) fn runs(&self) -> bool {
-        matches!(self.hold, Hold::None) && self.doom.is_none() && !self.session.close
+        self.held_back.runs() && self.doom.is_none() && !self.session.close
     }
 
     /// Whether commands that were parsed earlier may have to run now.
     #[inline]
     pub(super) fn is_held_back(&self) -> bool {
-        !self.pending.is_empty() || !matches!(self.hold, Hold::None | Hold::Blocked(_))
+        let hold = &self.held_back.hold;
+        !self.held_back.is_empty() || !matches!(hold, Hold::None | Hold::Blocked(_))
     }
 
     /// Whether its commands wait, for whatever reason, so that what it sends has to wait too.
     #[inline]
     pub(super) fn defers_input(&self) -> bool {
-        !self.pending.is_empty() || !matches!(self.hold, Hold::None)
+        !self.held_back.is_empty() || !self.held_back.runs()
     }
 
     /// How much to read in this turn. What was received comes first: a fast sender must not fill the
@@ -239,7 +211,7 @@ impl Connection {
     /// Whether replies, or the client, wait for the journal.
     #[inline]
     pub(super) fn awaits_journal(&self) -> bool {
-        self.holds_replies() || matches!(self.hold, Hold::AwaitsSync(_))
+        self.holds_replies() || matches!(self.held_back.hold, Hold::AwaitsSync(_))
     }
 
     /// Bytes of output that wait for nothing but the socket.
@@ -283,45 +255,6 @@ impl Connection {
         total
     }
 
-    /// Takes the next command that was held back, if it may run.
-    pub(super) fn next_pending(&mut self) -> Option<Pending> {
-        if self.runs() { self.pending.pop_front() } else { None }
-    }
-
-    /// Remembers why a command did not run to its end, and the command if it is to run again.
-    ///
-    /// `slot` is one that was locked, if that is why.
-    pub(super) fn hold_back(
-        &mut self,
-        outcome: Outcome,
-        command: Option<Pending>,
-        slot: Option<u16>,
-    ) {
-        if let Some(command) = command {
-            self.pending.push_front(command);
-        }
-        self.hold = match outcome {
-            Outcome::Done => Hold::None,
-            Outcome::Blocked(waiter) => Hold::Blocked(waiter),
-            Outcome::Contended => Hold::Contended(Box::new(Parked::new(slot))),
-            Outcome::NeedsProgram => Hold::Contended(Box::new(Parked::program())),
-            Outcome::NeedsGates => Hold::NeedsGates,
-            Outcome::Paused(until) => Hold::Paused(until),
-            Outcome::AwaitsSync(wait) => Hold::AwaitsSync(wait),
-        };
-    }
-
-    /// When what holds it back ends by itself, in milliseconds of the steady clock.
-    #[inline]
-    pub(super) fn deadline(&self) -> Option<u64> {
-        match &self.hold {
-            Hold::None | Hold::Contended(_) | Hold::NeedsGates => None,
-            Hold::Blocked(waiter) => waiter.deadline,
-            Hold::Paused(until) => Some(*until),
-            Hold::AwaitsSync(wait) => wait.deadline,
-        }
-    }
-
     /// Gives up the bytes of commands that were executed. An empty buffer goes back to the pool.
     pub(super) fn forget_executed(&mut self, pool: &mut Vec<Vec<u8>>) {
         let done = self.protocol.compact_when_due(self.input.len());
@@ -341,10 +274,10 @@ impl Connection {
 
     /// Whether nothing of what the peer sent before it closed is left to be answered.
     pub(super) fn is_finished(&self) -> bool {
-        let blocked = matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
-        let running = matches!(self.hold, Hold::None);
+        let blocked = matches!(self.held_back.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
+        let running = self.held_back.runs();
         let parsed = !self.backlog && !self.unparsed && !self.protocol.is_broken();
-        let answered = self.pending.is_empty() && parsed;
+        let answered = self.held_back.is_empty() && parsed;
         // What a client sent behind the command that it waits in is not read while it waits, so the
         // end of its input may lie behind that.
         (blocked && (self.ended || self.read_closed))
@@ -353,12 +286,12 @@ impl Connection {
 
     /// Whether there is something to do for it before its socket or others say so.
     pub(super) fn wants_another_turn(&self, now: u64) -> bool {
-        let runnable = match self.hold {
+        let runnable = match self.held_back.hold {
             Hold::None => {
                 self.readable
                     || self.backlog
                     || self.unparsed
-                    || !self.pending.is_empty()
+                    || !self.held_back.is_empty()
                     || self.protocol.is_broken()
             }
             Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_) => false,
@@ -371,17 +304,17 @@ impl Connection {
     /// Closes the socket. Returns the buffers, if it would take long to free them.
     pub(super) fn close(self) -> Option<Box<dyn Send>> {
         let large = self.output.memory() + self.query_memory() >= limits::FREED_LATER;
-        let Connection { transport, output, input, protocol, pending, .. } = self;
+        let Connection { transport, output, input, protocol, held_back, .. } = self;
         drop(transport);
-        large.then(|| Box::new((output, input, protocol, pending)) as Box<dyn Send>)
+        large.then(|| Box::new((output, input, protocol, held_back)) as Box<dyn Send>)
     }
 
     /// Whether it has said nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
-        let exempt =
-            matches!(self.hold, Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_))
-                || self.session.monitor
-                || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
+        let hold = &self.held_back.hold;
+        let exempt = matches!(hold, Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_))
+            || self.session.monitor
+            || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
         let last = self.session.client.last_interaction.load(Relaxed);
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout
     }
@@ -391,7 +324,7 @@ impl Connection {
     pub(super) fn query_memory(&self) -> usize {
         let (_, big) = self.protocol.big_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
-        self.input.capacity() + self.protocol.memory() + big + self.pending_memory() + queued
+        self.input.capacity() + self.protocol.memory() + big + self.held_back.memory() + queued
     }
 
     /// Dooms it if more output waits than its class of clients may let wait at all. To be called
@@ -431,12 +364,8 @@ impl Connection {
         client.last_interaction.store(now, Relaxed);
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
-        client.argument_bytes.store(self.protocol.memory() + self.pending_memory(), Relaxed);
+        client.argument_bytes.store(self.protocol.memory() + self.held_back.memory(), Relaxed);
         let held = self.held_replies.capacity() * size_of::<HeldReplies>();
         client.note_output(self.output.len(), self.output.memory() + held);
-    }
-
-    fn pending_memory(&self) -> usize {
-        self.pending.iter().map(|pending| pending.argv.memory()).sum()
     }
 }

@@ -10,6 +10,7 @@
 mod accept;
 mod coalesce;
 mod connection;
+pub mod held_back;
 mod mailbox;
 mod parked;
 mod resp;

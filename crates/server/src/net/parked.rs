@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use engine::engine::Engine;
+use store::Keyspace;
 use store::reserve::Reservation;
 
 /// How long a command is tried beside others before it keeps newcomers away.
@@ -21,27 +21,25 @@ const PAUSE_MOST: Duration = Duration::from_millis(1);
 const PAUSE_SHARE: u32 = 8;
 
 /// A command that waits for slots.
-pub(super) struct Parked {
+pub struct Parked {
     since: Instant,
     next_try: Instant,
     /// A slot that was locked at the last try.
     slot: Option<u16>,
     /// It needs all slots, and so a reservation from the start.
-    pub(super) is_program: bool,
+    is_program: bool,
     reservation: Option<Reservation>,
 }
 
 impl Parked {
     /// One that has failed just now.
-    pub(super) fn new(slot: Option<u16>) -> Parked {
-        let now = Instant::now();
+    pub(super) fn new(slot: Option<u16>, now: Instant) -> Parked {
         let next_try = now + PAUSE_LEAST;
         Parked { since: now, next_try, slot, is_program: false, reservation: None }
     }
 
     /// One that needs all slots, and was not tried yet.
-    pub(super) fn program() -> Parked {
-        let now = Instant::now();
+    pub(super) fn program(now: Instant) -> Parked {
         Parked { since: now, next_try: now, slot: None, is_program: true, reservation: None }
     }
 
@@ -51,17 +49,17 @@ impl Parked {
     }
 
     /// Whether there is any use in trying now. If not, the next try is put off.
-    pub(super) fn may_try(&mut self, engine: &Engine, now: Instant) -> bool {
+    pub(super) fn may_try<X>(&mut self, space: &Keyspace<X>, now: Instant) -> bool {
         if now < self.next_try {
             return false;
         }
         if self.reservation.is_none()
             && (self.is_program || now.saturating_duration_since(self.since) >= ESCALATION)
         {
-            self.reservation = Some(engine.keyspace.reserve());
+            self.reservation = Some(space.reserve());
         }
         let reservation = self.reservation();
-        let busy = self.slot.filter(|&slot| engine.keyspace.is_busy(slot, reservation));
+        let busy = self.slot.filter(|&slot| space.is_busy(slot, reservation));
         if let (Some(slot), Some(reservation)) = (busy, reservation) {
             reservation.note_locked(slot);
         }
@@ -77,10 +75,15 @@ impl Parked {
         self.reservation.as_ref().filter(|own| own.is_first())
     }
 
+    /// A slot that was locked at the last try.
+    pub(super) fn slot(&self) -> Option<u16> {
+        self.slot
+    }
+
     /// Notes that a try was in vain.
-    pub(super) fn note_failure(&mut self, slot: Option<u16>) {
+    pub(super) fn note_failure(&mut self, slot: Option<u16>, now: Instant) {
         self.slot = slot;
-        self.put_off(Instant::now());
+        self.put_off(now);
     }
 
     fn put_off(&mut self, now: Instant) {

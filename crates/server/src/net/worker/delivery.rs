@@ -9,7 +9,8 @@ use engine::engine::LogLevel;
 use resp::reply::Reply;
 
 use super::{NOT_DURABLE, Worker};
-use crate::net::connection::{Hold, OVER_OUTPUT_LIMIT};
+use crate::net::connection::OVER_OUTPUT_LIMIT;
+use crate::net::held_back::Hold;
 
 /// Milliseconds that a stopping worker goes on sending what waits.
 const FLUSH_ON_STOP: u64 = 2000;
@@ -21,13 +22,13 @@ impl Worker {
                 continue;
             };
             connection.timer = None;
-            let Hold::Blocked(waiter) = &connection.hold else {
+            let Hold::Blocked(waiter) = &connection.held_back.hold else {
                 self.schedule(place);
                 continue;
             };
             let waiter = Arc::clone(waiter);
             if waiter.claim() {
-                connection.hold = Hold::None;
+                connection.held_back.hold = Hold::None;
                 let resp3 = connection.session.resp3;
                 let start = connection.output.mark();
                 waiter.reply_timed_out(&mut Reply::new(&mut connection.output, resp3));
@@ -44,18 +45,18 @@ impl Worker {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.forget_executed(&mut self.buffers);
         if connection.protocol.is_broken()
-            && connection.pending.is_empty()
+            && connection.held_back.is_empty()
             && connection.runs()
             && let Some(text) = connection.protocol.take_error()
         {
             Reply::new(&mut connection.output, connection.session.resp3).error(&text);
             connection.session.close = true;
         }
-        let deadline = connection.deadline();
+        let deadline = connection.held_back.deadline();
         if deadline != connection.timer {
             self.timers.change(place, std::mem::replace(&mut connection.timer, deadline), deadline);
         }
-        if matches!(connection.hold, Hold::Contended(_))
+        if connection.held_back.next_try().is_some()
             && !std::mem::replace(&mut connection.listed_as_parked, true)
         {
             self.parked.push(place);
@@ -110,7 +111,7 @@ impl Worker {
         self.mailbox.await_journal();
         let before = connection.held_count();
         connection.release_replies(self.engine.journal.covered());
-        let over = match connection.hold {
+        let over = match connection.held_back.hold {
             Hold::AwaitsSync(wait) => wait.is_over(&*self.engine.journal, self.turn.steady),
             _ => false,
         };
@@ -130,11 +131,11 @@ impl Worker {
         }
         self.places.remove(&client.id);
         self.timers.change(place, connection.timer, None);
-        if matches!(connection.hold, Hold::AwaitsSync(_)) {
+        if matches!(connection.held_back.hold, Hold::AwaitsSync(_)) {
             self.engine.end_sync_wait(&connection.session);
         }
         let inside = self.gate.enter();
-        if let Hold::Blocked(waiter) = &connection.hold {
+        if let Hold::Blocked(waiter) = &connection.held_back.hold {
             // Claimed or served meanwhile: either way nobody serves it from now on.
             waiter.claim();
             self.engine.end_wait(inside.presence(), &connection.session, waiter);

@@ -9,10 +9,11 @@ use engine::handler::args::KeyAt;
 use engine::registry::Row;
 use resp::args::{ArgRange, OwnedArguments};
 use resp::reply::Reply;
-use store::gate::{Gate, Presence};
+use store::gate::Presence;
 
 use super::Worker;
-use crate::net::connection::{Connection, Hold, Pending};
+use crate::net::connection::Connection;
+use crate::net::held_back::{Hold, Pending, Ran};
 
 /// Commands fetched ahead of execution together.
 const WINDOW: usize = 32;
@@ -90,45 +91,29 @@ impl Worker {
         }
     }
 
-    /// Runs what held the connection back, where that needs slots that were locked, closed gates, or
-    /// just another attempt; then the commands behind it.
+    /// Runs what held the connection back, if it may run by now, and the commands behind it.
     pub(super) fn run_with_more_authority(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
-        if connection.doom.is_some() || !connection.is_held_back() {
+        if connection.doom.is_some() || connection.session.close || !connection.is_held_back() {
             return;
         }
-        let engine = Arc::clone(&self.engine);
-        match connection.hold {
-            Hold::None | Hold::Blocked(_) => {}
-            Hold::AwaitsSync(wait) => {
-                let session = &connection.session;
-                let start = connection.output.mark();
-                let mut reply = Reply::new(&mut connection.output, session.resp3);
-                if !engine.settle_sync_wait(session, wait, self.turn.steady, &mut reply) {
-                    return;
-                }
-                connection.hold = Hold::None;
-                connection.end_reply(start);
+        let (engine, turn) = (Arc::clone(&self.engine), &mut self.turn);
+        if let Hold::AwaitsSync(wait) = connection.held_back.hold {
+            let session = &connection.session;
+            let start = connection.output.mark();
+            let mut reply = Reply::new(&mut connection.output, session.resp3);
+            if !engine.settle_sync_wait(session, wait, turn.steady, &mut reply) {
+                return;
             }
-            // Even before the time has come: UNPAUSE may have ended the pause.
-            Hold::Paused(_) => connection.hold = Hold::None,
-            Hold::Contended(_) => try_again(&engine, &self.gate, &mut self.turn, connection),
-            Hold::NeedsGates => {
-                let closed = engine.gates.close();
-                let first = connection.pending.pop_front().expect("what is held back is pending");
-                connection.hold = Hold::None;
-                let authority = Authority::Closed(&closed);
-                run_pending(&engine, &mut self.turn, connection, first, authority);
-            }
+            connection.held_back.hold = Hold::None;
+            connection.end_reply(start);
         }
-        if connection.pending.is_empty() || !connection.runs() {
-            return;
-        }
-        let inside = self.gate.enter();
-        while let Some(next) = connection.next_pending() {
-            let authority = Authority::Ordinary(inside.presence());
-            run_pending(&engine, &mut self.turn, connection, next, authority);
-        }
+        let mut held_back = std::mem::take(&mut connection.held_back);
+        let (space, gates) = (&engine.keyspace, &engine.gates);
+        held_back.run(space, gates, &self.gate, Instant::now, |command, authority| {
+            run_pending(&engine, turn, connection, command, authority)
+        });
+        connection.held_back = held_back;
     }
 }
 
@@ -171,7 +156,7 @@ fn execute(
     let owned = |argv| Pending { row: item.row, argv: OwnedArguments::from(argv) };
     if !connection.runs() {
         if !connection.session.close && connection.doom.is_none() {
-            connection.pending.push_back(owned(argv));
+            connection.held_back.push(owned(argv));
         }
         return;
     }
@@ -180,7 +165,11 @@ fn execute(
     let (session, output) = (&mut connection.session, &mut connection.output);
     let outcome = engine.execute(turn, session, request, authority, output);
     let again = needs_another_try(&outcome).then(|| owned(argv));
-    conclude(turn, connection, outcome, from, again);
+    conclude(turn, connection, &outcome, from);
+    if !matches!(outcome, Outcome::Done) {
+        let slot = turn.contended_slot;
+        connection.held_back.hold_back(outcome, again, slot, Instant::now());
+    }
 }
 
 /// Runs a command that was held back.
@@ -190,7 +179,7 @@ fn run_pending(
     connection: &mut Connection,
     command: Pending,
     authority: Authority<'_>,
-) {
+) -> Ran {
     let argv = command.argv.view();
     let mut keys = Vec::new();
     if let Some(row) = command.row {
@@ -201,51 +190,23 @@ fn run_pending(
     let from = connection.output.end();
     let (session, output) = (&mut connection.session, &mut connection.output);
     let outcome = engine.execute(turn, session, request, authority, output);
-    let again = needs_another_try(&outcome).then_some(command);
-    conclude(turn, connection, outcome, from, again);
+    conclude(turn, connection, &outcome, from);
+    let command = needs_another_try(&outcome).then_some(command);
+    let open = connection.doom.is_none() && !connection.session.close;
+    Ran { outcome, command, slot: turn.contended_slot, open }
 }
 
-/// What follows when a command has run, or has not: `again` is the command, if it has to be tried
-/// again, and what it wrote begins at `from` in the stream of all output.
+/// What follows when a command has run, or has not: what it wrote begins at `from` in the stream of
+/// all output.
 #[inline]
-fn conclude(
-    turn: &Turn,
-    connection: &mut Connection,
-    outcome: Outcome,
-    from: u64,
-    again: Option<Pending>,
-) {
+fn conclude(turn: &Turn, connection: &mut Connection, outcome: &Outcome, from: u64) {
     if !matches!(outcome, Outcome::Done) {
-        connection.withhold_what_waits(&outcome, from);
-        connection.hold_back(outcome, again, turn.contended_slot);
+        connection.withhold_what_waits(outcome, from);
     }
     if turn.holds_replies() {
         connection.hold_replies(from);
     }
     connection.look_at_output_limit();
-}
-
-/// Runs a command again that found a slot locked, or needs all of them, if there is use in that.
-fn try_again(engine: &Engine, gate: &Gate, turn: &mut Turn, connection: &mut Connection) {
-    let Hold::Contended(parked) = &mut connection.hold else { return };
-    if !parked.may_try(engine, Instant::now()) {
-        return;
-    }
-    let Hold::Contended(mut parked) = std::mem::replace(&mut connection.hold, Hold::None) else {
-        return;
-    };
-    let first = connection.pending.pop_front().expect("what is held back is pending");
-    let inside = gate.enter();
-    let authority = match parked.reservation() {
-        Some(reservation) => Authority::Program(reservation, inside.presence()),
-        None => Authority::Ordinary(inside.presence()),
-    };
-    run_pending(engine, turn, connection, first, authority);
-    if let Hold::Contended(_) = connection.hold {
-        // It goes on waiting where it was, with what it has reserved.
-        parked.note_failure(turn.contended_slot);
-        connection.hold = Hold::Contended(parked);
-    }
 }
 
 /// Whether a command that has run so far is to run again: one whose client waits has run to its end.

@@ -9,7 +9,8 @@ use engine::session::client::{Client, flag};
 use mio::Token;
 
 use super::{NOT_DURABLE, Worker};
-use crate::net::connection::{Connection, Hold, OVER_OUTPUT_LIMIT};
+use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
+use crate::net::held_back::Hold;
 use crate::net::transport::Transport;
 
 impl Worker {
@@ -84,7 +85,7 @@ impl Worker {
             connection.hold_replies(connection.output.end());
         }
         if let Some(reply) = inbox.served
-            && let Hold::Blocked(waiter) = std::mem::replace(&mut connection.hold, Hold::None)
+            && let Hold::Blocked(waiter) = std::mem::take(&mut connection.held_back.hold)
         {
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, &waiter);

@@ -28,7 +28,7 @@ use mio::{Events, Poll, Token};
 use store::gate::Gate;
 
 use super::coalesce::Coalescing;
-use super::connection::{Connection, Hold};
+use super::connection::Connection;
 use super::mailbox::{Mailbox, WAKE, Wakers};
 use super::timers::Timers;
 
@@ -177,10 +177,7 @@ impl Worker {
 
     /// Waits until a command that was put aside may be tried again, unless something comes before.
     fn pause_for_slots(&self) {
-        let next = |&place: &usize| match &self.connections[place].as_ref()?.hold {
-            Hold::Contended(parked) => Some(parked.next_try()),
-            _ => None,
-        };
+        let next = |&place: &usize| self.connections[place].as_ref()?.held_back.next_try();
         let next = self.parked.iter().filter_map(next).min();
         let pause = next.map(|next| next.saturating_duration_since(Instant::now()));
         // Finer than the milliseconds that a poll has.
@@ -196,8 +193,7 @@ impl Worker {
         let mut parked = std::mem::take(&mut self.parked);
         parked.retain(|&place| {
             let Some(connection) = &mut self.connections[place] else { return false };
-            let waits =
-                matches!(&connection.hold, Hold::Contended(parked) if parked.next_try() > now);
+            let waits = connection.held_back.next_try().is_some_and(|next| next > now);
             if !waits {
                 connection.listed_as_parked = false;
                 self.schedule(place);
@@ -282,7 +278,7 @@ impl Worker {
                 connection.doom = Some("it was idle for longer than timeout");
             }
             let overdue = connection.over_soft_limit_since.is_some();
-            if connection.doom.is_some() || overdue || !matches!(connection.hold, Hold::None) {
+            if connection.doom.is_some() || overdue || !connection.held_back.runs() {
                 self.schedule(place);
             }
         }

@@ -1,0 +1,208 @@
+//! Commands of a connection that cannot run yet, why, and how they run in the end.
+//!
+//! The first command is the one that the connection is held back for, if it has to run again; those
+//! that came after it wait behind it. Nobody waits inside a gate: a command that finds a slot locked
+//! leaves the gate, and is tried again when [`Parked`] says so.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use engine::engine::{Authority, Outcome};
+use engine::persistence::durability::SyncWait;
+use engine::registry::Row;
+use engine::wait::waiting::Waiter;
+use resp::args::OwnedArguments;
+use store::Keyspace;
+use store::gate::{Gate, Gates};
+
+use super::parked::Parked;
+
+/// Why a connection's next command does not run now.
+#[derive(Default)]
+pub enum Hold {
+    /// Nothing holds it back.
+    #[default]
+    None,
+    /// It is blocked in a command until it is served.
+    Blocked(Arc<Waiter>),
+    /// A slot was locked, or it needs all of them: it is tried again.
+    Contended(Box<Parked>),
+    /// It has to run with all gates closed.
+    NeedsGates,
+    /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
+    Paused(u64),
+    /// It waits until its writes are durable.
+    AwaitsSync(SyncWait),
+}
+
+/// A command that was parsed and is held back.
+pub struct Pending {
+    /// Its row, if there is such a command.
+    pub row: Option<&'static Row>,
+    /// Its words.
+    pub argv: OwnedArguments,
+}
+
+/// What became of a command that was held back.
+pub struct Ran {
+    /// What the engine says.
+    pub outcome: Outcome,
+    /// The command, if it is to run again.
+    pub command: Option<Pending>,
+    /// A slot that was locked, if that is why.
+    pub slot: Option<u16>,
+    /// Whether its connection stays, so that the commands behind it may run.
+    pub open: bool,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub struct HeldBack {
+    commands: VecDeque<Pending>,
+    /// Why the first command does not run now.
+    pub hold: Hold,
+}
+
+impl HeldBack {
+    /// Whether a command that comes may run at once.
+    #[inline]
+    pub fn runs(&self) -> bool {
+        matches!(self.hold, Hold::None)
+    }
+
+    /// Whether no command waits to run.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// Bytes that the commands take.
+    pub fn memory(&self) -> usize {
+        self.commands.iter().map(|command| command.argv.memory()).sum()
+    }
+
+    /// Puts a command behind those that wait.
+    pub fn push(&mut self, command: Pending) {
+        self.commands.push_back(command);
+    }
+
+    /// Remembers why a command did not run to its end, and the command if it is to run again.
+    ///
+    /// `slot` is one that was locked, if that is why.
+    pub fn hold_back(
+        &mut self,
+        outcome: Outcome,
+        command: Option<Pending>,
+        slot: Option<u16>,
+        now: Instant,
+    ) {
+        if let Some(command) = command {
+            self.commands.push_front(command);
+        }
+        self.hold = match outcome {
+            Outcome::Done => Hold::None,
+            Outcome::Blocked(waiter) => Hold::Blocked(waiter),
+            Outcome::Contended => Hold::Contended(Box::new(Parked::new(slot, now))),
+            Outcome::NeedsProgram => Hold::Contended(Box::new(Parked::program(now))),
+            Outcome::NeedsGates => Hold::NeedsGates,
+            Outcome::Paused(until) => Hold::Paused(until),
+            Outcome::AwaitsSync(wait) => Hold::AwaitsSync(wait),
+        };
+    }
+
+    /// When what holds it back ends by itself, in milliseconds of the steady clock.
+    #[inline]
+    pub fn deadline(&self) -> Option<u64> {
+        match &self.hold {
+            Hold::None | Hold::Contended(_) | Hold::NeedsGates => None,
+            Hold::Blocked(waiter) => waiter.deadline,
+            Hold::Paused(until) => Some(*until),
+            Hold::AwaitsSync(wait) => wait.deadline,
+        }
+    }
+
+    /// When a command that waits for slots is to be tried again.
+    pub fn next_try(&self) -> Option<Instant> {
+        match &self.hold {
+            Hold::Contended(parked) => Some(parked.next_try()),
+            _ => None,
+        }
+    }
+
+    /// Runs what held the connection back, where that needs slots that were locked, closed gates, or
+    /// just another attempt; then the commands behind it.
+    ///
+    /// To be called outside the gate. `run` runs a command and says what became of it.
+    pub fn run<X>(
+        &mut self,
+        space: &Keyspace<X>,
+        gates: &Gates,
+        gate: &Gate,
+        now: impl Fn() -> Instant,
+        mut run: impl FnMut(Pending, Authority<'_>) -> Ran,
+    ) {
+        let open = match &self.hold {
+            Hold::None | Hold::Blocked(_) | Hold::AwaitsSync(_) => true,
+            // Even before the time has come: UNPAUSE may have ended the pause.
+            Hold::Paused(_) => {
+                self.hold = Hold::None;
+                true
+            }
+            Hold::Contended(_) => self.try_again(space, gate, &now, &mut run),
+            Hold::NeedsGates => {
+                let closed = gates.close();
+                self.hold = Hold::None;
+                self.run_first(Authority::Closed(&closed), &now, &mut run)
+            }
+        };
+        if open && self.runs() && !self.is_empty() {
+            let inside = gate.enter();
+            let authority = Authority::Ordinary(inside.presence());
+            while self.runs() && !self.is_empty() && self.run_first(authority, &now, &mut run) {}
+        }
+    }
+
+    /// Runs a command again that found a slot locked, or needs all of them, if there is use in that.
+    /// Whether its connection stays.
+    fn try_again<X>(
+        &mut self,
+        space: &Keyspace<X>,
+        gate: &Gate,
+        now: &impl Fn() -> Instant,
+        run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
+    ) -> bool {
+        let Hold::Contended(parked) = &mut self.hold else { return true };
+        if !parked.may_try(space, now()) {
+            return true;
+        }
+        let Hold::Contended(mut parked) = std::mem::take(&mut self.hold) else { return true };
+        let inside = gate.enter();
+        let authority = match parked.reservation() {
+            Some(reservation) => Authority::Program(reservation, inside.presence()),
+            None => Authority::Ordinary(inside.presence()),
+        };
+        let open = self.run_first(authority, now, run);
+        if let Hold::Contended(failed) = &mut self.hold {
+            // It goes on waiting where it was, with what it has reserved.
+            parked.note_failure(failed.slot(), now());
+            *failed = parked;
+        }
+        open
+    }
+
+    /// Runs the first command. Whether its connection stays.
+    fn run_first(
+        &mut self,
+        authority: Authority<'_>,
+        now: &impl Fn() -> Instant,
+        run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
+    ) -> bool {
+        let first = self.commands.pop_front().expect("what is held back is here");
+        let Ran { outcome, command, slot, open } = run(first, authority);
+        if !matches!(outcome, Outcome::Done) {
+            self.hold_back(outcome, command, slot, now());
+        }
+        open
+    }
+}
