@@ -1,12 +1,17 @@
-//! Runs a few threads at a keyspace in many orders: `make explore` for long, `make test` for seconds.
+//! Runs a few threads in many orders: `make explore` for long, `make test` for seconds.
 //!
-//! Threads are coroutines, and whichever goes on at each lock and each atomic of the store is drawn.
-//! So an order that a busy machine shows once in years comes within seconds, and comes again: what
-//! fails prints a schedule, which `shuttle::replay` plays again. Memory is sequentially consistent
-//! here; orderings that are too weak are for Miri (`make miri`).
+//! Threads are coroutines, and whichever goes on at each lock and each atomic of the store, and of
+//! what else is built with [`store::sync`], is drawn. So an order that a busy machine shows once in
+//! years comes within seconds, and comes again: what fails prints a schedule, which
+//! `shuttle::replay` plays again. A wait that nobody ends shows as a schedule without an end. Memory
+//! is sequentially consistent here; orderings that are too weak are for Miri (`make miri`).
+
+pub mod world;
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::{Config, Runner};
+use store::sync::Hooks;
 
 /// How many orders are tried, of each kind.
 fn schedules() -> usize {
@@ -20,11 +25,21 @@ fn seed() -> u64 {
     wanted.and_then(|wanted| wanted.parse().ok()).unwrap_or(1)
 }
 
+/// Lets another thread go on, or this one. A thread that yields instead says that it can do nothing:
+/// it goes behind all others where they have priorities.
+fn point() {
+    AtomicBool::new(false).load(Ordering::SeqCst);
+}
+
+fn spawn(run: Box<dyn FnOnce() + Send>) {
+    drop(shuttle::thread::spawn(run));
+}
+
 /// Runs `scenario` in many orders: in some the next thread is drawn at each step, in others threads
 /// have priorities that change a few times, which finds what needs long runs of one of them.
 pub fn explore(scenario: impl Fn() + Send + Sync + Copy + 'static) {
     let scenario = move || {
-        store::sync::set_point(shuttle::thread::yield_now);
+        store::sync::set_hooks(Hooks { point, wait: shuttle::thread::yield_now, spawn });
         scenario();
     };
     let mut config = Config::default();

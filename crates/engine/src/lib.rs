@@ -16,6 +16,8 @@ pub mod commands;
 pub mod compatibility;
 pub mod engine;
 pub mod handler;
+#[cfg(any(test, feature = "explore"))]
+pub mod no_host;
 pub mod observe;
 pub mod persistence;
 pub mod reclaim;

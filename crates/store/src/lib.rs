@@ -20,10 +20,7 @@ mod packed;
 pub mod reserve;
 mod set;
 mod string;
-#[cfg(feature = "explore")]
 pub mod sync;
-#[cfg(not(feature = "explore"))]
-mod sync;
 pub mod table;
 mod zset;
 

@@ -1,50 +1,46 @@
-//! The locks and atomics by which threads meet at a keyspace.
+//! The locks and atomics by which threads meet, and the threads themselves.
 //!
 //! They are those of `parking_lot` and of the standard library. With the feature `explore`, which
 //! nothing but the schedule explorer sets (`explore`, a workspace of its own), each of their uses is
 //! also a point at which the explorer may let another thread go on. The explorer runs all threads as
-//! coroutines of one, so what lies between two such points happens at once.
+//! coroutines of one, so what lies between two such points happens at once. Time does not pass
+//! there: a pause ends at any point, and a patience never.
+//!
+//! Miri has the explorer's locks as well: it does not take the system calls of `parking_lot`.
 
 #[cfg(feature = "explore")]
-pub use explored::set_point;
-#[cfg(feature = "explore")]
-pub(crate) use explored::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, RwLock, spin_loop};
+pub use explored::{
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, Hooks, fence, point, set_hooks, spin_loop, thread,
+};
+#[cfg(any(feature = "explore", miri))]
+pub use locks::{Condvar, Mutex, MutexGuard, RwLock};
+#[cfg(not(any(feature = "explore", miri)))]
+pub use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 #[cfg(not(feature = "explore"))]
-pub(crate) use parking_lot::{Mutex, MutexGuard, RwLock};
+pub use std::hint::spin_loop;
 #[cfg(not(feature = "explore"))]
-pub(crate) use std::hint::spin_loop;
+pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(not(feature = "explore"))]
-pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+pub use std::thread;
 
-#[cfg(feature = "explore")]
-mod explored {
-    #![allow(unsafe_code)]
+/// Where another thread may go on: does nothing.
+#[cfg(not(feature = "explore"))]
+#[inline]
+pub fn point() {}
 
-    use std::cell::Cell;
+#[cfg(any(feature = "explore", miri))]
+mod locks {
+    #![allow(unsafe_code, missing_docs)]
+
     use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
 
     use parking_lot::lock_api;
 
-    thread_local! {
-        static POINT: Cell<fn()> = const { Cell::new(|| {}) };
-    }
-
-    /// Sets what is called where another thread may go on.
-    pub fn set_point(point: fn()) {
-        POINT.set(point);
-    }
-
-    fn point() {
-        POINT.get()();
-    }
-
-    /// One more turn of a loop that waits for another thread.
-    pub(crate) fn spin_loop() {
-        point();
-    }
+    use super::{point, spin_loop};
 
     /// A lock whose waiters try again and again: a deadlock shows as a schedule without an end.
-    pub(crate) struct RawMutex(std::sync::atomic::AtomicBool);
+    pub struct RawMutex(std::sync::atomic::AtomicBool);
 
     // SAFETY: whoever has turned the flag on is alone until it is turned off.
     unsafe impl lock_api::RawMutex for RawMutex {
@@ -53,7 +49,9 @@ mod explored {
         type GuardMarker = lock_api::GuardSend;
 
         fn lock(&self) {
-            while !self.try_lock() {}
+            while !self.try_lock() {
+                spin_loop();
+            }
         }
 
         fn try_lock(&self) -> bool {
@@ -71,53 +69,238 @@ mod explored {
         }
     }
 
-    pub(crate) type Mutex<T> = lock_api::Mutex<RawMutex, T>;
-    pub(crate) type MutexGuard<'m, T> = lock_api::MutexGuard<'m, RawMutex, T>;
+    // SAFETY: as above; nobody gives up.
+    unsafe impl lock_api::RawMutexTimed for RawMutex {
+        type Duration = Duration;
+        type Instant = Instant;
+
+        fn try_lock_for(&self, _: Duration) -> bool {
+            lock_api::RawMutex::lock(self);
+            true
+        }
+
+        fn try_lock_until(&self, _: Instant) -> bool {
+            lock_api::RawMutex::lock(self);
+            true
+        }
+    }
+
+    /// Who waits for it wakes at any time, and looks again.
+    #[derive(Default)]
+    pub struct Condvar;
+
+    impl Condvar {
+        /// Nobody waits yet.
+        pub const fn new() -> Condvar {
+            Condvar
+        }
+
+        /// Lets others have the lock for a moment.
+        pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
+            MutexGuard::unlocked(guard, spin_loop);
+        }
+
+        /// Wakes those who wait.
+        pub fn notify_all(&self) {
+            point();
+        }
+    }
+
+    /// See [`parking_lot::Mutex`].
+    pub type Mutex<T> = lock_api::Mutex<RawMutex, T>;
+    /// See [`parking_lot::MutexGuard`].
+    pub type MutexGuard<'m, T> = lock_api::MutexGuard<'m, RawMutex, T>;
 
     /// Readers exclude each other as well, which takes nothing from what can happen to writers.
-    pub(crate) struct RwLock<T>(Mutex<T>);
+    #[derive(Default)]
+    pub struct RwLock<T>(Mutex<T>);
 
     impl<T> RwLock<T> {
-        pub(crate) fn new(value: T) -> RwLock<T> {
+        pub fn new(value: T) -> RwLock<T> {
             RwLock(Mutex::new(value))
         }
 
-        pub(crate) fn read(&self) -> MutexGuard<'_, T> {
+        pub fn read(&self) -> MutexGuard<'_, T> {
             self.0.lock()
         }
 
-        pub(crate) fn write(&self) -> MutexGuard<'_, T> {
+        pub fn write(&self) -> MutexGuard<'_, T> {
             self.0.lock()
+        }
+    }
+}
+
+#[cfg(feature = "explore")]
+mod explored {
+    #![allow(missing_docs)]
+
+    use std::cell::Cell;
+    use std::sync::atomic::Ordering;
+
+    /// What the explorer does.
+    #[derive(Clone, Copy)]
+    pub struct Hooks {
+        /// Called where another thread may go on.
+        pub point: fn(),
+        /// Called where another thread has to go on first.
+        pub wait: fn(),
+        /// Starts a thread.
+        pub spawn: fn(Box<dyn FnOnce() + Send>),
+    }
+
+    thread_local! {
+        static HOOKS: Cell<Option<Hooks>> = const { Cell::new(None) };
+    }
+
+    /// Sets what the explorer does. Until then nothing is explored.
+    pub fn set_hooks(hooks: Hooks) {
+        HOOKS.set(Some(hooks));
+    }
+
+    /// Where another thread may go on.
+    pub fn point() {
+        if let Some(hooks) = HOOKS.get() {
+            (hooks.point)();
+        }
+    }
+
+    /// One more turn of a loop that waits for another thread.
+    pub fn spin_loop() {
+        if let Some(hooks) = HOOKS.get() {
+            (hooks.wait)();
+        }
+    }
+
+    /// Orderings are for Miri: here memory is sequentially consistent.
+    pub fn fence(_: Ordering) {
+        point();
+    }
+
+    /// Threads of the explorer.
+    pub mod thread {
+        use std::io;
+        use std::sync::Arc;
+        use std::sync::atomic::Ordering;
+        use std::time::Duration;
+
+        use super::super::Mutex;
+        use super::{AtomicBool, HOOKS, point, spin_loop};
+
+        /// A thread, to be woken. Whoever rests wakes by itself.
+        #[derive(Clone)]
+        pub struct Thread;
+
+        impl Thread {
+            /// Ends the thread's rest.
+            pub fn unpark(&self) {
+                point();
+            }
+        }
+
+        /// The present thread.
+        pub fn current() -> Thread {
+            Thread
+        }
+
+        /// Rests until somebody says otherwise, or for some time.
+        pub fn park_timeout(_: Duration) {
+            spin_loop();
+        }
+
+        /// Rests for some time.
+        pub fn sleep(_: Duration) {
+            spin_loop();
+        }
+
+        /// What a thread returns, and whether it has.
+        struct Shared<T> {
+            value: Mutex<Option<T>>,
+            ended: AtomicBool,
+        }
+
+        /// See [`std::thread::JoinHandle`].
+        pub struct JoinHandle<T>(Arc<Shared<T>>);
+
+        impl<T> JoinHandle<T> {
+            /// Waits until the thread has ended. A panic of it ends everything.
+            pub fn join(self) -> std::thread::Result<T> {
+                while !self.0.ended.load(Ordering::Acquire) {
+                    spin_loop();
+                }
+                Ok(self.0.value.lock().take().expect("it has ended"))
+            }
+
+            /// The thread itself.
+            pub fn thread(&self) -> &Thread {
+                &Thread
+            }
+        }
+
+        /// See [`std::thread::Builder`].
+        #[derive(Default)]
+        pub struct Builder;
+
+        impl Builder {
+            /// A thread without a name.
+            pub fn new() -> Builder {
+                Builder
+            }
+
+            /// Names make no difference.
+            pub fn name(self, _: String) -> Builder {
+                self
+            }
+
+            /// Starts a thread.
+            ///
+            /// # Errors
+            /// There is no explorer.
+            pub fn spawn<T: Send + 'static>(
+                self,
+                run: impl FnOnce() -> T + Send + 'static,
+            ) -> io::Result<JoinHandle<T>> {
+                let hooks = HOOKS.get().ok_or(io::ErrorKind::Unsupported)?;
+                let shared =
+                    Arc::new(Shared { value: Mutex::new(None), ended: AtomicBool::new(false) });
+                let own = Arc::clone(&shared);
+                (hooks.spawn)(Box::new(move || {
+                    let value = run();
+                    *own.value.lock() = Some(value);
+                    own.ended.store(true, Ordering::Release);
+                }));
+                Ok(JoinHandle(shared))
+            }
         }
     }
 
     macro_rules! atomic {
         ($name:ident, $value:ty, $($arithmetic:ident)*) => {
             #[derive(Default)]
-            pub(crate) struct $name(std::sync::atomic::$name);
+            #[repr(transparent)]
+            pub struct $name(std::sync::atomic::$name);
 
             #[allow(dead_code, reason = "each type has the same methods")]
             impl $name {
-                pub(crate) const fn new(value: $value) -> $name {
+                pub const fn new(value: $value) -> $name {
                     $name(std::sync::atomic::$name::new(value))
                 }
 
-                pub(crate) fn load(&self, order: Ordering) -> $value {
+                pub fn load(&self, order: Ordering) -> $value {
                     point();
                     self.0.load(order)
                 }
 
-                pub(crate) fn store(&self, value: $value, order: Ordering) {
+                pub fn store(&self, value: $value, order: Ordering) {
                     point();
                     self.0.store(value, order);
                 }
 
-                pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                pub fn swap(&self, value: $value, order: Ordering) -> $value {
                     point();
                     self.0.swap(value, order)
                 }
 
-                pub(crate) fn compare_exchange(
+                pub fn compare_exchange(
                     &self,
                     current: $value,
                     new: $value,
@@ -128,7 +311,7 @@ mod explored {
                     self.0.compare_exchange(current, new, success, failure)
                 }
 
-                pub(crate) fn compare_exchange_weak(
+                pub fn compare_exchange_weak(
                     &self,
                     current: $value,
                     new: $value,
@@ -138,7 +321,7 @@ mod explored {
                     self.compare_exchange(current, new, success, failure)
                 }
 
-                $(pub(crate) fn $arithmetic(&self, value: $value, order: Ordering) -> $value {
+                $(pub fn $arithmetic(&self, value: $value, order: Ordering) -> $value {
                     point();
                     self.0.$arithmetic(value, order)
                 })*
@@ -147,6 +330,7 @@ mod explored {
     }
 
     atomic!(AtomicBool, bool, fetch_or fetch_and);
+    atomic!(AtomicU8, u8,);
     atomic!(AtomicU32, u32, fetch_or fetch_and fetch_add fetch_sub fetch_max);
     atomic!(AtomicU64, u64, fetch_or fetch_and fetch_add fetch_sub fetch_max);
 }

@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use hashbrown::{Equivalent, HashMap};
 use resp::args::{Arguments, OwnedArguments};
 use resp::reply::Reply;
 use store::Key;
+use store::sync::AtomicU8;
 
 use crate::handler::context::Context;
 use crate::handler::error::CommandError;

@@ -37,6 +37,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::retire;
+use crate::sync;
 
 #[cfg(test)]
 mod tests;
@@ -350,6 +351,16 @@ impl Root {
         }
     }
 
+    /// Where its block begins.
+    #[cfg(feature = "explore")]
+    fn block(&self) -> u64 {
+        match self {
+            Root::Empty => 0,
+            Root::Single(buckets, _) => buckets.as_ptr() as u64,
+            Root::Many(directory) => directory.as_ptr() as u64,
+        }
+    }
+
     fn unpack(word: u64) -> Root {
         let address = word & POINTER;
         if word & MANY != 0 {
@@ -376,7 +387,7 @@ pub(crate) struct Place {
 /// A `SHARED` table is the keyspace's: other workers may run [`Table::prefetch_entry`] beside a
 /// writer, so its blocks are retired. Others are seen by the lock's owner alone.
 pub(crate) struct Table<const SHARED: bool = false> {
-    root: AtomicU64,
+    root: sync::AtomicU64,
     buckets: AtomicU32,
     /// Atomic for the sake of those who count keys without the lock.
     len: AtomicU32,
@@ -409,7 +420,7 @@ impl<const SHARED: bool> Table<SHARED> {
     /// An empty table, which takes no memory but its own.
     pub(crate) const fn new() -> Self {
         Table {
-            root: AtomicU64::new(0),
+            root: sync::AtomicU64::new(0),
             buckets: AtomicU32::new(0),
             len: AtomicU32::new(0),
             _read_beside: PhantomPinned,
@@ -950,7 +961,10 @@ impl<const SHARED: bool> Table<SHARED> {
             return None;
         }
         let (index, _) = address(hash, buckets);
-        match Root::unpack(self.root.load(Acquire)) {
+        let root = Root::unpack(self.root.load(Acquire));
+        #[cfg(feature = "explore")]
+        retire::look_at(root.block());
+        match root {
             Root::Empty => None,
             Root::Single(block, capacity) => {
                 // SAFETY: in bounds of the block.

@@ -10,7 +10,7 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 struct Block(NonNull<u8>, Layout);
 
@@ -47,10 +47,33 @@ pub unsafe fn collect(pass_gates: impl FnOnce()) {
     pass_gates();
     let mut bytes = blocks.capacity() * size_of::<Block>();
     bytes += blocks.iter().map(|Block(_, layout)| layout.size()).sum::<usize>();
-    for Block(block, layout) in blocks {
-        // SAFETY: nobody can reach the block from a table any more, and by the caller's promise
-        // nobody still holds it from before.
-        unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+    for block in blocks {
+        free(block);
     }
     RETIRED_BYTES.fetch_sub(bytes, Relaxed);
+}
+
+#[cfg(not(feature = "explore"))]
+fn free(Block(block, layout): Block) {
+    // SAFETY: nobody can reach the block from a table any more, and by the promise of who called
+    // `collect` nobody still holds it from before.
+    unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+}
+
+#[cfg(feature = "explore")]
+thread_local! {
+    static FREED: std::cell::RefCell<std::collections::HashSet<u64>> = Default::default();
+}
+
+/// Blocks stay, so that no other one gets the same address.
+#[cfg(feature = "explore")]
+fn free(Block(block, _): Block) {
+    FREED.with_borrow_mut(|freed| freed.insert(block.as_ptr() as u64));
+}
+
+/// A thread without the lock has found a block in a table, and looks at it only now.
+#[cfg(feature = "explore")]
+pub(crate) fn look_at(block: u64) {
+    crate::sync::point();
+    assert!(!FREED.with_borrow(|freed| freed.contains(&block)), "the block was freed");
 }

@@ -23,15 +23,15 @@
 use std::fmt;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use base::limits;
 use config::AppendFsync;
 use engine::observe::stats::{Counter, Histogram};
 use engine::persistence::journal::{Batch, Journal, State};
-use parking_lot::{Condvar, Mutex};
+use store::sync::thread::{self, JoinHandle, Thread};
+use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
 
 use super::directory::Opened;
 
@@ -212,7 +212,7 @@ struct Shared {
 pub struct FileJournal {
     shared: Arc<Shared>,
     writer: Arc<Mutex<Writer>>,
-    thread: std::thread::Thread,
+    thread: Thread,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -255,7 +255,7 @@ impl FileJournal {
             observer,
         });
         let writer = Arc::new(Mutex::new(Writer::new(Arc::clone(&shared))));
-        let thread = std::thread::Builder::new().name("journal".to_owned());
+        let thread = thread::Builder::new().name("journal".to_owned());
         let handle = {
             let (shared, writer) = (Arc::clone(&shared), Arc::clone(&writer));
             thread.spawn(move || writer::run(&shared, &writer))?

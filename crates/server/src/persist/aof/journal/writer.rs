@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use base::limits;
 use config::AppendFsync;
-use parking_lot::Mutex;
+use store::sync::{Mutex, thread};
 
 use self::syncing::{Left, SyncElsewhere};
 use super::queue::{Chunk, Switch, Work};
@@ -160,7 +160,7 @@ impl Writer {
         }
         let delay = self.shared.settings.write_delay();
         if !delay.is_zero() {
-            std::thread::sleep(delay);
+            thread::sleep(delay);
         }
         let slowed = self.syncing.as_ref().is_some_and(|syncing| syncing.slows_writing);
         let (written, outcome) = match &mut self.output {
@@ -364,7 +364,7 @@ impl Shared {
         self.resting.store(true, Ordering::Relaxed);
         // With the lock: see `nudge`.
         if self.queue.lock().is_empty() {
-            std::thread::park_timeout(longest);
+            thread::park_timeout(longest);
         }
         self.resting.store(false, Ordering::Relaxed);
     }
@@ -374,7 +374,7 @@ impl Shared {
         let pending =
             appended.load(Ordering::Relaxed).saturating_sub(written.load(Ordering::Relaxed));
         if self.settings.policy() != AppendFsync::Always && pending < NO_PAUSE {
-            std::thread::park_timeout(self.timing.pause);
+            thread::park_timeout(self.timing.pause);
         }
     }
 }

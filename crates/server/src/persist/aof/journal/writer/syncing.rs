@@ -2,12 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use config::AppendFsync;
-use parking_lot::Mutex;
+use store::sync::thread::{self, JoinHandle};
+use store::sync::{AtomicBool, Mutex};
 
 use super::{REST_MAX, Writer};
 use crate::persist::disk::{self, DiskFile};
@@ -202,9 +202,9 @@ impl Writer {
 
 /// Begins a thread that performs the syncs. When there can be none, they are still there.
 fn spawn(syncs: &Arc<Mutex<Option<Syncs>>>) -> io::Result<(Syncer, Arc<AtomicBool>)> {
-    let (this, done) = (std::thread::current(), Arc::new(AtomicBool::new(false)));
+    let (this, done) = (thread::current(), Arc::new(AtomicBool::new(false)));
     let (syncs, is_done) = (Arc::clone(syncs), Arc::clone(&done));
-    let thread = std::thread::Builder::new().name("journal-sync".to_owned()).spawn(move || {
+    let thread = thread::Builder::new().name("journal-sync".to_owned()).spawn(move || {
         let began = Instant::now();
         let syncs = syncs.lock().take();
         let errors = syncs.map(Syncs::perform).unwrap_or_default();

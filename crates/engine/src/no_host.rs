@@ -1,0 +1,124 @@
+//! A world outside that does nothing, for tests and for the schedule explorer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use config::{Apply, ApplyError, Config, DirectiveId};
+use store::gate::Closed;
+
+use crate::engine::{
+    CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
+};
+use crate::persistence::append_only::{self, RewriteAnswer};
+use crate::persistence::loading::{LoadFailed, Source};
+use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
+use crate::session::client::Client;
+use crate::wait::waiting::Waiter;
+
+/// See the module's text.
+#[derive(Default)]
+pub struct NoHost {
+    used_memory: AtomicUsize,
+    /// Things that were handed over to be freed in the background.
+    pub dropped: AtomicUsize,
+    memory_balance: AtomicI64,
+}
+
+impl NoHost {
+    /// Pretends that so many bytes are in use.
+    pub fn use_memory(&self, bytes: usize) {
+        self.used_memory.store(bytes, Relaxed);
+    }
+
+    /// Pretends that the calling thread has allocated so many bytes more, or freed them.
+    pub fn allocate(&self, bytes: i64) {
+        self.memory_balance.fetch_add(bytes, Relaxed);
+    }
+}
+
+impl Apply for NoHost {
+    fn apply(&self, _: &Config, _: &mut Config, _: &[DirectiveId]) -> Result<(), ApplyError> {
+        Ok(())
+    }
+}
+
+impl Host for NoHost {
+    fn wake(&self, _client: &Client) {}
+
+    fn drop_later(&self, garbage: Box<dyn Send>) {
+        drop(garbage);
+        self.dropped.fetch_add(1, Relaxed);
+    }
+
+    fn used_memory(&self) -> usize {
+        let balance = self.memory_balance.load(Relaxed) as isize;
+        self.used_memory.load(Relaxed).saturating_add_signed(balance)
+    }
+
+    fn memory_balance(&self) -> i64 {
+        self.memory_balance.load(Relaxed)
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        MemoryFigures::default()
+    }
+
+    fn cpu_seconds(&self) -> CpuSeconds {
+        CpuSeconds::default()
+    }
+
+    fn purge_memory(&self) {}
+
+    fn read_config_file(&self) -> Result<Vec<u8>, String> {
+        Err("there is no file".to_string())
+    }
+
+    fn write_config_file(&self, _text: &[u8]) -> Result<(), String> {
+        Err("there is no file".to_string())
+    }
+
+    fn log(&self, _level: LogLevel, _line: &str) {}
+
+    fn save(&self, _request: SaveRequest) -> Result<Accepted, Refusal> {
+        Err(Refusal::InProgress)
+    }
+
+    fn rewrite_append_only(&self, _soon: bool) -> RewriteAnswer {
+        RewriteAnswer::InProgress
+    }
+
+    fn append_only(&self) -> append_only::Figures {
+        append_only::Figures::default()
+    }
+
+    fn reset_append_only_stats(&self) {}
+
+    fn delay_append_only(&self, _delay: Duration) {}
+
+    fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
+        Err(LoadFailed)
+    }
+
+    fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) -> bool {
+        false
+    }
+
+    fn save_emptied(&self, _: Arc<Waiter>) {}
+
+    fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
+
+    fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
+        Err(SaveFailed)
+    }
+
+    fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("{reason}")
+    }
+
+    fn process(&self) -> ProcessFacts {
+        ProcessFacts::default()
+    }
+}

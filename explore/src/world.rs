@@ -1,0 +1,216 @@
+//! An engine in memory, and connections to it whose commands run as those of a worker do.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use config::Config;
+use engine::commands::registry;
+use engine::engine::{Authority, Engine, Outcome, Request, Turn};
+use engine::no_host::NoHost;
+use engine::persistence::journal::{Batch, Journal};
+use engine::session::Session;
+use engine::session::client::Client;
+use engine::wait::waiting::Waiter;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use server::net::held_back::{HeldBack, Hold, Pending, Ran};
+use store::Key;
+use store::gate::Gate;
+
+/// Nobody reads the stream of writes.
+struct NoJournal;
+
+impl Journal for NoJournal {
+    fn listening(&self) -> bool {
+        false
+    }
+
+    fn append(&self, _: &Batch) -> u64 {
+        1
+    }
+}
+
+/// An engine without data.
+pub fn engine() -> Arc<Engine> {
+    let config = Config { databases: 1, ..Config::default() };
+    Arc::new(Engine::new(config, registry(), Arc::new(NoHost::default()), Arc::new(NoJournal)))
+}
+
+/// One try of a command.
+pub struct Try {
+    /// When it was, on the worker's clock.
+    pub at: Instant,
+    /// Whether it could keep newcomers away from slots.
+    pub reserved: bool,
+    /// Whether it was in vain.
+    pub contended: bool,
+}
+
+/// A connection, without a socket.
+pub struct Connection {
+    session: Session,
+    output: Output,
+    held_back: HeldBack,
+    /// What its client has sent.
+    requests: VecDeque<&'static str>,
+    /// The tries of its commands.
+    pub tries: Vec<Try>,
+}
+
+impl Connection {
+    /// Sends a command, of words between single spaces.
+    pub fn send(&mut self, line: &'static str) {
+        self.requests.push_back(line);
+    }
+
+    /// What was replied so far.
+    pub fn replies(&self) -> String {
+        String::from_utf8_lossy(&self.output.to_vec()).into_owned()
+    }
+
+    /// The number of its client.
+    pub fn id(&self) -> u64 {
+        self.session.client.id
+    }
+
+    /// Whether it has nothing left to run, and waits for nothing.
+    pub fn rests(&self) -> bool {
+        self.requests.is_empty() && self.held_back.is_empty() && self.held_back.runs()
+    }
+
+    /// What it is blocked in.
+    pub fn waiter(&self) -> Option<Arc<Waiter>> {
+        match &self.held_back.hold {
+            Hold::Blocked(waiter) => Some(Arc::clone(waiter)),
+            _ => None,
+        }
+    }
+
+    /// Ends its waiting. Whoever has claimed the waiter answers.
+    pub fn end_wait(&mut self, worker: &Worker, reply: &[u8]) {
+        let Some(waiter) = self.waiter() else { return };
+        self.held_back.hold = Hold::None;
+        let inside = worker.gate.enter();
+        worker.engine.end_wait(inside.presence(), &self.session, &waiter);
+        drop(inside);
+        self.output.push(reply);
+    }
+
+    /// Takes the reply that somebody else has left for it, if there is one.
+    pub fn take_inbox(&mut self, worker: &Worker) -> bool {
+        let served = self.session.client.inbox.lock().served.take();
+        served.inspect(|reply| self.end_wait(worker, reply)).is_some()
+    }
+}
+
+/// A worker, without a poll. Its clock goes on by a step each turn.
+pub struct Worker {
+    /// What it runs commands in.
+    pub engine: Arc<Engine>,
+    gate: Gate,
+    turn: Turn,
+    now: Instant,
+}
+
+/// What a turn takes.
+const STEP: Duration = Duration::from_millis(1);
+
+impl Worker {
+    /// A worker of an engine.
+    pub fn new(engine: &Arc<Engine>) -> Worker {
+        let (gate, turn) = (engine.gates.register(), Turn::new(engine, "worker"));
+        Worker { engine: Arc::clone(engine), gate, turn, now: Instant::now() }
+    }
+
+    /// A connection of this worker.
+    pub fn connect(&self) -> Connection {
+        let (id, none) = (self.engine.next_client_id(), String::new);
+        let client = Arc::new(Client::new(id, 0, none(), none(), 0, 0));
+        self.engine.clients.add(&client);
+        Connection {
+            session: Session::new(client, true),
+            output: Output::new(),
+            held_back: HeldBack::default(),
+            requests: VecDeque::new(),
+            tries: Vec::new(),
+        }
+    }
+
+    /// Serves a connection once: runs what is held back, or else a command that has come.
+    pub fn serve(&mut self, connection: &mut Connection) {
+        self.now += STEP;
+        let now = self.now;
+        let mut held_back = std::mem::take(&mut connection.held_back);
+        let engine = Arc::clone(&self.engine);
+        if held_back.runs()
+            && held_back.is_empty()
+            && let Some(line) = connection.requests.pop_front()
+        {
+            let argv: OwnedArguments = line.split(' ').collect();
+            let row = engine.prepare(argv.view(), &mut Vec::new());
+            let command = Pending { row, argv };
+            let inside = self.gate.enter();
+            let authority = Authority::Ordinary(inside.presence());
+            let ran = run(&engine, &mut self.turn, connection, command, authority, now);
+            if !matches!(ran.outcome, Outcome::Done) {
+                held_back.hold_back(ran.outcome, ran.command, ran.slot, now);
+            }
+        } else {
+            let (space, gates, turn) = (&engine.keyspace, &engine.gates, &mut self.turn);
+            held_back.run(
+                space,
+                gates,
+                &self.gate,
+                || now,
+                |command, authority| run(&engine, turn, connection, command, authority, now),
+            );
+        }
+        connection.held_back = held_back;
+    }
+
+    /// Runs commands of a connection of its own, and returns the replies.
+    pub fn text(&mut self, line: &'static str) -> String {
+        let mut connection = self.connect();
+        connection.send(line);
+        while !connection.rests() {
+            self.serve(&mut connection);
+            shuttle::thread::yield_now();
+        }
+        connection.replies()
+    }
+
+    /// Whether somebody has left something at the slot of a key, which nobody holds.
+    pub fn has_attachment(&self, key: &[u8]) -> bool {
+        let (inside, slot) = (self.gate.enter(), Key::new(key).slot);
+        let held = self.engine.keyspace.try_hold_one(inside.presence(), slot, 0);
+        held.expect("nobody holds it").attachment(slot).is_some()
+    }
+
+    /// Does what workers do now and then.
+    pub fn clean_slots(&self) {
+        self.engine.clean_slots(self.gate.enter().presence());
+    }
+}
+
+fn run(
+    engine: &Engine,
+    turn: &mut Turn,
+    connection: &mut Connection,
+    command: Pending,
+    authority: Authority<'_>,
+    at: Instant,
+) -> Ran {
+    let mut keys = Vec::new();
+    if let Some(row) = command.row {
+        engine.find_keys(row, command.argv.view(), &mut keys);
+    }
+    let request = Request { argv: command.argv.view(), row: command.row, keys: &keys };
+    turn.enter(engine);
+    let (session, output) = (&mut connection.session, &mut connection.output);
+    let outcome = engine.execute(turn, session, request, authority, output);
+    let contended = matches!(outcome, Outcome::Contended);
+    connection.tries.push(Try { at, reserved: authority.reservation().is_some(), contended });
+    let again = !matches!(outcome, Outcome::Blocked(_));
+    Ran { outcome, command: again.then_some(command), slot: turn.contended_slot, open: true }
+}
