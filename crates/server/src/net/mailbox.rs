@@ -1,25 +1,26 @@
 //! How other threads reach a worker: new connections, and clients that have something in their
 //! inbox.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::thread::Thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mio::{Poll, Token, Waker};
-use parking_lot::{Mutex, RwLock};
+use mio::Token;
+use store::sync::thread::{self, Thread};
+use store::sync::{AtomicBool, Mutex, RwLock, fence};
 
 use super::transport::Transport;
 
-/// The token of a worker's waker. Connections have their places as tokens.
+/// The token of a thread's waker. Connections have their places as tokens.
 pub(super) const WAKE: Token = Token(usize::MAX);
 
+/// Wakes a worker that waits at its sockets.
+type Waker = Box<dyn Fn() + Send + Sync>;
+
 /// What waits for one worker.
-#[derive(Default)]
-pub(super) struct Mailbox {
-    waker: OnceLock<Waker>,
+pub struct Mailbox {
+    waker: Waker,
     /// Set while a wake-up is under way, so that many messages cost one.
     woken: AtomicBool,
     /// The worker sleeps without looking at its sockets.
@@ -29,24 +30,47 @@ pub(super) struct Mailbox {
     pub(super) stopping: AtomicBool,
     /// The worker has replies, or clients, that wait for the journal.
     awaits_journal: AtomicBool,
-    /// The journal is further than it was.
-    pub(super) journal_progressed: AtomicBool,
-    /// The journal has failed: what waits for it waits in vain.
-    pub(super) journal_failed: AtomicBool,
+    journal_progressed: AtomicBool,
+    journal_failed: AtomicBool,
     /// Connections that the worker has or is about to get.
     pub(super) connections: AtomicUsize,
     letters: Mutex<Letters>,
 }
 
+#[derive(Default)]
+struct Letters {
+    arrivals: Vec<Transport>,
+    clients: Vec<u64>,
+}
+
 /// Taken by the worker as a whole.
 #[derive(Default)]
-pub(super) struct Letters {
+pub struct Mail {
     pub(super) arrivals: Vec<Transport>,
     /// Clients whose inbox to look at.
-    pub(super) clients: Vec<u64>,
+    pub clients: Vec<u64>,
+    /// The journal is further than it was.
+    pub journal_progressed: bool,
+    /// The journal has failed: what waits for it waits in vain.
+    pub journal_failed: bool,
 }
 
 impl Mailbox {
+    fn new(waker: Waker) -> Mailbox {
+        Mailbox {
+            waker,
+            woken: AtomicBool::new(false),
+            napping: AtomicBool::new(false),
+            thread: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            awaits_journal: AtomicBool::new(false),
+            journal_progressed: AtomicBool::new(false),
+            journal_failed: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            letters: Mutex::default(),
+        }
+    }
+
     fn wake(&self) {
         // One order for both marks: either the worker sees that it is woken, or it is seen napping.
         if self.woken.swap(true, Ordering::SeqCst) {
@@ -54,19 +78,24 @@ impl Mailbox {
         }
         if self.napping.load(Ordering::SeqCst) {
             self.thread.get().inspect(|thread| thread.unpark());
-        } else if let Some(waker) = self.waker.get() {
-            // The only failure is a full counter, which wakes the worker as well.
-            let _ = waker.wake();
+        } else {
+            (self.waker)();
         }
+    }
+
+    /// How long the worker may wait at its sockets, which is `longest` where there is no mail. Where
+    /// there is, an earlier look at the sockets may have taken its wake-up.
+    pub fn wait(&self, longest: Duration) -> Duration {
+        if self.woken.load(Ordering::Acquire) { Duration::ZERO } else { longest }
     }
 
     /// Sleeps until there is mail, but not longer than `longest`. What comes at the sockets meanwhile
     /// wakes nobody. Whether there is mail.
-    pub(super) fn nap(&self, longest: Duration) -> bool {
-        self.thread.get_or_init(std::thread::current);
+    pub fn nap(&self, longest: Duration) -> bool {
+        self.thread.get_or_init(thread::current);
         self.napping.store(true, Ordering::SeqCst);
         if !self.woken.load(Ordering::SeqCst) {
-            std::thread::park_timeout(longest);
+            thread::park_timeout(longest);
         }
         self.napping.store(false, Ordering::SeqCst);
         self.woken.load(Ordering::SeqCst)
@@ -74,19 +103,22 @@ impl Mailbox {
 
     /// Says that something waits for the journal. The caller looks at the journal once more
     /// afterwards: what it did before was told to nobody.
-    pub(super) fn await_journal(&self) {
+    pub fn await_journal(&self) {
         self.awaits_journal.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Takes all letters. Those that come later come with a wake-up.
-    pub(super) fn take(&self) -> Letters {
-        // Who puts a letter in sets the mark afterwards.
-        if !self.woken.load(Ordering::Acquire) {
-            return Letters::default();
+    /// Takes all mail. What comes later comes with a wake-up.
+    pub fn take(&self) -> Mail {
+        // Who has mail sets the mark afterwards. So the mark goes first: whoever finds it still set
+        // has left its mail before what follows here.
+        if !self.woken.load(Ordering::Acquire) || !self.woken.swap(false, Ordering::AcqRel) {
+            return Mail::default();
         }
-        self.woken.store(false, Ordering::Release);
-        std::mem::take(&mut *self.letters.lock())
+        let Letters { arrivals, clients } = std::mem::take(&mut *self.letters.lock());
+        let journal_progressed = self.journal_progressed.swap(false, Ordering::Acquire);
+        let journal_failed = self.journal_failed.swap(false, Ordering::Acquire);
+        Mail { arrivals, clients, journal_progressed, journal_failed }
     }
 }
 
@@ -102,14 +134,11 @@ impl Wakers {
         Wakers::default()
     }
 
-    /// Makes the mailbox of the next worker.
-    pub(super) fn register(&self, poll: &Poll) -> io::Result<Arc<Mailbox>> {
-        let mailbox = Arc::new(Mailbox::default());
-        mailbox.waker.get_or_init(|| {
-            Waker::new(poll.registry(), WAKE).expect("an eventfd can be made and watched")
-        });
+    /// Makes the mailbox of the next worker, which `wake` wakes where it waits at its sockets.
+    pub fn register(&self, wake: impl Fn() + Send + Sync + 'static) -> Arc<Mailbox> {
+        let mailbox = Arc::new(Mailbox::new(Box::new(wake)));
         self.mailboxes.write().push(Arc::clone(&mailbox));
-        Ok(mailbox)
+        mailbox
     }
 
     /// Tells a worker to look at a client's inbox.
@@ -176,8 +205,8 @@ mod tests {
 
     #[test]
     fn mail_ends_a_nap_whether_it_comes_before_or_during_it() {
-        let (wakers, poll) = (Arc::new(Wakers::new()), Poll::new().unwrap());
-        let mailbox = wakers.register(&poll).unwrap();
+        let wakers = Arc::new(Wakers::new());
+        let mailbox = wakers.register(|| ());
         for client in 0..1000 {
             let wakers = Arc::clone(&wakers);
             let sender = std::thread::spawn(move || wakers.wake(0, client));
@@ -189,8 +218,8 @@ mod tests {
 
     #[test]
     fn a_nap_ends_without_mail_too() {
-        let (wakers, poll) = (Wakers::new(), Poll::new().unwrap());
-        let mailbox = wakers.register(&poll).unwrap();
+        let wakers = Wakers::new();
+        let mailbox = wakers.register(|| ());
         assert!(!mailbox.nap(Duration::from_millis(1)));
         wakers.wake(0, 1);
         assert!(mailbox.nap(LONG));

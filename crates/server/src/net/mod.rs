@@ -11,7 +11,7 @@ mod accept;
 mod coalesce;
 mod connection;
 pub mod held_back;
-mod mailbox;
+pub mod mailbox;
 mod parked;
 mod resp;
 mod timers;

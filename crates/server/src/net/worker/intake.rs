@@ -1,7 +1,7 @@
 //! What comes in: mail from other threads, new connections, and what clients send.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use engine::engine::LogLevel;
 use engine::session::Session;
@@ -15,12 +15,14 @@ use crate::net::transport::Transport;
 
 impl Worker {
     pub(super) fn open_mail(&mut self) {
-        self.hear_of_the_journal();
-        let letters = self.mailbox.take();
-        for transport in letters.arrivals {
+        let mail = self.mailbox.take();
+        if mail.journal_progressed || mail.journal_failed {
+            self.hear_of_the_journal(mail.journal_failed);
+        }
+        for transport in mail.arrivals {
             self.admit(transport);
         }
-        for client in letters.clients {
+        for client in mail.clients {
             if let Some(&place) = self.places.get(&client) {
                 self.take_inbox(place);
                 self.schedule(place);
@@ -28,13 +30,9 @@ impl Worker {
         }
     }
 
-    /// Looks at those again that wait for the journal, when it is further; when it has failed, they
+    /// Looks at those again that wait for the journal, since it is further; when it has failed, they
     /// are closed: nobody knows what became of their writes.
-    fn hear_of_the_journal(&mut self) {
-        let failed = self.mailbox.journal_failed.swap(false, Acquire);
-        if !failed && !self.mailbox.journal_progressed.swap(false, Acquire) {
-            return;
-        }
+    fn hear_of_the_journal(&mut self, failed: bool) {
         for place in std::mem::take(&mut self.awaiting_journal) {
             if let Some(connection) = &mut self.connections[place] {
                 connection.listed_as_waiting = false;

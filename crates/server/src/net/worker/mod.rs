@@ -24,7 +24,7 @@ use base::limits;
 use engine::engine::{Engine, LogLevel, Turn};
 use engine::session::client::memory_limit;
 use hashbrown::HashMap;
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;
 
 use super::coalesce::Coalescing;
@@ -75,9 +75,12 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(engine: Arc<Engine>, wakers: &Wakers, index: usize) -> io::Result<Worker> {
         let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        // The only failure is a full counter, which wakes the worker as well.
+        let wake = move || drop(waker.wake());
         Ok(Worker {
             index,
-            mailbox: wakers.register(&poll)?,
+            mailbox: wakers.register(wake),
             poll,
             turn: Turn::new(&engine, &format!("worker-{index}")),
             gate: engine.gates.register(),
@@ -171,7 +174,7 @@ impl Worker {
         let idle = self.scheduled.is_empty();
         let timer =
             || self.timers.wait(base::clock::steady_ms).map_or(TICK, |timer| timer.min(TICK));
-        let timeout = if idle { timer() } else { Duration::ZERO };
+        let timeout = if idle { self.mailbox.wait(timer()) } else { Duration::ZERO };
         self.poll(events, timeout);
     }
 
