@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use config::Config;
 use engine::commands::registry;
-use engine::engine::{Authority, Engine, Outcome, Request, Turn};
+use engine::engine::Engine;
+use engine::run::authority::Authority;
+use engine::run::request::{Outcome, Request};
+use engine::run::turn::Turn;
 use engine::no_host::NoHost;
 use engine::persistence::journal::{Batch, Journal};
 use engine::session::Session;
@@ -34,7 +37,9 @@ impl Journal for NoJournal {
 /// An engine without data.
 pub fn engine() -> Arc<Engine> {
     let config = Config { databases: 1, ..Config::default() };
-    Arc::new(Engine::new(config, registry(), Arc::new(NoHost::default()), Arc::new(NoJournal)))
+    let host = Arc::new(NoHost::default());
+    let (host, storage) = (Arc::clone(&host) as _, host);
+    Arc::new(Engine::new(config, registry(), host, storage, Arc::new(NoJournal)))
 }
 
 /// One try of a command.

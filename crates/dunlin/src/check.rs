@@ -26,7 +26,7 @@ without their manifest.
 /// Runs the command with these arguments.
 pub(crate) fn run(arguments: &[Vec<u8>]) -> ExitCode {
     if matches!(arguments, [only] if matches!(&only[..], b"-h" | b"--help")) {
-        return crate::print(USAGE);
+        return crate::print::print(USAGE);
     }
     let Some((path, options)) = parse(arguments) else {
         complain(USAGE);

@@ -2,10 +2,12 @@
 
 mod allocator;
 mod check;
+mod print;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use print::print;
 use server::boot;
 
 const USAGE: &str = "\
@@ -70,12 +72,4 @@ fn texts(arguments: &[Vec<u8>]) -> Vec<String> {
 
 fn version() -> String {
     format!("Dunlin server v={} bits=64\n", env!("CARGO_PKG_VERSION"))
-}
-
-/// Prints to standard output; a reader that has gone is no mistake of ours.
-fn print(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
-        _ => ExitCode::SUCCESS,
-    }
 }

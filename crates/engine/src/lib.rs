@@ -2,8 +2,23 @@
 //!
 //! The engine opens no socket and no file and starts no thread. It is [`engine::Engine::execute`]
 //! (session, request, reply) plus effects behind small traits, so that workers, tests and fuzzers
-//! drive it alike. Reading order: `call` (the way of a command), `context` and `db` (what handlers
-//! see), then the families in `commands`, which an engine is given as a [`registry::Registry`].
+//! drive it alike.
+//!
+//! | room | what it answers |
+//! |---|---|
+//! | [`engine`] | what do all connections share, and what is a command to that? |
+//! | [`run`] | what is the way of a command? |
+//! | [`command`], [`registry`] | what is known of a command, and how is it found? |
+//! | [`handler`] | what does a handler work with? |
+//! | [`commands`] | the families, which no other room imports: an engine is given them |
+//! | [`session`] | who is connected? |
+//! | [`wait`] | who waits, and who watches? |
+//! | [`persistence`] | what is known of data that outlives the process? |
+//! | [`reclaim`] | what gives memory back? |
+//! | [`observe`] | what may an operator look at? |
+//! | [`host`] | what is asked of the world outside? |
+//!
+//! Files import in one direction, within rooms and between them.
 
 /// The version of Redis whose behaviour this is: what clients are told when they ask.
 pub const REDIS_VERSION: &str = "7.0.15";
@@ -16,6 +31,7 @@ pub mod commands;
 pub mod compatibility;
 pub mod engine;
 pub mod handler;
+pub mod host;
 #[cfg(any(test, feature = "explore"))]
 pub mod no_host;
 pub mod observe;

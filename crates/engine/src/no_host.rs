@@ -7,8 +7,10 @@ use std::time::Duration;
 use config::{Apply, ApplyError, Config, DirectiveId};
 use store::gate::Closed;
 
-use crate::engine::{
-    CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
+use crate::engine::{Engine, Errand, Storage};
+use crate::host::{
+    ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
+    Tell,
 };
 use crate::persistence::append_only::{self, RewriteAnswer};
 use crate::persistence::loading::{LoadFailed, Source};
@@ -43,9 +45,13 @@ impl Apply for NoHost {
     }
 }
 
-impl Host for NoHost {
+impl Tell for NoHost {
     fn wake(&self, _client: &Client) {}
 
+    fn log(&self, _level: LogLevel, _line: &str) {}
+}
+
+impl MemorySource for NoHost {
     fn drop_later(&self, garbage: Box<dyn Send>) {
         drop(garbage);
         self.dropped.fetch_add(1, Relaxed);
@@ -64,12 +70,10 @@ impl Host for NoHost {
         MemoryFigures::default()
     }
 
-    fn cpu_seconds(&self) -> CpuSeconds {
-        CpuSeconds::default()
-    }
-
     fn purge_memory(&self) {}
+}
 
+impl ConfigFile for NoHost {
     fn read_config_file(&self) -> Result<Vec<u8>, String> {
         Err("there is no file".to_string())
     }
@@ -77,9 +81,25 @@ impl Host for NoHost {
     fn write_config_file(&self, _text: &[u8]) -> Result<(), String> {
         Err("there is no file".to_string())
     }
+}
 
-    fn log(&self, _level: LogLevel, _line: &str) {}
+impl Process for NoHost {
+    fn cpu_seconds(&self) -> CpuSeconds {
+        CpuSeconds::default()
+    }
 
+    fn process(&self) -> ProcessFacts {
+        ProcessFacts::default()
+    }
+
+    fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("{reason}")
+    }
+}
+
+impl Storage for NoHost {
     fn save(&self, _request: SaveRequest) -> Result<Accepted, Refusal> {
         Err(Refusal::InProgress)
     }
@@ -96,8 +116,8 @@ impl Host for NoHost {
 
     fn delay_append_only(&self, _delay: Duration) {}
 
-    fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
-        Err(LoadFailed)
+    fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
+        Err(SaveFailed)
     }
 
     fn note_emptied(&self, _: &Engine, _changes: u64, _: &Closed<'_>) -> bool {
@@ -108,17 +128,7 @@ impl Host for NoHost {
 
     fn do_aside(&self, _: Arc<Waiter>, _: Errand) {}
 
-    fn save_standing(&self, _: &Engine, _: &Closed<'_>) -> Result<(), SaveFailed> {
-        Err(SaveFailed)
-    }
-
-    fn shut_down(&self, _request: Shutdown, _client: Option<Arc<Waiter>>) {}
-
-    fn crash(&self, reason: &str) -> ! {
-        panic!("{reason}")
-    }
-
-    fn process(&self) -> ProcessFacts {
-        ProcessFacts::default()
+    fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
+        Err(LoadFailed)
     }
 }

@@ -14,10 +14,13 @@ use store::gate::{Gate, Presence};
 use store::reserve::Reservation;
 
 use crate::commands::registry;
-use crate::engine::{Authority, Engine, Host, Outcome, Request, Turn};
+use crate::engine::Engine;
 use crate::handler::db::EvictionClock;
 use crate::no_host::NoHost;
 use crate::persistence::journal::{Batch, Journal, State};
+use crate::run::authority::Authority;
+use crate::run::request::{Outcome, Request};
+use crate::run::turn::Turn;
 use crate::session::Session;
 use crate::session::client::Client;
 use crate::wait::waiting::Attachment;
@@ -150,7 +153,13 @@ impl TestServer {
         let journal = Arc::new(Recorder::default());
         let recording = Arc::new(Recording(Arc::clone(&journal)));
         let host = Arc::new(NoHost::default());
-        let engine = Engine::new(config, registry(), Arc::clone(&host) as Arc<dyn Host>, recording);
+        let engine = Engine::new(
+            config,
+            registry(),
+            Arc::clone(&host) as _,
+            Arc::clone(&host) as _,
+            recording,
+        );
         let engine = Arc::new(engine);
         let client = new_client(&engine);
         let (turn, gate) = (Turn::new(&engine, "test"), engine.gates.register());

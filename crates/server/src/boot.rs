@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use config::{Config, Invocation, LoadError, ShutdownOptions};
-use engine::engine::{Engine, ProcessFacts, Shutdown};
+use engine::engine::Engine;
+use engine::host::{ProcessFacts, Shutdown};
 use parking_lot::Mutex;
 
 use crate::cron::Cron;
 use crate::errands::Errands;
-use crate::files::{ConfigFiles, path, reason};
+use crate::files::ConfigFiles;
 use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
@@ -28,6 +29,7 @@ use crate::persist::rdb::saver::Saver;
 use crate::persist::stale;
 use crate::process::daemon::{self, OomScore, PidFile, Supervisor};
 use crate::process::log::Log;
+use crate::process::paths::{path, reason};
 use crate::process::signal::{self, Caught};
 use crate::process::system::TitleArea;
 use crate::process::title::Title;
@@ -226,7 +228,8 @@ impl Running {
         let (stop_sender, stop) = mpsc::channel();
         let (wakers, disk) = (Arc::new(Wakers::new()), Arc::new(RealDisk) as Arc<dyn Disk>);
         let saver = Arc::new(Saver::new(Arc::clone(&disk)));
-        let append_only = AppendOnly::new(&config, log, &wakers, &saver, Arc::clone(&disk))?;
+        let waiting = Arc::clone(&wakers) as _;
+        let append_only = AppendOnly::new(&config, log, &waiting, &saver, Arc::clone(&disk))?;
         let append_only = Arc::new(append_only);
         let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside {
@@ -248,6 +251,7 @@ impl Running {
         let engine = Arc::new(Engine::new(
             config,
             engine::commands::registry(),
+            Arc::clone(&outside) as _,
             Arc::clone(&outside) as _,
             journal,
         ));

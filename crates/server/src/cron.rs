@@ -9,8 +9,9 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use engine::engine::{Engine, Turn};
+use engine::engine::Engine;
 use engine::reclaim::expire::ExpireCycle;
+use engine::run::turn::Turn;
 use store::gate::Gate;
 
 use crate::persist::aof::append_only::AppendOnly;

@@ -1,25 +1,10 @@
-//! The files of the configuration, and paths as configurations give them: as bytes.
+//! The files that a configuration is read from.
 
-use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The path that these bytes name.
-pub fn path(bytes: &[u8]) -> &Path {
-    Path::new(OsStr::from_bytes(bytes))
-}
-
-/// What went wrong, in the system's words alone.
-pub fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error ") {
-        Some((words, _)) => words.to_owned(),
-        None => text,
-    }
-}
+use crate::process::paths::{path, reason};
 
 /// The world as loading a configuration sees it.
 pub struct ConfigFiles;
@@ -73,38 +58,6 @@ fn matches_in(directory: &[u8], part: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Replaces a file by one with this text, all or nothing, also if the machine stops meanwhile. The
-/// permissions stay; a link stays a link.
-///
-/// # Errors
-/// The system's; the old file is untouched then.
-pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let mode = fs::metadata(&file).map_or(0o644, |metadata| metadata.permissions().mode());
-    let directory = match file.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-        _ => PathBuf::from("."),
-    };
-    let mut name = file.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = directory.join(name);
-    let written = write_synced(&temporary, mode, text)
-        .and_then(|()| fs::rename(&temporary, &file))
-        .and_then(|()| File::open(&directory)?.sync_all());
-    if written.is_err() {
-        // What remains of the attempt is of no use; the first error is the one that matters.
-        let _ = fs::remove_file(&temporary);
-    }
-    written
-}
-
-fn write_synced(file: &Path, mode: u32, text: &[u8]) -> io::Result<()> {
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(file)?;
-    file.write_all(text)?;
-    file.sync_all()
-}
-
 #[cfg(test)]
 mod tests {
     use config::Host;
@@ -127,20 +80,5 @@ mod tests {
         assert_eq!(find("/[bc].*"), ["/b.conf", "/c.txt"]);
         assert_eq!(find("/x/*.conf"), [""; 0]);
         assert_eq!(find("/.h*"), ["/.hidden.conf"]);
-    }
-
-    #[test]
-    fn a_file_is_replaced_with_its_permissions() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("x.conf");
-        fs::write(&file, "old").unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
-        let link = directory.path().join("link.conf");
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        replace(&link, b"new").unwrap();
-        assert_eq!(fs::read(&file).unwrap(), b"new");
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
-        assert!(replace(&directory.path().join("no/x.conf"), b"").is_err());
     }
 }

@@ -8,8 +8,10 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{
-    CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
+use engine::engine::{Engine, Errand, Storage};
+use engine::host::{
+    ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
+    Tell,
 };
 use engine::persistence::append_only::{self, RewriteAnswer};
 use engine::persistence::loading::{LoadFailed, Source};
@@ -23,14 +25,15 @@ use crate::errands::Errands;
 use crate::freeing::Freeing;
 use crate::listen::Listening;
 use crate::net::{Wakers, Workers};
-use crate::persist::aof::append_only::AppendOnly;
+use crate::persist::aof::append_only::{AppendOnly, Waiting};
+use crate::persist::config_file;
 use crate::persist::disk::Disk;
 use crate::persist::load::Load;
 use crate::persist::rdb::saver::Saver;
 use crate::process::daemon::OomScore;
 use crate::process::log::Log;
 use crate::process::title::Title;
-use crate::process::{crash, descriptors, system};
+use crate::process::{crash, descriptors, paths, system};
 use crate::{files, memory};
 
 /// Somebody wants the server to stop.
@@ -75,11 +78,17 @@ pub struct Outside {
     pub oom_score: OomScore,
 }
 
-impl Host for Outside {
+impl Tell for Outside {
     fn wake(&self, client: &Client) {
         self.wakers.wake(client.worker, client.id);
     }
 
+    fn log(&self, level: LogLevel, line: &str) {
+        self.log.write(level, line);
+    }
+}
+
+impl MemorySource for Outside {
     fn drop_later(&self, garbage: Box<dyn Send>) {
         self.freeing.free_later(garbage);
     }
@@ -101,31 +110,46 @@ impl Host for Outside {
         memory::figures()
     }
 
-    fn cpu_seconds(&self) -> CpuSeconds {
-        system::cpu_seconds()
-    }
-
     fn purge_memory(&self) {
         system::purge_allocator();
     }
+}
 
+impl ConfigFile for Outside {
     fn read_config_file(&self) -> Result<Vec<u8>, String> {
         let file = self.config_file.as_ref().ok_or("there is no configuration file")?;
         match std::fs::read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            read => read.map_err(|error| files::reason(&error)),
+            read => read.map_err(|error| paths::reason(&error)),
         }
     }
 
     fn write_config_file(&self, text: &[u8]) -> Result<(), String> {
         let file = self.config_file.as_ref().ok_or("there is no configuration file")?;
-        files::replace(file, text).map_err(|error| files::reason(&error))
+        config_file::replace(file, text).map_err(|error| paths::reason(&error))
+    }
+}
+
+impl Process for Outside {
+    fn cpu_seconds(&self) -> CpuSeconds {
+        system::cpu_seconds()
     }
 
-    fn log(&self, level: LogLevel, line: &str) {
-        self.log.write(level, line);
+    fn process(&self) -> ProcessFacts {
+        self.facts.clone()
     }
 
+    fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>) {
+        // Nobody receives only when the server is stopping already.
+        let _ = self.stop.send(StopRequest { request, client, by_signal: false });
+    }
+
+    fn crash(&self, reason: &str) -> ! {
+        crash::crash(reason)
+    }
+}
+
+impl Storage for Outside {
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal> {
         self.saver.save(request, &self.saver)
     }
@@ -181,18 +205,15 @@ impl Host for Outside {
             LoadFailed
         })
     }
+}
 
-    fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>) {
-        // Nobody receives only when the server is stopping already.
-        let _ = self.stop.send(StopRequest { request, client, by_signal: false });
+impl Waiting for Wakers {
+    fn note_progress(&self) {
+        self.note_journal_progress();
     }
 
-    fn crash(&self, reason: &str) -> ! {
-        crash::crash(reason)
-    }
-
-    fn process(&self) -> ProcessFacts {
-        self.facts.clone()
+    fn note_failure(&self) {
+        self.note_journal_failure();
     }
 }
 
@@ -307,7 +328,7 @@ impl Outside {
 
     fn adjust_oom_score(&self, new: &Config) -> Result<(), Refused> {
         self.oom_score.apply(new).map_err(|error| {
-            self.log.warning(format!("Unable to write oom_score_adj: {}", files::reason(&error)));
+            self.log.warning(format!("Unable to write oom_score_adj: {}", paths::reason(&error)));
             "Failed to apply new oom_score_adj configuration, check server logs.".to_owned()
         })
     }
@@ -315,7 +336,7 @@ impl Outside {
 
 fn change_directory(new: &mut Config) -> Result<(), Refused> {
     let directory = config::Host::directory(&files::ConfigFiles, &new.dir)?;
-    std::env::set_current_dir(files::path(&directory)).map_err(|error| files::reason(&error))?;
+    std::env::set_current_dir(paths::path(&directory)).map_err(|error| paths::reason(&error))?;
     new.dir = directory;
     Ok(())
 }

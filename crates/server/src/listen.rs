@@ -1,7 +1,7 @@
 //! Listening sockets: which addresses, and who may connect before a password is set.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use config::Config;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::files::{self, reason};
 use crate::net::Listener;
 use crate::process::log::Log;
+use crate::process::paths::{self, reason};
 
 /// The kernel's own bound of the queue of connections that nobody has accepted yet.
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
@@ -226,7 +226,7 @@ fn remove_stale_socket(path: &Path) -> io::Result<()> {
 }
 
 fn open_unix(config: &Config) -> io::Result<UnixSocket> {
-    let path = std::path::absolute(files::path(&config.unixsocket))?;
+    let path = std::path::absolute(paths::path(&config.unixsocket))?;
     remove_stale_socket(&path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&socket2::SockAddr::unix(&path)?)?;
@@ -263,24 +263,6 @@ fn warn_about_backlog(config: &Config, log: &Log) {
     }
 }
 
-/// What to answer to a client from another machine while anybody could do anything here.
-const DENIED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is \
-enabled and no password is set for the default user. In this mode connections are only accepted \
-from the loopback interface. To serve other machines, set a password (the 'requirepass' option, or \
-CONFIG SET requirepass from this machine), or, where the network itself keeps strangers out, \
-switch protected mode off ('protected-mode no', or CONFIG SET protected-mode no).\r\n";
-
-/// Why a client at `peer` may not connect by TCP, if so: the error to send before closing.
-pub fn protected(config: &Config, peer: &SocketAddr) -> Option<&'static [u8]> {
-    let local = match peer.ip() {
-        IpAddr::V4(ip) => ip.is_loopback(),
-        IpAddr::V6(ip) => {
-            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
-        }
-    };
-    (config.protected_mode && config.requirepass.is_empty() && !local).then_some(DENIED)
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -299,24 +281,6 @@ mod tests {
 
     fn free_port() -> u16 {
         TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-    }
-
-    #[test]
-    fn strangers_are_denied_without_a_password() {
-        let mut config = Config::default();
-        for (peer, denied) in [
-            ("127.0.0.1:5", false),
-            ("[::1]:5", false),
-            ("[::ffff:127.0.0.1]:5", false),
-            ("10.0.0.1:5", true),
-            ("[fe80::1]:5", true),
-        ] {
-            assert_eq!(protected(&config, &peer.parse().unwrap()).is_some(), denied, "{peer}");
-        }
-        config.requirepass = b"x".to_vec();
-        assert_eq!(protected(&config, &"10.0.0.1:5".parse().unwrap()), None);
-        assert!(DENIED.starts_with(b"-DENIED ") && DENIED.ends_with(b"\r\n"));
-        assert_eq!(DENIED.iter().filter(|&&byte| byte == b'\n').count(), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 
-use engine::engine::MemoryFigures;
+use engine::host::MemoryFigures;
 use tikv_jemalloc_ctl::thread::{ThreadLocal, allocatedp, deallocatedp};
 use tikv_jemalloc_ctl::{background_thread, epoch, max_background_threads, stats};
 

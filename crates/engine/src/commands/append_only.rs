@@ -7,12 +7,12 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::persistence::append_only::RewriteAnswer;
-use crate::persistence::durability::{NO_FILE, SyncWait};
+use crate::wait::sync::{NO_FILE, SyncWait};
 
 /// BGREWRITEAOF
 fn bgrewriteaof(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
     // Within a transaction it is only announced, as in Redis.
-    match cx.engine.host.rewrite_append_only(!cx.may_block()) {
+    match cx.engine.storage.rewrite_append_only(!cx.may_block()) {
         RewriteAnswer::Started => {
             cx.reply.simple(b"Background append only file rewriting started");
         }

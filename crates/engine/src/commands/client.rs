@@ -15,9 +15,9 @@ use crate::command::{
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
-use crate::persistence::durability::Unblocking;
 use crate::session::ReplyMode;
 use crate::session::client::{Client, ClientClass, flag, is_one_word, valid_name};
+use crate::wait::sync::Unblocking;
 
 /// Reads ON or OFF, the last argument.
 fn on_or_off(args: &mut Args<'_>) -> Result<bool, CommandError> {

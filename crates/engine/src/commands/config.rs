@@ -41,7 +41,7 @@ fn resetstat(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.engine.stats.reset();
     cx.engine.memory.reset_stats();
     cx.engine.saving.reset_stats();
-    cx.engine.host.reset_append_only_stats();
+    cx.engine.storage.reset_append_only_stats();
     cx.reply.ok();
     Ok(())
 }
@@ -61,7 +61,7 @@ fn rewrite(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         Ok(()) => b"+OK\r\n".to_vec(),
         Err(error) => format!("-{error}\r\n").into_bytes(),
     };
-    cx.engine.host.do_aside(waiter, Box::new(errand));
+    cx.engine.storage.do_aside(waiter, Box::new(errand));
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use crate::persistence::saving::{Accepted, Refusal, SaveRequest};
 /// SAVE
 fn save(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
     let waiter = cx.wait_for_host();
-    let accepted = cx.engine.host.save(SaveRequest::Answer(Arc::clone(&waiter)));
+    let accepted = cx.engine.storage.save(SaveRequest::Answer(Arc::clone(&waiter)));
     accepted.map(drop).map_err(|refusal| {
         cx.block = None;
         refused(refusal)
@@ -30,7 +30,7 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let in_transaction = !cx.may_block();
     let begun = (!in_transaction).then(|| cx.wait_for_host());
     let request = SaveRequest::Background { schedule: schedule || in_transaction, begun };
-    match cx.engine.host.save(request) {
+    match cx.engine.storage.save(request) {
         Ok(Accepted::Started) if !in_transaction => return Ok(()),
         Ok(Accepted::Started | Accepted::Scheduled) => {}
         Err(refusal) => {

@@ -4,6 +4,7 @@
 //! the locks were taken before EXEC's handler runs. Others run as the program, or with all gates
 //! closed: see [`crate::run::call`].
 
+use crate::command::keys::collect_keys;
 use crate::command::{
     ALLOW_BUSY, Command, FAST, Group, KeySpec, LOADING, NEVER_QUEUED, NOSCRIPT, RO, SKIP_SLOWLOG,
     STALE, key,
@@ -58,10 +59,11 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     for queued in &transaction.commands {
         let argv = queued.argv.view();
         keys.clear();
-        crate::run::call::collect_keys(queued.row.command, argv, &mut keys);
+        let row = &cx.engine.commands.rows()[queued.row];
+        collect_keys(queued.command, argv, &mut keys);
         cx.db.index = cx.session.database;
-        cx.run_handler(queued.row, &mut Args::new(argv, &keys));
-        sees_all |= queued.row.command.has(SEES_ALL);
+        cx.run_handler(row, &mut Args::new(argv, &keys));
+        sees_all |= queued.command.has(SEES_ALL);
         // The commands run to the end, whatever becomes of their replies.
         cx.reply.output().lose_what_exceeds(0);
     }

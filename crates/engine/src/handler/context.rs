@@ -1,4 +1,4 @@
-//! What a handler gets besides its arguments.
+//! What a handler can do with its [`Context`].
 
 use std::sync::Arc;
 
@@ -6,35 +6,10 @@ use resp::args::{Arguments, OwnedArguments};
 use resp::reply::Reply;
 use store::{Held, Key};
 
-use crate::engine::{Authority, Engine};
-use crate::handler::db::Db;
 use crate::handler::error::CommandError;
-use crate::persistence::durability::SyncWait;
-use crate::registry::Row;
-use crate::session::Session;
-use crate::wait::waiting::{Attachment, Awaited, Serve, Waiter};
+use crate::wait::waiting::{Attachment, Awaited, Waiter};
 
-/// The world of one running command.
-pub struct Context<'a> {
-    /// The keys that the command named.
-    pub db: Db<'a>,
-    /// Where the reply goes.
-    pub reply: Reply<'a>,
-    /// The connection.
-    pub session: &'a mut Session,
-    /// Everything else.
-    pub engine: &'a Engine,
-    /// The command that runs.
-    pub row: &'static Row,
-    /// By what right: ordinary locks, as the program, or with all gates closed.
-    pub authority: Authority<'a>,
-    /// Inside EXEC, or while serving a waiter: nothing blocks there.
-    pub(crate) nested: bool,
-    /// The client is going to wait.
-    pub(crate) block: Option<Arc<Waiter>>,
-    /// The client is going to wait for a sync.
-    pub(crate) sync_wait: Option<SyncWait>,
-}
+pub use crate::engine::{Context, Serve};
 
 /// What a blocking command says to wait.
 pub struct WaitFor<'w> {
@@ -68,7 +43,7 @@ impl Context<'_> {
             wait.destination.map(Into::into),
             wait.awaited,
             OwnedArguments::from(wait.argv),
-            wait.serve,
+            Box::new(wait.serve),
             self.session.resp3,
             wait.timeout.map(|timeout| self.db.steady.saturating_add(timeout)),
         );
@@ -76,7 +51,7 @@ impl Context<'_> {
     }
 
     /// Holds one slot while `action` looks at it and writes to the reply: for commands that walk the
-    /// keyspace without naming keys. See [`Db::with_slot`].
+    /// keyspace without naming keys. See [`crate::handler::db::Db::with_slot`].
     pub fn with_slot<T>(
         &mut self,
         slot: u16,
@@ -121,7 +96,7 @@ impl Context<'_> {
         self.db.effects.journaling
     }
 
-    /// Counts changes that [`Db::changed`] does not see.
+    /// Counts changes that [`crate::handler::db::Db::changed`] does not see.
     pub fn add_dirty(&mut self, changes: u64) {
         self.db.effects.dirty += changes;
     }

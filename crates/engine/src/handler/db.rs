@@ -12,14 +12,13 @@ use store::{
     ValueMut, ValueRef, Zset,
 };
 
-use crate::engine::Authority;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::notify::{Class, Event};
 use crate::observe::stats::ThreadStats;
-use crate::run::call::TurnParts;
+use crate::run::authority::Authority;
 use crate::run::effects::Effects;
 use crate::wait::waiting::Attachment;
-use crate::wait::watching::Change;
+use crate::wait::watcher::Change;
 use config::Config;
 
 /// See the module's text.
@@ -30,7 +29,7 @@ pub struct Db<'a> {
     pub index: usize,
     /// The time of the command, in milliseconds of Unix time: it does not move while it runs.
     pub now: u64,
-    /// The same instant as [`crate::engine::Turn::steady`], for deadlines and ages.
+    /// The same instant as [`crate::run::turn::Turn::steady`], for deadlines and ages.
     pub steady: u64,
     /// The settings of this turn.
     pub config: &'a Config,
@@ -42,6 +41,16 @@ pub struct Db<'a> {
     pub(crate) clock: EvictionClock,
     /// Whether accesses leave traces in the eviction clock: CLIENT NO-TOUCH.
     pub(crate) touch: bool,
+}
+
+/// The parts of a turn that a database looks at, apart from the effects that it changes.
+pub(crate) struct TurnParts<'t> {
+    pub(crate) now: u64,
+    pub(crate) steady: u64,
+    pub(crate) config: &'t Config,
+    pub(crate) stats: &'t ThreadStats,
+    pub(crate) clock: EvictionClock,
+    pub(crate) packed_threshold: usize,
 }
 
 /// How accesses are remembered for eviction.

@@ -2,8 +2,8 @@
 
 use store::gate::Closed;
 
-use crate::engine::Authority;
 use crate::handler::context::Context;
+use crate::run::authority::Authority;
 
 /// By what right a command that changes all slots at once runs: its row has it run with all gates
 /// closed.
@@ -38,8 +38,8 @@ pub(crate) fn note_emptied(cx: &mut Context<'_>) {
         return;
     }
     let changes = cx.engine.stats.changes() + cx.db.effects.dirty;
-    if cx.engine.host.note_emptied(cx.engine, changes, closed(cx)) {
+    if cx.engine.storage.note_emptied(cx.engine, changes, closed(cx)) {
         let waiter = cx.wait_for_host();
-        cx.engine.host.save_emptied(waiter);
+        cx.engine.storage.save_emptied(waiter);
     }
 }

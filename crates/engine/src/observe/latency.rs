@@ -3,10 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use base::clock::Ticks;
 use parking_lot::Mutex;
-
-use crate::engine::{Engine, Turn};
 
 /// Samples kept per event.
 pub const SAMPLES_MAX: usize = 160;
@@ -57,20 +54,6 @@ impl LatencyMonitor {
         match event {
             Some(event) => usize::from(events.remove(event).is_some()),
             None => std::mem::take(&mut *events).len(),
-        }
-    }
-}
-
-impl Engine {
-    /// Notes an event of a thread that began at `begun`, if it took as long as
-    /// `latency-monitor-threshold` asks for.
-    pub(crate) fn note_latency(&self, turn: &Turn, event: &'static str, begun: Ticks) {
-        let threshold = turn.config.latency_monitor_threshold;
-        if threshold > 0 {
-            let milliseconds = begun.elapsed_ns() / 1_000_000;
-            if milliseconds >= threshold {
-                self.latency.note(event, turn.now / 1000, milliseconds);
-            }
         }
     }
 }

@@ -1,7 +1,10 @@
-//! What an operator or a client may look at: counters, slow commands, delays, MONITOR, and
-//! notifications of keys that change.
+//! What an operator or a client may look at: counters, slow commands, delays, MONITOR, where the
+//! memory is, and notifications of keys that change.
+//!
+//! All but `memory` are written to by the rest of the engine, and import little of it.
 
 pub mod latency;
+pub(crate) mod memory;
 pub mod monitor;
 pub mod notify;
 pub(crate) mod redaction;

@@ -4,16 +4,15 @@
 
 use resp::args::Arguments;
 
-use crate::command;
+use crate::command::{self, Spec};
 use crate::observe::notify::News;
 use crate::observe::redaction;
-use crate::registry::Row;
 use crate::run::effects::Effects;
 use crate::session::Session;
 
 /// Shows a command that has run, when its effects are settled.
-pub(crate) fn show(effects: &mut Effects, session: &Session, row: &Row, argv: Arguments<'_>) {
-    if row.command.has(command::SKIP_MONITOR | command::ADMIN) {
+pub(crate) fn show(effects: &mut Effects, session: &Session, command: &Spec, argv: Arguments<'_>) {
+    if command.has(command::SKIP_MONITOR | command::ADMIN) {
         return;
     }
     let now = base::clock::now_us();
@@ -21,7 +20,7 @@ pub(crate) fn show(effects: &mut Effects, session: &Session, row: &Row, argv: Ar
     let address = &session.client.address;
     let head = format!("+{seconds}.{fraction:06} [{} {address}]", session.database);
     let mut line = head.into_bytes();
-    for argument in redaction::shown(row.command, argv) {
+    for argument in redaction::shown(command, argv) {
         line.push(b' ');
         quote(argument, &mut line);
     }

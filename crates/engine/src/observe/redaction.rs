@@ -2,7 +2,7 @@
 
 use resp::args::Arguments;
 
-use crate::command::Command;
+use crate::command::Spec;
 
 /// What is shown in place of a secret.
 pub(crate) const REDACTED: &[u8] = b"(redacted)";
@@ -13,7 +13,7 @@ const SECRET_SETTINGS: [&[u8]; 4] =
 
 /// The arguments of a command as they may be shown: secrets are replaced.
 pub(crate) fn shown<'a>(
-    command: &Command,
+    command: &Spec,
     argv: Arguments<'a>,
 ) -> impl Iterator<Item = &'a [u8]> + use<'a> {
     let is_secret = rule(command);
@@ -27,7 +27,7 @@ pub(crate) fn shown<'a>(
 /// Says whether the argument at an index is a secret.
 type Rule = fn(Arguments<'_>, usize) -> bool;
 
-fn rule(command: &Command) -> Rule {
+fn rule(command: &Spec) -> Rule {
     match (command.parent, command.name) {
         (None, "auth") => |_, index| index > 0,
         (None, "hello") => is_secret_of_hello,

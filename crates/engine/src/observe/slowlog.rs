@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use resp::args::Arguments;
 
-use crate::command::Command;
-use crate::handler::context::Context;
+use crate::command::Spec;
 use crate::observe::redaction;
 
 /// Arguments of a command that are kept.
@@ -42,16 +41,8 @@ struct Entries {
 }
 
 impl SlowLog {
-    pub(crate) fn note(&self, cx: &Context<'_>, argv: Arguments<'_>, microseconds: u64) {
-        let keep = cx.db.config.slowlog_max_len as usize;
-        let command = SlowCommand {
-            id: 0,
-            at: cx.db.now / 1000,
-            microseconds,
-            argv: shortened(cx.row.command, argv),
-            address: cx.session.client.address.clone(),
-            name: cx.session.client.names.lock().name.clone(),
-        };
+    /// Keeps a command, and so many in all. Its number is given here.
+    pub(crate) fn note(&self, command: SlowCommand, keep: usize) {
         let mut entries = self.0.lock();
         let id = entries.next_id;
         entries.next_id += 1;
@@ -80,7 +71,8 @@ impl SlowLog {
     }
 }
 
-fn shortened(command: &Command, argv: Arguments<'_>) -> Vec<Vec<u8>> {
+/// The arguments of a command as the log keeps them.
+pub(crate) fn shortened(command: &Spec, argv: Arguments<'_>) -> Vec<Vec<u8>> {
     let shown = if argv.len() > ARGUMENTS_MAX { ARGUMENTS_MAX - 1 } else { argv.len() };
     let arguments = redaction::shown(command, argv).take(shown);
     let mut kept: Vec<Vec<u8>> = arguments.map(shortened_argument).collect();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 
-use crate::registry::RowId;
+use crate::command::RowId;
 
 /// A count that one thread writes and any thread reads.
 #[derive(Default, Debug)]

@@ -9,84 +9,25 @@
 //! Here is also what stands in the way of writes: a journal that has failed, and a disk that does not
 //! keep up with the journal, or with a snapshot of what writes are about to change.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::atomic::Ordering::Relaxed;
 
-use base::limits::SLOTS;
 use resp::reply::Reply;
-use store::Held;
 
-use crate::command::{self, Command};
-use crate::engine::{Engine, Turn};
+use crate::command::{self, Spec};
+use crate::engine::Engine;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::persistence::journal::Journal;
-use crate::run::call::{any_has, show_blocked};
+use crate::run::consists::any_has;
+use crate::run::turn::Turn;
 use crate::session::Session;
-use crate::wait::waiting::Attachment;
+use crate::wait::sync::{SyncWait, Unblocking};
 
 /// Milliseconds between two attempts of a write that the disk holds up.
 const PRESSURE_PAUSE: u64 = 5;
 
-/// The journal's offset behind the last write of each slot, as far as they were kept.
-pub(crate) struct SlotOffsets {
-    /// Read and written under the slot's lock.
-    slots: Box<[AtomicU64]>,
-    /// Behind the last write that concerned all slots.
-    everywhere: AtomicU64,
-    /// All that was written before offsets were kept is in `everywhere`.
-    complete: AtomicBool,
-}
-
-impl Default for SlotOffsets {
-    fn default() -> SlotOffsets {
-        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
-        SlotOffsets { slots, everywhere: AtomicU64::new(0), complete: AtomicBool::new(false) }
-    }
-}
-
 /// What commands have that look at more than they name.
 pub(crate) const SEES_ALL: command::Flags = command::WHOLE_KEYSPACE | command::READS_BY_PATTERN;
-
-impl SlotOffsets {
-    /// A thread begins to keep the offsets of its writes, and has left some out before if it is
-    /// `unaccounted`. What was written by others, of whom it does not know, any slot may have had
-    /// before the journal's end.
-    pub(crate) fn begin(&self, unaccounted: bool, journal_end: impl FnOnce() -> u64) {
-        if unaccounted || !self.complete.load(Acquire) {
-            self.note_everywhere(journal_end());
-            self.complete.store(true, Release);
-        }
-    }
-
-    /// A thread does not keep the offsets of its writes any more.
-    pub(crate) fn stop(&self) {
-        self.complete.store(false, Relaxed);
-    }
-
-    /// Notes a write of whoever holds these slots.
-    pub(crate) fn note_write(&self, held: &Held<'_, Attachment>, offset: u64) {
-        if held.is_everything() {
-            return self.note_everywhere(offset);
-        }
-        held.each_slot(|slot| self.slots[usize::from(slot)].store(offset, Relaxed));
-    }
-
-    /// Notes that any slot may have been written before this offset.
-    fn note_everywhere(&self, offset: u64) {
-        self.everywhere.fetch_max(offset, Relaxed);
-    }
-
-    /// The largest offset of the slots that are held. Who holds none has seen no data.
-    fn newest(&self, held: &Held<'_, Attachment>) -> u64 {
-        let everywhere = self.everywhere.load(Relaxed);
-        let mut newest = 0;
-        held.each_slot(|slot| {
-            newest = newest.max(everywhere).max(self.slots[usize::from(slot)].load(Relaxed));
-        });
-        newest
-    }
-}
 
 impl Context<'_> {
     /// Notes what the reply depends on. To be called under the locks, when all effects are settled.
@@ -114,7 +55,7 @@ pub(crate) fn admit(
     engine: &Engine,
     turn: &Turn,
     session: &Session,
-    command: &Command,
+    command: &Spec,
 ) -> CommandResult {
     if !turn.effects.journal_failed {
         return Ok(());
@@ -123,7 +64,7 @@ pub(crate) fn admit(
 }
 
 #[cold]
-fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> CommandResult {
+fn refuse(journal: &dyn Journal, session: &Session, command: &Spec) -> CommandResult {
     let concerned = command.name == "ping" || any_has(command, session, command::WRITE);
     let Some(reason) = journal.failure().filter(|_| concerned && !session.replays) else {
         return Ok(());
@@ -133,121 +74,24 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Command) -> Comman
 
 /// Until when a write has to wait, because the disk does not keep up, in milliseconds of the steady clock.
 #[inline]
-pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
+pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Spec) -> Option<u64> {
     let waits = turn.writes_wait && !session.replays && any_has(command, session, command::WRITE);
     waits.then(|| turn.steady + PRESSURE_PAUSE)
-}
-
-/// What WAITAOF answers who waits for a file that is not there.
-pub(crate) const NO_FILE: &str =
-    "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
-
-/// A client that waits until its writes are durable: WAITAOF.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SyncWait {
-    /// The journal's offset behind its last write.
-    pub offset: u64,
-    /// Copies on this machine that it waits for, 0 or 1.
-    pub local: u64,
-    /// Replicas that it waits for.
-    pub replicas: u64,
-    /// When it gives up, in milliseconds of the steady clock.
-    pub deadline: Option<u64>,
-}
-
-impl SyncWait {
-    /// Whether the writes are durable here.
-    fn is_synced(&self, journal: &dyn Journal) -> bool {
-        journal.listening() && !journal.beginning() && journal.synced() >= self.offset
-    }
-
-    /// Whether it waits for a file that is not there, or not any more.
-    pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
-        self.local > 0 && !journal.listening() && !journal.beginning()
-    }
-
-    /// Whether there is nothing left to wait for at this millisecond of the steady clock.
-    pub fn is_over(&self, journal: &dyn Journal, now: u64) -> bool {
-        let local = self.local == 0 || self.is_synced(journal);
-        let enough = local && self.replicas == 0;
-        enough || self.is_in_vain(journal) || self.deadline.is_some_and(|deadline| deadline <= now)
-    }
-
-    /// Answers how many copies there are.
-    pub fn reply(&self, journal: &dyn Journal, reply: &mut Reply<'_>) {
-        if self.is_in_vain(journal) {
-            return reply.error(NO_FILE.as_bytes());
-        }
-        reply.array(2);
-        reply.integer(i64::from(self.is_synced(journal)));
-        // There are no replicas.
-        reply.integer(0);
-    }
-}
-
-/// What CLIENT UNBLOCK makes of a client that waits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unblocking {
-    /// It is answered as if its time were up.
-    Timeout,
-    /// It is answered an error.
-    Error,
-}
-
-impl Unblocking {
-    /// What the client is told with [`Unblocking::Error`].
-    pub const ERROR: &'static [u8] = b"UNBLOCKED client unblocked via CLIENT UNBLOCK";
-}
-
-/// Whether a client waits for a sync, and whether CLIENT UNBLOCK has ended that. The connection's
-/// own worker begins and ends the waiting, others only change how it ends, once.
-#[derive(Default)]
-pub struct SyncWaitState(AtomicU8);
-
-impl SyncWaitState {
-    const IDLE: u8 = 0;
-    const WAITING: u8 = 1;
-    const TIMEOUT: u8 = 2;
-    const ERROR: u8 = 3;
-
-    /// Ends the waiting. Returns false if the client does not wait for a sync, or another was
-    /// quicker. Its worker has to be told.
-    pub(crate) fn unblock(&self, how: Unblocking) -> bool {
-        let ended = match how {
-            Unblocking::Timeout => SyncWaitState::TIMEOUT,
-            Unblocking::Error => SyncWaitState::ERROR,
-        };
-        self.0.compare_exchange(SyncWaitState::WAITING, ended, Relaxed, Relaxed).is_ok()
-    }
-
-    /// How CLIENT UNBLOCK has ended the waiting, if it has.
-    pub fn unblocked(&self) -> Option<Unblocking> {
-        SyncWaitState::meaning(self.0.load(Relaxed))
-    }
-
-    fn meaning(state: u8) -> Option<Unblocking> {
-        match state {
-            SyncWaitState::TIMEOUT => Some(Unblocking::Timeout),
-            SyncWaitState::ERROR => Some(Unblocking::Error),
-            _ => None,
-        }
-    }
 }
 
 impl Engine {
     /// Counts a client that begins to wait for a sync.
     pub(crate) fn begin_sync_wait(&self, session: &Session) {
-        session.client.sync_wait.0.store(SyncWaitState::WAITING, Relaxed);
-        show_blocked(session, true);
+        session.client.sync_wait.begin();
+        session.show_blocked(true);
         self.blocked_clients.fetch_add(1, Relaxed);
     }
 
     /// Ends a client's waiting for a sync, and says how CLIENT UNBLOCK has ended it before, if so.
     pub fn end_sync_wait(&self, session: &Session) -> Option<Unblocking> {
-        show_blocked(session, false);
+        session.show_blocked(false);
         self.blocked_clients.fetch_sub(1, Relaxed);
-        let state = session.client.sync_wait.0.swap(SyncWaitState::IDLE, Relaxed);
-        SyncWaitState::meaning(state)
+        session.client.sync_wait.end()
     }
 
     /// Ends a client's waiting for a sync at this millisecond of the steady clock and answers it, if it is over.
@@ -444,7 +288,7 @@ mod tests {
         let mut server = holding();
         assert_eq!(dependence(&mut server, "SET a 1"), 1);
         assert_eq!(dependence(&mut server, "SET b 1"), 2);
-        let late = crate::engine::Turn::new(&server.engine, "late");
+        let late = crate::run::turn::Turn::new(&server.engine, "late");
         assert!(late.holds_replies());
         assert_eq!(dependence(&mut server, "GET a"), 1);
         server.engine.slot_offsets.begin(true, || 2);

@@ -9,7 +9,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use rdb::ValueLimits;
 use rdb::file::Usage;
@@ -18,139 +18,18 @@ use store::gate::{Access, Presence};
 use store::list::ListLimits;
 use store::{Held, Key, Limits, Value};
 
-use crate::engine::{Engine, Turn};
+use crate::engine::Engine;
 use crate::handler::db::EvictionClock;
+use crate::run::turn::Turn;
 use crate::session::Session;
 use crate::session::client::Client;
 use crate::wait::waiting::Attachment;
 use config::{Config, NotifyEvents};
 
+pub use crate::persistence::progress::{Counts, Duplicates, LoadFailed, Loading, Progress, Source};
+
 /// Entries whose slots and buckets are fetched together, before the first is placed.
 const WINDOW: usize = 32;
-
-/// Whether data is being loaded, and how far that is.
-#[derive(Debug, Default)]
-pub struct Loading {
-    on: AtomicBool,
-    /// Unix seconds.
-    started_at: AtomicU64,
-    total_bytes: AtomicU64,
-    loaded_bytes: AtomicU64,
-    /// What the writer of the file had in use, in bytes.
-    writer_memory: AtomicU64,
-    keys_loaded: AtomicU64,
-    keys_expired: AtomicU64,
-}
-
-/// How far a load is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// When it began, in Unix seconds.
-    pub started_at: u64,
-    /// Bytes of all files.
-    pub total_bytes: u64,
-    /// Bytes that were read.
-    pub loaded_bytes: u64,
-    /// What the writer of the file had in use, in bytes; 0 if it does not say.
-    pub writer_memory: u64,
-}
-
-impl Progress {
-    /// The part that was read, in percent.
-    pub fn percentage(&self) -> f64 {
-        if self.total_bytes == 0 {
-            return 0.0;
-        }
-        self.loaded_bytes as f64 / self.total_bytes as f64 * 100.0
-    }
-
-    /// How many more seconds it is going to take, if it goes on as it did until `now`, in Unix
-    /// seconds. 1 as long as nothing can be said.
-    pub fn remaining_seconds(&self, now: u64) -> u64 {
-        let elapsed = now.saturating_sub(self.started_at);
-        if elapsed == 0 {
-            return 1;
-        }
-        let remaining = self.total_bytes.saturating_sub(self.loaded_bytes);
-        let seconds = u128::from(elapsed) * u128::from(remaining);
-        u64::try_from(seconds / (u128::from(self.loaded_bytes) + 1)).unwrap_or(u64::MAX)
-    }
-}
-
-impl Loading {
-    /// Begins to load files of so many bytes.
-    pub fn begin(&self, total_bytes: u64) {
-        self.started_at.store(base::clock::now_ms() / 1000, Relaxed);
-        self.total_bytes.store(total_bytes, Relaxed);
-        self.loaded_bytes.store(0, Relaxed);
-        self.writer_memory.store(0, Relaxed);
-        self.on.store(true, Relaxed);
-    }
-
-    /// Says how many bytes of all files were read so far.
-    pub fn note_bytes(&self, loaded: u64) {
-        self.loaded_bytes.store(loaded, Relaxed);
-    }
-
-    /// Says what the writer of the file had in use.
-    pub fn note_writer_memory(&self, bytes: u64) {
-        self.writer_memory.store(bytes, Relaxed);
-    }
-
-    /// Says what an RDB file came to, which INFO shows from now on.
-    pub fn note_outcome(&self, counts: Counts) {
-        self.keys_loaded.store(counts.loaded, Relaxed);
-        self.keys_expired.store(counts.expired, Relaxed);
-    }
-
-    /// Ends.
-    pub fn end(&self) {
-        self.on.store(false, Relaxed);
-    }
-
-    /// Whether data is being loaded.
-    #[inline]
-    pub fn is_on(&self) -> bool {
-        self.on.load(Relaxed)
-    }
-
-    /// How far it is; `None` when nothing is being loaded.
-    pub fn progress(&self) -> Option<Progress> {
-        self.is_on().then(|| Progress {
-            started_at: self.started_at.load(Relaxed),
-            total_bytes: self.total_bytes.load(Relaxed),
-            loaded_bytes: self.loaded_bytes.load(Relaxed),
-            writer_memory: self.writer_memory.load(Relaxed),
-        })
-    }
-
-    /// What the last RDB file came to.
-    pub fn last_outcome(&self) -> Counts {
-        Counts { loaded: self.keys_loaded.load(Relaxed), expired: self.keys_expired.load(Relaxed) }
-    }
-}
-
-/// What becomes of a key that is there already.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Duplicates {
-    /// The file is damaged.
-    Refuse,
-    /// The one from the file takes its place.
-    Replace,
-}
-
-/// Where data is loaded from when a command asks for it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
-    /// The RDB file.
-    Snapshot(Duplicates),
-    /// The append-only file.
-    AppendOnly,
-}
-
-/// A load failed. The log says why.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LoadFailed;
 
 /// What becomes of a key that has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -202,22 +81,6 @@ impl fmt::Display for Misfit {
             }
             Misfit::Duplicate => formatter.write_str("the key is there already"),
         }
-    }
-}
-
-/// Keys that were taken in and left out.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Counts {
-    /// In the keyspace now.
-    pub loaded: u64,
-    /// Left out, because they have expired.
-    pub expired: u64,
-}
-
-impl std::ops::AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
-        self.loaded += other.loaded;
-        self.expired += other.expired;
     }
 }
 

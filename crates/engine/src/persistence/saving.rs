@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use crate::engine::Engine;
-use crate::handler::context::Context;
 use crate::handler::error::CommandError;
-use crate::wait::waiting::Waiter;
+use crate::session::client::Waiter;
 use config::Config;
 
 /// Seconds after a save that failed before the rules begin another.
@@ -212,26 +210,15 @@ impl Saving {
         self.saved_changes.load(Relaxed)
     }
 
-    /// Whether writes are refused, since the last attempt failed and the settings say so.
-    #[inline]
-    pub(crate) fn stops_writes(&self, config: &Config) -> bool {
-        self.last_failed.load(Relaxed)
-            && config.stop_writes_on_bgsave_error
-            && !config.save.is_empty()
-    }
-}
-
-impl Engine {
-    /// The `save` rule that asks for a file now, at this second: (changes, seconds).
-    pub fn due_save(&self, now: u64) -> Option<(u32, u64)> {
-        let saving = &self.saving;
-        let since_attempt = now.saturating_sub(saving.last_attempt.load(Relaxed));
-        let hurt = saving.last_failed.load(Relaxed) && since_attempt <= RETRY_SECONDS;
-        if saving.in_progress.load(Relaxed) || hurt || self.loading.is_on() {
+    /// The `save` rule that asks for a file now, at this second, after so many changes:
+    /// (changes, seconds).
+    pub(crate) fn due(&self, config: &Config, changes: u64, now: u64) -> Option<(u32, u64)> {
+        let since_attempt = now.saturating_sub(self.last_attempt.load(Relaxed));
+        let hurt = self.last_failed.load(Relaxed) && since_attempt <= RETRY_SECONDS;
+        if self.in_progress.load(Relaxed) || hurt {
             return None;
         }
-        let (changes, since) = (self.dirty(), now.saturating_sub(saving.saved_at.load(Relaxed)));
-        let config = self.config.load();
+        let since = now.saturating_sub(self.saved_at.load(Relaxed));
         let due = config
             .save
             .iter()
@@ -239,12 +226,12 @@ impl Engine {
         due.map(|rule| (rule.changes, rule.seconds))
     }
 
-    /// Answers a client that waits for the host, unless it has gone meanwhile.
-    pub fn answer(&self, waiter: &Waiter, reply: &[u8]) {
-        if waiter.claim() {
-            waiter.client.inbox.lock().served = Some(reply.to_vec());
-            self.host.wake(&waiter.client);
-        }
+    /// Whether writes are refused, since the last attempt failed and the settings say so.
+    #[inline]
+    pub(crate) fn stops_writes(&self, config: &Config) -> bool {
+        self.last_failed.load(Relaxed)
+            && config.stop_writes_on_bgsave_error
+            && !config.save.is_empty()
     }
 }
 
@@ -257,21 +244,4 @@ pub(crate) fn refusal() -> CommandError {
          (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
          RDB error.",
     )
-}
-
-impl Context<'_> {
-    /// Lets the client wait until [`Engine::answer`]. Commands of a transaction wait together, and
-    /// what they have replied waits too.
-    pub(crate) fn wait_for_host(&mut self) -> Arc<Waiter> {
-        if let Some(waiter) = &self.block {
-            return Arc::clone(waiter);
-        }
-        let waiter = Arc::new(Waiter::for_host(
-            Arc::clone(&self.session.client),
-            self.db.index,
-            self.session.resp3,
-        ));
-        self.block = Some(Arc::clone(&waiter));
-        waiter
-    }
 }

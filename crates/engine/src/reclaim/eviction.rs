@@ -12,29 +12,21 @@
 //! wait to be freed or to be written to a snapshot, tables that others may still look at, and the space
 //! in which workers read, parse and choose, which may be larger than all data under a small limit.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::Ticks;
 use store::gate::Presence;
 use store::pack::good_size;
 use store::{Entry, Key, Removed, SlotTable, StringRef, ValueRef};
 
-use crate::command::{self, Command};
-use crate::engine::{Engine, Host, Turn};
+use crate::command::{self, Spec};
+use crate::engine::Engine;
 use crate::handler::error::{CommandError, CommandResult};
+use crate::reclaim::candidates::{Criteria, Evictor, Search, Victim};
+use crate::run::turn::Turn;
 use crate::session::Session;
 use config::MaxmemoryPolicy;
 
-mod candidates;
-mod overview;
-
-pub(crate) use candidates::Evictor;
-use candidates::{Search, Victim};
-pub(crate) use overview::Overview;
-
-/// Bytes that a thread may have allocated or freed before it tells the others.
-const UNPUBLISHED_MAX: u64 = 32 * 1024;
 /// Evictions between two looks at the time.
 const EVICTIONS_PER_LOOK: usize = 16;
 /// Members of a collection that its size is estimated from, where nobody says how many.
@@ -60,109 +52,6 @@ pub(crate) fn entry_memory(entry: Entry<'_>, samples: usize) -> usize {
         ValueRef::Zset(zset) => zset.memory_usage(samples),
     };
     good_size(entry.allocated()) + value
-}
-
-/// What the engine knows about memory besides the allocator.
-#[derive(Default)]
-pub(crate) struct Memory {
-    /// Bytes in use when the server had started.
-    startup: AtomicUsize,
-    /// The most bytes that a sample has seen.
-    peak: AtomicUsize,
-    lazy: Arc<LazyFree>,
-    /// Bytes in which all workers read and parse requests.
-    scratch: AtomicUsize,
-    /// Since when more than `maxmemory` is used, in Unix microseconds; 0 while it is not.
-    exceeded_since: AtomicU64,
-    /// Microseconds for which it was so, up to then.
-    exceeded_before: AtomicU64,
-}
-
-/// What was handed to the background to be freed.
-#[derive(Default)]
-struct LazyFree {
-    pending_objects: AtomicU64,
-    pending_bytes: AtomicUsize,
-    freed_objects: AtomicU64,
-}
-
-/// Something on its way to be freed, counted until it is.
-struct Pending<T> {
-    garbage: Option<T>,
-    objects: u64,
-    bytes: usize,
-    lazy: Arc<LazyFree>,
-}
-
-impl<T> Drop for Pending<T> {
-    fn drop(&mut self) {
-        drop(self.garbage.take());
-        self.lazy.pending_objects.fetch_sub(self.objects, Relaxed);
-        self.lazy.pending_bytes.fetch_sub(self.bytes, Relaxed);
-        self.lazy.freed_objects.fetch_add(self.objects, Relaxed);
-    }
-}
-
-impl Memory {
-    fn note_startup(&self, used: usize) {
-        self.startup.store(used, Relaxed);
-        self.note_peak(used);
-    }
-
-    pub(crate) fn note_peak(&self, used: usize) {
-        self.peak.fetch_max(used, Relaxed);
-    }
-
-    pub(crate) fn startup(&self) -> usize {
-        self.startup.load(Relaxed)
-    }
-
-    pub(crate) fn peak(&self) -> usize {
-        self.peak.load(Relaxed)
-    }
-
-    /// Objects that wait to be freed.
-    pub(crate) fn pending_objects(&self) -> u64 {
-        self.lazy.pending_objects.load(Relaxed)
-    }
-
-    /// Objects freed in the background so far.
-    pub(crate) fn freed_objects(&self) -> u64 {
-        self.lazy.freed_objects.load(Relaxed)
-    }
-
-    /// CONFIG RESETSTAT.
-    pub(crate) fn reset_stats(&self) {
-        self.lazy.freed_objects.store(0, Relaxed);
-        self.exceeded_before.store(0, Relaxed);
-    }
-
-    fn free_later<T: Send + 'static>(&self, garbage: T, objects: u64, bytes: usize) -> Pending<T> {
-        self.lazy.pending_objects.fetch_add(objects, Relaxed);
-        self.lazy.pending_bytes.fetch_add(bytes, Relaxed);
-        Pending { garbage: Some(garbage), objects, bytes, lazy: Arc::clone(&self.lazy) }
-    }
-
-    fn note_exceeded(&self, now_us: u64) {
-        let _ = self.exceeded_since.compare_exchange(0, now_us, Relaxed, Relaxed);
-    }
-
-    fn note_within(&self, now_us: u64) {
-        // The load keeps the cache line shared while all is well.
-        if self.exceeded_since.load(Relaxed) != 0 {
-            let since = self.exceeded_since.swap(0, Relaxed);
-            if since != 0 {
-                self.exceeded_before.fetch_add(now_us.saturating_sub(since), Relaxed);
-            }
-        }
-    }
-
-    /// How long more than `maxmemory` was used, in microseconds: all in all, and now.
-    pub(crate) fn exceeded(&self, now_us: u64) -> (u64, u64) {
-        let since = self.exceeded_since.load(Relaxed);
-        let current = if since == 0 { 0 } else { now_us.saturating_sub(since) };
-        (self.exceeded_before.load(Relaxed) + current, current)
-    }
 }
 
 impl Engine {
@@ -225,7 +114,7 @@ pub(crate) fn admit(
     presence: Presence<'_>,
     turn: &mut Turn,
     session: &Session,
-    command: &Command,
+    command: &Spec,
 ) -> CommandResult {
     if turn.config.maxmemory == 0 {
         return Ok(());
@@ -243,15 +132,13 @@ pub(crate) fn admit(
 
 /// Whether a command is refused when memory is short: those that say so, an EXEC of such, and
 /// whatever a transaction would queue, for a queue takes memory without bound.
-fn may_need_memory(session: &Session, command: &Command) -> bool {
+fn may_need_memory(session: &Session, command: &Spec) -> bool {
     if command.has(command::DENYOOM) {
         return true;
     }
     let Some(transaction) = &session.transaction else { return false };
     match command.name {
-        "exec" => {
-            transaction.commands.iter().any(|queued| queued.row.command.has(command::DENYOOM))
-        }
+        "exec" => transaction.commands.iter().any(|queued| queued.command.has(command::DENYOOM)),
         "discard" | "multi" | "quit" | "reset" => false,
         _ => true,
     }
@@ -296,48 +183,12 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
 /// Bytes in use beyond the limit.
 fn excess(engine: &Engine, turn: &Turn) -> usize {
     let memory = &engine.memory;
-    let passing = memory.lazy.pending_bytes.load(Relaxed)
+    let passing = memory.pending_bytes()
         + memory.scratch.load(Relaxed)
         + engine.keyspace.cut_backlog()
         + engine.host.retired_memory();
     let limit = usize::try_from(turn.config.maxmemory).unwrap_or(usize::MAX);
     turn.used_memory.bytes.saturating_sub(passing).saturating_sub(limit)
-}
-
-/// The used memory as a thread sees it: what all threads had published when it looked, and what this
-/// one has allocated since.
-#[derive(Default)]
-pub(crate) struct UsedMemory {
-    /// The turn of the last look.
-    turn_clock: u64,
-    /// What was in use then.
-    seen: usize,
-    /// This thread's balance then.
-    balance: i64,
-    /// What is in use now.
-    bytes: usize,
-    /// This thread's share of the space in which requests are read and parsed.
-    scratch: usize,
-}
-
-impl UsedMemory {
-    /// Brings the figure up to date, with a look at the other threads once a turn.
-    fn follow(&mut self, turn_clock: u64, host: &dyn Host) {
-        let moved = host.memory_balance().wrapping_sub(self.balance);
-        if self.turn_clock != turn_clock || moved.unsigned_abs() > UNPUBLISHED_MAX {
-            self.turn_clock = turn_clock;
-            self.look(host);
-        } else {
-            self.bytes = self.seen.saturating_add_signed(moved as isize);
-        }
-    }
-
-    /// Publishes this thread's share, and adds up those of all.
-    fn look(&mut self, host: &dyn Host) {
-        self.seen = host.used_memory();
-        self.balance = host.memory_balance();
-        self.bytes = self.seen;
-    }
 }
 
 fn evict_bytes(
@@ -354,7 +205,7 @@ fn evict_bytes(
     let mut owed = excess(engine, turn);
     let mut evicted = 0;
     while owed > 0 && excess(engine, turn) > 0 {
-        let victim = match evictor.next(engine, presence, turn) {
+        let victim = match evictor.next(&engine.keyspace, presence, criteria(turn)) {
             Search::Found(victim) => victim,
             Search::Nothing => return Room::None,
             Search::Later => return Room::Later,
@@ -367,6 +218,16 @@ fn evict_bytes(
         }
     }
     Room::Enough
+}
+
+/// What a turn says of which keys to evict.
+fn criteria(turn: &Turn) -> Criteria<'_> {
+    Criteria {
+        config: &turn.config,
+        eviction_clock: turn.eviction_clock,
+        steady: turn.steady,
+        turn_clock: turn.clock,
+    }
 }
 
 /// How long one command may evict: up to half a millisecond in even steps, then 15 % more each.
@@ -388,7 +249,8 @@ fn evict_key(
     let key = Key::new(&victim.key);
     // A contended slot is busy: another key will do.
     let held = engine.keyspace.try_hold_one(presence, key.slot, turn.clock)?;
-    let entry = held.find(victim.database, &key).filter(|entry| victim.is_fair(turn, *entry))?;
+    let entry =
+        held.find(victim.database, &key).filter(|entry| victim.is_fair(criteria(turn), *entry))?;
     let bytes = entry_memory(entry, DEFAULT_SAMPLES);
     let begun = Ticks::now();
     engine.delete_unasked(turn, held, victim.database, |db| db.delete_evicted(&key));

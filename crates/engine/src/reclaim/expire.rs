@@ -16,7 +16,8 @@ use base::limits::SLOTS;
 use store::Look;
 use store::gate::{Gate, Presence};
 
-use crate::engine::{Engine, Turn};
+use crate::engine::Engine;
+use crate::run::turn::Turn;
 use config::Config;
 
 /// How long one step stays inside the gate, in nanoseconds.

@@ -6,34 +6,33 @@ use base::clock::Ticks;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::{Mark, Output};
 use resp::reply::Reply;
-use smallvec::SmallVec;
+use store::Held;
 use store::gate::Presence;
-use store::{Held, Key};
 
-use crate::command::{self, Command};
-use crate::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
+use crate::command;
+use crate::command::keys::{add_key, collect_keys};
+use crate::engine::{Command, Context, Engine, Row};
 use crate::handler::args::{Args, KeyAt};
-use crate::handler::context::Context;
-use crate::handler::db::{Db, EvictionClock};
-use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::db::Db;
+use crate::handler::error::CommandError;
+use crate::host::LogLevel;
 use crate::observe::monitor;
 use crate::observe::notify::{Class, News};
-use crate::persistence::durability;
-use crate::reclaim::eviction;
-use crate::registry::Row;
-use crate::session::client::flag;
+use crate::observe::slowlog::{self, SlowCommand};
+use crate::run::admission::Admission;
+use crate::run::authority::Authority;
+use crate::run::consists::{any_has, is_program, reloads};
+use crate::run::request::{Outcome, Request};
+use crate::run::slots::all_slots;
+use crate::run::turn::Turn;
 use crate::session::pubsub::Kind;
 use crate::session::{QueuedCommand, Session};
 use crate::wait::blocking;
 use crate::wait::waiting::Attachment;
-use config::Permission;
 
 /// Milliseconds between two lines of the log about connections that speak another protocol, so
 /// that whoever opens them cannot fill it.
 const FOREIGN_LOG_PAUSE: u64 = 60_000;
-
-/// Slots of a command, ascending and distinct.
-pub(crate) type Slots = SmallVec<[u16; 12]>;
 
 impl Engine {
     /// Finds the row of a command and hashes its keys, so that what they lie in can be fetched
@@ -169,39 +168,6 @@ impl Engine {
         CommandError::exec_refused(&error)
     }
 
-    /// The checks, in the order in which Redis makes them.
-    fn admit(
-        &self,
-        presence: Presence<'_>,
-        turn: &mut Turn,
-        session: &Session,
-        request: &Request<'_>,
-    ) -> Result<Admission, CommandError> {
-        let row = known_command(request)?;
-        right_arity(row.command, request.argv)?;
-        permitted(turn, session, row.command)?;
-        authenticated(turn, session, row.command)?;
-        eviction::admit(self, presence, turn, session, row.command)?;
-        durability::admit(self, turn, session, row.command)?;
-        self.may_write(turn, session, row.command)?;
-        allowed_while_subscribed(session, row.command)?;
-        allowed_while_monitoring(session, row.command)?;
-        self.allowed_while_loading(session, row.command)?;
-        if let Some(until) = self.paused(turn, session, row.command) {
-            return Ok(Admission::Pause(until));
-        }
-        if let Some(until) = durability::held_up(turn, session, row.command) {
-            return Ok(Admission::Pause(until));
-        }
-        if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
-            if row.command.has(command::NO_MULTI) {
-                return Err(CommandError::text("ERR Command not allowed inside a transaction"));
-            }
-            return Ok(Admission::Queue(row));
-        }
-        Ok(Admission::Run(row))
-    }
-
     /// Locks what the command needs, runs it, and settles its effects.
     fn run(
         &self,
@@ -222,7 +188,7 @@ impl Engine {
         };
         let resp3 = session.resp3;
         let mut missed = None;
-        let (parts, effects) = turn_parts(turn);
+        let (parts, effects) = turn.parts();
         let touch = !session.no_touch;
         let begun = effects.last_end;
         let outcome = {
@@ -287,14 +253,14 @@ impl Engine {
                 held
             }
             (_, None) => {
-                let slots = all_slots(session, row, request);
+                let slots = all_slots(session, row.command, request.keys);
                 self.keyspace.try_hold(presence, &slots, clock)?
             }
             (_, Some(reservation)) if is_program(row.command, session, request.argv) => {
                 self.keyspace.try_hold_every(presence, reservation, clock)?
             }
             (_, Some(reservation)) => {
-                let slots = all_slots(session, row, request);
+                let slots = all_slots(session, row.command, request.keys);
                 self.keyspace.try_hold_reserved(presence, reservation, &slots, clock)?
             }
         };
@@ -310,7 +276,7 @@ impl Engine {
         request: &Request<'_>,
         authority: Authority<'_>,
     ) -> Option<u16> {
-        let mut slots = all_slots(session, row, request).into_iter();
+        let mut slots = all_slots(session, row.command, request.keys).into_iter();
         slots.find(|&slot| self.keyspace.is_busy(slot, authority.reservation()))
     }
 
@@ -408,7 +374,7 @@ impl Engine {
             return;
         }
         let presence = held.presence();
-        let (parts, effects) = turn_parts(turn);
+        let (parts, effects) = turn.parts();
         let mut db = Db::new(parts, effects, database, held, true);
         delete(&mut db);
         self.settle(&mut db);
@@ -422,36 +388,6 @@ impl Engine {
         self.stats.count_error(error.code());
         reply.error(error.as_str().as_bytes());
     }
-
-    /// Whoever replays commands is the one that loads.
-    #[inline]
-    fn allowed_while_loading(&self, session: &Session, command: &Command) -> CommandResult {
-        if !self.loading.is_on() || session.replays || all_have(command, session, command::LOADING)
-        {
-            return Ok(());
-        }
-        Err(CommandError::LOADING)
-    }
-
-    /// Whether writes are accepted, as far as saving them goes. PING is refused as well: see
-    /// [`crate::persistence::durability::admit`].
-    fn may_write(&self, turn: &Turn, session: &Session, command: &Command) -> CommandResult {
-        if !self.saving.stops_writes(&turn.config) {
-            return Ok(());
-        }
-        let concerned = command.name == "ping" || any_has(command, session, command::WRITE);
-        if concerned { Err(crate::persistence::saving::refusal()) } else { Ok(()) }
-    }
-
-    fn paused(&self, turn: &Turn, session: &Session, command: &Command) -> Option<u64> {
-        if session.replays {
-            return None;
-        }
-        self.pause.holds(turn.steady, || {
-            command.has(command::WRITE | command::MAY_REPLICATE)
-                || (command.name == "exec" && transaction_writes(session))
-        })
-    }
 }
 
 impl Engine {
@@ -462,42 +398,13 @@ impl Engine {
             return;
         }
         session.paused = paused;
-        show_blocked(session, paused);
+        session.show_blocked(paused);
         if paused {
             self.blocked_clients.fetch_add(1, Relaxed);
         } else {
             self.blocked_clients.fetch_sub(1, Relaxed);
         }
     }
-}
-
-/// What becomes of a command that was admitted.
-enum Admission {
-    Run(&'static Row),
-    Queue(&'static Row),
-    Pause(u64),
-}
-
-/// The parts of a turn that a database looks at, apart from the effects that it changes.
-pub(crate) struct TurnParts<'t> {
-    pub(crate) now: u64,
-    pub(crate) steady: u64,
-    pub(crate) config: &'t config::Config,
-    pub(crate) stats: &'t crate::observe::stats::ThreadStats,
-    pub(crate) clock: EvictionClock,
-    pub(crate) packed_threshold: usize,
-}
-
-pub(crate) fn turn_parts(turn: &mut Turn) -> (TurnParts<'_>, &mut crate::run::effects::Effects) {
-    let parts = TurnParts {
-        now: turn.now,
-        steady: turn.steady,
-        config: &turn.config,
-        stats: &turn.stats,
-        clock: turn.eviction_clock,
-        packed_threshold: turn.packed_threshold,
-    };
-    (parts, &mut turn.effects)
 }
 
 impl Context<'_> {
@@ -519,7 +426,7 @@ impl Context<'_> {
             self.end_in_error(row, &error, mark);
         }
         if self.engine.pubsub.is_monitored() {
-            monitor::show(self.db.effects, self.session, row, args.argv());
+            monitor::show(self.db.effects, self.session, row.command, args.argv());
         }
         if !self.db.effects.expired.get_mut().is_empty() {
             if self.engine.is_paused(self.db.steady) || self.db.effects.journal_failed {
@@ -563,7 +470,15 @@ impl Engine {
             && microseconds >= config.slowlog_log_slower_than as u64
             && !row.command.has(command::SKIP_SLOWLOG)
         {
-            self.slowlog.note(cx, args.argv(), microseconds);
+            let command = SlowCommand {
+                id: 0,
+                at: cx.db.now / 1000,
+                microseconds,
+                argv: slowlog::shortened(row.command, args.argv()),
+                address: cx.session.client.address.clone(),
+                name: cx.session.client.names.lock().name.clone(),
+            };
+            self.slowlog.note(command, config.slowlog_max_len as usize);
         }
         let threshold = config.latency_monitor_threshold;
         if threshold > 0 && microseconds / 1000 >= threshold {
@@ -573,19 +488,6 @@ impl Engine {
     }
 }
 
-fn known_command(request: &Request<'_>) -> Result<&'static Row, CommandError> {
-    let row = request.row.ok_or_else(|| unknown_command(request.argv))?;
-    // A container whose second word is no subcommand.
-    if row.command.subcommands.is_empty() || request.argv.len() < 2 {
-        return Ok(row);
-    }
-    Err(CommandError::owned(format!(
-        "ERR unknown subcommand '{}'. Try {} HELP.",
-        printable(request.argv.at(1), 128),
-        row.command.name.to_ascii_uppercase()
-    )))
-}
-
 /// Whether this is a line of an HTTP request. A web page can make a browser send one to any port,
 /// with commands of ours in its body: they must not be reached.
 fn is_foreign(argv: Arguments<'_>) -> bool {
@@ -593,134 +495,14 @@ fn is_foreign(argv: Arguments<'_>) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-fn unknown_command(argv: Arguments<'_>) -> CommandError {
-    let mut arguments = String::new();
-    for argument in argv.skip(1).iter() {
-        if arguments.len() >= 128 {
-            break;
-        }
-        let room = 128 - arguments.len();
-        arguments.push_str(&format!("'{}' ", printable(argument, room)));
-    }
-    CommandError::owned(format!(
-        "ERR unknown command '{}', with args beginning with: {arguments}",
-        printable(argv.at(0), 128)
-    ))
-}
-
-/// The first `room` bytes as text, up to a zero byte as C prints strings.
-fn printable(bytes: &[u8], room: usize) -> String {
-    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(&bytes[..bytes.len().min(room)]).into_owned()
-}
-
-fn right_arity(command: &Command, argv: Arguments<'_>) -> CommandResult {
-    if command.accepts(argv.len()) {
-        return Ok(());
-    }
-    Err(CommandError::wrong_arity(&command.full_name()))
-}
-
-fn permitted(turn: &Turn, session: &Session, command: &Command) -> CommandResult {
-    let allowed = match turn.config.enable_debug_command {
-        _ if !command.has(command::PROTECTED) => true,
-        Permission::Yes => true,
-        Permission::Local => session.client.is_local(),
-        Permission::No => false,
-    };
-    if allowed {
-        return Ok(());
-    }
-    Err(CommandError::text(
-        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
-         can run it from a local connection, otherwise you need to set this option in the \
-         configuration file, and then restart the server.",
-    ))
-}
-
-fn authenticated(turn: &Turn, session: &Session, command: &Command) -> CommandResult {
-    let admitted = session.authenticated || command.has(command::NO_AUTH);
-    if admitted || turn.config.requirepass.is_empty() {
-        return Ok(());
-    }
-    Err(CommandError::NO_AUTH)
-}
-
-fn allowed_while_subscribed(session: &Session, command: &Command) -> CommandResult {
-    const ALLOWED: [&str; 9] = [
-        "ping",
-        "subscribe",
-        "ssubscribe",
-        "unsubscribe",
-        "sunsubscribe",
-        "psubscribe",
-        "punsubscribe",
-        "quit",
-        "reset",
-    ];
-    if !session.in_pubsub_mode() || (command.parent.is_none() && ALLOWED.contains(&command.name)) {
-        return Ok(());
-    }
-    Err(CommandError::owned(format!(
-        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
-         allowed in this context",
-        command.full_name()
-    )))
-}
-
-/// A connection that shows what others do takes no part in it.
-fn allowed_while_monitoring(session: &Session, command: &Command) -> CommandResult {
-    if session.monitor && command.has(command::READONLY | command::WRITE | command::MAY_REPLICATE) {
-        return Err(CommandError::text("ERR Replica can't interact with the keyspace"));
-    }
-    Ok(())
-}
-
 fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
     let argv = OwnedArguments::from(argv);
     let transaction = session.transaction.as_mut().expect("queueing happens inside MULTI");
     transaction.bytes += argv.memory() + size_of::<QueuedCommand>();
-    transaction.commands.push(QueuedCommand { row, argv });
+    transaction.commands.push(QueuedCommand { row: row.id, command: &row.command.spec, argv });
     let client = &session.client;
     client.queued.store(transaction.commands.len() as u32 + 1, Relaxed);
     client.queued_bytes.store(transaction.bytes, Relaxed);
-}
-
-/// Says whether a command, or one of the transaction that it executes, has a flag.
-pub(crate) fn any_has(command: &Command, session: &Session, flags: command::Flags) -> bool {
-    if command.has(flags) {
-        return true;
-    }
-    let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
-    transaction.is_some_and(|own| own.commands.iter().any(|queued| queued.row.command.has(flags)))
-}
-
-/// Says whether a command, and all of the transaction that it executes, have a flag.
-fn all_have(command: &Command, session: &Session, flags: command::Flags) -> bool {
-    let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
-    command.has(flags)
-        && transaction
-            .is_none_or(|own| own.commands.iter().all(|queued| queued.row.command.has(flags)))
-}
-
-fn transaction_writes(session: &Session) -> bool {
-    let transaction = session.transaction.as_ref();
-    transaction.is_some_and(|own| {
-        let writes = command::WRITE | command::MAY_REPLICATE;
-        own.commands.iter().any(|queued| queued.row.command.has(writes))
-    })
-}
-
-/// Says whether a command, or one of the transaction that it executes, replaces all data.
-fn reloads(command: &Command, session: &Session, argv: Arguments<'_>) -> bool {
-    let alone = |command: &Command, argv: Arguments<'_>| {
-        command.reach.is_some_and(|reach| reach(argv) & command::CLOSES_GATES != 0)
-    };
-    let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
-    alone(command, argv)
-        || transaction.is_some_and(|own| {
-            own.commands.iter().any(|queued| alone(queued.row.command, queued.argv.view()))
-        })
 }
 
 /// What a command needs beyond slot locks, when it has not got it yet.
@@ -741,72 +523,4 @@ fn lacking_authority(
     }
     let program = command.name == "exec" && is_program(command, session, argv);
     program.then_some(Outcome::NeedsProgram)
-}
-
-/// Whether a command has to hold all slots where it cannot begin again in the middle: an EXEC with
-/// commands that look at keys they do not name. SORT with BY or GET does that on its own only when
-/// it has met locked slots for long.
-fn is_program(command: &Command, session: &Session, argv: Arguments<'_>) -> bool {
-    let by_pattern = |command: &Command, argv: Arguments<'_>| {
-        command.has(command::READS_BY_PATTERN)
-            && argv
-                .iter()
-                .any(|word| word.eq_ignore_ascii_case(b"by") || word.eq_ignore_ascii_case(b"get"))
-    };
-    match session.transaction.as_ref().filter(|_| command.name == "exec") {
-        Some(transaction) => transaction.commands.iter().any(|queued| {
-            let (command, argv) = (queued.row.command, queued.argv.view());
-            let flags = command.reach.map_or(command.flags, |reach| reach(argv));
-            let walks = flags & command::WHOLE_KEYSPACE != 0;
-            walks || by_pattern(command, argv)
-        }),
-        None => by_pattern(command, argv),
-    }
-}
-
-/// The slots that a command names, ascending and distinct.
-fn all_slots(session: &Session, row: &Row, request: &Request<'_>) -> Slots {
-    let mut slots: Slots = request.keys.iter().map(|key| key.slot).collect();
-    if row.command.name == "exec" {
-        collect_transaction_slots(session, &mut slots);
-    }
-    slots.sort_unstable();
-    slots.dedup();
-    slots
-}
-
-#[inline]
-fn add_key(argv: Arguments<'_>, index: usize, keys: &mut Vec<KeyAt>) {
-    let Some(bytes) = argv.get(index) else { return };
-    let key = Key::new(bytes);
-    keys.push(KeyAt { index: index as u32, hash: key.hash, slot: key.slot });
-}
-
-/// Appends the keys of a command, in the order of its arguments.
-pub(crate) fn collect_keys(command: &Command, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
-    let mut add = |index| add_key(argv, index, keys);
-    for spec in command.keys {
-        if spec.flags & command::NOT_KEY == 0 {
-            spec.each(argv, &mut add);
-        }
-    }
-    if let Some(finder) = command.key_finder {
-        finder(argv, &mut |index, _| add(index));
-    }
-}
-
-/// The slots of all queued commands, and of the watched keys, whose expiry EXEC looks at.
-fn collect_transaction_slots(session: &Session, slots: &mut Slots) {
-    let mut keys = Vec::new();
-    let watched = session.watch.iter().flat_map(|watch| &watch.keys);
-    slots.extend(watched.map(|(_, key)| base::crc::key_slot(key)));
-    for queued in session.transaction.iter().flat_map(|own| &own.commands) {
-        collect_keys(queued.row.command, queued.argv.view(), &mut keys);
-    }
-    slots.extend(keys.iter().map(|key| key.slot));
-}
-
-/// Marks a client as blocked or not, for CLIENT LIST.
-pub(crate) fn show_blocked(session: &Session, blocked: bool) {
-    session.client.set_flag(flag::BLOCKED, blocked);
 }

@@ -16,7 +16,7 @@ use store::Removed;
 use crate::observe::notify::{Event, News, Notification};
 use crate::persistence::journal::Batch;
 use crate::session::client::Client;
-use crate::wait::watching::Watch;
+use crate::wait::watcher::Watch;
 use config::Config;
 
 /// A key that may have become what a waiter waits for.
@@ -97,7 +97,7 @@ pub struct Effects {
     pub(crate) news: RefCell<Vec<News>>,
     /// CONFIG SET or DEBUG changed what a turn looks at only once.
     pub(crate) settings_changed: bool,
-    /// When the command before ended: see [`crate::engine::Turn::start_timing`].
+    /// When the command before ended: see [`crate::run::turn::Turn::start_timing`].
     pub(crate) last_end: Ticks,
     /// Freed when the slots are unlocked.
     pub(crate) garbage: Vec<Removed>,

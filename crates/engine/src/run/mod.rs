@@ -1,6 +1,24 @@
-//! The way of a command: checks, locks, handler, and what follows from it.
+//! The way of a command: the checks, the locks, the handler, and what follows from it.
 //!
-//! Imports every other room: this is where they meet.
+//! | file | what it answers |
+//! |---|---|
+//! | `call` | what happens to a command, from its arrival to its last effect? |
+//! | `admission` | may it run, and when? |
+//! | `consists`, `slots` | which commands is it made of, and which slots do they name? |
+//! | [`authority`] | by what right does it touch slots? |
+//! | [`request`], [`turn`] | what is brought to it, and what becomes of it? |
+//! | [`effects`] | what has it done besides its reply? |
+//! | `pause` | what holds it back? |
+//!
+//! `call` and `admission` import every other room: this is where they meet. The other files import
+//! no more than what they are made of.
 
+mod admission;
+pub mod authority;
 pub(crate) mod call;
+pub(crate) mod consists;
 pub mod effects;
+pub(crate) mod pause;
+pub mod request;
+pub(crate) mod slots;
+pub mod turn;

@@ -1,22 +1,20 @@
 //! A client as other threads see it: CLIENT LIST, CLIENT KILL, PUBLISH and those who serve waiters.
+//! What it waits for is here too, since each names the other.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+    AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed,
 };
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
+use resp::args::OwnedArguments;
+use resp::reply::Reply;
 
 use crate::handler::error::CommandError;
-use crate::persistence::durability::SyncWaitState;
-use crate::registry::Registry;
-use crate::wait::waiting::Waiter;
-use crate::wait::watching::WatchFlag;
-
-mod eviction;
-
-pub use eviction::memory_limit;
+use crate::wait::sync::SyncWaitState;
+use crate::wait::watcher::WatchFlag;
 
 /// What another thread has for a client. Taken by the client's worker when it was woken.
 #[derive(Default)]
@@ -43,13 +41,13 @@ pub struct ClientNames {
 }
 
 impl ClientNames {
-    fn memory(&self) -> usize {
+    pub(super) fn memory(&self) -> usize {
         self.name.capacity() + self.library.capacity() + self.library_version.capacity()
     }
 
     /// The library's fields of CLIENT LIST, which clients of Redis 7.0 do not know: shown only when
     /// the client has said something.
-    fn describe_library(&self, line: &mut Vec<u8>) {
+    pub(super) fn describe_library(&self, line: &mut Vec<u8>) {
         if !self.library.is_empty() || !self.library_version.is_empty() {
             line.extend_from_slice(b" lib-name=");
             line.extend_from_slice(&self.library);
@@ -89,13 +87,13 @@ pub struct Client {
     pub address: String,
     /// The server's address that it connected to.
     pub local_address: String,
-    /// When it connected, as [`crate::engine::Turn::steady`].
+    /// When it connected, as [`crate::run::turn::Turn::steady`].
     pub connected_at: u64,
     /// The descriptor's number.
     pub descriptor: i32,
     /// What it said about itself.
     pub names: Mutex<ClientNames>,
-    /// When it last sent something, as [`crate::engine::Turn::steady`].
+    /// When it last sent something, as [`crate::run::turn::Turn::steady`].
     pub last_interaction: AtomicU64,
     /// See [`flag`].
     pub flags: AtomicU32,
@@ -134,7 +132,7 @@ pub struct Client {
     /// Bytes that may wait in the output and the inbox: see [`crate::session::Session::limit_output`].
     pub(crate) output_limit: AtomicUsize,
     /// What the sum over all clients has of it: see [`Clients::count_memory`].
-    counted_memory: AtomicUsize,
+    pub(super) counted_memory: AtomicUsize,
     /// The connection is to be closed.
     pub killed: AtomicBool,
     /// What others have for it.
@@ -229,96 +227,6 @@ impl Client {
     pub(crate) fn kill(&self) {
         self.killed.store(true, Relaxed);
     }
-
-    /// Bytes of memory that the connection takes.
-    pub fn memory(&self) -> usize {
-        size_of::<Client>()
-            + size_of::<crate::session::Session>()
-            + self.address.capacity()
-            + self.local_address.capacity()
-            + self.names.lock().memory()
-            + self.query_bytes.load(Relaxed)
-            + self.query_free.load(Relaxed)
-            + self.argument_bytes.load(Relaxed)
-            + self.output_memory.load(Relaxed)
-            + self.queued_bytes.load(Relaxed)
-            + self.subscription_bytes.load(Relaxed)
-            + self.watched_bytes.load(Relaxed)
-            + self.waiter.lock().as_ref().map_or(0, |waiter| waiter.memory())
-            + self.inbox.lock().bytes
-    }
-
-    /// The letters of CLIENT LIST's `flags`, in Redis's order.
-    fn flag_letters(&self) -> String {
-        let watched_key_changed = self.watch.lock().as_ref().is_some_and(|flag| flag.load(Relaxed));
-        let letters = [
-            (self.has_flag(flag::MONITOR), 'O'),
-            (self.has_flag(flag::PUBSUB), 'P'),
-            (self.has_flag(flag::MULTI), 'x'),
-            (self.has_flag(flag::BLOCKED), 'b'),
-            (watched_key_changed, 'd'),
-            (self.has_flag(flag::CLOSING), 'c'),
-            (self.killed.load(Relaxed), 'A'),
-            (self.has_flag(flag::UNIX), 'U'),
-            (self.has_flag(flag::NO_EVICT), 'e'),
-            (self.has_flag(flag::NO_TOUCH), 'T'),
-        ];
-        let set = letters.into_iter().filter(|(is_set, _)| *is_set);
-        let text: String = set.map(|(_, letter)| letter).collect();
-        if text.is_empty() { "N".to_string() } else { text }
-    }
-
-    /// The line of CLIENT LIST, without its end. `now` is [`crate::engine::Turn::steady`].
-    ///
-    /// Arguments stay where they were received until a command is complete, so `argv-mem` is what
-    /// complete commands hold that wait. The output is one buffer here; it is shown as Redis has it,
-    /// which keeps the first 16 kB apart from a list of blocks of that size, so that `omem` means
-    /// the same to those who watch it.
-    pub fn describe(&self, now: u64, commands: &Registry) -> Vec<u8> {
-        const BLOCK: usize = 16 * 1024;
-        let age = |since: u64| now.saturating_sub(since) / 1000;
-        let waiting = self.output_bytes.load(Relaxed);
-        let (buffered, listed) = (waiting.min(BLOCK), waiting.saturating_sub(BLOCK));
-        let names = self.names.lock().clone();
-        let mut line = format!("id={} addr={} laddr={}", self.id, self.address, self.local_address);
-        line.push_str(&format!(" fd={} name=", self.descriptor));
-        let mut line = line.into_bytes();
-        line.extend_from_slice(&names.name);
-        let rest = format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} qbuf-free={} \
-             argv-mem={} multi-mem={} rbs={} rbp={} obl={buffered} oll={} omem={listed} tot-mem={} \
-             events={} cmd={} user=default redir=-1 resp={}",
-            age(self.connected_at),
-            age(self.last_interaction.load(Relaxed)),
-            self.flag_letters(),
-            self.database.load(Relaxed),
-            self.channels.load(Relaxed),
-            self.patterns.load(Relaxed),
-            self.shard_channels.load(Relaxed),
-            i64::from(self.queued.load(Relaxed)) - 1,
-            self.query_bytes.load(Relaxed),
-            self.query_free.load(Relaxed),
-            self.argument_bytes.load(Relaxed),
-            self.queued_bytes.load(Relaxed),
-            self.output_memory.load(Relaxed),
-            self.output_peak.load(Relaxed),
-            listed.div_ceil(BLOCK),
-            self.memory(),
-            if waiting > 0 { "rw" } else { "r" },
-            self.last_command_name(commands),
-            self.protocol.load(Relaxed),
-        );
-        line.extend_from_slice(rest.as_bytes());
-        names.describe_library(&mut line);
-        line
-    }
-
-    fn last_command_name(&self, commands: &Registry) -> String {
-        match self.last_command.load(Relaxed) {
-            0 => "NULL".to_string(),
-            number => commands.rows()[number - 1].command.full_name(),
-        }
-    }
 }
 
 /// Classes of clients.
@@ -361,14 +269,100 @@ pub(crate) fn is_one_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
+/// The type of value that a waiter waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the types of values that can be waited for")]
+pub enum Awaited {
+    List,
+    Zset,
+}
+
+const WAITING: u8 = 0;
+
+const CLAIMED: u8 = 1;
+
+/// A client that waits for keys.
+pub struct Waiter {
+    /// Whose reply it is.
+    pub client: Arc<Client>,
+    /// The database that it selected.
+    pub database: usize,
+    /// The keys it waits for.
+    pub keys: Vec<Box<[u8]>>,
+    /// A key that serving it also changes (the destination of BLMOVE).
+    pub destination: Option<Box<[u8]>>,
+    /// What it waits for.
+    pub awaited: Awaited,
+    /// The command.
+    pub argv: OwnedArguments,
+    /// How it is served: a [`crate::engine::Serve`], of which this file need not know.
+    pub(crate) serve: Box<dyn Any + Send + Sync>,
+    /// Whether its connection speaks RESP3.
+    pub resp3: bool,
+    /// When it gives up, as [`crate::run::turn::Turn::steady`].
+    pub deadline: Option<u64>,
+    state: store::sync::AtomicU8,
+}
+
+impl Waiter {
+    #[expect(clippy::too_many_arguments, reason = "the fields of a waiter, once")]
+    pub(crate) fn new(
+        client: Arc<Client>,
+        database: usize,
+        keys: Vec<Box<[u8]>>,
+        destination: Option<Box<[u8]>>,
+        awaited: Awaited,
+        argv: OwnedArguments,
+        serve: Box<dyn Any + Send + Sync>,
+        resp3: bool,
+        deadline: Option<u64>,
+    ) -> Waiter {
+        let state = store::sync::AtomicU8::new(WAITING);
+        Waiter { client, database, keys, destination, awaited, argv, serve, resp3, deadline, state }
+    }
+
+    /// A client that waits for no key, but for the host's answer.
+    pub(crate) fn for_host(client: Arc<Client>, database: usize, resp3: bool) -> Waiter {
+        let argv = OwnedArguments::default();
+        let keys = Vec::new();
+        Waiter::new(client, database, keys, None, Awaited::List, argv, Box::new(()), resp3, None)
+    }
+
+    /// Bytes of memory that it takes, about: each key lies in the arguments, here, and at its slot.
+    pub(crate) fn memory(&self) -> usize {
+        let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
+        size_of::<Waiter>() + 3 * self.argv.memory() + frames
+    }
+
+    /// Whether nobody has claimed it yet.
+    pub fn is_waiting(&self) -> bool {
+        self.state.load(Ordering::Acquire) == WAITING
+    }
+
+    /// Whether it waits for keys. Who waits for the host has to wait for what that does.
+    pub(crate) fn awaits_keys(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Answers a client whose time is up: every blocking command answers the same.
+    pub fn reply_timed_out(&self, reply: &mut Reply<'_>) {
+        reply.null_array();
+    }
+
+    /// Claims it: who gets true answers the client, or drops it.
+    pub fn claim(&self) -> bool {
+        self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+}
+
 /// All connected clients by number.
 #[derive(Default)]
 pub struct Clients {
     by_id: Mutex<HashMap<u64, Arc<Client>>>,
     /// Bytes that all clients take, while `maxmemory-clients` asks for it.
-    memory: AtomicUsize,
-    /// When every client may be looked at again, as [`crate::engine::Turn::steady`].
-    next_look: AtomicU64,
+    pub(super) memory: AtomicUsize,
+    /// When every client may be looked at again, as [`crate::run::turn::Turn::steady`].
+    pub(super) next_look: AtomicU64,
     peaks: Mutex<[BufferPeak; PEAK_SECONDS]>,
 }
 

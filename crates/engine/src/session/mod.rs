@@ -1,9 +1,22 @@
-//! Who is connected: a client as all threads see it, its session as its own worker does, and the
-//! channels that it listens to.
+//! Who is connected.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`client`] | what do all threads see of a client? |
+//! | `state` | what does its own worker see, its session? |
+//! | [`pubsub`], `publishing` | who listens to which channel, and how do messages get there? |
+//! | `describe` | what does CLIENT LIST show, and what does a client take? |
+//! | `eviction` | who is closed when clients take too much? |
+//! | `ending` | what is done when a connection ends? |
 
 pub mod client;
+mod describe;
+mod ending;
+mod eviction;
+mod publishing;
 pub mod pubsub;
 mod state;
 
+pub use eviction::memory_limit;
 pub(crate) use state::KeysSoFar;
 pub use state::{QueuedCommand, ReplyMode, Session, Subscriptions, Transaction};

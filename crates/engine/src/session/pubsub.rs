@@ -14,9 +14,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use resp::output::Output;
 use resp::reply::Reply;
 
-use crate::engine::{Engine, Host};
-use crate::handler::context::Context;
-use crate::observe::notify::News;
+use crate::host::Host;
 use crate::session::client::{Client, Inbox};
 
 type Listeners = HashMap<Vec<u8>, Vec<Arc<Client>>>;
@@ -45,7 +43,7 @@ pub enum Kind {
 }
 
 /// The wire form of a message, in both protocols, each made when the first subscriber needs it.
-struct Message<'m> {
+pub(super) struct Message<'m> {
     parts: &'m [&'m [u8]],
     encoded: [Option<Arc<Vec<u8>>>; 2],
 }
@@ -55,7 +53,7 @@ impl<'m> Message<'m> {
         Message { parts, encoded: [None, None] }
     }
 
-    fn bytes(&mut self, resp3: bool) -> Arc<Vec<u8>> {
+    pub(super) fn bytes(&mut self, resp3: bool) -> Arc<Vec<u8>> {
         let parts = self.parts;
         let encoded = self.encoded[usize::from(resp3)].get_or_insert_with(|| {
             let mut output = Output::default();
@@ -98,84 +96,19 @@ pub(crate) fn take_messages(client: &Client, reply: &mut Reply<'_>) {
     write(take(&mut client.inbox.lock()), reply);
 }
 
-fn take(inbox: &mut Inbox) -> Vec<Arc<Vec<u8>>> {
+/// Empties an inbox.
+pub(super) fn take(inbox: &mut Inbox) -> Vec<Arc<Vec<u8>>> {
     inbox.bytes = 0;
     std::mem::take(&mut inbox.pushes)
 }
 
-fn write(messages: Vec<Arc<Vec<u8>>>, reply: &mut Reply<'_>) {
+/// Writes messages to the output.
+pub(super) fn write(messages: Vec<Arc<Vec<u8>>>, reply: &mut Reply<'_>) {
     messages.iter().for_each(|message| reply.output().push_shared(message));
 }
 
 /// Takes a message to one receiver.
-type Deliver<'d> = &'d mut dyn FnMut(&Client, &mut Message<'_>);
-
-impl Engine {
-    /// Sends a message to the subscribers of a channel, and of patterns that match it. Returns how
-    /// many received it.
-    pub fn publish(&self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
-        let deliver = &mut |client: &Client, message: &mut Message<'_>| {
-            deliver(&*self.host, client, |resp3| message.bytes(resp3));
-        };
-        self.pubsub.publish_as(kind, channel, message, deliver)
-    }
-}
-
-impl Context<'_> {
-    /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is
-    /// among the receivers, it gets the message before the reply, behind what had arrived before.
-    pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
-        if self.nested && self.db.effects.holds_replies {
-            return self.publish_later(kind, channel, message);
-        }
-        let own = self.hears_messages_now().then_some(self.session.client.id);
-        let mut hears_itself = false;
-        let (engine, reply) = (self.engine, &mut self.reply);
-        let deliver = &mut |client: &Client, message: &mut Message<'_>| {
-            if own == Some(client.id) {
-                hears_itself = true;
-                take_messages(client, reply);
-                reply.output().push_shared(&message.bytes(speaks_resp3(client)));
-            } else {
-                deliver(&*engine.host, client, |resp3| message.bytes(resp3));
-            }
-        };
-        let receivers = engine.pubsub.publish_as(kind, channel, message, deliver);
-        if hears_itself {
-            // What had arrived before may tell of anything that was written before it came.
-            self.depend_on_all();
-        }
-        receivers
-    }
-
-    /// A message within EXEC may tell of what the transaction has written, and leaves when the
-    /// journal has that. Returns how many are going to receive it.
-    fn publish_later(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
-        let receivers = self.engine.pubsub.publish_as(kind, channel, message, &mut |_, _| {});
-        if receivers > 0 {
-            let news = News::Message { kind, channel: channel.into(), message: message.into() };
-            self.db.effects.news.get_mut().push(news);
-        }
-        receivers
-    }
-
-    /// Chooses the protocol of the connection, and of the rest of the reply. Messages in the one
-    /// before come first.
-    pub(crate) fn set_resp3(&mut self, resp3: bool) {
-        let earlier = {
-            // Others choose the protocol of a message under this lock.
-            let client = Arc::clone(&self.session.client);
-            let mut inbox = client.inbox.lock();
-            self.session.set_resp3(resp3);
-            if self.hears_messages_now() { take(&mut inbox) } else { Vec::new() }
-        };
-        if !earlier.is_empty() {
-            self.depend_on_all();
-            write(earlier, &mut self.reply);
-        }
-        self.reply.set_protocol(resp3);
-    }
-}
+pub(super) type Deliver<'d> = &'d mut dyn FnMut(&Client, &mut Message<'_>);
 
 impl PubSub {
     fn listeners(&self, kind: Kind) -> &RwLock<Listeners> {
@@ -203,7 +136,8 @@ impl PubSub {
         }
     }
 
-    fn publish_as(
+    /// Has a message delivered to all who listen. Returns how many these are.
+    pub(super) fn publish_as(
         &self,
         kind: Kind,
         channel: &[u8],
@@ -303,6 +237,7 @@ impl PubSub {
     }
 }
 
-fn speaks_resp3(client: &Client) -> bool {
+/// Whether a client speaks RESP3.
+pub(super) fn speaks_resp3(client: &Client) -> bool {
     client.protocol.load(Relaxed) == 3
 }

@@ -7,19 +7,19 @@ use base::limits;
 use hashbrown::HashSet;
 use resp::args::OwnedArguments;
 use resp::output::Output;
-use store::gate::Presence;
 
-use crate::engine::Engine;
-use crate::registry::Row;
+use crate::command::{RowId, Spec};
 use crate::session::client::{Client, flag};
 use crate::session::pubsub::Kind;
-use crate::wait::watching::Watch;
+use crate::wait::watcher::Watch;
 use config::Config;
 
 /// A command that waits for EXEC.
 pub struct QueuedCommand {
-    /// Its row.
-    pub row: &'static Row,
+    /// The place of its row.
+    pub row: RowId,
+    /// What is known of it.
+    pub command: &'static Spec,
     /// Its arguments.
     pub argv: OwnedArguments,
 }
@@ -238,6 +238,11 @@ impl Session {
         }
     }
 
+    /// Marks the client as blocked or not, for CLIENT LIST.
+    pub(crate) fn show_blocked(&self, blocked: bool) {
+        self.client.set_flag(flag::BLOCKED, blocked);
+    }
+
     /// Shows the state of MULTI and of subscriptions to others.
     pub fn publish_state(&self) {
         let client = &self.client;
@@ -253,39 +258,5 @@ impl Session {
         client.subscription_bytes.store(own.map_or(0, |own| own.bytes), Relaxed);
         client.set_flag(flag::PUBSUB, own.is_some_and(Subscriptions::any));
         client.set_flag(flag::MONITOR, self.monitor);
-    }
-}
-
-impl Engine {
-    /// Frees the commands of a transaction: a million of them in the background, since whoever ends
-    /// it may hold slots.
-    pub(crate) fn free_transaction(&self, transaction: Box<Transaction>) {
-        if transaction.bytes >= limits::FREED_LATER {
-            self.host.drop_later(transaction);
-        }
-    }
-
-    /// Forgets a connection that goes away: its transaction, watches, subscriptions, and its place
-    /// among the clients. The caller holds no slot and has ended the connection's waiting.
-    pub fn close_session(&self, presence: Presence<'_>, session: &mut Session) {
-        self.note_paused(session, false);
-        self.abandon_transaction(presence, session);
-        self.drop_subscriptions(session);
-        self.clients.remove(session.client.id);
-    }
-
-    /// Ends all subscriptions of a connection without a word to it, and MONITOR.
-    pub(crate) fn drop_subscriptions(&self, session: &mut Session) {
-        if let Some(mut own) = session.subscriptions.take() {
-            for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
-                for name in own.of(kind).drain() {
-                    self.pubsub.unsubscribe(kind, &name, &session.client);
-                }
-            }
-        }
-        if std::mem::take(&mut session.monitor) {
-            self.pubsub.remove_monitor(&session.client);
-        }
-        session.publish_state();
     }
 }

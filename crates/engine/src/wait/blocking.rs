@@ -15,9 +15,9 @@ use store::gate::Presence;
 use store::reserve::Reservation;
 use store::{Held, Key, ValueRef};
 
-use crate::engine::{Engine, Outcome};
-use crate::handler::context::Context;
-use crate::run::call::{Slots, show_blocked};
+use crate::engine::{Context, Engine, Serve};
+use crate::run::request::Outcome;
+use crate::run::slots::Slots;
 use crate::session::Session;
 use crate::wait::left_behind::remove_waiter;
 use crate::wait::waiting::{Attachment, Awaited, Waiter};
@@ -104,7 +104,9 @@ fn serve(cx: &mut Context<'_>, key: &Key<'_>, waiter: &Arc<Waiter>) {
     let own_database = std::mem::replace(&mut cx.db.index, waiter.database);
     let own_nested = std::mem::replace(&mut cx.nested, true);
     cx.with_receiver(&mut session, &mut output, |cx| {
-        match (waiter.serve)(cx, key, waiter.argv.view()) {
+        let serve = waiter.serve.downcast_ref::<Serve>();
+        let serve = serve.expect("who waits for a key says how it is served");
+        match serve(cx, key, waiter.argv.view()) {
             Ok(served) => debug_assert!(served, "the key holds what the waiter waits for"),
             Err(error) => {
                 cx.db.stats.error_replies.add(1);
@@ -180,7 +182,7 @@ pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
         let attachment = cx.db.held.attachment_mut(slot).get_or_insert_default();
         attachment.add_waiter(key, &waiter);
     }
-    show_blocked(cx.session, true);
+    cx.session.show_blocked(true);
     *cx.session.client.waiter.lock() = Some(Arc::clone(&waiter));
     cx.engine.blocked_clients.fetch_add(1, Relaxed);
     Outcome::Blocked(waiter)
@@ -194,7 +196,7 @@ impl Engine {
         for key in &waiter.keys {
             self.take_out_waiter(presence, waiter, key, clock);
         }
-        show_blocked(session, false);
+        session.show_blocked(false);
         *session.client.waiter.lock() = None;
         self.blocked_clients.fetch_sub(1, Relaxed);
     }

@@ -1,6 +1,19 @@
-//! Clients that wait for a key, and clients that watch one: both are attached to the key's slot.
+//! Clients that wait for a key, for a sync or for the host, and clients that watch a key.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`waiting`], `watcher` | what do clients leave at a slot? |
+//! | `blocking` | how does a client begin to wait for a key, and how is it served? |
+//! | `watching` | what does a watch notice, and how does it end? |
+//! | `left_behind`, `cleaning` | who takes out of a slot what nobody waits for any more? |
+//! | [`sync`] | who waits until writes are durable? |
+//! | [`host`] | who waits for a file, or for an errand? |
 
 pub(crate) mod blocking;
+mod cleaning;
+pub mod host;
 pub(crate) mod left_behind;
+pub mod sync;
 pub mod waiting;
-pub mod watching;
+pub(crate) mod watcher;
+mod watching;

@@ -6,108 +6,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use hashbrown::{Equivalent, HashMap};
-use resp::args::{Arguments, OwnedArguments};
-use resp::reply::Reply;
-use store::Key;
-use store::sync::AtomicU8;
 
-use crate::handler::context::Context;
-use crate::handler::error::CommandError;
-use crate::session::client::Client;
-use crate::wait::watching::{Change, WatchFlag, Watcher};
+use crate::wait::watcher::{Change, WatchFlag, Watcher};
 
-/// Tries to serve a blocking command from one of its keys, with the command's arguments. Writes
-/// the reply and returns true, or returns false when the key has nothing for it.
-pub type Serve = fn(&mut Context<'_>, &Key<'_>, Arguments<'_>) -> Result<bool, CommandError>;
-
-/// The type of value that a waiter waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "the types of values that can be waited for")]
-pub enum Awaited {
-    List,
-    Zset,
-}
-
-const WAITING: u8 = 0;
-const CLAIMED: u8 = 1;
-
-/// A client that waits for keys.
-pub struct Waiter {
-    /// Whose reply it is.
-    pub client: Arc<Client>,
-    /// The database that it selected.
-    pub database: usize,
-    /// The keys it waits for.
-    pub keys: Vec<Box<[u8]>>,
-    /// A key that serving it also changes (the destination of BLMOVE).
-    pub destination: Option<Box<[u8]>>,
-    /// What it waits for.
-    pub awaited: Awaited,
-    /// The command.
-    pub argv: OwnedArguments,
-    /// How it is served.
-    pub serve: Serve,
-    /// Whether its connection speaks RESP3.
-    pub resp3: bool,
-    /// When it gives up, as [`crate::engine::Turn::steady`].
-    pub deadline: Option<u64>,
-    state: AtomicU8,
-}
-
-impl Waiter {
-    #[expect(clippy::too_many_arguments, reason = "the fields of a waiter, once")]
-    pub(crate) fn new(
-        client: Arc<Client>,
-        database: usize,
-        keys: Vec<Box<[u8]>>,
-        destination: Option<Box<[u8]>>,
-        awaited: Awaited,
-        argv: OwnedArguments,
-        serve: Serve,
-        resp3: bool,
-        deadline: Option<u64>,
-    ) -> Waiter {
-        let state = AtomicU8::new(WAITING);
-        Waiter { client, database, keys, destination, awaited, argv, serve, resp3, deadline, state }
-    }
-
-    /// A client that waits for no key, but for the host's answer.
-    pub(crate) fn for_host(client: Arc<Client>, database: usize, resp3: bool) -> Waiter {
-        let argv = OwnedArguments::default();
-        let serve: Serve = |_, _, _| Ok(false);
-        let keys = Vec::new();
-        Waiter::new(client, database, keys, None, Awaited::List, argv, serve, resp3, None)
-    }
-
-    /// Bytes of memory that it takes, about: each key lies in the arguments, here, and at its slot.
-    pub(crate) fn memory(&self) -> usize {
-        let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
-        size_of::<Waiter>() + 3 * self.argv.memory() + frames
-    }
-
-    /// Whether nobody has claimed it yet.
-    pub fn is_waiting(&self) -> bool {
-        self.state.load(Ordering::Acquire) == WAITING
-    }
-
-    /// Whether it waits for keys. Who waits for the host has to wait for what that does.
-    pub(crate) fn awaits_keys(&self) -> bool {
-        !self.keys.is_empty()
-    }
-
-    /// Answers a client whose time is up: every blocking command answers the same.
-    pub fn reply_timed_out(&self, reply: &mut Reply<'_>) {
-        reply.null_array();
-    }
-
-    /// Claims it: who gets true answers the client, or drops it.
-    pub fn claim(&self) -> bool {
-        self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-}
+pub use crate::session::client::{Awaited, Waiter};
 
 type PerKey<T> = HashMap<(usize, Box<[u8]>), T>;
 

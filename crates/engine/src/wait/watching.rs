@@ -1,6 +1,6 @@
 //! WATCH: whose next EXEC depends on which keys.
 //!
-//! A watched key has a [`Watcher`] at its slot, behind the slot's lock. Whoever changes the key
+//! A watched key has a `Watcher` at its slot, behind the slot's lock. Whoever changes the key
 //! raises the flag that all watchers of one connection share; EXEC looks at the flag, and at the
 //! expiry of the watched keys, with the slots of all of them locked.
 //!
@@ -9,9 +9,8 @@
 //! makes EXEC fail though nobody has touched it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-use hashbrown::HashSet;
 use store::gate::Presence;
 use store::{Entry, Key};
 
@@ -20,46 +19,7 @@ use crate::handler::context::Context;
 use crate::handler::db::Db;
 use crate::session::Session;
 use crate::session::client::Client;
-
-/// A flag that is raised when a watched key changes.
-pub(crate) type WatchFlag = Arc<AtomicBool>;
-
-/// One connection's interest in one key.
-pub(crate) struct Watcher {
-    /// Shared by all keys that the connection watches.
-    pub(crate) flag: WatchFlag,
-    /// When it began, the key had expired without having been deleted.
-    pub(crate) expired: bool,
-}
-
-/// What happened to a watched key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// It holds another value.
-    Changed,
-    /// It is gone.
-    Gone,
-}
-
-impl Watcher {
-    /// Raises the flag, unless the change is only that an expired key is deleted at last.
-    pub(crate) fn note(&mut self, change: Change) {
-        if self.expired && change == Change::Gone {
-            self.expired = false;
-        } else {
-            self.flag.store(true, Relaxed);
-        }
-    }
-}
-
-/// The watched keys of a connection.
-#[derive(Default)]
-pub struct Watch {
-    /// The keys, with their databases.
-    pub keys: HashSet<(usize, Box<[u8]>)>,
-    /// Raised by the first change; shared with the slots.
-    pub(crate) flag: WatchFlag,
-}
+use crate::wait::watcher::{Change, Watch, WatchFlag, Watcher};
 
 impl Watch {
     /// Whether a watched key has changed, or has expired since it was watched. Looks at the slots

@@ -89,7 +89,7 @@ pub(super) fn merge(
         }
     }
     let mut merged = merged?;
-    merged.plan = plan.without_secrets();
+    merged.plan = crate::redact::plan(plan);
     merged.started_unix_ms = start as u64;
     merged.timeline = Second::filled(std::mem::take(&mut merged.timeline));
     merged.generator.invalid = reasons;

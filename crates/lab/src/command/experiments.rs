@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base::clock;
 
-use super::{RunOptions, mistake};
+use super::options::{RunOptions, mistake};
 use crate::agent::{Agents, Token, TokenError};
 use crate::experiment::{
     Choice, Definition, Interrupt, Means, bundled, directory, machine, progress, suite,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{mistake, print};
+use super::options::{mistake, print};
 use crate::results::Results;
 use crate::{compare, redact, report};
 

@@ -3,7 +3,7 @@
 //! would hide them: nothing in two of three runs and a disaster in the third has a median of
 //! nothing, and a spread that forgives everything.
 
-use super::Change;
+use super::comparison::Change;
 use crate::report::invalid_reasons;
 use crate::results::figure::was_broken;
 use crate::results::{Figure, Run, Summary};

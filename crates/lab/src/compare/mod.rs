@@ -1,70 +1,21 @@
 //! Comparisons: what changed between two results of the same experiments, beyond noise.
 
+mod comparison;
 mod harm;
 mod table;
+
+pub use comparison::{Change, Comparison, Row};
 
 use std::collections::BTreeMap;
 
 use crate::report::{invalid_reasons, overloaded_reasons};
 use crate::results::figure::figures;
 use crate::results::{
-    Better, Difference, ENOUGH_RUNS, ExperimentResult, Figure, Machine, Results, Run, Summary, Unit,
+    Better, Difference, ENOUGH_RUNS, ExperimentResult, Figure, Machine, Results, Run, Summary,
 };
 
 /// Figures that are too much a matter of luck to be judged.
 const UNJUDGED: [&str; 3] = ["max", "p99.99", "service_p99"];
-
-/// What changed from one file of results to another.
-#[derive(Clone, Debug)]
-pub struct Comparison {
-    /// A row per experiment, target, point of the matrix and figure that both have.
-    pub rows: Vec<Row>,
-    /// What cannot be compared though nothing got worse, a sentence each: what only the later side
-    /// has, and figures that are told only where they fit.
-    pub missing: Vec<String>,
-    /// What makes the two hard to compare, a sentence each.
-    pub cautions: Vec<String>,
-    /// What was there before and is not now, a sentence each: experiments, targets, points, loads and
-    /// checks that are gone, runs that fail or have no valid repetition, loads that are not borne, a
-    /// recovery or a good rate that is not found. These are regressions too.
-    pub failures: Vec<String>,
-}
-
-/// One figure of one target at one point, before and after.
-#[derive(Clone, Debug)]
-pub struct Row {
-    /// The experiment's name.
-    pub experiment: String,
-    /// The target's name.
-    pub target: String,
-    /// The point of the matrix: `connections 50, fsync always`; empty without one.
-    pub point: String,
-    /// What a reader calls the figure.
-    pub figure: String,
-    /// What it counts in.
-    pub unit: Unit,
-    /// Over the valid repetitions before.
-    pub before: Summary,
-    /// Over the valid repetitions after.
-    pub after: Summary,
-    /// What became of it.
-    pub change: Change,
-    /// It counts what must not be, so that the worst run is what matters.
-    pub by_worst: bool,
-}
-
-/// What became of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It is no further away than figures lie among themselves.
-    WithinNoise,
-    /// It is better, beyond noise.
-    Better,
-    /// It is worse, beyond noise.
-    Worse,
-    /// It is different, and nobody can say what is better.
-    Different,
-}
 
 /// A point of an experiment's matrix.
 type Parameters = BTreeMap<String, String>;
@@ -108,29 +59,6 @@ pub fn compare(before: &Results, after: &Results) -> Comparison {
         ));
     }
     comparison
-}
-
-impl Comparison {
-    /// The rows that became worse beyond noise.
-    pub fn regressions(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| row.change == Change::Worse)
-    }
-
-    /// Whether anything became worse: a figure beyond noise, or a run that fails now.
-    pub fn is_regression(&self) -> bool {
-        self.regressions().next().is_some() || !self.failures.is_empty()
-    }
-}
-
-impl Row {
-    /// By which share the median changed, or the worst run's figure: 0.1 for a tenth more; none from
-    /// zero.
-    pub fn share(&self) -> Option<f64> {
-        if self.by_worst {
-            return (self.before.high != 0.0).then(|| self.after.high / self.before.high - 1.0);
-        }
-        self.after.ratio(&self.before).map(|ratio| ratio - 1.0)
-    }
 }
 
 fn machines(before: &Machine, after: &Machine) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Formatter, Result};
 
-use super::{Change, Comparison, Row};
+use super::comparison::{Change, Comparison, Row};
 use crate::report::show_figure;
 
 /// Lines of things that are on one side only, before they are counted instead.

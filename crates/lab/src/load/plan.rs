@@ -206,14 +206,6 @@ pub struct HttpRequest {
     pub body: Option<String>,
 }
 
-impl Plan {
-    /// The same plan for recordings, which are published: without the password, and without what else
-    /// lets others in.
-    pub(crate) fn without_secrets(&self) -> Plan {
-        crate::redact::plan(self)
-    }
-}
-
 impl Default for Plan {
     /// redis-benchmark's own defaults: 50 connections, 100 000 requests of PING, closed loop.
     fn default() -> Self {
@@ -298,7 +290,7 @@ mod tests {
         let work = HttpWork { requests: vec![request], ..HttpWork::default() };
         let mut plan = Plan { work: Work::Http(work), ..Plan::default() };
         plan.address.password = Some("secret".to_owned());
-        let published = plan.without_secrets();
+        let published = crate::redact::plan(&plan);
         assert_eq!(published.address.password, None);
         let Work::Http(work) = published.work else { panic!("still HTTP") };
         let headers = &work.requests[0].headers;

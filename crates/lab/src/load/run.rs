@@ -254,7 +254,7 @@ fn put_together(plan: &Plan, outcomes: Vec<Outcome>, start: u64) -> Recording {
         debug_assert_eq!(generator.lateness.count(), 0, "a closed loop has no schedule");
     }
     Recording {
-        plan: plan.without_secrets(),
+        plan: crate::redact::plan(plan),
         started_unix_ms: 0,
         seconds,
         operations,

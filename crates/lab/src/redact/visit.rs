@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Kind, Redactor, WITHHELD, is_secret_name};
+use super::redactor::{Kind, Redactor, WITHHELD, is_secret_name};
 use crate::load::{HttpRequest, Operation, Plan, Work};
 use crate::record::Recording;
 use crate::results::{ExperimentResult, LoadRecording, Run};

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::analysis::Analysis;
 use super::chart::Chart;
 use super::view::{Colours, Context, sections};
+use super::words::free_name;
 use super::{number, page, verdict};
 use crate::results::{Difference, Results};
 
@@ -78,7 +79,7 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
     table(analysis, text);
     let first = sections(&Context { analysis, colours }).into_iter().next();
     for mut chart in first.into_iter().flat_map(|section| section.charts).take(MOST_PICTURES) {
-        chart.name = super::free_name(&chart.name, &mut used.taken);
+        chart.name = free_name(&chart.name, &mut used.taken);
         text.push_str(&format!("\n![{}](charts/{}.svg)\n", escape(&chart.title), chart.name));
         used.charts.push(chart);
     }

@@ -16,6 +16,7 @@ mod setup;
 mod table;
 mod verdict;
 mod view;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,6 +32,7 @@ pub(crate) use number::{grouped, show as show_figure, stamp};
 use analysis::Analysis;
 use chart::Chart;
 use view::{Colours, Context, sections, slug};
+use words::free_name;
 
 /// The report as one HTML file that needs nothing else, neither files nor a network.
 pub fn html(results: &Results) -> String {
@@ -138,15 +140,4 @@ fn write_logs(
         }
     }
     Ok(())
-}
-
-/// A name that no other file has, since different names may have the same letters and digits.
-fn free_name(name: &str, taken: &mut BTreeSet<String>) -> String {
-    let mut free = name.to_owned();
-    let mut count = 2;
-    while !taken.insert(free.clone()) {
-        free = format!("{name}-{count}");
-        count += 1;
-    }
-    free
 }

@@ -43,18 +43,6 @@ pub(crate) fn page(results: &Results) -> String {
     page.finish()
 }
 
-/// A command as a shell takes it: words that need quotes have them.
-pub(crate) fn command_line(command: &[String]) -> String {
-    let plain = |word: &str| {
-        !word.is_empty()
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c))
-    };
-    let words = command.iter().map(|word| {
-        if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
-    });
-    words.collect::<Vec<String>>().join(" ")
-}
-
 /// The machine in a line.
 pub(crate) fn machine_line(machine: &Machine) -> String {
     let count = match machine.processors {

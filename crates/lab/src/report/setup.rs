@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::analysis::Analysis;
 use super::markup::Markup;
-use super::{number, page::command_line};
+use super::number;
+use super::words::command_line;
 use crate::load::{Keys, Pace, Plan, Schedule, Size, Work};
 use crate::results::figure::load_names;
 

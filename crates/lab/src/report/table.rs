@@ -4,6 +4,7 @@ use super::analysis::{Analysis, Cell, invalid_reasons, overloaded_reasons};
 use super::markup::Markup;
 use super::number;
 use super::view::capital;
+use super::words::command_line;
 use crate::results::{Better, Difference, Figure, Run, Summary};
 
 /// Rows of events beyond these are in the file only.
@@ -283,7 +284,7 @@ pub(crate) fn every_run(analysis: &Analysis<'_>, page: &mut Markup) {
             },
         }
         page.open("td", &[("class", &"command")]);
-        page.leaf("code", &[], super::page::command_line(&run.command));
+        page.leaf("code", &[], command_line(&run.command));
         page.close();
         page.close();
     }

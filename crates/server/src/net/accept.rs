@@ -10,12 +10,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use engine::engine::{Engine, LogLevel};
+use engine::engine::Engine;
+use engine::host::LogLevel;
 use engine::observe::stats::ThreadStats;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use parking_lot::Mutex;
 
 use super::mailbox::{WAKE, Wakers};
+use super::protected::protected;
 use super::transport::Transport;
 
 /// A listening socket.
@@ -194,7 +196,7 @@ impl Accepting {
             self.stats.rejected_connections.add(1);
             return refuse(&transport, b"-ERR max number of clients reached\r\n");
         }
-        if let Some(text) = peer.and_then(|peer| crate::listen::protected(&config, &peer)) {
+        if let Some(text) = peer.and_then(|peer| protected(&config, &peer)) {
             self.stats.rejected_connections.add(1);
             return refuse(&transport, text);
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits;
 use config::Config;
-use engine::engine::Outcome;
+use engine::run::request::Outcome;
 use engine::session::Session;
 use resp::output::{Mark, Output};
 

@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::engine::{Authority, Outcome};
-use engine::persistence::durability::SyncWait;
 use engine::registry::Row;
+use engine::run::authority::Authority;
+use engine::run::request::Outcome;
+use engine::wait::sync::SyncWait;
 use engine::wait::waiting::Waiter;
 use resp::args::OwnedArguments;
 use store::Keyspace;

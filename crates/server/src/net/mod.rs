@@ -13,6 +13,7 @@ mod connection;
 pub mod held_back;
 pub mod mailbox;
 mod parked;
+mod protected;
 mod resp;
 mod timers;
 mod transport;

@@ -9,7 +9,7 @@ use store::cut::{Head, Sink};
 use store::freeze::{Piece, PieceKind};
 use store::pack::Element;
 
-use super::snapshot::{Shape, Staged};
+use super::shape::{Shape, Staged};
 
 /// Items of a collection in one command.
 const ITEMS_PER_COMMAND: usize = 64;

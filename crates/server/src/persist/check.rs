@@ -24,11 +24,14 @@ mod commands;
 mod kind;
 mod repair;
 mod snapshot;
+mod verdict;
 
 use commands::Contents;
 use kind::{Expected, Kind};
 use repair::Piece;
 use snapshot::{End, Snapshot};
+
+pub use verdict::Verdict;
 
 /// What is to be done besides looking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,19 +40,6 @@ pub struct Options {
     pub fix: bool,
     /// Go back to the state at this Unix second, as far as the files say when things happened.
     pub truncate_to: Option<i64>,
-}
-
-/// What came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// This server can load all of it.
-    Good,
-    /// Something is damaged, and still is.
-    Damaged,
-    /// Nothing is damaged (any more), and there is something that this server refuses to load.
-    Unsupported,
-    /// This server can load it now; something was changed.
-    Changed,
 }
 
 /// Why nothing can be said.
@@ -127,14 +117,6 @@ impl CheckError {
 
 /// First bytes that tell an RDB file from commands.
 const MAGIC_BYTES: u64 = 9;
-
-/// Databases that a server has unless its settings say more.
-const DATABASES: usize = 16;
-
-/// What is said of a database beyond those.
-fn beyond(index: usize) -> String {
-    format!("database {index} is used: a server needs the setting `databases` for it")
-}
 
 type Result<T> = std::result::Result<T, CheckError>;
 

@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::{AppendFsync, Config};
-use engine::engine::{Authority, Engine, Host, Outcome, Request, Turn};
+use engine::engine::Engine;
+use engine::run::authority::Authority;
+use engine::run::request::{Outcome, Request};
+use engine::run::turn::Turn;
 use engine::session::Session;
 use engine::session::client::Client;
 use resp::args::OwnedArguments;
@@ -20,12 +23,11 @@ use resp::output::Output;
 use store::gate::Gate;
 use tempfile::TempDir;
 
-use super::aof::append_only::AppendOnly;
+use super::aof::append_only::{AppendOnly, Waiting};
 use super::disk::faulty::{FaultyDisk, Operation};
 use super::disk::{Disk, RealDisk};
 use super::load::Load;
 use super::rdb::saver::Saver;
-use crate::net::Wakers;
 use crate::process::log::Log;
 
 mod corruption;
@@ -81,18 +83,28 @@ fn config(home: &Path, appendonly: bool) -> Config {
     }
 }
 
+/// Nobody waits for the journal.
+struct Nobody;
+
+impl Waiting for Nobody {
+    fn note_progress(&self) {}
+
+    fn note_failure(&self) {}
+}
+
 impl Rig {
     /// Loads what there is, and goes on with it.
     fn start(disk: Arc<dyn Disk>, config: Config) -> Result<Rig, String> {
         let log = Arc::new(Log::open(&config).unwrap());
         let saver = Arc::new(Saver::new(Arc::clone(&disk)));
-        let wakers = Arc::new(Wakers::new());
-        let append_only = AppendOnly::new(&config, &log, &wakers, &saver, Arc::clone(&disk));
+        let waiting = Arc::new(Nobody) as _;
+        let append_only = AppendOnly::new(&config, &log, &waiting, &saver, Arc::clone(&disk));
         let append_only = Arc::new(append_only.unwrap());
         let journal = Arc::clone(append_only.journal());
         let outside = Arc::new(Outside { log, saver, append_only });
-        let host = Arc::clone(&outside) as Arc<dyn Host>;
-        let engine = Arc::new(Engine::new(config, engine::commands::registry(), host, journal));
+        let (host, storage) = (Arc::clone(&outside) as _, Arc::clone(&outside) as _);
+        let commands = engine::commands::registry();
+        let engine = Arc::new(Engine::new(config, commands, host, storage, journal));
         outside.saver.connect(&engine);
         outside.append_only.connect(&engine);
         let loaded = Load::new(&engine, disk, &|| false).all();

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use config::Config;
-use engine::engine::{Engine, LogLevel};
+use engine::engine::Engine;
+use engine::host::LogLevel;
 use engine::persistence::loading::{Duplicates, Expired, LoadRules, Source};
 use store::gate::Closed;
 
@@ -23,7 +24,7 @@ use super::aof::directory::{AofDirectory, OldFile};
 use super::aof::reader::{Tear, begins_with_rdb};
 use super::delay::Delay;
 use super::disk::Disk;
-use crate::files::path as path_of;
+use crate::process::paths::path as path_of;
 
 mod error;
 mod replay;
@@ -33,6 +34,15 @@ pub use error::{LoadError, Problem};
 
 /// First bytes of a file, which tell what it is.
 const MAGIC_BYTES: u64 = 9;
+
+/// How a file breaks off.
+#[derive(Clone, Copy)]
+struct Torn {
+    /// Bytes before the part that is not whole.
+    good: u64,
+    /// How it breaks off.
+    tear: Tear,
+}
 
 /// What is loaded, and by whose leave.
 pub struct Load<'l> {
@@ -207,7 +217,7 @@ impl<'l> Load<'l> {
         path: &Path,
         place: Place,
         size: u64,
-        torn: replay::Torn,
+        torn: Torn,
     ) -> Result<(), LoadError> {
         let problem = Problem::Torn { good: torn.good, tear: torn.tear };
         if !place.is_last || !self.engine.config.load().aof_load_truncated {

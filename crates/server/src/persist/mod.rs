@@ -5,11 +5,12 @@
 //! | [`disk`] | how does the process write, sync and rename, and how does a test make that fail? |
 //! | [`aof`] | what is the append-only file, how is it written, and how read? |
 //! | [`snapshot`] | how does the data of an instant become a file? |
-//! | `as_commands` | the same, as commands of an append-only file |
+//! | `shape`, `as_commands` | the same, as commands of an append-only file |
 //! | [`rdb`] | who asks for such files, and when? |
 //! | [`load`] | how does all of it get back into the keyspace? |
 //! | `delay` | how is a save or a load made to take long, for tests? |
 //! | [`claim`] | who may use these files? |
+//! | [`config_file`] | how is the configuration file replaced? |
 //! | [`stale`] | what becomes of files that a process has not finished? |
 //! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
 //!
@@ -20,11 +21,13 @@ pub mod aof;
 mod as_commands;
 pub mod check;
 pub mod claim;
+pub mod config_file;
 mod delay;
 pub mod disk;
 #[cfg(test)]
 mod faults;
 pub mod load;
 pub mod rdb;
+mod shape;
 pub mod snapshot;
 pub mod stale;

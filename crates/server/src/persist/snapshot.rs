@@ -4,9 +4,7 @@
 //! small values are shown, so what a step shows is put together in memory; between steps, with nothing
 //! held, it goes to the file. Nobody waits for the disk but this thread.
 
-use std::cell::RefCell;
 use std::io::{self, Write};
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use config::Config;
@@ -21,6 +19,7 @@ use store::pack::Element;
 
 use super::as_commands::CommandSink;
 use super::delay::Delay;
+use super::shape::{Shape, Staged};
 
 /// Bytes that are gathered before they are written.
 const CHUNK: usize = 64 * 1024;
@@ -108,18 +107,6 @@ pub fn write_none(engine: &Engine, purpose: Purpose, mut file: impl Write) -> io
     file.flush()
 }
 
-/// A sink that puts entries into the bytes of a file.
-pub(super) trait Shape: Sink {
-    /// Keys so far.
-    fn keys(&self) -> u64;
-
-    /// What could not be put into bytes since the last call.
-    fn failed(&mut self) -> io::Result<()>;
-
-    /// Adds what ends the file, and returns its length.
-    fn finish(self) -> io::Result<u64>;
-}
-
 fn write_shaped<S: Shape>(
     mut sink: S,
     staged: &Staged,
@@ -165,38 +152,6 @@ fn write_shaped<S: Shape>(
     file.flush()?;
     report(keys);
     Ok(Written { bytes, keys })
-}
-
-/// Bytes on their way to the file.
-#[derive(Clone, Default)]
-pub(super) struct Staged(Rc<RefCell<Vec<u8>>>);
-
-impl Staged {
-    /// Adds bytes.
-    pub(super) fn gather(&self, bytes: &[u8]) {
-        self.0.borrow_mut().extend_from_slice(bytes);
-    }
-
-    /// Writes what has gathered if it is more than `least` bytes.
-    pub(super) fn pass_on(&self, file: &mut impl Write, least: usize) -> io::Result<()> {
-        let mut bytes = self.0.borrow_mut();
-        if bytes.len() > least {
-            file.write_all(&bytes)?;
-            bytes.clear();
-        }
-        Ok(())
-    }
-}
-
-impl Write for Staged {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.gather(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 /// Shapes entries as an RDB file has them.

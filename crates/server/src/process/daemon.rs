@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use config::{Config, OomScoreAdj, Supervised};
 
-use crate::files;
 use crate::process::log::Log;
+use crate::process::paths;
 use crate::process::system::{self, Forked};
 
 /// Where a daemon writes its process id when the settings do not say.
@@ -86,7 +86,7 @@ impl Supervisor {
             Supervisor::Upstart => stop_until_continued(),
         };
         if let Err(error) = told {
-            log.warning(format!("The service manager was not told: {}", files::reason(&error)));
+            log.warning(format!("The service manager was not told: {}", paths::reason(&error)));
         }
     }
 
@@ -123,13 +123,13 @@ impl PidFile {
         let path = match config.pidfile.as_slice() {
             b"" if is_daemon => Path::new(USUAL_PID_FILE),
             b"" => return None,
-            given => files::path(given),
+            given => paths::path(given),
         };
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         match fs::write(&path, format!("{}\n", std::process::id())) {
             Ok(()) => Some(PidFile(path)),
             Err(error) => {
-                let reason = files::reason(&error);
+                let reason = paths::reason(&error);
                 log.warning(format!("Failed to write PID file {}: {reason}", path.display()));
                 None
             }
@@ -140,7 +140,7 @@ impl PidFile {
     pub fn remove(self, log: &Log) {
         log.notice("Removing the pid file.");
         if let Err(error) = fs::remove_file(&self.0) {
-            log.warning(format!("The pid file stays: {}", files::reason(&error)));
+            log.warning(format!("The pid file stays: {}", paths::reason(&error)));
         }
     }
 }
@@ -186,6 +186,6 @@ pub fn apply_huge_pages(config: &Config, log: &Log) {
         return;
     }
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
-        log.warning(format!("Huge pages stay on: {}", files::reason(&error.into())));
+        log.warning(format!("Huge pages stay on: {}", paths::reason(&error.into())));
     }
 }

@@ -51,7 +51,7 @@ fn warnings(
     possible: u32,
     error: rustix::io::Errno,
 ) -> Vec<String> {
-    let error = crate::files::reason(&error.into());
+    let error = crate::process::paths::reason(&error.into());
     vec![
         format!(
             "You requested maxclients of {clients} requiring at least {wanted} max file \

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use config::{self, Config, SyslogFacility};
-use engine::engine::LogLevel;
+use engine::host::LogLevel;
 use parking_lot::Mutex;
 
 use crate::process::system::{self, LocalTime};
@@ -118,7 +118,7 @@ impl Log {
 
 /// The path, independent of later changes of the working directory.
 fn absolute(path: &[u8]) -> PathBuf {
-    let path = crate::files::path(path);
+    let path = crate::process::paths::path(path);
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -7,6 +7,7 @@
 //! | [`log`], [`crash`] | what does an operator read, while all is well and at the end? |
 //! | [`title`] | what does `ps` show? |
 //! | [`descriptors`] | how many clients may the process have? |
+//! | [`paths`] | what do configurations call files, and what do errors say? |
 //! | [`system`] | which system calls have no safe wrapper? |
 //!
 //! Every room of the server may import this one. It imports none of them.
@@ -15,6 +16,7 @@ pub mod crash;
 pub mod daemon;
 pub mod descriptors;
 pub mod log;
+pub mod paths;
 pub mod signal;
 pub mod system;
 pub mod title;

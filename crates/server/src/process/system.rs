@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use engine::engine::CpuSeconds;
+use engine::host::CpuSeconds;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 /// A moment on the local clock.

@@ -14,13 +14,14 @@ use store::{Held, Key, StringValue, Value};
 use crate::command::{
     ADMIN, CLOSES_GATES, Command, Flags, Group, LOADING, NOSCRIPT, PROTECTED, STALE, WHOLE_KEYSPACE,
 };
-use crate::engine::{DEFAULT_PACKED_THRESHOLD, LogLevel, random_id};
+use crate::engine::{DEFAULT_PACKED_THRESHOLD, random_id};
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
+use crate::host::LogLevel;
 use crate::observe::notify::{Class, Event};
 use crate::wait::waiting::Attachment;
-use crate::wait::watching::Change;
+use crate::wait::watcher::Change;
 
 mod digest;
 mod protocol;
@@ -284,7 +285,7 @@ fn pause_cron(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 fn aof_flush_sleep(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let microseconds = args.at_least(0, CommandError::text("ERR microseconds are not negative"))?;
-    cx.engine.host.delay_append_only(Duration::from_micros(microseconds as u64));
+    cx.engine.storage.delay_append_only(Duration::from_micros(microseconds as u64));
     cx.reply.ok();
     Ok(())
 }

@@ -23,14 +23,14 @@ pub(super) fn reload(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         }
     }
     if save {
-        let saved = cx.engine.host.save_standing(cx.engine, closed(cx));
+        let saved = cx.engine.storage.save_standing(cx.engine, closed(cx));
         saved.map_err(|_| CommandError::text("ERR"))?;
     }
     if flush {
         empty_all(cx);
     }
     cx.engine
-        .host
+        .storage
         .load_data(cx.engine, Source::Snapshot(duplicates), closed(cx))
         .map_err(|_| CommandError::text("ERR Error trying to load the RDB dump"))?;
     cx.propagate_nothing();
@@ -41,7 +41,7 @@ pub(super) fn reload(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
 /// LOADAOF
 pub(super) fn load_append_only(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     empty_all(cx);
-    cx.engine.host.load_data(cx.engine, Source::AppendOnly, closed(cx)).map_err(|_| {
+    cx.engine.storage.load_data(cx.engine, Source::AppendOnly, closed(cx)).map_err(|_| {
         CommandError::text("ERR Error trying to load the AOF files, check server logs.")
     })?;
     // What is loaded is in the file.

@@ -6,10 +6,10 @@ use std::io;
 use store::pack::{Element, INTEGER_TEXT_BYTES};
 use store::{Entry, List, ValueRef, evict};
 
-use crate::engine::LogLevel;
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
+use crate::host::LogLevel;
 
 /// DEBUG HTSTATS database
 pub(super) fn of_database(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {

@@ -29,7 +29,7 @@ pub(super) fn persistence(page: &mut Page, cx: &Context<'_>) {
     page.field("rdb_last_cow_size", 0);
     page.field("rdb_last_load_keys_expired", last_load.expired);
     page.field("rdb_last_load_keys_loaded", last_load.loaded);
-    let file = engine.host.append_only();
+    let file = engine.storage.append_only();
     append_only(page, &file);
     page.field("module_fork_in_progress", 0);
     page.field("module_fork_last_cow_size", 0);

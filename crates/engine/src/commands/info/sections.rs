@@ -5,7 +5,7 @@ use store::Entry;
 
 use super::Page;
 use crate::handler::context::Context;
-use crate::reclaim::eviction::Overview;
+use crate::observe::memory::Overview;
 use crate::{REDIS_VERSION, VERSION};
 use config::Choice;
 

@@ -16,12 +16,12 @@
 use base::limits::SLOTS;
 use store::{Entry, SlotTable};
 
-use crate::engine::Authority;
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::db::Db;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::scan::{self, ScanOptions};
+use crate::run::authority::Authority;
 use crate::session::KeysSoFar;
 
 /// Entries looked at while a slot is held.

@@ -12,9 +12,10 @@ use store::pack::End;
 use super::moving::{Ends, PopMany, end_word, move_element, pop_word};
 use super::{Answer, pop_one};
 use crate::handler::args::Args;
+use crate::handler::context::Serve;
 use crate::handler::context::{Context, WaitFor};
 use crate::handler::error::{CommandError, CommandResult};
-use crate::wait::waiting::{Awaited, Serve};
+use crate::wait::waiting::Awaited;
 
 /// BLPOP key [key ...] timeout
 pub(super) fn blpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {

@@ -1,6 +1,6 @@
 //! MEMORY DOCTOR: what is wrong with the use of memory, in words.
 
-use crate::reclaim::eviction::Overview;
+use crate::observe::memory::Overview;
 
 /// With less in use, factors say nothing.
 const TOO_SMALL: usize = 5 << 20;
@@ -67,7 +67,7 @@ fn findings(overview: &Overview) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::MemoryFigures;
+    use crate::host::MemoryFigures;
 
     #[test]
     fn each_finding_has_its_cause() {

@@ -4,7 +4,8 @@ use crate::command::{ArgumentKind, Command, Group, KeySpec, READONLY, RO, argume
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
-use crate::reclaim::eviction::{DEFAULT_SAMPLES, Overview, entry_memory};
+use crate::observe::memory::Overview;
+use crate::reclaim::eviction::{DEFAULT_SAMPLES, entry_memory};
 
 mod doctor;
 

@@ -9,11 +9,11 @@ use crate::command::{
     ADMIN, ALLOW_BUSY, Argument, ArgumentKind, CLOSES_GATES, Command, FAST, Group, LOADING,
     NO_MULTI, NOSCRIPT, READONLY, STALE, WHOLE_KEYSPACE, WRITE, argument, one_of, word,
 };
-use crate::engine::Shutdown;
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::flush::{closed, empty, note_emptied};
+use crate::host::Shutdown;
 
 mod lolwut;
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 
-use crate::engine::{Authority, Request};
+use crate::run::authority::Authority;
+use crate::run::request::Request;
 use crate::testing::TestServer;
 
 const NOW: u64 = 1_000_000;

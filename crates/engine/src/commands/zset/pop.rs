@@ -8,11 +8,12 @@ use store::{Key, Zset};
 
 use super::after_removal;
 use crate::handler::args::Args;
+use crate::handler::context::Serve;
 use crate::handler::context::{Context, WaitFor};
 use crate::handler::elements::ReplyElements;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::scored::ReplyScored;
-use crate::wait::waiting::{Awaited, Serve};
+use crate::wait::waiting::Awaited;
 
 /// Where members are taken out.
 #[derive(Clone, Copy)]

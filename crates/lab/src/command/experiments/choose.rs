@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::super::RunOptions;
+use crate::command::options::RunOptions;
 use crate::experiment::error::guess;
 use crate::experiment::{Choice, Definition, bundled};
 

@@ -1,7 +1,36 @@
 //! What all charts draw with: text of estimated width, a title, a legend, marks.
 
-use super::{CHART_SHEET, COLOUR_SHEET, COLOURS, Stroke};
 use crate::report::markup::{Markup, Pixels};
+
+/// How many colours there are before they come round again.
+pub(crate) const COLOURS: usize = 8;
+
+/// The colours of paper, ink and series, for light and dark.
+pub(crate) const COLOUR_SHEET: &str = include_str!("colours.css");
+
+/// How the parts of a chart are drawn.
+pub(crate) const CHART_SHEET: &str = include_str!("chart.css");
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stroke {
+    /// Strong.
+    Solid,
+    /// In dashes.
+    Dashed,
+    /// In dots.
+    Dotted,
+}
+
+impl Stroke {
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Stroke::Solid => "line",
+            Stroke::Dashed => "line dashed",
+            Stroke::Dotted => "line dotted",
+        }
+    }
+}
 
 /// The width of every chart. On a phone it shrinks to four fifths, and text with it.
 pub(super) const WIDTH: f64 = 450.0;

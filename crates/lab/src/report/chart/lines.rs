@@ -1,6 +1,6 @@
 //! Charts of lines: figures against a swept parameter, percentiles, seconds of a run, knees.
 
-use super::canvas::{Anchor, Canvas, LINE, Swatch, WIDTH, shorten, text_width};
+use super::canvas::{Anchor, Canvas, LINE, Stroke, Swatch, WIDTH, shorten, text_width};
 use super::{Scale, Tick};
 use crate::report::number;
 use crate::results::Unit;
@@ -49,27 +49,6 @@ pub(crate) struct Series {
     pub(crate) marks: bool,
     /// From left to right.
     pub(crate) points: Vec<Point>,
-}
-
-/// How a line is drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stroke {
-    /// Strong.
-    Solid,
-    /// In dashes.
-    Dashed,
-    /// In dots.
-    Dotted,
-}
-
-impl Stroke {
-    pub(super) fn class(self) -> &'static str {
-        match self {
-            Stroke::Solid => "line",
-            Stroke::Dashed => "line dashed",
-            Stroke::Dotted => "line dotted",
-        }
-    }
 }
 
 /// A point of a line.

@@ -8,18 +8,11 @@ mod lines;
 mod scale;
 
 pub(crate) use bars::{Bar, Bars, Category};
-pub(crate) use lines::{Axis, Lines, Marked, Point, Series, Span, Stroke};
+pub(crate) use canvas::{CHART_SHEET, COLOUR_SHEET, Stroke};
+pub(crate) use lines::{Axis, Lines, Marked, Point, Series, Span};
 pub(crate) use scale::{Scale, Tick};
 
 use canvas::Canvas;
-
-/// How many colours there are before they come round again.
-pub(crate) const COLOURS: usize = 8;
-
-/// The colours of paper, ink and series, for light and dark.
-pub(crate) const COLOUR_SHEET: &str = include_str!("colours.css");
-/// How the parts of a chart are drawn.
-pub(crate) const CHART_SHEET: &str = include_str!("chart.css");
 
 /// One chart.
 #[derive(Clone, Debug)]

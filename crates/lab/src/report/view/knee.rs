@@ -1,6 +1,6 @@
 //! The knee: what happens to response times as the offered rate grows.
 
-use super::{Context, Section, choice_note, chosen_points, slug, title};
+use super::section::{Context, Kind, Section, choice_note, chosen_points, slug, title};
 use crate::report::chart::{Axis, Body, Chart, Lines, Marked, Point, Scale, Series, Stroke};
 use crate::report::number;
 use crate::results::{Knee, KneeStep, Run, Unit};
@@ -19,7 +19,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
         choice_note(analysis)
     );
     Some(Section {
-        kind: super::Kind::Other,
+        kind: Kind::Other,
         heading: "Throughput and latency up to the knee".to_owned(),
         note,
         charts,

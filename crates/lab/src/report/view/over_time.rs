@@ -1,8 +1,9 @@
 //! Seconds of a run: throughput, response times, memory and processors, with what was done to the
 //! target meanwhile.
 
-use super::{
-    Context, Section, axis_label, capital, choice_note, chosen_points, loads, slug, title, typical,
+use super::section::{
+    Context, Kind, Section, axis_label, capital, choice_note, chosen_points, loads, slug, title,
+    typical,
 };
 use crate::record::{Recording, Second};
 use crate::report::analysis::Analysis;
@@ -76,7 +77,7 @@ fn section(heading: &str, analysis: &Analysis<'_>, charts: Vec<Chart>) -> Sectio
         "The repetition with the median throughput of each target.{}",
         choice_note(analysis)
     );
-    Section { kind: super::Kind::OverTime, heading: heading.to_owned(), note, charts }
+    Section { kind: Kind::OverTime, heading: heading.to_owned(), note, charts }
 }
 
 /// What a chart is about.

@@ -1,6 +1,6 @@
 //! Response times by percentile: how long the slowest ten, one, a tenth of a per cent took.
 
-use super::{Context, Section, choice_note, chosen_points, loads, slug, title};
+use super::section::{Context, Kind, Section, choice_note, chosen_points, loads, slug, title};
 use crate::record::{Latency, Recording};
 use crate::report::chart::{Axis, Body, Chart, Lines, Point, Scale, Series, Stroke};
 use crate::results::Unit;
@@ -28,7 +28,7 @@ pub(super) fn section(context: &Context<'_>) -> Option<Section> {
     }
     note.push_str(&choice_note(analysis));
     Some(Section {
-        kind: super::Kind::Other,
+        kind: Kind::Other,
         heading: "Response times by percentile".to_owned(),
         note,
         charts,

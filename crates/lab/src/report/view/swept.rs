@@ -1,7 +1,7 @@
 //! A figure against the parameters that were swept: lines over a parameter that is a number, bars
 //! over one that is not.
 
-use super::{Context, Section, axis_label, capital, slug, title};
+use super::section::{Context, Kind, Section, axis_label, capital, slug, title};
 use crate::report::analysis::Analysis;
 use crate::report::chart::{
     Axis, Bar, Bars, Body, Category, Chart, Lines, Point, Scale, Series, Stroke, Tick,
@@ -37,7 +37,7 @@ pub(super) fn section(context: &Context<'_>, figure: &Figure) -> Option<Section>
     } else {
         "One run each."
     };
-    Some(Section { kind: super::Kind::Figure, heading, note: note.to_owned(), charts })
+    Some(Section { kind: Kind::Figure, heading, note: note.to_owned(), charts })
 }
 
 /// The parameter along the x axis: the first whose values are all numbers, and enough of them.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use base::limits;
-use engine::engine::LogLevel;
+use engine::host::LogLevel;
 use resp::reply::Reply;
 
 use super::{NOT_DURABLE, Worker};

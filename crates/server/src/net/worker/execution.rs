@@ -4,9 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::engine::{Authority, Engine, Outcome, Request, Turn};
+use engine::engine::Engine;
 use engine::handler::args::KeyAt;
 use engine::registry::Row;
+use engine::run::authority::Authority;
+use engine::run::request::{Outcome, Request};
+use engine::run::turn::Turn;
 use resp::args::{ArgRange, OwnedArguments};
 use resp::reply::Reply;
 use store::gate::Presence;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use engine::engine::LogLevel;
+use engine::host::LogLevel;
 use engine::session::Session;
 use engine::session::client::{Client, flag};
 use mio::Token;

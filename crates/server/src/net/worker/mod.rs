@@ -21,8 +21,10 @@ use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
 use base::limits;
-use engine::engine::{Engine, LogLevel, Turn};
-use engine::session::client::memory_limit;
+use engine::engine::Engine;
+use engine::host::LogLevel;
+use engine::run::turn::Turn;
+use engine::session::memory_limit;
 use hashbrown::HashMap;
 use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;

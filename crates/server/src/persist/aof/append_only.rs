@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use config::Config;
-use engine::engine::{Engine, LogLevel};
+use engine::engine::Engine;
 use engine::observe::stats::Durations;
 use engine::persistence::append_only::{Figures, LastStatus, RewriteAnswer, Rewrites, Writing};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -18,7 +18,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use super::directory::{self, AofDirectory, DirectoryError, OldFile, Opened};
 use super::journal::{Failure, FileJournal, Observer, Operation, Timing};
 use super::rewrite::{self, Plan};
-use crate::net::Wakers;
 use crate::persist::claim::{Claim, InUse};
 use crate::persist::disk::Disk;
 use crate::persist::rdb::saver::Saver;
@@ -96,16 +95,25 @@ impl State {
     }
 }
 
+/// Those whose replies wait for the journal.
+pub trait Waiting: Send + Sync {
+    /// More is durable than before, or writes are accepted again.
+    fn note_progress(&self);
+
+    /// Nothing more becomes durable.
+    fn note_failure(&self);
+}
+
 /// What the journal's thread tells.
 struct Telling {
     log: Arc<Log>,
-    wakers: Arc<Wakers>,
+    waiting: Arc<dyn Waiting>,
     engine: OnceLock<Weak<Engine>>,
 }
 
 impl Observer for Telling {
     fn progressed(&self, _synced: u64) {
-        self.wakers.note_journal_progress();
+        self.waiting.note_progress();
     }
 
     fn failed(&self, failure: &Failure) {
@@ -117,12 +125,12 @@ impl Observer for Telling {
             "AOF error while {failure}. Writes are refused until {remedy}, or appendonly is turned \
              off."
         ));
-        self.wakers.note_journal_failure();
+        self.waiting.note_failure();
     }
 
     fn recovered(&self) {
         self.log.warning("AOF write error looks solved. The server can write again.");
-        self.wakers.note_journal_progress();
+        self.waiting.note_progress();
     }
 
     fn took(&self, event: &'static str, duration: Duration) {
@@ -143,13 +151,13 @@ impl AppendOnly {
     pub fn new(
         config: &Config,
         log: &Arc<Log>,
-        wakers: &Arc<Wakers>,
+        waiting: &Arc<dyn Waiting>,
         saver: &Arc<Saver>,
         disk: Arc<dyn Disk>,
     ) -> io::Result<AppendOnly> {
         let telling = Arc::new(Telling {
             log: Arc::clone(log),
-            wakers: Arc::clone(wakers),
+            waiting: Arc::clone(waiting),
             engine: OnceLock::new(),
         });
         let observer = Arc::clone(&telling) as Arc<dyn Observer>;
@@ -518,7 +526,7 @@ impl AppendOnly {
                 self.log.notice("Background AOF rewrite given up: appendonly was turned off");
             }
             Err(error) => {
-                let reason = crate::files::reason(error);
+                let reason = crate::process::paths::reason(error);
                 self.log.warning(format!("Background AOF rewrite failed: {reason}"));
                 state.rewrites.last_status = LastStatus::Failed;
                 state.rewrites.failures += 1;
@@ -655,9 +663,4 @@ fn pause_after(failures: u64) -> Duration {
 fn repair_pause(failures: u64) -> Duration {
     let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
     (RETRY_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE)
-}
-
-/// Writes a line to the log of an engine.
-pub(super) fn log(engine: &Engine, line: &str) {
-    engine.host.log(LogLevel::Notice, line);
 }

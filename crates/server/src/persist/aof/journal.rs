@@ -20,15 +20,13 @@
 //! drops everything until it goes on in another file, at a cut, for which a base is written. In
 //! both cases writes are refused meanwhile.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use base::limits;
 use config::AppendFsync;
-use engine::observe::stats::{Counter, Histogram};
 use engine::persistence::journal::{Batch, Journal, State};
 use store::sync::thread::{self, JoinHandle, Thread};
 use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
@@ -36,177 +34,16 @@ use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
 use super::directory::Opened;
 
 mod queue;
+mod shared;
 mod writer;
 
-use queue::Queue;
+use shared::{Progress, Settings, Shared};
 use writer::Writer;
+
+pub use shared::{Failure, Figures, Observer, Operation, Timing};
 
 /// How long a worker waits for another one that writes.
 const PATIENCE: Duration = Duration::from_micros(200);
-
-/// Who wants to know how far the journal is. Called by whoever writes or syncs, which does nothing
-/// else meanwhile.
-pub trait Observer: Send + Sync {
-    /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
-    fn progressed(&self, synced: u64);
-
-    /// A write or a sync has failed. Replies that wait for effects behind [`Failure::synced`] must
-    /// not leave.
-    fn failed(&self, failure: &Failure);
-
-    /// A write that had failed has succeeded.
-    fn recovered(&self);
-
-    /// Something that LATENCY knows by this name took so long.
-    fn took(&self, event: &'static str, duration: Duration);
-}
-
-/// What the journal's thread was doing when it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Writing, which is tried again.
-    Write,
-    /// Syncing. The file is given up.
-    Sync,
-}
-
-/// Why nothing is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// What was tried.
-    pub operation: Operation,
-    /// The system's number for the error, if it was the system's.
-    pub errno: Option<i32>,
-    /// The error in words.
-    pub reason: String,
-    /// Effects behind this offset are not durable.
-    pub synced: u64,
-}
-
-impl Failure {
-    /// The error in the system's words alone, as clients are told.
-    pub fn reason(&self) -> String {
-        match self.errno {
-            Some(number) => crate::files::reason(&io::Error::from_raw_os_error(number)),
-            None => self.reason.clone(),
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let operation = match self.operation {
-            Operation::Write => "writing to the append-only file",
-            Operation::Sync => "syncing the append-only file",
-        };
-        write!(formatter, "{operation}: {}", self.reason)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// The times that the journal's thread goes by.
-#[derive(Clone, Copy, Debug)]
-pub struct Timing {
-    /// Under `everysec` a sync begins when the oldest effect that is not durable is this old, so
-    /// that it is durable within a second.
-    pub sync_age: Duration,
-    /// The disk is late when the oldest effect that is not durable is this old.
-    pub late: Duration,
-    /// The pause between two writes, unless somebody waits for them: many effects share one.
-    pub pause: Duration,
-    /// The pause before a write is tried again that has failed.
-    pub retry: Duration,
-}
-
-impl Default for Timing {
-    fn default() -> Timing {
-        Timing {
-            sync_age: Duration::from_millis(800),
-            late: Duration::from_secs(2),
-            pause: Duration::from_millis(4),
-            retry: Duration::from_secs(1),
-        }
-    }
-}
-
-/// What the thread has done so far.
-#[derive(Default)]
-pub struct Figures {
-    /// Calls to write.
-    pub writes: Counter,
-    /// Syncs.
-    pub syncs: Counter,
-    /// Syncs after which an effect had waited longer than [`Timing::late`]: `aof_delayed_fsync`.
-    pub delayed_syncs: Counter,
-    /// How long syncs took.
-    pub sync_durations: Histogram,
-}
-
-/// Settings that change while the journal runs.
-struct Settings {
-    timestamps: AtomicBool,
-    policy: AtomicU8,
-    syncs_paused: AtomicBool,
-    /// One of the two above has changed, so that more or less may be covered than before.
-    changed: AtomicBool,
-    write_delay_us: AtomicU64,
-}
-
-/// How far things are, in offsets.
-#[derive(Default)]
-struct Progress {
-    appended: AtomicU64,
-    written: AtomicU64,
-    synced: AtomicU64,
-    /// Since when something is not durable, on [`base::clock::monotonic_ns`]; 0 if everything is.
-    unsynced_since_ns: AtomicU64,
-    /// The length of the present file.
-    file_length: AtomicU64,
-}
-
-impl Progress {
-    fn set_unsynced_since(&self, since: Instant) {
-        let age = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let since = base::clock::monotonic_ns().saturating_sub(age).max(1);
-        self.unsynced_since_ns.store(since, Ordering::Relaxed);
-    }
-}
-
-/// What appenders and the thread share.
-struct Shared {
-    queue: Mutex<Queue>,
-    listening: AtomicBool,
-    /// The first file is worth nothing yet, or is not even begun.
-    beginning: AtomicBool,
-    progress: Progress,
-    settings: Settings,
-    timing: Timing,
-    figures: Figures,
-    /// The writer was in use for longer than a worker waits: it is left to the thread for now.
-    held_long: AtomicBool,
-    /// The thread has nothing to do and wants to be told when it has.
-    resting: AtomicBool,
-    stopping: AtomicBool,
-    /// Somebody waits until everything up to here is durable.
-    flush_to: AtomicU64,
-    /// Effects up to here are in a base: they need not be written.
-    replaced_to: AtomicU64,
-    /// Why nothing is written. Whoever waits for a flush holds it.
-    failure: Mutex<Option<Failure>>,
-    /// Whether there is a failure.
-    failed: AtomicBool,
-    /// Whether the file was given up: only another one with a base of its own mends that.
-    given_up: AtomicBool,
-    /// Why writes are refused although nothing has failed, in words.
-    refusal: Mutex<Option<String>>,
-    /// Whether there is such a reason.
-    refusing: AtomicBool,
-    /// What was durable when that began.
-    refused_from: AtomicU64,
-    settled: Condvar,
-    observer: Arc<dyn Observer>,
-}
 
 /// See the module's text.
 pub struct FileJournal {
@@ -605,35 +442,6 @@ impl Journal for FileJournal {
 impl Drop for FileJournal {
     fn drop(&mut self) {
         self.stop();
-    }
-}
-
-impl Shared {
-    /// To be called with the queue locked, in which the state of effects changes.
-    fn forget_failure(&self) {
-        *self.failure.lock() = None;
-        self.failed.store(false, Ordering::Relaxed);
-        self.given_up.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Settings {
-    #[inline]
-    fn policy(&self) -> AppendFsync {
-        match self.policy.load(Ordering::Relaxed) {
-            policy if policy == AppendFsync::Always as u8 => AppendFsync::Always,
-            policy if policy == AppendFsync::EverySecond as u8 => AppendFsync::EverySecond,
-            _ => AppendFsync::No,
-        }
-    }
-
-    #[inline]
-    fn syncs_paused(&self) -> bool {
-        self.syncs_paused.load(Ordering::Relaxed)
-    }
-
-    fn write_delay(&self) -> Duration {
-        Duration::from_micros(self.write_delay_us.load(Ordering::Relaxed))
     }
 }
 

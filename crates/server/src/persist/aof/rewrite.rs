@@ -9,12 +9,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::engine::Engine;
+use engine::host::LogLevel;
 use engine::wait::waiting::Attachment;
 use parking_lot::Mutex;
 use store::cut::Walker;
 use store::gate::{Access, Gate};
 
-use super::append_only::log;
 use super::directory::{AofDirectory, Opened, Successor};
 use super::journal::FileJournal;
 use super::manifest::BaseFormat;
@@ -193,4 +193,9 @@ fn write_base(
     })?;
     file.sync()?;
     Ok(written)
+}
+
+/// Writes a line to the log of an engine.
+pub(super) fn log(engine: &Engine, line: &str) {
+    engine.host.log(LogLevel::Notice, line);
 }

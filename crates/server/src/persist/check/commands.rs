@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
-use super::{DATABASES, Verdict, beyond};
+use super::verdict::{DATABASES, Verdict, beyond};
 use crate::persist::aof::reader::{Ending, Item, Scanner, selected};
 
 /// Names of commands that are counted one by one; a damaged file may hold any number of them.

@@ -11,7 +11,7 @@ use rdb::{ReadError, ValueLimits};
 use store::Limits;
 use store::list::ListLimits;
 
-use super::{DATABASES, Verdict, beyond};
+use super::verdict::{DATABASES, Verdict, beyond};
 
 /// Damaged entries that a report shows.
 const SHOWN_MAX: u64 = 10;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Apply, ApplyError, Config, DirectiveId};
-use engine::engine::{
-    CpuSeconds, Engine, Errand, Host, LogLevel, MemoryFigures, ProcessFacts, Shutdown,
+use engine::engine::{Engine, Errand, Storage};
+use engine::host::{
+    ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
+    Tell,
 };
 use engine::persistence::append_only::{Figures, RewriteAnswer};
 use engine::persistence::loading::{LoadFailed, Source};
@@ -31,9 +33,15 @@ impl Apply for Outside {
     }
 }
 
-impl Host for Outside {
+impl Tell for Outside {
     fn wake(&self, _: &Client) {}
 
+    fn log(&self, level: LogLevel, line: &str) {
+        self.log.write(level, line);
+    }
+}
+
+impl MemorySource for Outside {
     fn drop_later(&self, garbage: Box<dyn Send>) {
         drop(garbage);
     }
@@ -50,12 +58,10 @@ impl Host for Outside {
         MemoryFigures::default()
     }
 
-    fn cpu_seconds(&self) -> CpuSeconds {
-        CpuSeconds::default()
-    }
-
     fn purge_memory(&self) {}
+}
 
+impl ConfigFile for Outside {
     fn read_config_file(&self) -> Result<Vec<u8>, String> {
         Err("there is no file".to_owned())
     }
@@ -63,11 +69,25 @@ impl Host for Outside {
     fn write_config_file(&self, _: &[u8]) -> Result<(), String> {
         Err("there is no file".to_owned())
     }
+}
 
-    fn log(&self, level: LogLevel, line: &str) {
-        self.log.write(level, line);
+impl Process for Outside {
+    fn cpu_seconds(&self) -> CpuSeconds {
+        CpuSeconds::default()
     }
 
+    fn process(&self) -> ProcessFacts {
+        ProcessFacts::default()
+    }
+
+    fn shut_down(&self, _: Shutdown, _: Option<Arc<Waiter>>) {}
+
+    fn crash(&self, reason: &str) -> ! {
+        panic!("{reason}")
+    }
+}
+
+impl Storage for Outside {
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal> {
         self.saver.save(request, &self.saver)
     }
@@ -102,15 +122,5 @@ impl Host for Outside {
 
     fn load_data(&self, _: &Engine, _: Source, _: &Closed<'_>) -> Result<(), LoadFailed> {
         Err(LoadFailed)
-    }
-
-    fn shut_down(&self, _: Shutdown, _: Option<Arc<Waiter>>) {}
-
-    fn crash(&self, reason: &str) -> ! {
-        panic!("{reason}")
-    }
-
-    fn process(&self) -> ProcessFacts {
-        ProcessFacts::default()
     }
 }

@@ -6,17 +6,21 @@ use std::path::Path;
 use std::sync::mpsc::{self, SyncSender};
 
 use base::limits::{LOAD_QUEUE, REPLAY_CHUNK_BYTES, REPLAY_CHUNK_COMMANDS};
-use engine::engine::{Authority, Engine, LogLevel, Outcome, Request, Turn};
+use engine::engine::Engine;
 use engine::handler::args::KeyAt;
+use engine::host::LogLevel;
 use engine::registry::Row;
+use engine::run::authority::Authority;
+use engine::run::request::{Outcome, Request};
+use engine::run::turn::Turn;
 use engine::session::Session;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::Output;
 use store::gate::{Access, Inside, Presence};
 use store::reserve::Reservation;
 
-use super::{Load, LoadError, Problem};
-use crate::persist::aof::reader::{Ending, Item, Scanner, Tear, selected};
+use super::{Load, LoadError, Problem, Torn};
+use crate::persist::aof::reader::{Ending, Item, Scanner, selected};
 use crate::persist::delay::Delay;
 
 /// Commands fetched into the cache together, before the first of them runs.
@@ -24,15 +28,6 @@ const WINDOW: usize = 32;
 
 /// Errors of replayed commands that are logged; more are only counted.
 const ERRORS_SHOWN: u64 = 10;
-
-/// How a file breaks off.
-#[derive(Clone, Copy)]
-pub(super) struct Torn {
-    /// Bytes before the part that is not whole.
-    pub(super) good: u64,
-    /// How it breaks off.
-    pub(super) tear: Tear,
-}
 
 /// Some commands in the order of the file.
 #[derive(Default)]

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 
 use base::limits::LOAD_QUEUE;
-use engine::engine::{Engine, LogLevel};
+use engine::engine::Engine;
+use engine::host::LogLevel;
 use engine::persistence::loading::{Arrival, Counts, LoadRules, Loader, Misfit};
 use parking_lot::Mutex;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileReader, Function, Item, RawEntry};

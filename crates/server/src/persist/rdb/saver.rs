@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use config::Config;
-use engine::engine::{Engine, LogLevel};
+use engine::engine::Engine;
+use engine::host::LogLevel;
 use engine::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::wait::waiting::{Attachment, Waiter};
 use parking_lot::{Condvar, Mutex};
@@ -18,8 +19,9 @@ use crate::persist::disk::{Disk, DiskFile, directory_of, replace};
 use crate::persist::snapshot::{self, Purpose, Written, not_wanted};
 
 mod emptied;
+mod order;
 
-use emptied::{Emptied, Order};
+use order::{Emptied, Order};
 
 /// Bytes that are written between two syncs of an unfinished file, so that the last one has little
 /// left to do, and none keeps the processor for long.
@@ -62,7 +64,7 @@ impl Job {
 /// Where the settings want the data, as an absolute path. In a directory that was removed it stays
 /// a relative one, and whoever writes to it hears what is wrong.
 fn file_of(config: &Config) -> PathBuf {
-    let name = crate::files::path(&config.dbfilename);
+    let name = crate::process::paths::path(&config.dbfilename);
     std::env::current_dir().map_or_else(|_| name.to_owned(), |directory| directory.join(name))
 }
 
@@ -139,7 +141,8 @@ impl Saver {
             this.run(&shared, &job, &request);
         });
         if let Err(error) = spawned {
-            let line = format!("Can't save in background: {}", crate::files::reason(&error));
+            let line =
+                format!("Can't save in background: {}", crate::process::paths::reason(&error));
             engine.host.log(LogLevel::Warning, &line);
             if !is_rewriting {
                 self.release(|| engine.saving.end(now(), None));
@@ -238,7 +241,8 @@ impl Saver {
                 Ok(())
             }
             Err(error) => {
-                let line = format!("Background saving error: {}", crate::files::reason(&error));
+                let line =
+                    format!("Background saving error: {}", crate::process::paths::reason(&error));
                 log(LogLevel::Warning, &line);
                 engine.saving.end(now(), None);
                 Err(SaveFailed)

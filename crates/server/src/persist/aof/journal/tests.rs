@@ -8,6 +8,7 @@ use super::*;
 use crate::persist::aof::reader::{Ending, Item, Scanner};
 use crate::persist::disk::faulty::{FaultyDisk, Operation as DiskOperation};
 use crate::persist::disk::{Disk, RealDisk};
+use std::time::Instant;
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -15,12 +15,13 @@ use base::limits;
 use config::AppendFsync;
 use store::sync::{Mutex, thread};
 
-use self::syncing::{Left, SyncElsewhere};
+use self::pending::{Left, SyncElsewhere};
 use super::queue::{Chunk, Switch, Work};
-use super::{Failure, Operation, Shared};
+use super::shared::{Failure, Operation, Shared};
 use crate::persist::aof::directory::Opened;
 use crate::persist::disk::{DiskFile, write_all_vectored};
 
+mod pending;
 mod syncing;
 
 /// The longest rest, should an appender have forgotten to say that it appended.

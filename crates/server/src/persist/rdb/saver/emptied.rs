@@ -6,57 +6,16 @@
 //! other files may be begun: of several, the one with the latest data stays.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use engine::engine::{Engine, LogLevel};
-use parking_lot::{Mutex, MutexGuard};
+use engine::engine::Engine;
+use engine::host::LogLevel;
 use store::gate::Closed;
 
+use super::order::Emptied;
 use super::{Saver, file_of, now};
 use crate::persist::disk::{directory_of, replace};
 use crate::persist::snapshot::{self, Purpose, not_wanted};
-
-/// The order of the instants whose data files hold.
-#[derive(Default)]
-pub(super) struct Order {
-    /// How many there were.
-    instants: AtomicU64,
-    /// The last one at which all data was removed.
-    emptied: AtomicU64,
-    /// The one whose data the file holds. Locked while a file takes its place.
-    filed: Mutex<u64>,
-}
-
-impl Order {
-    /// The present instant's place. Nobody changes data.
-    pub(super) fn next(&self, _closed: &Closed<'_>) -> u64 {
-        self.instants.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Whether all data was removed behind this instant.
-    pub(super) fn was_emptied_since(&self, place: u64) -> bool {
-        self.emptied.load(Ordering::Relaxed) > place
-    }
-
-    /// Whether the file holds data of a later instant.
-    pub(super) fn is_overtaken(&self, place: u64) -> bool {
-        *self.filed.lock() > place
-    }
-
-    /// The right to put a file with this instant's data in its place, unless it is overtaken.
-    pub(super) fn file(&self, place: u64) -> Option<MutexGuard<'_, u64>> {
-        Some(self.filed.lock()).filter(|filed| **filed < place)
-    }
-}
-
-/// That there is no data.
-pub(super) struct Emptied {
-    file: PathBuf,
-    place: u64,
-    /// Changes up to there.
-    changes: u64,
-}
 
 impl Saver {
     /// All data has just been removed, and these are the changes up to that. Returns whether
@@ -85,7 +44,7 @@ impl Saver {
             // A later file is there.
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                let reason = crate::files::reason(&error);
+                let reason = crate::process::paths::reason(&error);
                 let line = format!("Error saving that all data was removed: {reason}");
                 engine.host.log(LogLevel::Warning, &line);
             }

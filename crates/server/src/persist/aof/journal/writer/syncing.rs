@@ -6,28 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use config::AppendFsync;
-use store::sync::thread::{self, JoinHandle};
+use store::sync::thread;
 use store::sync::{AtomicBool, Mutex};
 
+use super::pending::{Errors, Left, SyncElsewhere, Syncer};
 use super::{REST_MAX, Writer};
-use crate::persist::disk::{self, DiskFile};
-
-/// A file that another one has followed before it was durable.
-pub(super) struct Left {
-    pub(super) file: Box<dyn DiskFile>,
-    /// The number of the series that it belongs to.
-    pub(super) series: u64,
-    /// The offset behind it.
-    pub(super) end: u64,
-    /// When the oldest of what is not durable was appended.
-    pub(super) since: Instant,
-}
-
-/// What a sync failed with, and the number of the series that its file belongs to.
-type Errors = Vec<(u64, io::Error)>;
-
-/// A thread that performs syncs. It returns what failed, and how long it took.
-type Syncer = JoinHandle<(Errors, Duration)>;
+use crate::persist::disk;
 
 /// Syncs to be done in this order.
 struct Syncs {
@@ -50,19 +34,6 @@ impl Syncs {
         }
         errors
     }
-}
-
-/// Syncs that another thread waits for.
-pub(super) struct SyncElsewhere {
-    thread: Syncer,
-    /// The thread ends now.
-    done: Arc<AtomicBool>,
-    /// The offset behind what it makes durable.
-    pub(super) target: u64,
-    /// When the oldest of that was appended.
-    since: Instant,
-    /// The present file is among those that are synced.
-    pub(super) slows_writing: bool,
 }
 
 impl Writer {

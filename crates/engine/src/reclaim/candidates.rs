@@ -10,10 +10,11 @@
 //! candidates that vanished meanwhile are simply passed over.
 
 use store::gate::Presence;
-use store::{Entry, SlotTable};
+use store::{Entry, Keyspace, SlotTable};
 
-use crate::engine::{Engine, Turn};
-use config::MaxmemoryPolicy;
+use crate::handler::db::EvictionClock;
+use crate::wait::waiting::Attachment;
+use config::{Config, MaxmemoryPolicy};
 
 /// Candidates that are kept.
 const POOL: usize = 16;
@@ -30,6 +31,17 @@ const ROUNDS: usize = 8;
 /// Milliseconds after which the weights of slots are out of date.
 const WEIGHTS_AGE: u64 = 100;
 
+/// What decides which key goes, for one turn.
+#[derive(Clone, Copy)]
+pub(super) struct Criteria<'t> {
+    pub(super) config: &'t Config,
+    pub(super) eviction_clock: EvictionClock,
+    /// Milliseconds of the steady clock.
+    pub(super) steady: u64,
+    /// Which turn it is.
+    pub(super) turn_clock: u64,
+}
+
 /// A key to be evicted.
 pub(super) struct Victim {
     pub(super) database: usize,
@@ -41,8 +53,8 @@ pub(super) struct Victim {
 impl Victim {
     /// Whether a key still deserves eviction as much as when it was looked at: it was not used
     /// since, and still expires if that matters.
-    pub(super) fn is_fair(&self, turn: &Turn, entry: Entry<'_>) -> bool {
-        score(turn, entry).is_some_and(|score| score >= self.score)
+    pub(super) fn is_fair(&self, by: Criteria<'_>, entry: Entry<'_>) -> bool {
+        score(by, entry).is_some_and(|score| score >= self.score)
     }
 }
 
@@ -78,26 +90,31 @@ impl Evictor {
     }
 
     /// The next key to evict. It may have vanished, or have been used, by the time it is evicted.
-    pub(super) fn next(&mut self, engine: &Engine, presence: Presence<'_>, turn: &Turn) -> Search {
-        let policy = turn.config.maxmemory_policy;
+    pub(super) fn next(
+        &mut self,
+        keyspace: &Keyspace<Attachment>,
+        presence: Presence<'_>,
+        by: Criteria<'_>,
+    ) -> Search {
+        let policy = by.config.maxmemory_policy;
         if self.policy.replace(policy) != Some(policy) {
             self.pool.clear();
             self.weights = Weights::default();
         }
         for round in 0..ROUNDS {
-            if round > 0 || self.weights.is_old(turn.steady) {
-                self.weights.count(engine, policy.is_volatile(), turn.steady);
+            if round > 0 || self.weights.is_old(by.steady) {
+                self.weights.count(keyspace, policy.is_volatile(), by.steady);
                 if self.weights.total() == 0 {
                     self.pool.clear();
-                    self.found_nothing_at = turn.clock;
+                    self.found_nothing_at = by.turn_clock;
                     return Search::Nothing;
                 }
             }
             // With a random policy one key is as good as another.
-            let samples = if policy.is_random() { 1 } else { turn.config.maxmemory_samples };
+            let samples = if policy.is_random() { 1 } else { by.config.maxmemory_samples };
             let samples = (samples as usize).min(SAMPLES_MAX);
             for _ in 0..samples {
-                self.sample(engine, presence, turn);
+                self.sample(keyspace, presence, by);
             }
             if let Some(best) = self.pool.pop() {
                 return Search::Found(best);
@@ -107,16 +124,20 @@ impl Evictor {
     }
 
     /// Looks at one random key.
-    fn sample(&mut self, engine: &Engine, presence: Presence<'_>, turn: &Turn) {
+    fn sample(
+        &mut self,
+        keyspace: &Keyspace<Attachment>,
+        presence: Presence<'_>,
+        by: Criteria<'_>,
+    ) {
         for _ in 0..SLOTS_PER_SAMPLE {
             let Some((database, slot)) = self.weights.draw() else { return };
-            let held = engine.keyspace.try_hold_one(presence, slot, turn.clock);
+            let held = keyspace.try_hold_one(presence, slot, by.turn_clock);
             let Some(held) = held else { continue };
             let table = held.table(database, slot).filter(|table| !table.is_empty());
-            let volatile = turn.config.maxmemory_policy.is_volatile();
+            let volatile = by.config.maxmemory_policy.is_volatile();
             let drawn = table.and_then(|table| draw_entry(table, volatile));
-            if let Some((entry, score)) = drawn.and_then(|entry| Some((entry, score(turn, entry)?)))
-            {
+            if let Some((entry, score)) = drawn.and_then(|entry| Some((entry, score(by, entry)?))) {
                 self.propose(database, entry, score);
                 return;
             }
@@ -176,19 +197,19 @@ fn draw_expiring(table: &SlotTable) -> Option<Entry<'_>> {
 }
 
 /// How much a key deserves eviction; `None` when the policy spares it.
-fn score(turn: &Turn, entry: Entry<'_>) -> Option<u64> {
+fn score(by: Criteria<'_>, entry: Entry<'_>) -> Option<u64> {
     use MaxmemoryPolicy as Policy;
-    let policy = turn.config.maxmemory_policy;
+    let policy = by.config.maxmemory_policy;
     if policy.is_volatile() && entry.expire_at().is_none() {
         return None;
     }
-    let clock = turn.eviction_clock;
+    let clock = by.eviction_clock;
     Some(match policy {
         Policy::AllkeysLru | Policy::VolatileLru => {
             // The time of the last access rather than the time since, so that candidates that were
             // looked at earlier and later compare.
             let idle = store::evict::idle_seconds(entry.clock(), clock.now);
-            u64::MAX - (turn.steady / 1000).saturating_sub(u64::from(idle))
+            u64::MAX - (by.steady / 1000).saturating_sub(u64::from(idle))
         }
         Policy::AllkeysLfu | Policy::VolatileLfu => {
             let counter = store::evict::lfu_decayed(entry.clock(), clock.now, clock.decay_minutes);
@@ -211,8 +232,7 @@ struct Weights {
 
 impl Weights {
     /// Counts keys without locks: all, or those that expire.
-    fn count(&mut self, engine: &Engine, volatile: bool, now: u64) {
-        let keyspace = &engine.keyspace;
+    fn count(&mut self, keyspace: &Keyspace<Attachment>, volatile: bool, now: u64) {
         self.sums.clear();
         let mut sum = 0;
         for database in 0..keyspace.databases() {
@@ -279,13 +299,13 @@ mod tests {
         server.text("DEBUG POPULATE 900 {many}");
         server.text("DEBUG POPULATE 100 few");
         let mut weights = Weights::default();
-        weights.count(&server.engine, false, 0);
+        weights.count(&server.engine.keyspace, false, 0);
         assert_eq!(weights.total(), 1000);
         let many = base::crc::key_slot(b"{many}");
         let drawn = (0..10_000).filter(|_| weights.draw().is_some_and(|(_, slot)| slot == many));
         let drawn = drawn.count();
         assert!((8500..9500).contains(&drawn), "{drawn} of 10000 draws for 900 of 1000 keys");
-        weights.count(&server.engine, true, 0);
+        weights.count(&server.engine.keyspace, true, 0);
         assert_eq!(weights.total(), 0);
         assert_eq!(Weights::default().draw(), None);
     }

@@ -9,8 +9,10 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Client, Clients, flag};
-use crate::engine::{Engine, LogLevel, Turn};
+use crate::engine::Engine;
+use crate::host::LogLevel;
+use crate::run::turn::Turn;
+use crate::session::client::{Client, Clients, flag};
 use config::Config;
 
 /// A lower limit counts as this: with less nobody could talk to the server, not even to raise it.

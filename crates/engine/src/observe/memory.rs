@@ -2,7 +2,8 @@
 
 use store::gate::Presence;
 
-use crate::engine::{Engine, MemoryFigures};
+use crate::engine::Engine;
+use crate::host::MemoryFigures;
 
 /// Slots of a database that the size of its tables is taken from; with more, it is estimated.
 const SLOTS_SAMPLED: usize = 512;

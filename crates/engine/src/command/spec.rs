@@ -12,15 +12,8 @@
 
 use resp::args::Arguments;
 
-use crate::handler::args::Args;
-use crate::handler::context::Context;
-use crate::handler::error::CommandResult;
-
 /// Finds keys that no key spec describes, and what happens to them: their indexes go to the visitor.
 pub type KeyFinder = fn(Arguments<'_>, &mut dyn FnMut(usize, KeyFlags));
-
-/// Runs a command whose checks have passed and whose slots are locked.
-pub type Handler = fn(&mut Context<'_>, &mut Args<'_>) -> CommandResult;
 
 /// The family that a command belongs to, as COMMAND DOCS names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -459,14 +452,12 @@ impl Argument {
     }
 }
 
-/// A command. See the module's text.
-pub struct Command {
+/// What is known of a command besides what runs it.
+pub struct Spec {
     /// In lower case; a subcommand's is its own word alone ("set" of "config|set").
     pub name: &'static str,
     /// For a subcommand, the command it belongs to.
     pub parent: Option<&'static str>,
-    /// What runs it.
-    pub handler: Handler,
     /// The number of arguments, its name included; at least so many when negative.
     pub arity: i32,
     /// See [`Flags`].
@@ -498,156 +489,11 @@ pub struct Command {
     pub deprecated: Option<(&'static str, &'static str)>,
     /// For tests and for other servers rather than for users.
     pub system: bool,
-    /// Subcommands.
-    pub subcommands: &'static [Command],
+    /// Whether it consists of its subcommands.
+    pub is_container: bool,
 }
 
-impl Command {
-    /// A row with what every command has.
-    pub const fn new(
-        name: &'static str,
-        handler: Handler,
-        arity: i32,
-        group: Group,
-        since: &'static str,
-    ) -> Command {
-        Command {
-            name,
-            parent: None,
-            handler,
-            arity,
-            flags: 0,
-            categories: &[],
-            keys: &[],
-            key_finder: None,
-            reach: None,
-            group,
-            since,
-            complexity: "",
-            summary: "",
-            tips: &[],
-            arguments: &[],
-            history: &[],
-            deprecated: None,
-            system: false,
-            subcommands: &[],
-        }
-    }
-
-    /// A subcommand's row.
-    pub const fn sub(
-        parent: &'static str,
-        name: &'static str,
-        handler: Handler,
-        arity: i32,
-        group: Group,
-        since: &'static str,
-    ) -> Command {
-        let mut row = Command::new(name, handler, arity, group, since);
-        row.parent = Some(parent);
-        row
-    }
-
-    /// The row of a container: the commands are its subcommands.
-    pub const fn container(
-        name: &'static str,
-        group: Group,
-        since: &'static str,
-        subcommands: &'static [Command],
-    ) -> Command {
-        let mut row =
-            Command::new(name, crate::handler::help::unknown_subcommand, -2, group, since);
-        row.complexity = "Depends on subcommand.";
-        row.subcommands = subcommands;
-        row
-    }
-
-    /// The row of a container's HELP.
-    pub const fn help(parent: &'static str, group: Group, since: &'static str) -> Command {
-        Command::sub(parent, "help", crate::handler::help::help, 2, group, since)
-            .flags(LOADING | STALE)
-            .docs("O(1)", "Lists the subcommands.")
-    }
-
-    /// Sets the flags.
-    pub const fn flags(mut self, flags: Flags) -> Command {
-        self.flags = flags;
-        self
-    }
-
-    /// Sets the key specs.
-    pub const fn keys(mut self, keys: &'static [KeySpec]) -> Command {
-        self.keys = keys;
-        self
-    }
-
-    /// Sets what finds the keys that the specs call unknown.
-    pub const fn key_finder(mut self, finder: KeyFinder) -> Command {
-        self.key_finder = Some(finder);
-        self
-    }
-
-    /// Sets what tells from its arguments how far it reaches.
-    pub const fn reach(mut self, reach: fn(Arguments<'_>) -> Flags) -> Command {
-        self.reach = Some(reach);
-        self
-    }
-
-    /// Sets further ACL categories.
-    pub const fn categories(mut self, categories: &'static [&'static str]) -> Command {
-        self.categories = categories;
-        self
-    }
-
-    /// Sets the summary alone, of a container.
-    pub const fn summary(mut self, summary: &'static str) -> Command {
-        self.summary = summary;
-        self
-    }
-
-    /// Sets cost and summary.
-    pub const fn docs(mut self, complexity: &'static str, summary: &'static str) -> Command {
-        self.complexity = complexity;
-        self.summary = summary;
-        self
-    }
-
-    /// Sets the hints for clients.
-    pub const fn tips(mut self, tips: &'static [&'static str]) -> Command {
-        self.tips = tips;
-        self
-    }
-
-    /// Sets what it takes.
-    pub const fn arguments(mut self, arguments: &'static [Argument]) -> Command {
-        self.arguments = arguments;
-        self
-    }
-
-    /// Sets what changed when.
-    pub const fn history(mut self, history: &'static [(&'static str, &'static str)]) -> Command {
-        self.history = history;
-        self
-    }
-
-    /// Marks it as deprecated.
-    pub const fn deprecated(mut self, since: &'static str, instead: &'static str) -> Command {
-        self.deprecated = Some((since, instead));
-        self
-    }
-
-    /// Marks it as made for tests and other servers.
-    pub const fn system(mut self) -> Command {
-        self.system = true;
-        self
-    }
-
-    /// Sets the subcommands.
-    pub const fn subcommands(mut self, subcommands: &'static [Command]) -> Command {
-        self.subcommands = subcommands;
-        self
-    }
-
+impl Spec {
     /// Whether a flag is set.
     #[inline]
     pub fn has(&self, flag: Flags) -> bool {
@@ -677,7 +523,7 @@ impl Command {
         ];
         let implied = implied.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| *name);
         // A container belongs to no family: its subcommands do.
-        let family = self.group.category().filter(|_| self.subcommands.is_empty());
+        let family = self.group.category().filter(|_| !self.is_container);
         let slow = (!self.has(FAST)).then_some("slow");
         let own = self.categories.iter().copied();
         let mut categories: Vec<_> =
@@ -715,3 +561,6 @@ impl Command {
         }
     }
 }
+
+/// The place of a command among all: what statistics are kept by.
+pub type RowId = usize;

@@ -1,0 +1,66 @@
+//! The journal's offsets behind the last write of each slot.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use base::limits::SLOTS;
+use store::Held;
+
+use crate::wait::waiting::Attachment;
+
+/// The journal's offset behind the last write of each slot, as far as they were kept.
+pub(crate) struct SlotOffsets {
+    /// Read and written under the slot's lock.
+    slots: Box<[AtomicU64]>,
+    /// Behind the last write that concerned all slots.
+    everywhere: AtomicU64,
+    /// All that was written before offsets were kept is in `everywhere`.
+    complete: AtomicBool,
+}
+
+impl Default for SlotOffsets {
+    fn default() -> SlotOffsets {
+        let slots = (0..SLOTS).map(|_| AtomicU64::new(0)).collect();
+        SlotOffsets { slots, everywhere: AtomicU64::new(0), complete: AtomicBool::new(false) }
+    }
+}
+
+impl SlotOffsets {
+    /// A thread begins to keep the offsets of its writes, and has left some out before if it is
+    /// `unaccounted`. What was written by others, of whom it does not know, any slot may have had
+    /// before the journal's end.
+    pub(crate) fn begin(&self, unaccounted: bool, journal_end: impl FnOnce() -> u64) {
+        if unaccounted || !self.complete.load(Acquire) {
+            self.note_everywhere(journal_end());
+            self.complete.store(true, Release);
+        }
+    }
+
+    /// A thread does not keep the offsets of its writes any more.
+    pub(crate) fn stop(&self) {
+        self.complete.store(false, Relaxed);
+    }
+
+    /// Notes a write of whoever holds these slots.
+    pub(crate) fn note_write(&self, held: &Held<'_, Attachment>, offset: u64) {
+        if held.is_everything() {
+            return self.note_everywhere(offset);
+        }
+        held.each_slot(|slot| self.slots[usize::from(slot)].store(offset, Relaxed));
+    }
+
+    /// Notes that any slot may have been written before this offset.
+    fn note_everywhere(&self, offset: u64) {
+        self.everywhere.fetch_max(offset, Relaxed);
+    }
+
+    /// The largest offset of the slots that are held. Who holds none has seen no data.
+    pub(crate) fn newest(&self, held: &Held<'_, Attachment>) -> u64 {
+        let everywhere = self.everywhere.load(Relaxed);
+        let mut newest = 0;
+        held.each_slot(|slot| {
+            newest = newest.max(everywhere).max(self.slots[usize::from(slot)].load(Relaxed));
+        });
+        newest
+    }
+}

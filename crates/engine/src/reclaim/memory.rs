@@ -1,0 +1,159 @@
+//! What the engine knows of memory besides the allocator: what waits to be freed, and what a thread
+//! sees in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use crate::host::Host;
+
+/// What the engine knows about memory besides the allocator.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// Bytes in use when the server had started.
+    startup: AtomicUsize,
+    /// The most bytes that a sample has seen.
+    peak: AtomicUsize,
+    lazy: Arc<LazyFree>,
+    /// Bytes in which all workers read and parse requests.
+    pub(super) scratch: AtomicUsize,
+    /// Since when more than `maxmemory` is used, in Unix microseconds; 0 while it is not.
+    exceeded_since: AtomicU64,
+    /// Microseconds for which it was so, up to then.
+    exceeded_before: AtomicU64,
+}
+
+/// What was handed to the background to be freed.
+#[derive(Default)]
+struct LazyFree {
+    pending_objects: AtomicU64,
+    pending_bytes: AtomicUsize,
+    freed_objects: AtomicU64,
+}
+
+/// Something on its way to be freed, counted until it is.
+pub(super) struct Pending<T> {
+    garbage: Option<T>,
+    objects: u64,
+    bytes: usize,
+    lazy: Arc<LazyFree>,
+}
+
+impl<T> Drop for Pending<T> {
+    fn drop(&mut self) {
+        drop(self.garbage.take());
+        self.lazy.pending_objects.fetch_sub(self.objects, Relaxed);
+        self.lazy.pending_bytes.fetch_sub(self.bytes, Relaxed);
+        self.lazy.freed_objects.fetch_add(self.objects, Relaxed);
+    }
+}
+
+impl Memory {
+    pub(super) fn note_startup(&self, used: usize) {
+        self.startup.store(used, Relaxed);
+        self.note_peak(used);
+    }
+
+    pub(crate) fn note_peak(&self, used: usize) {
+        self.peak.fetch_max(used, Relaxed);
+    }
+
+    pub(crate) fn startup(&self) -> usize {
+        self.startup.load(Relaxed)
+    }
+
+    pub(crate) fn peak(&self) -> usize {
+        self.peak.load(Relaxed)
+    }
+
+    /// Objects that wait to be freed.
+    pub(crate) fn pending_objects(&self) -> u64 {
+        self.lazy.pending_objects.load(Relaxed)
+    }
+
+    /// Objects freed in the background so far.
+    pub(crate) fn freed_objects(&self) -> u64 {
+        self.lazy.freed_objects.load(Relaxed)
+    }
+
+    /// Bytes that wait to be freed.
+    pub(super) fn pending_bytes(&self) -> usize {
+        self.lazy.pending_bytes.load(Relaxed)
+    }
+
+    /// CONFIG RESETSTAT.
+    pub(crate) fn reset_stats(&self) {
+        self.lazy.freed_objects.store(0, Relaxed);
+        self.exceeded_before.store(0, Relaxed);
+    }
+
+    pub(super) fn free_later<T: Send + 'static>(
+        &self,
+        garbage: T,
+        objects: u64,
+        bytes: usize,
+    ) -> Pending<T> {
+        self.lazy.pending_objects.fetch_add(objects, Relaxed);
+        self.lazy.pending_bytes.fetch_add(bytes, Relaxed);
+        Pending { garbage: Some(garbage), objects, bytes, lazy: Arc::clone(&self.lazy) }
+    }
+
+    pub(super) fn note_exceeded(&self, now_us: u64) {
+        let _ = self.exceeded_since.compare_exchange(0, now_us, Relaxed, Relaxed);
+    }
+
+    pub(super) fn note_within(&self, now_us: u64) {
+        // The load keeps the cache line shared while all is well.
+        if self.exceeded_since.load(Relaxed) != 0 {
+            let since = self.exceeded_since.swap(0, Relaxed);
+            if since != 0 {
+                self.exceeded_before.fetch_add(now_us.saturating_sub(since), Relaxed);
+            }
+        }
+    }
+
+    /// How long more than `maxmemory` was used, in microseconds: all in all, and now.
+    pub(crate) fn exceeded(&self, now_us: u64) -> (u64, u64) {
+        let since = self.exceeded_since.load(Relaxed);
+        let current = if since == 0 { 0 } else { now_us.saturating_sub(since) };
+        (self.exceeded_before.load(Relaxed) + current, current)
+    }
+}
+
+/// Bytes that a thread may have allocated or freed before it tells the others.
+const UNPUBLISHED_MAX: u64 = 32 * 1024;
+
+/// The used memory as a thread sees it: what all threads had published when it looked, and what this
+/// one has allocated since.
+#[derive(Default)]
+pub(crate) struct UsedMemory {
+    /// The turn of the last look.
+    turn_clock: u64,
+    /// What was in use then.
+    seen: usize,
+    /// This thread's balance then.
+    balance: i64,
+    /// What is in use now.
+    pub(super) bytes: usize,
+    /// This thread's share of the space in which requests are read and parsed.
+    pub(super) scratch: usize,
+}
+
+impl UsedMemory {
+    /// Brings the figure up to date, with a look at the other threads once a turn.
+    pub(super) fn follow(&mut self, turn_clock: u64, host: &dyn Host) {
+        let moved = host.memory_balance().wrapping_sub(self.balance);
+        if self.turn_clock != turn_clock || moved.unsigned_abs() > UNPUBLISHED_MAX {
+            self.turn_clock = turn_clock;
+            self.look(host);
+        } else {
+            self.bytes = self.seen.saturating_add_signed(moved as isize);
+        }
+    }
+
+    /// Publishes this thread's share, and adds up those of all.
+    pub(super) fn look(&mut self, host: &dyn Host) {
+        self.seen = host.used_memory();
+        self.balance = host.memory_balance();
+        self.bytes = self.seen;
+    }
+}

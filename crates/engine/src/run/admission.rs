@@ -1,0 +1,183 @@
+//! Whether a command may run, and when: the checks, in the order in which Redis makes them.
+
+use resp::args::Arguments;
+use store::gate::Presence;
+
+use crate::command::{self, Spec};
+use crate::engine::{Engine, Row};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::persistence::{durability, saving};
+use crate::reclaim::eviction;
+use crate::run::consists::{all_have, any_has, transaction_writes};
+use crate::run::request::Request;
+use crate::run::turn::Turn;
+use crate::session::Session;
+use config::Permission;
+
+/// What becomes of a command that was admitted.
+pub(super) enum Admission {
+    Run(&'static Row),
+    Queue(&'static Row),
+    Pause(u64),
+}
+
+impl Engine {
+    /// The checks, in the order in which Redis makes them.
+    pub(super) fn admit(
+        &self,
+        presence: Presence<'_>,
+        turn: &mut Turn,
+        session: &Session,
+        request: &Request<'_>,
+    ) -> Result<Admission, CommandError> {
+        let row = known_command(request)?;
+        right_arity(row.command, request.argv)?;
+        permitted(turn, session, row.command)?;
+        authenticated(turn, session, row.command)?;
+        eviction::admit(self, presence, turn, session, row.command)?;
+        durability::admit(self, turn, session, row.command)?;
+        self.may_write(turn, session, row.command)?;
+        allowed_while_subscribed(session, row.command)?;
+        allowed_while_monitoring(session, row.command)?;
+        self.allowed_while_loading(session, row.command)?;
+        if let Some(until) = self.paused(turn, session, row.command) {
+            return Ok(Admission::Pause(until));
+        }
+        if let Some(until) = durability::held_up(turn, session, row.command) {
+            return Ok(Admission::Pause(until));
+        }
+        if session.transaction.is_some() && !row.command.has(command::NEVER_QUEUED) {
+            if row.command.has(command::NO_MULTI) {
+                return Err(CommandError::text("ERR Command not allowed inside a transaction"));
+            }
+            return Ok(Admission::Queue(row));
+        }
+        Ok(Admission::Run(row))
+    }
+
+    /// Whoever replays commands is the one that loads.
+    #[inline]
+    fn allowed_while_loading(&self, session: &Session, command: &Spec) -> CommandResult {
+        if !self.loading.is_on() || session.replays || all_have(command, session, command::LOADING)
+        {
+            return Ok(());
+        }
+        Err(CommandError::LOADING)
+    }
+
+    /// Whether writes are accepted, as far as saving them goes. PING is refused as well: see
+    /// [`crate::persistence::durability::admit`].
+    fn may_write(&self, turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+        if !self.saving.stops_writes(&turn.config) {
+            return Ok(());
+        }
+        let concerned = command.name == "ping" || any_has(command, session, command::WRITE);
+        if concerned { Err(saving::refusal()) } else { Ok(()) }
+    }
+
+    fn paused(&self, turn: &Turn, session: &Session, command: &Spec) -> Option<u64> {
+        if session.replays {
+            return None;
+        }
+        self.pause.holds(turn.steady, || {
+            command.has(command::WRITE | command::MAY_REPLICATE)
+                || (command.name == "exec" && transaction_writes(session))
+        })
+    }
+}
+
+fn known_command(request: &Request<'_>) -> Result<&'static Row, CommandError> {
+    let row = request.row.ok_or_else(|| unknown_command(request.argv))?;
+    // A container whose second word is no subcommand.
+    if row.command.subcommands.is_empty() || request.argv.len() < 2 {
+        return Ok(row);
+    }
+    Err(CommandError::owned(format!(
+        "ERR unknown subcommand '{}'. Try {} HELP.",
+        printable(request.argv.at(1), 128),
+        row.command.name.to_ascii_uppercase()
+    )))
+}
+
+fn unknown_command(argv: Arguments<'_>) -> CommandError {
+    let mut arguments = String::new();
+    for argument in argv.skip(1).iter() {
+        if arguments.len() >= 128 {
+            break;
+        }
+        let room = 128 - arguments.len();
+        arguments.push_str(&format!("'{}' ", printable(argument, room)));
+    }
+    CommandError::owned(format!(
+        "ERR unknown command '{}', with args beginning with: {arguments}",
+        printable(argv.at(0), 128)
+    ))
+}
+
+/// The first `room` bytes as text, up to a zero byte as C prints strings.
+fn printable(bytes: &[u8], room: usize) -> String {
+    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(&bytes[..bytes.len().min(room)]).into_owned()
+}
+
+fn right_arity(command: &Spec, argv: Arguments<'_>) -> CommandResult {
+    if command.accepts(argv.len()) {
+        return Ok(());
+    }
+    Err(CommandError::wrong_arity(&command.full_name()))
+}
+
+fn permitted(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+    let allowed = match turn.config.enable_debug_command {
+        _ if !command.has(command::PROTECTED) => true,
+        Permission::Yes => true,
+        Permission::Local => session.client.is_local(),
+        Permission::No => false,
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(CommandError::text(
+        "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you \
+         can run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server.",
+    ))
+}
+
+fn authenticated(turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
+    let admitted = session.authenticated || command.has(command::NO_AUTH);
+    if admitted || turn.config.requirepass.is_empty() {
+        return Ok(());
+    }
+    Err(CommandError::NO_AUTH)
+}
+
+fn allowed_while_subscribed(session: &Session, command: &Spec) -> CommandResult {
+    const ALLOWED: [&str; 9] = [
+        "ping",
+        "subscribe",
+        "ssubscribe",
+        "unsubscribe",
+        "sunsubscribe",
+        "psubscribe",
+        "punsubscribe",
+        "quit",
+        "reset",
+    ];
+    if !session.in_pubsub_mode() || (command.parent.is_none() && ALLOWED.contains(&command.name)) {
+        return Ok(());
+    }
+    Err(CommandError::owned(format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        command.full_name()
+    )))
+}
+
+/// A connection that shows what others do takes no part in it.
+fn allowed_while_monitoring(session: &Session, command: &Spec) -> CommandResult {
+    if session.monitor && command.has(command::READONLY | command::WRITE | command::MAY_REPLICATE) {
+        return Err(CommandError::text("ERR Replica can't interact with the keyspace"));
+    }
+    Ok(())
+}

@@ -1,0 +1,34 @@
+//! By what right a command touches slots.
+
+use store::gate::{Closed, Presence};
+use store::reserve::Reservation;
+
+/// By what right a command runs.
+#[derive(Clone, Copy)]
+pub enum Authority<'g> {
+    /// It locks the slots that it names.
+    Ordinary(Presence<'g>),
+    /// It may keep newcomers away from the slots that it needs: see [`store::reserve`].
+    Program(&'g Reservation, Presence<'g>),
+    /// All gates are closed: everything is its own.
+    Closed(&'g Closed<'g>),
+}
+
+impl<'g> Authority<'g> {
+    /// The proof that it may lock slots at all.
+    #[inline]
+    pub fn presence(self) -> Presence<'g> {
+        match self {
+            Authority::Ordinary(presence) | Authority::Program(_, presence) => presence,
+            Authority::Closed(closed) => closed.presence(),
+        }
+    }
+
+    /// What it keeps newcomers away with, if it does.
+    pub fn reservation(self) -> Option<&'g Reservation> {
+        match self {
+            Authority::Program(reservation, _) => Some(reservation),
+            Authority::Ordinary(_) | Authority::Closed(_) => None,
+        }
+    }
+}

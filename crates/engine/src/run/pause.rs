@@ -1,0 +1,70 @@
+//! What holds commands back.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// What holds commands back: CLIENT PAUSE, and a stop of the server that is under way. Neither ends
+/// the other. Written with all gates closed, or by UNPAUSE inside its gate.
+#[derive(Default)]
+pub(crate) struct Pause {
+    /// Until when, as [`crate::run::turn::Turn::steady`], something holds at least writes back: the one thing to look at
+    /// while nothing does.
+    until: AtomicU64,
+    /// Until when CLIENT PAUSE asks for it.
+    asked_until: AtomicU64,
+    /// CLIENT PAUSE asks for writes alone.
+    asked_writes_only: AtomicBool,
+    /// A stop holds writes back, for as long as it takes.
+    stopping: AtomicBool,
+}
+
+impl Pause {
+    /// CLIENT PAUSE for so many milliseconds. One that is on becomes neither shorter nor weaker.
+    pub(crate) fn extend(&self, now: u64, timeout: u64, writes_only: bool) {
+        let running = self.asked_until.load(Relaxed);
+        let still_all = running > now && !self.asked_writes_only.load(Relaxed);
+        self.asked_until.store(running.max(now.saturating_add(timeout)), Relaxed);
+        self.asked_writes_only.store(writes_only && !still_all, Relaxed);
+        self.combine();
+    }
+
+    /// CLIENT UNPAUSE.
+    pub(crate) fn end(&self) {
+        self.asked_until.store(0, Relaxed);
+        self.combine();
+    }
+
+    /// Whether a stop holds writes back.
+    pub(crate) fn set_stopping(&self, stopping: bool) {
+        self.stopping.store(stopping, Relaxed);
+        self.combine();
+    }
+
+    fn combine(&self) {
+        let until = match self.stopping.load(Relaxed) {
+            true => u64::MAX,
+            false => self.asked_until.load(Relaxed),
+        };
+        self.until.store(until, Relaxed);
+    }
+
+    /// Whether at least writes are held back.
+    #[inline]
+    pub(crate) fn is_on(&self, now: u64) -> bool {
+        self.until.load(Relaxed) > now
+    }
+
+    /// Until when a command is held back, by its being a write or not.
+    #[inline]
+    pub(crate) fn holds(&self, now: u64, writes: impl FnOnce() -> bool) -> Option<u64> {
+        if self.is_on(now) { self.holds_now(now, writes()) } else { None }
+    }
+
+    #[cold]
+    fn holds_now(&self, now: u64, writes: bool) -> Option<u64> {
+        if writes {
+            return Some(self.until.load(Relaxed));
+        }
+        let asked = self.asked_until.load(Relaxed);
+        (asked > now && !self.asked_writes_only.load(Relaxed)).then_some(asked)
+    }
+}

@@ -1,0 +1,43 @@
+//! A command to run, and what becomes of it.
+
+use std::sync::Arc;
+
+use resp::args::Arguments;
+
+use crate::engine::Row;
+use crate::handler::args::KeyAt;
+use crate::session::client::Waiter;
+use crate::wait::sync::SyncWait;
+
+/// A command to run.
+#[derive(Clone, Copy)]
+pub struct Request<'r> {
+    /// Its arguments, the name first. Never empty.
+    pub argv: Arguments<'r>,
+    /// What [`crate::engine::Engine::prepare`] found.
+    pub row: Option<&'static Row>,
+    /// Its keys, hashed by [`crate::engine::Engine::prepare`], in the order of the arguments.
+    pub keys: &'r [KeyAt],
+}
+
+/// What became of a command.
+pub enum Outcome {
+    /// It ran, or was refused: the reply is written.
+    Done,
+    /// Its client waits. Nothing was written; the inbox will have the reply.
+    /// The waiter is to be claimed at its deadline, or when the connection goes.
+    Blocked(Arc<Waiter>),
+    /// A slot stayed locked. Nothing was touched: try again later. Which slot that was is in
+    /// [`crate::run::turn::Turn::contended_slot`].
+    Contended,
+    /// It has to run as a program. Nothing was touched.
+    NeedsProgram,
+    /// It has to run with all gates closed. Nothing was touched.
+    NeedsGates,
+    /// It is held back until this time, as [`crate::run::turn::Turn::steady`]: by CLIENT PAUSE, or because the disk does not keep up.
+    /// Nothing was touched.
+    Paused(u64),
+    /// Its client waits until its writes are durable. Nothing was written: whoever runs it answers,
+    /// when that is over.
+    AwaitsSync(SyncWait),
+}

@@ -1,0 +1,190 @@
+//! What a thread brings to each batch of commands: the time, the settings, and its own counters.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::clock::Ticks;
+
+use crate::engine::Engine;
+use crate::handler::db::{EvictionClock, TurnParts};
+use crate::observe::stats::ThreadStats;
+use crate::reclaim::candidates::Evictor;
+use crate::reclaim::memory::UsedMemory;
+use crate::run::effects::Effects;
+use config::Config;
+
+/// What a worker brings to each batch of commands.
+pub struct Turn {
+    /// Milliseconds of Unix time.
+    pub now: u64,
+    /// Microseconds of Unix time, for versions.
+    pub clock: u64,
+    /// Milliseconds of [`base::clock::steady_us`]: for deadlines and ages, which a step of the wall
+    /// clock must not change.
+    pub steady: u64,
+    /// As [`Turn::steady`], in microseconds.
+    pub steady_us: u64,
+    /// The settings, for the whole turn.
+    pub config: Arc<Config>,
+    /// Which settings they are: see [`config::SharedConfig::generation`].
+    config_generation: u64,
+    /// The thread's counters.
+    pub stats: Arc<ThreadStats>,
+    /// The eviction clock of the turn.
+    pub(crate) eviction_clock: EvictionClock,
+    /// Elements of lists from this size on get a node of their own: see [`crate::engine::DebugSettings`].
+    pub(crate) packed_threshold: usize,
+    pub(crate) effects: Effects,
+    /// The slot for which a command has to be tried again, as far as it is known: see
+    /// [`crate::run::request::Outcome::Contended`].
+    pub contended_slot: Option<u16>,
+    /// The disk does not keep up with the journal, or with a snapshot.
+    pub(crate) writes_wait: bool,
+    pub(crate) evictor: Evictor,
+    pub(crate) used_memory: UsedMemory,
+}
+
+impl Turn {
+    /// The first turn of a thread, which INFO shows by this name.
+    pub fn new(engine: &Engine, thread: &str) -> Turn {
+        let config = engine.config.snapshot();
+        let mut turn = Turn {
+            now: 0,
+            clock: 0,
+            steady: 0,
+            steady_us: 0,
+            eviction_clock: EvictionClock::new(&config, 0),
+            config,
+            config_generation: 0,
+            stats: engine.stats.register(thread),
+            packed_threshold: 0,
+            effects: Effects::default(),
+            contended_slot: None,
+            writes_wait: false,
+            evictor: Evictor::default(),
+            used_memory: UsedMemory::default(),
+        };
+        turn.begin(engine);
+        turn
+    }
+
+    /// A turn with settings of its own, of which no statistics know: see [`crate::persistence::loading`].
+    pub(crate) fn uncounted(engine: &Engine, config: Config) -> Turn {
+        Turn {
+            now: 0,
+            clock: 0,
+            steady: 0,
+            steady_us: 0,
+            eviction_clock: EvictionClock::new(&config, 0),
+            config: Arc::new(config),
+            config_generation: engine.config.generation(),
+            stats: Arc::new(ThreadStats::new("", engine.commands.rows().len())),
+            packed_threshold: engine.debug.quicklist_packed_threshold.load(Relaxed),
+            effects: Effects::default(),
+            contended_slot: None,
+            writes_wait: false,
+            evictor: Evictor::default(),
+            used_memory: UsedMemory::default(),
+        }
+    }
+
+    /// Begins another turn: looks at the clock and the settings.
+    pub fn begin(&mut self, engine: &Engine) {
+        self.clock = base::clock::now_us();
+        self.now = self.clock / 1000;
+        self.steady_us = base::clock::steady_us();
+        self.steady = self.steady_us / 1000;
+        self.load_settings(engine);
+        self.look_at_journal(engine);
+        self.start_timing();
+    }
+
+    /// Looks at the journal and the time again. To be called inside the gate: the journal begins to
+    /// listen while all gates are closed, and no write behind that may be missed.
+    #[inline]
+    pub fn enter(&mut self, engine: &Engine) {
+        self.look_at_journal(engine);
+        self.start_timing();
+    }
+
+    /// The part of [`Turn::enter`] that concerns writes.
+    #[inline]
+    pub(crate) fn look_at_journal(&mut self, engine: &Engine) {
+        let state = engine.journal.state();
+        self.effects.journaling = state.listening;
+        self.effects.journal_failed = state.failed;
+        self.writes_wait = state.pressed || engine.keyspace.cut_is_behind();
+        if state.holds_replies != self.effects.holds_replies {
+            self.effects.holds_replies = state.holds_replies;
+            let unaccounted = std::mem::take(&mut self.effects.unaccounted);
+            // To the end of a journal that has failed nothing ever gets; what is refused there was
+            // not written.
+            if !state.holds_replies {
+                engine.slot_offsets.stop();
+            } else if !state.failed {
+                engine.slot_offsets.begin(unaccounted, || engine.journal.end());
+            }
+        }
+    }
+
+    /// Whether replies wait for the journal: see [`crate::persistence::durability`].
+    #[inline]
+    pub fn holds_replies(&self) -> bool {
+        self.effects.holds_replies
+    }
+
+    /// Tells the journal that something was appended, if so. To be called outside of locks, before
+    /// replies leave.
+    #[inline]
+    pub fn announce_appends(&mut self, engine: &Engine) {
+        if std::mem::take(&mut self.effects.unannounced) {
+            engine.journal.nudge();
+        }
+    }
+
+    /// Says that time which passed until now belongs to no command: each is timed from the end of
+    /// the one before, so that the clock is read once for each.
+    #[inline]
+    pub fn start_timing(&mut self) {
+        self.effects.last_end = Ticks::now();
+    }
+
+    /// What a database looks at, and the effects that it changes.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (TurnParts<'_>, &mut Effects) {
+        let parts = TurnParts {
+            now: self.now,
+            steady: self.steady,
+            config: &self.config,
+            stats: &self.stats,
+            clock: self.eviction_clock,
+            packed_threshold: self.packed_threshold,
+        };
+        (parts, &mut self.effects)
+    }
+
+    /// Looks at the settings again.
+    pub(crate) fn load_settings(&mut self, engine: &Engine) {
+        let generation = engine.config.generation();
+        if generation != self.config_generation {
+            self.config_generation = generation;
+            self.config = engine.config.snapshot();
+        }
+        self.eviction_clock = EvictionClock::new(&self.config, self.steady);
+        self.packed_threshold = engine.debug.quicklist_packed_threshold.load(Relaxed);
+    }
+}
+
+impl Engine {
+    /// Notes an event of a thread that began at `begun`, if it took as long as
+    /// `latency-monitor-threshold` asks for.
+    pub(crate) fn note_latency(&self, turn: &Turn, event: &'static str, begun: Ticks) {
+        let threshold = turn.config.latency_monitor_threshold;
+        if threshold > 0 {
+            let milliseconds = begun.elapsed_ns() / 1_000_000;
+            if milliseconds >= threshold {
+                self.latency.note(event, turn.now / 1000, milliseconds);
+            }
+        }
+    }
+}

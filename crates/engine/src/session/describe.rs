@@ -1,0 +1,99 @@
+//! What a client takes, and the line that CLIENT LIST shows of it.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::engine::Registry;
+use crate::session::Session;
+use crate::session::client::{Client, flag};
+
+impl Client {
+    /// Bytes of memory that the connection takes.
+    pub fn memory(&self) -> usize {
+        size_of::<Client>()
+            + size_of::<Session>()
+            + self.address.capacity()
+            + self.local_address.capacity()
+            + self.names.lock().memory()
+            + self.query_bytes.load(Relaxed)
+            + self.query_free.load(Relaxed)
+            + self.argument_bytes.load(Relaxed)
+            + self.output_memory.load(Relaxed)
+            + self.queued_bytes.load(Relaxed)
+            + self.subscription_bytes.load(Relaxed)
+            + self.watched_bytes.load(Relaxed)
+            + self.waiter.lock().as_ref().map_or(0, |waiter| waiter.memory())
+            + self.inbox.lock().bytes
+    }
+
+    /// The letters of CLIENT LIST's `flags`, in Redis's order.
+    fn flag_letters(&self) -> String {
+        let watched_key_changed = self.watch.lock().as_ref().is_some_and(|flag| flag.load(Relaxed));
+        let letters = [
+            (self.has_flag(flag::MONITOR), 'O'),
+            (self.has_flag(flag::PUBSUB), 'P'),
+            (self.has_flag(flag::MULTI), 'x'),
+            (self.has_flag(flag::BLOCKED), 'b'),
+            (watched_key_changed, 'd'),
+            (self.has_flag(flag::CLOSING), 'c'),
+            (self.killed.load(Relaxed), 'A'),
+            (self.has_flag(flag::UNIX), 'U'),
+            (self.has_flag(flag::NO_EVICT), 'e'),
+            (self.has_flag(flag::NO_TOUCH), 'T'),
+        ];
+        let set = letters.into_iter().filter(|(is_set, _)| *is_set);
+        let text: String = set.map(|(_, letter)| letter).collect();
+        if text.is_empty() { "N".to_string() } else { text }
+    }
+
+    /// The line of CLIENT LIST, without its end. `now` is [`crate::run::turn::Turn::steady`].
+    ///
+    /// Arguments stay where they were received until a command is complete, so `argv-mem` is what
+    /// complete commands hold that wait. The output is one buffer here; it is shown as Redis has it,
+    /// which keeps the first 16 kB apart from a list of blocks of that size, so that `omem` means
+    /// the same to those who watch it.
+    pub fn describe(&self, now: u64, commands: &Registry) -> Vec<u8> {
+        const BLOCK: usize = 16 * 1024;
+        let age = |since: u64| now.saturating_sub(since) / 1000;
+        let waiting = self.output_bytes.load(Relaxed);
+        let (buffered, listed) = (waiting.min(BLOCK), waiting.saturating_sub(BLOCK));
+        let names = self.names.lock().clone();
+        let mut line = format!("id={} addr={} laddr={}", self.id, self.address, self.local_address);
+        line.push_str(&format!(" fd={} name=", self.descriptor));
+        let mut line = line.into_bytes();
+        line.extend_from_slice(&names.name);
+        let rest = format!(
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} qbuf-free={} \
+             argv-mem={} multi-mem={} rbs={} rbp={} obl={buffered} oll={} omem={listed} tot-mem={} \
+             events={} cmd={} user=default redir=-1 resp={}",
+            age(self.connected_at),
+            age(self.last_interaction.load(Relaxed)),
+            self.flag_letters(),
+            self.database.load(Relaxed),
+            self.channels.load(Relaxed),
+            self.patterns.load(Relaxed),
+            self.shard_channels.load(Relaxed),
+            i64::from(self.queued.load(Relaxed)) - 1,
+            self.query_bytes.load(Relaxed),
+            self.query_free.load(Relaxed),
+            self.argument_bytes.load(Relaxed),
+            self.queued_bytes.load(Relaxed),
+            self.output_memory.load(Relaxed),
+            self.output_peak.load(Relaxed),
+            listed.div_ceil(BLOCK),
+            self.memory(),
+            if waiting > 0 { "rw" } else { "r" },
+            self.last_command_name(commands),
+            self.protocol.load(Relaxed),
+        );
+        line.extend_from_slice(rest.as_bytes());
+        names.describe_library(&mut line);
+        line
+    }
+
+    fn last_command_name(&self, commands: &Registry) -> String {
+        match self.last_command.load(Relaxed) {
+            0 => "NULL".to_string(),
+            number => commands.rows()[number - 1].command.full_name(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The end of a connection, and of what it has begun.
+
+use base::limits;
+use store::gate::Presence;
+
+use crate::engine::Engine;
+use crate::session::pubsub::Kind;
+use crate::session::{Session, Transaction};
+
+impl Engine {
+    /// Frees the commands of a transaction: a million of them in the background, since whoever ends
+    /// it may hold slots.
+    pub(crate) fn free_transaction(&self, transaction: Box<Transaction>) {
+        if transaction.bytes >= limits::FREED_LATER {
+            self.host.drop_later(transaction);
+        }
+    }
+
+    /// Forgets a connection that goes away: its transaction, watches, subscriptions, and its place
+    /// among the clients. The caller holds no slot and has ended the connection's waiting.
+    pub fn close_session(&self, presence: Presence<'_>, session: &mut Session) {
+        self.note_paused(session, false);
+        self.abandon_transaction(presence, session);
+        self.drop_subscriptions(session);
+        self.clients.remove(session.client.id);
+    }
+
+    /// Ends all subscriptions of a connection without a word to it, and MONITOR.
+    pub(crate) fn drop_subscriptions(&self, session: &mut Session) {
+        if let Some(mut own) = session.subscriptions.take() {
+            for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {
+                for name in own.of(kind).drain() {
+                    self.pubsub.unsubscribe(kind, &name, &session.client);
+                }
+            }
+        }
+        if std::mem::take(&mut session.monitor) {
+            self.pubsub.remove_monitor(&session.client);
+        }
+        session.publish_state();
+    }
+}

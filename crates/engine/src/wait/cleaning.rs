@@ -1,0 +1,72 @@
+//! Taking out of slots what clients have left there: at once where a slot is free, else later.
+
+use std::sync::Arc;
+
+use store::gate::Presence;
+use store::{Held, Key};
+
+use crate::engine::Engine;
+use crate::session::client::Waiter;
+use crate::wait::left_behind::{Remains, remove_waiter, remove_watcher};
+use crate::wait::waiting::Attachment;
+use crate::wait::watcher::WatchFlag;
+
+impl Engine {
+    /// Takes a waiter out of the slot of one of its keys, or leaves that for later.
+    pub(crate) fn take_out_waiter(
+        &self,
+        presence: Presence<'_>,
+        waiter: &Arc<Waiter>,
+        key: &[u8],
+        clock: u64,
+    ) {
+        let slot = base::crc::key_slot(key);
+        match self.hold_if_free(presence, slot, clock) {
+            Some(mut held) => remove_waiter(&mut held, slot, key, waiter),
+            None => self.left_behind.add(Remains::Waiter(Arc::clone(waiter), key.into())),
+        }
+    }
+
+    /// Takes a watcher out of the slot of one of its keys, or leaves that for later.
+    pub(crate) fn take_out_watcher(
+        &self,
+        presence: Presence<'_>,
+        (database, key): (usize, &[u8]),
+        flag: &WatchFlag,
+        clock: u64,
+    ) {
+        let slot = base::crc::key_slot(key);
+        match self.hold_if_free(presence, slot, clock) {
+            Some(mut held) => remove_watcher(&mut held, slot, database, key, flag),
+            None => self.left_behind.add(Remains::Watch(database, key.into(), Arc::clone(flag))),
+        }
+    }
+
+    /// Cleans slots that were held when it was their time. To be called now and then.
+    pub fn clean_slots(&self, presence: Presence<'_>) {
+        let mut batch = self.left_behind.take();
+        if batch.is_empty() {
+            return;
+        }
+        let clock = base::clock::now_us();
+        batch.retain(|remains| {
+            let slot = Key::new(remains.key()).slot;
+            let held = self.hold_if_free(presence, slot, clock);
+            held.map(|mut held| remains.remove(&mut held, slot)).is_none()
+        });
+        self.left_behind.put_back(batch);
+    }
+
+    /// Holds a slot unless somebody has it now.
+    fn hold_if_free<'k>(
+        &'k self,
+        presence: Presence<'k>,
+        slot: u16,
+        clock: u64,
+    ) -> Option<Held<'k, Attachment>> {
+        if self.keyspace.is_busy(slot, None) {
+            return None;
+        }
+        self.keyspace.try_hold_one(presence, slot, clock)
+    }
+}

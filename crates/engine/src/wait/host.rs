@@ -1,0 +1,33 @@
+//! Clients that wait for the host: until a file is written, or an errand is done.
+
+use std::sync::Arc;
+
+use crate::engine::{Context, Engine};
+use crate::session::client::Waiter;
+
+impl Engine {
+    /// Answers a client that waits for the host, unless it has gone meanwhile.
+    pub fn answer(&self, waiter: &Waiter, reply: &[u8]) {
+        if waiter.claim() {
+            waiter.client.inbox.lock().served = Some(reply.to_vec());
+            self.host.wake(&waiter.client);
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Lets the client wait until [`Engine::answer`]. Commands of a transaction wait together, and
+    /// what they have replied waits too.
+    pub(crate) fn wait_for_host(&mut self) -> Arc<Waiter> {
+        if let Some(waiter) = &self.block {
+            return Arc::clone(waiter);
+        }
+        let waiter = Arc::new(Waiter::for_host(
+            Arc::clone(&self.session.client),
+            self.db.index,
+            self.session.resp3,
+        ));
+        self.block = Some(Arc::clone(&waiter));
+        waiter
+    }
+}

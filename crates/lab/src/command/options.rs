@@ -1,0 +1,57 @@
+//! What the commands of the lab have in common: options, and how they say what is wrong.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+/// The exit code for a file or an option that is wrong: nothing was started.
+pub(super) const MISTAKE: u8 = 2;
+
+/// What is run, and how.
+#[derive(Debug, Args)]
+pub(super) struct RunOptions {
+    /// Names of bundled experiments, paths of files, or `all`.
+    #[arg(required = true)]
+    pub(super) experiments: Vec<String>,
+    /// The size for publication: longer runs, more of them.
+    #[arg(long)]
+    pub(super) full: bool,
+    /// Where results and report go; by default a new directory here.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) out: Option<PathBuf>,
+    /// Where servers keep their data while they run, and with it the file system whose fsync is
+    /// measured; by default TMPDIR, or /tmp.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(super) directory: Option<PathBuf>,
+    /// Only these targets.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(super) targets: Vec<String>,
+    /// How often each point is measured.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) repetitions: Option<u32>,
+    /// Replaces a value of the file, or the values of a swept parameter: connections=1,50.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(super) set: Vec<String>,
+    /// Machines that send the load in place of this one, each with `dunlin lab agent`.
+    #[arg(long, value_delimiter = ',', value_name = "ADDRESSES")]
+    pub(super) agents: Vec<String>,
+    /// The file with the agents' secret; without it, DUNLIN_LAB_TOKEN.
+    #[arg(long, value_name = "FILE", requires = "agents")]
+    pub(super) token_file: Option<PathBuf>,
+}
+
+/// Prints to standard output; a reader that has gone is no mistake of ours.
+pub(super) fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Says what is wrong with what was asked for.
+pub(super) fn mistake(message: &str) -> ExitCode {
+    let _ = writeln!(io::stderr(), "dunlin lab: {message}");
+    ExitCode::from(MISTAKE)
+}

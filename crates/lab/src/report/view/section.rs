@@ -1,0 +1,164 @@
+//! What views are made of, and what they have in common.
+
+use crate::report::analysis::Analysis;
+use crate::report::chart::Chart;
+use crate::results::figure::load_names;
+use crate::results::{Results, Run, Unit};
+
+/// The most points of a matrix that each get charts of their own; of larger ones the first and the
+/// last do.
+const MOST_POINTS: usize = 4;
+
+/// Charts that belong together.
+pub(crate) struct Section {
+    /// Sections of one kind that have a single chart each are shown as one.
+    pub(super) kind: Kind,
+    /// What they show.
+    pub(crate) heading: String,
+    /// How to read them.
+    pub(crate) note: String,
+    /// The charts, the most important first.
+    pub(crate) charts: Vec<Chart>,
+}
+
+/// What sections are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Figure,
+    OverTime,
+    Other,
+}
+
+/// The colour of each target, the same throughout a report.
+pub(crate) struct Colours {
+    names: Vec<String>,
+}
+
+impl Colours {
+    /// Dunlin first, then all others in the order in which they appear.
+    pub(crate) fn of(results: &Results) -> Colours {
+        let mut names: Vec<String> = vec!["dunlin".to_owned()];
+        for experiment in &results.experiments {
+            for target in &experiment.targets {
+                if !names.contains(&target.name) {
+                    names.push(target.name.clone());
+                }
+            }
+        }
+        Colours { names }
+    }
+
+    /// The colour of a target.
+    pub(crate) fn colour(&self, target: &str) -> usize {
+        self.names.iter().position(|name| name == target).unwrap_or(self.names.len())
+    }
+}
+
+/// What all views have at hand.
+pub(crate) struct Context<'a> {
+    /// The experiment.
+    pub(crate) analysis: &'a Analysis<'a>,
+    /// The targets' colours.
+    pub(crate) colours: &'a Colours,
+}
+
+/// The points that get charts of their own.
+pub(super) fn chosen_points(analysis: &Analysis<'_>) -> Vec<usize> {
+    let with_runs =
+        |point: &usize| analysis.points[*point].cells.iter().any(|cell| !cell.valid.is_empty());
+    let all: Vec<usize> = (0..analysis.points.len()).filter(with_runs).collect();
+    match all[..] {
+        [first, .., last] if all.len() > MOST_POINTS => vec![first, last],
+        _ => all,
+    }
+}
+
+/// What a reader of few points must know.
+pub(super) fn choice_note(analysis: &Analysis<'_>) -> String {
+    if analysis.points.len() > MOST_POINTS {
+        " Shown at the first and the last point of the matrix.".to_owned()
+    } else {
+        String::new()
+    }
+}
+
+/// The run that stands for its repetitions: the one with the median throughput.
+pub(super) fn typical<'a>(analysis: &Analysis<'a>, point: usize, target: usize) -> Option<&'a Run> {
+    let mut runs = analysis.points[point].cells[target].valid.clone();
+    let rate = |run: &Run| run.loads.iter().map(|load| load.recording.rate()).sum::<f64>();
+    runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+    runs.get(runs.len().saturating_sub(1) / 2).copied()
+}
+
+/// The loads' names with how they are told apart in titles: not at all when there is only one.
+pub(super) fn loads(analysis: &Analysis<'_>) -> Vec<(String, String)> {
+    let names = load_names(analysis.experiment);
+    let several = names.len() > 1;
+    names
+        .into_iter()
+        .map(|name| {
+            let shown = if several { name.clone() } else { String::new() };
+            (name, shown)
+        })
+        .collect()
+}
+
+/// A title with what tells the chart from its neighbours.
+pub(super) fn title(what: &str, details: &[&str]) -> String {
+    let details: Vec<&str> = details.iter().copied().filter(|part| !part.is_empty()).collect();
+    if details.is_empty() { what.to_owned() } else { format!("{what}: {}", details.join(", ")) }
+}
+
+/// A name for a file: the words of all parts in small letters and digits, with hyphens.
+pub(crate) fn slug(parts: &[&str]) -> String {
+    let mut slug = String::new();
+    for c in parts.join("-").chars().flat_map(char::to_lowercase) {
+        if c.is_ascii_alphanumeric() {
+            slug.push(c);
+        } else if !slug.ends_with('-') && !slug.is_empty() {
+            slug.push('-');
+        }
+    }
+    // File systems take 255 bytes, and a suffix must still fit.
+    slug.truncate(120);
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "unnamed".to_owned() } else { slug.to_owned() }
+}
+
+/// What stands beside an axis of this unit: nothing where its ticks and the title say it.
+pub(super) fn axis_label(unit: Unit) -> String {
+    let label = match unit {
+        Unit::PerSecond => "requests a second",
+        Unit::Seconds => "seconds",
+        Unit::Processors => "processors kept busy",
+        _ => "",
+    };
+    label.to_owned()
+}
+
+/// A label at the beginning of a line; p99 stays as it is.
+pub(crate) fn capital(label: &str) -> String {
+    let mut letters = label.chars();
+    match (letters.next(), letters.clone().next()) {
+        (Some(first), Some(second)) if !second.is_ascii_digit() => {
+            first.to_uppercase().chain(letters).collect()
+        }
+        _ => label.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_harmless() {
+        assert_eq!(
+            slug(&["value-size", "p99", "op GET, size 2mb"]),
+            "value-size-p99-op-get-size-2mb"
+        );
+        assert_eq!(slug(&["../../etc/passwd"]), "etc-passwd");
+        assert_eq!(slug(&["", "ü"]), "unnamed");
+        assert!(slug(&[&"x".repeat(500)]).len() <= 120);
+    }
+}

@@ -1,0 +1,46 @@
+//! Who may connect while no password keeps strangers out.
+
+use std::net::{IpAddr, SocketAddr};
+
+use config::Config;
+
+/// What to answer to a client from another machine while anybody could do anything here.
+const DENIED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is \
+enabled and no password is set for the default user. In this mode connections are only accepted \
+from the loopback interface. To serve other machines, set a password (the 'requirepass' option, or \
+CONFIG SET requirepass from this machine), or, where the network itself keeps strangers out, \
+switch protected mode off ('protected-mode no', or CONFIG SET protected-mode no).\r\n";
+
+/// Why a client at `peer` may not connect by TCP, if so: the error to send before closing.
+pub(super) fn protected(config: &Config, peer: &SocketAddr) -> Option<&'static [u8]> {
+    let local = match peer.ip() {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => {
+            ip.is_loopback() || ip.to_ipv4_mapped().is_some_and(|ip| ip.is_loopback())
+        }
+    };
+    (config.protected_mode && config.requirepass.is_empty() && !local).then_some(DENIED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_are_denied_without_a_password() {
+        let mut config = Config::default();
+        for (peer, denied) in [
+            ("127.0.0.1:5", false),
+            ("[::1]:5", false),
+            ("[::ffff:127.0.0.1]:5", false),
+            ("10.0.0.1:5", true),
+            ("[fe80::1]:5", true),
+        ] {
+            assert_eq!(protected(&config, &peer.parse().unwrap()).is_some(), denied, "{peer}");
+        }
+        config.requirepass = b"x".to_vec();
+        assert_eq!(protected(&config, &"10.0.0.1:5".parse().unwrap()), None);
+        assert!(DENIED.starts_with(b"-DENIED ") && DENIED.ends_with(b"\r\n"));
+        assert_eq!(DENIED.iter().filter(|&&byte| byte == b'\n').count(), 1);
+    }
+}

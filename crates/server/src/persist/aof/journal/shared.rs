@@ -1,0 +1,206 @@
+//! What the journal, its writer and its observer have in common.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use config::AppendFsync;
+use engine::observe::stats::{Counter, Histogram};
+use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
+
+use super::queue::Queue;
+
+/// Who wants to know how far the journal is. Called by whoever writes or syncs, which does nothing
+/// else meanwhile.
+pub trait Observer: Send + Sync {
+    /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
+    fn progressed(&self, synced: u64);
+
+    /// A write or a sync has failed. Replies that wait for effects behind [`Failure::synced`] must
+    /// not leave.
+    fn failed(&self, failure: &Failure);
+
+    /// A write that had failed has succeeded.
+    fn recovered(&self);
+
+    /// Something that LATENCY knows by this name took so long.
+    fn took(&self, event: &'static str, duration: Duration);
+}
+
+/// What the journal's thread was doing when it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Writing, which is tried again.
+    Write,
+    /// Syncing. The file is given up.
+    Sync,
+}
+
+/// Why nothing is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What was tried.
+    pub operation: Operation,
+    /// The system's number for the error, if it was the system's.
+    pub errno: Option<i32>,
+    /// The error in words.
+    pub reason: String,
+    /// Effects behind this offset are not durable.
+    pub synced: u64,
+}
+
+impl Failure {
+    /// The error in the system's words alone, as clients are told.
+    pub fn reason(&self) -> String {
+        match self.errno {
+            Some(number) => crate::process::paths::reason(&io::Error::from_raw_os_error(number)),
+            None => self.reason.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let operation = match self.operation {
+            Operation::Write => "writing to the append-only file",
+            Operation::Sync => "syncing the append-only file",
+        };
+        write!(formatter, "{operation}: {}", self.reason)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// The times that the journal's thread goes by.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Under `everysec` a sync begins when the oldest effect that is not durable is this old, so
+    /// that it is durable within a second.
+    pub sync_age: Duration,
+    /// The disk is late when the oldest effect that is not durable is this old.
+    pub late: Duration,
+    /// The pause between two writes, unless somebody waits for them: many effects share one.
+    pub pause: Duration,
+    /// The pause before a write is tried again that has failed.
+    pub retry: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Timing {
+        Timing {
+            sync_age: Duration::from_millis(800),
+            late: Duration::from_secs(2),
+            pause: Duration::from_millis(4),
+            retry: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What the thread has done so far.
+#[derive(Default)]
+pub struct Figures {
+    /// Calls to write.
+    pub writes: Counter,
+    /// Syncs.
+    pub syncs: Counter,
+    /// Syncs after which an effect had waited longer than [`Timing::late`]: `aof_delayed_fsync`.
+    pub delayed_syncs: Counter,
+    /// How long syncs took.
+    pub sync_durations: Histogram,
+}
+
+/// Settings that change while the journal runs.
+pub(super) struct Settings {
+    pub(super) timestamps: AtomicBool,
+    pub(super) policy: AtomicU8,
+    pub(super) syncs_paused: AtomicBool,
+    /// One of the two above has changed, so that more or less may be covered than before.
+    pub(super) changed: AtomicBool,
+    pub(super) write_delay_us: AtomicU64,
+}
+
+/// How far things are, in offsets.
+#[derive(Default)]
+pub(super) struct Progress {
+    pub(super) appended: AtomicU64,
+    pub(super) written: AtomicU64,
+    pub(super) synced: AtomicU64,
+    /// Since when something is not durable, on [`base::clock::monotonic_ns`]; 0 if everything is.
+    pub(super) unsynced_since_ns: AtomicU64,
+    /// The length of the present file.
+    pub(super) file_length: AtomicU64,
+}
+
+impl Progress {
+    pub(super) fn set_unsynced_since(&self, since: Instant) {
+        let age = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let since = base::clock::monotonic_ns().saturating_sub(age).max(1);
+        self.unsynced_since_ns.store(since, Ordering::Relaxed);
+    }
+}
+
+/// What appenders and the thread share.
+pub(super) struct Shared {
+    pub(super) queue: Mutex<Queue>,
+    pub(super) listening: AtomicBool,
+    /// The first file is worth nothing yet, or is not even begun.
+    pub(super) beginning: AtomicBool,
+    pub(super) progress: Progress,
+    pub(super) settings: Settings,
+    pub(super) timing: Timing,
+    pub(super) figures: Figures,
+    /// The writer was in use for longer than a worker waits: it is left to the thread for now.
+    pub(super) held_long: AtomicBool,
+    /// The thread has nothing to do and wants to be told when it has.
+    pub(super) resting: AtomicBool,
+    pub(super) stopping: AtomicBool,
+    /// Somebody waits until everything up to here is durable.
+    pub(super) flush_to: AtomicU64,
+    /// Effects up to here are in a base: they need not be written.
+    pub(super) replaced_to: AtomicU64,
+    /// Why nothing is written. Whoever waits for a flush holds it.
+    pub(super) failure: Mutex<Option<Failure>>,
+    /// Whether there is a failure.
+    pub(super) failed: AtomicBool,
+    /// Whether the file was given up: only another one with a base of its own mends that.
+    pub(super) given_up: AtomicBool,
+    /// Why writes are refused although nothing has failed, in words.
+    pub(super) refusal: Mutex<Option<String>>,
+    /// Whether there is such a reason.
+    pub(super) refusing: AtomicBool,
+    /// What was durable when that began.
+    pub(super) refused_from: AtomicU64,
+    pub(super) settled: Condvar,
+    pub(super) observer: Arc<dyn Observer>,
+}
+
+impl Shared {
+    /// To be called with the queue locked, in which the state of effects changes.
+    pub(super) fn forget_failure(&self) {
+        *self.failure.lock() = None;
+        self.failed.store(false, Ordering::Relaxed);
+        self.given_up.store(false, Ordering::Relaxed);
+    }
+}
+
+impl Settings {
+    #[inline]
+    pub(super) fn policy(&self) -> AppendFsync {
+        match self.policy.load(Ordering::Relaxed) {
+            policy if policy == AppendFsync::Always as u8 => AppendFsync::Always,
+            policy if policy == AppendFsync::EverySecond as u8 => AppendFsync::EverySecond,
+            _ => AppendFsync::No,
+        }
+    }
+
+    #[inline]
+    pub(super) fn syncs_paused(&self) -> bool {
+        self.syncs_paused.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn write_delay(&self) -> Duration {
+        Duration::from_micros(self.write_delay_us.load(Ordering::Relaxed))
+    }
+}

@@ -1,0 +1,22 @@
+//! What is said of files, whatever they are.
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// This server can load all of it.
+    Good,
+    /// Something is damaged, and still is.
+    Damaged,
+    /// Nothing is damaged (any more), and there is something that this server refuses to load.
+    Unsupported,
+    /// This server can load it now; something was changed.
+    Changed,
+}
+
+/// Databases that a server has unless its settings say more.
+pub(super) const DATABASES: usize = 16;
+
+/// What is said of a database beyond those.
+pub(super) fn beyond(index: usize) -> String {
+    format!("database {index} is used: a server needs the setting `databases` for it")
+}

@@ -1,0 +1,48 @@
+//! Which of several files holds the latest data.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+use store::gate::Closed;
+
+/// The order of the instants whose data files hold.
+#[derive(Default)]
+pub(super) struct Order {
+    /// How many there were.
+    instants: AtomicU64,
+    /// The last one at which all data was removed.
+    pub(super) emptied: AtomicU64,
+    /// The one whose data the file holds. Locked while a file takes its place.
+    pub(super) filed: Mutex<u64>,
+}
+
+impl Order {
+    /// The present instant's place. Nobody changes data.
+    pub(super) fn next(&self, _closed: &Closed<'_>) -> u64 {
+        self.instants.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether all data was removed behind this instant.
+    pub(super) fn was_emptied_since(&self, place: u64) -> bool {
+        self.emptied.load(Ordering::Relaxed) > place
+    }
+
+    /// Whether the file holds data of a later instant.
+    pub(super) fn is_overtaken(&self, place: u64) -> bool {
+        *self.filed.lock() > place
+    }
+
+    /// The right to put a file with this instant's data in its place, unless it is overtaken.
+    pub(super) fn file(&self, place: u64) -> Option<MutexGuard<'_, u64>> {
+        Some(self.filed.lock()).filter(|filed| **filed < place)
+    }
+}
+
+/// That there is no data.
+pub(super) struct Emptied {
+    pub(super) file: PathBuf,
+    pub(super) place: u64,
+    /// Changes up to there.
+    pub(super) changes: u64,
+}
