@@ -1,4 +1,4 @@
-//! Documents name files that exist, and those that the program prints are up to date.
+//! Documents that the program prints are up to date.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,44 +7,6 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use tests::client::Reply;
 use tests::server::{Server, Target, dunlin_binary, repository};
-
-/// Checked, with the fewest paths that each is known to name: a check that finds none proves nothing.
-const DOCUMENTS: [(&str, usize); 7] = [
-    ("docs/ARCHITECTURE.md", 20),
-    ("README.md", 5),
-    ("CONTRIBUTING.md", 8),
-    ("docs/formats/entry.md", 1),
-    ("docs/formats/bucket.md", 2),
-    ("docs/formats/packed.md", 2),
-    ("docs/formats/journal.md", 4),
-];
-
-#[test]
-fn paths_in_documents_exist() -> Result<()> {
-    let root = repository();
-    for (document, least) in DOCUMENTS {
-        let text = fs::read_to_string(root.join(document))?;
-        let paths: Vec<&str> = named_paths(&text).collect();
-        ensure!(paths.len() >= least, "{document} names only {paths:?}");
-        for path in paths {
-            ensure!(root.join(path).exists(), "{document} names {path}, which does not exist");
-        }
-    }
-    Ok(())
-}
-
-/// What stands in backticks or in the parentheses of a link, and looks like a path of the
-/// repository.
-fn named_paths(text: &str) -> impl Iterator<Item = &str> {
-    let folders = ["crates/", "tests/", "docs/", "scripts/"];
-    let files = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"];
-    text.split(['`', '(', ')']).filter(move |word| {
-        let mut roots = folders.iter().chain(&files);
-        // A word with `<family>` in it stands for many paths.
-        let one_path = !word.contains(|c: char| c.is_whitespace() || c == '<');
-        one_path && roots.any(|root| word.starts_with(root))
-    })
-}
 
 #[test]
 fn the_compatibility_page_is_what_the_program_prints() -> Result<()> {

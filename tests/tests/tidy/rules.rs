@@ -1,0 +1,132 @@
+//! The rules, and their exceptions, each with its reason. The lists may only get shorter.
+
+use std::collections::BTreeSet;
+
+/// What each crate may import of the others.
+pub(crate) const CRATES: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("resp", &["base"]),
+    ("store", &["base"]),
+    ("config", &["base"]),
+    ("rdb", &["base", "store"]),
+    ("engine", &["base", "resp", "store", "config", "rdb"]),
+    ("server", &["base", "resp", "store", "config", "rdb", "engine"]),
+    ("lab", &["base", "resp"]),
+    ("dunlin", &["engine", "server", "lab"]),
+];
+
+/// Which rooms of the server import which others. All may import `process`, and `boot` and `host` wire
+/// them.
+pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
+    // What happens by itself, happens to these.
+    ("cron", "memory"),
+    ("cron", "persist"),
+    // Threads that allocate say so.
+    ("errands", "memory"),
+    ("freeing", "memory"),
+    ("net", "memory"),
+    ("persist", "memory"),
+    // A socket that listens is given to the acceptor.
+    ("listen", "net"),
+];
+
+/// Whether files are those of one family of commands, whose registry, its `mod.rs`, names them all and
+/// may have what they share.
+pub(crate) fn is_family(files: &BTreeSet<&str>) -> bool {
+    let family = |file: &str| {
+        let inner = file.strip_prefix("crates/engine/src/commands/")?;
+        Some(inner.split_once('/')?.0.to_string())
+    };
+    let families: BTreeSet<_> = files.iter().map(|file| family(file)).collect();
+    families.len() == 1 && !families.contains(&None)
+}
+
+/// Circles of imports that are there, with their files.
+pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
+    (
+        &[
+            "crates/config/src/directive.rs",
+            "crates/config/src/kinds.rs",
+            "crates/config/src/special.rs",
+            "crates/config/src/table.rs",
+        ],
+        "a directive reads and writes a field of the settings, which are made of the directives",
+    ),
+    (
+        &[
+            "crates/store/src/cut.rs",
+            "crates/store/src/entry.rs",
+            "crates/store/src/freeze.rs",
+            "crates/store/src/hash.rs",
+            "crates/store/src/keyspace.rs",
+            "crates/store/src/member.rs",
+            "crates/store/src/set.rs",
+            "crates/store/src/zset.rs",
+            "crates/store/src/zset/table.rs",
+        ],
+        "who changes an entry hands it to the cut, and a cut reads entries of every type",
+    ),
+    (
+        &[
+            "crates/store/src/list.rs",
+            "crates/store/src/list/chain.rs",
+            "crates/store/src/list/items.rs",
+        ],
+        "the two forms of a list turn into each other",
+    ),
+    (
+        &["crates/store/src/table/ranked.rs", "crates/store/src/table/ranked/node.rs"],
+        "the nodes of a tree say by the tree's own trait how their items compare",
+    ),
+    (
+        &[
+            "crates/server/src/net/connection.rs",
+            "crates/server/src/net/resp.rs",
+            "crates/server/src/net/worker/delivery.rs",
+            "crates/server/src/net/worker/execution.rs",
+            "crates/server/src/net/worker/intake.rs",
+            "crates/server/src/net/worker/mod.rs",
+        ],
+        "a protocol puts commands into the worker's batch, which the connection owns",
+    ),
+];
+
+/// Files that read a clock, besides those of the server and the lab, which measure how long they wait.
+pub(crate) const CLOCKS: &[(&str, &str)] = &[
+    ("crates/base/src/clock.rs", "it is the place"),
+    ("crates/lab/src/agent/server.rs", "machines compare their wall clocks"),
+    ("crates/lab/src/experiment/tree.rs", "it asks for the processor time of another process"),
+];
+
+/// Files with unsafe code. Each says so in its first lines, and each block says why it is sound.
+pub(crate) const UNSAFE: &[&str] = &[
+    "crates/base/src/clock.rs",
+    "crates/base/src/time_slice.rs",
+    "crates/dunlin/src/allocator.rs",
+    "crates/lab/src/experiment/process.rs",
+    "crates/lab/src/experiment/tree.rs",
+    "crates/lab/src/load/usage.rs",
+    "crates/server/src/cron.rs",
+    "crates/server/src/process/system.rs",
+    "crates/store/src/entry.rs",
+    "crates/store/src/gate.rs",
+    "crates/store/src/keyspace.rs",
+    "crates/store/src/member.rs",
+    "crates/store/src/pack/form.rs",
+    "crates/store/src/pack/node.rs",
+    "crates/store/src/pack/slice.rs",
+    "crates/store/src/pack/thin.rs",
+    "crates/store/src/sync.rs",
+    "crates/store/src/table/dict.rs",
+    "crates/store/src/table/retire.rs",
+    "crates/store/src/zset/table.rs",
+];
+
+/// Lines that a file may have.
+pub(crate) const LINES_MAX: usize = 1000;
+
+/// Files that are longer.
+pub(crate) const LONG: &[(&str, &str)] = &[
+    ("crates/store/src/keyspace.rs", "locking and looking up share what makes both sound"),
+    ("crates/store/src/table/dict.rs", "one table, whose unsafe parts are to be read together"),
+];
