@@ -59,14 +59,14 @@ storm:
 # allocation of more than 16 MB (that for an argument which is announced as large): 5 seconds and
 # 64 MB are failures. The process may be larger, because the sanitizer keeps what was freed.
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request
+FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request http_request
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -timeout=5 -malloc_limit_mb=64 -rss_limit_mb=1024 \
 	-dict=dictionary -print_final_stats=1
 fuzz:
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	cd fuzz && cargo run --quiet --package seeds -- corpus
 	cd fuzz && for target in $(FUZZ_TARGETS); do \
-		case $$target in aof_file | request) longest=40000 ;; *) longest=8192 ;; esac; \
+		case $$target in aof_file | request | http_request) longest=40000 ;; *) longest=8192 ;; esac; \
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- $(FUZZ_OPTIONS) -max_len=$$longest || exit 1; \
 	done
 

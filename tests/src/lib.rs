@@ -14,6 +14,7 @@
 //! * [`process`] asks the system about a process;
 //! * [`volume`] mounts a disk of its own, which can be full;
 //! * [`mutation`] damages files, [`allocation`] counts what reading them takes;
+//! * [`web`] is a client of HTTP that sends exactly what it is told;
 //! * [`random`] and [`grammar`] make the random command sequences of the differential test.
 
 pub mod allocation;
@@ -29,3 +30,4 @@ pub mod random;
 pub mod server;
 pub mod transcript;
 pub mod volume;
+pub mod web;

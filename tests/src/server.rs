@@ -103,6 +103,23 @@ impl Server {
         }
     }
 
+    /// Starts the binary under test with HTTP as well. Returns the port of that.
+    ///
+    /// # Errors
+    /// As [`Server::start`], or nobody listens there.
+    pub fn start_with_http(options: &[(&str, &str)]) -> Result<(Self, u16)> {
+        for _ in 0..5 {
+            let port = free_port()?;
+            let text = port.to_string();
+            let server = Self::start(Target::Dunlin, &[options, &[("http-port", &text)]].concat())?;
+            // Another process may have taken the port meanwhile.
+            if !server.log().contains("HTTP is not served") {
+                return Ok((server, port));
+            }
+        }
+        bail!("no port for HTTP could be had")
+    }
+
     /// Starts the process again, on the same port and directory, after it has ended.
     ///
     /// # Errors
@@ -239,6 +256,10 @@ fn spawn(
     let log = File::create(log_path(directory))?;
     let mut command = target.command(wrapper)?;
     command.arg("--port").arg(port.to_string()).arg("--dir").arg(directory);
+    if target == Target::Dunlin {
+        // Many servers run at once, and few tests are about HTTP.
+        command.args(["--http-port", "0"]);
+    }
     for (name, value) in USUAL_OPTIONS {
         command.arg(format!("--{name}")).arg(value);
     }

@@ -1,5 +1,5 @@
-//! What users connect with: the scripts in `clients/` drive the server through redis-py and
-//! ioredis and check every answer as the library shapes it.
+//! What users connect with: the scripts in `clients/` drive the server through redis-py,
+//! ioredis and @upstash/redis and check every answer as the library shapes it.
 
 use std::process::{Command, Stdio};
 
@@ -7,10 +7,22 @@ use anyhow::{Result, bail, ensure};
 use tests::server::{Server, Target, peers, repository};
 
 /// Runs a script against a new server; its report is the failure's text.
-fn play(mut script: Command, name: &str, arguments: &[&str]) -> Result<()> {
-    let mut server = Server::start(Target::Dunlin, &[("threads", "4")])?;
+fn play(script: Command, name: &str, arguments: &[&str]) -> Result<()> {
+    let server = Server::start(Target::Dunlin, &[("threads", "4")])?;
+    let port = server.port();
+    play_at(server, port, script, name, arguments)
+}
+
+/// As [`play`], with the server that there is, and the port that the client is to know.
+fn play_at(
+    mut server: Server,
+    port: u16,
+    mut script: Command,
+    name: &str,
+    arguments: &[&str],
+) -> Result<()> {
     let path = repository().join("tests/tests/clients").join(name);
-    script.arg(path).arg(server.port().to_string()).args(arguments).stdin(Stdio::null());
+    script.arg(path).arg(port.to_string()).args(arguments).stdin(Stdio::null());
     let output = script.output()?;
     if !output.status.success() {
         let report = String::from_utf8_lossy(&output.stdout);
@@ -33,6 +45,26 @@ fn redis_py_in_resp2() -> Result<()> {
 #[test]
 fn redis_py_in_resp3() -> Result<()> {
     redis_py("3")
+}
+
+#[test]
+fn upstash_redis() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "4"), ("requirepass", "secret")])?;
+    let mut node = Command::new("node");
+    node.env("NODE_PATH", peers().join("node/node_modules"));
+    play_at(server, port, node, "upstash.js", &[])
+}
+
+/// The example of a repository with optimistic locking, which tries out what it shows.
+#[test]
+fn the_repository_in_java() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "4")])?;
+    let mut java = Command::new("java");
+    java.arg(repository().join("examples/repository-java/Repository.java"));
+    let output = java.arg(format!("http://127.0.0.1:{port}")).stdin(Stdio::null()).output()?;
+    let complaints = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.stdout == b"ok\n", "{complaints}\nthe server's log:\n{}", server.log_tail());
+    Ok(())
 }
 
 #[test]

@@ -91,6 +91,54 @@ pub const MAX_REPLY_NESTING: usize = 128;
 /// Longest single string in a reply that the client side accepts, in bytes.
 pub const MAX_REPLY_BULK: u64 = 4 * 1024 * 1024 * 1024;
 
+// ---- HTTP ---------------------------------------------------------------------------------------
+
+/// Longest head of a request: its first line and its headers, in bytes.
+pub const HTTP_HEAD: usize = 32 * 1024;
+
+/// Most headers of a request.
+pub const HTTP_HEADERS: usize = 64;
+
+/// Longest address of a request, in bytes: long enough for a command with a few values.
+pub const HTTP_TARGET: usize = 16 * 1024;
+
+/// Longest line before a chunk of a body, in bytes: digits, and an extension that nobody needs.
+pub const HTTP_CHUNK_LINE: usize = 256;
+
+/// Longest body that is JSON, in bytes. A value is bounded by `proto-max-bulk-len`.
+pub const HTTP_JSON: u64 = 64 * 1024 * 1024;
+
+/// Longest merge patch, in bytes: it is applied under the lock of the key's slot.
+pub const HTTP_PATCH: usize = 1024 * 1024;
+
+/// Most commands of one request.
+pub const HTTP_COMMANDS: usize = 10_000;
+
+/// Most keys that one request names.
+pub const HTTP_MGET: usize = 10_000;
+
+/// Most names of keys that one request may ask for.
+pub const HTTP_LIST: usize = 10_000;
+
+/// Most steps through the keyspace for one list of names, each of about a thousand keys.
+pub const HTTP_LIST_STEPS: usize = 64;
+
+/// Longest name of a kind of content that is kept with a key, in bytes.
+pub const CONTENT_TYPE: usize = 128;
+
+/// Longest identifier of a request that a client chooses, in bytes.
+pub const HTTP_REQUEST_ID: usize = 128;
+
+/// Text from this many bytes on is compressed for clients that take that: shorter text fits into one
+/// packet as it is.
+pub const HTTP_GZIP_LEAST: usize = 1400;
+
+/// Milliseconds within which the head of a request arrives.
+pub const HTTP_PATIENCE_MS: u64 = 10_000;
+
+/// Bytes of a body that arrive each second on average.
+pub const HTTP_LEAST_RATE: u64 = 1024;
+
 // ---- Journal ------------------------------------------------------------------------------------
 
 /// Bytes that the journal may have in memory before connections that write have to wait: what a

@@ -254,6 +254,30 @@ impl Kind<Vec<Vec<u8>>> for BindAddresses {
     }
 }
 
+/// A list of words, which may be empty; described by the text.
+pub(super) struct Words(pub(super) &'static str);
+
+impl Kind<Vec<Vec<u8>>> for Words {
+    const SEVERAL: bool = true;
+
+    fn parse(&self, words: &[&[u8]], _: &Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, String> {
+        Ok(words.iter().filter(|word| !word.is_empty()).map(|word| word.to_vec()).collect())
+    }
+
+    fn show(&self, value: &Vec<Vec<u8>>) -> Vec<u8> {
+        join(value)
+    }
+
+    fn lines(&self, name: &str, value: &Vec<Vec<u8>>, default: &Vec<Vec<u8>>) -> Vec<Line> {
+        let text = if value.is_empty() { b"\"\"".to_vec() } else { join(value) };
+        vec![line(name, &text, value != default)]
+    }
+
+    fn describe(&self) -> String {
+        self.0.to_owned()
+    }
+}
+
 /// Host and port of a primary, or `no one`.
 pub(super) struct FollowPrimary;
 

@@ -10,7 +10,7 @@ use super::kinds::{
 };
 use super::special::{
     BindAddresses, ClientOutputLimits, Directory, EventLetters, FollowPrimary, OnSignal, OomScores,
-    Percentiles, SaveRules, check_appenddirname, check_appendfilename, check_dbfilename,
+    Percentiles, SaveRules, Words, check_appenddirname, check_appendfilename, check_dbfilename,
     check_hostname, check_title,
 };
 use super::values::{
@@ -78,6 +78,16 @@ directives! {
     threads: usize = 0 => named("threads").immutable(), integer(0, 1024);
     /// TCP port for clients; 0 listens on none.
     port: u16 = 6379 => named("port"), integer(0, 65535);
+    /// TCP port for HTTP; 0 serves none. Another server that has the default port is no reason not to
+    /// start: HTTP is not served then, and the log says so.
+    http_port: u16 = 8379 => named("http-port"), integer(0, 65535);
+    /// Origins of web pages that may send requests and read the answers; `*` for all.
+    http_cors_origins: Vec<Vec<u8>> = Vec::new() => named("http-cors-origins"), Words("origins such as https://app.example; `*` for all");
+    /// Names that this server goes by in HTTP, besides `localhost` and its addresses; `*` for any. A
+    /// request to another name is refused unless it shows the password.
+    http_host_names: Vec<Vec<u8>> = Vec::new() => named("http-host-names"), Words("host names; `*` for any");
+    /// Refuse HTTP requests that change an existing key without If-Match or If-None-Match.
+    http_require_match: bool = false => named("http-require-match"), YesNo;
     /// Addresses to listen on. The default is the loopback interface only, so that a server
     /// without a configuration is not reachable from outside; `* -::*` opens it to all.
     bind: Vec<Vec<u8>> = vec![b"127.0.0.1".to_vec(), b"-::1".to_vec()]

@@ -17,6 +17,7 @@ use crate::handler::args::Args;
 use crate::handler::db::Db;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::host::Host;
+use crate::http::ContentTypes;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::slowlog::SlowLog;
 use crate::observe::stats::Stats;
@@ -70,6 +71,8 @@ pub struct Engine {
     pub run_id: String,
     /// 40 hexadecimal digits that name the history of writes: `master_replid` of INFO.
     pub replication_id: Mutex<String>,
+    /// What kinds of content keys are.
+    pub content_types: Arc<ContentTypes>,
     /// What DEBUG commands have set.
     pub debug: DebugSettings,
     /// Whether data is being loaded.
@@ -137,6 +140,25 @@ pub struct Row {
 pub struct Registry {
     pub(crate) rows: &'static [Row],
     pub(crate) names: Names<&'static Row>,
+    pub(crate) http: Option<HttpRows>,
+}
+
+/// The internal commands that requests of HTTP are made of.
+pub struct HttpRows {
+    /// GET of a key.
+    pub get: &'static Row,
+    /// GET of many keys.
+    pub mget: &'static Row,
+    /// PUT.
+    pub put: &'static Row,
+    /// PATCH.
+    pub patch: &'static Row,
+    /// POST.
+    pub push: &'static Row,
+    /// DELETE.
+    pub delete: &'static Row,
+    /// Figures for Prometheus.
+    pub metrics: &'static Row,
 }
 
 /// Something that a slow disk may hold up, done away from the workers. Returns the reply.
@@ -255,6 +277,7 @@ impl Engine {
             started_at: base::clock::steady_ms(),
             run_id: random_id(),
             replication_id: Mutex::new(random_id()),
+            content_types: Arc::default(),
             debug: DebugSettings::default(),
             loading: Loading::default(),
             slot_offsets: SlotOffsets::default(),

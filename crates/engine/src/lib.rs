@@ -17,6 +17,7 @@
 //! | [`reclaim`] | what gives memory back? |
 //! | [`observe`] | what may an operator look at? |
 //! | [`host`] | what is asked of the world outside? |
+//! | [`http`] | what are keys to HTTP besides their values? |
 //!
 //! Files import in one direction, within rooms and between them.
 
@@ -32,6 +33,7 @@ pub mod compatibility;
 pub mod engine;
 pub mod handler;
 pub mod host;
+pub mod http;
 #[cfg(any(test, feature = "explore"))]
 pub mod no_host;
 pub mod observe;

@@ -3,10 +3,10 @@
 use resp::args::Arguments;
 
 use crate::command::names::Names;
-use crate::command::{Begin, Command, Find, NOT_KEY};
+use crate::command::{Begin, Command, Find, INTERNAL, NOT_KEY};
 
 pub use crate::command::RowId;
-pub use crate::engine::{Registry, Row};
+pub use crate::engine::{HttpRows, Registry, Row};
 
 impl Row {
     fn new(id: RowId, command: &'static Command) -> Row {
@@ -19,6 +19,25 @@ impl Row {
             _ => false,
         };
         Row { id, command, one_key }
+    }
+}
+
+impl HttpRows {
+    fn find(rows: &'static [Row]) -> Option<HttpRows> {
+        let find = |name| {
+            let is_wanted =
+                |row: &&Row| row.command.parent == Some("http") && row.command.name == name;
+            rows.iter().find(is_wanted)
+        };
+        Some(HttpRows {
+            get: find("get")?,
+            mget: find("mget")?,
+            put: find("put")?,
+            patch: find("patch")?,
+            push: find("push")?,
+            delete: find("delete")?,
+            metrics: find("metrics")?,
+        })
     }
 }
 
@@ -35,12 +54,27 @@ impl Registry {
         }
         let rows: &'static [Row] = Box::leak(rows.into_boxed_slice());
         let commands = rows.iter().filter(|row| row.command.parent.is_none());
-        Registry { rows, names: Names::new(commands.map(|row| (row.command.name, row))) }
+        let names = Names::new(commands.map(|row| (row.command.name, row)));
+        Registry { rows, names, http: HttpRows::find(rows) }
     }
 
     /// All rows, subcommands behind their command.
     pub fn rows(&self) -> &'static [Row] {
         self.rows
+    }
+
+    /// Those rows that clients can name.
+    pub fn public_rows(&self) -> impl Iterator<Item = &'static Row> {
+        self.rows.iter().filter(|row| !row.command.has(INTERNAL))
+    }
+
+    /// What HTTP consists of.
+    ///
+    /// # Panics
+    /// If the families that it was made of lack it.
+    #[inline]
+    pub fn http(&self) -> &HttpRows {
+        self.http.as_ref().expect("the family of HTTP is one of them")
     }
 
     /// Finds a command by its name, in any case.

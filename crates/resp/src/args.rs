@@ -37,16 +37,19 @@ impl ArgRange {
         ArgRange { start: start as u32, length_and_place: length as u32 | place << PLACE_SHIFT }
     }
 
+    /// So many bytes of the read buffer.
     #[inline]
-    pub(crate) fn in_buffer(start: usize, length: usize) -> Self {
+    pub fn in_buffer(start: usize, length: usize) -> Self {
         ArgRange::new(start, length, IN_BUFFER)
     }
 
-    pub(crate) fn in_side(start: usize, length: usize) -> Self {
+    /// So many bytes of the side buffer.
+    pub fn in_side(start: usize, length: usize) -> Self {
         ArgRange::new(start, length, IN_SIDE)
     }
 
-    pub(crate) fn in_big(index: usize) -> Self {
+    /// One of the big arguments.
+    pub fn in_big(index: usize) -> Self {
         ArgRange::new(index, 0, IN_BIG)
     }
 
@@ -94,8 +97,9 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
+    /// The arguments behind `ranges`, with the places that they speak of.
     #[inline]
-    pub(crate) fn new(
+    pub fn new(
         ranges: &'a [ArgRange],
         buffer: &'a [u8],
         side: &'a [u8],

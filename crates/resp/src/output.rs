@@ -104,6 +104,12 @@ impl Output {
         self.limit = limit;
     }
 
+    /// How many bytes may wait at most.
+    #[inline]
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Whether more bytes wait than may, or would wait if the buffer had taken all that was written.
     ///
     /// A single reply can exceed any memory, so the buffer looks at the limit whenever it has to
@@ -192,7 +198,7 @@ impl Output {
     }
 
     /// Inserts bytes at `mark`, before all that was written since.
-    pub(crate) fn insert(&mut self, mark: Mark, bytes: &[u8]) {
+    pub fn insert(&mut self, mark: Mark, bytes: &[u8]) {
         if self.lost_from.is_some() || !self.make_room(bytes.len()) {
             return;
         }
@@ -241,6 +247,17 @@ impl Output {
             return &self.buffer[self.sent..];
         }
         self.slices().next().unwrap_or(&[])
+    }
+
+    /// The first waiting string that is sent from where it lies.
+    pub fn first_shared(&self) -> Option<&Arc<Vec<u8>>> {
+        self.shared.front().map(|shared| &shared.bytes)
+    }
+
+    /// Forgets all waiting bytes, as if they had been sent.
+    pub fn clear(&mut self) {
+        self.advance(usize::MAX);
+        self.lost_from = None;
     }
 
     /// All waiting bytes in one piece.

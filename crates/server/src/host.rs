@@ -231,7 +231,9 @@ impl Apply for Outside {
         for &directive in changed {
             let name = directive.name();
             // Port and addresses change together, whichever comes first.
-            if matches!(name, "port" | "bind") && std::mem::replace(&mut listened, true) {
+            if matches!(name, "port" | "http-port" | "bind")
+                && std::mem::replace(&mut listened, true)
+            {
                 continue;
             }
             self.apply_one(name, old, new).map_err(|message| {
@@ -254,7 +256,7 @@ impl Apply for Outside {
 impl Outside {
     fn apply_one(&self, name: &str, old: &Config, new: &mut Config) -> Result<(), Refused> {
         match name {
-            "port" => self
+            "port" | "http-port" => self
                 .listen_again(old, new)
                 .ok_or_else(|| "Unable to listen on this port. Check server logs.".to_owned()),
             "bind" => self

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use config::Config;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
-use crate::net::Listener;
+use crate::net::{Listener, Speaks};
 use crate::process::log::Log;
 use crate::process::paths::{self, reason};
 
@@ -23,8 +23,15 @@ pub struct NotListening;
 /// All sockets that the server listens on.
 #[derive(Default)]
 pub struct Listening {
-    tcp: Vec<(SocketAddr, TcpListener)>,
+    tcp: Vec<TcpSocket>,
     unix: Option<UnixSocket>,
+}
+
+/// A TCP socket, and what is spoken there.
+struct TcpSocket {
+    address: SocketAddr,
+    speaks: Speaks,
+    listener: TcpListener,
 }
 
 /// The unix socket, and which entry of its directory it is.
@@ -42,9 +49,14 @@ impl Listening {
     /// One of them cannot be had, or none is asked for.
     pub fn open(config: &Config, log: &Log) -> Result<Listening, NotListening> {
         let mut listening = Listening::default();
-        if config.port != 0 && listening.bind_missing(config, log).is_err() {
+        if listening.bind_missing(config, Speaks::Resp, log).is_err() {
             log.warning(format!("Failed listening on port {} (TCP), aborting.", config.port));
             return Err(NotListening);
+        }
+        if listening.bind_missing(config, Speaks::Http, log).is_err() {
+            // Several servers on one machine would otherwise have to be told about a port that most
+            // of them do not need.
+            log.warning(format!("HTTP is not served: port {} cannot be had.", config.http_port));
         }
         if !config.unixsocket.is_empty() {
             match open_unix(config) {
@@ -75,31 +87,39 @@ impl Listening {
         log: &Log,
         give: &dyn Fn(Vec<Listener>),
     ) -> Result<(), NotListening> {
-        let wanted: Vec<SocketAddr> =
-            addresses(config).filter_map(|address| address.resolve(config.port).ok()).collect();
+        let wanted: Vec<(SocketAddr, Speaks)> = [Speaks::Resp, Speaks::Http]
+            .into_iter()
+            .flat_map(|speaks| addresses(config, speaks).map(move |address| (address, speaks)))
+            .filter_map(|(address, speaks)| Some((address.resolve().ok()?, speaks)))
+            .collect();
         let old = std::mem::take(&mut self.tcp);
         let (kept, superfluous): (Vec<_>, Vec<_>) =
-            old.into_iter().partition(|(address, _)| wanted.contains(address));
+            old.into_iter().partition(|own| wanted.contains(&(own.address, own.speaks)));
         self.tcp = kept;
         // On the new port, an old address can be in the way of a new one: `*` and `127.0.0.1`
         // exclude each other. On another port it stays until the new ones are there.
-        let (in_the_way, other): (Vec<_>, Vec<_>) =
-            superfluous.into_iter().partition(|(address, _)| address.port() == config.port);
+        let (in_the_way, other): (Vec<_>, Vec<_>) = superfluous
+            .into_iter()
+            .partition(|own| [config.port, config.http_port].contains(&own.address.port()));
         give(self.handles());
-        in_the_way.iter().for_each(|(_, listener)| stop_listening(listener));
-        if self.bind_missing(config, log).is_err() {
+        in_the_way.iter().for_each(|own| stop_listening(&own.listener));
+        let bound = self.bind_missing(config, Speaks::Resp, log);
+        if bound.and_then(|()| self.bind_missing(config, Speaks::Http, log)).is_err() {
             self.tcp.extend(other);
             give(self.handles());
             return Err(NotListening);
         }
         give(self.handles());
-        other.iter().for_each(|(_, listener)| stop_listening(listener));
+        other.iter().for_each(|own| stop_listening(&own.listener));
         Ok(())
     }
 
     /// The sockets, for whoever accepts connections.
     pub fn handles(&self) -> Vec<Listener> {
-        let tcp = self.tcp.iter().filter_map(|(_, own)| own.try_clone().ok().map(Listener::Tcp));
+        let tcp = self.tcp.iter().filter_map(|own| {
+            let listener = own.listener.try_clone().ok()?;
+            Some(Listener::Tcp(listener, own.speaks))
+        });
         let unix =
             self.unix.iter().filter_map(|own| own.listener.try_clone().ok().map(Listener::Unix));
         tcp.chain(unix).collect()
@@ -123,21 +143,28 @@ impl Listening {
         std::fs::remove_file(&own.path)
     }
 
-    /// Binds what the settings name and is not bound yet; on failure, nothing of it.
-    fn bind_missing(&mut self, config: &Config, log: &Log) -> Result<(), NotListening> {
-        let mut added = Vec::new();
-        for address in addresses(config) {
-            let bound = address.resolve(config.port).and_then(|at| {
-                if self.tcp.iter().chain(&added).any(|(other, _)| *other == at) {
+    /// Binds what the settings name for one protocol and is not bound yet; on failure, nothing of it.
+    fn bind_missing(
+        &mut self,
+        config: &Config,
+        speaks: Speaks,
+        log: &Log,
+    ) -> Result<(), NotListening> {
+        let mut added: Vec<TcpSocket> = Vec::new();
+        for address in addresses(config, speaks) {
+            let bound = address.resolve().and_then(|at| {
+                let known = |own: &TcpSocket| own.address == at && own.speaks == speaks;
+                if self.tcp.iter().chain(&added).any(known) {
                     return Ok(None);
                 }
-                open_tcp(at, config).map(|listener| Some((at, listener)))
+                let listener = open_tcp(at, config)?;
+                Ok(Some(TcpSocket { address: at, speaks, listener }))
             });
             match bound {
-                Ok(Some(listener)) => added.push(listener),
+                Ok(Some(own)) => added.push(own),
                 Ok(None) => {}
                 Err(error) => {
-                    let (word, port) = (&address.word, config.port);
+                    let (word, port) = (&address.word, address.port);
                     log.warning(format!(
                         "Warning: Could not create server TCP listening socket {word}:{port}: \
                          bind: {}",
@@ -157,21 +184,28 @@ impl Listening {
 /// A word of `bind`.
 struct Address<'c> {
     word: std::borrow::Cow<'c, str>,
+    port: u16,
     /// It began with `-`: a machine without that address is none to complain about.
     optional: bool,
 }
 
-fn addresses(config: &Config) -> impl Iterator<Item = Address<'_>> {
-    let bind = if config.port == 0 { &[][..] } else { &config.bind };
-    bind.iter().map(|word| {
+/// Where a protocol is to be spoken.
+fn addresses(config: &Config, speaks: Speaks) -> impl Iterator<Item = Address<'_>> {
+    let port = match speaks {
+        Speaks::Resp => config.port,
+        Speaks::Http => config.http_port,
+    };
+    let bind = if port == 0 { &[][..] } else { &config.bind };
+    bind.iter().map(move |word| {
         let stripped = word.strip_prefix(b"-");
         let word = String::from_utf8_lossy(stripped.unwrap_or(word));
-        Address { word, optional: stripped.is_some() }
+        Address { word, port, optional: stripped.is_some() }
     })
 }
 
 impl Address<'_> {
-    fn resolve(&self, port: u16) -> io::Result<SocketAddr> {
+    fn resolve(&self) -> io::Result<SocketAddr> {
+        let port = self.port;
         match &*self.word {
             "*" => Ok((Ipv4Addr::UNSPECIFIED, port).into()),
             "::*" => Ok((Ipv6Addr::UNSPECIFIED, port).into()),
@@ -276,7 +310,7 @@ mod tests {
 
     fn settings(port: u16, bind: &[&str]) -> Config {
         let bind = bind.iter().map(|word| word.as_bytes().to_vec()).collect();
-        Config { port, bind, ..Config::default() }
+        Config { port, http_port: 0, bind, ..Config::default() }
     }
 
     fn free_port() -> u16 {

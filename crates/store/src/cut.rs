@@ -58,6 +58,8 @@ pub struct Head<'h> {
     pub expire_at: Option<u64>,
     /// Its eviction clock: see [`crate::evict`].
     pub clock: u32,
+    /// Its label; 0 for none.
+    pub label: u8,
 }
 
 /// Who gets the entries of a cut.
@@ -78,6 +80,7 @@ struct OwnedHead {
     key: Box<[u8]>,
     expire_at: Option<u64>,
     clock: u32,
+    label: u8,
 }
 
 impl OwnedHead {
@@ -87,12 +90,13 @@ impl OwnedHead {
             key: entry.key().into(),
             expire_at: entry.expire_at(),
             clock: entry.clock(),
+            label: entry.label(),
         }
     }
 
     fn view(&self) -> Head<'_> {
-        let OwnedHead { database, ref key, expire_at, clock } = *self;
-        Head { database, key, expire_at, clock }
+        let OwnedHead { database, ref key, expire_at, clock, label } = *self;
+        Head { database, key, expire_at, clock, label }
     }
 }
 
@@ -590,7 +594,13 @@ fn show_or_keep(number: usize, entry: Entry<'_>, sink: &mut dyn Sink, later: &mu
 }
 
 fn head_of<'e>(database: usize, entry: Entry<'e>) -> Head<'e> {
-    Head { database, key: entry.key(), expire_at: entry.expire_at(), clock: entry.clock() }
+    Head {
+        database,
+        key: entry.key(),
+        expire_at: entry.expire_at(),
+        clock: entry.clock(),
+        label: entry.label(),
+    }
 }
 
 impl<X> Drop for Walker<'_, X> {

@@ -1,12 +1,12 @@
 //! One key and its value in one allocation.
 //!
-//! The table keeps one word per entry: 48 bits of address, four bits of kind, two flags.
+//! The table keeps one word per entry: 48 bits of address, four bits of kind, two flags, and a label.
 //!
 //! ```text
-//!  bit 63          54 53   52     51..48  47                                0
-//!     +--------------+----+------+-------+----------------------------------+
-//!     |      0       |WIDE|EXPIRY| kind  |  address of the allocation       |
-//!     +--------------+----+------+-------+----------------------------------+
+//!  bit 63 62 61    54 53   52     51..48  47                                0
+//!     +-----+--------+----+------+-------+----------------------------------+
+//!     |  0  | label  |WIDE|EXPIRY| kind  |  address of the allocation       |
+//!     +-----+--------+----+------+-------+----------------------------------+
 //!
 //!     [expiry: 8 bytes, if EXPIRY] [payload: 8 bytes, unless the value is inline]
 //!     version 7 | clock 3 | key length 1 | value length 1 | key | inline value
@@ -37,6 +37,8 @@ const KIND_SHIFT: u32 = 48;
 const KIND_BITS: u32 = 4;
 const EXPIRY: u64 = 1 << 52;
 const WIDE: u64 = 1 << 53;
+const LABEL_SHIFT: u32 = 54;
+const LABEL: u64 = 0xff << LABEL_SHIFT;
 
 const CLOCK_AT: usize = 7;
 const SHORT_LENGTHS_AT: usize = 10;
@@ -286,6 +288,14 @@ impl Word {
         self.0 & WIDE != 0
     }
 
+    fn label(self) -> u8 {
+        ((self.0 & LABEL) >> LABEL_SHIFT) as u8
+    }
+
+    fn with_label(self, label: u8) -> Word {
+        Word(self.0 & !LABEL | u64::from(label) << LABEL_SHIFT)
+    }
+
     fn payload_offset(self) -> usize {
         usize::from(self.has_expiry()) * 8
     }
@@ -513,7 +523,7 @@ impl Word {
             StringValue::Int(number) if self.kind() == Kind::Int => {
                 // SAFETY: the payload of an integer is the integer.
                 unsafe { self.payload().write(number.cast_unsigned()) };
-                return Some(self);
+                return Some(self.with_label(0));
             }
             StringValue::Plain(bytes) => (Kind::Inline, bytes),
             StringValue::Raw(bytes) => (Kind::InlineRaw, bytes),
@@ -521,7 +531,7 @@ impl Word {
         };
         let word = self.resized(kind, bytes.len())?;
         word.inline_mut().copy_from_slice(bytes);
-        Some(word)
+        Some(word.with_label(0))
     }
 
     /// Gives an inline string another kind and length in the same allocation, if it has room.
@@ -584,7 +594,7 @@ impl Word {
         };
         word.set_version(self.version());
         word.set_clock(self.clock());
-        word
+        word.with_label(self.label())
     }
 
     /// The same entry in a new allocation with another expiry; the old one is freed without its
@@ -606,7 +616,7 @@ impl Word {
             }
             dealloc(self.base(), self.layout());
         }
-        word
+        word.with_label(self.label())
     }
 
     /// Takes the value out and frees the entry.
@@ -721,6 +731,12 @@ impl<'e> Entry<'e> {
         }
     }
 
+    /// The label that [`EntryMut::set_label`] gave it; 0 for none.
+    #[inline]
+    pub fn label(self) -> u8 {
+        self.word.label()
+    }
+
     /// Bytes of the entry itself; what its value has elsewhere is not included.
     pub fn allocated(self) -> usize {
         self.word.allocated()
@@ -753,6 +769,12 @@ impl<'e> EntryMut<'e> {
     /// Stamps the number of a write.
     pub fn set_version(&mut self, version: u64) {
         self.word.set_version(version);
+    }
+
+    /// Labels the value with a number of the caller's. Changes in place and of the expiry keep it;
+    /// another value has none.
+    pub fn set_label(&mut self, label: u8) {
+        self.put(self.word.with_label(label));
     }
 
     /// Sets, moves or removes the expiry.

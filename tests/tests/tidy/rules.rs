@@ -9,8 +9,9 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("store", &["base"]),
     ("config", &["base"]),
     ("rdb", &["base", "store"]),
+    ("http", &["base", "resp"]),
     ("engine", &["base", "resp", "store", "config", "rdb"]),
-    ("server", &["base", "resp", "store", "config", "rdb", "engine"]),
+    ("server", &["base", "resp", "store", "config", "rdb", "http", "engine"]),
     ("lab", &["base", "resp"]),
     ("dunlin", &["engine", "server", "lab"]),
 ];
@@ -77,17 +78,6 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &["crates/store/src/table/ranked.rs", "crates/store/src/table/ranked/node.rs"],
         "the nodes of a tree say by the tree's own trait how their items compare",
-    ),
-    (
-        &[
-            "crates/server/src/net/connection.rs",
-            "crates/server/src/net/resp.rs",
-            "crates/server/src/net/worker/delivery.rs",
-            "crates/server/src/net/worker/execution.rs",
-            "crates/server/src/net/worker/intake.rs",
-            "crates/server/src/net/worker/mod.rs",
-        ],
-        "a protocol puts commands into the worker's batch, which the connection owns",
     ),
 ];
 

@@ -117,6 +117,9 @@ pub const READS_BY_PATTERN: Flags = 1 << 26;
 /// Runs at once inside MULTI instead of being queued. Not shown to clients.
 pub const NEVER_QUEUED: Flags = 1 << 27;
 
+/// No client finds it by a name: other protocols than RESP are made of it. Not shown to clients.
+pub const INTERNAL: Flags = 1 << 30;
+
 /// Allowed by `enable-debug-command` alone (DEBUG). Not shown to clients.
 pub const PROTECTED: Flags = 1 << 28;
 

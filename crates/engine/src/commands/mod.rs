@@ -15,6 +15,7 @@ mod connection;
 mod debug;
 mod geo;
 mod hash;
+pub(crate) mod http;
 mod hyperloglog;
 mod info;
 mod introspection;
@@ -64,4 +65,5 @@ const FAMILIES: &[&[Command]] = &[
     slowlog::COMMANDS,
     memory::COMMANDS,
     debug::COMMANDS,
+    http::COMMANDS,
 ];

@@ -62,6 +62,8 @@ pub struct Arrival<'a> {
     pub expire_at: Option<u64>,
     /// How it was used, if that is known.
     pub usage: Option<Usage>,
+    /// What kind of content it is, if that is known.
+    pub content_type: Option<&'a [u8]>,
 }
 
 /// Why a key cannot be taken in.
@@ -154,7 +156,7 @@ impl<'e> Loader<'e> {
                 continue;
             }
             let eviction_clock = clock_of(self.eviction_clock, arrival.usage);
-            let Arrival { database, key, value, expire_at, .. } = arrival;
+            let Arrival { database, key, value, expire_at, content_type, .. } = arrival;
             let key = Key { bytes: &key, hash, slot };
             let mut held = hold(self.engine, inside.presence(), slot, clock);
             if held.find(database, &key).is_some() {
@@ -164,6 +166,12 @@ impl<'e> Loader<'e> {
                 replaced.extend(held.remove(database, &key));
             }
             held.insert(database, &key, value, expire_at).set_clock(eviction_clock);
+            let label = content_type.and_then(|name| self.engine.content_types.label(name));
+            if let Some(label) = label
+                && let Some(mut entry) = held.find_mut(database, &key)
+            {
+                entry.set_label(label);
+            }
             self.counts.loaded += 1;
         }
         drop(inside);
@@ -274,7 +282,7 @@ mod tests {
     fn arrival(key: &str, database: usize, expire_at: Option<u64>) -> Arrival<'_> {
         let value = Value::String(StringValue::Plain(Cow::Borrowed(b"v")));
         let key = Cow::Borrowed(key.as_bytes());
-        Arrival { database, key, value, expire_at, usage: None }
+        Arrival { database, key, value, expire_at, usage: None, content_type: None }
     }
 
     #[test]

@@ -37,6 +37,16 @@ const USUAL: &[(&str, &str)] = &[
     ("appendonly", "no"),
 ];
 
+/// Dunlin serves HTTP too, on one port for all servers unless it is told otherwise.
+const USUAL_OF_DUNLIN: &[(&str, &str)] = &[
+    ("bind", "127.0.0.1"),
+    ("dir", "{directory}"),
+    ("port", "{port}"),
+    ("http-port", "0"),
+    ("save", ""),
+    ("appendonly", "no"),
+];
+
 /// All of them, in the order of tables.
 pub(crate) const KINDS: &[Kind] = &[
     Kind {
@@ -44,7 +54,7 @@ pub(crate) const KINDS: &[Kind] = &[
         title: "dunlin",
         program: None,
         words: &["serve"],
-        usual: USUAL,
+        usual: USUAL_OF_DUNLIN,
         threads: "threads",
         several: &[],
     },

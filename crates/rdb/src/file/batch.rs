@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use store::Value;
 
@@ -27,6 +28,7 @@ pub(super) struct Span {
     pub(super) database: usize,
     pub(super) expire_at_ms: Option<u64>,
     pub(super) usage: Option<Usage>,
+    pub(super) content_type: Option<Arc<[u8]>>,
     pub(super) layout: Layout,
     /// The key, encoded as a string.
     pub(super) key: Range<usize>,
@@ -128,6 +130,11 @@ impl<'b> RawEntry<'b> {
     /// How it was used.
     pub fn usage(&self) -> Option<Usage> {
         self.span.usage
+    }
+
+    /// What kind of content its value is, where the file says that.
+    pub fn content_type(&self) -> Option<&'b [u8]> {
+        self.span.content_type.as_deref()
     }
 
     /// How its value is laid out.

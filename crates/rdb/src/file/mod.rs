@@ -6,7 +6,7 @@
 //! [name and text]*     who wrote it, and when
 //! [library]*           functions
 //! database, sizes      for each that is not empty, then for each of its keys:
-//!   [expiry] [idle time | frequency] type key value
+//!   [content type] [expiry] [idle time | frequency] type key value
 //! end, CRC-64
 //! ```
 //!
@@ -33,6 +33,9 @@ pub use batch::{Batch, DecodeOptions, Entries, Entry, RawEntry};
 pub use error::FileError;
 pub use reader::{Checksum, FileReader, Function, Item, NEWEST_REDIS, NEWEST_VALKEY};
 pub use writer::{Collection, FileWriter, Finished, Head, Preamble, WriteOptions};
+
+/// The name of the text that says what kind of content the keys behind it are. Only Dunlin knows it.
+const CONTENT_TYPE: &str = "content-type";
 
 /// What is known of a key's use, for eviction. Servers write one or the other, as their policy is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::io::Read;
 use std::iter::FusedIterator;
+use std::sync::Arc;
 
 use base::limits::RDB_CHUNK;
 
-use super::Usage;
 use super::batch::{Batch, Span};
 use super::error::{FileError, shown_key};
 use super::source::Source;
+use super::{CONTENT_TYPE, Usage};
 use crate::extent::skip_value;
 use crate::layout::{Dialect, Layout};
 use crate::module;
@@ -107,6 +108,10 @@ pub struct FileReader<R> {
     /// Of the next key.
     expire_at_ms: Option<u64>,
     usage: Option<Usage>,
+    /// Of all keys from here on, until something else is said.
+    content_type: Option<Arc<[u8]>>,
+    /// The name of a text that was read without its value.
+    aux_name: Option<Vec<u8>>,
     /// Entries in what the source holds.
     spans: Vec<Span>,
     /// Bytes that those entries take.
@@ -136,6 +141,8 @@ impl<R: Read> FileReader<R> {
             database: 0,
             expire_at_ms: None,
             usage: None,
+            content_type: None,
+            aux_name: None,
             spans: Vec::new(),
             spanned: 0,
             failure: None,
@@ -185,6 +192,7 @@ impl<R: Read> FileReader<R> {
             }
             if !self.spans.is_empty() {
                 // It comes again when the entries have been given.
+                self.aux_name = None;
                 return Ok(self.batch());
             }
             let section = self.section(opcode);
@@ -208,6 +216,7 @@ impl<R: Read> FileReader<R> {
             database: self.database,
             expire_at_ms: self.expire_at_ms.take(),
             usage: self.usage.take(),
+            content_type: self.content_type.clone(),
             layout,
             key,
             end: self.spanned,
@@ -217,6 +226,17 @@ impl<R: Read> FileReader<R> {
 
     /// Reads what is said of keys that follow. Returns false if the opcode is none of that.
     fn attribute(&mut self, opcode: u8) -> Result<bool, ReadError> {
+        if opcode == opcode::AUX {
+            let name = self.string()?;
+            let is_attribute = name == CONTENT_TYPE.as_bytes();
+            if is_attribute {
+                let value = self.string()?;
+                self.content_type = (!value.is_empty()).then(|| value.into());
+            } else {
+                self.aux_name = Some(name);
+            }
+            return Ok(is_attribute);
+        }
         let source = &mut self.source;
         match opcode {
             opcode::SELECT => {
@@ -251,7 +271,10 @@ impl<R: Read> FileReader<R> {
     /// Reads what is no entry and belongs to none.
     fn section(&mut self, opcode: u8) -> Result<Item, ReadError> {
         Ok(match opcode {
-            opcode::AUX => Item::Aux { name: self.string()?, value: self.string()? },
+            opcode::AUX => {
+                let name = self.aux_name.take().unwrap_or_default();
+                Item::Aux { name, value: self.string()? }
+            }
             opcode::RESIZE => Item::Resize {
                 database: self.database,
                 keys: self.source.length()?,

@@ -6,8 +6,8 @@ use store::ValueRef;
 use store::list::NodeRef;
 use store::pack::Element;
 
-use super::Usage;
 use super::output::Output;
+use super::{CONTENT_TYPE, Usage};
 use crate::VERSION;
 use crate::opcodes::{kind, opcode};
 use crate::value::kind_of;
@@ -137,6 +137,12 @@ impl<W: Write> FileWriter<W> {
         self.aux_number("ctime", preamble.created_seconds)?;
         self.aux_number("used-mem", preamble.used_memory)?;
         self.aux_number("aof-base", u64::from(preamble.aof_base))
+    }
+
+    /// Says what kind of content all keys from here on are; empty for none in particular. Redis passes
+    /// over it, as over any text whose name it does not know.
+    pub fn content_type(&mut self, name: &[u8]) -> io::Result<()> {
+        self.aux(CONTENT_TYPE, name)
     }
 
     /// Writes a named text. Readers ignore names that they do not know.

@@ -16,6 +16,7 @@ use engine::observe::stats::ThreadStats;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use parking_lot::Mutex;
 
+use super::arrival::{Arrival, Speaks};
 use super::mailbox::{WAKE, Wakers};
 use super::protected::protected;
 use super::transport::Transport;
@@ -23,20 +24,20 @@ use super::transport::Transport;
 /// A listening socket.
 pub enum Listener {
     /// TCP.
-    Tcp(std::net::TcpListener),
+    Tcp(std::net::TcpListener, Speaks),
     /// A unix socket.
     Unix(std::os::unix::net::UnixListener),
 }
 
 enum Source {
-    Tcp(mio::net::TcpListener),
+    Tcp(mio::net::TcpListener, Speaks),
     Unix(mio::net::UnixListener, String),
 }
 
 impl Source {
     fn deregister(mut self, registry: &Registry) -> io::Result<()> {
         match &mut self {
-            Source::Tcp(listener) => registry.deregister(listener),
+            Source::Tcp(listener, _) => registry.deregister(listener),
             Source::Unix(listener, _) => registry.deregister(listener),
         }
     }
@@ -148,11 +149,11 @@ impl Accepting {
     fn register(&self, index: usize, listener: Listener) -> io::Result<Source> {
         let registry = self.poll.registry();
         match listener {
-            Listener::Tcp(listener) => {
+            Listener::Tcp(listener, speaks) => {
                 listener.set_nonblocking(true)?;
                 let mut listener = mio::net::TcpListener::from_std(listener);
                 registry.register(&mut listener, Token(index), Interest::READABLE)?;
-                Ok(Source::Tcp(listener))
+                Ok(Source::Tcp(listener, speaks))
             }
             Listener::Unix(listener) => {
                 listener.set_nonblocking(true)?;
@@ -169,15 +170,17 @@ impl Accepting {
     fn accept_all(&self, index: usize) -> bool {
         loop {
             let accepted = match &self.sources[index] {
-                Source::Tcp(listener) => listener
-                    .accept()
-                    .map(|(socket, peer)| (Transport::tcp(socket, peer), Some(peer))),
-                Source::Unix(listener, path) => {
-                    listener.accept().map(|(socket, _)| (Transport::unix(socket, path), None))
-                }
+                Source::Tcp(listener, speaks) => listener.accept().map(|(socket, peer)| {
+                    let transport = Transport::tcp(socket, peer);
+                    (Arrival { transport, speaks: *speaks }, Some(peer))
+                }),
+                Source::Unix(listener, path) => listener.accept().map(|(socket, _)| {
+                    let transport = Transport::unix(socket, path);
+                    (Arrival { transport, speaks: Speaks::Resp }, None)
+                }),
             };
             match accepted {
-                Ok((transport, peer)) => self.admit(transport, peer),
+                Ok((arrival, peer)) => self.admit(arrival, peer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -190,25 +193,34 @@ impl Accepting {
     }
 
     /// Gives a connection to a worker, or refuses it with the reason.
-    fn admit(&self, transport: Transport, peer: Option<SocketAddr>) {
+    fn admit(&self, arrival: Arrival, peer: Option<SocketAddr>) {
         let config = self.engine.config.load();
         if self.wakers.connections() >= config.maxclients as usize {
             self.stats.rejected_connections.add(1);
-            return refuse(&transport, b"-ERR max number of clients reached\r\n");
+            return refuse(&arrival, 503, b"-ERR max number of clients reached\r\n");
         }
         if let Some(text) = peer.and_then(|peer| protected(&config, &peer)) {
             self.stats.rejected_connections.add(1);
-            return refuse(&transport, text);
+            return refuse(&arrival, 403, text);
         }
-        transport.set_keepalive(config.tcp_keepalive);
+        arrival.transport.set_keepalive(config.tcp_keepalive);
         self.stats.connections_received.add(1);
-        self.wakers.deliver(transport);
+        self.wakers.deliver(arrival);
     }
 }
 
-/// Says why, as far as the socket takes it, and closes.
-fn refuse(transport: &Transport, text: &[u8]) {
-    let mut output = resp::output::Output::new();
-    output.push(text);
-    let _ = transport.write(&output, usize::MAX);
+/// Says why, as far as the socket takes it, and closes. The text is an error as RESP has it.
+fn refuse(arrival: &Arrival, status: u16, text: &[u8]) {
+    let output = match arrival.speaks {
+        Speaks::Resp => {
+            let mut output = resp::output::Output::new();
+            output.push(text);
+            output
+        }
+        Speaks::Http => {
+            let text = text.strip_prefix(b"-").unwrap_or(text).trim_ascii_end();
+            super::http::refuse(status, text, base::clock::now_us() / 1000)
+        }
+    };
+    let _ = arrival.transport.write(&output, usize::MAX);
 }

@@ -6,12 +6,15 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::limits;
 use config::Config;
+use engine::engine::Engine;
 use engine::run::request::Outcome;
+use engine::run::turn::Turn;
 use engine::session::Session;
-use resp::output::{Mark, Output};
+use resp::output::Output;
+use resp::reply::Reply;
 
-use super::held_back::{HeldBack, Hold};
-use super::resp::Resp;
+use super::held_back::{HeldBack, Hold, Pending};
+use super::protocol::Protocol;
 use super::transport::{Received, Transport};
 
 /// Why a connection is closed that lets too much output wait.
@@ -31,7 +34,7 @@ struct HeldReplies {
 pub(super) struct Connection {
     pub(super) transport: Transport,
     pub(super) session: Session,
-    pub(super) protocol: Resp,
+    pub(super) protocol: Protocol,
     /// What was received and not parsed, or parsed and not executed yet.
     pub(super) input: Vec<u8>,
     pub(super) output: Output,
@@ -70,11 +73,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(transport: Transport, session: Session) -> Connection {
+    pub(super) fn new(transport: Transport, protocol: Protocol, session: Session) -> Connection {
         Connection {
             transport,
             session,
-            protocol: Resp::default(),
+            protocol,
             input: Vec::new(),
             output: Output::new(),
             held_replies: VecDeque::new(),
@@ -122,7 +125,7 @@ impl Connection {
             0
         } else if !self.defers_input() {
             limits::READ_PER_TURN
-        } else if !self.protocol.is_receiving_big() {
+        } else if !self.protocol.is_receiving_apart() {
             limits::READ_PER_TURN.saturating_sub(self.unparsed_input())
         } else {
             0
@@ -138,7 +141,7 @@ impl Connection {
     pub(super) fn receive(&mut self, share: usize) -> usize {
         let mut total = 0;
         while self.readable && total < share {
-            let received = match self.protocol.receives_big() {
+            let received = match self.protocol.receives_apart() {
                 Some((bytes, room)) => self.transport.receive(bytes, room),
                 None => {
                     if self.input.capacity() - self.input.len() < limits::READ_BUFFER / 4 {
@@ -153,7 +156,7 @@ impl Connection {
                     total += count;
                     // The end of the stream may have come with the same event.
                     self.readable = !drained || self.read_closed;
-                    self.protocol.supply_big();
+                    self.protocol.note_received();
                 }
                 Received::Interrupted => break,
                 Received::Nothing => {
@@ -190,10 +193,33 @@ impl Connection {
         }
     }
 
-    /// The reply that begins at `start` has ended: takes it back where it is not to be heard.
-    pub(super) fn end_reply(&mut self, start: Mark) {
-        if !self.session.end_reply() {
-            self.output.rollback(start);
+    /// Writes the reply of a command that has waited, if `write` says that there is one. Returns
+    /// whether it does.
+    pub(super) fn reply(
+        &mut self,
+        (engine, turn): (&Engine, &Turn),
+        write: impl FnOnce(&Session, &mut Reply<'_>) -> bool,
+    ) -> bool {
+        let Connection { protocol, session, output, held_back, .. } = self;
+        match protocol {
+            Protocol::Resp(_) => {
+                let start = output.mark();
+                let written = write(session, &mut Reply::new(output, session.resp3));
+                if written && !session.end_reply() {
+                    output.rollback(start);
+                }
+                written
+            }
+            Protocol::Http(http) => {
+                let mut own = Output::new();
+                let written = write(session, &mut Reply::new(&mut own, session.resp3));
+                if written {
+                    let next = http.exchanges.take_reply(turn.now, session, &own, output);
+                    let next = next.map(|argv| Pending::new(engine.commands, argv));
+                    next.into_iter().for_each(|next| held_back.push_first(next));
+                }
+                written
+            }
         }
     }
 
@@ -276,7 +302,7 @@ impl Connection {
     pub(super) fn is_finished(&self) -> bool {
         let blocked = matches!(self.held_back.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
         let running = self.held_back.runs();
-        let parsed = !self.backlog && !self.unparsed && !self.protocol.is_broken();
+        let parsed = !self.backlog && !self.unparsed && !self.protocol.has_answer();
         let answered = self.held_back.is_empty() && parsed;
         // What a client sent behind the command that it waits in is not read while it waits, so the
         // end of its input may lie behind that.
@@ -292,7 +318,7 @@ impl Connection {
                     || self.backlog
                     || self.unparsed
                     || !self.held_back.is_empty()
-                    || self.protocol.is_broken()
+                    || self.protocol.has_answer()
             }
             Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_) => false,
             Hold::NeedsGates => true,
@@ -322,7 +348,7 @@ impl Connection {
     /// Bytes that the connection holds of what it received and has not executed, with the commands
     /// that MULTI queues.
     pub(super) fn query_memory(&self) -> usize {
-        let (_, big) = self.protocol.big_memory();
+        let (_, big) = self.protocol.apart_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
         self.input.capacity() + self.protocol.memory() + big + self.held_back.memory() + queued
     }
@@ -358,7 +384,7 @@ impl Connection {
     /// Shows the state of the buffers to CLIENT LIST.
     pub(super) fn publish(&self, now: u64) {
         let client = &self.session.client;
-        let (big_used, big_room) = self.protocol.big_memory();
+        let (big_used, big_room) = self.protocol.apart_memory();
         let used = self.unparsed_input() + big_used;
         let room = self.input.capacity() + big_room;
         client.last_interaction.store(now, Relaxed);

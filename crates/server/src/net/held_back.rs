@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use engine::registry::Row;
+use engine::registry::{Registry, Row};
 use engine::run::authority::Authority;
 use engine::run::request::Outcome;
 use engine::wait::sync::SyncWait;
@@ -18,6 +18,9 @@ use store::Keyspace;
 use store::gate::{Gate, Gates};
 
 use super::parked::Parked;
+
+/// Commands of one connection that run in one turn: its neighbours come next.
+const COMMANDS_PER_TURN: usize = 1024;
 
 /// Why a connection's next command does not run now.
 #[derive(Default)]
@@ -45,11 +48,18 @@ pub struct Pending {
     pub argv: OwnedArguments,
 }
 
+impl Pending {
+    /// A command that no client has sent.
+    pub fn new(commands: &Registry, argv: OwnedArguments) -> Pending {
+        Pending { row: commands.resolve(argv.view()), argv }
+    }
+}
+
 /// What became of a command that was held back.
 pub struct Ran {
     /// What the engine says.
     pub outcome: Outcome,
-    /// The command, if it is to run again.
+    /// The command, if it is to run again, or the one that follows from it.
     pub command: Option<Pending>,
     /// A slot that was locked, if that is why.
     pub slot: Option<u16>,
@@ -86,6 +96,11 @@ impl HeldBack {
     /// Puts a command behind those that wait.
     pub fn push(&mut self, command: Pending) {
         self.commands.push_back(command);
+    }
+
+    /// Puts a command before those that wait.
+    pub fn push_first(&mut self, command: Pending) {
+        self.commands.push_front(command);
     }
 
     /// Remembers why a command did not run to its end, and the command if it is to run again.
@@ -160,7 +175,11 @@ impl HeldBack {
         if open && self.runs() && !self.is_empty() {
             let inside = gate.enter();
             let authority = Authority::Ordinary(inside.presence());
-            while self.runs() && !self.is_empty() && self.run_first(authority, &now, &mut run) {}
+            for _ in 0..COMMANDS_PER_TURN {
+                if !self.runs() || self.is_empty() || !self.run_first(authority, &now, &mut run) {
+                    break;
+                }
+            }
         }
     }
 
@@ -201,8 +220,9 @@ impl HeldBack {
     ) -> bool {
         let first = self.commands.pop_front().expect("what is held back is here");
         let Ran { outcome, command, slot, open } = run(first, authority);
-        if !matches!(outcome, Outcome::Done) {
-            self.hold_back(outcome, command, slot, now());
+        match outcome {
+            Outcome::Done => command.into_iter().for_each(|next| self.push_first(next)),
+            outcome => self.hold_back(outcome, command, slot, now()),
         }
         open
     }

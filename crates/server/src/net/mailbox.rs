@@ -10,7 +10,7 @@ use mio::Token;
 use store::sync::thread::{self, Thread};
 use store::sync::{AtomicBool, Mutex, RwLock, fence};
 
-use super::transport::Transport;
+use super::arrival::Arrival;
 
 /// The token of a thread's waker. Connections have their places as tokens.
 pub(super) const WAKE: Token = Token(usize::MAX);
@@ -39,14 +39,14 @@ pub struct Mailbox {
 
 #[derive(Default)]
 struct Letters {
-    arrivals: Vec<Transport>,
+    arrivals: Vec<Arrival>,
     clients: Vec<u64>,
 }
 
 /// Taken by the worker as a whole.
 #[derive(Default)]
 pub struct Mail {
-    pub(super) arrivals: Vec<Transport>,
+    pub(super) arrivals: Vec<Arrival>,
     /// Clients whose inbox to look at.
     pub clients: Vec<u64>,
     /// The journal is further than it was.
@@ -172,12 +172,12 @@ impl Wakers {
     }
 
     /// Gives a connection to the worker that has the fewest.
-    pub(super) fn deliver(&self, transport: Transport) {
+    pub(super) fn deliver(&self, arrival: Arrival) {
         let mailboxes = self.mailboxes.read();
         let fewest = |mailbox: &&Arc<Mailbox>| mailbox.connections.load(Ordering::Relaxed);
         let Some(mailbox) = mailboxes.iter().min_by_key(fewest) else { return };
         mailbox.connections.fetch_add(1, Ordering::Relaxed);
-        mailbox.letters.lock().arrivals.push(transport);
+        mailbox.letters.lock().arrivals.push(arrival);
         mailbox.wake();
     }
 

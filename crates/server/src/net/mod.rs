@@ -5,15 +5,19 @@
 //! [`worker`] holds the turn of a worker, the loop that all of this happens in.
 //!
 //! A connection is a [`transport`], which carries bytes, and a protocol, which makes commands of them
-//! ([`resp`]).
+//! ([`resp`], [`http`]).
 
 mod accept;
+mod arrival;
+mod batch;
 mod coalesce;
 mod connection;
 pub mod held_back;
+mod http;
 pub mod mailbox;
 mod parked;
 mod protected;
+mod protocol;
 mod resp;
 mod timers;
 mod transport;
@@ -27,6 +31,7 @@ use std::thread::JoinHandle;
 use engine::engine::Engine;
 
 pub use accept::Listener;
+pub use arrival::Speaks;
 pub use mailbox::Wakers;
 
 use accept::Acceptor;

@@ -5,7 +5,7 @@ use engine::engine::Engine;
 use resp::args::{ArgRange, Arguments};
 use resp::request::{BigArgument, Limits, Parsed, Parser, ProtocolError};
 
-use super::worker::Batch;
+use super::batch::Batch;
 
 /// Commands of one connection parsed in one turn: its neighbours come next.
 const COMMANDS_PER_TURN: usize = 1024;

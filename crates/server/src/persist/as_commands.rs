@@ -2,8 +2,10 @@
 //! off. Each key becomes the commands that make it, a few dozen items in each.
 
 use std::io;
+use std::sync::Arc;
 
 use base::num::{write_f64, write_u64};
+use engine::http::ContentTypes;
 use store::ValueRef;
 use store::cut::{Head, Sink};
 use store::freeze::{Piece, PieceKind};
@@ -23,8 +25,11 @@ pub(super) struct CommandSink {
     bytes: u64,
     /// The command that is being put together.
     command: Command,
-    /// What follows the last command of the present key: when it expires.
+    /// What follows the last command of the present key: what kind of content it is, and when it
+    /// expires.
+    label: u8,
     expire_at: Option<u64>,
+    content_types: Arc<ContentTypes>,
 }
 
 /// A command that repeats while a collection has more items.
@@ -91,9 +96,17 @@ fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 impl CommandSink {
-    pub(super) fn new(staged: Staged) -> CommandSink {
-        let command = Command::default();
-        CommandSink { staged, database: None, keys: 0, bytes: 0, command, expire_at: None }
+    pub(super) fn new(staged: Staged, content_types: &Arc<ContentTypes>) -> CommandSink {
+        CommandSink {
+            staged,
+            database: None,
+            keys: 0,
+            bytes: 0,
+            command: Command::default(),
+            label: 0,
+            expire_at: None,
+            content_types: Arc::clone(content_types),
+        }
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -117,12 +130,18 @@ impl CommandSink {
             self.put(&select);
         }
         self.keys += 1;
+        self.label = head.label;
         self.expire_at = head.expire_at;
         self.command.begin(verb, head.key);
     }
 
     fn end_key(&mut self) {
         self.put_command();
+        if let Some(name) = self.content_types.name(std::mem::take(&mut self.label)) {
+            self.command.verb = "CONTENTTYPE";
+            self.command.argument(&name);
+            self.put_command();
+        }
         if let Some(at) = self.expire_at.take() {
             self.command.verb = "PEXPIREAT";
             self.command.argument(at.to_string().as_bytes());
@@ -224,8 +243,8 @@ mod tests {
     #[test]
     fn collections_become_commands_of_some_items_and_the_expiry_comes_last() {
         let staged = Staged::default();
-        let mut sink = CommandSink::new(staged.clone());
-        let head = Head { database: 2, key: b"set", expire_at: Some(1234), clock: 0 };
+        let mut sink = CommandSink::new(staged.clone(), &Arc::default());
+        let head = Head { database: 2, key: b"set", expire_at: Some(1234), clock: 0, label: 0 };
         let items = ITEMS_PER_COMMAND + 1;
         sink.begin(&head, PieceKind::Member, items);
         for item in 0..items {

@@ -5,10 +5,12 @@
 //! held, it goes to the file. Nobody waits for the disk but this thread.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use config::Config;
 use engine::engine::Engine;
+use engine::http::ContentTypes;
 use engine::wait::waiting::Attachment;
 use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::ValueRef;
@@ -79,7 +81,7 @@ pub fn write(
     let config = engine.config.snapshot();
     let pace = Pace { access, per_key: config.rdb_key_save_delay };
     if purpose == Purpose::AofBaseAsCommands {
-        let sink = CommandSink::new(staged.clone());
+        let sink = CommandSink::new(staged.clone(), &engine.content_types);
         return write_shaped(sink, &staged, walker, pace, file, report);
     }
     let sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
@@ -98,7 +100,7 @@ pub(super) fn not_wanted() -> io::Error {
 pub fn write_none(engine: &Engine, purpose: Purpose, mut file: impl Write) -> io::Result<()> {
     let staged = Staged::default();
     if purpose == Purpose::AofBaseAsCommands {
-        CommandSink::new(staged.clone()).finish()?;
+        CommandSink::new(staged.clone(), &engine.content_types).finish()?;
     } else {
         let config = engine.config.snapshot();
         RdbSink::begin(engine, &config, purpose, staged.clone())?.finish()?;
@@ -160,6 +162,9 @@ struct RdbSink {
     /// The database of the entries before.
     database: Option<usize>,
     keys: u64,
+    /// The label of the entries before.
+    label: u8,
+    content_types: Arc<ContentTypes>,
     /// How the eviction clock is to be read.
     clock: Clock,
     /// The first thing that could not be written.
@@ -215,7 +220,15 @@ impl RdbSink {
             used_memory: engine.host.used_memory() as u64,
             aof_base: purpose == Purpose::AofBase,
         })?;
-        Ok(RdbSink { writer, database: None, keys: 0, clock: Clock::new(config), error: None })
+        Ok(RdbSink {
+            writer,
+            database: None,
+            keys: 0,
+            label: 0,
+            content_types: Arc::clone(&engine.content_types),
+            clock: Clock::new(config),
+            error: None,
+        })
     }
 
     fn note(&mut self, written: io::Result<()>) {
@@ -228,6 +241,12 @@ impl RdbSink {
         if self.database != Some(head.database) {
             self.database = Some(head.database);
             let written = self.writer.select(head.database);
+            self.note(written);
+        }
+        if self.label != head.label {
+            self.label = head.label;
+            let name = self.content_types.name(head.label).unwrap_or_default();
+            let written = self.writer.content_type(&name);
             self.note(written);
         }
         self.keys += 1;

@@ -122,7 +122,7 @@ fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let filter = Filter::parse(args)?;
     let mark = cx.reply.mark();
     let mut found = 0;
-    for row in cx.engine.commands.rows() {
+    for row in cx.engine.commands.public_rows() {
         let name = row.command.full_name();
         if filter.admits(row.command, &name) {
             cx.reply.bulk(name.as_bytes());

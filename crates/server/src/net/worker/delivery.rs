@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use base::limits;
 use engine::host::LogLevel;
-use resp::reply::Reply;
 
 use super::{NOT_DURABLE, Worker};
-use crate::net::connection::OVER_OUTPUT_LIMIT;
+use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
 use crate::net::held_back::Hold;
 
 /// Milliseconds that a stopping worker goes on sending what waits.
@@ -29,13 +28,13 @@ impl Worker {
             let waiter = Arc::clone(waiter);
             if waiter.claim() {
                 connection.held_back.hold = Hold::None;
-                let resp3 = connection.session.resp3;
-                let start = connection.output.mark();
-                waiter.reply_timed_out(&mut Reply::new(&mut connection.output, resp3));
                 let inside = self.gate.enter();
                 self.engine.end_wait(inside.presence(), &connection.session, &waiter);
                 drop(inside);
-                connection.end_reply(start);
+                connection.reply((&self.engine, &self.turn), |_, reply| {
+                    waiter.reply_timed_out(reply);
+                    true
+                });
                 self.schedule(place);
             }
         }
@@ -44,13 +43,10 @@ impl Worker {
     pub(super) fn send_and_reschedule(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         connection.forget_executed(&mut self.buffers);
-        if connection.protocol.is_broken()
-            && connection.held_back.is_empty()
-            && connection.runs()
-            && let Some(text) = connection.protocol.take_error()
+        if connection.protocol.has_answer() && connection.held_back.is_empty() && connection.runs()
         {
-            Reply::new(&mut connection.output, connection.session.resp3).error(&text);
-            connection.session.close = true;
+            let Connection { protocol, session, output, .. } = &mut **connection;
+            protocol.answer_ready(self.turn.now, session, output);
         }
         let deadline = connection.held_back.deadline();
         if deadline != connection.timer {

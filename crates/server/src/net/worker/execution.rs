@@ -1,78 +1,25 @@
 //! Running what was parsed: commands of all connections as one batch, then those that were held back.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use engine::engine::Engine;
 use engine::handler::args::KeyAt;
-use engine::registry::Row;
 use engine::run::authority::Authority;
 use engine::run::request::{Outcome, Request};
 use engine::run::turn::Turn;
 use resp::args::{ArgRange, OwnedArguments};
-use resp::reply::Reply;
 use store::gate::Presence;
 
 use super::Worker;
+use crate::net::batch::{Batch, Item};
 use crate::net::connection::Connection;
 use crate::net::held_back::{Hold, Pending, Ran};
+use crate::net::http::{self, Http};
+use crate::net::protocol::Protocol;
 
 /// Commands fetched ahead of execution together.
 const WINDOW: usize = 32;
-
-/// One parsed command of the batch.
-struct Item {
-    place: usize,
-    row: Option<&'static Row>,
-    args: Range<usize>,
-    keys: Range<usize>,
-}
-
-/// Commands that were parsed and are to run now.
-#[derive(Default)]
-pub(in crate::net) struct Batch {
-    items: Vec<Item>,
-    /// The arguments of all commands, one command behind the other.
-    pub(in crate::net) args: Vec<ArgRange>,
-    /// The keys of all commands, likewise.
-    pub(in crate::net) keys: Vec<KeyAt>,
-}
-
-impl Batch {
-    /// Adds a command of the connection at `place`, whose arguments and keys are those from `args`
-    /// and `keys` on.
-    #[inline]
-    pub(in crate::net) fn add(
-        &mut self,
-        place: usize,
-        row: Option<&'static Row>,
-        args: usize,
-        keys: usize,
-    ) {
-        let (args, keys) = (args..self.args.len(), keys..self.keys.len());
-        self.items.push(Item { place, row, args, keys });
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.items.clear();
-        self.args.clear();
-        self.keys.clear();
-    }
-
-    pub(super) fn memory(&self) -> usize {
-        self.items.capacity() * size_of::<Item>()
-            + self.args.capacity() * size_of::<ArgRange>()
-            + self.keys.capacity() * size_of::<KeyAt>()
-    }
-
-    /// Frees what a large batch has left behind. A load that goes on has it again in no time.
-    pub(super) fn give_back_space(&mut self) {
-        self.items.shrink_to(WINDOW);
-        self.args.shrink_to(WINDOW);
-        self.keys.shrink_to(WINDOW);
-    }
-}
 
 impl Worker {
     pub(super) fn execute_batch(&mut self) {
@@ -102,14 +49,14 @@ impl Worker {
         }
         let (engine, turn) = (Arc::clone(&self.engine), &mut self.turn);
         if let Hold::AwaitsSync(wait) = connection.held_back.hold {
-            let session = &connection.session;
-            let start = connection.output.mark();
-            let mut reply = Reply::new(&mut connection.output, session.resp3);
-            if !engine.settle_sync_wait(session, wait, turn.steady, &mut reply) {
+            let steady = turn.steady;
+            let settled = connection.reply((&engine, turn), |session, reply| {
+                engine.settle_sync_wait(session, wait, steady, reply)
+            });
+            if !settled {
                 return;
             }
             connection.held_back.hold = Hold::None;
-            connection.end_reply(start);
         }
         let mut held_back = std::mem::take(&mut connection.held_back);
         let (space, gates) = (&engine.keyspace, &engine.gates);
@@ -155,23 +102,41 @@ fn execute(
     keys: &[KeyAt],
     authority: Authority<'_>,
 ) {
-    let argv = connection.protocol.arguments(&connection.input, ranges);
-    let owned = |argv| Pending { row: item.row, argv: OwnedArguments::from(argv) };
-    if !connection.runs() {
+    let row = item.row;
+    let owned = |argv| Pending { row, argv: OwnedArguments::from(argv) };
+    if !connection.runs() || !connection.held_back.is_empty() {
         if !connection.session.close && connection.doom.is_none() {
+            let argv = connection.protocol.arguments(&connection.input, ranges);
             connection.held_back.push(owned(argv));
         }
         return;
     }
     let from = connection.output.end();
-    let request = Request { argv, row: item.row, keys };
-    let (session, output) = (&mut connection.session, &mut connection.output);
-    let outcome = engine.execute(turn, session, request, authority, output);
-    let again = needs_another_try(&outcome).then(|| owned(argv));
+    let Connection { protocol, input, session, output, .. } = connection;
+    let (outcome, again) = match protocol {
+        Protocol::Resp(resp) => {
+            let argv = resp.arguments(input, ranges);
+            let request = Request { argv, row, keys };
+            let outcome = engine.execute(turn, session, request, authority, output);
+            let again = needs_another_try(&outcome).then(|| owned(argv));
+            (outcome, again)
+        }
+        Protocol::Http(http) => {
+            let Http { input: http_input, exchanges } = &mut **http;
+            let argv = http_input.arguments(input, ranges);
+            let request = Request { argv, row, keys };
+            let to = (exchanges, session, output);
+            let (outcome, next) = http::run(engine, turn, request, authority, to);
+            let again = needs_another_try(&outcome).then(|| owned(argv));
+            (outcome, again.or(next))
+        }
+    };
     conclude(turn, connection, &outcome, from);
     if !matches!(outcome, Outcome::Done) {
         let slot = turn.contended_slot;
         connection.held_back.hold_back(outcome, again, slot, Instant::now());
+    } else if let Some(next) = again {
+        connection.held_back.push_first(next);
     }
 }
 
@@ -191,10 +156,16 @@ fn run_pending(
     let request = Request { argv, row: command.row, keys: &keys };
     turn.enter(engine);
     let from = connection.output.end();
-    let (session, output) = (&mut connection.session, &mut connection.output);
-    let outcome = engine.execute(turn, session, request, authority, output);
+    let Connection { protocol, session, output, .. } = connection;
+    let (outcome, next) = match protocol {
+        Protocol::Resp(_) => (engine.execute(turn, session, request, authority, output), None),
+        Protocol::Http(http) => {
+            let to = (&mut http.exchanges, session, output);
+            http::run(engine, turn, request, authority, to)
+        }
+    };
     conclude(turn, connection, &outcome, from);
-    let command = needs_another_try(&outcome).then_some(command);
+    let command = needs_another_try(&outcome).then_some(command).or(next);
     let open = connection.doom.is_none() && !connection.session.close;
     Ran { outcome, command, slot: turn.contended_slot, open }
 }

@@ -9,9 +9,12 @@ use engine::session::client::{Client, flag};
 use mio::Token;
 
 use super::{NOT_DURABLE, Worker};
+use crate::net::arrival::{Arrival, Speaks};
 use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
 use crate::net::held_back::Hold;
-use crate::net::transport::Transport;
+use crate::net::http::{Http, Intake};
+use crate::net::protocol::Protocol;
+use crate::net::resp::Resp;
 
 impl Worker {
     pub(super) fn open_mail(&mut self) {
@@ -19,8 +22,8 @@ impl Worker {
         if mail.journal_progressed || mail.journal_failed {
             self.hear_of_the_journal(mail.journal_failed);
         }
-        for transport in mail.arrivals {
-            self.admit(transport);
+        for arrival in mail.arrivals {
+            self.admit(arrival);
         }
         for client in mail.clients {
             if let Some(&place) = self.places.get(&client) {
@@ -44,7 +47,8 @@ impl Worker {
         }
     }
 
-    fn admit(&mut self, mut transport: Transport) {
+    fn admit(&mut self, arrival: Arrival) {
+        let Arrival { mut transport, speaks } = arrival;
         let place = self.free.pop().unwrap_or(self.connections.len());
         if let Err(error) = transport.register(self.poll.registry(), Token(place)) {
             self.engine.host.log(LogLevel::Warning, &format!("Registering a client: {error}"));
@@ -64,7 +68,12 @@ impl Worker {
         self.engine.clients.add(&client);
         self.places.insert(client.id, place);
         let authenticated = self.turn.config.requirepass.is_empty();
-        let connection = Connection::new(transport, Session::new(client, authenticated));
+        let protocol = match speaks {
+            Speaks::Resp => Protocol::Resp(Resp::default()),
+            Speaks::Http => Protocol::Http(Box::new(Http::new(self.turn.steady))),
+        };
+        let session = Session::new(client, authenticated);
+        let connection = Connection::new(transport, protocol, session);
         if place == self.connections.len() {
             self.connections.push(None);
         }
@@ -88,8 +97,11 @@ impl Worker {
             let inside = self.gate.enter();
             self.engine.end_wait(inside.presence(), &connection.session, &waiter);
             drop(inside);
-            if connection.withheld_from.take().is_none() && connection.session.end_reply() {
-                connection.output.push(&reply);
+            if connection.withheld_from.take().is_none() {
+                connection.reply((&self.engine, &self.turn), |_, output| {
+                    output.output().push(&reply);
+                    true
+                });
             }
         }
         if inbox.over_limit {
@@ -138,11 +150,14 @@ impl Worker {
         if held_back {
             return;
         }
-        connection.backlog = connection.protocol.parse(
-            &connection.input,
-            (place, connection.session.authenticated),
-            (&self.engine, &self.turn.config),
-            &mut self.batch,
-        );
+        let Connection { protocol, input, session, .. } = &mut **connection;
+        let intake = Intake {
+            engine: &self.engine,
+            config: &self.turn.config,
+            client: &session.client,
+            place,
+            steady: self.turn.steady,
+        };
+        connection.backlog = protocol.parse(input, session, intake, &mut self.batch);
     }
 }

@@ -29,12 +29,12 @@ use hashbrown::HashMap;
 use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;
 
+use super::batch::Batch;
 use super::coalesce::Coalescing;
 use super::connection::Connection;
 use super::mailbox::{Mailbox, WAKE, Wakers};
+use super::protocol::Protocol;
 use super::timers::Timers;
-
-pub(super) use execution::Batch;
 
 /// Connections that are read, executed and answered together. What many more of them send does not
 /// stay in the processor's cache until it is executed.
@@ -281,6 +281,13 @@ impl Worker {
             connection.session.limit_output(&self.turn.config, &mut connection.output);
             if connection.is_idle_beyond(timeout, self.turn.steady) {
                 connection.doom = Some("it was idle for longer than timeout");
+            }
+            if !connection.defers_input()
+                && let Protocol::Http(http) = &mut connection.protocol
+                && http.end_slow_request(&connection.input, self.turn.steady)
+            {
+                self.schedule(place);
+                continue;
             }
             let overdue = connection.over_soft_limit_since.is_some();
             if connection.doom.is_some() || overdue || !connection.held_back.runs() {

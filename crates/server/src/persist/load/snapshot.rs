@@ -178,6 +178,7 @@ fn place(
             value,
             expire_at: raw.expire_at_ms(),
             usage: raw.usage(),
+            content_type: raw.content_type(),
         });
         origins.push(raw);
     }

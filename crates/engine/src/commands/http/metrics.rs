@@ -1,0 +1,245 @@
+//! Figures for Prometheus and whatever else reads its format.
+
+use std::fmt::{Display, Write};
+
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::CommandResult;
+use crate::session::pubsub::Kind;
+
+/// Upper bounds of the buckets of a histogram, in nanoseconds. Each bound is near one of the
+/// engine's own buckets, which are within 3 %.
+const BOUNDS: [u64; 16] = [
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    10_000_000,
+    50_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+
+/// The figures as text: families of metrics, one behind the other.
+struct Page {
+    text: String,
+    /// As OpenMetrics has it, and not as Prometheus had it before.
+    open: bool,
+}
+
+impl Page {
+    /// Begins a family. In OpenMetrics, the name of a counter's family is without its suffix.
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        let name = if self.open { name.strip_suffix("_total").unwrap_or(name) } else { name };
+        self.text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+        let unit =
+            ["seconds", "bytes"].into_iter().find(|unit| name.ends_with(&format!("_{unit}")));
+        if let Some(unit) = unit.filter(|_| self.open) {
+            self.text += &format!("# UNIT {name} {unit}\n");
+        }
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
+        // Writing to a string does not fail.
+        let _ = match labels {
+            "" => writeln!(self.text, "{name} {value}"),
+            labels => writeln!(self.text, "{name}{{{labels}}} {value}"),
+        };
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
+        self.family(name, "gauge", help);
+        self.sample(name, "", value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.family(name, "counter", help);
+        self.sample(name, "", value);
+    }
+}
+
+fn seconds(nanoseconds: u64) -> String {
+    format!("{}.{:09}", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
+}
+
+/// The figures: `OPEN` for OpenMetrics.
+pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let mut page = Page { text: String::new(), open: args.word("OPEN") };
+    process(&mut page, cx);
+    connections(&mut page, cx);
+    traffic(&mut page, cx);
+    keys(&mut page, cx);
+    memory(&mut page, cx);
+    persistence(&mut page, cx);
+    commands(&mut page, cx);
+    if page.open {
+        page.text += "# EOF\n";
+    }
+    cx.reply.bulk(page.text.as_bytes());
+    Ok(())
+}
+
+fn process(page: &mut Page, cx: &Context<'_>) {
+    let engine = cx.engine;
+    page.family("dunlin_build_info", "gauge", "The version that runs.");
+    let version = crate::VERSION;
+    page.sample("dunlin_build_info", &format!("version=\"{version}\""), 1);
+    let uptime = cx.db.steady.saturating_sub(engine.started_at);
+    let text = format!("{}.{:03}", uptime / 1000, uptime % 1000);
+    page.gauge("dunlin_uptime_seconds", "Time since the start.", text);
+    let cpu = engine.host.cpu_seconds();
+    let name = "dunlin_cpu_seconds_total";
+    page.family(name, "counter", "Processor time of the process.");
+    page.sample(name, "mode=\"user\"", cpu.user);
+    page.sample(name, "mode=\"system\"", cpu.system);
+    page.gauge("dunlin_threads", "Threads that run commands.", engine.host.process().workers);
+}
+
+fn connections(page: &mut Page, cx: &Context<'_>) {
+    let (engine, totals) = (cx.engine, cx.engine.stats.totals());
+    page.gauge("dunlin_connected_clients", "Connections.", engine.clients.len());
+    page.gauge("dunlin_blocked_clients", "Clients that wait.", engine.blocked_clients());
+    let most = cx.db.config.maxclients;
+    page.gauge("dunlin_max_clients", "Connections that are allowed.", most);
+    let help = "Connections that were accepted.";
+    page.counter("dunlin_connections_received_total", help, totals.connections_received);
+    let help = "Connections that were refused.";
+    page.counter("dunlin_connections_rejected_total", help, totals.rejected_connections);
+    let help = "Channels that somebody is subscribed to.";
+    page.gauge("dunlin_pubsub_channels", help, engine.pubsub.len(Kind::Channel));
+}
+
+fn traffic(page: &mut Page, cx: &Context<'_>) {
+    let totals = cx.engine.stats.totals();
+    let help = "Commands that ran.";
+    page.counter("dunlin_commands_processed_total", help, totals.commands_processed);
+    let help = "Bytes received.";
+    page.counter("dunlin_network_input_bytes_total", help, totals.net_input_bytes);
+    let help = "Bytes sent.";
+    page.counter("dunlin_network_output_bytes_total", help, totals.net_output_bytes);
+    let help = "Commands that found a slot locked and were tried again.";
+    page.counter("dunlin_commands_contended_total", help, totals.contended);
+    page.family("dunlin_errors_total", "counter", "Error replies by their code.");
+    let mut errors = cx.engine.stats.errors();
+    errors.sort_unstable();
+    for (code, count) in errors {
+        // A code is one word, and what would end the label has no place in it.
+        let code: String = code.chars().filter(|c| !matches!(c, '"' | '\\' | '\n')).collect();
+        page.sample("dunlin_errors_total", &format!("code=\"{code}\""), count);
+    }
+}
+
+fn keys(page: &mut Page, cx: &Context<'_>) {
+    let (keyspace, totals) = (&cx.engine.keyspace, cx.engine.stats.totals());
+    let used: Vec<usize> =
+        (0..keyspace.databases()).filter(|&database| keyspace.len(database) > 0).collect();
+    page.family("dunlin_keys", "gauge", "Keys of a database.");
+    for &database in &used {
+        page.sample("dunlin_keys", &format!("database=\"{database}\""), keyspace.len(database));
+    }
+    page.family("dunlin_keys_with_expiry", "gauge", "Keys of a database that expire.");
+    for &database in &used {
+        let labels = format!("database=\"{database}\"");
+        page.sample("dunlin_keys_with_expiry", &labels, keyspace.expires(database));
+    }
+    let help = "Reads that found their key.";
+    page.counter("dunlin_keyspace_hits_total", help, totals.keyspace_hits);
+    let help = "Reads that did not find their key.";
+    page.counter("dunlin_keyspace_misses_total", help, totals.keyspace_misses);
+    page.counter("dunlin_expired_keys_total", "Keys that expired.", totals.expired_keys);
+    page.counter("dunlin_evicted_keys_total", "Keys that were evicted.", totals.evicted_keys);
+}
+
+fn memory(page: &mut Page, cx: &Context<'_>) {
+    let overview = cx.engine.memory_overview(cx.authority.presence());
+    page.gauge("dunlin_memory_used_bytes", "Memory in use.", overview.used);
+    page.gauge("dunlin_memory_peak_bytes", "The most memory ever in use.", overview.peak);
+    let help = "Memory of data.";
+    page.gauge("dunlin_memory_dataset_bytes", help, overview.dataset());
+    let resident = overview.figures.process_resident;
+    page.gauge("dunlin_memory_resident_bytes", "Memory of the process.", resident);
+    page.gauge("dunlin_memory_clients_bytes", "Memory of clients' buffers.", overview.clients);
+    let help = "Memory that is allowed; 0 for any.";
+    page.gauge("dunlin_memory_max_bytes", help, cx.db.config.maxmemory);
+}
+
+fn persistence(page: &mut Page, cx: &Context<'_>) {
+    let engine = cx.engine;
+    let saving = engine.saving.figures(cx.db.steady / 1000);
+    page.gauge("dunlin_loading", "Data is being loaded.", u8::from(engine.loading.is_on()));
+    let help = "Changes since the data was saved.";
+    page.gauge("dunlin_snapshot_unsaved_changes", help, engine.dirty());
+    let help = "When the data was saved, in seconds of Unix time.";
+    page.gauge("dunlin_snapshot_last_save_timestamp_seconds", help, saving.last_save);
+    let help = "The last save failed.";
+    page.gauge("dunlin_snapshot_last_failed", help, u8::from(saving.last_failed));
+    let help = "A save is under way.";
+    page.gauge("dunlin_snapshot_in_progress", help, u8::from(saving.in_progress));
+    let file = engine.storage.append_only();
+    let help = "There is an append-only file.";
+    page.gauge("dunlin_append_only_enabled", help, u8::from(file.writing.is_some()));
+    let help = "A rewrite of the append-only file is under way.";
+    let rewrites = file.rewrites.current_seconds.is_some();
+    page.gauge("dunlin_append_only_rewrite_in_progress", help, u8::from(rewrites));
+    let Some(writing) = file.writing else { return };
+    page.gauge("dunlin_append_only_size_bytes", "Size of the append-only file.", writing.size);
+    let help = "Bytes that were not written to the append-only file yet.";
+    page.gauge("dunlin_append_only_pending_bytes", help, writing.pending);
+    let name = "dunlin_append_only_sync_duration_seconds";
+    page.family(name, "summary", "Time that syncs of the append-only file took.");
+    let syncs = writing.syncs;
+    for (quantile, duration) in [("0.5", syncs.p50), ("0.99", syncs.p99), ("0.999", syncs.p99_9)] {
+        page.sample(name, &format!("quantile=\"{quantile}\""), seconds(duration));
+    }
+    page.sample(&format!("{name}_count"), "", syncs.count);
+}
+
+fn commands(page: &mut Page, cx: &Context<'_>) {
+    let stats = &cx.engine.stats;
+    let called: Vec<_> = cx
+        .engine
+        .commands
+        .rows()
+        .iter()
+        .map(|row| (row.command.full_name(), row.id, stats.command(row.id)))
+        .filter(|(_, _, counts)| counts.iter().any(|count| *count > 0))
+        .collect();
+    let name = "dunlin_command_duration_seconds";
+    page.family(name, "histogram", "Time that a command took, from its locks to its reply.");
+    for (command, row, [calls, nanoseconds, ..]) in &called {
+        let counts = stats.histogram(*row);
+        let mut seen = 0;
+        let mut counts = counts.into_iter().peekable();
+        for bound in BOUNDS {
+            // A bucket of the engine belongs where its middle does.
+            while let Some((_, count)) = counts.next_if(|(upper, _)| *upper <= bound + bound / 32) {
+                seen += count;
+            }
+            let labels = format!("command=\"{command}\",le=\"{}\"", bound as f64 / 1e9);
+            page.sample(&format!("{name}_bucket"), &labels, seen);
+        }
+        // While it is being counted, one number may be ahead of the other.
+        let all = (seen + counts.map(|(_, count)| count).sum::<u64>()).max(*calls);
+        page.sample(&format!("{name}_bucket"), &format!("command=\"{command}\",le=\"+Inf\""), all);
+        let labels = format!("command=\"{command}\"");
+        page.sample(&format!("{name}_sum"), &labels, seconds(*nanoseconds));
+        page.sample(&format!("{name}_count"), &labels, all);
+    }
+    for (name, help, at) in [
+        ("dunlin_commands_rejected_total", "Calls that were refused before they ran.", 2),
+        ("dunlin_commands_failed_total", "Calls that ran and answered with an error.", 3),
+    ] {
+        page.family(name, "counter", help);
+        for (command, _, counts) in called.iter().filter(|(_, _, counts)| counts[at] > 0) {
+            page.sample(name, &format!("command=\"{command}\""), counts[at]);
+        }
+    }
+}

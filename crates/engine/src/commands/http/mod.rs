@@ -1,0 +1,692 @@
+//! What HTTP does with keys: commands without a name that a client could send.
+//!
+//! A request for a key becomes one of these. Each looks at the key, decides about the request's
+//! conditions by the key's version, and acts, all of it under the lock of the key's slot. Replies are
+//! in RESP, as those of any command: `server` makes answers of them when the slot is free again.
+
+mod metrics;
+
+use resp::reply::Reply;
+use store::list::ListInput;
+use store::pack::{End, INTEGER_TEXT_BYTES};
+use store::{Entry, Hash, INLINE_MAX, Key, List, Set, StringValue, ValueRef, Zset};
+
+use crate::command::{
+    ACCESS, ArgumentKind, Command, DENYOOM, FAST, Group, INTERNAL, KeySpec, LOADING, READONLY, RO,
+    RW, STALE, UPDATE, WRITE, argument, key,
+};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::http::{ABSENT, CREATED, ContentTypes, FAILED, REPLACED, UNCONDITIONAL};
+use crate::observe::notify::{Class, Event};
+
+const NOT_A_COLLECTION: CommandError = CommandError::text(
+    "ERR fields, range, limit and cursor are of collections, and this is a string",
+);
+const NO_CONTENT_TYPE: CommandError = CommandError::text(
+    "ERR the content type is too long, has unusual characters, or is one more than the 255 that are kept",
+);
+const NO_FIELDS: CommandError = CommandError::text("ERR a list has no fields: use range");
+const NO_RANGE: CommandError =
+    CommandError::text("ERR a range is of lists and sorted sets: use limit and cursor");
+
+/// On what a request depends.
+#[derive(Default)]
+struct Conditions {
+    /// If-Match: the key exists, and has one of these versions if any are named.
+    exists: bool,
+    matches: Vec<u64>,
+    /// If-None-Match: `*`, or these versions.
+    absent: bool,
+    differs: Vec<u64>,
+}
+
+impl Conditions {
+    /// Takes one of the options that all writes share. Says whether there was one.
+    fn parse(&mut self, args: &mut Args<'_>) -> Result<bool, CommandError> {
+        if args.word("EXISTS") {
+            self.exists = true;
+        } else if args.word("MATCH") {
+            self.exists = true;
+            self.matches.push(version(args)?);
+        } else if args.word("ABSENT") {
+            self.absent = true;
+        } else if args.word("DIFFERS") {
+            self.differs.push(version(args)?);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// Whether a key of this version meets them; `None` where there is no such key.
+    fn admit(&self, present: Option<u64>) -> bool {
+        match present {
+            None => !self.exists,
+            Some(version) => {
+                (self.matches.is_empty() || self.matches.contains(&version))
+                    && !self.absent
+                    && !self.differs.contains(&version)
+            }
+        }
+    }
+
+    fn are_none(&self) -> bool {
+        !self.exists && !self.absent && self.differs.is_empty()
+    }
+}
+
+fn version(args: &mut Args<'_>) -> Result<u64, CommandError> {
+    Ok(args.i64()?.cast_unsigned())
+}
+
+/// Decides about a write of a key. Says nothing where it is refused: the reply is written then.
+fn admit(cx: &mut Context<'_>, key: &Key<'_>, conditions: &Conditions) -> Option<Option<u64>> {
+    let present = cx.db.find_mut(key).map(|entry| entry.as_ref().version());
+    let refused = if !conditions.admit(present) {
+        FAILED
+    } else if present.is_some() && conditions.are_none() && cx.db.config.http_require_match {
+        UNCONDITIONAL
+    } else {
+        return Some(present);
+    };
+    reply_outcome(cx, refused, present.unwrap_or(0));
+    None
+}
+
+/// Answers what became of a write, and the version of the key.
+fn reply_outcome(cx: &mut Context<'_>, outcome: i64, version: u64) {
+    cx.reply.array(2);
+    cx.reply.integer(outcome);
+    cx.reply.integer(version.cast_signed());
+}
+
+/// The outcome of a write that was admitted, with the version that the key has now.
+fn reply_written(cx: &mut Context<'_>, key: &Key<'_>, before: Option<u64>) {
+    let version = cx.db.peek(key).map_or(0, Entry::version);
+    reply_outcome(cx, if before.is_some() { REPLACED } else { CREATED }, version);
+}
+
+/// Says what kind of content a key is, here and in the journal.
+fn label(cx: &mut Context<'_>, key: &Key<'_>, label: u8) {
+    if let Some(mut entry) = cx.db.held.find_mut(cx.db.index, key) {
+        entry.set_label(label);
+    }
+    if cx.is_journaling() {
+        let name = cx.engine.content_types.name(label).unwrap_or_default();
+        cx.propagate(&[b"CONTENTTYPE", key.bytes, &name]);
+    }
+}
+
+/// The number of a kind of content; 0 for none in particular.
+fn label_of(cx: &Context<'_>, name: &[u8]) -> Result<u8, CommandError> {
+    if name.is_empty() {
+        return Ok(0);
+    }
+    cx.engine.content_types.label(name).ok_or(NO_CONTENT_TYPE)
+}
+
+/// CONTENTTYPE key [content-type]
+fn content_type(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    if args.is_empty() {
+        let label = cx.db.find_untouched(&key).map_or(0, Entry::label);
+        match cx.engine.content_types.name(label) {
+            Some(name) => cx.reply.bulk(&name),
+            None => cx.reply.null(),
+        }
+        return Ok(());
+    }
+    let name = args.bytes()?;
+    args.end()?;
+    let label = label_of(cx, name)?;
+    let Some(entry) = cx.db.find_mut(&key) else {
+        cx.reply.integer(0);
+        return Ok(());
+    };
+    if entry.as_ref().value().as_string().is_none() {
+        return Err(CommandError::WRONG_TYPE);
+    }
+    cx.db.changed(&key, Event(Class::STRING, "contenttype"));
+    if let Some(mut entry) = cx.db.held.find_mut(cx.db.index, &key) {
+        entry.set_label(label);
+    }
+    cx.reply.integer(1);
+    Ok(())
+}
+
+/// Which part of a collection is asked for.
+#[derive(Default)]
+struct Part<'a> {
+    fields: Option<&'a [u8]>,
+    range: Option<(i64, i64)>,
+    limit: Option<usize>,
+    cursor: u64,
+}
+
+impl<'a> Part<'a> {
+    fn parse(args: &mut Args<'a>) -> Result<Part<'a>, CommandError> {
+        let mut part = Part::default();
+        while !args.is_empty() {
+            if args.word("FIELDS") {
+                part.fields = Some(args.bytes()?);
+            } else if args.word("RANGE") {
+                part.range = Some((args.i64()?, args.i64()?));
+            } else if args.word("LIMIT") {
+                part.limit = Some(args.at_least(1, CommandError::OUT_OF_RANGE)?);
+            } else if args.word("CURSOR") {
+                part.cursor = args.at_least(0, CommandError::INVALID_CURSOR)? as u64;
+            } else {
+                return Err(CommandError::SYNTAX);
+            }
+        }
+        Ok(part)
+    }
+
+    fn is_all(&self) -> bool {
+        self.fields.is_none() && self.range.is_none() && self.limit.is_none() && self.cursor == 0
+    }
+
+    fn each_field(&self) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
+        self.fields.unwrap_or_default().split(|byte| *byte == b',')
+    }
+
+    /// The ranks that are asked for of so many elements, and the cursor of the next ones.
+    fn ranks(&self, length: usize) -> (usize, usize, Option<u64>) {
+        let (from, to) = match self.range {
+            None => (0, length),
+            Some((start, stop)) => {
+                let at = |index: i64| match usize::try_from(index) {
+                    Ok(index) => index.min(length),
+                    Err(_) => length.saturating_sub(index.unsigned_abs() as usize),
+                };
+                let end = if stop < 0 && stop.unsigned_abs() as usize > length {
+                    0
+                } else {
+                    (at(stop) + 1).min(length)
+                };
+                (at(start), end)
+            }
+        };
+        let from = from.saturating_add(self.cursor as usize).min(to.max(from));
+        let end = self.limit.map_or(to, |limit| to.min(from.saturating_add(limit)));
+        (from, end.max(from), (end < to).then(|| (self.cursor as usize + end - from) as u64))
+    }
+}
+
+/// GET and HEAD of a key: the digits of its version, when it expires, its type, what kind of content it is, the
+/// cursor of what follows, and its value. Nothing where there is no such key.
+fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let part = Part::parse(args)?;
+    let entry = cx.db.find(&key);
+    reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &part)
+}
+
+fn reply_entry(
+    reply: &mut Reply<'_>,
+    content_types: &ContentTypes,
+    entry: Option<Entry<'_>>,
+    part: &Part<'_>,
+) -> CommandResult {
+    let Some(entry) = entry else {
+        reply.null();
+        return Ok(());
+    };
+    reply.array(6);
+    reply_version(reply, entry.version());
+    match entry.expire_at() {
+        Some(at) => reply.integer(at.cast_signed()),
+        None => reply.null(),
+    }
+    reply.bulk(entry.value().type_name().as_bytes());
+    match entry.label() {
+        0 => reply.null(),
+        label => reply.bulk(&content_types.name(label).unwrap_or_default()),
+    }
+    match entry.value() {
+        ValueRef::String(string) => {
+            if !part.is_all() {
+                return Err(NOT_A_COLLECTION);
+            }
+            reply.null();
+            reply.string(string);
+        }
+        ValueRef::List(list) => reply_list(reply, list, part)?,
+        ValueRef::Set(set) => reply_set(reply, set, part)?,
+        ValueRef::Hash(hash) => reply_hash(reply, hash, part)?,
+        ValueRef::Zset(zset) => reply_zset(reply, zset, part),
+    }
+    Ok(())
+}
+
+/// Answers a version in hexadecimal digits, as its tag has them.
+fn reply_version(reply: &mut Reply<'_>, version: u64) {
+    let mut digits = [0; 16];
+    let length = (u64::BITS - version.leading_zeros()).div_ceil(4).max(1) as usize;
+    for (place, digit) in digits[..length].iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(version >> (4 * place) & 15) as usize];
+    }
+    reply.bulk(&digits[..length]);
+}
+
+fn reply_cursor(reply: &mut Reply<'_>, cursor: Option<u64>) {
+    match cursor {
+        Some(cursor) => reply.bulk_int(cursor.cast_signed()),
+        None => reply.null(),
+    }
+}
+
+fn reply_list(reply: &mut Reply<'_>, list: &List, part: &Part<'_>) -> CommandResult {
+    if part.fields.is_some() {
+        return Err(NO_FIELDS);
+    }
+    let (from, to, cursor) = part.ranks(list.len());
+    reply_cursor(reply, cursor);
+    reply.array(to - from);
+    if from < to {
+        list.range(from, to - from, End::Front).for_each(|item| reply.item(item));
+    }
+    Ok(())
+}
+
+fn reply_set(reply: &mut Reply<'_>, set: &Set, part: &Part<'_>) -> CommandResult {
+    if part.range.is_some() {
+        return Err(NO_RANGE);
+    }
+    if part.fields.is_some() {
+        reply.null();
+        reply.map(part.each_field().count());
+        for member in part.each_field() {
+            reply.bulk(member);
+            reply.boolean(set.contains(member));
+        }
+        return Ok(());
+    }
+    if part.limit.is_none() && part.cursor == 0 {
+        reply.null();
+        reply.array(set.len());
+        set.iter().for_each(|member| reply.element(member));
+        return Ok(());
+    }
+    reply_scanned(reply, part, |position, reply, count| {
+        set.scan(position, |member| {
+            reply.element(member);
+            *count += 1;
+        })
+    });
+    Ok(())
+}
+
+fn reply_hash(reply: &mut Reply<'_>, hash: &Hash, part: &Part<'_>) -> CommandResult {
+    if part.range.is_some() {
+        return Err(NO_RANGE);
+    }
+    if part.fields.is_some() {
+        reply.null();
+        reply.map(part.each_field().count());
+        for field in part.each_field() {
+            reply.bulk(field);
+            match hash.get(field) {
+                Some(value) => reply.element(value),
+                None => reply.null(),
+            }
+        }
+        return Ok(());
+    }
+    if part.limit.is_none() && part.cursor == 0 {
+        reply.null();
+        reply.map(hash.len());
+        for (field, value) in hash.iter() {
+            reply.element(field);
+            reply.element(value);
+        }
+        return Ok(());
+    }
+    let mark = reply.mark();
+    let (mut pairs, mut next) = (0, Some(part.cursor as u32));
+    while let Some(position) = next.filter(|_| pairs < part.limit.unwrap_or(usize::MAX)) {
+        next = hash.scan(position, |field, value| {
+            reply.element(field);
+            reply.element(value);
+            pairs += 1;
+        });
+    }
+    reply.close_map(mark, pairs);
+    insert_cursor(reply, mark, next);
+    Ok(())
+}
+
+/// Answers members from the cursor on, in steps, until there are as many as were asked for.
+fn reply_scanned(
+    reply: &mut Reply<'_>,
+    part: &Part<'_>,
+    mut step: impl FnMut(u32, &mut Reply<'_>, &mut usize) -> Option<u32>,
+) {
+    let mark = reply.mark();
+    let (mut count, mut next) = (0, Some(part.cursor as u32));
+    while let Some(position) = next.filter(|_| count < part.limit.unwrap_or(usize::MAX)) {
+        next = step(position, reply, &mut count);
+    }
+    reply.close_array(mark, count);
+    insert_cursor(reply, mark, next);
+}
+
+/// The cursor stands before the members, and is known behind them.
+fn insert_cursor(reply: &mut Reply<'_>, mark: resp::output::Mark, next: Option<u32>) {
+    match next {
+        Some(next) => {
+            let digits = next.to_string();
+            let text = format!("${}\r\n{digits}\r\n", digits.len());
+            reply.output().insert(mark, text.as_bytes());
+        }
+        None => reply.output().insert(mark, b"_\r\n"),
+    }
+}
+
+fn reply_zset(reply: &mut Reply<'_>, zset: &Zset, part: &Part<'_>) {
+    if part.fields.is_some() {
+        reply.null();
+        reply.map(part.each_field().count());
+        for member in part.each_field() {
+            reply.bulk(member);
+            match zset.score(member) {
+                Some(score) => reply.double(score),
+                None => reply.null(),
+            }
+        }
+        return;
+    }
+    let (from, to, cursor) = part.ranks(zset.len());
+    reply_cursor(reply, cursor);
+    reply.array(to - from);
+    let mut text = [0; INTEGER_TEXT_BYTES];
+    for (member, score) in zset.range(from..to) {
+        reply.map(2);
+        reply.bulk(b"member");
+        reply.bulk(member.as_bytes(&mut text));
+        reply.bulk(b"score");
+        reply.double(score);
+    }
+}
+
+/// GET of many keys: what [`get`] answers for each.
+fn mget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    cx.reply.array(args.len());
+    while !args.is_empty() {
+        let key = args.key()?;
+        let entry = cx.db.find(&key);
+        reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &Part::default())?;
+        cx.reply.output().lose_what_exceeds(0);
+    }
+    Ok(())
+}
+
+/// PUT of a key: `[TTL milliseconds] [TYPE content-type]` and conditions.
+fn put(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let (bytes, buffer) = args.big()?;
+    let mut conditions = Conditions::default();
+    let (mut expire_at, mut kind) = (None, 0);
+    while !args.is_empty() {
+        if conditions.parse(args)? {
+            continue;
+        }
+        if args.word("TTL") {
+            let ttl = args.at_least(1, CommandError::OUT_OF_RANGE)? as u64;
+            expire_at = Some(cx.db.now.saturating_add(ttl).min(i64::MAX as u64));
+        } else if args.word("TYPE") {
+            kind = label_of(cx, args.bytes()?)?;
+        } else {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    let Some(before) = admit(cx, &key, &conditions) else { return Ok(()) };
+    let value = match buffer {
+        Some(buffer) if bytes.len() > INLINE_MAX => StringValue::Shared(buffer),
+        _ => StringValue::from_bytes(bytes),
+    };
+    cx.db.set_string(&key, value, expire_at, Event(Class::STRING, "set"));
+    if expire_at.is_some() {
+        cx.db.notify(&key, Event(Class::GENERIC, "expire"));
+    }
+    journal_set(cx, &key, bytes, expire_at);
+    if kind != 0 {
+        label(cx, &key, kind);
+    }
+    reply_written(cx, &key, before);
+    Ok(())
+}
+
+fn journal_set(cx: &mut Context<'_>, key: &Key<'_>, bytes: &[u8], expire_at: Option<u64>) {
+    cx.propagate_nothing();
+    if !cx.is_journaling() {
+        return;
+    }
+    match expire_at {
+        Some(at) => {
+            cx.propagate(&[b"SET", key.bytes, bytes, b"PXAT", at.to_string().as_bytes()]);
+        }
+        None => cx.propagate(&[b"SET", key.bytes, bytes]),
+    }
+}
+
+/// PATCH of a key: a JSON merge patch, and conditions. The expiry and the kind of content stay.
+fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (key, patch) = (args.key()?, args.bytes()?);
+    let mut conditions = Conditions::default();
+    while !args.is_empty() {
+        if !conditions.parse(args)? {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    let Some(before) = admit(cx, &key, &conditions) else { return Ok(()) };
+    if before.is_none() {
+        reply_outcome(cx, ABSENT, 0);
+        return Ok(());
+    }
+    let expire_at = cx.db.expire_at(&key);
+    let kind = cx.db.peek(&key).map_or(0, Entry::label);
+    let merged = match cx.db.string(&key)? {
+        Some(string) => merged(&string.bytes(), patch)?,
+        None => return Err(CommandError::NO_SUCH_KEY),
+    };
+    if merged.len() as u64 > cx.db.config.proto_max_bulk_len {
+        return Err(CommandError::STRING_TOO_LONG);
+    }
+    let event = Event(Class::STRING, "set");
+    cx.db.set_string(&key, StringValue::from_bytes(&merged), expire_at, event);
+    journal_set(cx, &key, &merged, expire_at);
+    if kind != 0 {
+        label(cx, &key, kind);
+    }
+    reply_written(cx, &key, before);
+    Ok(())
+}
+
+/// A JSON text with a merge patch (RFC 7396) applied to it.
+fn merged(document: &[u8], patch: &[u8]) -> Result<Vec<u8>, CommandError> {
+    let read = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
+    let mut document =
+        read(document).ok_or(CommandError::text("ERR the value of the key is not JSON"))?;
+    let patch = read(patch).ok_or(CommandError::text("ERR the patch is not JSON"))?;
+    merge(&mut document, patch);
+    serde_json::to_vec(&document).map_err(|_| CommandError::text("ERR the patch cannot be applied"))
+}
+
+fn merge(document: &mut serde_json::Value, patch: serde_json::Value) {
+    use serde_json::Value;
+    let Value::Object(members) = patch else {
+        *document = patch;
+        return;
+    };
+    if !document.is_object() {
+        *document = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(own) = document else { return };
+    for (name, value) in members {
+        if value.is_null() {
+            own.remove(&name);
+        } else {
+            merge(own.entry(name).or_insert(Value::Null), value);
+        }
+    }
+}
+
+/// DELETE of a key, and conditions.
+fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let mut conditions = Conditions::default();
+    while !args.is_empty() {
+        if !conditions.parse(args)? {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    let Some(before) = admit(cx, &key, &conditions) else { return Ok(()) };
+    if before.is_none() {
+        reply_outcome(cx, ABSENT, 0);
+        return Ok(());
+    }
+    cx.db.remove(&key);
+    cx.db.changed(&key, Event(Class::GENERIC, "del"));
+    let lazily = cx.db.config.lazyfree_lazy_user_del;
+    cx.propagate(&[if lazily { b"UNLINK" } else { b"DEL" }, key.bytes]);
+    reply_outcome(cx, REPLACED, 0);
+    Ok(())
+}
+
+/// POST to a key: `LIST`, `FRONT`, `SET`, `HASH` or `ZSET`, or `ITEMS` or `PAIRS` where the type is that
+/// of the key, or a list or a hash; conditions; `VALUES` and the values.
+fn push(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (key, form) = (args.key()?, args.bytes()?);
+    let mut conditions = Conditions::default();
+    while conditions.parse(args)? {}
+    if !args.word("VALUES") {
+        return Err(CommandError::SYNTAX);
+    }
+    let Some(before) = admit(cx, &key, &conditions) else { return Ok(()) };
+    let type_name = cx.db.peek(&key).map(|entry| entry.value().type_name());
+    let target = match (form, type_name) {
+        (b"ITEMS", None | Some("list")) => "LIST",
+        (b"ITEMS", Some("set")) => "SET",
+        (b"PAIRS", None | Some("hash")) => "HASH",
+        (b"PAIRS", Some("zset")) => "ZSET",
+        (b"LIST", _) => "LIST",
+        (b"FRONT", _) => "FRONT",
+        (b"SET", _) => "SET",
+        (b"HASH", _) => "HASH",
+        (b"ZSET", _) => "ZSET",
+        _ => return Err(CommandError::WRONG_TYPE),
+    };
+    let values: Vec<&[u8]> = args.rest().iter().collect();
+    let command: &[u8] = match target {
+        "LIST" | "FRONT" => push_to_list(cx, &key, target == "FRONT", &values)?,
+        "SET" => add_to_set(cx, &key, &values)?,
+        "HASH" => set_fields(cx, &key, &values)?,
+        _ => set_scores(cx, &key, &values)?,
+    };
+    if cx.is_journaling() {
+        let mut effect = vec![command, key.bytes];
+        match target {
+            "ZSET" => effect.extend(values.chunks_exact(2).flat_map(|pair| [pair[1], pair[0]])),
+            _ => effect.extend(&values),
+        }
+        cx.propagate(&effect);
+    }
+    cx.propagate_nothing();
+    reply_written(cx, &key, before);
+    Ok(())
+}
+
+fn push_to_list(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    front: bool,
+    values: &[&[u8]],
+) -> Result<&'static [u8], CommandError> {
+    let limits = cx.db.list_limits();
+    let (end, event) = if front { (End::Front, "lpush") } else { (End::Back, "rpush") };
+    cx.db.add_to_list(key, Event(Class::LIST, event), |list| {
+        values.iter().for_each(|value| list.push(end, ListInput::Bytes(value), &limits));
+        values.len() as u64
+    })?;
+    Ok(if front { b"LPUSH" } else { b"RPUSH" })
+}
+
+fn add_to_set(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    values: &[&[u8]],
+) -> Result<&'static [u8], CommandError> {
+    let limits = cx.db.set_limits();
+    cx.db.add_to_set(key, Event(Class::SET, "sadd"), |set| {
+        values.iter().filter(|value| set.add(value, limits)).count() as u64
+    })?;
+    Ok(b"SADD")
+}
+
+fn set_fields(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    values: &[&[u8]],
+) -> Result<&'static [u8], CommandError> {
+    let limits = cx.db.hash_limits();
+    cx.db.add_to_hash(key, Event(Class::HASH, "hset"), |hash| {
+        let pairs = values.chunks_exact(2);
+        pairs.for_each(|pair| _ = hash.set(pair[0], pair[1], limits));
+        values.len() as u64 / 2
+    })?;
+    Ok(b"HSET")
+}
+
+fn set_scores(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    values: &[&[u8]],
+) -> Result<&'static [u8], CommandError> {
+    let score = |text: &[u8]| {
+        let number = base::num::parse_f64(text).filter(|number| !number.is_nan());
+        number.ok_or(CommandError::NOT_A_FLOAT)
+    };
+    let pairs = values.chunks_exact(2).map(|pair| Ok((pair[0], score(pair[1])?)));
+    let pairs = pairs.collect::<Result<Vec<_>, CommandError>>()?;
+    let limits = cx.db.zset_limits();
+    cx.db.add_to_zset(key, Event(Class::ZSET, "zadd"), |zset| {
+        pairs.iter().for_each(|(member, score)| _ = zset.insert(member, *score, limits));
+        pairs.len() as u64
+    })?;
+    Ok(b"ZADD")
+}
+
+const fn row(
+    name: &'static str,
+    handler: crate::command::Handler,
+    arity: i32,
+    summary: &'static str,
+) -> Command {
+    let row = Command::sub("http", name, handler, arity, Group::Generic, "7.0.0");
+    row.docs("O(N) for N elements that are answered or stored.", summary)
+}
+
+const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
+const CHANGES: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
+
+/// The rows of this family. The internal ones only [`crate::registry::HttpRows`] has.
+pub(crate) const COMMANDS: &[Command] = &[
+    Command::new("contenttype", content_type, -2, Group::String, "7.0.0")
+        .flags(WRITE | FAST)
+        .keys(CHANGES)
+        .docs("O(1)", "Answers or changes what kind of content HTTP says that a string is.")
+        .arguments(&[key("key", 0), argument("content-type", ArgumentKind::String).optional()]),
+    row("get", get, -2, "Answers a key.").flags(READONLY | FAST | INTERNAL).keys(READS),
+    row("mget", mget, -2, "Answers many keys.")
+        .flags(READONLY | FAST | INTERNAL)
+        .keys(&[KeySpec::range(RO | ACCESS, 1, -1, 1)]),
+    row("put", put, -3, "Stores a string.").flags(WRITE | DENYOOM | INTERNAL).keys(CHANGES),
+    row("patch", patch, -3, "Changes JSON.").flags(WRITE | DENYOOM | INTERNAL).keys(CHANGES),
+    row("push", push, -5, "Adds elements.").flags(WRITE | DENYOOM | INTERNAL).keys(CHANGES),
+    row("delete", delete, -2, "Deletes a key.").flags(WRITE | INTERNAL).keys(CHANGES),
+    row("metrics", metrics::metrics, -1, "Answers figures.").flags(LOADING | STALE | INTERNAL),
+];

@@ -1,0 +1,71 @@
+//! What the commands of HTTP and the protocol agree on, and what keys are to HTTP besides their values.
+
+use std::sync::Arc;
+
+use base::limits;
+use parking_lot::RwLock;
+
+/// What a write of a key answers first. The condition of the request was not met.
+pub const FAILED: i64 = 0;
+/// It is written, and there was no such key before.
+pub const CREATED: i64 = 1;
+/// It is written or deleted, and there was one.
+pub const REPLACED: i64 = 2;
+/// There was no such key, and there is none.
+pub const ABSENT: i64 = 3;
+/// The key exists, and the settings ask for a condition on changing it.
+pub const UNCONDITIONAL: i64 = 4;
+
+/// The kinds of content that keys are, such as `text/html`: each has a number, which is the label of the
+/// keys' entries. Numbers are given out in the order in which they are needed, and never taken back.
+#[derive(Default)]
+pub struct ContentTypes(RwLock<Vec<Arc<[u8]>>>);
+
+impl ContentTypes {
+    /// The number of a kind, which gets one if it has none. `None` when all numbers are taken, or the
+    /// name is none.
+    pub fn label(&self, name: &[u8]) -> Option<u8> {
+        let number = |names: &[Arc<[u8]>]| names.iter().position(|own| **own == *name);
+        let known = number(&self.0.read());
+        let index = known.or_else(|| {
+            let mut names = self.0.write();
+            let fits = (1..=limits::CONTENT_TYPE).contains(&name.len())
+                && name.iter().all(|byte| matches!(byte, b' '..=b'~'));
+            // Somebody may have been first.
+            number(&names).or_else(|| {
+                (fits && names.len() < usize::from(u8::MAX)).then(|| {
+                    names.push(name.into());
+                    names.len() - 1
+                })
+            })
+        })?;
+        u8::try_from(index + 1).ok()
+    }
+
+    /// The kind that has a number; `None` for 0.
+    pub fn name(&self, label: u8) -> Option<Arc<[u8]>> {
+        self.0.read().get(usize::from(label).checked_sub(1)?).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_one_number() {
+        let kinds = ContentTypes::default();
+        assert_eq!(kinds.name(0), None);
+        assert_eq!((kinds.label(b"text/html"), kinds.label(b"a/b")), (Some(1), Some(2)));
+        assert_eq!(kinds.label(b"text/html"), Some(1));
+        assert_eq!(kinds.name(2).as_deref(), Some(&b"a/b"[..]));
+        for wrong in [&b""[..], b"a\r\nb", b"\xff", &[b'x'; limits::CONTENT_TYPE + 1]] {
+            assert_eq!(kinds.label(wrong), None);
+        }
+        for number in 3..=u8::MAX {
+            assert_eq!(kinds.label(format!("kind/{number}").as_bytes()), Some(number));
+        }
+        assert_eq!(kinds.label(b"one/more"), None);
+        assert_eq!(kinds.label(b"kind/255"), Some(255));
+    }
+}

@@ -1,0 +1,334 @@
+//! Answers, written into a connection's output.
+
+use std::cell::Cell;
+use std::io::Write;
+use std::sync::Arc;
+
+use base::limits;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use resp::output::Output;
+
+/// JSON, as its type is called.
+pub const JSON: &str = "application/json";
+
+/// What the request said that each of its answers depends on.
+#[derive(Clone, Debug, Default)]
+pub struct Envelope {
+    /// HEAD: the answer has no body.
+    pub head: bool,
+    /// The connection is closed behind it.
+    pub close: bool,
+    /// HTTP/1.0 that keeps the connection open.
+    pub keeps_1_0: bool,
+    /// The client takes gzip.
+    pub gzip: bool,
+    /// The web page that asks, where pages from there may read the answer.
+    pub origin: Option<Box<[u8]>>,
+    /// The identifier of the request that the client gave.
+    pub id: Option<Box<[u8]>>,
+}
+
+/// The word for a status.
+fn reason(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        201 => "Created",
+        204 => "No Content",
+        206 => "Partial Content",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        406 => "Not Acceptable",
+        408 => "Request Timeout",
+        409 => "Conflict",
+        412 => "Precondition Failed",
+        413 => "Content Too Large",
+        414 => "URI Too Long",
+        415 => "Unsupported Media Type",
+        416 => "Range Not Satisfiable",
+        417 => "Expectation Failed",
+        421 => "Misdirected Request",
+        428 => "Precondition Required",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        507 => "Insufficient Storage",
+        _ => "Unknown",
+    }
+}
+
+/// Bytes of a head that are put together before they go to the output: an ordinary one is shorter.
+const HEAD: usize = 512;
+
+/// An answer of which the head is being written.
+pub struct Answer<'a> {
+    output: &'a mut Output,
+    envelope: &'a Envelope,
+    status: u16,
+    /// What of the head is not in the output yet.
+    head: [u8; HEAD],
+    used: usize,
+}
+
+impl<'a> Answer<'a> {
+    /// Begins an answer; `now` is the time in milliseconds of Unix time.
+    #[inline]
+    pub fn begin(
+        output: &'a mut Output,
+        envelope: &'a Envelope,
+        status: u16,
+        now: u64,
+    ) -> Answer<'a> {
+        let mut answer = Answer { output, envelope, status, head: [0; HEAD], used: 0 };
+        if status == 200 {
+            answer.put(b"HTTP/1.1 200 OK\r\nDate: ");
+        } else {
+            answer.put(b"HTTP/1.1 ");
+            answer.put(itoa::Buffer::new().format(status).as_bytes());
+            answer.put(b" ");
+            answer.put(reason(status).as_bytes());
+            answer.put(b"\r\nDate: ");
+        }
+        answer.put(&date(now / 1000));
+        answer.put(b"\r\n");
+        if envelope.close
+            || envelope.keeps_1_0
+            || envelope.origin.is_some()
+            || envelope.id.is_some()
+        {
+            answer.put_envelope();
+        }
+        answer
+    }
+
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        match self.head.get_mut(self.used..self.used + bytes.len()) {
+            Some(room) => {
+                room.copy_from_slice(bytes);
+                self.used += bytes.len();
+            }
+            None => self.put_long(bytes),
+        }
+    }
+
+    #[cold]
+    fn put_long(&mut self, bytes: &[u8]) {
+        self.output.push(&self.head[..self.used]);
+        self.used = 0;
+        self.output.push(bytes);
+    }
+
+    #[cold]
+    fn put_envelope(&mut self) {
+        let envelope = self.envelope;
+        if envelope.close {
+            self.put(b"Connection: close\r\n");
+        } else if envelope.keeps_1_0 {
+            self.put(b"Connection: keep-alive\r\n");
+        }
+        if let Some(id) = &envelope.id {
+            self.header("X-Request-Id", id);
+        }
+        if let Some(origin) = &envelope.origin {
+            self.header("Access-Control-Allow-Origin", origin);
+            self.header(
+                "Access-Control-Expose-Headers",
+                b"ETag, Age, X-Cursor, X-Request-Id, X-Type",
+            );
+            self.header("Vary", b"Origin");
+        }
+    }
+
+    /// Adds a header. Line ends must not be in its value.
+    #[inline]
+    pub fn header(&mut self, name: &str, value: &[u8]) {
+        self.put(name.as_bytes());
+        self.put(b": ");
+        self.put(value);
+        self.put(b"\r\n");
+    }
+
+    /// Adds a header whose value is a number.
+    #[inline]
+    pub fn number(&mut self, name: &str, value: u64) {
+        self.header(name, itoa::Buffer::new().format(value).as_bytes());
+    }
+
+    /// Adds the tag of a version, which is given as its digits.
+    #[inline]
+    pub fn tag(&mut self, digits: &[u8]) {
+        self.put(b"ETag: \"");
+        self.put(digits);
+        self.put(b"\"\r\n");
+    }
+
+    /// Ends the answer with a body.
+    #[inline]
+    pub fn body(mut self, content_type: &[u8], body: &[u8]) {
+        self.end_head(content_type, body.len());
+        if !self.envelope.head {
+            self.output.push(body);
+        }
+    }
+
+    /// Ends the answer with a body that is sent from where it lies.
+    pub fn shared_body(mut self, content_type: &[u8], body: &Arc<Vec<u8>>) {
+        self.end_head(content_type, body.len());
+        if !self.envelope.head {
+            self.output.push_shared(body);
+        }
+    }
+
+    /// Ends the answer with a body that may be long text: compressed where the client takes that.
+    pub fn text_body(mut self, content_type: &str, body: &[u8]) {
+        if body.len() < limits::HTTP_GZIP_LEAST {
+            return self.body(content_type.as_bytes(), body);
+        }
+        self.header("Vary", b"Accept-Encoding");
+        if !self.envelope.gzip {
+            return self.body(content_type.as_bytes(), body);
+        }
+        let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+        // Writing to memory does not fail; if it did, the body goes as it is.
+        match encoder.write_all(body).and_then(|()| encoder.finish()) {
+            Ok(packed) => {
+                self.header("Content-Encoding", b"gzip");
+                self.body(content_type.as_bytes(), &packed);
+            }
+            Err(_) => self.body(content_type.as_bytes(), body),
+        }
+    }
+
+    fn end_head(&mut self, content_type: &[u8], length: usize) {
+        self.put(b"Content-Type: ");
+        self.put(content_type);
+        self.put(b"\r\nContent-Length: ");
+        self.put(itoa::Buffer::new().format(length).as_bytes());
+        self.put(b"\r\n\r\n");
+        self.output.push(&self.head[..self.used]);
+    }
+
+    /// Ends the answer without a body.
+    pub fn empty(mut self) {
+        // These two never have a body, and so no length of one.
+        if !matches!(self.status, 204 | 304) {
+            self.put(b"Content-Length: 0\r\n");
+        }
+        self.put(b"\r\n");
+        self.output.push(&self.head[..self.used]);
+    }
+
+    /// Ends the answer with JSON that says what was wrong.
+    pub fn error(self, text: &[u8]) {
+        let mut body = b"{\"error\":".to_vec();
+        crate::json::write_text(&mut body, text);
+        body.push(b'}');
+        self.body(JSON.as_bytes(), &body);
+    }
+}
+
+/// A second as a date in the form of HTTP.
+fn date(second: u64) -> [u8; 29] {
+    thread_local! {
+        static LAST: Cell<(u64, [u8; 29])> = const { Cell::new((u64::MAX, [0; 29])) };
+    }
+    let (last, text) = LAST.get();
+    if last == second {
+        return text;
+    }
+    let text = printed(second);
+    LAST.set((second, text));
+    text
+}
+
+fn printed(second: u64) -> [u8; 29] {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let (days, rest) = (second / 86_400, second % 86_400);
+    // Years that begin in March, so that the leap day is a year's last; eras of 400 years.
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let month = (month + 2) % 12;
+    let year = year_of_era + era * 400 + u64::from(month < 2);
+    let mut text = [b' '; 29];
+    let mut rest_of_text = &mut text[..];
+    // The form has 29 bytes up to the year 9999, and what does not fit is not written.
+    let _ = write!(
+        rest_of_text,
+        "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",
+        DAYS[(days % 7) as usize],
+        MONTHS[month as usize],
+        rest / 3600,
+        rest / 60 % 60,
+        rest % 60
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_have_the_form_of_http() {
+        let text = |second| String::from_utf8(printed(second).to_vec()).unwrap();
+        assert_eq!(text(0), "Thu, 01 Jan 1970 00:00:00 GMT");
+        assert_eq!(text(784_111_777), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(text(1_709_164_800), "Thu, 29 Feb 2024 00:00:00 GMT");
+        assert_eq!(text(1_735_689_599), "Tue, 31 Dec 2024 23:59:59 GMT");
+        assert_eq!(text(4_102_444_800), "Fri, 01 Jan 2100 00:00:00 GMT");
+    }
+
+    fn written(envelope: &Envelope, write: impl FnOnce(Answer<'_>)) -> String {
+        let mut output = Output::new();
+        write(Answer::begin(&mut output, envelope, 200, 0));
+        String::from_utf8_lossy(&output.to_vec()).into_owned()
+    }
+
+    #[test]
+    fn head_has_the_length_and_not_the_body() {
+        let envelope = Envelope { head: true, ..Envelope::default() };
+        let text = written(&envelope, |answer| answer.body(b"text/plain", b"abc"));
+        assert!(text.ends_with("Content-Type: text/plain\r\nContent-Length: 3\r\n\r\n"), "{text}");
+    }
+
+    #[test]
+    fn long_heads_come_whole() {
+        let long = "x".repeat(300);
+        let text = written(&Envelope::default(), |mut answer| {
+            (0..4).for_each(|_| answer.header("X", long.as_bytes()));
+            answer.body(b"text/plain", b"abc");
+        });
+        assert_eq!(text.matches(&format!("\r\nX: {long}\r\n")).count(), 2, "each second one");
+        assert_eq!(text.matches(&long).count(), 4);
+        assert!(text.ends_with("\r\n\r\nabc"));
+    }
+
+    #[test]
+    fn long_text_is_compressed_for_who_takes_it() {
+        let body = "text ".repeat(1000);
+        for gzip in [false, true] {
+            let envelope = Envelope { gzip, ..Envelope::default() };
+            let text = written(&envelope, |answer| answer.text_body(JSON, body.as_bytes()));
+            assert_eq!(text.contains("Content-Encoding: gzip"), gzip);
+            assert_eq!(text.len() < 1000, gzip);
+            assert!(text.contains("Vary: Accept-Encoding"));
+        }
+        let envelope = Envelope { gzip: true, ..Envelope::default() };
+        let text = written(&envelope, |answer| answer.text_body(JSON, b"{}"));
+        assert!(text.ends_with("\r\n\r\n{}"));
+    }
+}

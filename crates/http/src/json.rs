@@ -1,0 +1,287 @@
+//! JSON: commands that are arrays of words, and texts on their way out.
+
+use std::ops::Range;
+
+use base::limits;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Text that is not the JSON that was expected: why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+/// A word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// These bytes of the text, as they are: a string without escapes, a number, `true` or `false`.
+    Plain(Range<usize>),
+    /// A string with escapes, between its quotes: see [`unescape`].
+    Escaped(Range<usize>),
+}
+
+/// Reads one command: a flat array of strings, numbers and truth values. Calls `visit` with each
+/// word.
+///
+/// # Errors
+/// It is none, or something stands behind it.
+pub fn read_command(text: &[u8], mut visit: impl FnMut(Word)) -> Result<(), Malformed> {
+    let mut reader = Reader { text, at: 0 };
+    reader.expect(b'[')?;
+    reader.words(&mut visit)?;
+    reader.end()
+}
+
+/// Reads an array of commands. Calls `visit` with each word, and with `None` behind each command.
+///
+/// # Errors
+/// It is none, or something stands behind it.
+pub fn read_commands(text: &[u8], mut visit: impl FnMut(Option<Word>)) -> Result<(), Malformed> {
+    let mut reader = Reader { text, at: 0 };
+    reader.expect(b'[')?;
+    let mut commands = 0;
+    while reader.next_item(commands)? {
+        if commands == limits::HTTP_COMMANDS {
+            return Err(Malformed("there are too many commands"));
+        }
+        reader.expect(b'[')?;
+        reader.words(&mut |word| visit(Some(word)))?;
+        visit(None);
+        commands += 1;
+    }
+    reader.end()
+}
+
+struct Reader<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn peek(&mut self) -> Option<u8> {
+        while matches!(self.text.get(self.at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), Malformed> {
+        if self.peek() != Some(byte) {
+            return Err(Malformed("a command is an array of strings and numbers"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Malformed> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(Malformed("something stands behind the array")),
+        }
+    }
+
+    /// Goes to the next item of an array of which `read` were read; false at its end.
+    fn next_item(&mut self, read: usize) -> Result<bool, Malformed> {
+        match self.peek() {
+            Some(b']') => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(b',') if read > 0 => {
+                self.at += 1;
+                Ok(true)
+            }
+            Some(_) if read == 0 => Ok(true),
+            _ => Err(Malformed("an array does not end")),
+        }
+    }
+
+    fn words(&mut self, visit: &mut impl FnMut(Word)) -> Result<(), Malformed> {
+        let mut read = 0;
+        while self.next_item(read)? {
+            let word = self.word()?;
+            visit(word);
+            read += 1;
+        }
+        if read == 0 { Err(Malformed("a command needs a name")) } else { Ok(()) }
+    }
+
+    fn word(&mut self) -> Result<Word, Malformed> {
+        match self.peek() {
+            Some(b'"') => self.string(),
+            Some(b'-' | b'0'..=b'9' | b't' | b'f') => {
+                let from = self.at;
+                let is_end = |byte: &u8| matches!(byte, b',' | b']' | b' ' | b'\t' | b'\r' | b'\n');
+                let length = self.text[from..].iter().position(is_end);
+                self.at = from + length.unwrap_or(self.text.len() - from);
+                let word = &self.text[from..self.at];
+                match serde_json::from_slice::<serde_json::Value>(word) {
+                    Ok(_) => Ok(Word::Plain(from..self.at)),
+                    Err(_) => Err(Malformed("a word is neither a string nor a number")),
+                }
+            }
+            _ => Err(Malformed("a command is an array of strings and numbers")),
+        }
+    }
+
+    fn string(&mut self) -> Result<Word, Malformed> {
+        let from = self.at + 1;
+        let mut at = from;
+        let mut escaped = false;
+        loop {
+            let rest = self.text.get(at..).unwrap_or_default();
+            let found =
+                memchr::memchr2(b'"', b'\\', rest).ok_or(Malformed("a string does not end"))?;
+            at += found;
+            if self.text[at] == b'"' {
+                break;
+            }
+            escaped = true;
+            at += 2;
+        }
+        self.at = at + 1;
+        let range = from..at;
+        if std::str::from_utf8(&self.text[range.clone()]).is_err() {
+            return Err(Malformed("a string is not UTF-8"));
+        }
+        Ok(if escaped { Word::Escaped(range) } else { Word::Plain(range) })
+    }
+}
+
+/// Appends the string whose escaped form this is.
+///
+/// # Errors
+/// An escape has no meaning.
+pub fn unescape(text: &[u8], into: &mut Vec<u8>) -> Result<(), Malformed> {
+    let quoted = [b"\"", text, b"\""].concat();
+    let string: String =
+        serde_json::from_slice(&quoted).map_err(|_| Malformed("a string has a wrong escape"))?;
+    into.extend_from_slice(string.as_bytes());
+    Ok(())
+}
+
+/// Appends a text as a JSON string; what is not UTF-8 becomes U+FFFD.
+pub fn write_text(output: &mut Vec<u8>, text: &[u8]) {
+    match std::str::from_utf8(text) {
+        Ok(text) => write_str(output, text),
+        Err(_) => write_str(output, &String::from_utf8_lossy(text)),
+    }
+}
+
+/// Appends a string with what JSON asks to be escaped.
+pub fn write_str(output: &mut Vec<u8>, text: &str) {
+    output.push(b'"');
+    let bytes = text.as_bytes();
+    let mut copied = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= 0x20 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        output.extend_from_slice(&bytes[copied..at]);
+        copied = at + 1;
+        match byte {
+            b'"' => output.extend_from_slice(b"\\\""),
+            b'\\' => output.extend_from_slice(b"\\\\"),
+            b'\n' => output.extend_from_slice(b"\\n"),
+            b'\r' => output.extend_from_slice(b"\\r"),
+            b'\t' => output.extend_from_slice(b"\\t"),
+            _ => {
+                let digit = |value: u8| b"0123456789abcdef"[usize::from(value)];
+                output.extend_from_slice(b"\\u00");
+                output.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+    }
+    output.extend_from_slice(&bytes[copied..]);
+    output.push(b'"');
+}
+
+/// Appends bytes as a JSON string in base64.
+pub fn write_base64(output: &mut Vec<u8>, bytes: &[u8]) {
+    output.push(b'"');
+    output.extend_from_slice(STANDARD.encode(bytes).as_bytes());
+    output.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn command(text: &str) -> Result<Vec<String>, Malformed> {
+        let mut words = Vec::new();
+        let mut result = Ok(());
+        read_command(text.as_bytes(), |word| match word {
+            Word::Plain(range) => words.push(text[range].to_owned()),
+            Word::Escaped(range) => {
+                let mut bytes = Vec::new();
+                result = unescape(&text.as_bytes()[range], &mut bytes);
+                words.push(String::from_utf8(bytes).unwrap());
+            }
+        })?;
+        result.map(|()| words)
+    }
+
+    #[test]
+    fn commands_are_arrays_of_words() {
+        let words = command(" [ \"SET\" , \"a\\u00e4\\n\\\"\",1.50,-3,true ] ").unwrap();
+        assert_eq!(words, ["SET", "a\u{e4}\n\"", "1.50", "-3", "true"]);
+        for broken in [
+            "",
+            "[",
+            "[]",
+            "[\"a\"",
+            "[\"a\",]",
+            "[,\"a\"]",
+            "[\"a\" \"b\"]",
+            "[\"a\"] x",
+            "{}",
+            "[null]",
+            "[[\"a\"]]",
+            "[\"a]",
+            "[\"a\\\"]",
+            "[01]",
+            "[tru]",
+            "[\"\\x\"]",
+            "\"a\"",
+            "[1 2]",
+            "[\"a\\ud800\"]",
+        ] {
+            assert!(command(broken).is_err(), "{broken}");
+        }
+        assert!(read_command(b"[\"\xff\"]", |_| ()).is_err());
+    }
+
+    #[test]
+    fn many_commands_are_an_array_of_arrays() {
+        let mut seen = String::new();
+        let text = b"[[\"a\",1],[\"b\"]]";
+        read_commands(text, |word| match word {
+            Some(Word::Plain(range)) => seen.push_str(std::str::from_utf8(&text[range]).unwrap()),
+            Some(Word::Escaped(_)) => unreachable!("nothing is escaped"),
+            None => seen.push(';'),
+        })
+        .unwrap();
+        assert_eq!(seen, "a1;b;");
+        assert_eq!(read_commands(b"[]", |_| ()), Ok(()));
+        for broken in ["[[]]", "[\"a\"]", "[[\"a\"],]", "[[\"a\"]", "[[\"a\"]]]"] {
+            assert!(read_commands(broken.as_bytes(), |_| ()).is_err(), "{broken}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_comes_back(text in any::<String>()) {
+            let mut written = Vec::new();
+            write_str(&mut written, &text);
+            prop_assert_eq!(serde_json::from_slice::<String>(&written).unwrap(), text.clone());
+            let body = [b"[", &*written, b"]"].concat();
+            prop_assert_eq!(command(std::str::from_utf8(&body).unwrap()).unwrap(), [text]);
+        }
+
+        #[test]
+        fn no_text_breaks_the_reader(text in any::<Vec<u8>>()) {
+            let _ = read_command(&text, |_| ());
+            let _ = read_commands(&text, |_| ());
+        }
+    }
+}

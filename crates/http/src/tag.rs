@@ -1,0 +1,112 @@
+//! Entity tags: the version of a value, as a client remembers it.
+//!
+//! A tag is the version in hexadecimal digits between quotes. What does not look like that is the
+//! tag of no version, and matches nothing.
+
+/// What a list of tags in `If-Match` or `If-None-Match` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Tags {
+    /// `*`: any version.
+    Any,
+    /// These versions.
+    Versions(Vec<u64>),
+}
+
+/// One item of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Item {
+    Any,
+    Version(u64),
+    Foreign,
+}
+
+/// The tag of a version, without quotes: the digits and how many there are.
+pub fn digits(version: u64, into: &mut [u8; 16]) -> &[u8] {
+    let mut at = into.len();
+    let mut rest = version;
+    loop {
+        at -= 1;
+        into[at] = b"0123456789abcdef"[(rest & 15) as usize];
+        rest >>= 4;
+        if rest == 0 {
+            return &into[at..];
+        }
+    }
+}
+
+/// The version whose digits these are.
+pub fn version(digits: &[u8]) -> Option<u64> {
+    let plain = std::str::from_utf8(digits).ok().filter(|text| {
+        (1..=16).contains(&text.len())
+            && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+            && !text.starts_with('0')
+    });
+    u64::from_str_radix(plain?, 16).ok()
+}
+
+/// Reads lists of tags. A weak tag is that of no version where `strong` tags are asked for.
+pub fn parse<'v>(lists: impl Iterator<Item = &'v [u8]>, strong: bool) -> Tags {
+    let mut versions = Vec::new();
+    for list in lists {
+        for item in list.split(|byte| *byte == b',') {
+            match item_of(item.trim_ascii(), strong) {
+                Item::Any => return Tags::Any,
+                Item::Version(version) => versions.push(version),
+                Item::Foreign => {}
+            }
+        }
+    }
+    Tags::Versions(versions)
+}
+
+fn item_of(item: &[u8], strong: bool) -> Item {
+    if item == b"*" {
+        return Item::Any;
+    }
+    let quoted = match item.strip_prefix(b"W/") {
+        Some(_) if strong => return Item::Foreign,
+        Some(weak) => weak,
+        None => item,
+    };
+    let digits = quoted.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\""));
+    match digits.and_then(version) {
+        Some(version) => Item::Version(version),
+        None => Item::Foreign,
+    }
+}
+
+impl Tags {
+    /// Whether the version is one of these.
+    pub fn has(&self, version: u64) -> bool {
+        match self {
+            Tags::Any => true,
+            Tags::Versions(versions) => versions.contains(&version),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_read_as_it_was_written() {
+        for version in [1, 15, 16, 0x1a2b, u64::MAX >> 8] {
+            let mut buffer = [0; 16];
+            let text = digits(version, &mut buffer);
+            let tag = [b"\"", text, b"\""].concat();
+            assert_eq!(parse([&tag[..]].into_iter(), true), Tags::Versions(vec![version]));
+        }
+    }
+
+    #[test]
+    fn lists_may_have_tags_of_others() {
+        let list = br#""1f", W/"2", "other" ,"A", "01", x, """#;
+        assert_eq!(parse([&list[..]].into_iter(), true), Tags::Versions(vec![0x1f]));
+        assert_eq!(parse([&list[..]].into_iter(), false), Tags::Versions(vec![0x1f, 2]));
+        let lists = [&b"\"1\""[..], b"\"2\""];
+        assert!(parse(lists.into_iter(), true).has(2));
+        assert_eq!(parse([&b" * "[..]].into_iter(), true), Tags::Any);
+        assert!(!parse([&b""[..]].into_iter(), true).has(0));
+    }
+}

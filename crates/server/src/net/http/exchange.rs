@@ -1,0 +1,740 @@
+//! A request on its way to its answer.
+
+use std::sync::Arc;
+
+use base::limits;
+use engine::http::{ABSENT, CREATED, FAILED, REPLACED, UNCONDITIONAL};
+use engine::session::Session;
+use http::answer::{Answer, Envelope, JSON};
+use http::json;
+use http::reply::{self, Piece, Pieces, Strings};
+use http::request::Refusal;
+use http::tag::{self, Tags};
+use resp::args::OwnedArguments;
+use resp::output::Output;
+
+/// How replies are told to a client that sends commands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Style {
+    pub(super) resp3: bool,
+    pub(super) strings: Strings,
+}
+
+/// The form of a collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Text,
+    MsgPack,
+}
+
+/// What a GET of a key says besides its address.
+pub(super) struct Get {
+    pub(super) none_match: Option<Tags>,
+    pub(super) matches: Option<Tags>,
+    pub(super) range: Option<(Option<u64>, Option<u64>)>,
+    pub(super) if_range: Option<Tags>,
+    /// Absent where the client takes no form that there is.
+    pub(super) form: Option<Form>,
+}
+
+/// An answer that depends on no command.
+pub(super) struct Prepared {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, Vec<u8>)>,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+impl Prepared {
+    /// An error, with its reason as JSON.
+    pub(super) fn error(status: u16, reason: &str) -> Prepared {
+        let mut body = b"{\"error\":".to_vec();
+        json::write_str(&mut body, reason);
+        body.push(b'}');
+        Prepared::json(status, body)
+    }
+
+    pub(super) fn json(status: u16, body: Vec<u8>) -> Prepared {
+        Prepared { status, headers: Vec::new(), content_type: JSON, body }
+    }
+
+    pub(super) fn status(status: u16, word: &str) -> Prepared {
+        Prepared::json(status, format!("{{\"status\":\"{word}\"}}").into_bytes())
+    }
+}
+
+/// What a request is about.
+pub(super) enum Kind {
+    /// It is answered already.
+    Ready(Box<Prepared>),
+    /// GET or HEAD of a key.
+    Get(Option<Box<Get>>),
+    /// PUT, PATCH, POST or DELETE of a key.
+    Write,
+    /// Many keys.
+    Mget,
+    /// Figures, as OpenMetrics has them or as Prometheus had them before.
+    Metrics { open: bool },
+    /// One command.
+    One(Style),
+    /// Commands one after the other: how many replies are still to come, and the answer so far.
+    Pipeline { style: Style, left: usize, text: Vec<u8> },
+    /// Commands as one, with EXEC behind them.
+    Transaction { style: Style, left: usize, begun: bool },
+    /// The names of keys.
+    List(Box<List>),
+    /// A key with all keys below it.
+    Tree(Box<Tree>),
+}
+
+impl Kind {
+    pub(super) fn ready(prepared: Prepared) -> Kind {
+        Kind::Ready(Box::new(prepared))
+    }
+}
+
+/// Where the words of a pattern have a meaning, they lose it.
+fn literally(prefix: &[u8]) -> Vec<u8> {
+    let mut pattern = Vec::with_capacity(prefix.len() + 2);
+    for &byte in prefix {
+        if matches!(byte, b'*' | b'?' | b'[' | b']' | b'\\') {
+            pattern.push(b'\\');
+        }
+        pattern.push(byte);
+    }
+    pattern
+}
+
+/// Keys that begin with the same bytes.
+pub(super) struct List {
+    pattern: Vec<u8>,
+    limit: usize,
+    names: Vec<u8>,
+    found: usize,
+    steps: usize,
+}
+
+impl List {
+    pub(super) fn new(prefix: &[u8], limit: usize) -> List {
+        let pattern = [&literally(prefix)[..], b"*"].concat();
+        List { pattern, limit, names: Vec::new(), found: 0, steps: 0 }
+    }
+
+    /// The command that goes on at a cursor.
+    pub(super) fn scan<'w>(&'w self, cursor: &'w [u8]) -> [&'w [u8]; 6] {
+        [b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", b"1000"]
+    }
+
+    /// Takes what a SCAN has found. Returns the answer's text, or the next command.
+    fn take(&mut self, pieces: &mut Pieces<'_>) -> Option<Result<Vec<u8>, OwnedArguments>> {
+        let Some(Piece::Array(2)) = pieces.next() else { return None };
+        let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
+        let Some(Piece::Array(count)) = pieces.next() else { return None };
+        for _ in 0..count {
+            if self.found > 0 {
+                self.names.push(b',');
+            }
+            reply::write_json(pieces, Strings::Tagged, &mut self.names)?;
+            self.found += 1;
+        }
+        self.steps += 1;
+        if cursor != b"0" && self.found < self.limit && self.steps < limits::HTTP_LIST_STEPS {
+            return Some(Err(owned(&self.scan(cursor))));
+        }
+        let mut text = b"{\"keys\":[".to_vec();
+        text.append(&mut self.names);
+        text.extend_from_slice(b"],\"cursor\":");
+        match cursor {
+            b"0" => text.extend_from_slice(b"null"),
+            cursor => json::write_text(&mut text, cursor),
+        }
+        text.push(b'}');
+        Some(Ok(text))
+    }
+}
+
+/// A key that is deleted with those below it.
+pub(super) struct Tree {
+    pattern: Vec<u8>,
+    deleted: i64,
+    /// Where the search goes on; absent before it has begun.
+    cursor: Option<Vec<u8>>,
+    /// What was found is being deleted.
+    deletes: bool,
+}
+
+impl Tree {
+    pub(super) fn new(key: &[u8]) -> Tree {
+        let pattern = [&literally(key)[..], b"/*"].concat();
+        Tree { pattern, deleted: 0, cursor: None, deletes: false }
+    }
+
+    /// Takes the reply of the last command. Returns the next one, if there is one.
+    fn take(&mut self, pieces: &mut Pieces<'_>) -> Option<Option<OwnedArguments>> {
+        let scan = |tree: &Tree, cursor: &[u8]| {
+            let words = [b"SCAN", cursor, b"MATCH", &tree.pattern, b"COUNT", b"1000"];
+            Some(Some(owned(&words)))
+        };
+        match (pieces.next()?, self.cursor.clone()) {
+            (Piece::Integer(count), Some(cursor)) if self.deletes => {
+                self.deleted += count;
+                self.deletes = false;
+                if cursor == b"0" { Some(None) } else { scan(self, &cursor) }
+            }
+            (Piece::Array(2), None) => {
+                // The key itself: see `Exchange::take_reply`, which has looked at it.
+                self.deleted += i64::from(pieces.next()? == Piece::Integer(REPLACED));
+                self.cursor = Some(b"0".to_vec());
+                scan(self, b"0")
+            }
+            (Piece::Array(2), Some(_)) => {
+                let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
+                let Some(Piece::Array(count)) = pieces.next() else { return None };
+                self.cursor = Some(cursor.to_vec());
+                if count == 0 {
+                    return if cursor == b"0" { Some(None) } else { scan(self, cursor) };
+                }
+                let mut words: Vec<&[u8]> = vec![b"UNLINK"];
+                for _ in 0..count {
+                    let Some(Piece::Bytes(key)) = pieces.next() else { return None };
+                    words.push(key);
+                }
+                self.deletes = true;
+                Some(Some(owned(&words)))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn owned(words: &[&[u8]]) -> OwnedArguments {
+    words.iter().collect()
+}
+
+/// See the module's text.
+pub(super) struct Exchange {
+    pub(super) envelope: Envelope,
+    kind: Kind,
+    database: usize,
+}
+
+/// What follows from a reply.
+pub(super) enum Next {
+    /// The answer is written.
+    Answered,
+    /// More replies are to come.
+    Waits,
+    /// This is to run, and its reply is to come.
+    Runs(OwnedArguments),
+}
+
+impl Exchange {
+    pub(super) fn new(envelope: Envelope, kind: Kind, database: usize) -> Exchange {
+        Exchange { envelope, kind, database }
+    }
+
+    pub(super) fn prepared(envelope: Envelope, prepared: Prepared) -> Exchange {
+        Exchange::new(envelope, Kind::ready(prepared), 0)
+    }
+
+    /// Something that is no request.
+    pub(super) fn refused(refusal: Refusal) -> Exchange {
+        let envelope = Envelope { close: true, ..Envelope::default() };
+        Exchange::prepared(envelope, Prepared::error(refusal.status, refusal.reason))
+    }
+
+    /// Whether its answer depends on no command.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.kind, Kind::Ready(_))
+    }
+
+    /// Writes such an answer.
+    pub(super) fn write_ready(self, now: u64, output: &mut Output) {
+        let Kind::Ready(prepared) = self.kind else { return };
+        let mut answer = Answer::begin(output, &self.envelope, prepared.status, now);
+        for (name, value) in &prepared.headers {
+            answer.header(name, value);
+        }
+        if prepared.content_type.is_empty() {
+            answer.empty();
+        } else {
+            answer.text_body(prepared.content_type, &prepared.body);
+        }
+    }
+
+    /// Prepares the session for its next command.
+    pub(super) fn begin(&mut self, session: &mut Session) {
+        // Whoever may not ask was refused before it got here.
+        session.authenticated = true;
+        if session.database != self.database {
+            session.select(self.database);
+        }
+        session.resp3 = match &mut self.kind {
+            Kind::One(style) | Kind::Pipeline { style, .. } => style.resp3,
+            Kind::Transaction { style, begun, .. } => {
+                if !std::mem::replace(begun, true) {
+                    session.transaction = Some(Box::default());
+                }
+                style.resp3
+            }
+            _ => true,
+        };
+    }
+
+    /// Takes the reply of a command, and writes the answer if it was the last.
+    pub(super) fn take_reply(&mut self, now: u64, reply: &Output, output: &mut Output) -> Next {
+        let envelope = &self.envelope;
+        if let Kind::Get(get) = &self.kind {
+            answer_get(get.as_deref(), envelope, now, reply, output);
+            return Next::Answered;
+        }
+        let joined;
+        let bytes = if reply.first_slice().len() == reply.len() {
+            reply.first_slice()
+        } else {
+            joined = reply.to_vec();
+            &joined
+        };
+        let mut pieces = Pieces::new(bytes);
+        let answered = match &mut self.kind {
+            Kind::Ready(_) | Kind::Get(_) => None,
+            Kind::Write => answer_write(&mut pieces, envelope, now, output),
+            Kind::Metrics { open } => {
+                let content_type = match open {
+                    true => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+                    false => "text/plain; version=0.0.4; charset=utf-8",
+                };
+                match pieces.next() {
+                    Some(Piece::Bytes(text)) => {
+                        let answer = Answer::begin(output, envelope, 200, now);
+                        answer.text_body(content_type, text);
+                        Some(())
+                    }
+                    _ => None,
+                }
+            }
+            Kind::Mget => answer_mget(&mut pieces, envelope, now, output),
+            Kind::One(style) => answer_one(&mut pieces, *style, envelope, now, output),
+            Kind::Pipeline { style, left, text } => {
+                *left -= 1;
+                let last = *left == 0;
+                let written = reply::write_outcome(&mut pieces, style.strings, text);
+                text.push(if last { b']' } else { b',' });
+                if written.is_some() && !last {
+                    return Next::Waits;
+                }
+                written.map(|_| {
+                    Answer::begin(output, envelope, 200, now).text_body(JSON, text);
+                })
+            }
+            Kind::Transaction { style, left, .. } => {
+                *left -= 1;
+                if *left > 0 {
+                    // The reply says QUEUED, or an error that EXEC's reply will be about.
+                    return Next::Waits;
+                }
+                answer_transaction(&mut pieces, *style, envelope, now, output)
+            }
+            Kind::List(list) => match list.take(&mut pieces) {
+                Some(Err(next)) => return Next::Runs(next),
+                Some(Ok(text)) => {
+                    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
+                    Some(())
+                }
+                None => None,
+            },
+            Kind::Tree(tree) => {
+                if tree.cursor.is_none() && is_refused(pieces.clone()) {
+                    answer_write(&mut pieces, envelope, now, output)
+                } else {
+                    match tree.take(&mut pieces) {
+                        Some(Some(next)) => return Next::Runs(next),
+                        Some(None) => {
+                            let text = format!("{{\"deleted\":{}}}", tree.deleted);
+                            Answer::begin(output, envelope, 200, now)
+                                .text_body(JSON, text.as_bytes());
+                            Some(())
+                        }
+                        None => None,
+                    }
+                }
+            }
+        };
+        if answered.is_none() {
+            answer_error(Pieces::new(bytes), envelope, now, output);
+        }
+        Next::Answered
+    }
+}
+
+/// Whether the first command about a tree was refused.
+fn is_refused(mut pieces: Pieces<'_>) -> bool {
+    let refused = [FAILED, UNCONDITIONAL].map(Piece::Integer);
+    pieces.next() == Some(Piece::Array(2))
+        && pieces.next().is_some_and(|one| refused.contains(&one))
+}
+
+/// The status that says about what an error says.
+fn status_of(text: &[u8]) -> u16 {
+    match text.split(|byte| *byte == b' ').next().unwrap_or_default() {
+        b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" => 503,
+        b"OOM" => 507,
+        b"NOAUTH" => 401,
+        b"WRONGTYPE" => 409,
+        _ => 400,
+    }
+}
+
+/// Answers a reply that is an error, or that is not what it should be.
+fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &mut Output) {
+    match pieces.next() {
+        Some(Piece::Error(text)) => {
+            Answer::begin(output, envelope, status_of(text), now).error(text);
+        }
+        _ => Answer::begin(output, envelope, 500, now).error(b"ERR the reply is not as expected"),
+    }
+}
+
+/// How a key is.
+struct State<'s> {
+    /// The digits of its version.
+    tag: &'s [u8],
+    /// When it expires, in milliseconds of Unix time.
+    expire_at: Option<u64>,
+    now: u64,
+}
+
+impl State<'_> {
+    /// Says which version it is, and for how long it may be kept.
+    #[inline]
+    fn write(&self, answer: &mut Answer<'_>) {
+        answer.tag(self.tag);
+        match self.expire_at {
+            None => answer.header("Cache-Control", b"no-cache"),
+            Some(expire_at) => self.write_age(answer, expire_at),
+        }
+    }
+
+    fn write_age(&self, answer: &mut Answer<'_>, expire_at: u64) {
+        // Versions are microseconds of Unix time, or were when nothing had pushed them further.
+        let written = tag::version(self.tag).unwrap_or(0) / 1000;
+        let age = self.now.saturating_sub(written) / 1000;
+        let left = expire_at.saturating_sub(self.now) / 1000;
+        let lifetime = format!("max-age={}", left.saturating_add(age));
+        answer.header("Cache-Control", lifetime.as_bytes());
+        answer.number("Age", age);
+    }
+}
+
+/// The answer to GET and HEAD of a key.
+#[inline]
+fn answer_get(
+    get: Option<&Get>,
+    envelope: &Envelope,
+    now: u64,
+    reply: &Output,
+    output: &mut Output,
+) {
+    let mut pieces = Pieces::new(reply.first_slice());
+    match pieces.next() {
+        Some(Piece::Array(6)) => {}
+        Some(Piece::Null) => {
+            return Answer::begin(output, envelope, 404, now).error(b"there is no such key");
+        }
+        _ => return answer_error(Pieces::new(reply.first_slice()), envelope, now, output),
+    }
+    if answer_found(&mut pieces, get, envelope, now, reply, output).is_none() {
+        answer_error(Pieces::new(b""), envelope, now, output);
+    }
+}
+
+#[inline]
+fn answer_found(
+    pieces: &mut Pieces<'_>,
+    get: Option<&Get>,
+    envelope: &Envelope,
+    now: u64,
+    reply: &Output,
+    output: &mut Output,
+) -> Option<()> {
+    let Piece::Bytes(tag) = pieces.next()? else { return None };
+    let expire_at = match pieces.next()? {
+        Piece::Integer(at) => Some(at.cast_unsigned()),
+        _ => None,
+    };
+    let state = State { tag, expire_at, now };
+    let Piece::Bytes(kind) = pieces.next()? else { return None };
+    let content = match pieces.next()? {
+        Piece::Bytes(content) => Some(content),
+        _ => None,
+    };
+    let cursor = match pieces.next()? {
+        Piece::Bytes(cursor) => Some(cursor),
+        _ => None,
+    };
+    if let Some(get) = get {
+        let version = tag::version(tag).unwrap_or(0);
+        let matches = get.matches.as_ref();
+        if matches.is_some_and(|tags| !tags.has(version)) {
+            let mut answer = Answer::begin(output, envelope, 412, now);
+            answer.tag(tag);
+            answer.error(b"the key has another version");
+            return Some(());
+        }
+        if get.none_match.as_ref().is_some_and(|tags| tags.has(version)) {
+            let mut answer = Answer::begin(output, envelope, 304, now);
+            state.write(&mut answer);
+            answer.empty();
+            return Some(());
+        }
+    }
+    if kind == b"string" {
+        let length = pieces.length()?;
+        // A large string lies apart, and its length is the last that is said here.
+        let value = match pieces.rest().get(..length) {
+            Some(bytes) => Value::Here(bytes),
+            None => Value::Apart(reply.first_shared()?),
+        };
+        answer_string(&value, content, &state, get, envelope, output);
+        return Some(());
+    }
+    let Some(form) = get.map_or(Some(Form::Json), |get| get.form) else {
+        Answer::begin(output, envelope, 406, now).error(
+            b"the value is a collection: there are application/json, text/plain and \
+                     application/msgpack",
+        );
+        return Some(());
+    };
+    let joined = reply.to_vec();
+    let mut pieces = Pieces::new(&joined);
+    // Up to the value, as above.
+    (0..6).try_for_each(|_| pieces.next().map(|_| ()))?;
+    let (content_type, mut body) = (content_type(form), Vec::new());
+    match form {
+        Form::Json => reply::write_json(&mut pieces, Strings::Tagged, &mut body)?,
+        Form::Text => reply::write_lines(&mut pieces, &mut body)?,
+        Form::MsgPack => reply::write_msgpack(&mut pieces, &mut body)?,
+    }
+    let mut answer = Answer::begin(output, envelope, 200, now);
+    state.write(&mut answer);
+    answer.header("X-Type", kind);
+    if let Some(cursor) = cursor {
+        answer.header("X-Cursor", cursor);
+    }
+    answer.text_body(content_type, &body);
+    Some(())
+}
+
+fn content_type(form: Form) -> &'static str {
+    match form {
+        Form::Json => JSON,
+        Form::Text => "text/plain; charset=utf-8",
+        Form::MsgPack => "application/msgpack",
+    }
+}
+
+/// A string value in a reply.
+enum Value<'v> {
+    Here(&'v [u8]),
+    Apart(&'v Arc<Vec<u8>>),
+}
+
+#[inline]
+fn answer_string(
+    value: &Value<'_>,
+    content: Option<&[u8]>,
+    state: &State<'_>,
+    get: Option<&Get>,
+    envelope: &Envelope,
+    output: &mut Output,
+) {
+    let content_type = content.unwrap_or(b"application/octet-stream");
+    let bytes = match value {
+        Value::Here(bytes) => *bytes,
+        Value::Apart(buffer) => buffer,
+    };
+    let asked = get.and_then(|get| {
+        let version = tag::version(state.tag).unwrap_or(0);
+        get.range.filter(|_| get.if_range.as_ref().is_none_or(|tags| tags.has(version)))
+    });
+    let part = asked.map(|range| part_of(bytes.len() as u64, range));
+    let status = match part {
+        None => 200,
+        Some(Some(_)) => 206,
+        Some(None) => 416,
+    };
+    let mut answer = Answer::begin(output, envelope, status, state.now);
+    state.write(&mut answer);
+    if content.is_some() {
+        // Whoever stores a page must not have it act in the name of this server's own.
+        answer.header("X-Content-Type-Options", b"nosniff");
+        answer.header("Content-Security-Policy", b"sandbox");
+    }
+    match part {
+        None => match value {
+            Value::Here(bytes) => answer.body(content_type, bytes),
+            Value::Apart(buffer) => answer.shared_body(content_type, buffer),
+        },
+        Some(Some((from, to))) => {
+            let range = format!("bytes {from}-{}/{}", to - 1, bytes.len());
+            answer.header("Content-Range", range.as_bytes());
+            answer.body(content_type, &bytes[from as usize..to as usize]);
+        }
+        Some(None) => {
+            answer.header("Content-Range", format!("bytes */{}", bytes.len()).as_bytes());
+            answer.error(b"the range is outside of the value");
+        }
+    }
+}
+
+/// Where a range of so many bytes begins and ends; `None` where it has none of them.
+fn part_of(length: u64, (first, last): (Option<u64>, Option<u64>)) -> Option<(u64, u64)> {
+    let (from, to) = match (first, last) {
+        (Some(first), Some(last)) => (first, last.saturating_add(1).min(length)),
+        (Some(first), None) => (first, length),
+        (None, Some(count)) => (length - count.min(length), length),
+        (None, None) => (0, length),
+    };
+    (from < to).then_some((from, to))
+}
+
+/// The answer to a write of a key.
+fn answer_write(
+    pieces: &mut Pieces<'_>,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    let Piece::Array(2) = pieces.next()? else { return None };
+    let (Piece::Integer(outcome), Piece::Integer(version)) = (pieces.next()?, pieces.next()?)
+    else {
+        return None;
+    };
+    let (status, reason): (u16, &[u8]) = match outcome {
+        CREATED => (201, b""),
+        REPLACED => (204, b""),
+        ABSENT => (404, b"there is no such key"),
+        UNCONDITIONAL => (428, b"a change of an existing key needs If-Match or If-None-Match"),
+        _ => (412, b"the key has another version"),
+    };
+    let mut answer = Answer::begin(output, envelope, status, now);
+    if version > 0 {
+        answer.tag(tag::digits(version.cast_unsigned(), &mut [0; 16]));
+    }
+    if reason.is_empty() {
+        answer.empty()
+    } else {
+        answer.error(reason)
+    }
+    Some(())
+}
+
+/// The answer to a question for many keys.
+fn answer_mget(
+    pieces: &mut Pieces<'_>,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    let Piece::Array(count) = pieces.next()? else { return None };
+    let mut text = b"[".to_vec();
+    for index in 0..count {
+        if index > 0 {
+            text.push(b',');
+        }
+        match pieces.next()? {
+            Piece::Null => text.extend_from_slice(b"null"),
+            Piece::Array(6) => write_entry(pieces, now, &mut text)?,
+            _ => return None,
+        }
+    }
+    text.push(b']');
+    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
+    Some(())
+}
+
+fn write_entry(pieces: &mut Pieces<'_>, now: u64, text: &mut Vec<u8>) -> Option<()> {
+    let Piece::Bytes(tag) = pieces.next()? else { return None };
+    text.extend_from_slice(b"{\"etag\":\"\\\"");
+    text.extend_from_slice(tag);
+    text.extend_from_slice(b"\\\"\",\"ttl\":");
+    match pieces.next()? {
+        Piece::Integer(at) => {
+            let left = at.cast_unsigned().saturating_sub(now);
+            text.extend_from_slice(format!("{}.{:03}", left / 1000, left % 1000).as_bytes());
+        }
+        _ => text.extend_from_slice(b"null"),
+    }
+    text.extend_from_slice(b",\"type\":");
+    reply::write_json(pieces, Strings::Tagged, text)?;
+    text.extend_from_slice(b",\"content_type\":");
+    reply::write_json(pieces, Strings::Tagged, text)?;
+    // All of a collection is there, so its cursor says nothing.
+    pieces.next()?;
+    text.extend_from_slice(b",\"value\":");
+    reply::write_json(pieces, Strings::Tagged, text)?;
+    text.push(b'}');
+    Some(())
+}
+
+fn answer_one(
+    pieces: &mut Pieces<'_>,
+    style: Style,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    let status = match pieces.clone().next()? {
+        Piece::Error(text) => status_of(text),
+        _ => 200,
+    };
+    let mut text = Vec::new();
+    reply::write_outcome(pieces, style.strings, &mut text)?;
+    Answer::begin(output, envelope, status, now).text_body(JSON, &text);
+    Some(())
+}
+
+fn answer_transaction(
+    pieces: &mut Pieces<'_>,
+    style: Style,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    let Piece::Array(count) = pieces.next()? else { return None };
+    let mut text = b"[".to_vec();
+    for index in 0..count {
+        if index > 0 {
+            text.push(b',');
+        }
+        reply::write_outcome(pieces, style.strings, &mut text)?;
+    }
+    text.push(b']');
+    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_to_what_is_there() {
+        assert_eq!(part_of(10, (Some(0), Some(4))), Some((0, 5)));
+        assert_eq!(part_of(10, (Some(5), None)), Some((5, 10)));
+        assert_eq!(part_of(10, (Some(5), Some(u64::MAX))), Some((5, 10)));
+        assert_eq!(part_of(10, (None, Some(3))), Some((7, 10)));
+        assert_eq!(part_of(10, (None, Some(30))), Some((0, 10)));
+        assert_eq!(part_of(10, (Some(10), None)), None);
+        assert_eq!(part_of(0, (None, Some(3))), None);
+        assert_eq!(part_of(10, (None, Some(0))), None);
+    }
+
+    #[test]
+    fn a_prefix_is_no_pattern() {
+        let list = List::new(b"a*[b]?\\", 1);
+        assert_eq!(list.pattern, b"a\\*\\[b\\]\\?\\\\*");
+        assert!(base::glob::matches(&list.pattern, b"a*[b]?\\c"));
+    }
+}

@@ -1,0 +1,196 @@
+//! Who asks, and whether the request may come from there.
+//!
+//! A web page can have a browser send requests to any address. So a browser's request is accepted from
+//! pages that `http-cors-origins` names or that came from this server, and a request to a host name
+//! only where that name is known: otherwise a page could make its own name point here.
+
+use config::Config;
+use http::request::Head;
+use http::target::Target;
+use sha2::{Digest, Sha256};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Longest credentials that are looked at.
+const LONGEST_CREDENTIALS: usize = 4096;
+
+/// A user of the server. There is one, with all rights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct User {
+    /// It has shown the password.
+    pub(super) has_proof: bool,
+}
+
+/// The user of a request: the one place where HTTP asks who that is. `None` where the credentials
+/// are wrong, or missing where there is a password.
+pub(super) fn user(head: &Head<'_>, config: &Config) -> Option<User> {
+    if config.requirepass.is_empty() {
+        return Some(User { has_proof: false });
+    }
+    let credentials = head.header("authorization")?;
+    let (scheme, rest) = credentials.split_at(credentials.iter().position(|byte| *byte == b' ')?);
+    let rest = rest.trim_ascii();
+    if rest.len() > LONGEST_CREDENTIALS {
+        return None;
+    }
+    let right = if scheme.eq_ignore_ascii_case(b"bearer") {
+        is_password(config, rest)
+    } else if scheme.eq_ignore_ascii_case(b"basic") {
+        let pair = STANDARD.decode(rest).ok()?;
+        let colon = pair.iter().position(|byte| *byte == b':')?;
+        matches!(&pair[..colon], b"" | b"default") && is_password(config, &pair[colon + 1..])
+    } else {
+        false
+    };
+    right.then_some(User { has_proof: true })
+}
+
+/// Digests are compared, so that the time says nothing about how much of a guess was right.
+fn is_password(config: &Config, password: &[u8]) -> bool {
+    Sha256::digest(&config.requirepass) == Sha256::digest(password)
+}
+
+/// Why a request may not come from where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stranger {
+    /// Its host name is not known here.
+    Host,
+    /// HTTP/1.1 asks for exactly one host.
+    NoHost,
+    /// It is of a web page of somebody else's.
+    Page,
+}
+
+/// Where a request comes from: the page that may read the answer, if a page has sent it.
+pub(super) fn origin<'h>(
+    head: &Head<'h>,
+    target: &Target<'_>,
+    config: &Config,
+    user: Option<User>,
+) -> Result<Option<&'h [u8]>, Stranger> {
+    let mut hosts = head.all("host");
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(host), None) => Some(host),
+        (None, _) if head.is_1_0 => None,
+        _ => return Err(Stranger::NoHost),
+    };
+    let host = target.authority.or(host);
+    let has_proof = user.is_some_and(|user| user.has_proof);
+    if !has_proof && !host.is_none_or(|host| is_known(name_of(host), config)) {
+        return Err(Stranger::Host);
+    }
+    let Some(origin) = head.header("origin") else {
+        // Without an origin, a browser says at least that another site has sent it.
+        let site = head.header("sec-fetch-site");
+        return match site {
+            Some(b"cross-site" | b"same-site") => Err(Stranger::Page),
+            _ => Ok(None),
+        };
+    };
+    let allowed = config.http_cors_origins.iter().any(|own| own == b"*" || own == origin);
+    let own = host.is_some_and(|host| {
+        let page = origin.strip_prefix(b"http://").or(origin.strip_prefix(b"https://"));
+        page == Some(host)
+    });
+    if allowed || own { Ok(Some(origin)) } else { Err(Stranger::Page) }
+}
+
+/// The name in a host, without its port.
+fn name_of(host: &[u8]) -> &[u8] {
+    if host.starts_with(b"[") {
+        let end = host.iter().position(|byte| *byte == b']');
+        return &host[..end.map_or(host.len(), |end| end + 1)];
+    }
+    host.split(|byte| *byte == b':').next().unwrap_or_default()
+}
+
+/// Whether a host name can only be this server's: an address is nobody's name, `localhost` is every
+/// machine's own, and the others are those that the settings list.
+fn is_known(name: &[u8], config: &Config) -> bool {
+    // No name of the public ends in a number, so this is an address.
+    let is_address = !name.is_empty() && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
+    is_address
+        || name.eq_ignore_ascii_case(b"localhost")
+        || (name.starts_with(b"[") && name.ends_with(b"]"))
+        || config.http_host_names.iter().any(|own| own == b"*" || own.eq_ignore_ascii_case(name))
+}
+
+/// The answer to a connection that is refused before anything was read.
+pub(in crate::net) fn refuse(status: u16, text: &[u8], now: u64) -> resp::output::Output {
+    let mut output = resp::output::Output::new();
+    let envelope = http::answer::Envelope { close: true, ..Default::default() };
+    http::answer::Answer::begin(&mut output, &envelope, status, now).error(text);
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with<T>(lines: &str, action: impl FnOnce(&Head<'_>) -> T) -> T {
+        let text = format!("GET / HTTP/1.1\r\n{lines}\r\n");
+        http::request::with_head(text.as_bytes(), action).unwrap()
+    }
+
+    fn config(password: &str) -> Config {
+        Config { requirepass: password.into(), ..Config::default() }
+    }
+
+    #[test]
+    fn the_password_comes_as_a_token_or_with_a_name() {
+        let user = |header: &str, password: &str| {
+            with(&format!("Authorization: {header}\r\n"), |head| user(head, &config(password)))
+        };
+        let proof = Some(User { has_proof: true });
+        assert_eq!(user("Bearer secret", "secret"), proof);
+        assert_eq!(user("bearer  secret", "secret"), proof);
+        assert_eq!(user("Basic ZGVmYXVsdDpzZTpjcmV0", "se:cret"), proof);
+        assert_eq!(user("Basic OnNlOmNyZXQ=", "se:cret"), proof);
+        for wrong in ["Bearer secret2", "Bearer", "Basic secret", "Basic cm9vdDpzZTpjcmV0", "x", ""]
+        {
+            assert_eq!(user(wrong, "se:cret"), None, "{wrong}");
+        }
+        assert_eq!(user("Bearer any", ""), Some(User { has_proof: false }));
+        assert_eq!(with("", |head| super::user(head, &config("secret"))), None);
+    }
+
+    fn origin_of(lines: &str, config: &Config, proof: bool) -> Result<Option<String>, Stranger> {
+        let target = Target::split(b"/").unwrap();
+        let user = Some(User { has_proof: proof });
+        let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+        with(lines, |head| origin(head, &target, config, user).map(|origin| origin.map(text)))
+    }
+
+    #[test]
+    fn only_known_host_names_are_answered() {
+        let mut config = config("");
+        for known in ["127.0.0.1:8379", "localhost", "LOCALHOST:1", "[::1]:8379", "10.0.0.1"] {
+            assert_eq!(origin_of(&format!("Host: {known}\r\n"), &config, false), Ok(None));
+        }
+        for name in ["evil.example", "localhost.evil.example:8379", "127.0.0.1.evil.example", ""] {
+            let lines = format!("Host: {name}\r\n");
+            assert_eq!(origin_of(&lines, &config, false), Err(Stranger::Host), "{name}");
+            assert_eq!(origin_of(&lines, &config, true), Ok(None), "a password proves more");
+        }
+        config.http_host_names = vec![b"cache.example".to_vec()];
+        assert_eq!(origin_of("Host: Cache.example:1\r\n", &config, false), Ok(None));
+        assert_eq!(origin_of("", &config, false), Err(Stranger::NoHost));
+        let twice = "Host: localhost\r\nHost: localhost\r\n";
+        assert_eq!(origin_of(twice, &config, false), Err(Stranger::NoHost));
+    }
+
+    #[test]
+    fn pages_of_others_are_refused() {
+        let mut config = config("");
+        let lines = "Host: localhost:8379\r\nOrigin: https://page.example\r\n";
+        assert_eq!(origin_of(lines, &config, false), Err(Stranger::Page));
+        assert_eq!(origin_of(lines, &config, true), Err(Stranger::Page));
+        let image = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n";
+        assert_eq!(origin_of(image, &config, false), Err(Stranger::Page));
+        let own = "Host: localhost:8379\r\nOrigin: http://localhost:8379\r\n";
+        assert_eq!(origin_of(own, &config, false), Ok(Some("http://localhost:8379".into())));
+        config.http_cors_origins = vec![b"https://page.example".to_vec()];
+        assert_eq!(origin_of(lines, &config, false), Ok(Some("https://page.example".into())));
+    }
+}

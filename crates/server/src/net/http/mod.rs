@@ -1,0 +1,279 @@
+//! HTTP/1.1, as a connection speaks it.
+//!
+//! A request becomes commands, which run as those of any connection: the checks, the locks, the
+//! journal and the parking of what finds a slot locked are the same. What differs is that each
+//! request says anew who asks and for which database ([`guard`]), and that its replies become one
+//! answer ([`exchange`]), when the locks are free again. [`route`] says which request is which
+//! command.
+
+mod exchange;
+mod guard;
+mod intake;
+mod route;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use base::limits;
+use config::Config;
+use engine::engine::Engine;
+use engine::run::authority::Authority;
+use engine::run::request::{Outcome, Request};
+use engine::run::turn::Turn;
+use engine::session::Session;
+use http::request::{Parsed, Parser, Refusal, with_head};
+use resp::args::{ArgRange, Arguments, OwnedArguments};
+use resp::output::Output;
+
+use super::batch::Batch;
+use super::held_back::Pending;
+use exchange::Exchange;
+
+pub(super) use guard::refuse;
+pub(super) use intake::Intake;
+
+/// Requests of one connection parsed in one turn: its neighbours come next.
+const REQUESTS_PER_TURN: usize = 256;
+
+/// See the module's text.
+pub(super) struct Http {
+    pub(super) input: Input,
+    pub(super) exchanges: Exchanges,
+}
+
+/// What was received, and is not in the connection's buffer.
+#[derive(Default)]
+pub(super) struct Input {
+    parser: Parser,
+    /// Arguments that had to be decoded or made up.
+    side: Vec<u8>,
+    /// Bodies that were received into allocations of their own.
+    big: Vec<Arc<Vec<u8>>>,
+    /// When the request began that has not arrived in full.
+    began: Option<u64>,
+    /// The client waits to hear that its body is wanted.
+    wants_continue: bool,
+    /// Nothing that comes is looked at any more.
+    refused: bool,
+}
+
+/// Requests that were read and are not answered, in their order.
+#[derive(Default)]
+pub(super) struct Exchanges {
+    waiting: VecDeque<Exchange>,
+    /// Whether an answer has ended the connection.
+    closed: bool,
+}
+
+impl Http {
+    /// A connection from which nothing has come, at this millisecond of the steady clock.
+    pub(super) fn new(steady: u64) -> Http {
+        let input = Input { began: Some(steady), ..Input::default() };
+        Http { input, exchanges: Exchanges::default() }
+    }
+
+    /// Parses requests into the batch, up to the connection's share of the turn. Returns whether more
+    /// of them may lie in `buffer`.
+    pub(super) fn parse(&mut self, buffer: &[u8], intake: Intake<'_>, batch: &mut Batch) -> bool {
+        let max_body = intake.config.proto_max_bulk_len;
+        for _ in 0..REQUESTS_PER_TURN {
+            if self.input.refused {
+                return false;
+            }
+            let Input { parser, side, big, .. } = &mut self.input;
+            let parsed = parser.parse(buffer, max_body, |head, body| {
+                let batch = &mut *batch;
+                route::Route { buffer, side, big, intake, batch }.take(head, body)
+            });
+            match parsed {
+                Parsed::Request(exchange) => {
+                    self.input.began = None;
+                    self.input.refused = exchange.envelope.close;
+                    self.exchanges.waiting.push_back(exchange);
+                    if self.input.parser.done() == buffer.len() {
+                        return false;
+                    }
+                }
+                Parsed::Head { from, to } => self.look_at_head(&buffer[from..to], intake),
+                Parsed::Incomplete => {
+                    if self.input.parser.is_within_request(buffer) {
+                        self.input.began.get_or_insert(intake.steady);
+                    }
+                    return false;
+                }
+                Parsed::Refused(refusal) => self.refuse(refusal),
+            }
+        }
+        true
+    }
+
+    /// Decides by the head of a request whether its body is worth receiving.
+    fn look_at_head(&mut self, head: &[u8], intake: Intake<'_>) {
+        let verdict = with_head(head, |head| route::look_at_head(head, intake));
+        match verdict {
+            Ok(Ok(wants_continue)) => self.input.wants_continue = wants_continue,
+            Ok(Err(exchange)) => {
+                self.input.refused = true;
+                self.exchanges.waiting.push_back(*exchange);
+            }
+            Err(refusal) => self.refuse(refusal),
+        }
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        self.input.refused = true;
+        self.exchanges.waiting.push_back(Exchange::refused(refusal));
+    }
+
+    /// Refuses a request that takes too long to arrive. Whether there is one.
+    pub(super) fn end_slow_request(&mut self, buffer: &[u8], steady: u64) -> bool {
+        let Some(began) = self.input.began.filter(|_| !self.input.refused) else { return false };
+        let received = self.input.parser.body_so_far(buffer) as u64;
+        let patience = limits::HTTP_PATIENCE_MS + received * 1000 / limits::HTTP_LEAST_RATE;
+        if steady.saturating_sub(began) <= patience {
+            return false;
+        }
+        self.refuse(Refusal { status: 408, reason: "the request took too long to arrive" });
+        true
+    }
+
+    /// Writes the answers that are ready, as far as no command comes before them, and tells the
+    /// client that its body is wanted when it is. Returns whether the connection is to be closed.
+    pub(super) fn answer_ready(&mut self, now: u64, output: &mut Output) -> bool {
+        self.exchanges.answer_ready(now, output);
+        if self.exchanges.waiting.is_empty() && std::mem::take(&mut self.input.wants_continue) {
+            output.push(b"HTTP/1.1 100 Continue\r\n\r\n");
+        }
+        self.exchanges.closed
+    }
+
+    /// Whether [`Http::answer_ready`] may have something to do.
+    pub(super) fn has_answer(&self) -> bool {
+        !self.exchanges.waiting.is_empty() || self.input.wants_continue
+    }
+}
+
+thread_local! {
+    /// Where replies are written before they become answers.
+    static REPLY: Cell<Option<Output>> = const { Cell::new(None) };
+}
+
+/// Where the reply of a command goes: the requests that wait, the session, and the output.
+type To<'a> = (&'a mut Exchanges, &'a mut Session, &'a mut Output);
+
+/// Runs a command of the first request that waits, and writes the answer when its reply was the last
+/// that the request needs. Otherwise there may be a command that is to run next.
+pub(super) fn run(
+    engine: &Engine,
+    turn: &mut Turn,
+    request: Request<'_>,
+    authority: Authority<'_>,
+    (exchanges, session, output): To<'_>,
+) -> (Outcome, Option<Pending>) {
+    exchanges.begin(&turn.config, turn.now, session, output);
+    let mut reply = REPLY.take().unwrap_or_default();
+    reply.set_limit(output.limit());
+    let outcome = engine.execute(turn, session, request, authority, &mut reply);
+    let mut next = None;
+    if reply.is_over_limit() {
+        // The connection is closed, as one whose output itself has grown so long.
+        output.lose_what_exceeds(usize::MAX);
+    } else if matches!(outcome, Outcome::Done) || !reply.is_empty() {
+        next = exchanges.take_reply(turn.now, session, &reply, output);
+    }
+    reply.clear();
+    REPLY.set(Some(reply));
+    (outcome, next.map(|argv| Pending::new(engine.commands, argv)))
+}
+
+impl Input {
+    /// The arguments behind ranges that were put into the batch.
+    #[inline]
+    pub(super) fn arguments<'a>(
+        &'a self,
+        buffer: &'a [u8],
+        ranges: &'a [ArgRange],
+    ) -> Arguments<'a> {
+        Arguments::new(ranges, buffer, &self.side, &self.big)
+    }
+
+    pub(super) fn receives_apart(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+        self.parser.receives_apart()
+    }
+
+    pub(super) fn is_receiving_apart(&self) -> bool {
+        self.parser.is_receiving_apart()
+    }
+
+    pub(super) fn done(&self) -> usize {
+        self.parser.done()
+    }
+
+    /// Forgets requests whose commands have run or were copied.
+    pub(super) fn compact_when_due(&mut self, length: usize) -> usize {
+        self.side.clear();
+        self.side.shrink_to(limits::READ_BUFFER);
+        self.big.clear();
+        self.parser.compact_when_due(length)
+    }
+
+    /// Bytes of memory besides the body that is being received.
+    pub(super) fn memory(&self) -> usize {
+        self.side.capacity() + self.big.iter().map(|body| body.capacity()).sum::<usize>()
+    }
+
+    /// Bytes of that body, and bytes allocated for it.
+    pub(super) fn body_memory(&self) -> (usize, usize) {
+        self.parser.memory()
+    }
+}
+
+impl Exchanges {
+    /// Writes answers that depend on no command.
+    pub(super) fn answer_ready(&mut self, now: u64, output: &mut Output) {
+        while !self.closed && self.waiting.front().is_some_and(Exchange::is_ready) {
+            if let Some(exchange) = self.waiting.pop_front() {
+                self.closed |= exchange.envelope.close;
+                exchange.write_ready(now, output);
+            }
+        }
+    }
+
+    /// Prepares the session for a command of the first request that waits.
+    pub(super) fn begin(
+        &mut self,
+        config: &Config,
+        now: u64,
+        session: &mut Session,
+        output: &mut Output,
+    ) {
+        self.answer_ready(now, output);
+        let Some(first) = self.waiting.front_mut() else { return };
+        first.begin(session);
+        session.limit_output(config, output);
+    }
+
+    /// Takes the reply of a command. Writes the answer when it was the last of its request. Returns
+    /// what the request still has to do, if that follows from the reply.
+    pub(super) fn take_reply(
+        &mut self,
+        now: u64,
+        session: &mut Session,
+        reply: &Output,
+        output: &mut Output,
+    ) -> Option<OwnedArguments> {
+        let first = self.waiting.front_mut()?;
+        match first.take_reply(now, reply, output) {
+            exchange::Next::Answered => {
+                let exchange = self.waiting.pop_front();
+                self.closed |= exchange.is_some_and(|exchange| exchange.envelope.close);
+                self.answer_ready(now, output);
+                session.close |= self.closed;
+                None
+            }
+            exchange::Next::Waits => None,
+            exchange::Next::Runs(command) => Some(command),
+        }
+    }
+}

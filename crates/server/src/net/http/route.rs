@@ -1,0 +1,858 @@
+//! Which request is which command.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use base::limits;
+use engine::host::LogLevel;
+use engine::registry::{HttpRows, Row};
+use http::answer::Envelope;
+use http::json::{self, Malformed, Word};
+use http::reply::Strings;
+use http::request::{self, Head, has_word, range_in};
+use http::tag::{self, Tags};
+use http::target::{self, Target};
+use resp::args::{ArgRange, Arguments};
+
+use super::exchange::{Exchange, Form, Get, Kind, List, Prepared, Style, Tree};
+use super::guard::{self, Stranger};
+use super::intake::Intake;
+use crate::net::batch::Batch;
+
+/// The description of all this for programs.
+const DESCRIPTION: &str = include_str!("openapi.json");
+
+/// Where the body of a request lies.
+#[derive(Clone, Copy)]
+enum Body<'b> {
+    /// In the connection's buffer.
+    Here(&'b [u8]),
+    /// In an allocation of its own: its number.
+    Apart(usize),
+}
+
+/// What leads from a request to its commands.
+pub(super) struct Route<'a> {
+    pub(super) buffer: &'a [u8],
+    /// Arguments that had to be decoded or made up.
+    pub(super) side: &'a mut Vec<u8>,
+    /// Bodies in allocations of their own.
+    pub(super) big: &'a mut Vec<Arc<Vec<u8>>>,
+    pub(super) intake: Intake<'a>,
+    pub(super) batch: &'a mut Batch,
+}
+
+/// A request that is answered without a command.
+struct Refused(Prepared);
+
+impl From<(u16, &str)> for Refused {
+    fn from((status, reason): (u16, &str)) -> Refused {
+        Refused(Prepared::error(status, reason))
+    }
+}
+
+impl From<target::Malformed> for Refused {
+    fn from(_: target::Malformed) -> Refused {
+        (400, "the address is not encoded as it should be").into()
+    }
+}
+
+impl From<Malformed> for Refused {
+    fn from(Malformed(reason): Malformed) -> Refused {
+        (400, reason).into()
+    }
+}
+
+type Routed<T> = Result<T, Refused>;
+
+/// The longest body of a request to this path.
+fn longest_body(path: &[u8], intake: Intake<'_>) -> u64 {
+    let of_value = intake.config.proto_max_bulk_len;
+    if path.starts_with(b"/v1/keys/") { of_value } else { of_value.min(limits::HTTP_JSON) }
+}
+
+/// Decides by the head of a request whether its body is worth receiving. Says whether the client
+/// waits to hear that it is.
+pub(super) fn look_at_head(head: &Head<'_>, intake: Intake<'_>) -> Result<bool, Box<Exchange>> {
+    let mut envelope = Envelope::default();
+    let verdict = checked(head, intake, &mut envelope).and_then(|target| {
+        let length = head.header("content-length");
+        let length = length.and_then(base::num::parse_i64).unwrap_or(0).unsigned_abs();
+        if length > longest_body(target.path, intake) {
+            return Err((413, "the body is too large").into());
+        }
+        match head.header("expect") {
+            Some(word) if word.eq_ignore_ascii_case(b"100-continue") => Ok(!head.is_1_0),
+            Some(_) => Err((417, "nothing but 100-continue can be expected").into()),
+            None => Ok(false),
+        }
+    });
+    // What comes behind the answer may be the body all the same.
+    envelope.close = true;
+    verdict.map_err(|Refused(prepared)| {
+        log_refusal(head, &envelope, &prepared, intake);
+        Box::new(Exchange::prepared(envelope, prepared))
+    })
+}
+
+/// Says in the log which request was refused. Its address may hold data, and is not said.
+fn log_refusal(head: &Head<'_>, envelope: &Envelope, prepared: &Prepared, intake: Intake<'_>) {
+    let id = envelope.id.as_deref().unwrap_or(b"-");
+    let line = format!(
+        "HTTP request refused: id={} client={} addr={} method={} status={}",
+        String::from_utf8_lossy(id),
+        intake.client.id,
+        intake.client.address,
+        head.method,
+        prepared.status
+    );
+    intake.engine.host.log(LogLevel::Verbose, &line);
+}
+
+/// Who may ask what, as far as the head says it: the address, and in the envelope what all answers
+/// depend on.
+fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> Routed<Target<'h>> {
+    envelope.id = head.header("x-request-id").and_then(request_id);
+    let encodings = head.header("accept-encoding");
+    envelope.gzip = encodings.is_some_and(|list| has_word(list, "gzip"));
+    envelope.head = head.method == "HEAD";
+    envelope.close = head.closes();
+    envelope.keeps_1_0 = head.is_1_0 && !envelope.close;
+    let text = if head.method == "OPTIONS" && head.target == "*" { "/" } else { head.target };
+    let target = Target::split(text.as_bytes())?;
+    let user = guard::user(head, intake.config);
+    let origin = guard::origin(head, &target, intake.config, user);
+    envelope.origin = origin.map_err(refused_stranger)?.map(Into::into);
+    let is_open = matches!(target.path, b"/healthz" | b"/readyz") || head.method == "OPTIONS";
+    if user.is_none() && !is_open {
+        let mut prepared = Prepared::error(401, "NOAUTH Authentication required.");
+        prepared.headers.push(("WWW-Authenticate", b"Bearer, Basic realm=\"dunlin\"".to_vec()));
+        return Err(Refused(prepared));
+    }
+    Ok(target)
+}
+
+/// An identifier that may go into a header and into the log.
+fn request_id(text: &[u8]) -> Option<Box<[u8]>> {
+    let fits = (1..=limits::HTTP_REQUEST_ID).contains(&text.len());
+    (fits && text.iter().all(u8::is_ascii_graphic)).then(|| text.into())
+}
+
+fn refused_stranger(stranger: Stranger) -> Refused {
+    match stranger {
+        Stranger::NoHost => (400, "a request names exactly one host").into(),
+        Stranger::Host => (
+            421,
+            "this server does not know the host name of the request: list it in http-host-names",
+        )
+            .into(),
+        Stranger::Page => (
+            403,
+            "this server takes no requests from that web page: list its origin in http-cors-origins",
+        )
+            .into(),
+    }
+}
+
+/// What a path means.
+enum Place<'t> {
+    Key(&'t [u8]),
+    Keys,
+    Mget,
+    Command(Style),
+    Pipeline(Style),
+    Transaction(Style),
+    /// A command as the segments of a path.
+    Words(&'t [u8]),
+    Health,
+    Readiness,
+    Metrics,
+    Description,
+}
+
+impl<'t> Place<'t> {
+    fn of(path: &'t [u8], strings: Option<Strings>) -> Option<Place<'t>> {
+        let own = Style { resp3: true, strings: strings.unwrap_or(Strings::Tagged) };
+        let upstash = Style { resp3: false, strings: strings.unwrap_or(Strings::Lossy) };
+        if let Some(key) = path.strip_prefix(b"/v1/keys/") {
+            return Some(Place::Key(key));
+        }
+        Some(match path {
+            b"/v1/keys" => Place::Keys,
+            b"/v1/mget" => Place::Mget,
+            b"/v1/command" => Place::Command(own),
+            b"/v1/pipeline" => Place::Pipeline(own),
+            b"/v1/transaction" => Place::Transaction(own),
+            b"/" => Place::Command(upstash),
+            b"/pipeline" => Place::Pipeline(upstash),
+            b"/multi-exec" => Place::Transaction(upstash),
+            b"/healthz" => Place::Health,
+            b"/readyz" => Place::Readiness,
+            b"/metrics" => Place::Metrics,
+            b"/v1/openapi.json" => Place::Description,
+            _ if path.starts_with(b"/v1/") => return None,
+            _ => Place::Words(&path[1..]),
+        })
+    }
+
+    /// The methods that it takes.
+    fn methods(&self) -> &'static str {
+        match self {
+            Place::Key(_) => "GET, HEAD, PUT, PATCH, POST, DELETE, OPTIONS",
+            Place::Keys
+            | Place::Health
+            | Place::Readiness
+            | Place::Metrics
+            | Place::Description => "GET, HEAD, OPTIONS",
+            Place::Mget | Place::Command(_) | Place::Pipeline(_) | Place::Transaction(_) => {
+                "POST, OPTIONS"
+            }
+            Place::Words(_) => "GET, HEAD, POST, PUT, OPTIONS",
+        }
+    }
+
+    #[inline]
+    fn takes(&self, method: &str) -> bool {
+        match (self, method) {
+            (Place::Key(_), "GET" | "PUT") => true,
+            _ => self.methods().split(", ").any(|own| own == method),
+        }
+    }
+}
+
+impl Route<'_> {
+    /// Adds the commands of a request to the batch.
+    pub(super) fn take(&mut self, head: &Head<'_>, body: request::Body<'_>) -> Exchange {
+        let body = match body {
+            request::Body::Here(bytes) => Body::Here(bytes),
+            request::Body::Apart(bytes) => {
+                self.big.push(Arc::new(bytes));
+                Body::Apart(self.big.len() - 1)
+            }
+        };
+        let mark = self.batch.mark();
+        let mut envelope = Envelope::default();
+        let routed = checked(head, self.intake, &mut envelope)
+            .and_then(|target| self.route(head, &target, body));
+        match routed {
+            Ok((kind, database)) => Exchange::new(envelope, kind, database),
+            Err(Refused(prepared)) => {
+                self.batch.roll_back(mark);
+                log_refusal(head, &envelope, &prepared, self.intake);
+                Exchange::prepared(envelope, prepared)
+            }
+        }
+    }
+
+    fn route(
+        &mut self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        body: Body<'_>,
+    ) -> Routed<(Kind, usize)> {
+        let base64 = head.header("upstash-encoding").map(|word| word == b"base64");
+        let strings = base64.unwrap_or(false).then_some(Strings::Base64);
+        let place =
+            Place::of(target.path, strings).ok_or((404, "there is nothing at this address"))?;
+        if head.method == "OPTIONS" {
+            return Ok((options(&place), 0));
+        }
+        if !place.takes(head.method) {
+            let mut prepared = Prepared::error(405, "this address does not take this method");
+            prepared.headers.push(("Allow", place.methods().into()));
+            return Err(Refused(prepared));
+        }
+        if self.bytes(body).len() as u64 > longest_body(target.path, self.intake) {
+            return Err((413, "the body is too large").into());
+        }
+        if !matches!(place, Place::Key(_) | Place::Keys | Place::Words(_)) {
+            let database = self.database_alone(target)?;
+            return Ok((self.route_body(&place, head, body)?, database));
+        }
+        match place {
+            Place::Key(key) => self.key(head, target, key, body),
+            Place::Keys => self.keys(target),
+            Place::Words(path) => {
+                let strings = strings.unwrap_or(Strings::Lossy);
+                Ok((self.words(path, target, body, Style { resp3: false, strings })?, 0))
+            }
+            _ => Err((404, "there is nothing at this address").into()),
+        }
+    }
+
+    /// The addresses whose meaning is in the body alone.
+    fn route_body(&mut self, place: &Place<'_>, head: &Head<'_>, body: Body<'_>) -> Routed<Kind> {
+        match *place {
+            Place::Mget => {
+                let first = self.begin();
+                self.word(b"MGET");
+                self.command_of(body)?;
+                if self.batch.args.len() - first > limits::HTTP_MGET + 1 {
+                    return Err((400, "there are too many keys").into());
+                }
+                self.add(first, self.rows().mget);
+                Ok(Kind::Mget)
+            }
+            Place::Command(style) => {
+                let first = self.begin();
+                self.command_of(body)?;
+                self.add_named(first)?;
+                Ok(Kind::One(style))
+            }
+            Place::Pipeline(style) => self.commands(body, style, false),
+            Place::Transaction(style) => self.commands(body, style, true),
+            Place::Health => Ok(Kind::ready(Prepared::status(200, "ok"))),
+            Place::Readiness if self.intake.engine.loading.is_on() => {
+                Ok(Kind::ready(Prepared::status(503, "loading")))
+            }
+            Place::Readiness => Ok(Kind::ready(Prepared::status(200, "ready"))),
+            Place::Description => Ok(Kind::ready(Prepared::json(200, DESCRIPTION.into()))),
+            Place::Metrics => {
+                let accept = head.header("accept").unwrap_or_default();
+                let open = memchr::memmem::find(accept, b"application/openmetrics-text").is_some();
+                let first = self.begin();
+                self.word(b"METRICS");
+                if open {
+                    self.word(b"OPEN");
+                }
+                self.add(first, self.rows().metrics);
+                Ok(Kind::Metrics { open })
+            }
+            Place::Key(_) | Place::Keys | Place::Words(_) => {
+                Err((404, "there is nothing at this address").into())
+            }
+        }
+    }
+
+    // ---- Keys -----------------------------------------------------------------------------------
+
+    fn key(
+        &mut self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        key: &[u8],
+        body: Body<'_>,
+    ) -> Routed<(Kind, usize)> {
+        let first = self.begin();
+        self.here(head.method.as_bytes());
+        self.path_part(key)?;
+        match head.method {
+            "GET" | "HEAD" => {
+                let database = self.part(target)?;
+                self.add(first, self.rows().get);
+                Ok((Kind::Get(get(head)), database))
+            }
+            "PUT" => {
+                self.body(body);
+                let database = self.parameters(target, |route, name, value| {
+                    Ok(name == b"ttl" && {
+                        route.ttl(value)?;
+                        true
+                    })
+                })?;
+                if let Some(content_type) = head.header("content-type") {
+                    self.word(b"TYPE");
+                    self.here(content_type);
+                }
+                self.conditions(head);
+                self.add(first, self.rows().put);
+                Ok((Kind::Write, database))
+            }
+            "PATCH" => {
+                self.patch(head, body)?;
+                let database = self.database_alone(target)?;
+                self.conditions(head);
+                self.add(first, self.rows().patch);
+                Ok((Kind::Write, database))
+            }
+            "POST" => self.push(head, target, first, body),
+            _ => self.delete(head, target, first),
+        }
+    }
+
+    /// The parameters of a GET: which part of a collection is asked for.
+    fn part(&mut self, target: &Target<'_>) -> Routed<usize> {
+        self.parameters(target, |route, name, value| {
+            match name {
+                b"fields" => route.pair(b"FIELDS", value)?,
+                b"limit" => route.pair(b"LIMIT", value)?,
+                b"cursor" => route.pair(b"CURSOR", value)?,
+                b"range" => {
+                    let value = query_part(value)?;
+                    let wrong = (400, "a range is two numbers with a comma between them");
+                    let comma = value.iter().position(|byte| *byte == b',').ok_or(wrong)?;
+                    route.word(b"RANGE");
+                    route.word(&value[..comma]);
+                    route.word(&value[comma + 1..]);
+                }
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })
+    }
+
+    fn ttl(&mut self, value: &[u8]) -> Routed<()> {
+        let value = query_part(value)?;
+        let seconds = std::str::from_utf8(&value).ok().and_then(|text| text.parse::<f64>().ok());
+        let most = i64::MAX as f64 / 4000.0;
+        let seconds = seconds.filter(|seconds| *seconds >= 0.001 && *seconds <= most);
+        let wrong = (400, "ttl is a number of seconds above zero");
+        let milliseconds = (seconds.ok_or(wrong)? * 1000.0) as u64;
+        self.word(b"TTL");
+        self.word(milliseconds.to_string().as_bytes());
+        Ok(())
+    }
+
+    fn patch(&mut self, head: &Head<'_>, body: Body<'_>) -> Routed<()> {
+        let media = head.header("content-type").unwrap_or_default();
+        let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        if !media.eq_ignore_ascii_case(b"application/merge-patch+json") {
+            return Err((415, "a patch is of the type application/merge-patch+json").into());
+        }
+        if self.bytes(body).len() > limits::HTTP_PATCH {
+            return Err((413, "the patch is too large").into());
+        }
+        self.body(body);
+        Ok(())
+    }
+
+    fn push(
+        &mut self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        first: usize,
+        body: Body<'_>,
+    ) -> Routed<(Kind, usize)> {
+        let text = self.bytes(body).to_vec();
+        let value: serde_json::Value =
+            serde_json::from_slice(&text).map_err(|_| (400, "the body is not JSON"))?;
+        let pairs = value.is_object();
+        let mut form: &[u8] = if pairs { b"PAIRS" } else { b"ITEMS" };
+        let place = self.batch.args.len();
+        self.word(form);
+        let database = self.parameters(target, |_, name, value| {
+            form = match (name, value, pairs) {
+                (b"type", b"list", false) => b"LIST",
+                (b"type", b"set", false) => b"SET",
+                (b"type", b"hash", true) => b"HASH",
+                (b"type", b"zset", true) => b"ZSET",
+                (b"end", b"front", false) => b"FRONT",
+                (b"end", b"back", false) => b"LIST",
+                (b"type" | b"end", ..) => {
+                    return Err((400, "the parameter does not fit the body").into());
+                }
+                _ => return Ok(false),
+            };
+            Ok(true)
+        })?;
+        self.word(form);
+        self.batch.args.swap_remove(place);
+        self.conditions(head);
+        self.word(b"VALUES");
+        let before = self.batch.args.len();
+        match value {
+            serde_json::Value::Object(members) => {
+                for (name, value) in members {
+                    self.word(name.as_bytes());
+                    self.json_word(&value)?;
+                }
+            }
+            serde_json::Value::Array(items) => {
+                items.iter().try_for_each(|item| self.json_word(item))?;
+            }
+            item => self.json_word(&item)?,
+        }
+        if self.batch.args.len() == before {
+            return Err((400, "there is nothing to push").into());
+        }
+        self.add(first, self.rows().push);
+        Ok((Kind::Write, database))
+    }
+
+    fn json_word(&mut self, value: &serde_json::Value) -> Routed<()> {
+        match value {
+            serde_json::Value::String(text) => self.word(text.as_bytes()),
+            serde_json::Value::Number(number) => self.word(number.to_string().as_bytes()),
+            serde_json::Value::Bool(_) | serde_json::Value::Null => {
+                return Err((400, "what is pushed are strings and numbers").into());
+            }
+            // What is not flat is kept as the JSON that it is.
+            nested => self.word(nested.to_string().as_bytes()),
+        }
+        Ok(())
+    }
+
+    fn delete(
+        &mut self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        first: usize,
+    ) -> Routed<(Kind, usize)> {
+        let mut recursive = false;
+        let database = self.parameters(target, |_, name, value| {
+            recursive = match (name, value) {
+                (b"recursive", b"true") => true,
+                (b"recursive", b"false") => false,
+                (b"recursive", _) => return Err((400, "recursive is true or false").into()),
+                _ => return Ok(false),
+            };
+            Ok(true)
+        })?;
+        self.conditions(head);
+        self.add(first, self.rows().delete);
+        if !recursive {
+            return Ok((Kind::Write, database));
+        }
+        let key = self.arguments(first).at(1);
+        Ok((Kind::Tree(Box::new(Tree::new(key))), database))
+    }
+
+    /// `GET /v1/keys`: the names of keys.
+    fn keys(&mut self, target: &Target<'_>) -> Routed<(Kind, usize)> {
+        let (mut prefix, mut limit, mut cursor) = (Vec::new(), 100, b"0".to_vec());
+        let database = self.parameters(target, |_, name, value| {
+            let value = query_part(value)?;
+            match name {
+                b"prefix" => prefix = value.into_owned(),
+                b"cursor" => cursor = value.into_owned(),
+                b"limit" => {
+                    let number = base::num::parse_i64(&value);
+                    let wrong = (400, "limit is a number from 1 to 10000");
+                    let most = limits::HTTP_LIST as i64;
+                    limit = number.filter(|number| (1..=most).contains(number)).ok_or(wrong)?;
+                }
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        let list = List::new(&prefix, limit as usize);
+        let first = self.begin();
+        list.scan(&cursor).iter().for_each(|word| self.word(word));
+        self.add_named(first)?;
+        Ok((Kind::List(Box::new(list)), database))
+    }
+
+    /// The conditions of a write.
+    fn conditions(&mut self, head: &Head<'_>) {
+        for (name, any, one) in
+            [("if-match", &b"EXISTS"[..], &b"MATCH"[..]), ("if-none-match", b"ABSENT", b"DIFFERS")]
+        {
+            let mut lists = head.all(name).peekable();
+            if lists.peek().is_none() {
+                continue;
+            }
+            match tag::parse(lists, true) {
+                Tags::Any => self.word(any),
+                Tags::Versions(versions) => {
+                    if versions.is_empty() && one == b"MATCH" {
+                        // The tags of others are those of no version.
+                        self.word(one);
+                        self.word(b"0");
+                    }
+                    for version in versions {
+                        self.word(one);
+                        self.word(version.to_string().as_bytes());
+                    }
+                }
+            }
+        }
+    }
+
+    // ---- Commands -------------------------------------------------------------------------------
+
+    fn commands(&mut self, body: Body<'_>, style: Style, transaction: bool) -> Routed<Kind> {
+        let text = self.bytes(body).to_vec();
+        let mut commands = Vec::new();
+        let mut words = Vec::new();
+        json::read_commands(&text, |word| match word {
+            Some(word) => words.push(word),
+            None => commands.push(std::mem::take(&mut words)),
+        })?;
+        let left = commands.len();
+        for words in commands {
+            let first = self.begin();
+            for word in words {
+                self.json_part(&text, word, None)?;
+            }
+            self.add_named(first)?;
+        }
+        if transaction && left > 0 {
+            let first = self.begin();
+            self.word(b"EXEC");
+            let row = self.intake.engine.commands.resolve(self.arguments(first));
+            self.add_row(first, row);
+        }
+        Ok(match (left, transaction) {
+            (0, _) => Kind::ready(Prepared::json(200, b"[]".to_vec())),
+            (_, true) => Kind::Transaction { style, left: left + 1, begun: false },
+            (_, false) => Kind::Pipeline { style, left, text: b"[".to_vec() },
+        })
+    }
+
+    /// Adds the words of a command that is the whole body.
+    fn command_of(&mut self, body: Body<'_>) -> Routed<()> {
+        match body {
+            Body::Here(text) => {
+                let mut words = Vec::new();
+                json::read_command(text, |word| words.push(word))?;
+                words.into_iter().try_for_each(|word| self.json_part(text, word, Some(text)))
+            }
+            Body::Apart(number) => {
+                let text = Arc::clone(&self.big[number]);
+                let mut words = Vec::new();
+                json::read_command(&text, |word| words.push(word))?;
+                words.into_iter().try_for_each(|word| self.json_part(&text, word, None))
+            }
+        }
+    }
+
+    /// Adds a word of a JSON text; `here` is the text, where it lies in the buffer.
+    fn json_part(&mut self, text: &[u8], word: Word, here: Option<&[u8]>) -> Routed<()> {
+        match (word, here) {
+            (Word::Plain(range), Some(here)) => self.here(&here[range]),
+            (Word::Plain(range), None) => self.word(&text[range]),
+            (Word::Escaped(range), _) => {
+                let from = self.side.len();
+                json::unescape(&text[range], self.side)?;
+                self.side_from(from);
+            }
+        }
+        Ok(())
+    }
+
+    /// A command whose words are the segments of a path, its last one perhaps the body.
+    fn words(
+        &mut self,
+        path: &[u8],
+        target: &Target<'_>,
+        body: Body<'_>,
+        style: Style,
+    ) -> Routed<Kind> {
+        let first = self.begin();
+        for segment in path.split(|byte| *byte == b'/') {
+            self.path_part(segment)?;
+        }
+        if !self.bytes(body).is_empty() {
+            self.body(body);
+        }
+        for (name, value) in target.parameters() {
+            for part in [name, value] {
+                if !part.is_empty() {
+                    let part = query_part(part)?;
+                    self.word(&part);
+                }
+            }
+        }
+        self.add_named(first)?;
+        Ok(Kind::One(style))
+    }
+
+    // ---- Arguments ------------------------------------------------------------------------------
+
+    /// Visits the parameters but for `db`, whose value is returned. `visit` says whether it knows one.
+    fn parameters(
+        &mut self,
+        target: &Target<'_>,
+        mut visit: impl FnMut(&mut Self, &[u8], &[u8]) -> Routed<bool>,
+    ) -> Routed<usize> {
+        let mut database = 0;
+        for (name, value) in target.parameters() {
+            if name == b"db" {
+                let number = base::num::parse_i64(value).and_then(|number| number.try_into().ok());
+                let known = number.filter(|number| *number < self.intake.config.databases);
+                database = known.ok_or((400, "ERR DB index is out of range"))?;
+            } else if !visit(self, name, value)? {
+                return Err((400, "a parameter of the address is not known here").into());
+            }
+        }
+        Ok(database)
+    }
+
+    fn database_alone(&mut self, target: &Target<'_>) -> Routed<usize> {
+        self.parameters(target, |_, _, _| Ok(false))
+    }
+
+    fn rows(&self) -> &'static HttpRows {
+        self.intake.engine.commands.http()
+    }
+
+    fn begin(&self) -> usize {
+        self.batch.args.len()
+    }
+
+    fn arguments(&self, first: usize) -> Arguments<'_> {
+        Arguments::new(&self.batch.args[first..], self.buffer, self.side, self.big)
+    }
+
+    /// Adds the command whose arguments begin at `first`.
+    fn add(&mut self, first: usize, row: &'static Row) {
+        self.add_row(first, Some(row));
+    }
+
+    fn add_row(&mut self, first: usize, row: Option<&'static Row>) {
+        let keys = self.batch.keys.len();
+        if let Some(row) = row {
+            let arguments =
+                Arguments::new(&self.batch.args[first..], self.buffer, self.side, self.big);
+            self.intake.engine.find_keys(row, arguments, &mut self.batch.keys);
+        }
+        self.batch.add(self.intake.place, row, first, keys);
+    }
+
+    /// Adds a command by its name.
+    fn add_named(&mut self, first: usize) -> Routed<()> {
+        let row = self.intake.engine.commands.resolve(self.arguments(first));
+        if let Some(row) = row
+            && needs_connection(row)
+        {
+            let name = row.command.full_name();
+            let reason = format!("ERR {name} is about a connection, and HTTP requests share none");
+            return Err(Refused(Prepared::error(400, &reason)));
+        }
+        self.add_row(first, row);
+        Ok(())
+    }
+
+    fn bytes<'b>(&'b self, body: Body<'b>) -> &'b [u8] {
+        match body {
+            Body::Here(bytes) => bytes,
+            Body::Apart(number) => &self.big[number],
+        }
+    }
+
+    /// Adds the body as an argument.
+    fn body(&mut self, body: Body<'_>) {
+        match body {
+            Body::Here(bytes) => self.here(bytes),
+            Body::Apart(number) => self.batch.args.push(ArgRange::in_big(number)),
+        }
+    }
+
+    /// Adds a part of the connection's buffer.
+    fn here(&mut self, part: &[u8]) {
+        self.batch.args.push(range_in(self.buffer, part));
+    }
+
+    /// Adds a copy.
+    fn word(&mut self, word: &[u8]) {
+        let from = self.side.len();
+        self.side.extend_from_slice(word);
+        self.side_from(from);
+    }
+
+    fn pair(&mut self, name: &[u8], value: &[u8]) -> Routed<()> {
+        let value = query_part(value)?;
+        self.word(name);
+        self.word(&value);
+        Ok(())
+    }
+
+    fn side_from(&mut self, from: usize) {
+        self.batch.args.push(ArgRange::in_side(from, self.side.len() - from));
+    }
+
+    fn path_part(&mut self, part: &[u8]) -> Routed<()> {
+        if !target::is_encoded(part) {
+            self.here(part);
+            return Ok(());
+        }
+        let from = self.side.len();
+        target::decode(part, self.side)?;
+        self.side_from(from);
+        Ok(())
+    }
+}
+
+fn query_part(part: &[u8]) -> Routed<Cow<'_, [u8]>> {
+    if !target::is_encoded_in_query(part) {
+        return Ok(Cow::Borrowed(part));
+    }
+    let mut decoded = Vec::new();
+    target::decode_query(part, &mut decoded)?;
+    Ok(Cow::Owned(decoded))
+}
+
+/// What a GET says besides its address, where it says anything.
+fn get(head: &Head<'_>) -> Option<Box<Get>> {
+    let accept = head.header("accept").filter(|accept| *accept != b"*/*");
+    let tags = |name, strong| {
+        let mut lists = head.all(name).peekable();
+        lists.peek().is_some().then(|| tag::parse(lists, strong))
+    };
+    let (none_match, matches) = (tags("if-none-match", false), tags("if-match", true));
+    let range = head.header("range").filter(|_| head.method == "GET").and_then(range);
+    if accept.is_none() && none_match.is_none() && matches.is_none() && range.is_none() {
+        return None;
+    }
+    // A range of what the client has no other part of would be of no use to it.
+    let if_range = head.header("if-range").map(|tag| tag::parse([tag].into_iter(), true));
+    let form = accept.map_or(Some(Form::Json), accepted);
+    Some(Box::new(Get { none_match, matches, range, if_range, form }))
+}
+
+/// The form in which a client takes a collection.
+fn accepted(accept: &[u8]) -> Option<Form> {
+    accept.split(|byte| *byte == b',').find_map(|item| {
+        let media = item.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        match media.to_ascii_lowercase().as_slice() {
+            b"application/json" | b"application/*" | b"*/*" => Some(Form::Json),
+            b"text/plain" | b"text/*" => Some(Form::Text),
+            b"application/msgpack" => Some(Form::MsgPack),
+            _ => None,
+        }
+    })
+}
+
+/// A single range of bytes: the first and the last one, or how many at the end.
+fn range(text: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
+    let (first, last) = {
+        let text = std::str::from_utf8(text.strip_prefix(b"bytes=")?).ok()?;
+        text.trim().split_once('-')?
+    };
+    let number = |text: &str| match text {
+        "" => Some(None),
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok().map(Some),
+        _ => None,
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    match (first, last) {
+        (None, None) => None,
+        (Some(first), Some(last)) if first > last => None,
+        range => Some(range),
+    }
+}
+
+fn options(place: &Place<'_>) -> Kind {
+    let methods: Vec<u8> = place.methods().into();
+    let headers = vec![
+        ("Allow", methods.clone()),
+        ("Access-Control-Allow-Methods", methods),
+        (
+            "Access-Control-Allow-Headers",
+            b"Authorization, Content-Type, If-Match, If-None-Match, Range, X-Request-Id, \
+              Upstash-Encoding"
+                .to_vec(),
+        ),
+        ("Access-Control-Max-Age", b"600".to_vec()),
+    ];
+    Kind::ready(Prepared { status: 204, headers, content_type: "", body: Vec::new() })
+}
+
+/// Whether a command is about the connection that it comes on.
+fn needs_connection(row: &Row) -> bool {
+    const NAMES: [&str; 12] = [
+        "multi", "exec", "discard", "watch", "unwatch", "monitor", "auth", "hello", "select",
+        "reset", "quit", "client",
+    ];
+    const PARTS: [&str; 5] = ["reply", "setname", "no-evict", "no-touch", "setinfo"];
+    let command = row.command;
+    match command.parent {
+        None => {
+            command.group == engine::command::Group::PubSub
+                && !matches!(command.name, "publish" | "spublish" | "pubsub")
+                || (command.name != "client" && NAMES.contains(&command.name))
+        }
+        Some("client") => PARTS.contains(&command.name),
+        Some(_) => false,
+    }
+}

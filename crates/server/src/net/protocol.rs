@@ -1,0 +1,140 @@
+//! What a connection speaks: how its bytes become commands, and replies become bytes.
+
+use engine::session::Session;
+use resp::args::{ArgRange, Arguments};
+use resp::output::Output;
+
+use super::batch::Batch;
+use super::http::{Http, Intake};
+use super::resp::Resp;
+
+/// See the module's text.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most connections speak RESP, whose state is to lie in the connection itself"
+)]
+pub(super) enum Protocol {
+    Resp(Resp),
+    Http(Box<Http>),
+}
+
+impl Protocol {
+    /// Parses what has arrived into the batch, up to the connection's share of the turn. Returns
+    /// whether more commands may lie in `input`.
+    #[inline]
+    pub(super) fn parse(
+        &mut self,
+        input: &[u8],
+        session: &Session,
+        intake: Intake<'_>,
+        batch: &mut Batch,
+    ) -> bool {
+        match self {
+            Protocol::Resp(resp) => {
+                let connection = (intake.place, session.authenticated);
+                resp.parse(input, connection, (intake.engine, intake.config), batch)
+            }
+            Protocol::Http(http) => http.parse(input, intake, batch),
+        }
+    }
+
+    /// The arguments behind ranges that [`Protocol::parse`] has put into the batch.
+    #[inline]
+    pub(super) fn arguments<'a>(
+        &'a self,
+        input: &'a [u8],
+        ranges: &'a [ArgRange],
+    ) -> Arguments<'a> {
+        match self {
+            Protocol::Resp(resp) => resp.arguments(input, ranges),
+            Protocol::Http(http) => http.input.arguments(input, ranges),
+        }
+    }
+
+    /// The allocation that what is received next belongs to, with the room that there is for it, if
+    /// it does not belong to the input.
+    #[inline]
+    pub(super) fn receives_apart(&mut self) -> Option<(&mut Vec<u8>, usize)> {
+        match self {
+            Protocol::Resp(resp) => resp.receives_big(),
+            Protocol::Http(http) => http.input.receives_apart(),
+        }
+    }
+
+    /// Whether what is received next goes there.
+    pub(super) fn is_receiving_apart(&self) -> bool {
+        match self {
+            Protocol::Resp(resp) => resp.is_receiving_big(),
+            Protocol::Http(http) => http.input.is_receiving_apart(),
+        }
+    }
+
+    /// Notes that something was received.
+    #[inline]
+    pub(super) fn note_received(&mut self) {
+        if let Protocol::Resp(resp) = self {
+            resp.supply_big();
+        }
+    }
+
+    /// Whether something is to be answered that no command stands for: an error in the input, or a
+    /// request that needs no command.
+    #[inline]
+    pub(super) fn has_answer(&self) -> bool {
+        match self {
+            Protocol::Resp(resp) => resp.is_broken(),
+            Protocol::Http(http) => http.has_answer(),
+        }
+    }
+
+    /// How many bytes at the front of the input are done with.
+    #[inline]
+    pub(super) fn done(&self) -> usize {
+        match self {
+            Protocol::Resp(resp) => resp.done(),
+            Protocol::Http(http) => http.input.done(),
+        }
+    }
+
+    /// Forgets commands that were executed. Returns how many bytes are to be removed from the front
+    /// of an input of so many.
+    #[inline]
+    pub(super) fn compact_when_due(&mut self, length: usize) -> usize {
+        match self {
+            Protocol::Resp(resp) => resp.compact_when_due(length),
+            Protocol::Http(http) => http.input.compact_when_due(length),
+        }
+    }
+
+    /// Bytes of memory that the arguments take which do not lie in the input.
+    #[inline]
+    pub(super) fn memory(&self) -> usize {
+        match self {
+            Protocol::Resp(resp) => resp.memory(),
+            Protocol::Http(http) => http.input.memory(),
+        }
+    }
+
+    /// Bytes of what is being received apart, and bytes allocated for it.
+    #[inline]
+    pub(super) fn apart_memory(&self) -> (usize, usize) {
+        match self {
+            Protocol::Resp(resp) => resp.big_memory(),
+            Protocol::Http(http) => http.input.body_memory(),
+        }
+    }
+
+    /// Writes what is to be answered without a command, when nothing comes before it: see
+    /// [`Protocol::has_answer`].
+    pub(super) fn answer_ready(&mut self, now: u64, session: &mut Session, output: &mut Output) {
+        match self {
+            Protocol::Resp(resp) => {
+                if let Some(text) = resp.take_error() {
+                    resp::reply::Reply::new(output, session.resp3).error(&text);
+                    session.close = true;
+                }
+            }
+            Protocol::Http(http) => session.close |= http.answer_ready(now, output),
+        }
+    }
+}
