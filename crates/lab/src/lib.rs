@@ -2,7 +2,7 @@
 //! writes that down.
 //!
 //! In the order of their use: [`load`] says what is sent and sends it, [`record`] is what one load
-//! saw; [`experiment`] runs loads and breaks servers, and [`check`] looks for writes that were lost
+//! saw; [`targets`] are the servers, [`experiment`] runs loads and breaks servers, and [`check`] looks for writes that were lost
 //! meanwhile; [`results`] is what all loads of all experiments saw, [`report`] shows that to people,
 //! and [`compare`] says what changed since the last time. [`command`] is `dunlin lab`.
 
@@ -18,3 +18,4 @@ pub mod record;
 mod redact;
 pub mod report;
 pub mod results;
+pub mod targets;

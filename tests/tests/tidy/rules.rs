@@ -85,7 +85,7 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
 pub(crate) const CLOCKS: &[(&str, &str)] = &[
     ("crates/base/src/clock.rs", "it is the place"),
     ("crates/lab/src/agent/server.rs", "machines compare their wall clocks"),
-    ("crates/lab/src/experiment/tree.rs", "it asks for the processor time of another process"),
+    ("crates/lab/src/targets/tree.rs", "it asks for the processor time of another process"),
 ];
 
 /// Files with unsafe code. Each says so in its first lines, and each block says why it is sound.
@@ -93,8 +93,8 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/base/src/clock.rs",
     "crates/base/src/time_slice.rs",
     "crates/dunlin/src/allocator.rs",
-    "crates/lab/src/experiment/process.rs",
-    "crates/lab/src/experiment/tree.rs",
+    "crates/lab/src/targets/process.rs",
+    "crates/lab/src/targets/tree.rs",
     "crates/lab/src/load/usage.rs",
     "crates/server/src/cron.rs",
     "crates/server/src/process/system.rs",

@@ -13,10 +13,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::agent::{self, Agents, Token};
-use crate::experiment::Interrupt;
-use crate::experiment::connection::Door;
 use crate::load::{self, Control, Pace, Work};
 use crate::record::Recording;
+use crate::targets::Interrupt;
+use crate::targets::connection::Endpoint;
 use options::{Asked, Options};
 use plans::Measurement;
 use resp::client::Value;
@@ -246,7 +246,7 @@ impl Bench {
                 "WARNING: the server's CONFIG is asked for without -s and --user only",
             );
         }
-        let door = Door {
+        let door = Endpoint {
             host: address.host.clone(),
             port: address.port,
             password: address.password.clone(),

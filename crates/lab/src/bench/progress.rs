@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::experiment::Interrupt;
 use crate::load::{Control, Progress};
+use crate::targets::Interrupt;
 
 /// How often it is looked for an interruption.
 const LOOK: Duration = Duration::from_millis(20);

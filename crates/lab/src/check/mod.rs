@@ -21,8 +21,8 @@ use base::clock;
 pub use recovery::{is_judged, recovery_seconds};
 
 use crate::experiment::case::CheckRule;
-use crate::experiment::connection::{Connection, Door};
 use crate::results::Check;
+use crate::targets::connection::{Connection, Endpoint};
 use history::{History, Verdict};
 use resp::client::Value;
 use traffic::Shared;
@@ -42,14 +42,14 @@ const WINDOW: usize = 5;
 #[derive(Debug)]
 pub struct Checker {
     shared: Arc<Shared>,
-    door: Door,
+    door: Endpoint,
     writers: Vec<JoinHandle<History>>,
     readers: Vec<JoinHandle<()>>,
 }
 
 impl Checker {
     /// Starts to write and to read. Times are counted from `zero`.
-    pub fn start(rule: &CheckRule, door: &Door, zero: Instant) -> Self {
+    pub fn start(rule: &CheckRule, door: &Endpoint, zero: Instant) -> Self {
         // Another run's keys on the same server are not ours.
         let run = clock::now_us();
         let shared = Arc::new(Shared::new(run, rule.writers, rule.keys, zero));

@@ -8,7 +8,7 @@ use base::rng::Rng;
 use resp::client::Value;
 
 use super::history::{History, sequence, value};
-use crate::experiment::connection::{Connection, Door};
+use crate::targets::connection::{Connection, Endpoint};
 
 /// How long a reply may take before its connection counts as lost.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ impl Shared {
     }
 
     /// A connection, as soon as there is one; none when the checker ends first.
-    fn connect(&self, door: &Door) -> Option<Connection> {
+    fn connect(&self, door: &Endpoint) -> Option<Connection> {
         while !self.is_stopped() {
             match door.connect(PATIENCE) {
                 Ok(connection) => return Some(connection),
@@ -95,7 +95,7 @@ impl Shared {
 }
 
 /// Writes one value after the other until the checker ends, and remembers all of them.
-pub(super) fn write(shared: &Shared, door: &Door, writer: usize) -> History {
+pub(super) fn write(shared: &Shared, door: &Endpoint, writer: usize) -> History {
     let mut history = History::default();
     let mut number = 0;
     let keys = shared.last[writer].len();
@@ -125,7 +125,7 @@ pub(super) fn write(shared: &Shared, door: &Door, writer: usize) -> History {
 }
 
 /// Reads what was acknowledged, over a connection that has not written it.
-pub(super) fn read(shared: &Shared, door: &Door, reader: usize) {
+pub(super) fn read(shared: &Shared, door: &Endpoint, reader: usize) {
     let mut random = Rng::from_seed(reader as u64 + 1);
     while let Some(mut connection) = shared.connect(door) {
         while !shared.is_stopped() {

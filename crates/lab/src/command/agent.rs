@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::agent::{Token, serve};
-use crate::experiment::Interrupt;
+use crate::targets::Interrupt;
 
 /// Where it waits, and what one must know.
 #[derive(Debug, Args)]

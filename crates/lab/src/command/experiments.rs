@@ -11,11 +11,10 @@ use base::clock;
 
 use super::options::{RunOptions, mistake};
 use crate::agent::{Agents, Token, TokenError};
-use crate::experiment::{
-    Choice, Definition, Interrupt, Means, bundled, directory, machine, progress, suite,
-};
+use crate::experiment::{Choice, Definition, RunSettings, bundled, machine, progress, suite};
 use crate::report;
 use crate::results::{ExperimentResult, Machine, Results};
+use crate::targets::{Interrupt, directory};
 
 /// Runs what was asked for. Every file is read and filled in before anything starts.
 pub(super) fn run(options: &RunOptions) -> ExitCode {
@@ -46,7 +45,7 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         0 => {}
         count => say(&format!("Removed {count} directories that a killed lab had left behind.\n")),
     }
-    let means = Means { interrupt: interrupt.clone(), agents, directory: Some(data) };
+    let means = RunSettings { interrupt: interrupt.clone(), agents, directory: Some(data) };
     let results = run_all(&definitions, options.full, &directory, &means);
     let has_failed = results.experiments.iter().flat_map(|experiment| &experiment.runs);
     let has_failed = has_failed.filter(|run| run.failure.is_some()).count() > 0;
@@ -86,7 +85,12 @@ fn agents(options: &RunOptions) -> Result<Option<Arc<Agents>>, TokenError> {
     Ok(Some(Arc::new(Agents { addresses: options.agents.clone(), token })))
 }
 
-fn run_all(definitions: &[Definition], full: bool, directory: &Path, means: &Means) -> Results {
+fn run_all(
+    definitions: &[Definition],
+    full: bool,
+    directory: &Path,
+    means: &RunSettings,
+) -> Results {
     let mut results = Results {
         format: crate::results::FORMAT,
         started_unix_ms: clock::now_ms(),

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::experiment::Interrupt;
 use crate::limit::{Limit, Stall, serve};
+use crate::targets::Interrupt;
 
 /// How it listens and answers.
 #[derive(Debug, Args)]

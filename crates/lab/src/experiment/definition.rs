@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 use super::case::Case;
-use super::cpus;
 use super::error::{FileError, guess};
 use super::figures;
 use super::file::{Axis, File, SizeSection, TargetSection, Template, Value};
-use super::kinds::{KINDS, Kind};
 use super::scope::Scope;
 use crate::report::VIEWS;
 use crate::results::figure::QUANTILES;
+use crate::targets::cpus;
+use crate::targets::kinds::{KINDS, Kind};
 
 /// What the command line chooses.
 #[derive(Clone, Debug, Default, PartialEq)]

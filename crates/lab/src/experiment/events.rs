@@ -6,13 +6,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::case::{Action, Event, Load};
-use super::connection::{Connection, Door, in_words, info_fields};
-use super::interrupt::Interrupt;
-use super::running::{self, Pilot};
-use super::server::Server;
+use super::running::{self, ActiveLoad};
 use super::storm;
 use crate::redact::Redactor;
 use crate::results::{self, LoadRecording};
+use crate::targets::Interrupt;
+use crate::targets::connection::{Connection, Endpoint, in_words, info_fields};
+use crate::targets::server::Server;
 
 /// How long a command may take to answer, and a save to end.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -44,7 +44,7 @@ enum Pending {
     /// A thread waits for the outcome.
     Outcome(JoinHandle<Outcome>),
     /// A load runs.
-    Burst(Pilot),
+    Burst(ActiveLoad),
     /// The server is started again at this time.
     Restart(f64),
     /// The server is starting.
@@ -135,9 +135,9 @@ impl Events {
                     }
                     Err(_) => Lasts::On,
                 },
-                Pending::Burst(pilot) => {
-                    pilot.stop();
-                    self.land(index, pilot);
+                Pending::Burst(active_load) => {
+                    active_load.stop();
+                    self.land(index, active_load);
                     self.done[index].outcome.push_str(NOT_OVER);
                     Lasts::Over
                 }
@@ -263,7 +263,10 @@ impl Events {
             Action::HotKeyBurst(load) => {
                 let Load { mut plan, cpus, name, .. } = *load;
                 plan.address = running::address(&door);
-                (String::new(), Some(Pending::Burst(Pilot::start(name, plan, cpus, 0.0, None))))
+                (
+                    String::new(),
+                    Some(Pending::Burst(ActiveLoad::start(name, plan, cpus, 0.0, None))),
+                )
             }
         })
     }
@@ -294,9 +297,9 @@ impl Events {
                 }
                 None
             }
-            Pending::Burst(pilot) if pilot.is_finished() => {
+            Pending::Burst(active_load) if active_load.is_finished() => {
                 self.done[index].until = Some(now);
-                self.land(index, pilot);
+                self.land(index, active_load);
                 None
             }
             Pending::Restart(at) if at <= now => match server.launch() {
@@ -330,8 +333,8 @@ impl Events {
     }
 
     /// Keeps what a burst saw.
-    fn land(&mut self, index: usize, pilot: Pilot) {
-        match pilot.finish() {
+    fn land(&mut self, index: usize, active_load: ActiveLoad) {
+        match active_load.finish() {
             Ok(load) => {
                 let recording = &load.recording;
                 self.done[index].outcome = format!("{:.0} requests/s", recording.rate());
@@ -357,7 +360,7 @@ impl Action {
 }
 
 /// Sends a command; of one that begins a save, waits until the save is over.
-fn command(door: &Door, words: &[String], halt: &Interrupt, turn: &Turn) -> Outcome {
+fn command(door: &Endpoint, words: &[String], halt: &Interrupt, turn: &Turn) -> Outcome {
     let answer = door.connect(PATIENCE).and_then(|mut connection| {
         let reply = connection.call(words)?;
         // What is written from here on is no prey of the command.

@@ -4,20 +4,19 @@ use std::collections::BTreeMap;
 
 use toml::Spanned;
 
-use super::case::{
-    Action, Case, CheckRule, Event, KneeRule, Load, Origin, Probe, Sampling, StopRule, Target,
-};
-use super::cpus;
+use super::case::{Action, Case, CheckRule, Event, KneeRule, Load, Sampling, StopRule};
 use super::error::{FileError, guess};
 use super::file::{
     CheckSection, EventSection, Field, File, HttpSection, KneeSection, LoadSection, TargetSection,
 };
-use super::kinds::Kind;
 use super::scope::Scope;
 use crate::load::{
     self, Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule,
     Size, Sizes, Work,
 };
+use crate::targets::cpus;
+use crate::targets::kinds::Kind;
+use crate::targets::{Origin, Probe, Target};
 
 /// Fills in a whole file for one target.
 ///

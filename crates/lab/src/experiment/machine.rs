@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::cpus;
 use crate::results::Machine;
+use crate::targets::cpus;
 
 /// Looks at this machine. What it does not tell stays empty, and so does where data is kept.
 pub fn describe() -> Machine {

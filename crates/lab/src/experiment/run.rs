@@ -11,15 +11,15 @@ use base::clock;
 use super::case::{Case, KneeRule, Load};
 use super::events::{Events, Turn};
 use super::figures::{self, Measured};
-use super::interrupt::Interrupt;
 use super::knee;
-use super::running::{Pilot, address};
+use super::running::{ActiveLoad, address};
 use super::sampler::Sampler;
-use super::server::Server;
 use crate::agent::Agents;
 use crate::check::Checker;
 use crate::load::Pace;
 use crate::results::{Knee, LoadRecording, Run};
+use crate::targets::Interrupt;
+use crate::targets::server::Server;
 
 /// How often the run looks after its loads, its target and its events.
 const TICK: Duration = Duration::from_millis(5);
@@ -30,7 +30,7 @@ const OVERTIME: f64 = 4.0;
 
 /// What a run has besides its case.
 #[derive(Clone, Debug, Default)]
-pub struct Means {
+pub struct RunSettings {
     /// Ends it in order.
     pub interrupt: Interrupt,
     /// Who sends the load that is stepped, or else the first, in place of this machine.
@@ -49,7 +49,7 @@ struct Spent {
 }
 
 /// A run that goes on.
-struct Stage<'a> {
+struct ActiveRun<'a> {
     case: &'a Case,
     server: &'a mut Server,
     interrupt: &'a Interrupt,
@@ -58,7 +58,7 @@ struct Stage<'a> {
 }
 
 /// Loads a target that is ready. The returned run has no target's name, point and repetition yet.
-pub(crate) fn run(case: &Case, server: &mut Server, means: &Means) -> Run {
+pub(crate) fn run(case: &Case, server: &mut Server, means: &RunSettings) -> Run {
     let run = Run {
         target: String::new(),
         parameters: BTreeMap::new(),
@@ -74,7 +74,7 @@ pub(crate) fn run(case: &Case, server: &mut Server, means: &Means) -> Run {
         failure: None,
     };
     let (interrupt, agents) = (&means.interrupt, means.agents.clone());
-    let mut stage = Stage { case, server, interrupt, agents, run };
+    let mut stage = ActiveRun { case, server, interrupt, agents, run };
     if let Err(reason) = stage.play() {
         stage.run.failure = Some(reason);
     } else if interrupt.is_set() {
@@ -83,7 +83,7 @@ pub(crate) fn run(case: &Case, server: &mut Server, means: &Means) -> Run {
     stage.run
 }
 
-impl Stage<'_> {
+impl ActiveRun<'_> {
     fn play(&mut self) -> Result<(), String> {
         self.prefill()?;
         self.warm_up()?;
@@ -177,7 +177,7 @@ impl Stage<'_> {
     /// The loads that are to warm up, all at once and without being recorded.
     fn warm_up(&mut self) -> Result<(), String> {
         let loads = self.case.loads.iter().filter(|load| load.warmup_seconds > 0.0);
-        let pilots: Vec<Pilot> = loads
+        let active_loads: Vec<ActiveLoad> = loads
             .filter(|load| load.start_seconds == 0.0)
             .map(|load| {
                 let mut load = load.clone();
@@ -186,14 +186,14 @@ impl Stage<'_> {
                 self.start(&load, None)
             })
             .collect();
-        self.fly(pilots, &mut |_| {}).map(drop)
+        self.fly(active_loads, &mut |_| {}).map(drop)
     }
 
     fn measure(&mut self, events: &mut Events, zero: Instant) -> Result<(), String> {
-        let pilots: Vec<Pilot> =
+        let active_loads: Vec<ActiveLoad> =
             self.case.loads.iter().map(|load| self.start(load, None)).collect();
         let check = self.case.check.as_ref().and_then(|check| check.seconds).unwrap_or(0.0);
-        let recordings = self.fly(pilots, &mut |server| events.tick(server));
+        let recordings = self.fly(active_loads, &mut |server| events.tick(server));
         self.run.loads = recordings?;
         // The checker may want to go on after the loads.
         while zero.elapsed().as_secs_f64() < check && !self.interrupt.is_set() {
@@ -211,12 +211,12 @@ impl Stage<'_> {
             if self.interrupt.is_set() {
                 return None;
             }
-            let pilots = self.case.loads.iter().enumerate();
-            let pilots = pilots
+            let active_loads = self.case.loads.iter().enumerate();
+            let active_loads = active_loads
                 .map(|(at, load)| self.start(load, Some((rule, rate)).filter(|_| at == rule.load)));
-            let pilots: Vec<Pilot> = pilots.collect();
+            let active_loads: Vec<ActiveLoad> = active_loads.collect();
             let (spent, flown) =
-                self.timed(|stage| stage.fly(pilots, &mut |server| events.tick(server)));
+                self.timed(|stage| stage.fly(active_loads, &mut |server| events.tick(server)));
             let recordings = match flown {
                 Ok(recordings) => recordings,
                 Err(reason) => {
@@ -239,7 +239,7 @@ impl Stage<'_> {
         (spent.unwrap_or_default(), failure.map_or(Ok(()), Err))
     }
 
-    fn start(&self, load: &Load, step: Option<(&KneeRule, f64)>) -> Pilot {
+    fn start(&self, load: &Load, step: Option<(&KneeRule, f64)>) -> ActiveLoad {
         let mut plan = load.plan.clone();
         plan.address = address(self.server.door());
         let mut delay = load.start_seconds;
@@ -259,7 +259,7 @@ impl Stage<'_> {
             plan.pace = Pace::Open { rate, schedule };
         }
         let agents = self.agents.clone().filter(|_| self.is_main(load));
-        Pilot::start(load.name.clone(), plan, load.cpus.clone(), delay, agents)
+        ActiveLoad::start(load.name.clone(), plan, load.cpus.clone(), delay, agents)
     }
 
     /// Whether this is the load that agents send: they carry out one at a time.
@@ -271,23 +271,23 @@ impl Stage<'_> {
     /// Waits for loads, and looks after everything meanwhile.
     fn fly(
         &mut self,
-        pilots: Vec<Pilot>,
+        active_loads: Vec<ActiveLoad>,
         meanwhile: &mut dyn FnMut(&mut Server),
     ) -> Result<Vec<LoadRecording>, String> {
         let start = Instant::now();
         let longest = OVERTIME * self.case.seconds() + 60.0;
         let mut failure = None;
-        while !pilots.iter().all(Pilot::is_finished) {
+        while !active_loads.iter().all(ActiveLoad::is_finished) {
             meanwhile(self.server);
-            let reason = self.reason_to_end(&pilots, start.elapsed().as_secs_f64() > longest);
+            let reason = self.reason_to_end(&active_loads, start.elapsed().as_secs_f64() > longest);
             if reason.is_some() || self.interrupt.is_set() {
                 failure = failure.or(reason);
-                pilots.iter().for_each(Pilot::stop);
+                active_loads.iter().for_each(ActiveLoad::stop);
             }
             std::thread::sleep(TICK);
         }
         let mut loads = Vec::new();
-        for flown in pilots.into_iter().map(Pilot::finish) {
+        for flown in active_loads.into_iter().map(ActiveLoad::finish) {
             match flown {
                 Ok(load) => loads.push(load),
                 Err(reason) => failure = failure.or(Some(reason)),
@@ -303,11 +303,12 @@ impl Stage<'_> {
         }
     }
 
-    fn reason_to_end(&mut self, pilots: &[Pilot], is_late: bool) -> Option<String> {
+    fn reason_to_end(&mut self, active_loads: &[ActiveLoad], is_late: bool) -> Option<String> {
         if let Some(reason) = self.server.unexpected_end() {
             return Some(reason);
         }
-        let errors: u64 = pilots.iter().map(|pilot| pilot.progress().errors).sum();
+        let errors: u64 =
+            active_loads.iter().map(|active_load| active_load.progress().errors).sum();
         match self.case.stop.max_errors {
             Some(most) if errors > most => {
                 Some(format!("{errors} errors, more than the {most} that the stop rule allows"))

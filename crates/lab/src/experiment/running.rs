@@ -4,24 +4,24 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::connection::Door;
-use super::cpus;
 use crate::agent::{self, Agents};
 use crate::load::{self, Address, Control, Plan, Progress};
 use crate::record::Recording;
 use crate::results::{AgentClock, LoadRecording};
+use crate::targets::connection::Endpoint;
+use crate::targets::cpus;
 
 /// How often a load that is not due yet looks whether it is, or is to end.
 const TICK: Duration = Duration::from_millis(5);
 
 /// One load that runs.
-pub(crate) struct Pilot {
+pub(crate) struct ActiveLoad {
     name: String,
     control: Arc<Control>,
     thread: JoinHandle<Result<(Recording, Vec<AgentClock>), String>>,
 }
 
-impl Pilot {
+impl ActiveLoad {
     /// Starts a load after a delay, here or on agents.
     pub(crate) fn start(
         name: String,
@@ -53,7 +53,7 @@ impl Pilot {
             let recording = recording.map_err(|error| error.to_string())?;
             recording.map(|seen| (seen, Vec::new())).map_err(|error| error.to_string())
         });
-        Pilot { name, control, thread }
+        ActiveLoad { name, control, thread }
     }
 
     /// Asks the load to end.
@@ -85,7 +85,7 @@ impl Pilot {
 }
 
 /// A target's address as plans have it.
-pub(crate) fn address(door: &Door) -> Address {
+pub(crate) fn address(door: &Endpoint) -> Address {
     Address {
         host: door.host.clone(),
         port: door.port,

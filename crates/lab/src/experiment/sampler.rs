@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::case::Sampling;
-use super::connection::{Connection, Door, info_fields};
-use super::tree::{self, Usage};
 use crate::results::Sample;
+use crate::targets::connection::{Connection, Endpoint, info_fields};
+use crate::targets::tree::{self, Usage};
 
 /// How long INFO may take. A server that is stopped or saves in the foreground does not answer, and
 /// its process is looked at all the same.
@@ -27,7 +27,7 @@ pub(crate) struct Sampler {
 struct Watch {
     zero: Instant,
     pid: Arc<AtomicU32>,
-    door: Door,
+    door: Endpoint,
     sampling: Sampling,
     connection: Option<Connection>,
 }
@@ -37,7 +37,7 @@ impl Sampler {
     pub(crate) fn start(
         zero: Instant,
         pid: Arc<AtomicU32>,
-        door: Door,
+        door: Endpoint,
         sampling: Sampling,
     ) -> Self {
         let (end, ended) = mpsc::channel();

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::Door;
-use super::interrupt::Interrupt;
+use crate::targets::Interrupt;
+use crate::targets::connection::Endpoint;
 
 /// How long a client waits for its connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ enum State {
 
 /// Opens all connections without waiting for any, asks, and keeps them until `seconds` are over.
 pub(super) fn storm(
-    door: &Door,
+    door: &Endpoint,
     connections: usize,
     seconds: f64,
     halt: &Interrupt,
@@ -181,8 +181,8 @@ mod tests {
 
     use super::*;
 
-    fn door(port: u16) -> Door {
-        Door { host: "127.0.0.1".to_owned(), port, password: None }
+    fn door(port: u16) -> Endpoint {
+        Endpoint { host: "127.0.0.1".to_owned(), port, password: None }
     }
 
     #[test]

@@ -4,16 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use super::case::{Case, Origin};
-use super::cpus;
+use super::case::Case;
 use super::definition::{Definition, Place, Point};
-use super::directory::Directory;
-use super::process::free_port;
 use super::progress::{OVERHEAD_SECONDS, Progress};
-use super::run::{self, Means};
-use super::server::{Server, StartError};
+use super::run::{self, RunSettings};
 use crate::redact::Redactor;
 use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
+use crate::targets::Origin;
+use crate::targets::cpus;
+use crate::targets::directory::Directory;
+use crate::targets::process::free_port;
+use crate::targets::server::{Server, StartError};
 
 /// How often a start is tried: another process may take the port that was free.
 const START_ATTEMPTS: u32 = 3;
@@ -23,7 +24,7 @@ const MOST_FAILED_STARTS: usize = 3;
 /// One experiment while it runs.
 struct Suite<'a> {
     definition: &'a Definition,
-    means: &'a Means,
+    means: &'a RunSettings,
     progress: &'a mut Progress,
     /// By target: why it is not measured, or not any more.
     left_out: BTreeMap<usize, String>,
@@ -34,7 +35,7 @@ struct Suite<'a> {
 /// Runs an experiment. When the lab is told to end, what was measured until then is returned.
 pub fn run_all(
     definition: &Definition,
-    means: &Means,
+    means: &RunSettings,
     progress: &mut Progress,
 ) -> ExperimentResult {
     let mut suite = Suite {

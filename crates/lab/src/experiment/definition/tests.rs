@@ -1,6 +1,7 @@
-use super::super::case::{Action, Case, Origin, Probe};
+use super::super::case::{Action, Case};
 use super::*;
 use crate::load::{Pace, Work};
+use crate::targets::{Origin, Probe};
 
 /// The least that an experiment needs, with a place for more.
 fn experiment(more: &str) -> String {

@@ -8,7 +8,7 @@ use resp::client::{ReplyParser, Value, encode_command};
 
 /// Where a target listens, and how to enter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Door {
+pub struct Endpoint {
     /// A name or an address.
     pub host: String,
     /// The TCP port.
@@ -25,7 +25,7 @@ pub struct Connection {
     input: Vec<u8>,
 }
 
-impl Door {
+impl Endpoint {
     /// Opens a TCP connection; `patience` bounds the opening, and each read and write after it.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Door {
     /// Opens a connection for commands, with the password sent.
     ///
     /// # Errors
-    /// As [`Door::open`], or the password is refused.
+    /// As [`Endpoint::open`], or the password is refused.
     pub fn connect(&self, patience: Duration) -> io::Result<Connection> {
         let stream = self.open(patience)?;
         let mut connection = Connection { stream, parser: ReplyParser::new(), input: Vec::new() };

@@ -210,7 +210,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::experiment::directory::Directory;
+    use crate::targets::directory::Directory;
 
     fn shell(script: &str, directory: &Path) -> Launch {
         Launch {

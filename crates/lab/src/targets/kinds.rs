@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::case::Origin;
+use super::target::Origin;
 
 /// A server that the lab knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use resp::client::Value;
 
-use super::case::{Origin, Probe, Target};
-use super::connection::{Door, info_fields};
+use super::connection::{Endpoint, info_fields};
 use super::directory::Directory;
 use super::interrupt::Interrupt;
 use super::process::{Launch, Process};
+use super::target::{Origin, Probe, Target};
 use super::tree;
 
 /// How long a start may take.
@@ -26,7 +26,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Server {
     launch: Option<Launch>,
     process: Option<Process>,
-    door: Door,
+    door: Endpoint,
     probe: Probe,
     /// The process that answers; 0 while there is none.
     pid: Arc<AtomicU32>,
@@ -80,7 +80,7 @@ impl Server {
         let mut server = Server {
             launch,
             process: None,
-            door: Door { host, port, password: target.password.clone() },
+            door: Endpoint { host, port, password: target.password.clone() },
             probe: target.probe,
             pid: Arc::new(AtomicU32::new(0)),
             spent_before: 0.0,
@@ -93,7 +93,7 @@ impl Server {
     }
 
     /// Where it listens.
-    pub(crate) fn door(&self) -> &Door {
+    pub(crate) fn door(&self) -> &Endpoint {
         &self.door
     }
 
@@ -257,7 +257,7 @@ impl Server {
             if interrupt.is_set() {
                 return Err(StartError::Interrupted);
             }
-            let Door { host, port, .. } = &self.door;
+            let Endpoint { host, port, .. } = &self.door;
             if self.probe == Probe::Http && self.accepts() && start.elapsed() > PROBE_PATIENCE {
                 let reason = format!("it does not answer HTTP on port {port} (GET /)");
                 return Err(StartError::Unfit(reason));
