@@ -92,7 +92,7 @@ const FAMILIES: &[&[(Comparison, &str)]] = &[
         (Unordered, "KEYS <pattern>"),
         (
             Unordered,
-            "SCAN 0 COUNT 1000 [ MATCH <pattern> ] [ TYPE ( string | list | set | zset | hash ) ]",
+            "SCAN 0 COUNT 1000 [ MATCH <pattern> ] [ TYPE ( string | list | set | zset | hash | stream ) ]",
         ),
         (Shape, "RANDOMKEY"),
     ],
@@ -258,6 +258,58 @@ const FAMILIES: &[&[(Comparison, &str)]] = &[
         (Exact, "GEORADIUS <geo> <longitude> <latitude> <distance> <unit> ASC [ WITHDIST ]"),
         (Exact, "GEORADIUSBYMEMBER <geo> <member> <distance> <unit> DESC [ WITHCOORD ]"),
     ],
+    // Ids are given, and times compared as shapes: the rest depends on no clock.
+    &[
+        (Exact, "XADD <stream> <newid> ( <field> <value> )+"),
+        (Exact, "XADD <stream> <newid> f1 <value> f2 <value>"),
+        (
+            Exact,
+            "XADD <stream> [ NOMKSTREAM ] [ ( MAXLEN | MINID ) [ ( = | ~ ) ] <count> [ LIMIT <count> ] ] <newid> f1 <value>",
+        ),
+        (
+            Exact,
+            "XADD <stream> [ ( MAXLEN ~ <count> | MINID ~ <id> ) LIMIT <count> ] <newid> f1 <value>",
+        ),
+        (Exact, "XLEN <stream>"),
+        (Exact, "XRANGE <stream> <idbound> <idbound> [ COUNT <count> ]"),
+        (Exact, "XREVRANGE <stream> <idbound> <idbound> [ COUNT <count> ]"),
+        (Exact, "XDEL <stream> ( <id> )+"),
+        (Exact, "XTRIM <stream> ( MAXLEN | MINID ) [ ( = | ~ ) ] <id>"),
+        (Exact, "XTRIM <stream> MAXLEN [ ( = | ~ ) ] <count>"),
+        (Exact, "XSETID <stream> <id> [ ENTRIESADDED <id> ] [ MAXDELETEDID <id> ]"),
+        (Exact, "XREAD [ COUNT <count> ] [ BLOCK 1 ] STREAMS <stream> <id>"),
+        (Exact, "XREAD [ COUNT <count> ] STREAMS <stream> <stream> ( $ | + | <id> ) <id>"),
+        (
+            Exact,
+            "XGROUP CREATE <stream> <group> ( $ | 0 | <id> ) [ MKSTREAM ] [ ENTRIESREAD <count> ]",
+        ),
+        (Exact, "XGROUP SETID <stream> <group> ( $ | 0 | <id> ) [ ENTRIESREAD <count> ]"),
+        (Exact, "XGROUP DESTROY <stream> <group>"),
+        (Exact, "XGROUP CREATECONSUMER <stream> <group> <consumer>"),
+        (Exact, "XGROUP DELCONSUMER <stream> <group> <consumer>"),
+        (
+            Exact,
+            "XREADGROUP GROUP <group> <consumer> [ COUNT <count> ] [ BLOCK 1 ] [ NOACK ] STREAMS <stream> ( > | > | <id> )",
+        ),
+        (Exact, "XREADGROUP GROUP <group> <consumer> [ COUNT <count> ] STREAMS <stream> >"),
+        (
+            Exact,
+            "XREADGROUP GROUP <group> <consumer> [ COUNT <count> ] STREAMS <stream> <stream> > ( > | <id> )",
+        ),
+        (Exact, "XACK <stream> <group> ( <id> )+"),
+        (Exact, "XPENDING <stream> <group>"),
+        (Shape, "XPENDING <stream> <group> <idbound> <idbound> <count> [ <consumer> ]"),
+        (
+            Exact,
+            "XCLAIM <stream> <group> <consumer> 0 ( <id> )+ [ IDLE 500000 ] [ RETRYCOUNT <count> ] [ FORCE ] [ JUSTID ] [ LASTID <id> ]",
+        ),
+        (Exact, "XCLAIM <stream> <group> <consumer> 100000 ( <id> )+ [ JUSTID ]"),
+        (Exact, "XAUTOCLAIM <stream> <group> <consumer> 0 <idbound> [ COUNT <count> ] [ JUSTID ]"),
+        (Exact, "XAUTOCLAIM <stream> <group> <consumer> 100000 <id> [ COUNT <count> ]"),
+        (Shape, "XINFO STREAM <stream> [ FULL [ COUNT <count> ] ]"),
+        (Exact, "XINFO GROUPS <stream>"),
+        (Shape, "XINFO CONSUMERS <stream> <group>"),
+    ],
     &[
         (Exact, "PFADD <estimate> ( <value> )+"),
         (Exact, "PFCOUNT ( <estimate> )+"),
@@ -278,7 +330,7 @@ const FAMILIES: &[&[(Comparison, &str)]] = &[
 ];
 
 /// How often each family of [`FAMILIES`] is chosen.
-const WEIGHTS: &[usize] = &[12, 8, 10, 5, 18, 14, 14, 18, 5, 5, 4, 3];
+const WEIGHTS: &[usize] = &[12, 8, 10, 5, 18, 14, 14, 18, 5, 5, 18, 4, 3];
 const _: () = assert!(FAMILIES.len() == WEIGHTS.len());
 
 /// A random command.
@@ -296,7 +348,9 @@ pub fn command(random: &mut Random) -> Command {
     // another score.
     let delicate =
         [&b"BLPOP"[..], b"BLMOVE", b"BZPOPMIN", b"SCAN", b"SSCAN", b"HSCAN", b"ZSCAN", b"SPOP"];
-    let is_delicate = delicate.iter().any(|name| words[0].eq_ignore_ascii_case(name))
+    let may_wait = words.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
+    let is_delicate = may_wait
+        || delicate.iter().any(|name| words[0].eq_ignore_ascii_case(name))
         || words.iter().any(|word| LEXICAL.iter().any(|key| word == key));
     if !is_delicate && random.percent(2) {
         spoil(&mut words, random);
@@ -446,7 +500,24 @@ fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
         return nonsense(random);
     }
     let text = match kind {
-        "key" => return key(*random.pick(&['s', 'b', 'l', 'm', 'h', 'z', 'g', 'p']), random),
+        "key" => return key(*random.pick(&['s', 'b', 'l', 'm', 'h', 'z', 'g', 'p', 't']), random),
+        "stream" => return key('t', random),
+        "group" => format!("g{}", random.below(2)),
+        "consumer" => format!("c{}", random.below(3)),
+        "id" => id(random),
+        // Most are above the last one.
+        "newid" => match random.below(20) {
+            0..14 => "5-*".to_owned(),
+            14 => format!("{}-*", random.below(9)),
+            15 => random.below(9).to_string(),
+            _ => id(random),
+        },
+        "idbound" => match random.below(6) {
+            0 => "-".to_owned(),
+            1 => "+".to_owned(),
+            2 => format!("({}", id(random)),
+            _ => id(random),
+        },
         "string" => return key('s', random),
         "bits" => return key('b', random),
         "list" => return key('l', random),
@@ -502,6 +573,16 @@ fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
         _ => unreachable!("no argument is of kind {kind}"),
     };
     text.into_bytes()
+}
+
+/// The id of an entry: few different ones, so that they are met again.
+fn id(random: &mut Random) -> String {
+    match random.below(60) {
+        0 => "18446744073709551615-18446744073709551614".to_owned(),
+        1..5 => random.below(8).to_string(),
+        5..10 => format!("{}-{}", random.below(8), random.below(4)),
+        _ => format!("5-{}", random.below(14)),
+    }
 }
 
 fn integer(random: &mut Random) -> String {

@@ -138,6 +138,8 @@ impl Round {
             ("list-max-listpack-size", &["-2", "-1", "2", "5"]),
             ("list-compress-depth", &["0", "1"]),
             ("hll-sparse-max-bytes", &["3000", "20"]),
+            ("stream-node-max-entries", &["100", "3", "1"]),
+            ("stream-node-max-bytes", &["4096", "100"]),
         ];
         let settings = limits.into_iter().map(|(name, values)| {
             let value: &str = random.pick::<&str>(values);
@@ -285,6 +287,8 @@ impl Round {
             b"list-max-listpack-size" => "-2",
             b"list-compress-depth" => "0",
             b"hll-sparse-max-bytes" => "3000",
+            b"stream-node-max-entries" => "100",
+            b"stream-node-max-bytes" => "4096",
             _ => "64",
         };
         value.as_bytes().to_vec()
@@ -369,11 +373,13 @@ fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static str, String)
         b"set" => sorted(call(client, &[b"SMEMBERS", key])?, 1),
         b"hash" => sorted(call(client, &[b"HGETALL", key])?, 2),
         b"zset" => call(client, &[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"])?,
+        b"stream" => stream_content(client, key)?,
         other => bail!("a key of type {}", String::from_utf8_lossy(other)),
     };
     let payload = call(client, &[b"DUMP", key])?;
     let is_ordered = match kind.text().unwrap_or_default() {
-        // Where a list is cut into nodes is no one's business, unless there is but one.
+        // The times of deliveries are those of two clocks.
+        b"stream" => false,
         // Where a list is cut into nodes is each server's own affair; its elements were compared.
         b"list" => false,
         b"string" | b"zset" => true,
@@ -387,6 +393,33 @@ fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static str, String)
         ("expiry", expiry),
         ("payload", payload),
     ])
+}
+
+/// All of a stream but times, and nodes of the index of its blocks.
+fn stream_content(client: &mut Client, key: &[u8]) -> Result<Reply> {
+    let mut parts = vec![client.call(&[b"XRANGE", key, b"-", b"+"])?];
+    let about = client.call(&[b"XINFO".as_slice(), b"STREAM", key])?.elements().unwrap_or_default();
+    let named = |pair: &[Reply]| pair[0].text() != Some(b"radix-tree-nodes");
+    parts.extend(about.chunks(2).filter(|pair| named(pair)).flatten().cloned());
+    let groups = client.call(&[b"XINFO".as_slice(), b"GROUPS", key])?;
+    parts.push(groups.clone());
+    for group in groups.elements().unwrap_or_default() {
+        let fields = group.elements().unwrap_or_default();
+        let name = fields.get(1).and_then(Reply::text).unwrap_or_default().to_vec();
+        parts.push(client.call(&[b"XPENDING", key, &name])?);
+        let pending = client.call(&[b"XPENDING", key, &name, b"-", b"+", b"1000"])?;
+        for own in pending.elements().unwrap_or_default() {
+            let mut own = own.elements().unwrap_or_default();
+            // Without how long ago it was delivered.
+            own.drain(2..own.len().min(3));
+            parts.extend(own);
+        }
+        let consumers = client.call(&[b"XINFO".as_slice(), b"CONSUMERS", key, &name])?;
+        for consumer in consumers.elements().unwrap_or_default() {
+            parts.extend(consumer.elements().unwrap_or_default().into_iter().take(4));
+        }
+    }
+    Ok(Reply::Array(parts))
 }
 
 /// Hands a key's payload from each server to the other; says what went wrong.

@@ -31,7 +31,6 @@ const NO_ACL: &str = "access control lists are not offered; use requirepass";
 const NO_REPLICATION: &str = "replication is not offered yet";
 const NO_CLUSTER: &str = "cluster mode is not offered yet";
 const NO_SCRIPTS: &str = "scripts are not offered yet";
-const NO_STREAMS: &str = "streams are not offered yet";
 const ALWAYS_LAZY: &str = "large values are always freed in the background";
 
 const MEGABYTE: u64 = 1 << 20;
@@ -574,9 +573,9 @@ directives! {
     /// Bytes up to which a HyperLogLog is sparse.
     hll_sparse_max_bytes: usize = 3000 => named("hll-sparse-max-bytes"), memory(0);
     /// Bytes of a stream's packed block; 0 without bound.
-    stream_node_max_bytes: usize = 4096 => named("stream-node-max-bytes").without_effect(NO_STREAMS), memory(0);
+    stream_node_max_bytes: usize = 4096 => named("stream-node-max-bytes"), memory(0);
     /// Entries of a stream's packed block; 0 without bound.
-    stream_node_max_entries: u64 = 100 => named("stream-node-max-entries").without_effect(NO_STREAMS), integer(0, LONG_MAX);
+    stream_node_max_entries: u64 = 100 => named("stream-node-max-entries"), integer(0, LONG_MAX);
 
     // ---- Scripts --------------------------------------------------------------------------
 

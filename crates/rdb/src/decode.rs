@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
                 Value::Zset(Zset::from_listpack(listpack, limits.zset)?)
             }
             Layout::Stream1 | Layout::Stream2 | Layout::Stream3 => {
-                return Err(ReadError::Unsupported(Cow::Borrowed("a stream")));
+                Value::Stream(self.stream(layout)?)
             }
             Layout::Module => {
                 let name = module::name(self.length()?);
@@ -314,7 +314,8 @@ fn to_ms(at: i64) -> Result<u64, ReadError> {
 
 fn is_empty(value: &Value<'_>) -> bool {
     match value {
-        Value::String(_) => false,
+        // A stream may be empty, and have groups.
+        Value::String(_) | Value::Stream(_) => false,
         Value::List(list) => list.is_empty(),
         Value::Set(set) => set.is_empty(),
         Value::Hash(hash) => hash.is_empty(),

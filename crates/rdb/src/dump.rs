@@ -10,6 +10,7 @@ use base::crc::crc64;
 use store::{Value, ValueRef};
 
 use crate::VERSION;
+use crate::file::{NEWEST_REDIS, NEWEST_VALKEY};
 use crate::layout::{Dialect, Layout};
 use crate::opcodes::kind;
 use crate::read::{Input, ReadError, Reader};
@@ -55,10 +56,11 @@ pub fn restore<'p>(
     limits: &ValueLimits,
     verify: bool,
 ) -> Result<Value<'p>, RestoreError> {
-    let mut reader = Reader::new(body(payload, verify).ok_or(RestoreError::Footer)?);
-    // No server gives a newer layout the version that the footer says.
+    let (body, dialect) = body(payload, verify).ok_or(RestoreError::Footer)?;
+    let mut reader = Reader::new(body);
+    // Fields that expire are not kept, so such a hash would become another.
     let layout = match reader.byte()? {
-        byte @ ..=kind::LIST_OF_NODES => Layout::from_byte(byte, Dialect::Redis),
+        byte @ ..=kind::STREAM_3 => Layout::from_byte(byte, dialect),
         _ => None,
     };
     let layout = layout.ok_or(ReadError::Malformed("an unknown type of value"))?;
@@ -66,13 +68,17 @@ pub fn restore<'p>(
     Ok(value.ok_or(ReadError::Malformed("a collection is empty"))?)
 }
 
-/// What a payload's footer vouches for, or seems to if nobody verifies it.
-fn body(payload: &[u8], verify: bool) -> Option<&[u8]> {
+/// What a payload's footer vouches for, or seems to if nobody verifies it, and whose payload it is.
+fn body(payload: &[u8], verify: bool) -> Option<(&[u8], Dialect)> {
     let (covered, checksum) = payload.split_last_chunk()?;
     let (body, version) = covered.split_last_chunk()?;
-    let known = u16::from_le_bytes(*version) <= VERSION;
+    let dialect = match u32::from(u16::from_le_bytes(*version)) {
+        ..=NEWEST_REDIS => Dialect::Redis,
+        NEWEST_VALKEY => Dialect::Valkey,
+        _ => return None,
+    };
     let genuine = !verify || u64::from_le_bytes(*checksum) == crc64(covered);
-    (known && genuine).then_some(body)
+    genuine.then_some((body, dialect))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod layout;
 mod module;
 mod opcodes;
 mod read;
+mod stream;
 mod value;
 pub mod write;
 mod ziplist;

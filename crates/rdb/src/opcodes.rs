@@ -20,7 +20,6 @@ pub(crate) mod kind {
     pub(crate) const STREAM_1: u8 = 15;
     pub(crate) const HASH_LISTPACK: u8 = 16;
     pub(crate) const ZSET_LISTPACK: u8 = 17;
-    /// The newest that is in a payload of DUMP of [`VERSION`](crate::VERSION), besides streams.
     pub(crate) const LIST_OF_NODES: u8 = 18;
     pub(crate) const STREAM_2: u8 = 19;
     pub(crate) const SET_LISTPACK: u8 = 20;

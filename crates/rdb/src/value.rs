@@ -36,6 +36,7 @@ pub(crate) fn kind_of(value: ValueRef<'_>) -> u8 {
         ValueRef::Hash(_) => kind::HASH,
         ValueRef::Zset(zset) if zset.is_packed() => kind::ZSET_LISTPACK,
         ValueRef::Zset(_) => kind::ZSET_BINARY,
+        ValueRef::Stream(_) => kind::STREAM_3,
     }
 }
 
@@ -60,6 +61,7 @@ impl<W: Write> Writer<W> {
             ValueRef::Set(set) => self.set(set),
             ValueRef::Hash(hash) => self.hash(hash),
             ValueRef::Zset(zset) => self.zset(zset),
+            ValueRef::Stream(stream) => self.stream(stream),
         }
     }
 

@@ -94,7 +94,7 @@ fn hints_for_eviction() {
 }
 
 #[test]
-fn functions_are_kept_and_streams_are_named() {
+fn functions_are_kept_and_streams_have_groups() {
     let found = compared("stream");
     let [Function::Library(source)] = &found.functions[..] else { panic!("one library") };
     assert!(source.starts_with(b"#!lua name=golden\n") && source.ends_with(b"end)"));

@@ -180,10 +180,12 @@ fn version_8_modules_and_binary_scores() {
 
 #[test]
 fn version_9_streams_and_hints() {
-    let node = [&[0; 8][..], &[1; 8]].concat();
+    let first = [&[0; 7][..], &[5], &[0; 8]].concat();
     let id_and_time = [7; 24];
+    // One entry, 5-0, with a field of the block's name.
+    let block = listpack(&["1", "0", "1", "f", "0", "2", "0", "0", "v", "4"]);
     let stream = |assembler: Assembler| {
-        assembler.raw(b"\x01").string(&node).string(&listpack(&["1", "0"])).raw(b"\x01\x05\x06")
+        assembler.raw(b"\x01").string(&first).string(&block).raw(b"\x01\x05\x06")
     };
     // One group with one pending entry and one consumer who has it.
     let group = |assembler: Assembler, form: u8| {
@@ -207,8 +209,10 @@ fn version_9_streams_and_hints() {
     let file = group(stream(file).raw(ids).raw(b"\x01"), 3).key(0, "after").string(b"v").end();
     let found = found(&file);
     assert_eq!(found.checksum, Checksum::Correct);
+    let pending = "506381209866536711-506381209866536711>\"consumer\"";
     for stream in ["one", "two", "three"] {
-        assert_eq!(found.shown(stream), "unsupported");
+        let expected = format!("5-0 \"f\"=\"v\" @\"group\"=5-6 {pending}");
+        assert_eq!(found.shown(stream), expected);
     }
     assert_eq!(found.shown("after"), "\"v\"");
     assert_eq!(found.entry("one").usage, Some(Usage::IdleSeconds(100)));

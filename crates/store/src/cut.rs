@@ -5,8 +5,8 @@
 //! [`Sink`]; whoever is about to change or remove an entry that is as old as the cut, and that the
 //! walker has not passed, first hands the old one over. So each entry of the cut is shown exactly
 //! once, through splits and merges, RENAME, expiry, eviction, SWAPDB and FLUSHALL. Small values are
-//! handed over as copies, large strings and lists by reference, and large tables stay where they
-//! are and are [frozen](crate::freeze): they are read in pieces.
+//! handed over as copies, large strings, lists and streams by reference, and large tables stay where
+//! they are and are [frozen](crate::freeze): they are read in pieces.
 //!
 //! One cut at a time. The walker holds one slot at a time, for some dozens of small entries. What is
 //! large is shown when the slot is free and the gate left, since a sink compresses and checksums.
@@ -324,7 +324,7 @@ impl Cut {
 /// Bytes that a copy of a value takes, exact for those of few members.
 fn value_bytes(value: ValueRef<'_>) -> usize {
     match value {
-        ValueRef::String(_) | ValueRef::List(_) => 0,
+        ValueRef::String(_) | ValueRef::List(_) | ValueRef::Stream(_) => 0,
         ValueRef::Set(set) => set.memory_usage(COPIED_MEMBERS),
         ValueRef::Hash(hash) => hash.memory_usage(COPIED_MEMBERS),
         ValueRef::Zset(zset) => zset.memory_usage(COPIED_MEMBERS),
@@ -339,6 +339,11 @@ fn is_large(value: ValueRef<'_>) -> bool {
             list.len() > COPIED_ELEMENTS
                 || list.node_count() > 1
                 || list.memory_usage() > LARGE_VALUE
+        }
+        ValueRef::Stream(stream) => {
+            stream.block_count() > 1
+                || stream.group_count() > 0
+                || stream.memory_usage(1) > LARGE_VALUE
         }
         value => value_bytes(value) > LARGE_VALUE,
     }
@@ -583,7 +588,8 @@ impl<'k, X> Walker<'k, X> {
     }
 }
 
-/// Shows an entry, or keeps a large one to be shown later: large strings and lists by reference.
+/// Shows an entry, or keeps a large one to be shown later: large strings, lists and streams by
+/// reference.
 fn show_or_keep(number: usize, entry: Entry<'_>, sink: &mut dyn Sink, later: &mut Vec<Later>) {
     let value = entry.value();
     if is_large(value) {

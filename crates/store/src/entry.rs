@@ -27,7 +27,7 @@ use base::limits::{FREED_AT_ONCE_BYTES, MAX_KEY};
 
 use crate::freeze::{Freezing, Frozen};
 use crate::string;
-use crate::{Hash, List, Set, StringRef, StringValue, Zset};
+use crate::{Hash, List, Set, Stream, StringRef, StringValue, Zset};
 
 #[cfg(test)]
 mod tests;
@@ -68,10 +68,11 @@ enum Kind {
     Set = 5,
     Hash = 6,
     Zset = 7,
+    Stream = 8,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Int,
         Kind::Inline,
         Kind::InlineRaw,
@@ -80,6 +81,7 @@ impl Kind {
         Kind::Set,
         Kind::Hash,
         Kind::Zset,
+        Kind::Stream,
     ];
 
     /// The kind of this number.
@@ -97,6 +99,7 @@ impl Kind {
             5 => Kind::Set,
             6 => Kind::Hash,
             7 => Kind::Zset,
+            8 => Kind::Stream,
             // SAFETY: by the caller's promise.
             _ => unsafe { std::hint::unreachable_unchecked() },
         }
@@ -132,6 +135,8 @@ pub enum Value<'v> {
     Hash(Hash),
     /// A sorted set.
     Zset(Zset),
+    /// A stream.
+    Stream(Stream),
 }
 
 impl Value<'_> {
@@ -143,13 +148,14 @@ impl Value<'_> {
             Value::Set(set) => ValueRef::Set(set),
             Value::Hash(hash) => ValueRef::Hash(hash),
             Value::Zset(zset) => ValueRef::Zset(zset),
+            Value::Stream(stream) => ValueRef::Stream(stream),
         }
     }
 
     /// The snapshot that reads it in pieces, if one does.
     pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
         match self {
-            Value::String(_) | Value::List(_) => None,
+            Value::String(_) | Value::List(_) | Value::Stream(_) => None,
             Value::Set(set) => set.frozen(),
             Value::Hash(hash) => hash.frozen(),
             Value::Zset(zset) => zset.frozen(),
@@ -170,6 +176,8 @@ pub enum ValueRef<'e> {
     Hash(&'e Hash),
     /// A sorted set.
     Zset(&'e Zset),
+    /// A stream.
+    Stream(&'e Stream),
 }
 
 impl<'e> ValueRef<'e> {
@@ -182,7 +190,8 @@ impl<'e> ValueRef<'e> {
         }
     }
 
-    /// A copy that lives apart. Large strings and the nodes of lists are shared until changed.
+    /// A copy that lives apart. Large strings, the nodes of lists and all parts of streams are shared
+    /// until changed.
     pub fn to_value(self) -> Value<'static> {
         match self {
             ValueRef::String(StringRef::Int(number)) => Value::String(StringValue::Int(number)),
@@ -197,6 +206,7 @@ impl<'e> ValueRef<'e> {
             ValueRef::Set(set) => Value::Set(set.clone()),
             ValueRef::Hash(hash) => Value::Hash(hash.clone()),
             ValueRef::Zset(zset) => Value::Zset(zset.clone()),
+            ValueRef::Stream(stream) => Value::Stream(stream.clone()),
         }
     }
 
@@ -208,6 +218,7 @@ impl<'e> ValueRef<'e> {
             ValueRef::Set(_) => "set",
             ValueRef::Hash(_) => "hash",
             ValueRef::Zset(_) => "zset",
+            ValueRef::Stream(_) => "stream",
         }
     }
 
@@ -219,6 +230,7 @@ impl<'e> ValueRef<'e> {
             ValueRef::Set(set) => set.encoding(),
             ValueRef::Hash(hash) => hash.encoding(),
             ValueRef::Zset(zset) => zset.encoding(),
+            ValueRef::Stream(_) => "stream",
         }
     }
 }
@@ -236,6 +248,8 @@ pub enum ValueMut<'e> {
     Hash(&'e mut Hash),
     /// A sorted set.
     Zset(&'e mut Zset),
+    /// A stream.
+    Stream(&'e mut Stream),
 }
 
 // The payload is written and read as one of these; each must be one thin pointer.
@@ -244,6 +258,7 @@ const _: () = {
     assert!(size_of::<Set>() == 8 && align_of::<Set>() == 8);
     assert!(size_of::<Hash>() == 8 && align_of::<Hash>() == 8);
     assert!(size_of::<Zset>() == 8 && align_of::<Zset>() == 8);
+    assert!(size_of::<Stream>() == 8 && align_of::<Stream>() == 8);
     assert!(size_of::<Arc<Vec<u8>>>() == 8);
 };
 
@@ -408,6 +423,7 @@ impl Word {
                 Kind::Set => ValueRef::Set(&*self.payload().cast()),
                 Kind::Hash => ValueRef::Hash(&*self.payload().cast()),
                 Kind::Zset => ValueRef::Zset(&*self.payload().cast()),
+                Kind::Stream => ValueRef::Stream(&*self.payload().cast()),
             }
         }
     }
@@ -420,6 +436,7 @@ impl Word {
                 Kind::Set => ValueMut::Set(&mut *self.payload().cast()),
                 Kind::Hash => ValueMut::Hash(&mut *self.payload().cast()),
                 Kind::Zset => ValueMut::Zset(&mut *self.payload().cast()),
+                Kind::Stream => ValueMut::Stream(&mut *self.payload().cast()),
                 _ => match self.value() {
                     ValueRef::String(string) => ValueMut::String(string),
                     _ => unreachable!("the other kinds are strings"),
@@ -435,7 +452,7 @@ impl Word {
             ValueMut::Set(set) => set.freezing(),
             ValueMut::Hash(hash) => hash.freezing(),
             ValueMut::Zset(zset) => zset.freezing(),
-            ValueMut::String(_) | ValueMut::List(_) => None,
+            ValueMut::String(_) | ValueMut::List(_) | ValueMut::Stream(_) => None,
         }
     }
 
@@ -458,6 +475,7 @@ impl Word {
             Value::Set(set) => Self::with_payload(Kind::Set, key, set, expire_at),
             Value::Hash(hash) => Self::with_payload(Kind::Hash, key, hash, expire_at),
             Value::Zset(zset) => Self::with_payload(Kind::Zset, key, zset, expire_at),
+            Value::Stream(stream) => Self::with_payload(Kind::Stream, key, stream, expire_at),
         }
     }
 
@@ -642,6 +660,7 @@ impl Word {
                 Kind::Set => Value::Set(self.payload().cast::<Set>().read()),
                 Kind::Hash => Value::Hash(self.payload().cast::<Hash>().read()),
                 Kind::Zset => Value::Zset(self.payload().cast::<Zset>().read()),
+                Kind::Stream => Value::Stream(self.payload().cast::<Stream>().read()),
             };
             dealloc(self.base(), self.layout());
             value
@@ -728,6 +747,7 @@ impl<'e> Entry<'e> {
             ValueRef::Set(set) => set.frees_slowly(),
             ValueRef::Hash(hash) => hash.frees_slowly(),
             ValueRef::Zset(zset) => zset.frees_slowly(),
+            ValueRef::Stream(stream) => stream.frees_slowly(),
         }
     }
 

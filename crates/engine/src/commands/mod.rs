@@ -29,6 +29,7 @@ mod server;
 mod set;
 mod slowlog;
 mod sort;
+mod stream;
 mod string;
 mod transactions;
 mod zset;
@@ -51,6 +52,7 @@ const FAMILIES: &[&[Command]] = &[
     zset::COMMANDS,
     geo::COMMANDS,
     hyperloglog::COMMANDS,
+    stream::COMMANDS,
     transactions::COMMANDS,
     pubsub::COMMANDS,
     connection::COMMANDS,

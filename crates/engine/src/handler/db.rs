@@ -5,11 +5,11 @@
 //! Whoever changed a key says so with [`Db::changed`]: it stamps the version, marks the watchers,
 //! counts the change and records the notification.
 
-use base::limits::FULL_ELEMENTS;
+use base::limits::{FULL_ELEMENTS, SLOTS};
 use store::list::ListLimits;
 use store::{
-    Entry, EntryMut, Hash, Held, Key, Limits, List, Removed, Set, StringRef, StringValue, Value,
-    ValueMut, ValueRef, Zset,
+    Entry, EntryMut, Hash, Held, Key, Limits, List, Removed, Set, Stream, StringRef, StringValue,
+    Value, ValueMut, ValueRef, Zset,
 };
 
 use crate::handler::error::{CommandError, CommandResult};
@@ -237,6 +237,7 @@ impl<'a> Db<'a> {
         self.discard(removed);
         self.held.next_version(key.slot);
         self.with_database(database, |db| {
+            db.note_gone(key);
             db.mark_watchers(key);
             db.notify(key, event);
         });
@@ -292,7 +293,7 @@ impl<'a> Db<'a> {
     /// Puts a value under a key, in place of whatever was there. Lists and sorted sets wake those
     /// who wait for them. The caller says [`Db::changed`].
     pub fn set(&mut self, key: &Key<'_>, value: Value<'_>, expire_at: Option<u64>) {
-        let wakes = matches!(value, Value::List(_) | Value::Zset(_));
+        let wakes = matches!(value, Value::List(_) | Value::Zset(_) | Value::Stream(_));
         self.held.note_placed(self.index, key, &value);
         if let Some(mut entry) = self.find_mut(key) {
             if let Some(old) = entry.replace(value, expire_at) {
@@ -304,7 +305,9 @@ impl<'a> Db<'a> {
             self.notify(key, Event(Class::NEW, "new"));
         }
         if wakes {
-            self.signal_ready(key);
+            self.wake_waiters(key);
+        } else {
+            self.note_gone(key);
         }
     }
 
@@ -331,6 +334,7 @@ impl<'a> Db<'a> {
             entry.set_clock(fresh);
             self.notify(key, Event(Class::NEW, "new"));
         }
+        self.note_gone(key);
         self.note_changes(key, 1);
         self.notify(key, event);
     }
@@ -425,7 +429,9 @@ impl<'a> Db<'a> {
     /// Takes a live key out, to use its value. The caller says [`Db::changed`].
     pub fn take(&mut self, key: &Key<'_>) -> Option<Removed> {
         self.expire_if_due(key);
-        self.held.remove(self.index, key)
+        let removed = self.held.remove(self.index, key)?;
+        self.note_gone(key);
+        Some(removed)
     }
 
     /// Frees what was removed: a small string at once, all else when the slots are unlocked.
@@ -506,11 +512,52 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Remembers a key for the waiters that it may satisfy.
+    /// Remembers a key for the waiters that it may satisfy: it has got a value, or a stream more.
     #[inline]
-    fn signal_ready(&mut self, key: &Key<'_>) {
+    pub fn wake_waiters(&mut self, key: &Key<'_>) {
         if self.is_awaited(key) {
             self.effects.add_ready(self.index, key.bytes);
+        }
+    }
+
+    /// Remembers a key from which a value has gone, for those who read a stream in a group there.
+    #[inline]
+    fn note_gone(&mut self, key: &Key<'_>) {
+        let attachment = self.held.attachment(key.slot);
+        if attachment.is_some_and(Attachment::has_stream_waiters) {
+            self.wake_waiters(key);
+        }
+    }
+
+    /// Remembers all keys of a database that somebody waits for to hold a stream, or hold one no
+    /// more. All slots are held.
+    pub fn wake_stream_waiters(&mut self, database: usize) {
+        for slot in 0..SLOTS as u16 {
+            let attachment = self.held.attachment(slot);
+            let Some(attachment) = attachment.filter(|own| own.has_stream_waiters()) else {
+                continue;
+            };
+            attachment.waited(database).for_each(|key| self.effects.add_ready(database, key));
+        }
+    }
+
+    /// The stream under a key.
+    #[inline]
+    pub fn stream(&self, key: &Key<'_>) -> Result<Option<&Stream>, CommandError> {
+        match self.find(key).map(Entry::value) {
+            None => Ok(None),
+            Some(ValueRef::Stream(stream)) => Ok(Some(stream)),
+            Some(_) => Err(CommandError::WRONG_TYPE),
+        }
+    }
+
+    /// The stream under a key, for a change. One that is left empty stays.
+    #[inline]
+    pub fn stream_mut(&mut self, key: &Key<'_>) -> Result<Option<&mut Stream>, CommandError> {
+        match self.find_mut(key).map(EntryMut::into_value_mut) {
+            None => Ok(None),
+            Some(ValueMut::Stream(stream)) => Ok(Some(stream)),
+            Some(_) => Err(CommandError::WRONG_TYPE),
         }
     }
 

@@ -17,6 +17,7 @@ pub(crate) fn closed<'a>(cx: &Context<'a>) -> &'a Closed<'a> {
 /// Removes all keys of a database. Returns how many there were.
 pub(crate) fn empty(cx: &mut Context<'_>, database: usize) -> usize {
     cx.db.mark_all_watchers(database, None);
+    cx.db.wake_stream_waiters(database);
     let slots: Vec<u16> = cx.engine.keyspace.occupied(database).collect();
     for slot in slots {
         // A key that comes back has a higher version than the one that went.

@@ -50,6 +50,7 @@ pub(crate) fn entry_memory(entry: Entry<'_>, samples: usize) -> usize {
         ValueRef::Set(set) => set.memory_usage(samples),
         ValueRef::Hash(hash) => hash.memory_usage(samples),
         ValueRef::Zset(zset) => zset.memory_usage(samples),
+        ValueRef::Stream(stream) => stream.memory_usage(samples.max(NODE_SAMPLES)),
     };
     good_size(entry.allocated()) + value
 }

@@ -377,8 +377,12 @@ impl Engine {
         let (parts, effects) = turn.parts();
         let mut db = Db::new(parts, effects, database, held, true);
         delete(&mut db);
-        self.settle(&mut db);
-        drop(db);
+        if db.effects.ready.is_empty() {
+            self.settle(&mut db);
+            drop(db);
+        } else {
+            blocking::serve_unasked(self, db);
+        }
         self.clean_up(presence, turn);
     }
 

@@ -43,6 +43,11 @@ impl ReadyKeys {
         self.queue.is_empty()
     }
 
+    /// The first.
+    pub(crate) fn first(&self) -> Option<&ReadyKey> {
+        self.queue.front()
+    }
+
     fn add(&mut self, ready: ReadyKey) {
         let is_new = if self.queue.len() < FEW_READY {
             !self.queue.contains(&ready)

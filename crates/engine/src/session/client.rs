@@ -9,8 +9,9 @@ use std::sync::atomic::{
 
 use hashbrown::HashMap;
 use parking_lot::Mutex;
-use resp::args::OwnedArguments;
+use resp::args::{Arguments, OwnedArguments};
 use resp::reply::Reply;
+use store::{Key, ValueRef};
 
 use crate::handler::error::CommandError;
 use crate::wait::sync::SyncWaitState;
@@ -269,12 +270,19 @@ pub(crate) fn is_one_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
-/// The type of value that a waiter waits for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[expect(missing_docs, reason = "the types of values that can be waited for")]
+/// Says whether what lies under one of its keys now ends the waiting of a command with these
+/// arguments.
+pub type Ready = fn(Option<ValueRef<'_>>, &Key<'_>, Arguments<'_>) -> bool;
+
+/// What a waiter waits for.
+#[derive(Clone, Copy, Debug)]
 pub enum Awaited {
+    /// A list.
     List,
+    /// A sorted set.
     Zset,
+    /// A stream with what it has not read, or that a stream is there no more.
+    Stream(Ready),
 }
 
 const WAITING: u8 = 0;
@@ -337,6 +345,20 @@ impl Waiter {
     /// Whether nobody has claimed it yet.
     pub fn is_waiting(&self) -> bool {
         self.state.load(Ordering::Acquire) == WAITING
+    }
+
+    /// Whether it is what a key holds now that it waits for.
+    pub(crate) fn is_met(&self, value: Option<ValueRef<'_>>, key: &Key<'_>) -> bool {
+        match self.awaited {
+            Awaited::List => matches!(value, Some(ValueRef::List(_))),
+            Awaited::Zset => matches!(value, Some(ValueRef::Zset(_))),
+            Awaited::Stream(ready) => ready(value, key, self.argv.view()),
+        }
+    }
+
+    /// Whether it waits for a stream.
+    pub(crate) fn awaits_stream(&self) -> bool {
+        matches!(self.awaited, Awaited::Stream(_))
     }
 
     /// Whether it waits for keys. Who waits for the host has to wait for what that does.

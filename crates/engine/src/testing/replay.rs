@@ -6,7 +6,7 @@ use std::fmt;
 
 use proptest::prelude::*;
 use resp::client::{ReplyParser, Value};
-use store::ValueRef;
+use store::{StreamId, ValueRef};
 use tests::grammar;
 use tests::random::Random;
 
@@ -45,6 +45,16 @@ const SHAPES: &[&str] = &[
     "MOVE <key> ( 0 | 1 )",
     "SWAPDB 0 1",
     "FLUSHDB",
+    "XADD <stream> [ MAXLEN [ ( = | ~ ) ] <count> ] ( * | 5-* ) ( <field> <value> )+",
+    "XADD <stream> MINID ~ <id> LIMIT 0 * f1 <value>",
+    "XTRIM <stream> ( MAXLEN | MINID ) ~ <count> LIMIT <count>",
+    "XGROUP CREATE <stream> <group> ( 0 | $ ) MKSTREAM",
+    "XREADGROUP GROUP <group> <consumer> [ COUNT <count> ] [ NOACK ] BLOCK 0 STREAMS <stream> >",
+    "XREADGROUP GROUP <group> <consumer> BLOCK 0 STREAMS <stream> <stream> > >",
+    "XREAD BLOCK 0 STREAMS <stream> <stream> $ $",
+    "XCLAIM <stream> <group> <consumer> 0 ( <id> )+ [ FORCE ] [ JUSTID ]",
+    "XAUTOCLAIM <stream> <group> <consumer> 0 0",
+    "XDEL <stream> ( <id> )+",
 ];
 
 /// One step of a run.
@@ -75,6 +85,7 @@ fn config(packed: usize) -> Config {
         set_max_intset_entries: packed,
         zset_max_listpack_entries: packed,
         list_max_listpack_size: 3,
+        stream_node_max_entries: 3,
         ..Config::default()
     }
 }
@@ -143,6 +154,8 @@ enum Contents {
     Hash(BTreeMap<Vec<u8>, Vec<u8>>),
     /// Scores as bits: zero has a sign.
     Zset(Vec<(Vec<u8>, u64)>),
+    /// All that it has, as text.
+    Stream(String),
 }
 
 impl Contents {
@@ -156,6 +169,26 @@ impl Contents {
             ValueRef::Hash(hash) => {
                 let pairs = hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec()));
                 Contents::Hash(pairs.collect())
+            }
+            ValueRef::Stream(stream) => {
+                let mut text = format!("{:?}", stream.numbers());
+                for entry in stream.range(StreamId::MIN, StreamId::MAX) {
+                    let fields: Vec<_> = entry.fields.collect();
+                    text.push_str(&format!(" {} {fields:?}", entry.id));
+                }
+                for (name, group) in stream.groups() {
+                    let place = (name, group.last_id, group.entries_read);
+                    text.push_str(&format!(" {place:?}"));
+                    for consumer in group.consumers() {
+                        let ids: Vec<_> = consumer.pending_from(StreamId::MIN).collect();
+                        text.push_str(&format!(" {:?} {ids:?}", consumer.name()));
+                    }
+                    for (id, pending) in group.pending_from(StreamId::MIN) {
+                        // Not when: the other engine's clock stands still.
+                        text.push_str(&format!(" {id} {}", pending.deliveries));
+                    }
+                }
+                Contents::Stream(text)
             }
             ValueRef::Zset(zset) => {
                 let pairs = zset.iter();

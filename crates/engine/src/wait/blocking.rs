@@ -13,14 +13,16 @@ use resp::output::Output;
 use resp::reply::Reply;
 use store::gate::Presence;
 use store::reserve::Reservation;
-use store::{Held, Key, ValueRef};
+use store::{Entry, Held, Key, ValueRef};
 
 use crate::engine::{Context, Engine, Serve};
+use crate::handler::db::Db;
+use crate::run::authority::Authority;
 use crate::run::request::Outcome;
 use crate::run::slots::Slots;
 use crate::session::Session;
 use crate::wait::left_behind::remove_waiter;
-use crate::wait::waiting::{Attachment, Awaited, Waiter};
+use crate::wait::waiting::{Attachment, Waiter};
 
 /// Locks the slots of keys that serving any waiter of the slots that are held may change, and those
 /// of the waiters there, and so on. Whether all of them were free.
@@ -61,12 +63,13 @@ pub(crate) fn serve_ready(cx: &mut Context<'_>, begun: Ticks) {
 fn serve_all(cx: &mut Context<'_>) {
     while let Some(ready) = cx.db.effects.ready.take() {
         let key = Key::new(&ready.key);
-        // Who waits for another type, or was claimed by somebody else just now, stays in the queue.
+        // Who waits for something else, or was claimed by somebody just now, stays in the queue.
         let mut passed = 0;
-        while let Some(present) = held_type(cx, ready.database, &key)
+        while may_serve(cx, ready.database, &key)
             && let Some(waiter) = waiter_at(cx, ready.database, &key, passed)
         {
-            if waiter.awaited == present && waiter.claim() {
+            let value = cx.db.peek_in(ready.database, &key).map(Entry::value);
+            if waiter.is_met(value, &key) && waiter.claim() {
                 serve(cx, &key, &waiter);
             } else {
                 passed += 1;
@@ -84,13 +87,43 @@ fn waiter_at(
     cx.db.held.attachment(key.slot)?.waiter(database, key.bytes, place)
 }
 
-/// The type of value under a key (which is never empty), if it can be waited for.
-fn held_type(cx: &Context<'_>, database: usize, key: &Key<'_>) -> Option<Awaited> {
-    match cx.db.peek_in(database, key)?.value() {
-        ValueRef::List(_) => Some(Awaited::List),
-        ValueRef::Zset(_) => Some(Awaited::Zset),
-        _ => None,
+/// Whether anybody can be waiting for what is under a key now.
+fn may_serve(cx: &Context<'_>, database: usize, key: &Key<'_>) -> bool {
+    match cx.db.peek_in(database, key).map(Entry::value) {
+        Some(ValueRef::List(_) | ValueRef::Zset(_)) => true,
+        _ => cx.db.held.attachment(key.slot).is_some_and(Attachment::has_stream_waiters),
     }
+}
+
+/// Serves those who wait for keys that no command changed, but expiry or eviction, and settles what
+/// comes of it.
+pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
+    let presence = db.held.presence();
+    let first = db.effects.ready.first().and_then(|ready| {
+        let key = Key::new(&ready.key);
+        db.held.attachment(key.slot)?.waiter(ready.database, key.bytes, 0)
+    });
+    let Some(first) = first else {
+        while db.effects.ready.take().is_some() {}
+        engine.settle(&mut db);
+        return;
+    };
+    // Nobody runs a command here: the first who waits is as good as any.
+    let mut session = Session::new(Arc::clone(&first.client), true);
+    let mut output = Output::default();
+    let mut cx = Context {
+        db,
+        reply: Reply::new(&mut output, false),
+        session: &mut session,
+        engine,
+        row: &engine.commands.rows()[0],
+        authority: Authority::Ordinary(presence),
+        nested: true,
+        block: None,
+        sync_wait: None,
+    };
+    serve_all(&mut cx);
+    engine.settle(&mut cx.db);
 }
 
 /// Serves one waiter, which was claimed, from one key.

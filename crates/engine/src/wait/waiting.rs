@@ -31,6 +31,8 @@ pub struct Attachment {
     waiters: PerKey<VecDeque<Arc<Waiter>>>,
     /// Keys that serving the waiters may change too, each with the number of those waiters.
     destinations: HashMap<Box<[u8]>, usize>,
+    /// How many of the waiters wait for streams.
+    stream_waiters: usize,
     watchers: PerKey<Vec<Watcher>>,
 }
 
@@ -48,6 +50,7 @@ impl Attachment {
         let queue = self.waiters.entry((waiter.database, key.into())).or_default();
         if !queue.back().is_some_and(|last| Arc::ptr_eq(last, waiter)) {
             queue.push_back(Arc::clone(waiter));
+            self.stream_waiters += usize::from(waiter.awaits_stream());
             if let Some(destination) = &waiter.destination {
                 *self.destinations.entry(destination.clone()).or_default() += 1;
             }
@@ -60,6 +63,7 @@ impl Attachment {
         // Who is served is nearly always the first.
         if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, waiter)) {
             queue.remove(at);
+            self.stream_waiters -= usize::from(waiter.awaits_stream());
             if let Some(destination) = &waiter.destination
                 && let Some(count) = self.destinations.get_mut(destination)
             {
@@ -72,6 +76,11 @@ impl Attachment {
         if self.waiters.get(&id).is_some_and(VecDeque::is_empty) {
             self.waiters.remove(&id);
         }
+    }
+
+    /// Whether somebody waits for a stream in this slot: who reads in a group is told when it goes.
+    pub(crate) fn has_stream_waiters(&self) -> bool {
+        self.stream_waiters > 0
     }
 
     /// The waiter of a key that has so many others before it.

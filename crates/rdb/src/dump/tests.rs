@@ -4,7 +4,8 @@ use proptest::prelude::*;
 use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::End;
-use store::{Entry, Hash, Key, Keyspace, Limits, List, Set, StringValue, Zset};
+use store::stream::{Delivery, Group, StreamLimits};
+use store::{Entry, Hash, Key, Keyspace, Limits, List, Set, Stream, StreamId, StringValue, Zset};
 
 use super::*;
 
@@ -76,12 +77,26 @@ fn footers_are_checked() {
     assert!(restore(&sealed(b"\x00\x03abcjunk", 3), &limits(8), true).is_ok());
     let refused =
         |payload: &[u8]| matches!(restore(payload, &limits(8), true), Err(RestoreError::Footer));
-    assert!(refused(&sealed(b"\x00\x03abc", VERSION + 1)));
+    for version in [13, 79, 81] {
+        assert!(refused(&sealed(b"\x00\x03abc", version)));
+    }
     (0..payload.len()).for_each(|length| assert!(refused(&payload[..length])));
     for at in 0..payload.len() {
         let mut changed = payload.clone();
         changed[at] ^= 1;
         assert!(refused(&changed), "byte {at}");
+    }
+}
+
+#[test]
+fn payloads_of_newer_servers_are_taken() {
+    let list = b"\x12\x01\x02\x09\x09\x00\x00\x00\x01\x00\x05\x01\xff";
+    let set = b"\x14\x0b\x0b\x00\x00\x00\x02\x00\x01\x01\x02\x01\xff";
+    for version in [11, 12, 80] {
+        assert!(restore(&sealed(list, version), &limits(8), true).is_ok());
+        assert!(restore(&sealed(set, version), &limits(8), true).is_ok());
+        // A hash whose fields expire.
+        assert!(restore(&sealed(b"\x16\x01\x01f\x01v", version), &limits(8), true).is_err());
     }
 }
 
@@ -137,7 +152,7 @@ fn scores() -> impl Strategy<Value = f64> {
 /// A value by its contents, and how many elements may stay packed.
 fn values() -> impl Strategy<Value = (Value<'static>, usize)> {
     let entries = prop_oneof![Just(0usize), Just(4), Just(1000)];
-    (0..5, proptest::collection::vec((texts(), texts(), scores()), 1..24), entries).prop_map(
+    (0..6, proptest::collection::vec((texts(), texts(), scores()), 1..24), entries).prop_map(
         |(kind, items, entries)| {
             let limits = limits(entries);
             let value = match kind {
@@ -162,6 +177,21 @@ fn values() -> impl Strategy<Value = (Value<'static>, usize)> {
                     }
                     Value::Hash(hash)
                 }
+                4 => {
+                    let mut stream = Stream::new();
+                    let mut group = Group::new(StreamId::MIN, None);
+                    let (consumer, _) = group.add_consumer(&items[0].0, 3);
+                    for (item, ms) in items.iter().zip(1..) {
+                        let fields = [&item.0[..], &item.1];
+                        let limits = StreamLimits::new(4096, 3);
+                        stream.push(StreamId::new(ms, 0), fields.into_iter(), limits);
+                    }
+                    stream.delete(StreamId::new(2, 0));
+                    stream.add_group(b"group", group);
+                    let delivery = Delivery { consumer, now_ms: 9, count: 5, pending: true };
+                    stream.deliver(b"group", &delivery, |_| {});
+                    Value::Stream(stream)
+                }
                 _ => {
                     let mut zset = Zset::new();
                     for item in &items {
@@ -183,7 +213,12 @@ enum Contents {
     Set(BTreeSet<Vec<u8>>),
     Hash(BTreeMap<Vec<u8>, Vec<u8>>),
     Zset(Vec<(Vec<u8>, f64)>),
+    /// Entries, and all else as text.
+    Stream(Vec<StreamTexts>, String),
 }
+
+/// An entry with its names and values.
+type StreamTexts = (StreamId, Vec<(Vec<u8>, Vec<u8>)>);
 
 fn contents(value: ValueRef<'_>) -> Contents {
     match value {
@@ -198,6 +233,14 @@ fn contents(value: ValueRef<'_>) -> Contents {
         }
         ValueRef::Zset(zset) => {
             Contents::Zset(zset.iter().map(|(member, score)| (member.to_vec(), score)).collect())
+        }
+        ValueRef::Stream(stream) => {
+            let entries = stream.range(StreamId::MIN, StreamId::MAX).map(|entry| {
+                let fields = entry.fields.map(|(name, value)| (name.to_vec(), value.to_vec()));
+                (entry.id, fields.collect())
+            });
+            let groups: Vec<_> = stream.groups().collect();
+            Contents::Stream(entries.collect(), format!("{:?} {groups:?}", stream.numbers()))
         }
     }
 }
@@ -243,7 +286,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_never_do_harm(
-        kind in 0u8..20,
+        kind in 0u8..22,
         body in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         let mut bytes = vec![kind];

@@ -17,7 +17,7 @@ use sha1::{Digest, Sha1};
 use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::Element;
-use store::{Entry, Key, Keyspace, Limits, Value, ValueRef};
+use store::{Entry, Key, Keyspace, Limits, Stream, StreamId, Value, ValueRef};
 
 /// What a file holds.
 #[derive(Debug)]
@@ -189,9 +189,31 @@ fn contents(value: ValueRef<'_>) -> Vec<String> {
                 format!("{}={}", element(member), String::from_utf8(number).unwrap())
             })
             .collect(),
+        ValueRef::Stream(stream) => stream_contents(stream),
     };
     if matches!(value, ValueRef::Set(_) | ValueRef::Hash(_)) {
         shown.sort_unstable();
+    }
+    shown
+}
+
+/// The entries, and the groups with what is pending.
+fn stream_contents(stream: &Stream) -> Vec<String> {
+    let mut shown = Vec::new();
+    for entry in stream.range(StreamId::MIN, StreamId::MAX) {
+        shown.push(entry.id.to_string());
+        shown.extend(
+            entry
+                .fields
+                .map(|(name, value)| format!("{}={}", text(&name.to_vec()), text(&value.to_vec()))),
+        );
+    }
+    for (name, group) in stream.groups() {
+        shown.push(format!("@{}={}", text(name), group.last_id));
+        for (id, pending) in group.pending_from(StreamId::MIN) {
+            let consumer = group.consumer(pending.consumer).unwrap();
+            shown.push(format!("{id}>{}", text(consumer.name())));
+        }
     }
     shown
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::list::ListLimits;
 use store::pack::End;
-use store::{Hash, Limits, List, Set, StringValue, Value, ValueRef, Zset};
+use store::stream::{Delivery, Group, StreamLimits};
+use store::{Hash, Limits, List, Set, Stream, StreamId, StringValue, Value, ValueRef, Zset};
 use tests::random::Random;
 
 use super::{contents, line, with_entry};
@@ -69,7 +70,7 @@ fn write_value(
 ) -> io::Result<()> {
     match value {
         value if !in_pieces => return writer.entry(head, value),
-        ValueRef::String(_) => {
+        ValueRef::String(_) | ValueRef::Stream(_) => {
             let mut serialized = Vec::new();
             rdb::serialize(value, true, &mut serialized);
             return writer.serialized(head, &serialized);
@@ -98,7 +99,8 @@ fn value(random: &mut Random) -> Value<'static> {
     let limits = Limits { entries: *random.pick(&[0, 4, 128]), value: 64 };
     // Mostly few elements, some of them large; seldom many.
     let count = if random.percent(5) { 1 + random.below(700) } else { 1 + random.below(12) };
-    match random.below(5) {
+    match random.below(6) {
+        5 => Value::Stream(stream(random, count)),
         0 => {
             let text = text(random);
             match base::num::parse_i64(&text) {
@@ -137,6 +139,29 @@ fn value(random: &mut Random) -> Value<'static> {
             Value::Zset(zset)
         }
     }
+}
+
+/// A stream, perhaps with a group that has read a part of it.
+fn stream(random: &mut Random, count: usize) -> Stream {
+    let mut stream = Stream::new();
+    let limits = StreamLimits::new(1000, 10);
+    for _ in 0..count {
+        let fields: Vec<Vec<u8>> = (0..2 + 2 * random.below(3)).map(|_| text(random)).collect();
+        let last = stream.last_id();
+        let id = StreamId::new(last.ms + random.below(3) as u64, last.seq + 1);
+        stream.push(id, fields.iter().map(Vec::as_slice), limits);
+    }
+    for _ in 0..random.below(3) {
+        stream.delete(StreamId::new(random.below(5) as u64, 1 + random.below(count) as u64));
+    }
+    if random.percent(50) {
+        let mut group = Group::new(StreamId::MIN, Some(0));
+        let (consumer, _) = group.add_consumer(&text(random), 5);
+        stream.add_group(b"group", group);
+        let delivery = Delivery { consumer, now_ms: 7, count: random.below(20), pending: true };
+        stream.deliver(b"group", &delivery, |_| {});
+    }
+    stream
 }
 
 fn text(random: &mut Random) -> Vec<u8> {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use base::num::{write_f64, write_u64};
 use engine::http::ContentTypes;
-use store::ValueRef;
 use store::cut::{Head, Sink};
 use store::freeze::{Piece, PieceKind};
 use store::pack::Element;
+use store::stream::{Group, Stream};
+use store::{StreamId, ValueRef};
 
 use super::shape::{Shape, Staged};
 
@@ -149,6 +150,78 @@ impl CommandSink {
         }
     }
 
+    /// Puts a command with the key behind its first words.
+    fn put_words(&mut self, verb: &'static str, words: &[&[u8]]) {
+        self.command.verb = verb;
+        words.iter().for_each(|word| self.command.argument(word));
+        self.put_command();
+    }
+
+    /// Puts a command of a group, whose key comes behind the subcommand.
+    fn put_group(&mut self, subcommand: &[u8], words: &[&[u8]]) {
+        let mut whole = Vec::new();
+        header(&mut whole, b'*', words.len() + 3);
+        [b"XGROUP", subcommand, &self.command.key].iter().for_each(|word| bulk(&mut whole, word));
+        words.iter().for_each(|word| bulk(&mut whole, word));
+        self.put(&whole);
+    }
+
+    /// The entries one by one, then what is known of ids, then the groups.
+    fn put_stream(&mut self, stream: &Stream) {
+        for entry in stream.range(StreamId::MIN, StreamId::MAX) {
+            self.command.verb = "XADD";
+            self.command.argument(entry.id.to_string().as_bytes());
+            for (name, value) in entry.fields {
+                self.command.element(name);
+                self.command.element(value);
+            }
+            self.put_command();
+        }
+        if stream.is_empty() {
+            // It is made with an entry, which goes at once.
+            self.put_words("XADD", &[b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
+        }
+        let numbers = stream.numbers();
+        let (last, deleted) = (numbers.last_id.to_string(), numbers.max_deleted_id.to_string());
+        let added = numbers.entries_added.to_string();
+        let words: [&[u8]; 5] = [
+            last.as_bytes(),
+            b"ENTRIESADDED",
+            added.as_bytes(),
+            b"MAXDELETEDID",
+            deleted.as_bytes(),
+        ];
+        self.put_words("XSETID", &words);
+        stream.groups().for_each(|(name, group)| self.put_group_state(name, group));
+    }
+
+    fn put_group_state(&mut self, name: &[u8], group: &Group) {
+        let last = group.last_id.to_string();
+        let read = group.entries_read.map_or_else(|| "-1".to_owned(), |read| read.to_string());
+        self.put_group(b"CREATE", &[name, last.as_bytes(), b"ENTRIESREAD", read.as_bytes()]);
+        for consumer in group.consumers() {
+            self.put_group(b"CREATECONSUMER", &[name, consumer.name()]);
+        }
+        for (id, pending) in group.pending_from(StreamId::MIN) {
+            let Some(consumer) = group.consumer(pending.consumer) else { continue };
+            let (id, time) = (id.to_string(), pending.delivered_ms.to_string());
+            let count = pending.deliveries.to_string();
+            let words: [&[u8]; 10] = [
+                name,
+                consumer.name(),
+                b"0",
+                id.as_bytes(),
+                b"TIME",
+                time.as_bytes(),
+                b"RETRYCOUNT",
+                count.as_bytes(),
+                b"JUSTID",
+                b"FORCE",
+            ];
+            self.put_words("XCLAIM", &words);
+        }
+    }
+
     /// To be called behind each item of a collection.
     fn end_item(&mut self) {
         self.command.items += 1;
@@ -176,6 +249,7 @@ impl Shape for CommandSink {
 impl Sink for CommandSink {
     fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
         let verb = match value {
+            ValueRef::Stream(_) => "XADD",
             ValueRef::String(_) => "SET",
             ValueRef::List(_) => "RPUSH",
             ValueRef::Set(_) => "SADD",
@@ -184,6 +258,7 @@ impl Sink for CommandSink {
         };
         self.begin_key(head, verb);
         match value {
+            ValueRef::Stream(stream) => self.put_stream(stream),
             ValueRef::String(string) => self.command.argument(&string.bytes()),
             ValueRef::List(list) => list.iter().for_each(|element| {
                 self.command.element(element.as_element());

@@ -8,11 +8,16 @@ use proptest::prelude::*;
 use super::*;
 use crate::gate::{Access, Gate, Gates};
 use crate::list::ListLimits;
+use crate::pack::Element;
 use crate::pack::End;
-use crate::{Hash, Limits, List, Set, StringValue, ValueMut, Zset};
+use crate::stream::StreamLimits;
+use crate::{Hash, Limits, List, Set, Stream, StreamId, StringValue, ValueMut, Zset};
 
 const DATABASES: usize = 3;
 const LIMITS: Limits = Limits { entries: 8, value: 64 };
+
+/// Blocks of few entries, so that a stream has many.
+const BLOCKS: StreamLimits = StreamLimits::new(4096, 5);
 
 /// A value as text, to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +42,17 @@ fn pieces_of(value: ValueRef<'_>) -> Content {
         ValueRef::Zset(zset) => Content::Pieces(
             zset.range(0..zset.len())
                 .map(|(member, score)| (member.to_vec(), score.to_le_bytes().to_vec()))
+                .collect(),
+        ),
+        ValueRef::Stream(stream) => Content::Pieces(
+            stream
+                .range(StreamId::MIN, StreamId::MAX)
+                .map(|entry| {
+                    let text =
+                        |field: Option<(Element<'_>, _)>| field.map(|(name, _)| name.to_vec());
+                    let name = text(entry.fields.clone().next()).unwrap_or_default();
+                    (entry.id.to_bytes().to_vec(), name)
+                })
                 .collect(),
         ),
     }
@@ -144,7 +160,14 @@ impl<'k> World<'k> {
             _ => 1200,
         };
         let names: Vec<_> = (0..len).map(|_| self.name()).collect();
-        match self.below(8) {
+        match self.below(9) {
+            8 => {
+                let mut stream = Stream::new();
+                for (ms, name) in (1..).zip(&names) {
+                    stream.push(StreamId::new(ms, 0), [&name[..], b""].into_iter(), BLOCKS);
+                }
+                Value::Stream(stream)
+            }
             0 => {
                 let mut set = Set::new();
                 names.iter().for_each(|name| {
@@ -247,6 +270,14 @@ impl<'k> World<'k> {
                 ValueMut::Zset(zset) if removes && zset.len() > 1 => drop(zset.remove(name)),
                 ValueMut::Zset(zset) => drop(zset.insert(name, -1.0, LIMITS)),
                 ValueMut::List(list) => list.push(End::Front, &name[..], &ListLimits::default()),
+                ValueMut::Stream(stream) if removes => {
+                    let first = stream.numbers().first_id;
+                    stream.delete(first);
+                }
+                ValueMut::Stream(stream) => {
+                    let id = stream.last_id().next().expect("far below the end");
+                    stream.push(id, [&name[..], b"after"].into_iter(), BLOCKS);
+                }
                 ValueMut::String(_) => entry.set_expire_at(expire_at),
             }
         }
@@ -400,6 +431,7 @@ impl Sink for Watchful<'_> {
             ValueRef::Hash(hash) => hash.memory_usage(usize::MAX),
             ValueRef::Set(set) => set.memory_usage(usize::MAX),
             ValueRef::Zset(zset) => zset.memory_usage(usize::MAX),
+            ValueRef::Stream(stream) => stream.memory_usage(usize::MAX),
         });
     }
 
@@ -430,7 +462,10 @@ fn large_values_are_shown_while_their_slot_is_free() {
         table.set(format!("field:{n}").as_bytes(), &large, LIMITS);
         small.set(format!("field:{n}").as_bytes(), b"value", LIMITS);
     }
+    let mut stream = Stream::new();
+    stream.push(StreamId::new(1, 0), [&b"field"[..], &large].into_iter(), BLOCKS);
     let values = [
+        Value::Stream(stream),
         Value::String(StringValue::Shared(Arc::new(large))),
         Value::List(list),
         Value::Hash(packed),
@@ -448,6 +483,6 @@ fn large_values_are_shown_while_their_slot_is_free() {
     let mut sink =
         Watchful { space: &space, walkers: &gate, other: &other, slot, large: 0, small: 0 };
     while walker.step(Access::Gate(&gate), &mut sink) != Step::Finished {}
-    // The string, the list, the packed hash, and five fields; and the small hash.
-    assert_eq!((sink.large, sink.small), (8, 1));
+    // The stream, the string, the list, the packed hash, and five fields; and the small hash.
+    assert_eq!((sink.large, sink.small), (9, 1));
 }

@@ -214,6 +214,26 @@ impl Node {
         true
     }
 
+    /// Adds elements at the back: room is made once.
+    #[inline]
+    pub(crate) fn push_all(&mut self, elements: &[Encoded<'_>], growth: Growth) {
+        let len = elements.iter().map(Encoded::len).sum();
+        let count = self.count_after(elements.len(), 0);
+        let total = self.total_bytes();
+        self.make_room(End::Back, len, growth);
+        let (start, room) = self.parts_mut();
+        let from = *start as usize;
+        write_header(room, from, total + len, count);
+        let (mut at, end) = (from + total - 1, from + total - 1 + len);
+        room[end] = TERMINATOR;
+        for element in elements {
+            let len = element.len();
+            element.write(&mut room[at..at + len]);
+            at += len;
+        }
+        debug_assert_eq!(at, end);
+    }
+
     /// Inserts an element before the one at `position`, which may be the end.
     #[inline]
     pub(crate) fn insert(&mut self, position: Position, element: &Encoded<'_>, growth: Growth) {

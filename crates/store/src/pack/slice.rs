@@ -156,6 +156,12 @@ impl ListpackSlice {
         self.0.len() - 1
     }
 
+    /// The end, after the last element.
+    #[inline]
+    pub(crate) fn end_position(&self) -> Position {
+        Position::at(self.end())
+    }
+
     /// Position of the first element.
     #[inline]
     pub fn first(&self) -> Option<Position> {
@@ -332,6 +338,38 @@ pub struct Elements<'a> {
     bytes: &'a [u8],
     front: usize,
     back: usize,
+}
+
+impl Elements<'_> {
+    /// Where the next element begins, or the end.
+    #[inline]
+    pub(crate) fn place(&self) -> Position {
+        Position::at(self.front)
+    }
+
+    /// Passes over the next `count` elements, or all that are left.
+    #[inline]
+    pub(crate) fn pass(&mut self, count: usize) {
+        for _ in 0..count {
+            if self.front >= self.back {
+                return;
+            }
+            self.front = next(self.bytes, self.front);
+        }
+    }
+
+    /// Takes the last `count` elements off, or all that are left, and returns them.
+    #[inline]
+    pub(crate) fn take_back(&mut self, count: usize) -> Self {
+        let back = self.back;
+        for _ in 0..count {
+            if self.front >= self.back {
+                break;
+            }
+            self.back = previous(self.bytes, self.back);
+        }
+        Elements { bytes: self.bytes, front: self.back, back }
+    }
 }
 
 impl<'a> Iterator for Elements<'a> {

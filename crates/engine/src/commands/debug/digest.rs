@@ -7,7 +7,7 @@
 
 use sha1::{Digest as _, Sha1};
 use store::pack::{Element, INTEGER_TEXT_BYTES};
-use store::{Entry, ValueRef};
+use store::{Entry, StreamId, ValueRef};
 
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
@@ -49,6 +49,7 @@ impl Digest {
             ValueRef::Set(_) => 2,
             ValueRef::Zset(_) => 3,
             ValueRef::Hash(_) => 4,
+            ValueRef::Stream(_) => 6,
         };
         self.mix(&kind.to_be_bytes());
         match entry.value() {
@@ -67,6 +68,15 @@ impl Digest {
                     pair.mix_element(field);
                     pair.mix_element(value);
                     self.combine(&pair.0);
+                }
+            }
+            ValueRef::Stream(stream) => {
+                for entry in stream.range(StreamId::MIN, StreamId::MAX) {
+                    self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+                    for (name, value) in entry.fields {
+                        self.mix_element(name);
+                        self.mix_element(value);
+                    }
                 }
             }
             ValueRef::Zset(zset) => {

@@ -43,7 +43,7 @@ pub(super) fn of_key(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
             ValueRef::Set(set) => set.chain_histogram(),
             ValueRef::Hash(hash) => hash.chain_histogram(),
             ValueRef::Zset(zset) => zset.chain_histogram(),
-            ValueRef::String(_) | ValueRef::List(_) => None,
+            ValueRef::String(_) | ValueRef::List(_) | ValueRef::Stream(_) => None,
         };
         chains.ok_or(CommandError::text(
             "ERR The value stored at the specified key is not represented using an hash table",

@@ -258,6 +258,8 @@ fn reply_entry(
         ValueRef::Set(set) => reply_set(reply, set, part)?,
         ValueRef::Hash(hash) => reply_hash(reply, hash, part)?,
         ValueRef::Zset(zset) => reply_zset(reply, zset, part),
+        // A stream is read by its commands.
+        ValueRef::Stream(_) => return Err(CommandError::WRONG_TYPE),
     }
     Ok(())
 }

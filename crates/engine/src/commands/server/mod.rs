@@ -93,6 +93,7 @@ fn database_index(args: &mut Args<'_>, error: &'static str) -> Result<i32, Comma
 
 /// Serves those who wait for keys that a database has got.
 fn serve_waiters(cx: &mut Context<'_>, database: usize) {
+    cx.db.wake_stream_waiters(database);
     let held = &cx.db.held;
     for slot in 0..SLOTS as u16 {
         let Some(attachment) = held.attachment(slot) else { continue };

@@ -160,7 +160,9 @@ fn unpack_zset(cx: &mut Context<'_>, key: &Key<'_>) {
 
 fn sortable<'e>(db: &'e Db<'_>, key: &Key<'_>) -> Result<Option<ValueRef<'e>>, CommandError> {
     match db.find(key).map(Entry::value) {
-        Some(ValueRef::String(_) | ValueRef::Hash(_)) => Err(CommandError::WRONG_TYPE),
+        Some(ValueRef::String(_) | ValueRef::Hash(_) | ValueRef::Stream(_)) => {
+            Err(CommandError::WRONG_TYPE)
+        }
         found => Ok(found),
     }
 }

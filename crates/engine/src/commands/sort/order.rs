@@ -77,7 +77,9 @@ impl Order<'_> {
                 Ok(set.iter().skip(start).take(end - start).collect())
             }
             Some(ValueRef::Set(set)) => self.sorted(db, set.iter(), set.len()),
-            Some(ValueRef::String(_) | ValueRef::Hash(_)) | None => Ok(Vec::new()),
+            Some(ValueRef::String(_) | ValueRef::Hash(_) | ValueRef::Stream(_)) | None => {
+                Ok(Vec::new())
+            }
         }
     }
 

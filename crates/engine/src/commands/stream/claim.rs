@@ -1,0 +1,286 @@
+//! XCLAIM and XAUTOCLAIM: what one consumer has not acknowledged becomes another's.
+
+use store::stream::{Group, Pending, Stream};
+use store::{Key, StreamId};
+
+use super::change::parse_exact_id;
+use super::{GroupPlace, ReplyStreams, no_group, parse_start, text_of};
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+
+/// XAUTOCLAIM looks at this many pending entries for each that it may claim.
+const LOOKS_PER_CLAIM: usize = 10;
+
+/// Pending entries of one consumer that are alike, for the journal.
+pub(super) struct Claims<'c> {
+    pub(super) ids: &'c [StreamId],
+    pub(super) pending: Pending,
+    /// The place that the group has reached.
+    pub(super) last_id: Option<StreamId>,
+}
+
+/// The journal gets whose pending entries these are, since when and how often delivered.
+pub(super) fn propagate_claims(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    (group, consumer): (&[u8], &[u8]),
+    claims: &Claims<'_>,
+) {
+    if !cx.is_journaling() || claims.ids.is_empty() {
+        return cx.propagate_nothing();
+    }
+    let ids: Vec<_> = claims.ids.iter().map(|id| text_of(*id)).collect();
+    let time = claims.pending.delivered_ms.to_string();
+    let deliveries = claims.pending.deliveries.to_string();
+    let last_id = claims.last_id.map(text_of);
+    let mut command: Vec<&[u8]> = vec![b"XCLAIM", key.bytes, group, consumer, b"0"];
+    command.extend(ids.iter().map(|id| &id[..]));
+    command.extend([b"TIME", time.as_bytes(), b"RETRYCOUNT", deliveries.as_bytes()]);
+    command.extend([&b"FORCE"[..], b"JUSTID"]);
+    if let Some(last_id) = &last_id {
+        command.extend([&b"LASTID"[..], last_id]);
+    }
+    cx.propagate(&command);
+}
+
+/// The journal gets that entries are pending no more.
+fn propagate_acknowledged(cx: &mut Context<'_>, key: &Key<'_>, group: &[u8], ids: &[StreamId]) {
+    if !cx.is_journaling() || ids.is_empty() {
+        return cx.propagate_nothing();
+    }
+    let ids: Vec<_> = ids.iter().map(|id| text_of(*id)).collect();
+    let mut command: Vec<&[u8]> = vec![b"XACK", key.bytes, group];
+    command.extend(ids.iter().map(|id| &id[..]));
+    cx.propagate(&command);
+}
+
+/// What XCLAIM's options say.
+#[derive(Default)]
+struct Options {
+    force: bool,
+    just_id: bool,
+    delivered_ms: Option<i64>,
+    deliveries: Option<u64>,
+    last_id: StreamId,
+}
+
+impl Options {
+    fn parse(args: &mut Args<'_>, now: i64) -> Result<Options, CommandError> {
+        let mut options = Options::default();
+        while !args.is_empty() {
+            let more = args.len() > 1;
+            let number = |args: &mut Args<'_>, option: &str| {
+                args.i64().map_err(|_| {
+                    CommandError::owned(format!("ERR Invalid {option} option argument for XCLAIM"))
+                })
+            };
+            if args.word("force") {
+                options.force = true;
+            } else if args.word("justid") {
+                options.just_id = true;
+            } else if more && args.word("idle") {
+                options.delivered_ms = Some(now.wrapping_sub(number(args, "IDLE")?));
+            } else if more && args.word("time") {
+                options.delivered_ms = Some(number(args, "TIME")?);
+            } else if more && args.word("retrycount") {
+                options.deliveries = u64::try_from(number(args, "RETRYCOUNT")?).ok();
+            } else if more && args.word("lastid") {
+                options.last_id = parse_exact_id(args.bytes()?)?;
+            } else {
+                return Err(CommandError::owned(format!(
+                    "ERR Unrecognized XCLAIM option '{}'",
+                    String::from_utf8_lossy(args.bytes()?)
+                )));
+            }
+        }
+        Ok(options)
+    }
+}
+
+/// What a claim did.
+#[derive(Default)]
+struct Claimed {
+    ids: Vec<(StreamId, Pending)>,
+    /// Pending entries that are in the stream no more.
+    deleted: Vec<StreamId>,
+}
+
+/// XCLAIM key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-ms]
+///     [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID id]
+pub(super) fn xclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (key, name, consumer) = (args.key()?, args.bytes()?, args.bytes()?);
+    let now = cx.stream_now();
+    let there = cx.db.stream(&key)?.is_some_and(|stream| stream.group(name).is_some());
+    if !there {
+        return Err(no_group(key.bytes, name));
+    }
+    let min_idle = parse_min_idle(args, "XCLAIM")?;
+    let mut ids = Vec::new();
+    while let Some(id) = args.peek().and_then(|text| parse_exact_id(text).ok()) {
+        ids.push(id);
+        args.skip(1);
+    }
+    let options = Options::parse(args, now)?;
+    let group = cx.group_mut(&key, name)?;
+    let moved_on = options.last_id > group.last_id;
+    group.last_id = group.last_id.max(options.last_id);
+    let place = GroupPlace::of(group);
+    let number = cx.meet_consumer(&key, name, consumer)?;
+    let Some(stream) = cx.db.stream_mut(&key)? else { return Ok(()) };
+    let mut claimed = Claimed::default();
+    for id in ids {
+        if stream.get(id).is_none() {
+            let group = stream.group_mut(name);
+            if group.is_some_and(|group| group.acknowledge(id)) {
+                claimed.deleted.push(id);
+            }
+            continue;
+        }
+        let Some(group) = stream.group_mut(name) else { continue };
+        let before = group.pending(id);
+        let too_young =
+            |before: &Pending| min_idle > 0 && now.wrapping_sub(before.delivered_ms) < min_idle;
+        if before.is_none() && !options.force || before.as_ref().is_some_and(too_young) {
+            continue;
+        }
+        // What was not pending counts as delivered once.
+        let before = before.map_or(1, |before| before.deliveries);
+        let counted = before.saturating_add(u64::from(!options.just_id));
+        let deliveries = options.deliveries.unwrap_or(counted);
+        let delivered_ms = options.delivered_ms.filter(|time| (0..=now).contains(time));
+        let delivered_ms = delivered_ms.unwrap_or(now);
+        let pending = Pending { delivered_ms, deliveries, consumer: number };
+        group.assign(id, pending);
+        claimed.ids.push((id, pending));
+    }
+    note_active(stream, name, number, &claimed, now);
+    let reply = &mut cx.reply;
+    reply.array(claimed.ids.len());
+    claimed.ids.iter().for_each(|(id, _)| answer(reply, stream, *id, options.just_id));
+    if moved_on {
+        cx.add_dirty(1);
+        cx.propagate_group_place(&key, name, place);
+    }
+    settle(cx, &key, (name, consumer), &claimed);
+    Ok(())
+}
+
+fn parse_min_idle(args: &mut Args<'_>, command: &str) -> Result<i64, CommandError> {
+    let min_idle = args.i64().map_err(|_| {
+        CommandError::owned(format!("ERR Invalid min-idle-time argument for {command}"))
+    })?;
+    Ok(min_idle.max(0))
+}
+
+/// Notes that a consumer has got something, if it has.
+fn note_active(stream: &mut Stream, group: &[u8], consumer: u32, claimed: &Claimed, now: i64) {
+    let own = stream.group_mut(group).and_then(|group: &mut Group| group.consumer_mut(consumer));
+    if let Some(own) = own.filter(|_| !claimed.ids.is_empty()) {
+        own.active_ms = Some(now);
+    }
+}
+
+fn answer(reply: &mut resp::reply::Reply<'_>, stream: &Stream, id: StreamId, just_id: bool) {
+    match stream.get(id).filter(|_| !just_id) {
+        Some(entry) => reply.stream_entry(&entry),
+        None => reply.stream_id(id),
+    }
+}
+
+/// Counts and journals what was claimed, and what is pending no more.
+fn settle(cx: &mut Context<'_>, key: &Key<'_>, names: (&[u8], &[u8]), claimed: &Claimed) {
+    cx.add_dirty((claimed.ids.len() + claimed.deleted.len()) as u64);
+    cx.propagate_nothing();
+    propagate_acknowledged(cx, key, names.0, &claimed.deleted);
+    // Those that are alike go together.
+    for alike in claimed.ids.chunk_by(|one, other| one.1 == other.1) {
+        let ids: Vec<StreamId> = alike.iter().map(|(id, _)| *id).collect();
+        let claims = Claims { ids: &ids, pending: alike[0].1, last_id: None };
+        propagate_claims(cx, key, names, &claims);
+    }
+}
+
+/// XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]
+pub(super) fn xautoclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (key, name, consumer) = (args.key()?, args.bytes()?, args.bytes()?);
+    let now = cx.stream_now();
+    let min_idle = parse_min_idle(args, "XAUTOCLAIM")?;
+    let start = parse_start(args.bytes()?)?;
+    let (mut count, mut just_id) = (100, false);
+    while !args.is_empty() {
+        if args.len() > 1 && args.word("count") {
+            let most = i64::MAX / size_of::<StreamId>() as i64;
+            let wanted = args.i64().ok().filter(|count| (1..=most).contains(count));
+            let wanted = wanted.and_then(|count| usize::try_from(count).ok());
+            count = wanted.ok_or(CommandError::text("ERR COUNT must be > 0"))?;
+        } else if args.word("justid") {
+            just_id = true;
+        } else {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    let number = cx.meet_consumer(&key, name, consumer)?;
+    let Some(stream) = cx.db.stream_mut(&key)? else { return Ok(()) };
+    let (claimed, next) = {
+        let wanted = Wanted { consumer: number, min_idle, count, just_id, now };
+        wanted.claim(stream, name, start)
+    };
+    note_active(stream, name, number, &claimed, now);
+    let reply = &mut cx.reply;
+    reply.array(3);
+    reply.stream_id(next);
+    reply.array(claimed.ids.len());
+    claimed.ids.iter().for_each(|(id, _)| answer(reply, stream, *id, just_id));
+    reply.array(claimed.deleted.len());
+    claimed.deleted.iter().for_each(|id| reply.stream_id(*id));
+    settle(cx, &key, (name, consumer), &claimed);
+    Ok(())
+}
+
+/// What XAUTOCLAIM looks for.
+struct Wanted {
+    consumer: u32,
+    min_idle: i64,
+    count: usize,
+    just_id: bool,
+    now: i64,
+}
+
+impl Wanted {
+    /// Claims pending entries from one on. Returns where to go on.
+    fn claim(&self, stream: &mut Stream, name: &[u8], start: StreamId) -> (Claimed, StreamId) {
+        let mut claimed = Claimed::default();
+        let Some(group) = stream.group(name) else { return (claimed, StreamId::MIN) };
+        let mut pending = group.pending_from(start);
+        let mut left = self.count;
+        for _ in 0..self.count.saturating_mul(LOOKS_PER_CLAIM) {
+            if left == 0 {
+                break;
+            }
+            let Some((id, mut own)) = pending.next() else { break };
+            if stream.get(id).is_none() {
+                claimed.deleted.push(id);
+                left -= 1;
+                continue;
+            }
+            if self.min_idle > 0 && self.now.wrapping_sub(own.delivered_ms) < self.min_idle {
+                continue;
+            }
+            own.consumer = self.consumer;
+            own.delivered_ms = self.now;
+            own.deliveries = own.deliveries.saturating_add(u64::from(!self.just_id));
+            claimed.ids.push((id, own));
+            left -= 1;
+        }
+        let next = pending.next().map_or(StreamId::MIN, |(id, _)| id);
+        drop(pending);
+        if let Some(group) = stream.group_mut(name) {
+            for id in &claimed.deleted {
+                group.acknowledge(*id);
+            }
+            claimed.ids.iter().for_each(|(id, own)| group.assign(*id, *own));
+        }
+        (claimed, next)
+    }
+}

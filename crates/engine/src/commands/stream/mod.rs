@@ -1,0 +1,225 @@
+//! Streams: adding, deleting and trimming entries is in `change`, ranges are in `range`, XREAD and
+//! XREADGROUP in `read`, what groups are and have is in `group` and `pending`, what takes pending
+//! entries over in `claim`, and XINFO in `info`.
+//!
+//! Most of these commands are written to the journal as something else: an id that was chosen here by
+//! its number, an approximate trim by what came of it, and what a group was given by what it has then.
+
+mod change;
+mod claim;
+mod group;
+mod info;
+mod pending;
+mod range;
+mod read;
+mod rows;
+
+use base::num;
+use resp::reply::Reply;
+use store::stream::{Group, Stream, StreamEntry, StreamLimits};
+use store::{Key, StreamId};
+
+use crate::handler::context::Context;
+use crate::handler::elements::ReplyElements;
+use crate::handler::error::CommandError;
+use crate::observe::notify::{Class, Event};
+
+pub(crate) use rows::COMMANDS;
+
+const INVALID_ID: CommandError =
+    CommandError::text("ERR Invalid stream ID specified as stream command argument");
+
+/// Longer ids are refused unread.
+const LONGEST_ID: usize = 127;
+
+/// An id as it is written, for which it has room.
+type IdText = smallvec::SmallVec<[u8; 64]>;
+
+fn event(name: &'static str) -> Event {
+    Event(Class::STREAM, name)
+}
+
+/// An id in decimal.
+fn text_of(id: StreamId) -> IdText {
+    let mut text = IdText::new();
+    text.extend_from_slice(itoa::Buffer::new().format(id.ms).as_bytes());
+    text.push(b'-');
+    text.extend_from_slice(itoa::Buffer::new().format(id.seq).as_bytes());
+    text
+}
+
+/// Reads a part of an id as C's `strtoull` does: a negative number counts from the end.
+fn id_part(text: &[u8]) -> Option<u64> {
+    if let Some(value) = num::parse_i64(text) {
+        return u64::try_from(value).ok();
+    }
+    match text.trim_ascii_start() {
+        [b'-', digits @ ..] if digits.first().is_some_and(u8::is_ascii_digit) => {
+            num::parse_u64_lenient(digits).map(u64::wrapping_neg)
+        }
+        _ => num::parse_u64_lenient(text),
+    }
+}
+
+/// Reads an id: `milliseconds[-number]`, where the number may be missing.
+fn parse_id(text: &[u8], missing: u64) -> Result<StreamId, CommandError> {
+    if text.len() > LONGEST_ID {
+        return Err(INVALID_ID);
+    }
+    // C's strings end at a zero.
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let (ms, seq) = match text.iter().position(|byte| *byte == b'-') {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let ms = id_part(ms).ok_or(INVALID_ID)?;
+    let seq = seq.map_or(Some(missing), id_part).ok_or(INVALID_ID)?;
+    Ok(StreamId::new(ms, seq))
+}
+
+/// Reads an id, or `-` or `+` for the smallest and the largest one.
+fn parse_id_or_end(text: &[u8], missing: u64) -> Result<StreamId, CommandError> {
+    match text {
+        b"-" => Ok(StreamId::MIN),
+        b"+" => Ok(StreamId::MAX),
+        _ => parse_id(text, missing),
+    }
+}
+
+/// Reads the first id of a range: `(` excludes the id behind it.
+fn parse_start(text: &[u8]) -> Result<StreamId, CommandError> {
+    match text {
+        [b'(', _, ..] => {
+            let id = parse_id(&text[1..], 0)?;
+            id.next().ok_or(CommandError::text("ERR invalid start ID for the interval"))
+        }
+        _ => parse_id_or_end(text, 0),
+    }
+}
+
+/// Reads the last id of a range: `(` excludes the id behind it.
+fn parse_end(text: &[u8]) -> Result<StreamId, CommandError> {
+    match text {
+        [b'(', _, ..] => {
+            let id = parse_id(&text[1..], u64::MAX)?;
+            id.previous().ok_or(CommandError::text("ERR invalid end ID for the interval"))
+        }
+        _ => parse_id_or_end(text, u64::MAX),
+    }
+}
+
+/// The error of a command that needs a group.
+fn no_group(key: &[u8], group: &[u8]) -> CommandError {
+    CommandError::owned(format!(
+        "NOGROUP No such key '{}' or consumer group '{}'",
+        String::from_utf8_lossy(key),
+        String::from_utf8_lossy(group)
+    ))
+}
+
+/// Streams, their ids and their entries as replies.
+trait ReplyStreams {
+    fn stream_id(&mut self, id: StreamId);
+    fn stream_entry(&mut self, entry: &StreamEntry<'_>);
+    /// A text of a fixed kind, as names of fields of a reply are.
+    fn label(&mut self, text: &str);
+}
+
+impl ReplyStreams for Reply<'_> {
+    #[inline]
+    fn stream_id(&mut self, id: StreamId) {
+        self.bulk(&text_of(id));
+    }
+
+    #[inline]
+    fn stream_entry(&mut self, entry: &StreamEntry<'_>) {
+        self.array(2);
+        self.stream_id(entry.id);
+        self.array(2 * entry.fields.len());
+        for (name, value) in entry.fields.clone() {
+            self.element(name);
+            self.element(value);
+        }
+    }
+
+    fn label(&mut self, text: &str) {
+        self.bulk(text.as_bytes());
+    }
+}
+
+impl Context<'_> {
+    fn stream_limits(&self) -> StreamLimits {
+        let config = self.db.config;
+        StreamLimits::new(config.stream_node_max_bytes, config.stream_node_max_entries)
+    }
+
+    /// The time of the command, as streams have it. Time stands still while a file is replayed, but
+    /// consumers that it brings were heard of just now.
+    fn stream_now(&self) -> i64 {
+        let now = if self.session.replays { base::clock::now_ms() } else { self.db.now };
+        now.cast_signed()
+    }
+
+    /// Adds a consumer to a group, unless it is there, and notes that it was heard of. Returns its
+    /// number.
+    fn meet_consumer(
+        &mut self,
+        key: &Key<'_>,
+        group: &[u8],
+        consumer: &[u8],
+    ) -> Result<u32, CommandError> {
+        let now = self.stream_now();
+        let own = self.db.stream_mut(key)?.and_then(|stream| stream.group_mut(group));
+        let own = own.ok_or_else(|| no_group(key.bytes, group))?;
+        let (number, is_new) = own.add_consumer(consumer, now);
+        if let Some(consumer) = own.consumer_mut(number) {
+            consumer.seen_ms = now;
+        }
+        if is_new {
+            self.db.notify(key, event("xgroup-createconsumer"));
+            self.add_dirty(1);
+            self.propagate(&[b"XGROUP", b"CREATECONSUMER", key.bytes, group, consumer]);
+        }
+        Ok(number)
+    }
+
+    /// A group, for a change.
+    fn group_mut(&mut self, key: &Key<'_>, group: &[u8]) -> Result<&mut Group, CommandError> {
+        let own = self.db.stream_mut(key)?.and_then(|stream| stream.group_mut(group));
+        own.ok_or_else(|| no_group(key.bytes, group))
+    }
+
+    /// The journal gets the place that a group has reached.
+    fn propagate_group_place(&mut self, key: &Key<'_>, group: &[u8], stream: GroupPlace) {
+        if !self.is_journaling() {
+            return self.propagate_nothing();
+        }
+        let read = stream.entries_read.map_or_else(|| "-1".to_owned(), |read| read.to_string());
+        let id = text_of(stream.last_id);
+        let read = read.as_bytes();
+        self.propagate(&[b"XGROUP", b"SETID", key.bytes, group, &id, b"ENTRIESREAD", read]);
+    }
+}
+
+/// How far a group has read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct GroupPlace {
+    last_id: StreamId,
+    entries_read: Option<u64>,
+}
+
+impl GroupPlace {
+    fn of(group: &Group) -> GroupPlace {
+        GroupPlace { last_id: group.last_id, entries_read: group.entries_read }
+    }
+}
+
+/// The group of a stream.
+fn group_of<'s>(
+    stream: Option<&'s Stream>,
+    key: &Key<'_>,
+    group: &[u8],
+) -> Result<(&'s Stream, &'s Group), CommandError> {
+    let found = stream.and_then(|stream| Some((stream, stream.group(group)?)));
+    found.ok_or_else(|| no_group(key.bytes, group))
+}

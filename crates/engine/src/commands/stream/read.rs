@@ -1,0 +1,398 @@
+//! XREAD and XREADGROUP, at once or when there is something to read.
+//!
+//! Who waits is served by the same request again, from the one key that changed. XREAD wakes all who
+//! read there; of those who share a group each is served in turn, as long as there are entries that
+//! none of them has got. Those wait for the group, too: when it goes, they get the error that they
+//! would have got without it.
+
+use resp::args::{Arguments, OwnedArguments};
+use smallvec::SmallVec;
+use store::stream::{Delivery, Pending, Stream};
+use store::{Key, StreamId, ValueRef};
+
+use super::claim::{Claims, propagate_claims};
+use super::{GroupPlace, ReplyStreams, event, parse_id, text_of};
+use crate::handler::args::Args;
+use crate::handler::context::{Context, WaitFor};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::wait::waiting::Awaited;
+
+/// What XREAD and XREADGROUP are asked to do.
+struct Request<'a> {
+    /// Group and consumer.
+    group: Option<(&'a [u8], &'a [u8])>,
+    /// Entries become pending.
+    pending: bool,
+    /// Entries of each stream at most.
+    count: usize,
+    /// Wait if there is nothing: for so many milliseconds, or for ever.
+    block: Option<Option<u64>>,
+    keys: Vec<Key<'a>>,
+    /// From where to read each.
+    ids: SmallVec<[&'a [u8]; 4]>,
+    /// Which argument the first of these is.
+    ids_at: usize,
+}
+
+/// From where to read a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// From behind this id; in a group, of what is pending.
+    After(StreamId),
+    /// From behind what the group has got.
+    New,
+}
+
+impl<'a> Request<'a> {
+    fn parse(args: &mut Args<'a>, name: &str) -> Result<Request<'a>, CommandError> {
+        let in_group = name == "xreadgroup";
+        let only_in_group = |option: &str| {
+            CommandError::owned(format!(
+                "ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."
+            ))
+        };
+        let (mut group, mut pending) = (None, true);
+        let (mut count, mut block) = (usize::MAX, None);
+        loop {
+            let more = args.len() > 1;
+            if more && args.word("block") {
+                block = Some(parse_timeout(args)?);
+            } else if more && args.word("count") {
+                // None and fewer are all.
+                let wanted = Some(args.i64()?).filter(|wanted| *wanted > 0);
+                count = wanted.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or(count);
+            } else if more && args.word("streams") {
+                break;
+            } else if args.len() > 2 && args.word("group") {
+                if !in_group {
+                    return Err(only_in_group("GROUP"));
+                }
+                group = Some((args.bytes()?, args.bytes()?));
+            } else if args.word("noack") {
+                if !in_group {
+                    return Err(only_in_group("NOACK"));
+                }
+                pending = false;
+            } else {
+                return Err(CommandError::SYNTAX);
+            }
+        }
+        if !args.len().is_multiple_of(2) {
+            let last = if in_group { "'>'" } else { "'+', or '$'" };
+            let or = if in_group { " or " } else { ", " };
+            return Err(CommandError::owned(format!(
+                "ERR Unbalanced '{name}' list of streams: for each stream key an ID{or}{last} must be \
+                 specified."
+            )));
+        }
+        if in_group && group.is_none() {
+            return Err(CommandError::text("ERR Missing GROUP option for XREADGROUP"));
+        }
+        let keys = args.keys(args.len() / 2)?;
+        let ids_at = args.position();
+        let ids = args.rest().iter().collect();
+        Ok(Request { group, pending, count, block, keys, ids, ids_at })
+    }
+
+    /// From where to read the stream of this index.
+    fn start(&self, cx: &Context<'_>, index: usize) -> Result<Start, CommandError> {
+        let key = &self.keys[index];
+        let stream = cx.db.stream(key)?;
+        if let Some((group, _)) = self.group {
+            stream.and_then(|stream| stream.group(group)).ok_or_else(|| no_group(key, group))?;
+        }
+        self.start_in(stream, self.ids[index])
+    }
+
+    fn start_in(&self, stream: Option<&Stream>, id: &[u8]) -> Result<Start, CommandError> {
+        let meaningless = |sign: &str| {
+            CommandError::owned(format!(
+                "ERR The {sign} ID is meaningless in the context of XREADGROUP: you want to read the \
+                 history of this consumer by specifying a proper ID, or use the > ID to get new \
+                 messages. The {sign} ID would just return an empty result set."
+            ))
+        };
+        Ok(match id {
+            b"$" if self.group.is_some() => return Err(meaningless("$")),
+            b"+" if self.group.is_some() => return Err(meaningless("+")),
+            b"$" => Start::After(stream.map_or(StreamId::MIN, Stream::last_id)),
+            b"+" => {
+                let last = stream.and_then(Stream::last_entry_id);
+                Start::After(last.and_then(StreamId::previous).unwrap_or_default())
+            }
+            b">" if self.group.is_some() => Start::New,
+            b">" => {
+                return Err(CommandError::text(
+                    "ERR The > ID can be specified only when calling XREADGROUP using the GROUP \
+                     <group> <consumer> option.",
+                ));
+            }
+            id => Start::After(super::change::parse_exact_id(id)?),
+        })
+    }
+
+    /// Reads a stream and answers its key and its entries. Writes nothing and returns false when
+    /// there is nothing to read.
+    fn read(
+        &self,
+        cx: &mut Context<'_>,
+        key: &Key<'_>,
+        start: Start,
+    ) -> Result<bool, CommandError> {
+        match (self.group, start) {
+            (Some((group, consumer)), Start::After(id)) => {
+                self.read_pending(cx, key, (group, consumer), id)?;
+                Ok(true)
+            }
+            (Some((group, consumer)), Start::New) => self.read_new(cx, key, (group, consumer)),
+            (None, Start::After(id)) => self.read_after(cx, key, id),
+            (None, Start::New) => Ok(false),
+        }
+    }
+
+    fn read_after(
+        &self,
+        cx: &mut Context<'_>,
+        key: &Key<'_>,
+        id: StreamId,
+    ) -> Result<bool, CommandError> {
+        let Some(stream) = cx.db.stream(key)? else { return Ok(false) };
+        let Some(from) = id.next().filter(|_| has_entry_after(stream, id)) else {
+            return Ok(false);
+        };
+        let reply = &mut cx.reply;
+        begin_stream(reply, key);
+        let (mark, mut entries) = (reply.mark(), 0);
+        for entry in stream.range(from, StreamId::MAX).take(self.count) {
+            reply.stream_entry(&entry);
+            entries += 1;
+        }
+        reply.close_array(mark, entries);
+        Ok(true)
+    }
+
+    /// Reads entries that nobody of the group has got.
+    fn read_new(
+        &self,
+        cx: &mut Context<'_>,
+        key: &Key<'_>,
+        (group, consumer): (&[u8], &[u8]),
+    ) -> Result<bool, CommandError> {
+        let number = cx.meet_consumer(key, group, consumer)?;
+        let now_ms = cx.stream_now();
+        let delivery =
+            Delivery { consumer: number, now_ms, count: self.count, pending: self.pending };
+        let Some(stream) = cx.db.stream_mut(key)? else { return Ok(false) };
+        let last = stream.group(group).map_or(StreamId::MAX, |group| group.last_id);
+        if !has_entry_after(stream, last) {
+            return Ok(false);
+        }
+        let reply = &mut cx.reply;
+        begin_stream(reply, key);
+        let mark = reply.mark();
+        let mut given: SmallVec<[StreamId; 16]> = SmallVec::new();
+        let entries = stream.deliver(group, &delivery, |entry| {
+            reply.stream_entry(entry);
+            given.push(entry.id);
+        });
+        reply.close_array(mark, entries);
+        let place = stream.group(group).map(GroupPlace::of);
+        cx.add_dirty(1);
+        if self.pending {
+            let pending = Pending { delivered_ms: now_ms, deliveries: 1, consumer: number };
+            let last_id = given.last().copied();
+            propagate_claims(cx, key, (group, consumer), &Claims { ids: &given, pending, last_id });
+        }
+        if let Some(place) = place {
+            cx.propagate_group_place(key, group, place);
+        }
+        Ok(true)
+    }
+
+    /// Reads again what this consumer has got and not acknowledged.
+    fn read_pending(
+        &self,
+        cx: &mut Context<'_>,
+        key: &Key<'_>,
+        (group, consumer): (&[u8], &[u8]),
+        after: StreamId,
+    ) -> CommandResult {
+        let number = cx.meet_consumer(key, group, consumer)?;
+        let now = cx.stream_now();
+        let stream = cx.db.stream_mut(key)?.ok_or_else(|| no_group(key, group))?;
+        let own = stream.group(group).and_then(|group| group.consumer(number));
+        let own = own.ok_or_else(|| no_group(key, group))?;
+        let ids: Vec<StreamId> = match after.next() {
+            Some(from) => own.pending_from(from).take(self.count).collect(),
+            None => Vec::new(),
+        };
+        let reply = &mut cx.reply;
+        begin_stream(reply, key);
+        reply.array(ids.len());
+        let mut found = Vec::new();
+        for id in ids {
+            if let Some(entry) = stream.get(id) {
+                reply.stream_entry(&entry);
+                found.push(id);
+            } else {
+                reply.array(2);
+                reply.stream_id(id);
+                reply.null_array();
+            }
+        }
+        let mut given = Vec::new();
+        if let Some(group) = stream.group_mut(group) {
+            for id in found {
+                let Some(mut pending) = group.pending(id) else { continue };
+                pending.deliveries = pending.deliveries.saturating_add(1);
+                pending.delivered_ms = now;
+                group.assign(id, pending);
+                given.push((id, pending));
+            }
+        }
+        cx.propagate_nothing();
+        for (id, pending) in given {
+            let claims = Claims { ids: &[id], pending, last_id: None };
+            propagate_claims(cx, key, (group, consumer), &claims);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a stream has entries behind an id.
+fn has_entry_after(stream: &Stream, id: StreamId) -> bool {
+    stream.last_id() > id && stream.last_entry_id().is_some_and(|last| last > id)
+}
+
+fn parse_timeout(args: &mut Args<'_>) -> Result<Option<u64>, CommandError> {
+    let milliseconds = args
+        .i64()
+        .map_err(|_| CommandError::text("ERR timeout is not an integer or out of range"))?;
+    match u64::try_from(milliseconds) {
+        Ok(0) => Ok(None),
+        Ok(milliseconds) => Ok(Some(milliseconds)),
+        Err(_) => Err(CommandError::TIMEOUT_NEGATIVE),
+    }
+}
+
+fn no_group(key: &Key<'_>, group: &[u8]) -> CommandError {
+    let error = super::no_group(key.bytes, group);
+    CommandError::owned(format!("{error} in XREADGROUP with GROUP option"))
+}
+
+/// Writes what precedes the entries of a stream.
+fn begin_stream(reply: &mut resp::reply::Reply<'_>, key: &Key<'_>) {
+    if !reply.is_resp3() {
+        reply.array(2);
+    }
+    reply.bulk(key.bytes);
+}
+
+/// Makes the `streams` that were written since `mark` a map, or an array of pairs.
+fn close_streams(cx: &mut Context<'_>, mark: resp::output::Mark, streams: usize) {
+    if cx.reply.is_resp3() {
+        cx.reply.close_map(mark, streams);
+    } else {
+        cx.reply.close_array(mark, streams);
+    }
+}
+
+/// XREAD [COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]
+pub(super) fn xread(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    read(cx, args, "xread")
+}
+
+/// XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK]
+///     STREAMS key [key ...] id [id ...]
+pub(super) fn xreadgroup(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    read(cx, args, "xreadgroup")
+}
+
+fn read(cx: &mut Context<'_>, args: &mut Args<'_>, name: &'static str) -> CommandResult {
+    let request = Request::parse(args, name)?;
+    let starts = (0..request.keys.len()).map(|index| request.start(cx, index));
+    let starts = starts.collect::<Result<SmallVec<[Start; 4]>, _>>()?;
+    let (mark, mut streams) = (cx.reply.mark(), 0);
+    for (key, start) in request.keys.iter().zip(&starts) {
+        streams += usize::from(request.read(cx, key, *start)?);
+    }
+    if request.group.is_some() {
+        cx.propagate_nothing();
+    }
+    if streams > 0 {
+        close_streams(cx, mark, streams);
+        return Ok(());
+    }
+    match request.block.filter(|_| cx.may_block()) {
+        None => cx.reply.null_array(),
+        Some(timeout) => wait(cx, args, &request, &starts, timeout),
+    }
+    Ok(())
+}
+
+/// Lets the client wait for entries behind those that are there now.
+fn wait(
+    cx: &mut Context<'_>,
+    args: &Args<'_>,
+    request: &Request<'_>,
+    starts: &[Start],
+    timeout: Option<u64>,
+) {
+    let mut argv = OwnedArguments::new();
+    for (index, argument) in args.argv().iter().enumerate() {
+        match index.checked_sub(request.ids_at).map(|index| starts[index]) {
+            Some(Start::After(id)) => argv.push(&text_of(id)),
+            _ => argv.push(argument),
+        }
+    }
+    let (keys, argv) = (&request.keys[..], argv.view());
+    let awaited = Awaited::Stream(|value, key, argv| is_ready(value, key, argv).unwrap_or(true));
+    cx.wait(&WaitFor { keys, destination: None, awaited, timeout, argv, serve });
+}
+
+/// The request of a client that waits.
+fn waiting(argv: Arguments<'_>) -> Result<Request<'_>, CommandError> {
+    let in_group = argv.at(0).eq_ignore_ascii_case(b"xreadgroup");
+    let name = if in_group { "xreadgroup" } else { "xread" };
+    Request::parse(&mut Args::new(argv, &[]), name)
+}
+
+/// Whether what lies under a key now ends the waiting for it.
+fn is_ready(
+    value: Option<ValueRef<'_>>,
+    key: &Key<'_>,
+    argv: Arguments<'_>,
+) -> Result<bool, CommandError> {
+    let request = waiting(argv)?;
+    let stream = match value {
+        Some(ValueRef::Stream(stream)) => stream,
+        // Who reads in a group gets an error now.
+        _ => return Ok(request.group.is_some()),
+    };
+    if let Some((group, _)) = request.group {
+        let group = stream.group(group);
+        return Ok(group.is_none_or(|group| has_entry_after(stream, group.last_id)));
+    }
+    let mut own = request.keys.iter().zip(&request.ids).filter(|(own, _)| own.bytes == key.bytes);
+    Ok(own.any(|(_, id)| parse_id(id, 0).is_ok_and(|id| has_entry_after(stream, id))))
+}
+
+/// Serves a client that waited, from one of its keys.
+fn serve(cx: &mut Context<'_>, key: &Key<'_>, argv: Arguments<'_>) -> Result<bool, CommandError> {
+    let request = waiting(argv)?;
+    let (mark, mut streams) = (cx.reply.mark(), 0);
+    for index in 0..request.keys.len() {
+        if request.keys[index].bytes == key.bytes {
+            let start = request.start(cx, index)?;
+            streams += usize::from(request.read(cx, key, start)?);
+        }
+    }
+    close_streams(cx, mark, streams);
+    Ok(streams > 0)
+}
+
+/// Says that a group is there no more: who reads in it waits in vain.
+pub(super) fn note_group_gone(cx: &mut Context<'_>, key: &Key<'_>) {
+    cx.db.notify(key, event("xgroup-destroy"));
+    cx.db.wake_waiters(key);
+}

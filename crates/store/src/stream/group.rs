@@ -1,0 +1,272 @@
+//! Consumer groups: who was given which entries and has not acknowledged them.
+
+use std::sync::Arc;
+
+use super::tree::{Ascending, Tree};
+use super::{Malformed, StreamId};
+use crate::pack::good_size;
+
+/// A group's or a consumer's name.
+pub(super) type Name = Arc<[u8]>;
+
+/// An entry that was delivered and not acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pending {
+    /// When it was delivered last, in milliseconds of Unix time.
+    pub delivered_ms: i64,
+    /// How often it was delivered.
+    pub deliveries: u64,
+    /// The number of the consumer that has it: see [`Group::consumer`].
+    pub consumer: u32,
+}
+
+/// A member of a group.
+#[derive(Clone, Debug)]
+pub struct Consumer {
+    name: Name,
+    /// When it was last heard of, in milliseconds of Unix time.
+    pub seen_ms: i64,
+    /// When it last got something, if ever.
+    pub active_ms: Option<i64>,
+    /// The entries that it has not acknowledged.
+    pending: Tree<StreamId, ()>,
+}
+
+impl Consumer {
+    /// Its name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Entries that it has not acknowledged.
+    pub fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Their ids, ascending, from one on.
+    pub fn pending_from(&self, from: StreamId) -> impl Iterator<Item = StreamId> + '_ {
+        self.pending.ascending_from(&from).map(|(id, ())| *id)
+    }
+
+    /// The lowest and the highest of their ids.
+    pub fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
+        Some((*self.pending.first()?.0, *self.pending.last()?.0))
+    }
+}
+
+/// A group of consumers that share a stream's entries.
+#[derive(Clone, Default, Debug)]
+pub struct Group {
+    /// The last entry that was delivered to any of them.
+    pub last_id: StreamId,
+    /// How many entries of the stream the group has read, if that is known.
+    pub entries_read: Option<u64>,
+    pending: Tree<StreamId, Pending>,
+    consumers: Tree<u32, Consumer>,
+    /// The consumers' numbers by their names.
+    names: Tree<Name, u32>,
+}
+
+impl Group {
+    /// A group that begins behind an entry.
+    pub fn new(last_id: StreamId, entries_read: Option<u64>) -> Group {
+        Group { last_id, entries_read, ..Group::default() }
+    }
+
+    /// Entries that were delivered and not acknowledged.
+    pub fn pending_len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Those of them with the lowest and the highest id.
+    pub fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
+        Some((*self.pending.first()?.0, *self.pending.last()?.0))
+    }
+
+    /// Those from one id on, ascending.
+    pub fn pending_from(&self, from: StreamId) -> PendingIter<'_> {
+        PendingIter(self.pending.ascending_from(&from))
+    }
+
+    /// One of them.
+    pub fn pending(&self, id: StreamId) -> Option<Pending> {
+        self.pending.get(&id).copied()
+    }
+
+    /// Consumers.
+    pub fn consumers_len(&self) -> usize {
+        self.consumers.len()
+    }
+
+    /// The consumers by name.
+    pub fn consumers(&self) -> impl Iterator<Item = &Consumer> {
+        self.names.iter().filter_map(|(_, number)| self.consumers.get(number))
+    }
+
+    /// The consumer of this number.
+    pub fn consumer(&self, number: u32) -> Option<&Consumer> {
+        self.consumers.get(&number)
+    }
+
+    /// The number of a consumer.
+    pub fn number_of(&self, name: &[u8]) -> Option<u32> {
+        self.names.get(name).copied()
+    }
+
+    /// The consumer of this number, to note when it was heard of.
+    pub fn consumer_mut(&mut self, number: u32) -> Option<&mut Consumer> {
+        self.consumers.get_mut(&number)
+    }
+
+    /// Adds a consumer, unless there is one of this name. Returns its number, and whether it is new.
+    pub fn add_consumer(&mut self, name: &[u8], now_ms: i64) -> (u32, bool) {
+        if let Some(number) = self.number_of(name) {
+            return (number, false);
+        }
+        let number = self.free_number();
+        let name: Name = name.into();
+        let consumer = Consumer {
+            name: Arc::clone(&name),
+            seen_ms: now_ms,
+            active_ms: None,
+            pending: Tree::default(),
+        };
+        self.consumers.insert(number, consumer);
+        self.names.insert(name, number);
+        (number, true)
+    }
+
+    fn free_number(&self) -> u32 {
+        let Some((&last, _)) = self.consumers.last() else { return 0 };
+        last.checked_add(1).unwrap_or_else(|| {
+            // After four billion consumers: the first gap.
+            let numbers = self.consumers.iter().map(|(number, _)| *number);
+            let gap = numbers.zip(0..).find(|(number, expected)| number != expected);
+            gap.map_or(u32::MAX, |(_, expected)| expected)
+        })
+    }
+
+    /// Removes a consumer, and with it all its pending entries. Returns how many these were.
+    pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
+        let number = self.names.remove(name)?;
+        let consumer = self.consumers.remove(&number)?;
+        for (id, ()) in consumer.pending.iter() {
+            self.pending.remove(id);
+        }
+        Some(consumer.pending.len())
+    }
+
+    /// Gives an entry to a consumer, whoever had it before.
+    pub fn assign(&mut self, id: StreamId, pending: Pending) {
+        let before = self.pending.insert(id, pending).map(|before| before.consumer);
+        if before == Some(pending.consumer) {
+            return;
+        }
+        if let Some(before) = before.and_then(|number| self.consumers.get_mut(&number)) {
+            before.pending.remove(&id);
+        }
+        if let Some(consumer) = self.consumers.get_mut(&pending.consumer) {
+            consumer.pending.insert(id, ());
+        }
+    }
+
+    /// Forgets that an entry was delivered. Returns whether it was.
+    pub fn acknowledge(&mut self, id: StreamId) -> bool {
+        let Some(pending) = self.pending.remove(&id) else { return false };
+        if let Some(consumer) = self.consumers.get_mut(&pending.consumer) {
+            consumer.pending.remove(&id);
+        }
+        true
+    }
+
+    /// Adds a pending entry that a file has, before its consumer is known.
+    pub fn load_pending(
+        &mut self,
+        id: StreamId,
+        delivered_ms: i64,
+        deliveries: u64,
+    ) -> Result<(), Malformed> {
+        let pending = Pending { delivered_ms, deliveries, consumer: u32::MAX };
+        match self.pending.insert(id, pending) {
+            None => Ok(()),
+            Some(_) => Err(Malformed::Pending),
+        }
+    }
+
+    /// Adds a consumer that a file has.
+    pub fn load_consumer(
+        &mut self,
+        name: &[u8],
+        seen_ms: i64,
+        active_ms: Option<i64>,
+    ) -> Result<u32, Malformed> {
+        let (number, is_new) = self.add_consumer(name, seen_ms);
+        match self.consumers.get_mut(&number) {
+            Some(consumer) if is_new => consumer.active_ms = active_ms,
+            _ => return Err(Malformed::Consumer),
+        }
+        Ok(number)
+    }
+
+    /// Says whose a pending entry is that a file has.
+    pub fn load_owner(&mut self, id: StreamId, number: u32) -> Result<(), Malformed> {
+        let pending = self.pending.get_mut(&id).filter(|own| own.consumer == u32::MAX);
+        pending.ok_or(Malformed::Pending)?.consumer = number;
+        let consumer = self.consumers.get_mut(&number).ok_or(Malformed::Consumer)?;
+        consumer.pending.insert(id, ());
+        Ok(())
+    }
+
+    /// Refuses a loaded group of which a pending entry is nobody's.
+    pub fn finish_loading(&self) -> Result<(), Malformed> {
+        let owned: usize = self.consumers.iter().map(|(_, own)| own.pending.len()).sum();
+        if owned == self.pending.len() { Ok(()) } else { Err(Malformed::Pending) }
+    }
+
+    /// How many allocations are freed with it, about.
+    pub(super) fn freeing(&self) -> usize {
+        2 * (self.pending.nodes() + self.consumers.len() + self.consumers.nodes())
+    }
+
+    /// Bytes of memory, besides its own.
+    pub(super) fn memory(&self) -> usize {
+        let name = |name: &Name| good_size(name.len() + 2 * size_of::<usize>());
+        let own = self.pending.memory() + self.consumers.memory() + self.names.memory();
+        own + self
+            .consumers
+            .iter()
+            .map(|(_, consumer)| name(&consumer.name) + consumer.pending.memory())
+            .sum::<usize>()
+    }
+
+    /// Asserts the invariants.
+    pub(super) fn check(&self) {
+        self.pending.check();
+        self.consumers.check();
+        self.names.check();
+        assert_eq!(self.consumers.len(), self.names.len());
+        for (name, number) in self.names.iter() {
+            assert_eq!(self.consumers.get(number).map(|own| &own.name), Some(name));
+        }
+        for (number, consumer) in self.consumers.iter() {
+            consumer.pending.check();
+            for (id, ()) in consumer.pending.iter() {
+                assert_eq!(self.pending.get(id).map(|own| own.consumer), Some(*number));
+            }
+        }
+        assert_eq!(self.finish_loading(), Ok(()));
+    }
+}
+
+/// Pending entries, ascending.
+#[derive(Clone)]
+pub struct PendingIter<'g>(Ascending<'g, StreamId, Pending>);
+
+impl Iterator for PendingIter<'_> {
+    type Item = (StreamId, Pending);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(id, pending)| (*id, *pending))
+    }
+}

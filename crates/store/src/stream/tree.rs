@@ -1,0 +1,580 @@
+//! An ordered map whose copies share what they have in common.
+//!
+//! The textbook structure is a B+ tree with counted nodes: a copy counts the root, and whoever changes
+//! one of several copies first copies the nodes on its way down. So a snapshot takes a stream of any
+//! size, with all pending entries of all its groups, in a moment, and a write beside it costs a few
+//! nodes more, once for each.
+//!
+//! Streams grow at the end. A full node that is added to behind its last key is therefore left full,
+//! and a new one begun; any other is split in the middle. What shrinks is merged with a neighbour when
+//! a quarter is left.
+
+use std::borrow::Borrow;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::pack::good_size;
+
+/// Items of a node at most.
+const FULL: usize = 64;
+/// A node with fewer is merged with a neighbour, if one has room.
+const SPARSE: usize = FULL / 4;
+
+/// Levels of which an iterator keeps its place without an allocation: 64 to the fourth is 16 million.
+const LEVELS: usize = 4;
+
+/// See the module's text.
+pub(crate) struct Tree<K, V> {
+    root: Option<Arc<Node<K, V>>>,
+    len: usize,
+    nodes: usize,
+}
+
+/// Keys ascend. The key beside a child is a lower bound of its keys, and above all keys of the child
+/// before.
+#[derive(Clone)]
+enum Node<K, V> {
+    Leaf(Vec<(K, V)>),
+    Inner(Vec<(K, Arc<Node<K, V>>)>),
+}
+
+use Node::{Inner, Leaf};
+
+impl<K, V> Clone for Tree<K, V> {
+    /// Shares all nodes.
+    fn clone(&self) -> Self {
+        Tree { root: self.root.clone(), ..*self }
+    }
+}
+
+impl<K, V> Default for Tree<K, V> {
+    fn default() -> Self {
+        Tree { root: None, len: 0, nodes: 0 }
+    }
+}
+
+impl<K, V> Tree<K, V> {
+    /// Items.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Nodes.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes
+    }
+
+    /// Bytes of the nodes, what the items own not included.
+    pub(crate) fn memory(&self) -> usize {
+        let counts = 2 * size_of::<usize>();
+        self.nodes * good_size(counts + size_of::<Node<K, V>>())
+            + self.len * size_of::<(K, V)>()
+            + self.nodes * size_of::<(K, Arc<Node<K, V>>)>()
+    }
+
+    /// All items, ascending.
+    pub(crate) fn iter(&self) -> Ascending<'_, K, V> {
+        Ascending { path: self.root.iter().map(|root| (&**root, 0)).collect() }
+    }
+
+    /// All items, descending.
+    pub(crate) fn iter_back(&self) -> Descending<'_, K, V> {
+        Descending { path: self.root.iter().map(|root| (&**root, root.len())).collect() }
+    }
+
+    /// The first item.
+    pub(crate) fn first(&self) -> Option<(&K, &V)> {
+        self.iter().next()
+    }
+
+    /// The last item.
+    pub(crate) fn last(&self) -> Option<(&K, &V)> {
+        self.iter_back().next()
+    }
+}
+
+impl<K: std::fmt::Debug, V: std::fmt::Debug> std::fmt::Debug for Tree<K, V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Tree<K, V> {
+    /// The value of a key.
+    pub(crate) fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut node = self.root.as_deref()?;
+        loop {
+            match node {
+                Leaf(items) => return find(items, key).ok().map(|at| &items[at].1),
+                Inner(children) => node = &children[child_of(children, key)].1,
+            }
+        }
+    }
+
+    /// The value of a key, for a change.
+    pub(crate) fn get_mut<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut node = Arc::make_mut(self.root.as_mut()?);
+        loop {
+            match node {
+                Leaf(items) => return find(items, key).ok().map(|at| &mut items[at].1),
+                Inner(children) => {
+                    let at = child_of(children, key);
+                    node = Arc::make_mut(&mut children[at].1);
+                }
+            }
+        }
+    }
+
+    /// The last value, for a change, with its key.
+    #[inline]
+    pub(crate) fn last_mut(&mut self) -> Option<(&K, &mut V)> {
+        let mut node = Arc::make_mut(self.root.as_mut()?);
+        loop {
+            match node {
+                Leaf(items) => return items.last_mut().map(|(key, value)| (&*key, value)),
+                Inner(children) => node = Arc::make_mut(&mut children.last_mut()?.1),
+            }
+        }
+    }
+
+    /// The items from the first key on that is not below `from`.
+    pub(crate) fn ascending_from<Q: Ord + ?Sized>(&self, from: &Q) -> Ascending<'_, K, V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut path = SmallVec::new();
+        let mut next = self.root.as_deref();
+        while let Some(node) = next.take() {
+            let at = match node {
+                Leaf(items) => items.partition_point(|(key, _)| key.borrow() < from),
+                Inner(children) => {
+                    let at = child_of(children, from);
+                    next = Some(&children[at].1);
+                    at + 1
+                }
+            };
+            path.push((node, at));
+        }
+        Ascending { path }
+    }
+
+    /// The items from the last key on that is not above `from`; from the first one if all are above.
+    pub(crate) fn ascending_from_below<Q: Ord + ?Sized>(&self, from: &Q) -> Ascending<'_, K, V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut path = SmallVec::new();
+        let mut next = self.root.as_deref();
+        while let Some(node) = next.take() {
+            let at = match node {
+                Leaf(items) => {
+                    items.partition_point(|(key, _)| key.borrow() <= from).saturating_sub(1)
+                }
+                Inner(children) => {
+                    let at = child_of(children, from);
+                    next = Some(&children[at].1);
+                    at + 1
+                }
+            };
+            path.push((node, at));
+        }
+        Ascending { path }
+    }
+
+    /// The items from the last key on that is not above `from`, descending.
+    pub(crate) fn descending_from<Q: Ord + ?Sized>(&self, from: &Q) -> Descending<'_, K, V>
+    where
+        K: Borrow<Q>,
+    {
+        let mut path = SmallVec::new();
+        let mut next = self.root.as_deref();
+        while let Some(node) = next.take() {
+            let at = match node {
+                Leaf(items) => items.partition_point(|(key, _)| key.borrow() <= from),
+                Inner(children) => {
+                    let at = child_of(children, from);
+                    next = Some(&children[at].1);
+                    at
+                }
+            };
+            path.push((node, at));
+        }
+        Descending { path }
+    }
+
+    /// Sets the value of a key. Returns the one before.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let Some(root) = &mut self.root else {
+            self.root = Some(Arc::new(Leaf(vec![(key, value)])));
+            (self.len, self.nodes) = (1, 1);
+            return None;
+        };
+        let first = root.first_key().clone();
+        let Inserted { old, split, nodes } = Node::insert(root, key, value);
+        self.nodes += nodes;
+        self.len += usize::from(old.is_none());
+        if let Some((key, right)) = split {
+            let children = vec![(first, Arc::clone(root)), (key, right)];
+            *root = Arc::new(Inner(children));
+            self.nodes += 1;
+            self.mend_first_key();
+        }
+        old
+    }
+
+    /// The first child of a new root has the old root's lower bound, which may be above what was just
+    /// inserted.
+    fn mend_first_key(&mut self) {
+        let Some(root) = &mut self.root else { return };
+        if let Inner(children) = Arc::make_mut(root)
+            && let Some((key, child)) = children.first_mut()
+            && child.first_key() < key
+        {
+            *key = child.first_key().clone();
+        }
+    }
+
+    /// Removes a key. Returns its value.
+    pub(crate) fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let (value, merged) = Node::remove(self.root.as_mut()?, key)?;
+        self.len -= 1;
+        self.nodes -= merged;
+        while let Some(root) = &self.root {
+            match &**root {
+                Leaf(items) if items.is_empty() => self.root = None,
+                Inner(children) if children.len() == 1 => {
+                    let only = Arc::clone(&children[0].1);
+                    self.root = Some(only);
+                }
+                _ => break,
+            }
+            self.nodes -= 1;
+        }
+        Some(value)
+    }
+
+    /// Asserts the invariants.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub(crate) fn check(&self) {
+        let mut nodes = 0;
+        let mut depths = Vec::new();
+        if let Some(root) = &self.root {
+            root.check(1, &mut nodes, &mut depths);
+            assert!(root.len() > 0);
+        }
+        assert_eq!(nodes, self.nodes);
+        assert!(depths.windows(2).all(|pair| pair[0] == pair[1]), "all leaves are equally deep");
+        assert_eq!(self.iter().count(), self.len);
+        let keys: Vec<&K> = self.iter().map(|(key, _)| key).collect();
+        assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
+    }
+}
+
+fn find<K: Borrow<Q>, V, Q: Ord + ?Sized>(items: &[(K, V)], key: &Q) -> Result<usize, usize> {
+    items.binary_search_by(|(own, _)| own.borrow().cmp(key))
+}
+
+/// The child that a key belongs to.
+fn child_of<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[(K, V)], key: &Q) -> usize {
+    children.partition_point(|(first, _)| first.borrow() <= key).saturating_sub(1)
+}
+
+/// What came of an insertion into a node.
+struct Inserted<K, V> {
+    old: Option<V>,
+    /// A node to stand behind it, with a lower bound of its keys.
+    split: Option<(K, Arc<Node<K, V>>)>,
+    /// Nodes more than before.
+    nodes: usize,
+}
+
+/// Adds an item to a node's items, and splits them if they were full.
+fn add<K: Clone, T>(items: &mut Vec<(K, T)>, at: usize, item: (K, T)) -> Option<Vec<(K, T)>> {
+    if items.len() < FULL {
+        items.insert(at, item);
+        return None;
+    }
+    if at == FULL {
+        return Some(vec![item]);
+    }
+    let mut right = items.split_off(FULL / 2);
+    match at.checked_sub(FULL / 2) {
+        Some(at) if at > 0 => right.insert(at, item),
+        _ => items.insert(at, item),
+    }
+    Some(right)
+}
+
+impl<K, V> Node<K, V> {
+    fn len(&self) -> usize {
+        match self {
+            Leaf(items) => items.len(),
+            Inner(children) => children.len(),
+        }
+    }
+
+    /// A lower bound of its keys. Nodes are not empty.
+    fn first_key(&self) -> &K {
+        match self {
+            Leaf(items) => &items[0].0,
+            Inner(children) => &children[0].0,
+        }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Node<K, V> {
+    fn insert(node: &mut Arc<Self>, key: K, value: V) -> Inserted<K, V> {
+        match Arc::make_mut(node) {
+            Leaf(items) => {
+                let behind = items.last().is_some_and(|(last, _)| *last < key);
+                match if behind { Err(items.len()) } else { find(items, &key) } {
+                    Ok(at) => {
+                        let old = Some(std::mem::replace(&mut items[at].1, value));
+                        Inserted { old, split: None, nodes: 0 }
+                    }
+                    Err(at) => {
+                        let split = add(items, at, (key, value))
+                            .map(|right| (right[0].0.clone(), Arc::new(Leaf(right))));
+                        Inserted { old: None, nodes: usize::from(split.is_some()), split }
+                    }
+                }
+            }
+            Inner(children) => {
+                let at = child_of(children, &key);
+                if key < children[at].0 {
+                    children[at].0 = key.clone();
+                }
+                let Inserted { old, split, mut nodes } =
+                    Self::insert(&mut children[at].1, key, value);
+                let split = split.and_then(|child| add(children, at + 1, child));
+                nodes += usize::from(split.is_some());
+                let split = split.map(|right| (right[0].0.clone(), Arc::new(Inner(right))));
+                Inserted { old, split, nodes }
+            }
+        }
+    }
+
+    /// Removes a key below. Returns its value, and how many nodes went.
+    fn remove<Q: Ord + ?Sized>(node: &mut Arc<Self>, key: &Q) -> Option<(V, usize)>
+    where
+        K: Borrow<Q>,
+    {
+        match Arc::make_mut(node) {
+            Leaf(items) => {
+                let at = find(items, key).ok()?;
+                Some((items.remove(at).1, 0))
+            }
+            Inner(children) => {
+                let at = child_of(children, key);
+                let (value, mut gone) = Self::remove(&mut children[at].1, key)?;
+                let left = children[at].1.len();
+                if left == 0 {
+                    children.remove(at);
+                    gone += 1;
+                } else if left < SPARSE {
+                    gone += usize::from(Self::merge_around(children, at));
+                }
+                Some((value, gone))
+            }
+        }
+    }
+
+    /// Merges a sparse child with the one behind it or before it, if both fit one node.
+    fn merge_around(children: &mut Vec<(K, Arc<Self>)>, at: usize) -> bool {
+        let fits = |one: usize| {
+            let pair = children.get(one..one + 2);
+            pair.is_some_and(|pair| pair[0].1.len() + pair[1].1.len() <= FULL)
+        };
+        let first = match at {
+            at if fits(at) => at,
+            1.. if fits(at - 1) => at - 1,
+            _ => return false,
+        };
+        let (_, gone) = children.remove(first + 1);
+        match (Arc::make_mut(&mut children[first].1), Arc::unwrap_or_clone(gone)) {
+            (Leaf(items), Leaf(more)) => items.extend(more),
+            (Inner(items), Inner(more)) => items.extend(more),
+            _ => unreachable!("neighbours are equally deep"),
+        }
+        true
+    }
+
+    fn check(&self, depth: usize, nodes: &mut usize, depths: &mut Vec<usize>) {
+        *nodes += 1;
+        assert!((1..=FULL).contains(&self.len()));
+        match self {
+            Leaf(_) => depths.push(depth),
+            Inner(children) => {
+                for (index, (key, child)) in children.iter().enumerate() {
+                    child.check(depth + 1, nodes, depths);
+                    assert!(key <= child.first_key());
+                    let last =
+                        Descending { path: SmallVec::from_slice(&[(&**child, child.len())]) }
+                            .next()
+                            .map(|(key, _)| key);
+                    if let (Some((next, _)), Some(last)) = (children.get(index + 1), last) {
+                        assert!(last < next);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Items of a tree, ascending.
+pub(crate) struct Ascending<'t, K, V> {
+    /// The nodes down to where we are, each with the index of what comes next there.
+    path: SmallVec<[(&'t Node<K, V>, usize); LEVELS]>,
+}
+
+impl<'t, K, V> Iterator for Ascending<'t, K, V> {
+    type Item = (&'t K, &'t V);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (node, at) = self.path.last_mut()?;
+            match node {
+                Leaf(items) => {
+                    if let Some((key, value)) = items.get(*at) {
+                        *at += 1;
+                        return Some((key, value));
+                    }
+                }
+                Inner(children) => {
+                    if let Some((_, child)) = children.get(*at) {
+                        *at += 1;
+                        self.path.push((child, 0));
+                        continue;
+                    }
+                }
+            }
+            self.path.pop();
+        }
+    }
+}
+
+impl<K, V> Clone for Ascending<'_, K, V> {
+    fn clone(&self) -> Self {
+        Ascending { path: self.path.clone() }
+    }
+}
+
+/// Items of a tree, descending.
+pub(crate) struct Descending<'t, K, V> {
+    /// The nodes down to where we are, each with how much of it comes still.
+    path: SmallVec<[(&'t Node<K, V>, usize); LEVELS]>,
+}
+
+impl<'t, K, V> Iterator for Descending<'t, K, V> {
+    type Item = (&'t K, &'t V);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let (node, at) = self.path.last_mut()?;
+            if let Some(before) = at.checked_sub(1) {
+                *at = before;
+                match node {
+                    Leaf(items) => return Some((&items[before].0, &items[before].1)),
+                    Inner(children) => {
+                        let child = &*children[before].1;
+                        self.path.push((child, child.len()));
+                        continue;
+                    }
+                }
+            }
+            self.path.pop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use base::rng::Rng;
+
+    use super::*;
+
+    /// Random changes with keys below `bound`, in the tree and a model, with copies kept meanwhile.
+    fn compare(seed: u64, bound: u64, steps: usize) {
+        let mut rng = Rng::from_seed(seed);
+        let mut tree = Tree::<u64, u64>::default();
+        let mut model = BTreeMap::new();
+        let mut copies: Vec<(Tree<u64, u64>, BTreeMap<u64, u64>)> = Vec::new();
+        for step in 0..steps {
+            let key = rng.index(bound as usize) as u64;
+            let grows = rng.index(100) < if step % 4000 < 2500 { 70 } else { 30 };
+            if grows {
+                assert_eq!(tree.insert(key, step as u64), model.insert(key, step as u64));
+            } else {
+                assert_eq!(tree.remove(&key), model.remove(&key));
+            }
+            if let Some(value) = tree.get_mut(&(key / 2)) {
+                *value += 1;
+                *model.get_mut(&(key / 2)).expect("both have it") += 1;
+            }
+            assert_eq!(tree.get(&key), model.get(&key));
+            if step % 997 == 0 {
+                copies.push((tree.clone(), model.clone()));
+                let ascending = tree.ascending_from(&key).map(|(key, value)| (*key, *value));
+                assert!(ascending.eq(model.range(key..).map(|(key, value)| (*key, *value))));
+                let descending = tree.descending_from(&key).map(|(key, value)| (*key, *value));
+                let expected = model.range(..=key).rev().map(|(key, value)| (*key, *value));
+                assert!(descending.eq(expected));
+                tree.check();
+            }
+        }
+        for (tree, model) in copies {
+            tree.check();
+            assert!(tree.iter().eq(model.iter()), "a copy does not see later changes");
+            assert!(tree.iter_back().eq(model.iter().rev()));
+            assert_eq!(tree.first(), model.first_key_value());
+            assert_eq!(tree.last(), model.last_key_value());
+        }
+    }
+
+    #[test]
+    fn it_is_the_model_whatever_happens() {
+        for seed in 0..4 {
+            compare(seed, 50, 5_000);
+            compare(seed, 500, 10_000);
+            compare(seed, 20_000, 40_000);
+        }
+    }
+
+    #[test]
+    fn what_grows_at_the_end_fills_its_nodes() {
+        let mut tree = Tree::default();
+        for key in 0..10_000u64 {
+            tree.insert(key, ());
+            let last = tree.last_mut().map(|(key, ())| *key);
+            assert_eq!(last, Some(key));
+        }
+        tree.check();
+        let leaves = 10_000usize.div_ceil(FULL);
+        assert_eq!(tree.nodes(), leaves + leaves.div_ceil(FULL) + 1);
+        // A queue that moves on keeps no more than it needs.
+        for key in 10_000..20_000u64 {
+            tree.insert(key, ());
+            assert_eq!(tree.remove(&(key - 10_000)), Some(()));
+        }
+        tree.check();
+        assert!(tree.nodes() < leaves + 20);
+        (10_000..20_000u64).for_each(|key| assert!(tree.remove(&key).is_some()));
+        assert_eq!((tree.len(), tree.nodes()), (0, 0));
+        tree.check();
+    }
+}
