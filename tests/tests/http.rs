@@ -333,6 +333,13 @@ fn keys_are_listed_read_and_deleted_together() -> Result<()> {
     expect(&mut web, "DELETE /v1/keys/t?recursive=true", &[], "", 200, r#"{"deleted":3}"#);
     expect(&mut web, "DELETE /v1/keys/t?recursive=true", &[], "", 200, r#"{"deleted":0}"#);
     assert_eq!(names(&ask(&mut web, "GET /v1/keys", &[], "")?.text()), ["t*", "tx", "u"]);
+    for wrong in ["cursor=", "cursor=x", "limit=0", "limit=10001", "prefix=%", "x=1", "db=99"] {
+        assert_eq!(
+            ask(&mut web, &format!("GET /v1/keys?{wrong}"), &[], "")?.status,
+            400,
+            "{wrong}"
+        );
+    }
     // More keys than one step looks at.
     server.connect()?.call_text("DEBUG POPULATE 5000 n/")?;
     let mut found = HashSet::new();

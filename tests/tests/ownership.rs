@@ -94,7 +94,17 @@ fn a_daemon_keeps_its_right() -> Result<()> {
     let server = start(&[])?;
     let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
     let output = Command::new(dunlin_binary()?)
-        .args(["serve", "--daemonize", "yes", "--pidfile", "d.pid", "--logfile", "d.log"])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--daemonize",
+            "yes",
+            "--pidfile",
+            "d.pid",
+            "--logfile",
+            "d.log",
+        ])
         .args(["--save", "", "--appendonly", "yes", "--port", &port.to_string()])
         .current_dir(server.directory())
         .stdin(Stdio::null())
@@ -163,7 +173,17 @@ fn a_supervised_server_stays_where_it_is() -> Result<()> {
     manager.set_read_timeout(Some(Duration::from_secs(60)))?;
     let port = std::net::TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
     let mut child = Command::new(dunlin_binary()?)
-        .args(["serve", "--supervised", "systemd", "--daemonize", "yes", "--save", ""])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--supervised",
+            "systemd",
+            "--daemonize",
+            "yes",
+            "--save",
+            "",
+        ])
         .args(["--pidfile", "d.pid", "--logfile", "d.log", "--port", &port.to_string()])
         .env("NOTIFY_SOCKET", &path)
         .current_dir(home.path())

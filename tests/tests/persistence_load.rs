@@ -32,7 +32,18 @@ fn start(target: Target, directory: &Path, options: &[(&str, &str)]) -> Result<S
 /// Starts Dunlin where it is not going to serve, and returns what it said.
 fn refused(directory: &Path, options: &[&str]) -> Result<String> {
     let Output { status, stdout, .. } = Command::new(dunlin_binary()?)
-        .args(["serve", "--port", "0", "--unixsocket", "socket", "--save", "", "--dir"])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--port",
+            "0",
+            "--unixsocket",
+            "socket",
+            "--save",
+            "",
+            "--dir",
+        ])
         .arg(directory)
         .args(options)
         .stdin(Stdio::null())
@@ -351,7 +362,18 @@ fn clients_are_told_to_wait_while_data_is_loaded() -> Result<()> {
 /// the socket of that name in `directory`, and with these options besides.
 fn serve_on_socket(directory: &Path, options: &[&str]) -> Result<Child> {
     Ok(Command::new(dunlin_binary()?)
-        .args(["serve", "--port", "0", "--unixsocket", "socket", "--save", "", "--appendonly"])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--port",
+            "0",
+            "--unixsocket",
+            "socket",
+            "--save",
+            "",
+            "--appendonly",
+        ])
         .args(["yes", "--appendfsync", "always", "--logfile", "log", "--dir"])
         .arg(directory)
         .args(options)

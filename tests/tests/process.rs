@@ -119,7 +119,7 @@ fn files_and_standard_input_configure_as_well() -> Result<()> {
     fs::write(directory.path().join("part-1.conf"), format!("port {port}\nmaxclients 77\n"))?;
     fs::write(directory.path().join("part-2.conf"), "requirepass one\n")?;
     let mut child = Command::new(dunlin_binary()?)
-        .args(["serve", "main.conf", "--save", "", "-"])
+        .args(["serve", "main.conf", "--http-port", "0", "--save", "", "-"])
         .current_dir(directory.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -227,7 +227,17 @@ fn the_level_decides_what_is_logged() -> Result<()> {
     // Only standard output is looked at for the line that says that the server is ready.
     let port = free_port()?.to_string();
     let mut child = Command::new(dunlin_binary()?)
-        .args(["serve", "--port", &port, "--loglevel", "warning", "--logfile", path])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--port",
+            &port,
+            "--loglevel",
+            "warning",
+            "--logfile",
+            path,
+        ])
         .current_dir(directory.path())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -273,7 +283,7 @@ fn a_port_in_use_ends_the_start() -> Result<()> {
         "{log}"
     );
     ensure!(log.contains(&format!("Failed listening on port {port} (TCP), aborting.")), "{log}");
-    let output = run(&["serve", "--port", "0"])?;
+    let output = run(&["serve", "--port", "0", "--http-port", "0"])?;
     ensure!(text(&output.stdout).contains("Configured to not listen anywhere, exiting."));
     ensure!(output.status.code() == Some(1));
     Ok(())
@@ -306,7 +316,7 @@ fn a_file_in_place_of_the_unix_socket_is_nobody_elses_to_delete() -> Result<()> 
     let path = directory.path().join("d.sock");
     let name = path.to_str().context("a path in UTF-8")?;
     fs::write(&path, "precious")?;
-    let output = run(&["serve", "--port", "0", "--unixsocket", name])?;
+    let output = run(&["serve", "--http-port", "0", "--port", "0", "--unixsocket", name])?;
     ensure!(text(&output.stdout).contains(&format!("{name} exists and is not a socket")));
     ensure!(output.status.code() == Some(1));
     ensure!(fs::read(&path)? == b"precious");
@@ -324,7 +334,17 @@ fn a_file_in_place_of_the_unix_socket_is_nobody_elses_to_delete() -> Result<()> 
 fn the_log_tells_of_memory_that_could_not_be_had() -> Result<()> {
     let (directory, port) = (directory()?, free_port()?);
     let mut child = Command::new(dunlin_binary()?)
-        .args(["serve", "--port", &port.to_string(), "--threads", "2", "--logfile", "own.log"])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--port",
+            &port.to_string(),
+            "--threads",
+            "2",
+            "--logfile",
+            "own.log",
+        ])
         .current_dir(directory.path())
         .stderr(Stdio::null())
         .spawn()?;
@@ -368,7 +388,7 @@ fn few_descriptors_mean_few_clients() -> Result<()> {
     let mut child = Command::new("sh")
         .args(["-c", "ulimit -n 100; exec \"$0\" \"$@\""])
         .arg(dunlin_binary()?)
-        .args(["serve", "--port", &port, "--threads", "2"])
+        .args(["serve", "--http-port", "0", "--port", &port, "--threads", "2"])
         .current_dir(directory.path())
         .stdout(Stdio::piped())
         .spawn()?;
@@ -548,7 +568,17 @@ fn a_daemon_leaves_its_process_id() -> Result<()> {
     let directory = directory()?;
     let port = free_port()?;
     let output = Command::new(dunlin_binary()?)
-        .args(["serve", "--daemonize", "yes", "--pidfile", "d.pid", "--logfile", "d.log"])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--daemonize",
+            "yes",
+            "--pidfile",
+            "d.pid",
+            "--logfile",
+            "d.log",
+        ])
         .args(["--port", &port.to_string()])
         .current_dir(directory.path())
         .stdin(Stdio::null())
@@ -589,7 +619,15 @@ fn systemd_is_told() -> Result<()> {
     let manager = UnixDatagram::bind(&path)?;
     manager.set_read_timeout(Some(PATIENCE))?;
     let mut child = Command::new(dunlin_binary()?)
-        .args(["serve", "--supervised", "auto", "--port", &free_port()?.to_string()])
+        .args([
+            "serve",
+            "--http-port",
+            "0",
+            "--supervised",
+            "auto",
+            "--port",
+            &free_port()?.to_string(),
+        ])
         .env("NOTIFY_SOCKET", &path)
         .env_remove("UPSTART_JOB")
         .current_dir(directory.path())

@@ -514,7 +514,14 @@ impl Route<'_> {
             let value = query_part(value)?;
             match name {
                 b"prefix" => prefix = value.into_owned(),
-                b"cursor" => cursor = value.into_owned(),
+                b"cursor" => {
+                    let plain =
+                        (1..=20).contains(&value.len()) && value.iter().all(u8::is_ascii_digit);
+                    cursor = value.into_owned();
+                    if !plain {
+                        return Err((400, "a cursor is a number").into());
+                    }
+                }
                 b"limit" => {
                     let number = base::num::parse_i64(&value);
                     let wrong = (400, "limit is a number from 1 to 10000");
