@@ -306,10 +306,11 @@ impl Stream {
                 block.push(master, id, fields, limits);
             }
             last => {
+                let follows = last.is_some();
                 if let Some((_, full)) = last {
                     full.close();
                 }
-                let mut block = Block::new(fields.clone().step_by(2));
+                let mut block = Block::new(fields.clone().step_by(2), follows, limits);
                 block.push(id, id, fields, limits);
                 blocks.insert(id, block);
             }

@@ -234,6 +234,20 @@ impl Node {
         debug_assert_eq!(at, end);
     }
 
+    /// Replaces the element at `position` where it lies, if the new one takes as many bytes. Returns
+    /// whether it does.
+    #[inline]
+    pub(crate) fn overwrite(&mut self, position: Position, element: &Encoded<'_>) -> bool {
+        let at = position.offset();
+        let len = next(self.as_bytes(), at) - at;
+        if len != element.len() {
+            return false;
+        }
+        let (start, room) = self.parts_mut();
+        element.write(&mut room[*start as usize + at..][..len]);
+        true
+    }
+
     /// Inserts an element before the one at `position`, which may be the end.
     #[inline]
     pub(crate) fn insert(&mut self, position: Position, element: &Encoded<'_>, growth: Growth) {

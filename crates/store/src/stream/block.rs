@@ -91,13 +91,19 @@ fn id_at(master: StreamId, ms: i64, seq: i64) -> StreamId {
 }
 
 impl Block {
-    /// A block whose names are these.
-    pub(super) fn new<'f>(names: impl ExactSizeIterator<Item = &'f [u8]>) -> Block {
+    /// A block whose names are these. The first one of a stream grows with its entries; those that
+    /// follow have all their room from the beginning, until they are closed.
+    pub(super) fn new<'f>(
+        names: impl ExactSizeIterator<Item = &'f [u8]>,
+        follows: bool,
+        limits: StreamLimits,
+    ) -> Block {
+        let room = if follows { limits.block_bytes.min(LARGEST_AT_ONCE) } else { FIRST_BYTES };
         let mut head: SmallVec<[Encoded<'_>; 16]> = SmallVec::new();
         head.extend([0, 0, names.len() as i64].map(Encoded::integer));
         head.extend(names.map(Encoded::text));
         head.push(Encoded::integer(0));
-        let mut node = Node::new(FIRST_BYTES, End::Back);
+        let mut node = Node::new(room, End::Back);
         node.push_all(&head, Growth::Tight);
         Block { node, live: 0, deleted: 0 }
     }
@@ -148,7 +154,17 @@ impl Block {
         let ceiling = limits.block_bytes.min(LARGEST_DOUBLED);
         self.node.push_all(&entry, Growth::Double(ceiling));
         self.live += 1;
-        self.write_counts();
+        self.write_live();
+    }
+
+    /// Writes down how many entries there are that are not deleted.
+    #[inline]
+    fn write_live(&mut self) {
+        let live = Encoded::integer(self.live.into());
+        let Some(first) = self.node.first() else { return };
+        if !self.node.overwrite(first, &live) {
+            self.node.replace(first, &live, Growth::Tight);
+        }
     }
 
     /// Whether the block's names are these.
@@ -160,14 +176,13 @@ impl Block {
             && names.all(|name| own.next().is_some_and(|own| own.equals(name)))
     }
 
-    /// Writes down how many entries there are.
+    /// Writes down how many entries there are of both kinds.
     fn write_counts(&mut self) {
-        for (index, count) in [(0, self.live), (1, self.deleted)] {
-            let Some(position) = self.node.seek(index) else { return };
-            if self.node.element(position) != Element::Int(i64::from(count)) {
-                self.node.replace(position, &Encoded::integer(count.into()), Growth::Tight);
-            }
-        }
+        self.write_live();
+        let Some(second) = self.node.first().and_then(|first| self.node.next(first)) else {
+            return;
+        };
+        self.node.replace(second, &Encoded::integer(self.deleted.into()), Growth::Tight);
     }
 
     /// Gives back room, when no entry is going to be added.
@@ -259,6 +274,9 @@ impl Block {
         assert_eq!((forth.len(), forth), (self.live as usize, back));
     }
 }
+
+/// A block that follows another one gets this much room at once, at most.
+const LARGEST_AT_ONCE: usize = 4096;
 
 /// Blocks grow by doubling up to this many bytes.
 const LARGEST_DOUBLED: usize = 1 << 20;

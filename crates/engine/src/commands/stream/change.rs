@@ -1,5 +1,6 @@
 //! XADD, XDEL, XTRIM and XSETID.
 
+use smallvec::SmallVec;
 use store::stream::{Deletion, References, Stream, StreamLimits, Trim, TrimTo};
 use store::{Key, StreamId, Value, ValueMut};
 
@@ -181,7 +182,8 @@ pub(super) fn xadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if wanted == WantedId::Exactly(StreamId::MIN) {
         return Err(CommandError::text("ERR The ID specified in XADD must be greater than 0-0"));
     }
-    let bytes: usize = fields.iter().map(<[u8]>::len).sum();
+    let fields: SmallVec<[&[u8]; 24]> = fields.iter().collect();
+    let bytes: usize = fields.iter().map(|text| text.len()).sum();
     let now = cx.db.now;
     let add = |stream: &mut Stream| {
         let last = stream.last_id();
@@ -192,7 +194,7 @@ pub(super) fn xadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         if bytes > LARGEST_ENTRY {
             return Err(CommandError::text("ERR Elements are too large to be stored"));
         }
-        stream.push(id, fields.iter(), limits);
+        stream.push(id, fields.iter().copied(), limits);
         let trimmed = trim.as_ref().map(|trim| stream.trim_with(trim, references));
         let (holes, trimmed) = trimmed.unwrap_or_default();
         Ok(Added { id, trimmed, holes, place: TrimPlace::of(stream) })
@@ -361,7 +363,7 @@ pub(super) fn xdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// Reads `[KEEPREF|DELREF|ACKED] IDS numids id [id ...]`.
 fn parse_deletion(
     args: &mut Args<'_>,
-) -> Result<(References, smallvec::SmallVec<[StreamId; 8]>), CommandError> {
+) -> Result<(References, SmallVec<[StreamId; 8]>), CommandError> {
     let references = parse_references(args).unwrap_or_default();
     if !args.word("ids") {
         return Err(CommandError::SYNTAX);
@@ -432,9 +434,7 @@ fn settle_deletions(cx: &mut Context<'_>, key: &Key<'_>, deletions: &[Deletion])
 }
 
 /// The ids that are left as arguments.
-pub(super) fn parse_ids(
-    args: &mut Args<'_>,
-) -> Result<smallvec::SmallVec<[StreamId; 8]>, CommandError> {
+pub(super) fn parse_ids(args: &mut Args<'_>) -> Result<SmallVec<[StreamId; 8]>, CommandError> {
     args.rest().iter().map(parse_exact_id).collect()
 }
 
