@@ -78,6 +78,12 @@ fn fill(client: &mut Client, seed: u64, commands: usize) -> Result<()> {
         "SADD <set> ( <member> )+",
         "HSET <hash> <field> <value>",
         "ZADD <zset> ( <score> <member> )+",
+        "XADD <stream> 5-* ( <field> <value> )+",
+        "XGROUP CREATE <stream> <group> ( 0 | $ )",
+        "XREADGROUP GROUP <group> <consumer> COUNT <count> STREAMS <stream> >",
+        "XACK <stream> <group> ( <id> )+",
+        "XDEL <stream> <id>",
+        "XADD <stream> MAXLEN ~ 20 * f1 <value>",
         "PEXPIRE <key> 5000000",
         "INCR counter",
         "SPOP <set>",
@@ -99,7 +105,7 @@ fn fill(client: &mut Client, seed: u64, commands: usize) -> Result<()> {
 
 #[test]
 fn files_of_the_reference_hold_the_same_here() -> Result<()> {
-    for name in ["types", "plain", "lru", "lfu"] {
+    for name in ["types", "plain", "lru", "lfu", "stream"] {
         let directory = directory()?;
         let file = repository().join("tests/golden").join(format!("{name}.rdb"));
         fs::copy(file, directory.path().join("dump.rdb"))?;

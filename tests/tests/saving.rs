@@ -56,6 +56,12 @@ fn fill(client: &mut Client) -> Result<()> {
             random.between(-99, 99)
         )))?;
         call(&words(format!("RPUSH list:{few} {number} {}", "y".repeat(length + 1))))?;
+        call(&words(format!("XADD stream:{few} {number}-1 number {number} length {length}")))?;
+        call(&words(format!("XADD large-stream {number}-1 text {}", "z".repeat(length + 1))))?;
+        if number == 1000 {
+            call(&words("XGROUP CREATE large-stream group 100".into()))?;
+            call(&words("XREADGROUP GROUP group one COUNT 500 STREAMS large-stream >".into()))?;
+        }
         if number % 5 == 0 {
             call(&words(format!("EXPIRE string:{number} 100000")))?;
         }
