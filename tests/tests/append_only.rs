@@ -72,7 +72,7 @@ fn fill(client: &mut Client) -> Result<()> {
         "XREADGROUP GROUP group one COUNT 50 STREAMS stream >",
         "XREADGROUP GROUP group two COUNT 50 STREAMS stream >",
         "XREADGROUP GROUP group two COUNT 2 STREAMS stream 0",
-        "XACK stream group 1-1 3-1 60-1",
+        "XACK stream group 0-1 1-1 3-1 60-1",
         "XDEL stream 200-1 250-1",
         "XTRIM stream MINID 2",
     ] {
