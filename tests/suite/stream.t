@@ -875,6 +875,8 @@ resp3:
 (error) ERR unknown subcommand or wrong number of arguments for 'CREATE'. Try XGROUP HELP.
 > XGROUP CREATE s j $ ENTRIESREAD -2
 (error) ERR value for ENTRIESREAD must be positive or -1
+> XGROUP SETID s g +
+OK
 > XGROUP SETID s g $ MKSTREAM
 (error) ERR unknown subcommand or wrong number of arguments for 'SETID'. Try XGROUP HELP.
 > XGROUP CREATE s

@@ -4,8 +4,8 @@ use store::stream::{Group, Stream};
 use store::{Key, StreamId, Value};
 
 use super::change::{parse_exact_id, parse_ids};
-use super::event;
 use super::read::note_group_gone;
+use super::{event, parse_id_or_end};
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
@@ -103,7 +103,11 @@ pub(super) fn setid(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult 
     let options = Options::parse(args, false)?;
     let last_id = existing(cx, &key)?.last_id();
     existing_group(cx, &key, name)?;
-    let place = parse_place(id, last_id)?;
+    // Unlike CREATE, this takes the smallest and the largest id by their signs.
+    let place = match id {
+        b"$" => last_id,
+        id => parse_id_or_end(id, 0)?,
+    };
     let group = existing_group(cx, &key, name)?;
     group.last_id = place;
     group.entries_read = options.entries_read;
