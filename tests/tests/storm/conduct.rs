@@ -65,8 +65,9 @@ impl<'s> Conductor<'s> {
             policy: "everysec",
             policy_since: now,
             always: Vec::new(),
-            // What was loaded without an append-only file came from a snapshot.
-            saved: Some(now),
+            // What was loaded without an append-only file came from a snapshot. Otherwise there may be
+            // none, or one of a life before this one.
+            saved: (!appends).then_some(now),
             failing_since,
         }
     }
@@ -144,10 +145,7 @@ impl<'s> Conductor<'s> {
                 self.call("CONFIG SET appendonly yes");
             }
             Event::TurnOff => {
-                // From before it is known to be off, the file may not be what the data is.
-                self.complete_since = None;
-                self.always.clear();
-                self.call("CONFIG SET appendonly no");
+                self.turn_off();
             }
             Event::Policy(policy) => self.set_policy(policy),
             Event::Reload => {
@@ -214,6 +212,21 @@ impl<'s> Conductor<'s> {
         }
     }
 
+    /// Turns the append-only file off, where a snapshot is there to start from without it.
+    fn turn_off(&mut self) -> bool {
+        if self.saved.is_none() {
+            self.perform(&Event::Save);
+        }
+        if self.saved.is_none() {
+            return false;
+        }
+        // From before it is known to be off, the file may not be what the data is.
+        self.complete_since = None;
+        self.always.clear();
+        self.call("CONFIG SET appendonly no");
+        true
+    }
+
     fn set_policy(&mut self, policy: &'static str) {
         let begin = self.world.clock.now();
         if self.is_done(&format!("CONFIG SET appendfsync {policy}")) {
@@ -270,11 +283,10 @@ impl<'s> Conductor<'s> {
                 false
             }
             Ending::KillWhileTurningOn(after) => {
-                self.complete_since = None;
-                self.always.clear();
-                self.call("CONFIG SET appendonly no");
-                self.call("CONFIG SET appendonly yes");
-                sleep(Duration::from_millis(after));
+                if self.turn_off() {
+                    self.call("CONFIG SET appendonly yes");
+                    sleep(Duration::from_millis(after));
+                }
                 false
             }
             Ending::Terminate => self.stop_by(Signal::TERM)?,
