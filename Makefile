@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench peers oracle suite update differential
+.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench peers peers-newest oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -110,6 +110,10 @@ bench: peers
 
 peers:
 	@scripts/install-peers
+
+# Debian's newest Redis and Valkey, and Redis 7.0, which `make bench` compares as well when they are there.
+peers-newest:
+	@scripts/install-peers newest
 
 # The transcripts against the reference server only: are the expectations still its answers?
 oracle: peers

@@ -11,6 +11,7 @@
 //! * [`transcript`] reads `suite/*.t` and writes them back;
 //! * [`play`] plays one section of a transcript;
 //! * [`observe`] looks at a server until something can be seen;
+//! * [`peers`] says where the programs of Redis and Valkey are;
 //! * [`process`] asks the system about a process;
 //! * [`volume`] mounts a disk of its own, which can be full;
 //! * [`mutation`] damages files, [`allocation`] counts what reading them takes;
@@ -23,6 +24,7 @@ pub mod grammar;
 pub mod mutation;
 pub mod notation;
 pub mod observe;
+pub mod peers;
 pub mod play;
 pub mod process;
 pub mod quoting;

@@ -13,14 +13,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::client::{Client, Reply};
+use crate::peers;
 
 /// Which server is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The binary under test.
     Dunlin,
-    /// The judge: `redis-server` of the system.
+    /// The judge: `redis-server` 8.0.
     Reference,
+    /// `valkey-server`, which judges what Redis does not have.
+    Valkey,
+    /// `redis-server` 7.0, for benchmarks.
+    Oldest,
 }
 
 impl Target {
@@ -30,6 +35,8 @@ impl Target {
         match self {
             Target::Dunlin => "dunlin",
             Target::Reference => "reference",
+            Target::Valkey => "valkey",
+            Target::Oldest => "oldest",
         }
     }
 
@@ -37,7 +44,9 @@ impl Target {
     fn command(self, wrapper: &[String]) -> Result<Command> {
         let (program, argument) = match self {
             Target::Dunlin => (dunlin_binary()?, Some("serve")),
-            Target::Reference => (PathBuf::from("redis-server"), None),
+            Target::Reference => (peers::program("redis-server"), None),
+            Target::Valkey => (peers::program("valkey-server"), None),
+            Target::Oldest => (peers::oldest("redis-server"), None),
         };
         let mut command = match wrapper {
             [] => Command::new(program),
@@ -335,13 +344,8 @@ pub fn repository() -> PathBuf {
     tests.parent().unwrap_or(tests).to_owned()
 }
 
-/// Where `scripts/install-peers` puts the client libraries.
-#[must_use]
-pub fn peers() -> PathBuf {
-    target_directory(&repository()).join("peers")
-}
-
-fn target_directory(root: &Path) -> PathBuf {
+/// Where cargo builds.
+pub(crate) fn target_directory(root: &Path) -> PathBuf {
     let chosen = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     root.join(chosen)
 }

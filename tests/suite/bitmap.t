@@ -114,7 +114,7 @@ OK
 > SET k abc
 OK
 > BITCOUNT k -1 -4 nonsense
-(integer) 0
+(error) ERR syntax error
 > BITCOUNT k -4 -1 nonsense
 (error) ERR syntax error
 > BITCOUNT k 2 1 nonsense
@@ -206,19 +206,19 @@ OK
 > BITCOUNT k 0 1 BIT foo
 (error) ERR syntax error
 > BITCOUNT nokey 0
-(integer) 0
+(error) ERR syntax error
 > BITCOUNT nokey a b
-(integer) 0
+(error) ERR value is not an integer or out of range
 > BITCOUNT nokey 0 1 foo
-(integer) 0
+(error) ERR syntax error
 > RPUSH l a
 (integer) 1
 > BITCOUNT l
 (error) WRONGTYPE Operation against a key holding the wrong kind of value
 > BITCOUNT l a b
-(error) WRONGTYPE Operation against a key holding the wrong kind of value
+(error) ERR value is not an integer or out of range
 > BITCOUNT l 0 1 foo
-(error) WRONGTYPE Operation against a key holding the wrong kind of value
+(error) ERR syntax error
 
 == BITPOS over bytes
 > SET k "\xff\xf0\x00"
@@ -344,9 +344,9 @@ OK
 > BITPOS nokey 2
 (error) ERR The bit argument must be 1 or 0.
 > BITPOS nokey 1 a
-(integer) -1
+(error) ERR value is not an integer or out of range
 > BITPOS nokey 1 0 0 foo
-(integer) -1
+(error) ERR syntax error
 > RPUSH l a
 (integer) 1
 > BITPOS l 1
@@ -354,7 +354,7 @@ OK
 > BITPOS l 2
 (error) ERR The bit argument must be 1 or 0.
 > BITPOS l 1 a
-(error) WRONGTYPE Operation against a key holding the wrong kind of value
+(error) ERR value is not an integer or out of range
 
 == BITOP
 > SET a "foobar"

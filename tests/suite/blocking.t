@@ -101,8 +101,8 @@ QUEUED
 1) (integer) 1
 2) (integer) 1
 2<
-1) "b"
-2) "1"
+1) "a"
+2) "2"
 > EXISTS a b
 (integer) 1
 
@@ -136,11 +136,11 @@ PONG
 > BLPOP l nan
 (error) ERR timeout is not a float or out of range
 > BLPOP l inf
-(error) ERR timeout is negative
+(error) ERR timeout is out of range
 > BLPOP l 1e400
-(error) ERR timeout is negative
+(error) ERR timeout is out of range
 > BLPOP l 9223372036854775807
-(error) ERR timeout is negative
+(error) ERR timeout is out of range
 > BLPOP l -0.5
 (error) ERR timeout is negative
 > BRPOP l x

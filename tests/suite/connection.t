@@ -62,7 +62,7 @@ OK
 7) "modules"
 > HELLO
 ...
-~  4\) "\d+\.\d+\.\d+"
+~  4\) "8\.0\.\d+"
 ~  5\) "proto"
 ~  6\) \(integer\) 2
 ~  7\) "id"
@@ -72,7 +72,7 @@ OK
 ~ 11\) "role"
 ~ 12\) "master"
 ~ 13\) "modules"
-~ 14\) \(empty array\)
+...
 > [keys] HELLO 3
 1) "server"
 2) "version"
@@ -87,7 +87,8 @@ OK
 ~ 4# "id" => \(integer\) \d+
 ~ 5# "mode" => "standalone"
 ~ 6# "role" => "master"
-~ 7# "modules" => \(empty array\)
+~ 7# "modules" =>.*
+...
 > HELLO
 ...
 ~ 3# "proto" => \(integer\) 3
@@ -204,9 +205,9 @@ config set requirepass secret
 2> MULTI
 (error) NOAUTH Authentication required.
 2> HELLO
-(error) NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time
+(error) NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time
 2> HELLO 3
-(error) NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time
+(error) NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time
 2> AUTH wrong
 (error) WRONGPASS invalid username-password pair or user is disabled.
 2> AUTH default wrong
@@ -367,21 +368,25 @@ OK
 11) "psub"
 12) "ssub"
 13) "multi"
-14) "qbuf"
-15) "qbuf-free"
-16) "argv-mem"
-17) "multi-mem"
-18) "rbs"
-19) "rbp"
-20) "obl"
-21) "oll"
-22) "omem"
-23) "tot-mem"
-24) "events"
-25) "cmd"
-26) "user"
-27) "redir"
-28) "resp"
+14) "watch"
+15) "qbuf"
+16) "qbuf-free"
+17) "argv-mem"
+18) "multi-mem"
+19) "rbs"
+20) "rbp"
+21) "obl"
+22) "oll"
+23) "omem"
+24) "tot-mem"
+25) "events"
+26) "cmd"
+27) "user"
+28) "redir"
+29) "resp"
+30) "lib-name"
+31) "lib-ver"
+32) "io-thread"
 > [fields] CLIENT LIST ID 0
 (empty array)
 > [field=cmd] CLIENT INFO
@@ -718,7 +723,7 @@ RESET
 > [field=db] CLIENT INFO
 "0"
 > [field=flags] CLIENT INFO
-"e"
+"N"
 > [field=resp] CLIENT INFO
 "2"
 > HGETALL nokey

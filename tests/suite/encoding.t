@@ -24,9 +24,9 @@ OK
 > OBJECT ENCODING long
 "raw"
 > OBJECT ENCODING list
-"quicklist"
+"listpack"
 > OBJECT ENCODING set
-"hashtable"
+"listpack"
 > OBJECT ENCODING ints
 "intset"
 > OBJECT ENCODING hash
@@ -40,7 +40,7 @@ OK
 > SADD b 1 2 3
 (integer) 3
 > OBJECT ENCODING a
-"hashtable"
+"listpack"
 > SINTERSTORE d a b
 (integer) 3
 > OBJECT ENCODING d
@@ -48,7 +48,7 @@ OK
 > SDIFFSTORE d a b
 (integer) 1
 > OBJECT ENCODING d
-"hashtable"
+"listpack"
 > SUNIONSTORE d b b
 (integer) 3
 > OBJECT ENCODING d
@@ -56,7 +56,7 @@ OK
 > SREM a x
 (integer) 1
 > OBJECT ENCODING a
-"hashtable"
+"listpack"
 > SUNIONSTORE d a
 (integer) 3
 > OBJECT ENCODING d
@@ -108,13 +108,13 @@ OK
 > SREM s a
 (integer) 1
 > OBJECT ENCODING s
-"hashtable"
+"listpack"
 > [keep=d] DUMP s
 (kept)
 > RESTORE t 0 "$(d)"
 OK
 > OBJECT ENCODING t
-"intset"
+"listpack"
 > RENAME h k
 OK
 > OBJECT ENCODING k
@@ -185,7 +185,7 @@ config set set-max-intset-entries 0
 > SADD s 1
 (integer) 1
 > OBJECT ENCODING s
-"hashtable"
+"listpack"
 > GEOADD g 1 1 a
 (integer) 1
 > OBJECT ENCODING g
@@ -283,7 +283,7 @@ OK
 > SORT nums STORE sorted
 (integer) 2
 > OBJECT ENCODING sorted
-"quicklist"
+"listpack"
 
 == values at the limits of a listpack
 > HSET h f $times(64,x)

@@ -85,9 +85,9 @@ OK
 > MULTI
 OK
 > GET k
-(error) OOM command not allowed when used memory > 'maxmemory'.
+QUEUED
 > EXEC
-(error) EXECABORT Transaction discarded because of previous errors.
+1) "v"
 > CONFIG SET maxmemory 0
 OK
 

@@ -584,7 +584,7 @@ OK
 > TTL k
 (integer) -1
 > [field=db0] INFO keyspace
-"keys=1,expires=0,avg_ttl=0"
+"keys=1,expires=0,avg_ttl=0,subexpiry=0"
 
 == expiries are counted
 > SET a 1 EX 1000
@@ -594,7 +594,7 @@ OK
 > SET c 1 PX 1000000
 OK
 > INFO keyspace
-~ (\(verbatim txt\) )?"# Keyspace\\r\\ndb0:keys=3,expires=2,avg_ttl=\d+\\r\\n"
+~ (\(verbatim txt\) )?"# Keyspace\\r\\ndb0:keys=3,expires=2,avg_ttl=\d+,subexpiry=0\\r\\n"
 > CONFIG RESETSTAT
 OK
 > SET d 1 PX 1

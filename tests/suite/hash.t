@@ -592,7 +592,10 @@ resp3:
 > HSCAN h 0 foo
 (error) ERR syntax error
 > HSCAN h 0 NOVALUES
-(error) ERR syntax error
+1) "0"
+2) 1) "a"
+   2) "b"
+   3) "c"
 > HSCAN nokey a
 (error) ERR invalid cursor
 > SET k v

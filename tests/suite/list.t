@@ -532,7 +532,7 @@ OK
 > LPOS l a foo 1
 (error) ERR syntax error
 > LPOS l a RANK -9223372036854775808
-(integer) 0
+(error) ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807
 > LPOS l a RANK 9223372036854775807
 (nil)
 > LPOS nokey a RANK 0

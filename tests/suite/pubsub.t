@@ -411,12 +411,12 @@ PONG
 2) "a"
 3) (integer) 1
 2> PUBLISH a x
+(integer) 1
+2<
 (push)
 1) "message"
 2) "a"
 3) "x"
-2<
-(integer) 1
 
 == PUBSUB tells what is subscribed
 > PUBSUB CHANNELS

@@ -191,7 +191,7 @@ resp3:
 > SADD s abc
 (integer) 1
 > OBJECT ENCODING s
-"hashtable"
+"listpack"
 > [unordered] SMEMBERS s
 1) "-1"
 2) "-70000"
@@ -215,7 +215,7 @@ resp3:
 > SREM s abc
 (integer) 1
 > OBJECT ENCODING s
-"hashtable"
+"listpack"
 > SISMEMBER s -70000
 (integer) 1
 
@@ -236,11 +236,11 @@ config set set-max-intset-entries 4
 > SADD t a
 (integer) 1
 > OBJECT ENCODING t
-"hashtable"
+"listpack"
 > SADD u 1 2 x
 (integer) 3
 > OBJECT ENCODING u
-"hashtable"
+"listpack"
 > SADD v 9223372036854775807
 (integer) 1
 > OBJECT ENCODING v
@@ -248,19 +248,19 @@ config set set-max-intset-entries 4
 > SADD v 9223372036854775808
 (integer) 1
 > OBJECT ENCODING v
-"hashtable"
+"listpack"
 > SADD w 1 2 3 4 5 6
 (integer) 6
 > OBJECT ENCODING w
-"hashtable"
+"listpack"
 > SADD x 01
 (integer) 1
 > OBJECT ENCODING x
-"hashtable"
+"listpack"
 > SADD y -0
 (integer) 1
 > OBJECT ENCODING y
-"hashtable"
+"listpack"
 
 == SPOP
 > SADD s a b c d e
@@ -478,7 +478,7 @@ resp3:
 2~ "4"
 3~ "x"
 > OBJECT ENCODING new
-"hashtable"
+"listpack"
 > EXISTS c
 (integer) 0
 > SET k v
@@ -784,7 +784,7 @@ set
 > SUNIONSTORE d w a
 (integer) 7
 > OBJECT ENCODING d
-"hashtable"
+"listpack"
 > SDIFFSTORE d d w
 (integer) 5
 > OBJECT ENCODING d

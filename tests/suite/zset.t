@@ -80,7 +80,7 @@ resp3:
 > ZRANK z
 (error) ERR wrong number of arguments for 'zrank' command
 > ZRANK z a b
-(error) ERR wrong number of arguments for 'zrank' command
+(error) ERR syntax error
 > ZREVRANK z
 (error) ERR wrong number of arguments for 'zrevrank' command
 > ZCOUNT z 0
@@ -147,9 +147,9 @@ resp3:
  7) "j"
  8) "0"
  9) "e"
-10) "9.9999999999999995e-08"
+10) "1e-7"
 11) "n"
-12) "0.10000000000000001"
+12) "0.1"
 13) "a"
 14) "1"
 15) "b"
@@ -159,9 +159,9 @@ resp3:
 19) "o"
 20) "17179869184.5"
 21) "l"
-22) "1e+17"
+22) "100000000000000000"
 23) "m"
-24) "1.2345678901234568e+17"
+24) "123456789012345680"
 25) "d"
 26) "1e+20"
 27) "k"
@@ -178,9 +178,9 @@ resp3:
  4) 1) "j"
     2) (double) 0
  5) 1) "e"
-    2) (double) 9.9999999999999995e-08
+    2) (double) 1e-7
  6) 1) "n"
-    2) (double) 0.10000000000000001
+    2) (double) 0.1
  7) 1) "a"
     2) (double) 1
  8) 1) "b"
@@ -190,9 +190,9 @@ resp3:
 10) 1) "o"
     2) (double) 17179869184.5
 11) 1) "l"
-    2) (double) 1e+17
+    2) (double) 100000000000000000
 12) 1) "m"
-    2) (double) 1.2345678901234568e+17
+    2) (double) 123456789012345680
 13) 1) "d"
     2) (double) 1e+20
 14) 1) "k"
@@ -216,31 +216,31 @@ resp3:
 resp3:
 (double) 1e+21
 > ZSCORE z m
-"1.2345678901234568e+17"
+"123456789012345680"
 resp3:
-(double) 1.2345678901234568e+17
+(double) 123456789012345680
 > ZSCORE z n
-"0.10000000000000001"
+"0.1"
 resp3:
-(double) 0.10000000000000001
+(double) 0.1
 > ZMSCORE z a d e nothing
 1) "1"
 2) "1e+20"
-3) "9.9999999999999995e-08"
+3) "1e-7"
 4) (nil)
 resp3:
 1) (double) 1
 2) (double) 1e+20
-3) (double) 9.9999999999999995e-08
+3) (double) 1e-7
 4) (nil)
 > ZADD z 5e-324 tiny 1.7976931348623157e308 huge 2.2250738585072014e-308 small
 (integer) 3
 > ZMSCORE z tiny huge small
-1) "4.9406564584124654e-324"
+1) "5e-324"
 2) "1.7976931348623157e+308"
 3) "2.2250738585072014e-308"
 resp3:
-1) (double) 4.9406564584124654e-324
+1) (double) 5e-324
 2) (double) 1.7976931348623157e+308
 3) (double) 2.2250738585072014e-308
 > ZADD z 0x10 hex +5 plus +inf infinite Infinity infinity -INF negative .5 half 5. five

@@ -4,7 +4,8 @@
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail, ensure};
-use tests::server::{Server, Target, peers, repository};
+use tests::peers;
+use tests::server::{Server, Target, repository};
 
 /// Runs a script against a new server; its report is the failure's text.
 fn play(script: Command, name: &str, arguments: &[&str]) -> Result<()> {
@@ -34,7 +35,7 @@ fn play_at(
 }
 
 fn redis_py(protocol: &str) -> Result<()> {
-    play(Command::new(peers().join("python/bin/python")), "redis_py.py", &[protocol])
+    play(Command::new(peers::directory().join("python/bin/python")), "redis_py.py", &[protocol])
 }
 
 #[test]
@@ -70,6 +71,6 @@ fn the_repository_in_java() -> Result<()> {
 #[test]
 fn ioredis() -> Result<()> {
     let mut node = Command::new("node");
-    node.env("NODE_PATH", peers().join("node/node_modules"));
+    node.env("NODE_PATH", peers::directory().join("node/node_modules"));
     play(node, "ioredis.js", &[])
 }

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::results::{Results, Run};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tests::peers;
 use tests::server::dunlin_binary;
 
 /// How long anything may take; nothing does.
@@ -38,6 +39,7 @@ impl Bench {
         command.args(["--foreground", "--kill-after=5", "110"]).arg(dunlin_binary()?);
         command.args(["lab", "run", "own.toml", "--out", "out"]).args(arguments);
         command.current_dir(self.directory.path()).env("TMPDIR", self.directory.path());
+        command.env("PATH", peers::search_path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }
@@ -460,6 +462,7 @@ fn started(bench: &Bench) -> Result<Child> {
     let mut command = Command::new(dunlin_binary()?);
     command.args(["lab", "run", "own.toml", "--out", "out"]);
     command.current_dir(bench.directory.path()).env("TMPDIR", bench.directory.path());
+    command.env("PATH", peers::search_path());
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     let mut lines = BufReader::new(child.stderr.take().context("it was piped")?).lines();
     for line in lines.by_ref() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tests::client::Reply;
+use tests::peers;
 use tests::server::{Server, Target, dunlin_binary};
 
 /// What a tool said and how it ended.
@@ -50,7 +51,8 @@ fn bench(port: u16, arguments: &[&str]) -> Result<Said> {
 /// redis-benchmark with the same arguments; what it writes over its line of progress is left out.
 fn redis_benchmark(port: u16, arguments: &[&str]) -> Result<Said> {
     let mut command = Command::new("timeout");
-    command.args(["60", "redis-benchmark", "-p"]).arg(port.to_string()).args(arguments);
+    command.arg("60").arg(peers::program("redis-benchmark"));
+    command.arg("-p").arg(port.to_string()).args(arguments);
     let mut said = Said::from(command.stdin(Stdio::null()).output()?);
     let lines = said.out.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));
     said.out = lines.map(|line| format!("{line}\n")).collect();
@@ -197,7 +199,9 @@ fn all_tests_have_the_names_of_redis_benchmark() -> Result<()> {
 /// The commands that a server saw, words only, without what the tool asks for its report.
 fn monitored(server: &Server, tool: impl FnOnce() -> Result<Said>) -> Result<Vec<String>> {
     let mut watcher = Command::new("timeout")
-        .args(["60", "redis-cli", "-p", &server.port().to_string(), "MONITOR"])
+        .arg("60")
+        .arg(peers::program("redis-cli"))
+        .args(["-p", &server.port().to_string(), "MONITOR"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()?;

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use lab::results::Results;
+use tests::peers;
 use tests::server::dunlin_binary;
 
 /// `dunlin lab` with these arguments in this directory, for a minute at most.
@@ -14,6 +15,7 @@ fn lab(directory: &Path, arguments: &[&str]) -> Result<Output> {
     let mut command = Command::new("timeout");
     command.args(["--foreground", "60"]).arg(dunlin_binary()?).arg("lab").args(arguments);
     command.current_dir(directory).env("TMPDIR", directory).stdin(Stdio::null());
+    command.env("PATH", peers::search_path());
     Ok(command.output()?)
 }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use tests::client::{Reply, encode};
+use tests::peers;
 use tests::server::{Server, Target};
 
 fn start(options: &[(&str, &str)]) -> Result<Server> {
@@ -52,7 +53,8 @@ fn run_for(
     input: &[u8],
 ) -> Result<Said> {
     let mut command = Command::new("timeout");
-    command.args([seconds, "stdbuf", "-oL", tool, "-p"]).arg(server.port().to_string());
+    command.args([seconds, "stdbuf", "-oL"]).arg(peers::program(tool));
+    command.arg("-p").arg(server.port().to_string());
     command.args(arguments).current_dir(server.directory());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().with_context(|| format!("starting {tool}"))?;

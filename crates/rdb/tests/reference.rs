@@ -17,6 +17,7 @@ use rdb::file::{
     Checksum, FileReader, FileWriter, Function, Head, Item, RawEntry, Usage, WriteOptions,
 };
 use tests::client::Reply;
+use tests::peers;
 use tests::random::{Random, Rounds};
 use tests::server::{Server, Target};
 
@@ -55,7 +56,7 @@ fn saved_again(server: &Server) -> Result<Found> {
 fn accepted_by_its_checker(file: &[u8]) -> Result<()> {
     let place = tempfile::NamedTempFile::new()?;
     fs::write(place.path(), file)?;
-    let output = Command::new("redis-check-rdb").arg(place.path()).output()?;
+    let output = Command::new(peers::program("redis-check-rdb")).arg(place.path()).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     Ok(())
 }

@@ -19,6 +19,7 @@ use server::persist::aof::manifest::BaseFormat;
 use server::persist::aof::reader::{Ending, Item, Scanner, begins_with_rdb};
 use server::persist::disk::RealDisk;
 use tests::client::Reply;
+use tests::peers;
 use tests::server::{Server, Target};
 
 /// How long anything may take.
@@ -90,7 +91,7 @@ fn commands(directory: &AofDirectory) -> Result<Vec<String>> {
 /// The tool of the reference that looks at such a directory has nothing to say against it.
 fn accepted_by_its_checker(directory: &AofDirectory) -> Result<()> {
     let manifest = directory.path().join("appendonly.aof.manifest");
-    let output = Command::new("redis-check-aof").arg(manifest).output()?;
+    let output = Command::new(peers::program("redis-check-aof")).arg(manifest).output()?;
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     ensure!(output.status.success() && report.contains("are valid"), "{report}");
     Ok(())

@@ -4,6 +4,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Result;
 use rustix::process::{Pid, Signal, kill_process};
+use tests::peers;
 use tests::server::Server;
 
 /// A running load, which ends when this is dropped.
@@ -13,7 +14,9 @@ impl Background {
     /// Starts redis-benchmark without an end, behind others on the same processor.
     pub(crate) fn start(server: &Server, arguments: &str) -> Result<Background> {
         let child = Command::new("nice")
-            .args(["-n", "5", "redis-benchmark", "-q", "-n", "1000000000"])
+            .args(["-n", "5"])
+            .arg(peers::program("redis-benchmark"))
+            .args(["-q", "-n", "1000000000"])
             .args(["-p", &server.port().to_string()])
             .args(arguments.split(' '))
             .stdout(Stdio::null())

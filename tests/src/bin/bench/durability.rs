@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use tests::peers;
 use tests::server::{Server, Target};
 
 use crate::background::Background;
@@ -113,7 +114,7 @@ fn paced(
 
 /// Runs redis-benchmark: microseconds passed per request, and the 99th percentile in milliseconds.
 fn benchmark(server: &Server, arguments: &str) -> Result<(f64, f64)> {
-    let output = Command::new("redis-benchmark")
+    let output = Command::new(peers::program("redis-benchmark"))
         .args(["--csv", "-p", &server.port().to_string()])
         .args(arguments.split(' '))
         .output()?;

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use anyhow::{Result, ensure};
+use tests::peers;
 use tests::process::scheduled_nanoseconds;
 use tests::server::{Server, Target};
 
@@ -59,7 +60,7 @@ const LARGE: [usize; 6] = [100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_00
 /// Microseconds of the server's processor time for each operation of a load.
 pub(crate) fn measure(server: &Server, count: usize, arguments: &str) -> Result<f64> {
     let before = scheduled_nanoseconds(server.pid())?;
-    let output = Command::new("redis-benchmark")
+    let output = Command::new(peers::program("redis-benchmark"))
         .args(["-q", "-p", &server.port().to_string(), "-n", &count.to_string()])
         .args(arguments.split(' '))
         .output()?;
