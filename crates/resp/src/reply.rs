@@ -155,14 +155,9 @@ impl<'a> Reply<'a> {
         self.resp3
     }
 
-    /// A double, with 17 significant digits as Redis 7.0 prints scores.
+    /// A double, with few digits that identify it as Redis 8.0 prints scores.
     pub fn double(&mut self, value: f64) {
         self.number(|buffer| num::write_f64(buffer, value));
-    }
-
-    /// A double without an exponent and without trailing zeros, as GEOPOS prints coordinates.
-    pub fn double_human(&mut self, value: f64) {
-        self.number(|buffer| num::write_f64_human(buffer, value));
     }
 
     /// A double that was printed already.
@@ -378,18 +373,9 @@ mod tests {
             (|reply| reply.set(3), "*3\r\n", "~3\r\n"),
             (|reply| reply.push(3), "*3\r\n", ">3\r\n"),
             (|reply| assert_eq!(reply.attribute(1), reply.is_resp3()), "", "|1\r\n"),
-            (
-                |reply| reply.double(0.1),
-                "$19\r\n0.10000000000000001\r\n",
-                ",0.10000000000000001\r\n",
-            ),
+            (|reply| reply.double(0.1), "$3\r\n0.1\r\n", ",0.1\r\n"),
             (|reply| reply.double(3.0), "$1\r\n3\r\n", ",3\r\n"),
             (|reply| reply.double(f64::NEG_INFINITY), "$4\r\n-inf\r\n", ",-inf\r\n"),
-            (
-                |reply| reply.double_human(1e21),
-                "$22\r\n1000000000000000000000\r\n",
-                ",1000000000000000000000\r\n",
-            ),
             (|reply| reply.double_text(b"1.5"), "$3\r\n1.5\r\n", ",1.5\r\n"),
             (|reply| reply.boolean(true), ":1\r\n", "#t\r\n"),
             (|reply| reply.boolean(false), ":0\r\n", "#f\r\n"),

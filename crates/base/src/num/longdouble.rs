@@ -101,6 +101,11 @@ impl LongDouble {
         matches!(self.magnitude, Magnitude::Finite { .. })
     }
 
+    /// Whether it has a minus.
+    pub fn is_negative(self) -> bool {
+        self.negative
+    }
+
     /// A thousand times this number, rounded as the format rounds, and then up to a whole number:
     /// seconds as milliseconds. `None` when that exceeds 64 bits.
     pub fn thousandfold_ceiling(self) -> Option<i64> {

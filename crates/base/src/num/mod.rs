@@ -3,7 +3,7 @@
 //! Three kinds of numbers are visible on the wire, each with its own rules:
 //!
 //! - integers ([`parse_i64`], [`write_i64`]): strict decimal, one spelling per number;
-//! - doubles ([`parse_f64`], [`write_f64`]): what C's `strtod` takes and `%.17g` prints, for
+//! - doubles ([`parse_f64`], [`write_f64`]): what C's `strtod` takes, and few digits, for
 //!   scores;
 //! - long doubles ([`LongDouble`]): the 80-bit numbers of INCRBYFLOAT and HINCRBYFLOAT.
 
@@ -11,8 +11,9 @@ mod bignum;
 mod float;
 mod hexfloat;
 mod longdouble;
+mod shortest;
 
-pub use float::{parse_f64, parse_f64_lenient, write_f64, write_f64_human, write_general};
+pub use float::{parse_f64, parse_f64_lenient, write_f64};
 pub use longdouble::LongDouble;
 
 /// Reads a signed integer with the one spelling that [`write_i64`] gives it: no `+`, no space, no

@@ -12,6 +12,9 @@ use store::Key;
 
 use crate::handler::error::CommandError;
 
+/// The longest timeout, in milliseconds: its end has to be a date of 63 bits, and the present one has 41.
+const LONGEST_TIMEOUT: i64 = i64::MAX - (1 << 41);
+
 /// A key of the command, found and hashed before the command was locked.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyAt {
@@ -149,11 +152,14 @@ impl<'a> Args<'a> {
     /// come back as milliseconds rounded up; nothing stands for ever.
     pub fn timeout(&mut self) -> Result<Option<u64>, CommandError> {
         let seconds = LongDouble::parse(self.bytes()?).ok_or(CommandError::TIMEOUT_NOT_A_FLOAT)?;
-        // What exceeds 64 bits becomes the smallest integer in Redis, and so negative.
         match seconds.thousandfold_ceiling() {
-            None | Some(i64::MIN..0) => Err(CommandError::TIMEOUT_NEGATIVE),
+            None if seconds.is_negative() => Err(CommandError::TIMEOUT_NEGATIVE),
+            Some(i64::MIN..0) => Err(CommandError::TIMEOUT_NEGATIVE),
             Some(0) => Ok(None),
-            Some(milliseconds) => Ok(Some(milliseconds.unsigned_abs())),
+            Some(milliseconds) if milliseconds <= LONGEST_TIMEOUT => {
+                Ok(Some(milliseconds.unsigned_abs()))
+            }
+            _ => Err(CommandError::TIMEOUT_OUT_OF_RANGE),
         }
     }
 

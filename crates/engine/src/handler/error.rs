@@ -58,6 +58,8 @@ texts! {
     TIMEOUT_NOT_A_FLOAT = "ERR timeout is not a float or out of range";
     /// A timeout of a blocking command below zero.
     TIMEOUT_NEGATIVE = "ERR timeout is negative";
+    /// A timeout whose end is no date.
+    TIMEOUT_OUT_OF_RANGE = "ERR timeout is out of range";
     /// A number that is none of 32 bits.
     NOT_32_BITS = "ERR value is out of range, value must between -2147483648 and 2147483647";
     /// SELECT and its kin.

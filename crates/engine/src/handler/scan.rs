@@ -15,24 +15,42 @@ const DEFAULT_COUNT: usize = 10;
 /// make a call long.
 const POSITIONS_PER_ELEMENT: usize = 10;
 
+/// What is scanned, which decides over some options.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scanned {
+    /// Keys, by SCAN.
+    Keys,
+    /// Fields, by HSCAN.
+    Hash,
+    /// Members, by SSCAN and ZSCAN.
+    Members,
+}
+
 /// The options of a scan.
 pub(crate) struct ScanOptions<'a> {
     /// How many elements to look at, about. At least 1.
     pub(crate) count: usize,
     /// Show keys of this type only, by the name that TYPE gives. The keyspace's SCAN alone has it.
     pub(crate) type_name: Option<&'a [u8]>,
+    /// Leave out the values. HSCAN alone has it.
+    pub(crate) no_values: bool,
     pattern: Option<&'a [u8]>,
 }
 
-/// Reads the next argument as a cursor, as leniently as the reference: an empty one is 0, and a
-/// negative one wraps around.
+/// Reads the next argument as a cursor, as the reference does: as an integer, which must not be negative,
+/// else as leniently as C's `strtoull` with all that it lets precede the digits.
 pub(crate) fn cursor(args: &mut Args<'_>) -> Result<u64, CommandError> {
     parse_cursor(args.bytes()?).ok_or(CommandError::INVALID_CURSOR)
 }
 
 fn parse_cursor(text: &[u8]) -> Option<u64> {
-    let (negative, digits) = match text {
-        [] => return Some(0),
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    if let Some(cursor) = base::num::parse_i64(text) {
+        return u64::try_from(cursor).ok();
+    }
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let number = &text[text.iter().take_while(|byte| is_space(byte)).count()..];
+    let (negative, digits) = match number {
         [b'-', digits @ ..] => (true, digits),
         [b'+', digits @ ..] | digits => (false, digits),
     };
@@ -48,12 +66,15 @@ fn parse_cursor(text: &[u8]) -> Option<u64> {
 }
 
 impl<'a> ScanOptions<'a> {
-    /// Reads all that is left: MATCH, COUNT and, if `with_type`, TYPE.
+    /// Reads all that is left: MATCH, COUNT, and what only `scanned` has.
     pub(crate) fn parse(
         args: &mut Args<'a>,
-        with_type: bool,
+        scanned: Scanned,
     ) -> Result<ScanOptions<'a>, CommandError> {
-        let mut options = ScanOptions { count: DEFAULT_COUNT, type_name: None, pattern: None };
+        const HASHES_ONLY: CommandError =
+            CommandError::text("ERR NOVALUES option can only be used in HSCAN");
+        let mut options =
+            ScanOptions { count: DEFAULT_COUNT, type_name: None, no_values: false, pattern: None };
         while !args.is_empty() {
             if args.len() >= 2 && args.word("count") {
                 options.count = match args.i64()? {
@@ -63,8 +84,13 @@ impl<'a> ScanOptions<'a> {
             } else if args.len() >= 2 && args.word("match") {
                 let pattern = args.bytes()?;
                 options.pattern = (pattern != b"*").then_some(pattern);
-            } else if with_type && args.len() >= 2 && args.word("type") {
+            } else if scanned == Scanned::Keys && args.len() >= 2 && args.word("type") {
                 options.type_name = Some(args.bytes()?);
+            } else if args.word("novalues") {
+                if scanned != Scanned::Hash {
+                    return Err(HASHES_ONLY);
+                }
+                options.no_values = true;
             } else {
                 return Err(CommandError::SYNTAX);
             }
@@ -135,12 +161,25 @@ mod tests {
 
     #[test]
     fn cursors_are_read_as_the_reference_reads_them() {
-        assert_eq!(parse_cursor(b""), Some(0));
+        assert_eq!(parse_cursor(b" 0"), Some(0));
+        assert_eq!(parse_cursor(b"\t-1"), Some(u64::MAX));
+        assert_eq!(parse_cursor(b"-0"), Some(0));
+        assert_eq!(parse_cursor(b"8\0x"), Some(8));
         assert_eq!(parse_cursor(b"007"), Some(7));
         assert_eq!(parse_cursor(b"+5"), Some(5));
-        assert_eq!(parse_cursor(b"-1"), Some(u64::MAX));
         assert_eq!(parse_cursor(b"18446744073709551615"), Some(u64::MAX));
-        for wrong in [&b" 0"[..], b"-", b"+", b"1.5", b"a", b"0x1", b"18446744073709551616"] {
+        for wrong in [
+            &b""[..],
+            b"-1",
+            b"\0",
+            b"0 ",
+            b"-",
+            b"+",
+            b"1.5",
+            b"a",
+            b"0x1",
+            b"18446744073709551616",
+        ] {
             assert_eq!(parse_cursor(wrong), None);
         }
     }

@@ -126,8 +126,23 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
     engine.settle(&mut cx.db);
 }
 
-/// Serves one waiter, which was claimed, from one key.
-fn serve(cx: &mut Context<'_>, key: &Key<'_>, waiter: &Arc<Waiter>) {
+/// The key that serves a waiter when `ready` holds what it waits for: the first of its keys that does,
+/// as if its command ran now. What others hold locked was not changed by this command, and so holds
+/// nothing for it.
+fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, waiter: &'k Waiter) -> Key<'k> {
+    let before = waiter.keys.iter().take_while(|key| ***key != *ready.bytes);
+    let mut before = before.map(|key| Key::new(key)).filter(|key| cx.db.held.covers(key.slot));
+    let holds_something = |key: &Key<'_>| {
+        let value = cx.db.peek_in(waiter.database, key).map(Entry::value);
+        // A stream's waiter is answered for all of its keys, whichever is ready.
+        matches!(value, Some(ValueRef::List(_) | ValueRef::Zset(_))) && waiter.is_met(value, key)
+    };
+    before.find(holds_something).unwrap_or(*ready)
+}
+
+/// Serves one waiter, which was claimed, when a key is ready.
+fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
+    let key = &first_of(cx, ready, waiter);
     remove_from_held(cx, waiter);
     let mut output = Output::default();
     // The waiter's session belongs to another worker; its command needs no more of it than this.

@@ -108,27 +108,22 @@ impl BitRange {
 /// BITCOUNT key [start end [BYTE | BIT]]
 fn bitcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    // A missing key has no bits, whatever the other arguments are.
-    let Some(string) = cx.db.string(&key)? else {
-        cx.reply.integer(0);
-        return Ok(());
-    };
-    let bytes = string.bytes();
-    let count = if args.is_empty() {
-        bitmap::count(&bytes)
-    } else {
-        let (start, end) = match args.len() {
-            2 | 3 => (args.i64()?, args.i64()?),
-            _ => return Err(CommandError::SYNTAX),
-        };
-        // Both from the end and in the wrong order: nothing, whatever the unit is said to be.
-        if start < 0 && end < 0 && start > end {
-            cx.reply.integer(0);
-            return Ok(());
+    let range = match args.len() {
+        0 => None,
+        2 | 3 => {
+            let (start, end) = (args.i64()?, args.i64()?);
+            Some(BitRange { start, end, in_bits: BitRange::parse_unit(args)? })
         }
-        let range = BitRange { start, end, in_bits: BitRange::parse_unit(args)? };
-        let bits = range.resolve(bytes.len());
-        bits.map_or(0, |(first, last)| bitmap::count_range(&bytes, first..=last))
+        _ => return Err(CommandError::SYNTAX),
+    };
+    let count = match (cx.db.string(&key)?, range) {
+        (None, _) => 0,
+        (Some(string), None) => bitmap::count(&string.bytes()),
+        (Some(string), Some(range)) => {
+            let bytes = string.bytes();
+            let bits = range.resolve(bytes.len());
+            bits.map_or(0, |(first, last)| bitmap::count_range(&bytes, first..=last))
+        }
     };
     cx.reply.integer(count as i64);
     Ok(())
@@ -142,12 +137,6 @@ fn bitpos(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         1 => true,
         _ => return Err(CommandError::text("ERR The bit argument must be 1 or 0.")),
     };
-    // A missing key is all zeros, whatever the other arguments are.
-    let Some(string) = cx.db.string(&key)? else {
-        cx.reply.integer(if bit { -1 } else { 0 });
-        return Ok(());
-    };
-    let bytes = string.bytes();
     let mut range = BitRange { start: 0, end: -1, in_bits: false };
     let ends_somewhere = args.len() >= 2;
     if args.len() > 3 {
@@ -162,6 +151,12 @@ fn bitpos(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         range.in_bits = BitRange::parse_unit(args)?;
         range.end = parse_i64(end).ok_or(CommandError::NOT_AN_INTEGER)?;
     }
+    // A missing key is all zeros, whatever the range.
+    let Some(string) = cx.db.string(&key)? else {
+        cx.reply.integer(if bit { -1 } else { 0 });
+        return Ok(());
+    };
+    let bytes = string.bytes();
     let position = match range.resolve(bytes.len()) {
         None => None,
         Some((first, last)) => bitmap::position(&bytes, bit, first..=last)

@@ -427,8 +427,8 @@ impl<'a> Request<'a> {
 /// Writes a position as a pair of its coordinates.
 pub(super) fn reply_point(reply: &mut Reply<'_>, point: Point) {
     reply.array(2);
-    reply.double_human(point.longitude);
-    reply.double_human(point.latitude);
+    reply.double(point.longitude);
+    reply.double(point.latitude);
 }
 
 /// Writes a distance as a string, in RESP3 too.

@@ -12,7 +12,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::elements::{ReplyElements, reply_repeating};
 use crate::handler::error::{CommandError, CommandResult};
-use crate::handler::scan::{self, ScanOptions, Step};
+use crate::handler::scan::{self, ScanOptions, Scanned, Step};
 use crate::observe::notify::{Class, Event};
 
 pub(crate) use rows::COMMANDS;
@@ -280,7 +280,7 @@ fn hscan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         scan::reply_scan(&mut cx.reply, |_| (0, 0));
         return Ok(());
     };
-    let options = ScanOptions::parse(args, false)?;
+    let options = ScanOptions::parse(args, Scanned::Hash)?;
     scan::reply_members(&mut cx.reply, cursor, options.count, |position, reply| {
         let mut step = Step { seen: 0, written: 0, next: None };
         let mut text = [0; INTEGER_TEXT_BYTES];
@@ -288,9 +288,12 @@ fn hscan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             step.seen += 1;
             let name = field.as_bytes(&mut text);
             if options.admits(name) {
-                step.written += 2;
+                step.written += 1;
                 reply.bulk(name);
-                reply.element(value);
+                if !options.no_values {
+                    step.written += 1;
+                    reply.element(value);
+                }
             }
         });
         step

@@ -20,7 +20,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::db::Db;
 use crate::handler::error::{CommandError, CommandResult};
-use crate::handler::scan::{self, ScanOptions};
+use crate::handler::scan::{self, ScanOptions, Scanned};
 use crate::run::authority::Authority;
 use crate::session::KeysSoFar;
 
@@ -164,7 +164,7 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]
 pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let cursor = Cursor::from_number(scan::cursor(args)?);
-    let options = ScanOptions::parse(args, true)?;
+    let options = ScanOptions::parse(args, Scanned::Keys)?;
     let (db, authority) = (&cx.db, cx.authority);
     scan::reply_scan(&mut cx.reply, |reply| {
         let (mut count, mut seen) = (0, 0);

@@ -125,14 +125,17 @@ impl<'a> Move<'a> {
 
 /// BLMPOP timeout numkeys key [key ...] LEFT|RIGHT [COUNT count]
 pub(super) fn blmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let timeout = args.timeout()?;
+    let mut timeout = args.clone();
+    args.skip(1);
+    // What follows the timeout is looked at before it.
     let request = PopMany::parse(args)?;
+    let timeout = timeout.timeout()?;
     if request.pop_from_first(cx)? {
         return Ok(());
     }
     let serve: Serve = |cx, key, argv| {
         let mut args = Args::new(argv, &[]);
-        args.timeout()?;
+        args.skip(1);
         PopMany::parse(&mut args)?.pop_from(cx, key)
     };
     wait_for_lists(cx, args, Waiting { keys: &request.keys, destination: None, timeout, serve });

@@ -266,7 +266,7 @@ fn linsert(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 /// LREM key count element
 fn lrem(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let (key, count, text) = (args.key()?, args.i64()?, args.bytes()?);
+    let (key, count, text) = (args.key()?, args.signed_count()?, args.bytes()?);
     let limits = cx.db.list_limits();
     let mut removed = 0;
     cx.db.take_from_list(&key, Event(Class::LIST, "lrem"), |list| {
@@ -315,11 +315,9 @@ impl Search {
         while !args.is_empty() {
             let has_value = args.len() > 1;
             if has_value && args.word("rank") {
-                let rank = args.i64()?;
+                let rank = args.signed_count()?;
                 search.from = if rank < 0 { End::Back } else { End::Front };
-                // The smallest integer has no opposite: in Redis it passes over nothing.
-                let place = rank.checked_abs().unwrap_or(1) as usize;
-                search.skip = place.checked_sub(1).ok_or(NO_RANK)?;
+                search.skip = (rank.unsigned_abs() as usize).checked_sub(1).ok_or(NO_RANK)?;
             } else if has_value && args.word("count") {
                 let error = CommandError::text("ERR COUNT can't be negative");
                 search.count = Some(all_if_zero(args.at_least(0, error)?));

@@ -225,20 +225,21 @@ fn transactions_serve_at_their_end_and_never_wait() {
     for line in ["MULTI", "RPUSH b 1", "RPUSH a 2", "LPUSH b 0", "EXEC"] {
         all.run(line);
     }
-    // The first key that appeared serves first, with what it holds at the end.
-    assert_eq!(all.received(1), strings(&["b", "0"]));
-    assert_eq!(all.received(2), strings(&["b", "1"]));
-    assert_eq!(all.run("LLEN a"), ":1\r\n");
+    // The first key that appeared serves first, from the first key of its waiter that holds something at
+    // the end.
+    assert_eq!(all.received(1), strings(&["a", "2"]));
+    assert_eq!(all.received(2), strings(&["b", "0"]));
+    assert_eq!(all.run("LLEN b"), ":1\r\n");
     all.journal();
     for line in ["MULTI", "BLPOP x 0", "BRPOP x 0", "BLMOVE x y LEFT LEFT 0", "BRPOPLPUSH x y 0"] {
         all.run(line);
     }
     all.run("BLMPOP 0 1 x LEFT");
-    all.run("BLPOP a 0");
+    all.run("BLPOP b 0");
     let expected =
-        format!("*6\r\n*-1\r\n*-1\r\n$-1\r\n$-1\r\n*-1\r\n{}", strings(&["a", "2"]).unwrap());
+        format!("*6\r\n*-1\r\n*-1\r\n$-1\r\n$-1\r\n*-1\r\n{}", strings(&["b", "1"]).unwrap());
     assert_eq!(all.run("EXEC"), expected);
-    assert_eq!(all.journal(), ["LPOP a"]);
+    assert_eq!(all.journal(), ["LPOP b"]);
     all.assert_nobody_waits(&["a", "b", "x"]);
 }
 

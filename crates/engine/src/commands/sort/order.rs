@@ -163,19 +163,12 @@ fn compare_texts(one: Element<'_>, other: Element<'_>) -> Ordering {
     one.as_bytes(first).cmp(other.as_bytes(second))
 }
 
-/// Reads a weight as C's `strtod` does, which is more lenient than scores are: nothing is zero, and
-/// spaces may precede the number. What a double can only approach is none.
+/// Reads a weight as bounds of scores are read: nothing is zero, and what is too large is infinity.
 fn number(element: Element<'_>) -> Option<f64> {
-    let text = match element {
-        Element::Int(number) => return Some(number as f64),
-        Element::Str(text) => text.split(|byte| *byte == 0).next().unwrap_or_default(),
-    };
-    if text.is_empty() {
-        return Some(0.0);
+    match element {
+        Element::Int(number) => Some(number as f64),
+        Element::Str(text) => num::parse_f64_lenient(text),
     }
-    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
-    let start = text.iter().position(|byte| !is_space(byte))?;
-    num::parse_f64(&text[start..]).filter(|number| !number.is_subnormal())
 }
 
 #[cfg(test)]
@@ -186,11 +179,10 @@ mod tests {
     fn weights_are_read_as_the_reference_reads_them() {
         let number = |text: &'static str| number(Element::Str(text.as_bytes()));
         assert_eq!(number(""), Some(0.0));
-        assert_eq!(number(" \t3"), Some(3.0));
-        assert_eq!(number("0x10"), Some(16.0));
+        assert_eq!(number("1e400"), Some(f64::INFINITY));
         assert_eq!(number("-inf"), Some(f64::NEG_INFINITY));
         assert_eq!(number("1\0z"), Some(1.0));
-        for wrong in [" ", "3 ", "a", "nan", "1e400", "1e-400", "1e-310", "1,5"] {
+        for wrong in [" ", "3 ", " 3", "a", "nan", "0x10", "1,5"] {
             assert_eq!(number(wrong), None, "{wrong:?}");
         }
     }

@@ -21,7 +21,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::elements::{ReplyElements, reply_repeating};
 use crate::handler::error::{CommandError, CommandResult};
-use crate::handler::scan::{self, ScanOptions, Step};
+use crate::handler::scan::{self, ScanOptions, Scanned, Step};
 use crate::handler::scored::ReplyScored;
 use crate::observe::notify::{Class, Event};
 
@@ -74,11 +74,11 @@ fn zrevrank(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 fn answer_rank(cx: &mut Context<'_>, args: &mut Args<'_>, from_highest: bool) -> CommandResult {
     let (key, member) = (args.key()?, args.bytes()?);
-    let with_score = args.word("withscore");
-    if !args.is_empty() {
-        // The option came with 7.2; to all else the answer is that of before.
+    if args.len() > 1 {
         return Err(CommandError::wrong_arity(cx.row.command.name));
     }
+    let with_score = args.word("withscore");
+    args.end()?;
     let zset = cx.db.zset(&key)?;
     let found = zset.and_then(|zset| {
         let rank = zset.rank(member)?;
@@ -183,7 +183,7 @@ fn zscan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         scan::reply_scan(&mut cx.reply, |_| (0, 0));
         return Ok(());
     };
-    let options = ScanOptions::parse(args, false)?;
+    let options = ScanOptions::parse(args, Scanned::Members)?;
     scan::reply_members(&mut cx.reply, cursor, options.count, |position, reply| {
         match zset.as_listpack() {
             Some(listpack) => scan_listpack(listpack, &options, reply),

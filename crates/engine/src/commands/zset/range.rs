@@ -134,8 +134,12 @@ impl<'a> Selection<'a> {
             }
         }
         let (by, reverse) = (form.by.unwrap_or(By::Rank), form.reverse.unwrap_or(false));
-        if limit != -1 && by == By::Rank {
-            return Err(LIMIT_BY_RANK);
+        if by == By::Rank {
+            if limit != -1 {
+                return Err(LIMIT_BY_RANK);
+            }
+            // No limit at all, whatever the offset is said to be.
+            offset = 0;
         }
         if with_scores && by == By::Lex {
             return Err(SCORES_BY_LEX);
