@@ -282,23 +282,45 @@ impl Zset {
         }
     }
 
-    /// The ranks of the members that lie between two bounds, provided that all scores are equal; an
-    /// answer without meaning otherwise. Where there are none, an empty range.
-    pub fn rank_range_by_lex(&self, min: LexBound<'_>, max: LexBound<'_>) -> Range<usize> {
-        let start = self.count_while(|member| min.is_above(member));
-        let end = self.count_while(|member| max.reaches(member));
-        start..end.max(start)
-    }
-
-    /// Number of members at the front for which `before` holds.
-    fn count_while(&self, before: impl Fn(&[u8]) -> bool) -> usize {
-        match self.0.get() {
-            Form::Packed(listpack) => {
-                let mut buffer = [0; INTEGER_TEXT_BYTES];
-                packed::count_while(listpack, |member, _| before(member.as_bytes(&mut buffer)))
-            }
-            Form::Boxed(table) => table.count_while(before),
+    /// The ranks of the members between two bounds by name, which are sorted by name where all scores are
+    /// the same.
+    ///
+    /// Where they are not, the members are in another order, and the answer is that of Redis for a
+    /// listpack: nothing, when the first lies behind the range or the last before it; else what
+    /// follows the first member that is not before the range, up to the next one behind it. In
+    /// reverse it is the other way round, from the highest member.
+    pub fn rank_range_by_lex(
+        &self,
+        min: LexBound<'_>,
+        max: LexBound<'_>,
+        reverse: bool,
+    ) -> Range<usize> {
+        let mut buffer = [0; INTEGER_TEXT_BYTES];
+        let mut lies_before =
+            |(member, _): &(Element<'_>, f64)| min.is_above(member.as_bytes(&mut buffer));
+        let mut buffer = [0; INTEGER_TEXT_BYTES];
+        let mut is_reached =
+            |(member, _): &(Element<'_>, f64)| max.reaches(member.as_bytes(&mut buffer));
+        let length = self.len();
+        let ends = (self.iter().next(), self.iter().next_back());
+        let (Some(first), Some(last)) = ends else { return 0..0 };
+        if lies_before(&last) || !is_reached(&first) {
+            return 0..0;
         }
+        if let Form::Boxed(table) = self.0.get() {
+            let start = table.count_while(|member| min.is_above(member));
+            let end = table.count_while(|member| max.reaches(member));
+            return start..end.max(start);
+        }
+        if reverse {
+            let behind = self.iter().rev().take_while(|pair| !is_reached(pair)).count();
+            let within = self.iter().rev().skip(behind).take_while(|pair| !lies_before(pair));
+            let within = within.count();
+            return length - behind - within..length - behind;
+        }
+        let before = self.iter().take_while(&mut lies_before).count();
+        let within = self.iter().skip(before).take_while(is_reached).count();
+        before..before + within
     }
 
     /// The members whose ranks are in `ranks`, cut to those present, with their scores: ascending, or

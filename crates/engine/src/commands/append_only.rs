@@ -30,8 +30,11 @@ fn bgrewriteaof(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
 
 /// WAITAOF numlocal numreplicas timeout
 fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    let local = copies(args, 1, "ERR value is out of range, must be between 0 and 1")?;
-    let replicas = copies(args, i64::MAX, "ERR value is out of range, must be positive")?;
+    let not_local = CommandError::text("ERR value is out of range, value must between 0 and 1");
+    let local = args.i64()?;
+    let local = u64::try_from(local).ok().filter(|local| *local <= 1).ok_or(not_local)?;
+    let no_count = CommandError::text("ERR value is out of range, must be positive");
+    let replicas = args.at_least(0, no_count)? as u64;
     let no_number = CommandError::text("ERR timeout is not an integer or out of range");
     let timeout = base::num::parse_i64(args.bytes()?).ok_or(no_number)?;
     let Ok(timeout) = u64::try_from(timeout) else {
@@ -51,13 +54,6 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     journal.request_sync(wait.offset);
     cx.sync_wait = Some(wait);
     Ok(())
-}
-
-/// A number of copies to wait for.
-fn copies(args: &mut Args<'_>, most: i64, out_of_range: &'static str) -> Result<u64, CommandError> {
-    let count = args.i64()?;
-    let count = u64::try_from(count).ok().filter(|_| count <= most);
-    count.ok_or(CommandError::text(out_of_range))
 }
 
 /// The rows of this family.

@@ -85,7 +85,8 @@ impl<'a> ScanOptions<'a> {
                 let pattern = args.bytes()?;
                 options.pattern = (pattern != b"*").then_some(pattern);
             } else if scanned == Scanned::Keys && args.len() >= 2 && args.word("type") {
-                options.type_name = Some(args.bytes()?);
+                // Up to the first zero byte, where a text of C ends.
+                options.type_name = args.bytes()?.split(|byte| *byte == 0).next();
             } else if args.word("novalues") {
                 if scanned != Scanned::Hash {
                     return Err(HASHES_ONLY);

@@ -248,7 +248,8 @@ proptest! {
         };
         let expected: Vec<_> =
             members.iter().filter(|member| above(member) && below(member)).collect();
-        let range = zset.rank_range_by_lex(min, max);
+        let range = zset.rank_range_by_lex(min, max, false);
+        prop_assert_eq!(zset.rank_range_by_lex(min, max, true).len(), range.len());
         let found: Vec<_> = zset.range(range).map(|pair| owned(pair).0).collect();
         prop_assert_eq!(found.len(), expected.len());
         prop_assert!(found.iter().zip(expected).all(|(found, name)| found == name.as_bytes()));

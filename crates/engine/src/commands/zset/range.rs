@@ -59,7 +59,7 @@ impl<'a> Bounds<'a> {
                 if reverse { length - end..length - start } else { start..end }
             }
             Bounds::Score(low, high) => zset.rank_range_by_score(low, high),
-            Bounds::Lex(low, high) => zset.rank_range_by_lex(low, high),
+            Bounds::Lex(low, high) => zset.rank_range_by_lex(low, high, reverse),
         }
     }
 }
