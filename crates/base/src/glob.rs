@@ -6,7 +6,10 @@
 //!
 //! Instead of recursion the matcher remembers the last `*` only: what stands before it has matched,
 //! and trying an earlier `*` with a longer text could only leave less text for the rest. So the
-//! time is at most the product of the two lengths, whatever the pattern.
+//! time is at most the product of the two lengths, whatever the pattern. Redis bounds its recursion:
+//! a pattern whose stars go deeper matches nothing, and so it is here.
+
+use crate::limits::MAX_PATTERN_STARS;
 
 /// Whether the whole of `text` matches `pattern`.
 ///
@@ -44,6 +47,7 @@ fn run(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let (mut at_pattern, mut at_text) = (0, 0);
     // After a `*`: where the pattern goes on, and the text position it was last tried from.
     let mut star: Option<(usize, usize)> = None;
+    let mut stars = 0;
     loop {
         let rest = &pattern[at_pattern..];
         if at_text == text.len() {
@@ -54,6 +58,10 @@ fn run(pattern: &[u8], text: &[u8], case: Case) -> bool {
             at_pattern += rest.iter().take_while(|&&byte| byte == b'*').count();
             if at_pattern == pattern.len() {
                 return true;
+            }
+            stars += 1;
+            if stars > MAX_PATTERN_STARS {
+                return false;
             }
             star = Some((at_pattern, at_text));
             continue;
@@ -126,6 +134,14 @@ fn match_class(class: &[u8], byte: u8, case: Case) -> (bool, usize) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn stars_go_as_deep_as_in_the_reference() {
+        let text = "a".repeat(1500);
+        assert!(matches("a*".repeat(1001).as_bytes(), text.as_bytes()));
+        assert!(!matches("a*".repeat(1002).as_bytes(), text.as_bytes()));
+        assert!(matches(format!("{}a", "*".repeat(1100)).as_bytes(), text.as_bytes()));
+    }
 
     /// Pattern, text and what a reference server's KEYS says (`**` stands where KEYS treats `*`
     /// apart).

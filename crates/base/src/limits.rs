@@ -182,3 +182,6 @@ pub const LOAD_QUEUE: usize = 4;
 pub const REPLAY_CHUNK_COMMANDS: usize = 1024;
 /// See [`REPLAY_CHUNK_COMMANDS`].
 pub const REPLAY_CHUNK_BYTES: usize = 128 * 1024;
+
+/// Stars of a glob pattern that are followed by something else. As deep as Redis goes.
+pub const MAX_PATTERN_STARS: usize = 1000;
