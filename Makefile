@@ -101,11 +101,11 @@ miri:
 	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" \
 		cargo +nightly miri test --package store --lib -- $(MIRI)
 
-# The server beside the reference on this machine: processor time per request, memory per item, and
-# the bar for each. make bench BENCH_ARGS="--quick --only set"; --help lists the options.
-bench: peers
+# The server beside Redis 7.0 and 8.0 and Valkey on this machine: processor time per request, memory per
+# item, and the bar for each. make bench BENCH_ARGS="--quick --only set"; --help lists the options.
+bench: peers-newest
 	cargo build --release --package dunlin
-	DUNLIN_BIN=$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/release/dunlin \
+	DUNLIN_BIN=$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/release/dunlin DUNLIN_PEERS=sid \
 		cargo run --quiet --profile ci --package tests --bin bench -- $(BENCH_ARGS)
 
 peers:

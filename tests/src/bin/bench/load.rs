@@ -8,6 +8,7 @@ use tests::process::scheduled_nanoseconds;
 use tests::server::{Server, Target};
 
 use crate::pinning::Places;
+use crate::rivals::{self, Bars};
 use crate::{Options, Row, heading, median};
 
 /// A load of redis-benchmark.
@@ -17,33 +18,42 @@ struct Load {
     count: usize,
     /// What redis-benchmark is told besides the number of operations.
     arguments: &'static str,
+    /// What two workers may cost beside one, or Dunlin beside Redis 7.0.
     bar: f64,
+    /// What Dunlin should cost beside the better one of Redis 8.0 and Valkey.
+    goal: Option<f64>,
 }
 
 const fn load(name: &'static str, count: usize, arguments: &'static str, bar: f64) -> Load {
-    Load { name, count, arguments, bar }
+    Load { name, count, arguments, bar, goal: None }
+}
+
+impl Load {
+    const fn goal(self, goal: f64) -> Load {
+        Load { goal: Some(goal), ..self }
+    }
 }
 
 const SMALL: &[Load] = &[
-    load("SET", 200_000, "-t set -r 1000000", 0.85),
-    load("GET", 200_000, "-t get -r 1000000", 0.85),
-    load("SET -P 16", 2_000_000, "-t set -r 1000000 -P 16", 0.50),
-    load("GET -P 16", 2_000_000, "-t get -r 1000000 -P 16", 0.50),
-    load("INCR -P 16", 1_500_000, "-t incr -r 1000000 -P 16", 0.50),
-    load("SET -P 100", 3_000_000, "-t set -r 1000000 -P 100", 0.30),
-    load("GET -P 100", 3_000_000, "-t get -r 1000000 -P 100", 0.30),
-    load("MSET of 10, -P 16", 300_000, "-t mset -r 1000000 -P 16", 0.45),
-    load("ZADD -P 16", 1_500_000, "-t zadd -r 100000 -P 16", 0.60),
-    load("LPUSH -P 16", 1_500_000, "-t lpush -d 100 -P 16", 0.85),
-    load("RPOP -P 16", 1_500_000, "-t rpop -P 16", 0.85),
-    load("SADD -P 16", 1_500_000, "-t sadd -r 100000 -P 16", 0.85),
-    load("HSET -P 16", 1_500_000, "-t hset -r 100000 -P 16", 0.85),
+    load("SET", 200_000, "-t set -r 1000000", 0.85).goal(0.80),
+    load("GET", 200_000, "-t get -r 1000000", 0.85).goal(0.80),
+    load("SET -P 16", 2_000_000, "-t set -r 1000000 -P 16", 0.50).goal(0.62),
+    load("GET -P 16", 2_000_000, "-t get -r 1000000 -P 16", 0.50).goal(0.68),
+    load("INCR -P 16", 1_500_000, "-t incr -r 1000000 -P 16", 0.50).goal(0.66),
+    load("SET -P 100", 3_000_000, "-t set -r 1000000 -P 100", 0.30).goal(0.38),
+    load("GET -P 100", 3_000_000, "-t get -r 1000000 -P 100", 0.30).goal(0.45),
+    load("MSET of 10, -P 16", 300_000, "-t mset -r 1000000 -P 16", 0.45).goal(0.47),
+    load("ZADD -P 16", 1_500_000, "-t zadd -r 100000 -P 16", 0.60).goal(0.45),
+    load("LPUSH -P 16", 1_500_000, "-t lpush -d 100 -P 16", 0.85).goal(0.66),
+    load("RPOP -P 16", 1_500_000, "-t rpop -P 16", 0.85).goal(0.68),
+    load("SADD -P 16", 1_500_000, "-t sadd -r 100000 -P 16", 0.85).goal(0.68),
+    load("HSET -P 16", 1_500_000, "-t hset -r 100000 -P 16", 0.85).goal(0.66),
     load("LPUSH -P 100", 2_000_000, "-t lpush -d 100 -P 100", 0.55),
     load("RPOP -P 100", 2_000_000, "-t rpop -P 100", 0.55),
     load("SADD -P 100", 2_000_000, "-t sadd -r 100000 -P 100", 0.55),
     load("HSET -P 100", 2_000_000, "-t hset -r 100000 -P 100", 0.55),
-    load("LRANGE of 100, -P 16", 200_000, "-t lrange_100 -P 16", 0.60),
-    load("LRANGE of 600, -P 16", 60_000, "-t lrange_600 -P 16", 0.60),
+    load("LRANGE of 100, -P 16", 200_000, "-t lrange_100 -P 16", 0.60).goal(0.55),
+    load("LRANGE of 600, -P 16", 60_000, "-t lrange_600 -P 16", 0.60).goal(0.50),
 ];
 
 /// Two workers beside one, which may cost a little more for the same operation.
@@ -89,20 +99,13 @@ fn compare(
     Ok(())
 }
 
-/// The loads that are wanted, with as many operations as are wanted.
-fn wanted(options: &Options, loads: &[Load]) -> Vec<(String, usize, String, f64)> {
-    let chosen = loads.iter().filter(|load| options.wants(load.name));
-    let with_clients = |arguments: &str| format!("-c 50 {arguments}");
-    chosen
-        .map(|load| {
-            let count = options.scaled(load.count);
-            (load.name.to_owned(), count, with_clients(load.arguments), load.bar)
-        })
-        .collect()
+/// What redis-benchmark is told of a load.
+fn told(load: &Load) -> String {
+    format!("-c 50 {}", load.arguments)
 }
 
 /// Puts about as many keys there as the loads draw from, so that reads find something.
-pub(crate) fn fill(servers: &[Server; 2]) -> Result<()> {
+pub(crate) fn fill(servers: &[Server]) -> Result<()> {
     for server in servers {
         measure(server, 3_000_000, "-c 50 -t set -r 1000000 -P 100")?;
     }
@@ -111,16 +114,23 @@ pub(crate) fn fill(servers: &[Server; 2]) -> Result<()> {
 
 /// Small values, 50 connections.
 pub(crate) fn small_values(options: &Options) -> Result<()> {
-    let loads = wanted(options, SMALL);
+    let loads: Vec<_> = SMALL.iter().filter(|load| options.wants(load.name)).collect();
     if loads.is_empty() {
         return Ok(());
     }
-    let places = Places::new(1)?;
-    let servers = [places.start(Target::Dunlin, 1)?, places.start(Target::Reference, 1)?];
+    let (places, targets) = (Places::new(1)?, rivals::all());
+    let servers = rivals::start(&places, &targets)?;
     fill(&servers)?;
     let title = "Microseconds of processor time per request, one thread, 50 connections";
-    heading(title, "dunlin", "reference")?;
-    compare(options, &servers, &loads)
+    rivals::heading(title, &targets)?;
+    for load in loads {
+        let count = options.scaled(load.count);
+        let figures =
+            rivals::in_turn(options, &servers, |server| measure(server, count, &told(load)))?;
+        let bars = Bars { oldest: load.bar, better: load.goal };
+        rivals::row(load.name, &targets, &figures, bars)?;
+    }
+    Ok(())
 }
 
 /// Values of 100 kB to 5 MB, 25 connections.
@@ -148,7 +158,10 @@ pub(crate) fn large_values(options: &Options) -> Result<()> {
 
 /// What a second worker costs.
 pub(crate) fn two_workers(options: &Options) -> Result<()> {
-    let loads = wanted(options, SHARED);
+    let wanted = SHARED.iter().filter(|load| options.wants(load.name));
+    let loads: Vec<_> = wanted
+        .map(|load| (load.name.to_owned(), options.scaled(load.count), told(load), load.bar))
+        .collect();
     if loads.is_empty() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Measures the server beside the reference on this machine, and prints how each figure stands to
+//! Measures the server beside Redis and Valkey on this machine, and prints how each figure stands to
 //! the bar that the project has set for it.
 //!
 //! Throughput on a machine that does other things as well is noise; what repeats is the server's
@@ -12,7 +12,9 @@ mod growth;
 mod load;
 mod memory;
 mod pinning;
+mod rivals;
 mod saving;
+mod unpipelined;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -105,9 +107,11 @@ fn run() -> Result<()> {
         return line(USAGE);
     };
     load::small_values(&options)?;
+    unpipelined::all_connections(&options)?;
     load::large_values(&options)?;
     load::two_workers(&options)?;
     memory::resident(&options)?;
+    memory::within_a_limit(&options)?;
     growth::longest_request(&options)?;
     durability::every_second(&options)?;
     durability::always(&options)?;

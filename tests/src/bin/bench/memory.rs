@@ -3,13 +3,13 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, encode};
 use tests::process::resident_bytes;
-use tests::server::Target;
 
 use crate::pinning::Places;
-use crate::{Options, Row, heading};
+use crate::rivals::{self, Bars};
+use crate::{Options, line};
 
 /// Requests that are sent before their replies are read.
 const BATCH: usize = 500;
@@ -108,13 +108,13 @@ pub(crate) fn resident(options: &Options) -> Result<()> {
     if shapes.is_empty() {
         return Ok(());
     }
-    heading("Resident bytes per item, beyond those of the empty server", "dunlin", "reference")?;
-    let places = Places::new(1)?;
+    let (places, targets) = (Places::new(1)?, rivals::all());
+    rivals::heading("Resident bytes per item, beyond those of the empty server", &targets)?;
     for shape in shapes {
-        let mut figures = [0.0; 2];
+        let mut figures = vec![0.0; targets.len()];
         let count = options.scaled(shape.count);
-        for (figure, target) in figures.iter_mut().zip([Target::Dunlin, Target::Reference]) {
-            let server = places.start(target, 1)?;
+        for (figure, target) in figures.iter_mut().zip(&targets) {
+            let server = places.start(*target, 1)?;
             let mut client = server.connect()?;
             let before = resident_bytes(server.pid())?;
             store(&mut client, shape, count)?;
@@ -123,8 +123,41 @@ pub(crate) fn resident(options: &Options) -> Result<()> {
             let after = resident_bytes(server.pid())?;
             *figure = after.saturating_sub(before) as f64 / count as f64;
         }
-        let [ours, theirs] = figures;
-        Row { name: shape.name.to_owned(), ours, theirs, bar: shape.bar }.print()?;
+        let bars = Bars { oldest: shape.bar, better: None };
+        rivals::row(shape.name, &targets, &figures, bars)?;
     }
     Ok(())
+}
+
+/// Memory beyond that of the empty server that small keys have to fit into.
+const BUDGET: u64 = 6 * 1024 * 1024;
+
+/// How many small keys fit into a small budget, where fixed costs show.
+pub(crate) fn within_a_limit(options: &Options) -> Result<()> {
+    if !options.wants("memory: within 6 MB") {
+        return Ok(());
+    }
+    let (places, targets) = (Places::new(1)?, rivals::all());
+    line("\nKeys of 10 + 100 bytes that fit into 6 MB over the empty server's use (bar: 43 000)")?;
+    for target in targets {
+        let server = places.start(target, 1)?;
+        let mut client = server.connect()?;
+        let used = used_memory(&mut client)?;
+        client.call(&["CONFIG", "SET", "maxmemory", &(used + BUDGET).to_string()])?;
+        let mut stored = 0u64;
+        while !client.call(&["SET", &format!("k{stored:09}"), &"x".repeat(100)])?.is_error() {
+            stored += 1;
+            ensure!(stored < 1_000_000, "nothing bounds the memory");
+        }
+        line(&format!("{:28} {stored:>10}", rivals::title(target)))?;
+    }
+    Ok(())
+}
+
+/// What the server says that it uses.
+fn used_memory(client: &mut Client) -> Result<u64> {
+    let reply = client.call(&["INFO", "memory"])?;
+    let text = String::from_utf8_lossy(reply.text().context("INFO is a text")?).into_owned();
+    let figure = text.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    Ok(figure.context("used_memory is one of its fields")?.trim().parse()?)
 }
