@@ -37,11 +37,6 @@ impl<'a> Reply<'a> {
         self.resp3
     }
 
-    /// The same output in another protocol, until the result is dropped.
-    pub fn with_protocol(&mut self, resp3: bool) -> Reply<'_> {
-        Reply { output: self.output, resp3 }
-    }
-
     /// Goes on in another protocol: what follows is written in it.
     pub fn set_protocol(&mut self, resp3: bool) {
         self.resp3 = resp3;
@@ -431,14 +426,5 @@ mod tests {
         let x = "x".repeat(limits::SHARED_REPLY);
         let expected = format!("*2\r\n$10\r\nxxxxxxxxxx\r\n$16384\r\n{x}\r\n");
         assert_eq!(output.to_vec(), expected.as_bytes());
-    }
-
-    #[test]
-    fn one_reply_can_be_in_the_other_protocol() {
-        let text = written(false, |reply| {
-            reply.with_protocol(true).null();
-            reply.null();
-        });
-        assert_eq!(text, "_\r\n$-1\r\n");
     }
 }

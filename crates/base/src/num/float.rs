@@ -115,10 +115,128 @@ pub fn write_f64(output: &mut Vec<u8>, value: f64) {
     shortest::write(output, value);
 }
 
+/// Appends `value` as C's `%.<precision>g` prints it. `precision` is 1 to 17: with 17 the digits identify the
+/// number, as ZSCAN prints scores of a table.
+///
+/// Seventeen digits of a number of ordinary size come from one 128-bit multiplication and a shift,
+/// exactly; the rest goes through the standard library, whose fixed-precision conversion is exact too.
+pub fn write_general(output: &mut Vec<u8>, value: f64, precision: u32) {
+    debug_assert!((1..=17).contains(&precision));
+    if value.is_sign_negative() {
+        output.push(b'-');
+    }
+    let magnitude = value.abs();
+    if !magnitude.is_finite() {
+        output.extend_from_slice(if magnitude.is_nan() { b"nan" } else { b"inf" });
+        return;
+    }
+    let limit = 10u64.pow(precision);
+    let whole = magnitude as u64;
+    if whole < limit && whole as f64 == magnitude {
+        super::write_u64(output, whole);
+        return;
+    }
+    let (digits, exponent) = significant_digits(magnitude, precision);
+    write_digits(output, digits, exponent, precision);
+}
+
+/// The first `precision` significant digits of `value` (positive, finite) as one number, rounded to
+/// nearest, ties to even; and the power of ten of the first of them.
+fn significant_digits(value: f64, precision: u32) -> (u64, i32) {
+    scaled_digits(value, precision).unwrap_or_else(|| printed_digits(value, precision))
+}
+
+/// [`significant_digits`] by one exact multiplication with a power of ten, if 128 bits can hold it.
+fn scaled_digits(value: f64, precision: u32) -> Option<(u64, i32)> {
+    const MANTISSA_MASK: u64 = (1 << 52) - 1;
+    let bits = value.to_bits();
+    let biased = (bits >> 52) as i32;
+    if biased == 0 {
+        return None;
+    }
+    let mantissa = u128::from(bits & MANTISSA_MASK | (MANTISSA_MASK + 1));
+    // value = mantissa / 2^shift.
+    let shift = u32::try_from(1075 - biased).ok().filter(|shift| *shift < 128)?;
+    let limit = 10u128.pow(precision);
+    // The logarithm may be wrong by one next to a power of ten; the loop corrects it.
+    let mut exponent = value.log10().floor() as i32;
+    for _ in 0..3 {
+        // 10^22 is the largest power of ten that times 53 bits stays within 128.
+        let power =
+            u32::try_from(precision as i32 - 1 - exponent).ok().filter(|power| *power <= 22)?;
+        let scaled = mantissa * 10u128.pow(power);
+        let truncated = scaled >> shift;
+        if truncated >= limit {
+            exponent += 1;
+        } else if truncated < limit / 10 {
+            exponent -= 1;
+        } else {
+            let rounded = hexfloat::round_shift(scaled, shift, false);
+            let carried = rounded == limit;
+            let digits = if carried { limit / 10 } else { rounded };
+            return Some((digits as u64, exponent + i32::from(carried)));
+        }
+    }
+    None
+}
+
+/// [`significant_digits`] by way of the standard library's scientific notation.
+fn printed_digits(value: f64, precision: u32) -> (u64, i32) {
+    let text = format!("{value:.*e}", precision as usize - 1);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit);
+    let number = digits.fold(0, |number, byte| number * 10 + u64::from(byte - b'0'));
+    (number, exponent.parse().unwrap_or(0))
+}
+
+/// Lays out `precision` significant digits as `%g` does: with an exponent when it is below -4 or
+/// not below the precision, and without trailing zeros.
+fn write_digits(output: &mut Vec<u8>, digits: u64, exponent: i32, precision: u32) {
+    let mut buffer = itoa::Buffer::new();
+    let all = buffer.format(digits).as_bytes();
+    let kept = all.iter().rposition(|&digit| digit != b'0').map_or(1, |last| last + 1);
+    let significant = &all[..kept];
+    if exponent < -4 || exponent >= precision as i32 {
+        write_scientific(output, significant, exponent);
+    } else if exponent < 0 {
+        output.extend_from_slice(b"0.");
+        output.extend(std::iter::repeat_n(b'0', -exponent as usize - 1));
+        output.extend_from_slice(significant);
+    } else {
+        let whole = exponent as usize + 1;
+        if significant.len() > whole {
+            output.extend_from_slice(&significant[..whole]);
+            output.push(b'.');
+            output.extend_from_slice(&significant[whole..]);
+        } else {
+            output.extend_from_slice(&all[..whole]);
+        }
+    }
+}
+
+fn write_scientific(output: &mut Vec<u8>, significant: &[u8], exponent: i32) {
+    output.push(significant[0]);
+    if significant.len() > 1 {
+        output.push(b'.');
+        output.extend_from_slice(&significant[1..]);
+    }
+    output.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+    if exponent.unsigned_abs() < 10 {
+        output.push(b'0');
+    }
+    super::write_u64(output, u64::from(exponent.unsigned_abs()));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn general(value: f64, precision: u32) -> String {
+        let mut output = Vec::new();
+        write_general(&mut output, value, precision);
+        String::from_utf8(output).unwrap()
+    }
 
     fn printed(value: f64) -> String {
         let mut output = Vec::new();
@@ -255,7 +373,57 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_given_number_of_digits_as_c_prints_them() {
+        let cases = [
+            (2.71, "2.71"),
+            (0.1 + 0.2, "0.3"),
+            (1e14, "1e+14"),
+            (123_456_789_012_345.0, "1.2345678901234e+14"),
+            (99_999_999_999_999.9, "1e+14"),
+            (1e-5, "1e-05"),
+            (-2.5, "-2.5"),
+            (1e100, "1e+100"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(general(value, 14), expected);
+        }
+        assert_eq!(general(2.5, 1), "2", "ties to even");
+        assert_eq!(general(3.5, 1), "4");
+        assert_eq!(general(-f64::NAN, 17), "-nan");
+    }
+
     proptest! {
+        #[test]
+        fn both_ways_to_digits_agree(bits: u64, precision in 1u32..=17) {
+            let value = f64::from_bits(bits).abs();
+            if value.is_normal() && let Some(digits) = scaled_digits(value, precision) {
+                prop_assert_eq!(digits, printed_digits(value, precision));
+            }
+        }
+
+        #[test]
+        fn both_ways_agree_for_ordinary_numbers(
+            whole in 0u64..10_000_000_000,
+            decimals in 0i32..12,
+            precision in 1u32..=17,
+        ) {
+            let value = whole as f64 / 10f64.powi(decimals);
+            if value > 0.0 && let Some(digits) = scaled_digits(value, precision) {
+                prop_assert_eq!(digits, printed_digits(value, precision));
+            }
+        }
+
+        #[test]
+        fn seventeen_digits_identify_the_number(bits: u64) {
+            let value = f64::from_bits(bits);
+            if value.is_finite() {
+                let text = general(value, 17);
+                let read = parse_f64(text.as_bytes()).map(f64::to_bits);
+                prop_assert_eq!(read, Some(bits), "{}", text);
+            }
+        }
+
         #[test]
         fn hexadecimal_comes_back(bits: u64) {
             let value = f64::from_bits(bits & !(1 << 63));

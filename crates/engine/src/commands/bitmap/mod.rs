@@ -121,7 +121,9 @@ fn bitcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (Some(string), None) => bitmap::count(&string.bytes()),
         (Some(string), Some(range)) => {
             let bytes = string.bytes();
-            let bits = range.resolve(bytes.len());
+            // Both from the end and in the wrong order: nothing, however short the string.
+            let reversed = range.start < 0 && range.end < 0 && range.start > range.end;
+            let bits = range.resolve(bytes.len()).filter(|_| !reversed);
             bits.map_or(0, |(first, last)| bitmap::count_range(&bytes, first..=last))
         }
     };

@@ -12,6 +12,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use base::num::write_general;
 use base::rng;
 use resp::reply::Reply;
 use store::pack::{Element, INTEGER_TEXT_BYTES, ListpackSlice};
@@ -215,7 +216,8 @@ fn scan_listpack(
     step
 }
 
-/// Shows the members at one position of a table. Scores are strings here, in RESP3 too.
+/// Shows the members at one position of a table. Scores are strings here, in RESP3 too, and have 17
+/// digits, where other commands answer with as few as identify them.
 fn scan_table(
     zset: &Zset,
     position: u32,
@@ -224,13 +226,16 @@ fn scan_table(
 ) -> Step {
     let mut step = Step { seen: 0, written: 0, next: None };
     let mut text = [0; INTEGER_TEXT_BYTES];
+    let mut digits = Vec::new();
     step.next = zset.scan(position, |member, score| {
         step.seen += 1;
         let name = member.as_bytes(&mut text);
         if options.admits(name) {
             step.written += 2;
             reply.bulk(name);
-            reply.with_protocol(false).double(score);
+            digits.clear();
+            write_general(&mut digits, score, 17);
+            reply.bulk(&digits);
         }
     });
     step

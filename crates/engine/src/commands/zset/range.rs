@@ -98,7 +98,7 @@ struct Selection<'a> {
     bounds: Bounds<'a>,
     /// From the highest member down.
     reverse: bool,
-    /// Members to pass over; a negative number passes over all.
+    /// Members to pass over; a negative number passes over all, or all but so many.
     offset: i64,
     /// Most members; a negative number is no limit.
     limit: i64,
@@ -155,7 +155,15 @@ impl<'a> Selection<'a> {
     fn ranks(&self, zset: &Zset) -> Range<usize> {
         let Range { start, end } = self.bounds.ranks(zset, self.reverse);
         let length = end - start;
-        let skipped = usize::try_from(self.offset).map_or(length, |offset| offset.min(length));
+        let skipped = match usize::try_from(self.offset) {
+            Ok(offset) => offset.min(length),
+            // In a table, a negative offset counts from the other end, as in Redis.
+            Err(_) if !zset.is_packed() => {
+                let from_end = usize::try_from(self.offset.unsigned_abs()).unwrap_or(usize::MAX);
+                length.checked_sub(from_end).unwrap_or(length)
+            }
+            Err(_) => length,
+        };
         let taken = usize::try_from(self.limit).unwrap_or(length).min(length - skipped);
         if self.reverse {
             end - skipped - taken..end - skipped
