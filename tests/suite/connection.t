@@ -803,3 +803,136 @@ RESET
 PONG
 2> MONITOR x
 (error) ERR wrong number of arguments for 'monitor' command
+
+== CLIENT PAUSE ends at a time that can be told
+> CLIENT PAUSE 9223372036854775807
+(error) ERR timeout is out of range
+> CLIENT PAUSE 9223372036854775807 WRITE
+(error) ERR timeout is out of range
+> PING
+PONG
+> CLIENT PAUSE 1000000000000 WRITE
+OK
+> CLIENT UNPAUSE
+OK
+> SET k v
+OK
+
+== CLIENT KILL MAXAGE spares the young
+2> CLIENT SETNAME two
+OK
+> CLIENT KILL MAXAGE 1000000
+(integer) 0
+> CLIENT KILL MAXAGE 0
+(error) ERR maxage should be greater than 0
+> CLIENT KILL MAXAGE -1
+(error) ERR maxage should be greater than 0
+> CLIENT KILL MAXAGE abc
+(error) ERR maxage is not an integer or out of range
+> CLIENT KILL MAXAGE
+(error) ERR No such client
+> CLIENT KILL MAXAGE 1000000 SKIPME
+(error) ERR syntax error
+2> CLIENT GETNAME
+"two"
+
+== CLIENT INFO counts watched keys
+> [field=watch] CLIENT INFO
+"0"
+> WATCH a b a
+OK
+> [field=watch] CLIENT INFO
+"2"
+> UNWATCH
+OK
+> [field=watch] CLIENT INFO
+"0"
+
+== CLIENT LIST and CLIENT KILL take Valkey's filters
+@dunlin: the filters of Valkey 9.0
+2> CLIENT SETNAME two
+OK
+2> CLIENT SETINFO LIB-NAME own
+OK
+2> CLIENT SETINFO LIB-VER 1.2
+OK
+2> SELECT 3
+OK
+2> [keep=two] CLIENT ID
+(kept)
+3> CLIENT SETNAME three
+OK
+3> CLIENT CAPA redirect another
+OK
+3> WATCH k
+OK
+3> [keep=three] CLIENT ID
+(kept)
+> [field=name] CLIENT LIST NAME two
+"two"
+> [field=name] CLIENT LIST LIB-NAME own LIB-VER 1.2
+"two"
+> [field=name] CLIENT LIST DB 3
+"two"
+> [field=name] CLIENT LIST CAPA r
+"three"
+> [field=name] CLIENT LIST ID $(two) $(three) NOT-DB 3
+"three"
+> [field=name] CLIENT LIST ID $(two) $(three) NOT-CAPA r
+"two"
+> [field=name] CLIENT LIST ID $(two) $(three) FLAGS N NOT-NAME three IP 127.0.0.1 USER default
+"two"
+> [field=name] CLIENT LIST SKIPME yes NOT-LIB-NAME own NOT-NAME "" NOT-ID 1000000
+"three"
+> CLIENT LIST NAME two NAME three DB 3
+""
+resp3:
+(verbatim txt) ""
+> CLIENT LIST FLAGS z
+(error) ERR Unknown flags found in the provided filter: z
+> CLIENT LIST NOT-FLAGS z
+(error) ERR Unknown flags found in the NOT-FLAGS filter: z
+> CLIENT LIST CAPA x
+(error) ERR Unknown capa found in the provided filter: x
+> CLIENT LIST DB 16
+(error) ERR DB number should be between 0 and 15
+> CLIENT LIST NOT-DB x
+(error) ERR NOT-DB is not an integer or out of range
+> CLIENT LIST IDLE 0
+(error) ERR idle should be greater than 0
+> CLIENT LIST NOT-IDLE 1
+(error) ERR syntax error
+> CLIENT LIST ID 1 x
+(error) ERR Invalid client ID
+> CLIENT KILL ID x
+(error) ERR client-id should be greater than 0
+> CLIENT KILL ID $(two) x
+(error) ERR syntax error
+> CLIENT KILL NOT-ID 0
+(error) ERR client-id should be greater than 0
+> CLIENT KILL ID $(two) $(three) NOT-NAME three
+(integer) 1
+2<
+(closed)
+> CLIENT KILL ID $(two) $(three)
+(integer) 1
+3<
+(closed)
+> CLIENT CAPA
+(error) ERR wrong number of arguments for 'client|capa' command
+
+== errors quote words as they came, up to a zero byte
+> "foo\xff\x00bar" "a\x00b" "c\xff"
+(error) ERR unknown command 'foo\xff', with args beginning with: 'a' 'c\xff'\x20
+> CLIENT "f\xff\x00oo"
+(error) ERR unknown subcommand 'f\xff'. Try CLIENT HELP.
+> CLIENT LIST TYPE "n\xff\x00o"
+(error) ERR Unknown client type 'n\xff'
+> CLIENT SETINFO "n\xff\x00o" x
+(error) ERR Unrecognized option 'n\xff'
+> CONFIG SET "n\xff\x00o" x
+(error) ERR Unknown option or number of arguments for CONFIG SET - 'n\xff'
+> LATENCY GRAPH "n\xff\x00o"
+(error) ERR No samples available for event 'n\xff'
+> HELLO 3 "n\xff\x00o"
+(error) ERR Syntax error in HELLO option 'n\xff'

@@ -1943,3 +1943,104 @@ OK
 3) (empty array)
 > ROLE x
 (error) ERR wrong number of arguments for 'role' command
+
+== SLOWLOG heeds a threshold with the command that sets it
+@server: --databases 4
+> CONFIG SET slowlog-log-slower-than 0
+OK
+> SLOWLOG RESET
+OK
+> CONFIG SET slowlog-log-slower-than -1
+OK
+> SLOWLOG LEN
+(integer) 1
+> SLOWLOG RESET
+OK
+> CONFIG SET slowlog-log-slower-than 0
+OK
+> CONFIG SET slowlog-log-slower-than -1
+OK
+> SLOWLOG LEN
+(integer) 1
+
+== INFO counts no call of what does not exist
+@server: --databases 4
+> CONFIG RESETSTAT
+OK
+> OBJECT foo bar
+(error) ERR unknown subcommand 'foo'. Try OBJECT HELP.
+> [field=cmdstat_object] INFO commandstats
+(nil)
+> OBJECT
+(error) ERR wrong number of arguments for 'object' command
+> [field=cmdstat_object] INFO commandstats
+"calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0"
+
+== INFO counts those who watch, listen and wait
+@server: --databases 4
+> [field=watching_clients] INFO clients
+"0"
+2> WATCH a b
+OK
+3> WATCH a
+OK
+4> BLPOP k l k 0
+(blocked)
+5> BLPOP k 100
+(blocked)
+> [field=watching_clients] INFO clients
+"2"
+> [field=total_watched_keys] INFO clients
+"2"
+> [field=total_blocking_keys] INFO clients
+"2"
+> [field=clients_in_timeout_table] INFO clients
+"1"
+2> UNWATCH
+OK
+> [field=total_watched_keys] INFO clients
+"1"
+3> MULTI
+OK
+3> EXEC
+(empty array)
+> [field=total_watched_keys] INFO clients
+"0"
+
+== INFO counts wrong passwords
+@server: --databases 4
+> CONFIG RESETSTAT
+OK
+> AUTH default wrong
+OK
+> AUTH nobody wrong
+(error) WRONGPASS invalid username-password pair or user is disabled.
+> [field=acl_access_denied_auth] INFO stats
+"1"
+
+== MEMORY USAGE of a key that has expired
+> DEBUG SET-ACTIVE-EXPIRE 0
+OK
+> SET k v PX 1
+OK
+sleep 10
+> MEMORY USAGE k
+~ \(integer\) [1-9]\d*
+> GET k
+(nil)
+> MEMORY USAGE k
+(nil)
+> DEBUG SET-ACTIVE-EXPIRE 1
+OK
+
+== COMMAND GETKEYS of nothing
+> COMMAND GETKEYS PFMERGE a
+(error) ERR Invalid arguments specified for command
+> COMMAND GETKEYS ZUNIONSTORE d 0 a
+(error) ERR Invalid arguments specified for command
+> COMMAND GETKEYS DEL
+(error) ERR Invalid number of arguments specified for command
+> COMMAND GETKEYSANDFLAGS PING
+(error) ERR The command has no key arguments
+> COMMAND GETKEYS CLIENT
+(error) ERR The command has no key arguments

@@ -78,20 +78,30 @@ impl SetError {
 impl fmt::Display for SetError {
     /// The error as the client is answered, with its code.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.line()))
+    }
+}
+
+impl SetError {
+    /// The error as the client is answered, with its code and the name as it came, up to a zero
+    /// byte as C prints strings.
+    #[must_use]
+    pub fn line(&self) -> Vec<u8> {
+        let quoting = |before: &str, name: &[u8], after: &str| {
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            [before.as_bytes(), name, after.as_bytes()].concat()
+        };
         match self {
-            Self::Syntax => f.write_str("ERR syntax error"),
+            Self::Syntax => b"ERR syntax error".to_vec(),
             Self::Unknown { name } => {
-                let name = String::from_utf8_lossy(name);
-                write!(f, "ERR Unknown option or number of arguments for CONFIG SET - '{name}'")
+                quoting("ERR Unknown option or number of arguments for CONFIG SET - '", name, "'")
             }
-            Self::Failed { name, reason } => {
-                let name = String::from_utf8_lossy(name);
-                write!(
-                    f,
-                    "ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}"
-                )
-            }
-            Self::Loading => f.write_str("LOADING Redis is loading the dataset in memory"),
+            Self::Failed { name, reason } => quoting(
+                "ERR CONFIG SET failed (possibly related to argument '",
+                name,
+                &format!("') - {reason}"),
+            ),
+            Self::Loading => b"LOADING Redis is loading the dataset in memory".to_vec(),
         }
     }
 }
@@ -337,7 +347,7 @@ mod tests {
             ),
             (
                 &["maxmemory-samples", "0"],
-                "~'maxmemory-samples') - argument must be between 1 and 2147483647 inclusive",
+                "~'maxmemory-samples') - argument must be between 1 and 64 inclusive",
             ),
             (
                 &["client-query-buffer-limit", "1"],

@@ -14,7 +14,7 @@
 //! | `change` | what do CONFIG GET and CONFIG SET do? |
 //! | `rewrite` | what does CONFIG REWRITE write? |
 //!
-//! Names, defaults, ranges, texts and formats are those of Redis 7.0, whose files can be used as
+//! Names, defaults, ranges, texts and formats are those of Redis 8.0, whose files can be used as
 //! they are. Different by intent: `bind` defaults to the loopback interface, `threads` is added, a
 //! size beyond 64 bits is refused instead of wrapped around, and what is not offered (TLS, access
 //! control lists, modules, replication, cluster mode) is refused where its absence would mislead,

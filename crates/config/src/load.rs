@@ -16,7 +16,8 @@ const MAX_INCLUDE_DEPTH: usize = 16;
 /// How many files may be included in total.
 const MAX_INCLUDED_FILES: usize = 1024;
 /// Directives that older files may contain and that mean nothing any more.
-const FORGOTTEN: [&[u8]; 2] = [b"list-max-ziplist-entries", b"list-max-ziplist-value"];
+const FORGOTTEN: [&[u8]; 3] =
+    [b"list-max-ziplist-entries", b"list-max-ziplist-value", b"io-threads-do-reads"];
 
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 const UNBALANCED: &str = "Unbalanced quotes in configuration line";

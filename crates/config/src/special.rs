@@ -420,6 +420,19 @@ pub(super) fn check_hostname(name: &[u8]) -> Result<(), &'static str> {
         .ok_or("Hostnames may only contain alphanumeric characters, hyphens or dots")
 }
 
+/// Checks the name of a node.
+pub(super) fn check_node_name(name: &[u8]) -> Result<(), &'static str> {
+    let refused = |byte: &u8| b"!#$%&()*+:;<>?@[]^{}|~".contains(byte);
+    let wrong = name.iter().any(refused);
+    (!wrong).then_some(()).ok_or("Announced human node name contained invalid character")
+}
+
+/// Checks the name of a locale: only those that compare bytes are there.
+pub(super) fn check_locale(name: &[u8]) -> Result<(), &'static str> {
+    let known = matches!(name, b"" | b"C" | b"POSIX");
+    known.then_some(()).ok_or("Invalid locale name")
+}
+
 /// Checks the template of the process title.
 pub(super) fn check_title(template: &[u8]) -> Result<(), &'static str> {
     title::is_valid(template)

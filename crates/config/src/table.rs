@@ -11,7 +11,7 @@ use super::kinds::{
 use super::special::{
     BindAddresses, ClientOutputLimits, Directory, EventLetters, FollowPrimary, OnSignal, OomScores,
     Percentiles, SaveRules, Words, check_appenddirname, check_appendfilename, check_dbfilename,
-    check_hostname, check_title,
+    check_hostname, check_locale, check_node_name, check_title,
 };
 use super::values::{
     AppendFsync, DisklessLoad, EndpointType, LogLevel, MaxmemoryPolicy, MemoryLimit, NotifyEvents,
@@ -21,6 +21,7 @@ use super::values::{
 };
 
 const ALL_CORES: &str = "every thread serves clients already; see `threads`";
+const OWN_ACCEPTOR: &str = "a thread of its own accepts connections";
 const NO_FORK: &str = "nothing forks here";
 const NO_DEFRAG: &str = "memory is not defragmented in the background";
 const NO_MODULES: &str = "modules cannot be loaded";
@@ -134,9 +135,13 @@ directives! {
     /// Additional threads for reading and writing sockets.
     io_threads: u32 = 1
         => named("io-threads").immutable().without_effect(ALL_CORES), integer(1, 128);
-    /// Whether those threads read too.
-    io_threads_do_reads: bool = false
-        => named("io-threads-do-reads").immutable().without_effect(ALL_CORES), YesNo;
+    /// Connections that are accepted between two looks at those that are there.
+    max_new_connections_per_cycle: u32 = 10
+        => named("max-new-connections-per-cycle").without_effect(OWN_ACCEPTOR), integer(1, 1000);
+    /// The same for encrypted connections.
+    max_new_tls_connections_per_cycle: u32 = 1
+        => named("max-new-tls-connections-per-cycle").without_effect(OWN_ACCEPTOR),
+        integer(1, 1000);
 
     // ---- TLS ------------------------------------------------------------------------------
 
@@ -215,6 +220,11 @@ directives! {
     /// Log to the system log too.
     syslog_enabled: bool = false
         => named("syslog-enabled").immutable(), YesNo;
+    /// Keep keys and values out of the log.
+    hide_user_data_from_log: bool = false
+        => named("hide-user-data-from-log")
+            .without_effect("neither the log nor a crash report shows keys or values"),
+        YesNo;
     /// Name that messages carry there.
     syslog_ident: Vec<u8> = b"redis".to_vec()
         => named("syslog-ident").immutable(), TEXT;
@@ -264,21 +274,24 @@ directives! {
         => named("oom-score-adj-values"), OomScores;
     /// Switch huge pages off for the process.
     disable_thp: bool = true => named("disable-thp").immutable(), YesNo;
+    /// Locale by which SORT with ALPHA compares: only that of C.
+    locale_collate: Vec<u8> = Vec::new()
+        => named("locale-collate").without_effect("SORT with ALPHA compares bytes"), OPTIONAL_TEXT.checked("empty, C or POSIX", check_locale);
     /// Names of start-up warnings that do not prevent the start.
     ignore_warnings: Vec<u8> = Vec::new()
         => named("ignore-warnings").without_effect("no warning prevents the start"), TEXT;
     /// Cores for the threads that serve clients.
     server_cpulist: Vec<u8> = Vec::new()
-        => named("server_cpulist").immutable().without_effect(NO_PINNING), OPTIONAL_TEXT;
+        => named("server-cpulist").alias("server_cpulist").immutable().without_effect(NO_PINNING), OPTIONAL_TEXT;
     /// Cores for background threads.
     bio_cpulist: Vec<u8> = Vec::new()
-        => named("bio_cpulist").immutable().without_effect(NO_PINNING), OPTIONAL_TEXT;
+        => named("bio-cpulist").alias("bio_cpulist").immutable().without_effect(NO_PINNING), OPTIONAL_TEXT;
     /// Cores for the process that rewrites the append-only file.
     aof_rewrite_cpulist: Vec<u8> = Vec::new()
-        => named("aof_rewrite_cpulist").immutable().without_effect(NO_FORK), OPTIONAL_TEXT;
+        => named("aof-rewrite-cpulist").alias("aof_rewrite_cpulist").immutable().without_effect(NO_FORK), OPTIONAL_TEXT;
     /// Cores for the process that saves.
     bgsave_cpulist: Vec<u8> = Vec::new()
-        => named("bgsave_cpulist").immutable().without_effect(NO_FORK), OPTIONAL_TEXT;
+        => named("bgsave-cpulist").alias("bgsave_cpulist").immutable().without_effect(NO_FORK), OPTIONAL_TEXT;
     /// How often per second background work runs.
     hz: u32 = 10 => named("hz"), Clamped { kind: integer(0, INT_MAX), min: 1, max: 500 };
     /// Run it more often while many clients are connected.
@@ -341,7 +354,7 @@ directives! {
         => named("key-load-delay").hidden(),
         integer(i32::MIN as i64, INT_MAX);
     /// Bytes loaded between two looks at the clients.
-    loading_process_events_interval_bytes: u32 = 2 << 20
+    loading_process_events_interval_bytes: u32 = 512 << 10
         => named("loading-process-events-interval-bytes").hidden()
             .without_effect("clients are served by other threads while data is loaded"),
         integer(1024, INT_MAX);
@@ -374,7 +387,7 @@ directives! {
     /// Sync a rewritten file piece by piece while it is written.
     aof_rewrite_incremental_fsync: bool = true => named("aof-rewrite-incremental-fsync"), YesNo;
     /// Keep files that a rewrite has made superfluous.
-    aof_disable_auto_gc: bool = false => named("aof-disable-auto-gc"), YesNo;
+    aof_disable_auto_gc: bool = false => named("aof-disable-auto-gc").hidden(), YesNo;
 
     // ---- Replication ----------------------------------------------------------------------
 
@@ -428,6 +441,9 @@ directives! {
         => named("repl-ping-replica-period").alias("repl-ping-slave-period").without_effect(NO_REPLICATION), integer(1, INT_MAX);
     /// Seconds of silence after which the other side counts as lost.
     repl_timeout: u32 = 60 => named("repl-timeout").without_effect(NO_REPLICATION), integer(1, INT_MAX);
+    /// Bytes that a replica keeps of the stream of writes during a full sync; 0 takes its output limit.
+    replica_full_sync_buffer_limit: u64 = 0
+        => named("replica-full-sync-buffer-limit").without_effect(NO_REPLICATION), memory(0);
     /// Bytes of the stream of writes that are kept for replicas that come back.
     repl_backlog_size: u64 = MEGABYTE
         => named("repl-backlog-size").without_effect(NO_REPLICATION), Clamped { kind: memory(1), min: 16 << 10, max: u64::MAX };
@@ -480,6 +496,13 @@ directives! {
     cluster_announce_hostname: Vec<u8> = Vec::new()
         => named("cluster-announce-hostname").without_effect(NO_CLUSTER),
         OPTIONAL_TEXT.checked("host name; empty for none", check_hostname);
+    /// Name for people that the node announces.
+    cluster_announce_human_nodename: Vec<u8> = Vec::new()
+        => named("cluster-announce-human-nodename").without_effect(NO_CLUSTER),
+        OPTIONAL_TEXT.checked("printable text without quotes; empty for none", check_node_name);
+    /// Share of commands that are looked at for what a cluster would refuse, in percent.
+    cluster_compatibility_sample_ratio: u32 = 0
+        => named("cluster-compatibility-sample-ratio").without_effect(NO_CLUSTER), integer(0, 100);
     /// Port for clients that the node announces.
     cluster_announce_port: u16 = 0 => named("cluster-announce-port").without_effect(NO_CLUSTER), integer(0, 65535);
     /// Port for encrypted connections that the node announces.
@@ -498,7 +521,7 @@ directives! {
     maxmemory_policy: MaxmemoryPolicy = MaxmemoryPolicy::NoEviction
         => named("maxmemory-policy"), OneOf;
     /// Keys that are compared for each eviction.
-    maxmemory_samples: u32 = 5 => named("maxmemory-samples"), integer(1, INT_MAX);
+    maxmemory_samples: u32 = 5 => named("maxmemory-samples"), integer(1, 64);
     /// How much time eviction may take: 0 the least, 100 without bound.
     maxmemory_eviction_tenacity: u32 = 10 => named("maxmemory-eviction-tenacity"), integer(0, 100);
     /// How slowly the counter of accesses grows.

@@ -70,6 +70,8 @@ choices! {
         Notice = "notice",
         /// Only what needs attention.
         Warning = "warning",
+        /// Not a line.
+        Nothing = "nothing",
     }
 
     /// Who may do something dangerous.

@@ -16,10 +16,10 @@ const OTHER_WORDS: &str = include_str!("compatibility/other-words.md");
 const DIFFERENCES: &str = include_str!("compatibility/differences.md");
 
 /// The commands of the reference: see the file's first lines.
-const REFERENCE: &str = include_str!("compatibility/redis-7.0.txt");
+const REFERENCE: &str = include_str!("compatibility/redis-8.0.txt");
 
 /// The version that counts as the reference's: what is later than this is marked.
-const REFERENCE_VERSION: (u32, u32) = (7, 0);
+const REFERENCE_VERSION: (u32, u32) = (8, 0);
 
 /// The page, in Markdown.
 pub fn page(commands: &Registry) -> String {
@@ -50,12 +50,12 @@ fn command_line(command: &Command) -> String {
     let name = shown_name(&command.full_name());
     let mut remarks = escaped(command.summary);
     if is_newer(command.since) {
-        remarks += " **Newer than 7.0.**";
+        remarks += " **Newer than 8.0.**";
     }
     let mut options = Vec::new();
     newer_options(command.arguments, &mut options);
     for (option, since) in options {
-        remarks += &format!(" **Newer than 7.0:** `{option}` ({since}).");
+        remarks += &format!(" **Newer than 8.0:** `{option}` ({since}).");
     }
     format!("| `{name}` | {} | {remarks} |\n", command.since)
 }
@@ -80,7 +80,7 @@ fn is_newer(since: &str) -> bool {
 
 fn absent_commands(commands: &Registry) -> String {
     let mut text = String::from(
-        "\n## Commands of Redis 7.0 that are not there\n\n\
+        "\n## Commands of Redis 8.0 that are not there\n\n\
          They are answered as any unknown command is.\n\n\
          | family | commands |\n|---|---|\n",
     );
@@ -123,7 +123,7 @@ fn shown_name(name: &str) -> String {
 
 fn all_directives() -> String {
     let mut text = String::from("\n## Directives of the configuration\n");
-    text += "\nAll names of Redis 7.0 are known, and their older names. Others are refused.\n";
+    text += "\nAll names of Redis 8.0 are known, and their older names. Others are refused.\n";
     text += "\n### Those that do what they say\n\n";
     text += "| directive | values | default | CONFIG SET | |\n|---|---|---|---|---|\n";
     for directive in directives().iter().filter(|it| it.effect() == Effect::Full) {
@@ -220,21 +220,21 @@ mod tests {
 
     #[test]
     fn what_is_later_than_the_reference_is_marked() {
-        let marked = |line: &str| line.contains("**Newer than 7.0");
-        for (name, word) in [("SET", "`IFEQ` (8.1.0)"), ("ZRANK", "`WITHSCORE` (7.2.0)")] {
+        let marked = |line: &str| line.contains("**Newer than 8.0");
+        for (name, word) in [("SET", "`IFEQ` (8.1.0)"), ("CLIENT LIST", "`NOT-IP` (9.0.0)")] {
             let line = lines_with(&format!("| `{name}` | ")).remove(0);
             assert!(marked(&line) && line.contains(word), "{line}");
         }
-        assert!(marked(&lines_with("| `CLIENT SETINFO` | ")[0]));
+        assert!(!marked(&lines_with("| `CLIENT SETINFO` | ")[0]));
         assert!(!marked(&lines_with("| `GET` | ")[0]));
-        assert!(is_newer("7.2.0") && is_newer("8.0.0") && is_newer("10.0.0"));
-        assert!(!is_newer("7.0.0") && !is_newer("6.2.0"));
+        assert!(is_newer("8.1.0") && is_newer("9.0.0") && is_newer("10.0.0"));
+        assert!(!is_newer("8.0.0") && !is_newer("7.2.0"));
     }
 
     #[test]
     fn the_reference_has_each_command_once() {
         let names: Vec<_> = reference_commands().map(|(_, name)| name).collect();
         let unique: HashSet<_> = names.iter().collect();
-        assert_eq!((names.len(), unique.len()), (366, 366));
+        assert_eq!((names.len(), unique.len()), (394, 394));
     }
 }

@@ -82,6 +82,8 @@ pub struct Engine {
     pub(crate) pause: Pause,
     pub(crate) next_client_id: AtomicU64,
     pub(crate) blocked_clients: AtomicU64,
+    /// Keys that somebody watches.
+    pub(crate) watched_keys: AtomicU64,
     /// When the log last mentioned a connection that speaks another protocol, as [`crate::run::turn::Turn::steady`].
     pub(crate) foreign_logged_at: AtomicU64,
     pub(crate) left_behind: LeftBehind,
@@ -103,6 +105,8 @@ pub struct Context<'a> {
     pub authority: Authority<'a>,
     /// Inside EXEC, or while serving a waiter: nothing blocks there.
     pub(crate) nested: bool,
+    /// The connection has sent itself a message, which follows the reply.
+    pub(crate) hears_itself: bool,
     /// The client is going to wait.
     pub(crate) block: Option<Arc<Waiter>>,
     /// The client is going to wait for a sync.
@@ -285,6 +289,7 @@ impl Engine {
             pause: Pause::default(),
             next_client_id: AtomicU64::new(1),
             blocked_clients: AtomicU64::new(0),
+            watched_keys: AtomicU64::new(0),
             foreign_logged_at: AtomicU64::new(0),
             left_behind: LeftBehind::default(),
         }

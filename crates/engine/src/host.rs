@@ -132,6 +132,7 @@ pub enum LogLevel {
     Verbose,
     Notice,
     Warning,
+    Nothing,
 }
 
 /// How SHUTDOWN wants the server to stop.

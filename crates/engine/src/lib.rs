@@ -22,7 +22,7 @@
 //! Files import in one direction, within rooms and between them.
 
 /// The version of Redis whose behaviour this is: what clients are told when they ask.
-pub const REDIS_VERSION: &str = "7.0.15";
+pub const REDIS_VERSION: &str = "8.0.2";
 
 /// The server's own version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -356,6 +356,8 @@ pub enum ArgumentKind {
 pub struct Argument {
     /// Its name.
     pub name: &'static str,
+    /// What it is called in a line that shows how the command is written.
+    pub shown: &'static str,
     /// Its kind.
     pub kind: ArgumentKind,
     /// The word before it, or that it consists of.
@@ -380,6 +382,7 @@ pub struct Argument {
 pub const fn argument(name: &'static str, kind: ArgumentKind) -> Argument {
     Argument {
         name,
+        shown: name,
         kind,
         token: None,
         key_spec: None,
@@ -428,6 +431,12 @@ impl Argument {
     /// May be absent.
     pub const fn optional(mut self) -> Argument {
         self.optional = true;
+        self
+    }
+
+    /// Is called otherwise than its name where the command's form is shown.
+    pub const fn shown(mut self, text: &'static str) -> Argument {
+        self.shown = text;
         self
     }
 

@@ -64,6 +64,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs("O(1)", "Begins to write the append-only file anew, as short as the data allows."),
     Command::new("waitaof", waitaof, 4, Group::Generic, "7.2.0")
         .flags(BLOCKING)
+        .categories(&["connection"])
         .docs("O(1)", "Waits until the writes of this connection are durable.")
         .tips(&["request_policy:all_shards", "response_policy:agg_min"])
         .arguments(&[

@@ -30,7 +30,7 @@ fn set(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let loading = cx.engine.loading.is_on();
     let context = SetContext { client_is_local: cx.session.client.is_local(), loading };
     let changed = cx.engine.config.set(&pairs, context, &*cx.engine.host);
-    changed.map_err(|error| CommandError::owned(error.to_string()))?;
+    changed.map_err(|error| CommandError::line(error.line()))?;
     cx.db.effects.settings_changed = true;
     cx.reply.ok();
     Ok(())
@@ -76,11 +76,14 @@ fn rewrite_file(engine: &Engine) -> Result<(), String> {
 
 const ADMINISTRATION: u32 = ADMIN | NOSCRIPT | LOADING | STALE;
 
+/// What a client of several servers tells all of them.
+const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+
 const SUBCOMMANDS: &[Command] = &[
     Command::sub("config", "get", get, -3, Group::Server, "2.0.0")
         .flags(ADMINISTRATION)
         .docs("O(N) for N parameters.", "Shows settings by their names or by patterns.")
-        .arguments(&[block("parameter", &[argument("parameter", ArgumentKind::String)]).multiple()])
+        .arguments(&[argument("parameter", ArgumentKind::String).multiple()])
         .history(&[("7.0.0", "Takes several parameters.")]),
     Command::sub("config", "set", set, -4, Group::Server, "2.0.0")
         .flags(ADMINISTRATION)
@@ -90,17 +93,19 @@ const SUBCOMMANDS: &[Command] = &[
         )
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .arguments(&[block(
-            "parameter_value",
+            "data",
             &[argument("parameter", ArgumentKind::String), argument("value", ArgumentKind::String)],
         )
         .multiple()])
         .history(&[("7.0.0", "Takes several parameters with their values.")]),
     Command::sub("config", "resetstat", resetstat, 2, Group::Server, "2.0.0")
         .flags(ADMINISTRATION)
-        .docs("O(1)", "Resets the statistics of INFO."),
+        .docs("O(1)", "Resets the statistics of INFO.")
+        .tips(ON_ALL_NODES),
     Command::sub("config", "rewrite", rewrite, 2, Group::Server, "2.8.0")
         .flags(ADMINISTRATION)
-        .docs("O(1)", "Writes the settings into the configuration file."),
+        .docs("O(1)", "Writes the settings into the configuration file.")
+        .tips(ON_ALL_NODES),
     Command::help("config", Group::Server, "5.0.0"),
 ];
 

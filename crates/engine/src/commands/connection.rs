@@ -13,6 +13,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::session::ReplyMode;
+use crate::session::client::flag;
 use config::Config;
 
 /// The only user.
@@ -82,6 +83,7 @@ fn auth(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 fn authenticate(cx: &mut Context<'_>, user: &[u8], password: &[u8]) -> CommandResult {
     if user != DEFAULT_USER || !is_right(cx.db.config, password) {
+        cx.db.stats.wrong_passwords.add(1);
         return Err(CommandError::WRONG_PASS);
     }
     cx.session.authenticated = true;
@@ -123,10 +125,11 @@ impl<'a> Greeting<'a> {
             } else if args.len() >= 2 && args.word("setname") {
                 greeting.name = Some(crate::session::client::valid_name(args.bytes()?)?);
             } else {
-                let option = String::from_utf8_lossy(option);
-                return Err(CommandError::owned(format!(
-                    "ERR Syntax error in HELLO option '{option}'"
-                )));
+                return Err(CommandError::quoting(
+                    "ERR Syntax error in HELLO option '",
+                    option,
+                    "'",
+                ));
             }
         }
         Ok(greeting)
@@ -142,7 +145,7 @@ fn hello(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if !cx.session.authenticated && !cx.db.config.requirepass.is_empty() {
         return Err(CommandError::text(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
-             HELLO AUTH <user> <pass> option can be used to authenticate the client and select the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the \
              RESP protocol version at the same time",
         ));
     }
@@ -197,6 +200,7 @@ fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         session.reply_mode = ReplyMode::On;
     }
     session.set_no_touch(false);
+    session.client.set_flag(flag::NO_EVICT, false);
     session.client.names.lock().name.clear();
     cx.reply.simple(b"RESET");
     Ok(())
@@ -240,7 +244,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             &[
                 argument("protover", ArgumentKind::Integer),
                 block(
-                    "username_password",
+                    "auth",
                     &[
                         argument("username", ArgumentKind::String),
                         argument("password", ArgumentKind::String),
@@ -254,7 +258,8 @@ pub(crate) const COMMANDS: &[Command] = &[
         .optional()]),
     Command::new("quit", quit, -1, Group::Connection, "1.0.0")
         .flags(ALWAYS | NEVER_QUEUED)
-        .docs("O(1)", "Closes the connection when all replies are sent."),
+        .docs("O(1)", "Closes the connection when all replies are sent.")
+        .deprecated("7.2.0", "just closing the connection"),
     Command::new("reset", reset, 1, Group::Connection, "6.2.0")
         .flags(ALWAYS | NEVER_QUEUED)
         .docs("O(1)", "Brings the connection back to the state of a new one."),

@@ -198,8 +198,7 @@ fn pfdebug(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         let converted = make_dense(cx, &key, value)?;
         cx.reply.integer(i64::from(converted));
     } else {
-        let action = std::string::String::from_utf8_lossy(action);
-        return Err(CommandError::owned(format!("ERR Unknown PFDEBUG subcommand '{action}'")));
+        return Err(CommandError::quoting("ERR Unknown PFDEBUG subcommand '", action, "'"));
     }
     Ok(())
 }
@@ -256,7 +255,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             "O(N) for N keys, each of which takes a while.",
             "Adds to a HyperLogLog what others have seen.",
         )
-        .arguments(&[key("destkey", 0), key("sourcekey", 1).multiple()]),
+        .arguments(&[key("destkey", 0), key("sourcekey", 1).optional().multiple()]),
     Command::new("pfdebug", pfdebug, 3, Group::HyperLogLog, "2.8.9")
         .flags(WRITE | DENYOOM | ADMIN)
         .keys(&[KeySpec::at(RW | ACCESS, 2)])

@@ -5,7 +5,7 @@
 
 use crate::command::{
     ArgumentKind, Command, FAST, Group, Handler, KeySpec, LOADING, MAY_REPLICATE, NOSCRIPT,
-    NOT_KEY, PUBSUB, STALE, argument, block,
+    NOT_KEY, PUBSUB, STALE, argument,
 };
 use crate::handler::args::Args;
 use crate::handler::context::Context;
@@ -122,6 +122,7 @@ fn publish_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandR
     let (channel, message) = (args.bytes()?, args.bytes()?);
     let receivers = cx.publish(kind, channel, message);
     cx.reply.integer(receivers as i64);
+    cx.write_own_messages();
     Ok(())
 }
 
@@ -237,7 +238,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             "O(N) for N patterns that the client has.",
             "Begins to listen to all channels that match patterns.",
         )
-        .arguments(&[block("pattern", &[argument("pattern", ArgumentKind::Pattern)]).multiple()]),
+        .arguments(&[argument("pattern", ArgumentKind::Pattern).multiple()]),
     subscribing("punsubscribe", punsubscribe, -1, "2.0.0")
         .docs(
             "O(N+M) for N patterns that the client has and M that all clients have.",
@@ -291,13 +292,13 @@ mod tests {
     }
 
     #[test]
-    fn a_publisher_hears_itself_before_the_reply_and_after_what_came_before() {
+    fn a_publisher_hears_itself_after_the_reply_and_what_came_before() {
         let mut server = TestServer::new();
         server.text("HELLO 3");
         server.text("SUBSCRIBE a");
         let mut other = server.connect();
         assert_eq!(server.text_as(&mut other, "PUBLISH a 1"), ":1\r\n");
-        let expected = format!("{}{}:1\r\n", message("a", "1"), message("a", "2"));
+        let expected = format!(":1\r\n{}{}", message("a", "1"), message("a", "2"));
         assert_eq!(server.text("PUBLISH a 2"), expected);
         assert_eq!(messages(&server.session), "");
     }
@@ -308,8 +309,8 @@ mod tests {
         for line in ["HELLO 3", "SUBSCRIBE a", "MULTI", "PUBLISH a 1"] {
             server.text(line);
         }
-        assert_eq!(server.text("EXEC"), "*1\r\n:1\r\n");
-        assert_eq!(messages(&server.session), message("a", "1"));
+        assert_eq!(server.text("EXEC"), format!("*1\r\n:1\r\n{}", message("a", "1")));
+        assert_eq!(messages(&server.session), "");
     }
 
     #[test]

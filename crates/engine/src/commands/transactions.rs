@@ -71,6 +71,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         cx.depend_on_all();
     }
     cx.nested = false;
+    cx.write_own_messages();
     cx.row = row;
     cx.engine.free_transaction(transaction);
     // The commands' own effects are what the journal gets.

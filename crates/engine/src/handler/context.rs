@@ -62,15 +62,14 @@ impl Context<'_> {
         result.ok_or(CommandError::MISSED_SLOT)
     }
 
-    /// Whether messages that this connection gets may be written before the reply of the command
-    /// that runs: not in the middle of EXEC's reply, and not where CLIENT REPLY takes back what is
-    /// written.
+    /// Whether messages that this connection gets may be written by the command that runs: not in
+    /// the middle of EXEC's reply, and not where CLIENT REPLY takes back what is written.
     pub(crate) fn hears_messages_now(&self) -> bool {
         !self.nested && self.session.hears_replies()
     }
 
-    /// Writes the messages that have arrived for this connection before the reply, where that is
-    /// possible; otherwise they follow it.
+    /// Writes the messages that have arrived for this connection at this place of the reply, where
+    /// that is possible; otherwise they follow it.
     pub(crate) fn write_messages(&mut self) {
         if self.hears_messages_now() {
             crate::session::pubsub::take_messages(&self.session.client, &mut self.reply);

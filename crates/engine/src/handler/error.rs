@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// An error reply: the whole line behind the `-`, its code included.
+/// An error reply: the whole line behind the `-`, its code included. Bytes, since clients' words
+/// stand in it as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommandError(Cow<'static, str>);
+pub struct CommandError(Cow<'static, [u8]>);
 
 /// What handlers return. The reply itself was written through the context.
 pub type CommandResult = Result<(), CommandError>;
@@ -13,7 +14,7 @@ pub type CommandResult = Result<(), CommandError>;
 macro_rules! texts {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
         impl CommandError {
-            $($(#[$doc])* pub const $name: CommandError = CommandError(Cow::Borrowed($text));)*
+            $($(#[$doc])* pub const $name: CommandError = CommandError(Cow::Borrowed($text.as_bytes()));)*
         }
     };
 }
@@ -87,12 +88,22 @@ texts! {
 impl CommandError {
     /// An error with a text of its own, code included ("ERR ...").
     pub const fn text(text: &'static str) -> CommandError {
-        CommandError(Cow::Borrowed(text))
+        CommandError(Cow::Borrowed(text.as_bytes()))
     }
 
     /// An error whose text was put together, code included.
     pub fn owned(text: String) -> CommandError {
-        CommandError(Cow::Owned(text))
+        CommandError(Cow::Owned(text.into_bytes()))
+    }
+
+    /// An error whose line was put together, code included.
+    pub fn line(line: Vec<u8>) -> CommandError {
+        CommandError(line.into())
+    }
+
+    /// An error that quotes a client's word, up to a zero byte as C prints strings.
+    pub fn quoting(before: &str, word: &[u8], after: &str) -> CommandError {
+        CommandError([before.as_bytes(), printable(word), after.as_bytes()].concat().into())
     }
 
     /// The wrong number of arguments for a command ("get", "config|set").
@@ -103,18 +114,17 @@ impl CommandError {
     /// A subcommand that is unknown, or whose number of arguments only its handler can judge.
     /// `command` is the container ("client"), `subcommand` the word as it came.
     pub fn subcommand_syntax(command: &str, subcommand: &[u8]) -> CommandError {
-        let shown = &subcommand[..subcommand.len().min(128)];
-        CommandError::owned(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
-            String::from_utf8_lossy(shown),
-            command.to_ascii_uppercase()
-        ))
+        CommandError::quoting(
+            "ERR unknown subcommand or wrong number of arguments for '",
+            &subcommand[..subcommand.len().min(128)],
+            &format!("'. Try {} HELP.", command.to_ascii_uppercase()),
+        )
     }
 
     /// An EXEC that was refused, with the reason. A general reason appears without its code.
     pub fn exec_refused(reason: &CommandError) -> CommandError {
-        let reason = reason.as_str().strip_prefix("ERR ").unwrap_or(reason.as_str());
-        CommandError::owned(format!("EXECABORT Transaction discarded because of: {reason}"))
+        let reason = reason.as_bytes().strip_prefix(b"ERR ").unwrap_or(reason.as_bytes());
+        CommandError([b"EXECABORT Transaction discarded because of: ", reason].concat().into())
     }
 
     /// An expiry out of bounds, named after the command.
@@ -123,19 +133,25 @@ impl CommandError {
     }
 
     /// The whole line.
-    pub fn as_str(&self) -> &str {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The code: the first word.
+    /// The code: the first word, of which no client's word is part.
     pub fn code(&self) -> &str {
-        self.0.split(' ').next().unwrap_or_default()
+        let code = self.0.split(|byte| *byte == b' ').next().unwrap_or_default();
+        str::from_utf8(code).unwrap_or_default()
     }
+}
+
+/// What C prints of a string: the bytes before a zero byte.
+pub(crate) fn printable(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&String::from_utf8_lossy(&self.0))
     }
 }
 

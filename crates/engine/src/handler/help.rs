@@ -61,7 +61,7 @@ fn value(argument: &Argument, text: &mut String) {
     match argument.kind {
         ArgumentKind::OneOf => sequence(argument.arguments, " | ", text),
         ArgumentKind::Block => sequence(argument.arguments, " ", text),
-        _ => text.push_str(argument.name),
+        _ => text.push_str(argument.shown),
     }
 }
 

@@ -231,6 +231,12 @@ thread_stats! {
     expired_time_cap_reached,
     /// Time spent in active expiry, in nanoseconds.
     expire_cycle_nanoseconds,
+    /// Turns of the workers' loops.
+    turns,
+    /// Time that these took, without waiting, in nanoseconds.
+    turn_nanoseconds,
+    /// Passwords that were wrong.
+    wrong_passwords,
 }
 
 /// Samples that a rate is averaged over: 1.6 seconds at ten a second, as in Redis.
@@ -265,6 +271,8 @@ struct Rates {
     commands: Rate,
     input_bytes: Rate,
     output_bytes: Rate,
+    turns: Rate,
+    turn_nanoseconds: Rate,
 }
 
 /// Error replies by code, and all threads' counts.
@@ -278,8 +286,11 @@ pub struct Stats {
     stale: AtomicU64,
 }
 
-/// Error codes beyond these are not told apart.
+/// With more codes than these, errors are not told apart any more until CONFIG RESETSTAT: it is
+/// clients that choose them.
 const ERROR_CODES_MAX: usize = 128;
+/// What stands in place of all codes then.
+const TOO_MANY_CODES: &str = "ERRORSTATS_DISABLED";
 
 impl Stats {
     /// Nothing was counted yet, of so many rows of commands.
@@ -330,12 +341,28 @@ impl Stats {
         rates.commands.note(totals.commands_processed, elapsed_us, first);
         rates.input_bytes.note(totals.net_input_bytes, elapsed_us, first);
         rates.output_bytes.note(totals.net_output_bytes, elapsed_us, first);
+        rates.turns.note(totals.turns, elapsed_us, first);
+        rates.turn_nanoseconds.note(totals.turn_nanoseconds, elapsed_us, first);
     }
 
     /// What happened per second lately: commands, bytes received, bytes sent.
     pub fn rates(&self) -> [f64; 3] {
         let rates = self.rates.lock();
         [&rates.commands, &rates.input_bytes, &rates.output_bytes].map(Rate::average)
+    }
+
+    /// Turns per second lately, and how many nanoseconds one took on average.
+    pub fn turn_rates(&self) -> (f64, f64) {
+        let rates = self.rates.lock();
+        let [turns, nanoseconds] = [&rates.turns, &rates.turn_nanoseconds].map(Rate::average);
+        (turns, if turns > 0.0 { nanoseconds / turns } else { 0.0 })
+    }
+
+    /// Nanoseconds that commands took, over all threads.
+    pub fn command_nanoseconds(&self) -> u64 {
+        let threads = self.threads.lock();
+        let own = threads.iter().flat_map(|thread| &thread.commands);
+        own.map(|stats| stats.nanoseconds.get()).sum()
     }
 
     /// Notes what share of the keys that active expiry looked at was due, in percent.
@@ -354,7 +381,9 @@ impl Stats {
         let mut errors = self.errors.lock();
         if let Some((_, count)) = errors.iter_mut().find(|(other, _)| other == code) {
             *count += 1;
-        } else if errors.len() < ERROR_CODES_MAX {
+        } else if errors.len() >= ERROR_CODES_MAX {
+            *errors = vec![(TOO_MANY_CODES.to_string(), 1)];
+        } else if errors.first().is_none_or(|(first, _)| first != TOO_MANY_CODES) {
             errors.push((code.to_string(), 1));
         }
     }
@@ -442,6 +471,21 @@ mod tests {
         stats.reset();
         assert_eq!(stats.rates()[0], 0.0);
         assert_eq!(stats.totals().commands_processed, 0);
+    }
+
+    #[test]
+    fn too_many_codes_of_errors_are_not_told_apart() {
+        let stats = Stats::new(0);
+        (0..ERROR_CODES_MAX).for_each(|number| stats.count_error(&format!("E{number}")));
+        stats.count_error("E0");
+        assert_eq!(stats.errors().len(), ERROR_CODES_MAX);
+        assert_eq!(stats.errors()[0], ("E0".to_string(), 2));
+        stats.count_error("ONEMORE");
+        stats.count_error("E0");
+        assert_eq!(stats.errors(), [(TOO_MANY_CODES.to_string(), 1)]);
+        stats.reset();
+        stats.count_error("E0");
+        assert_eq!(stats.errors(), [("E0".to_string(), 1)]);
     }
 
     #[test]

@@ -131,18 +131,10 @@ pub(crate) fn admit(
     }
 }
 
-/// Whether a command is refused when memory is short: those that say so, an EXEC of such, and
-/// whatever a transaction would queue, for a queue takes memory without bound.
+/// Whether a command is refused when memory is short: those that say so, and an EXEC of such. What a
+/// transaction queues besides is bounded by `client-query-buffer-limit`.
 fn may_need_memory(session: &Session, command: &Spec) -> bool {
-    if command.has(command::DENYOOM) {
-        return true;
-    }
-    let Some(transaction) = &session.transaction else { return false };
-    match command.name {
-        "exec" => transaction.commands.iter().any(|queued| queued.command.has(command::DENYOOM)),
-        "discard" | "multi" | "quit" | "reset" => false,
-        _ => true,
-    }
+    crate::run::consists::any_has(command, session, command::DENYOOM)
 }
 
 /// What an attempt to make room came to.

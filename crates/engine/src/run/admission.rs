@@ -5,7 +5,7 @@ use store::gate::Presence;
 
 use crate::command::{self, Spec};
 use crate::engine::{Engine, Row};
-use crate::handler::error::{CommandError, CommandResult};
+use crate::handler::error::{CommandError, CommandResult, printable};
 use crate::persistence::{durability, saving};
 use crate::reclaim::eviction;
 use crate::run::consists::{all_have, any_has, transaction_writes};
@@ -88,36 +88,45 @@ impl Engine {
 
 fn known_command(request: &Request<'_>) -> Result<&'static Row, CommandError> {
     let row = request.row.ok_or_else(|| unknown_command(request.argv))?;
-    // A container whose second word is no subcommand.
-    if row.command.subcommands.is_empty() || request.argv.len() < 2 {
+    if !lacks_subcommand(row, request.argv) {
         return Ok(row);
     }
-    Err(CommandError::owned(format!(
-        "ERR unknown subcommand '{}'. Try {} HELP.",
-        printable(request.argv.at(1), 128),
-        row.command.name.to_ascii_uppercase()
-    )))
-}
-
-fn unknown_command(argv: Arguments<'_>) -> CommandError {
-    let mut arguments = String::new();
-    for argument in argv.skip(1).iter() {
-        if arguments.len() >= 128 {
-            break;
-        }
-        let room = 128 - arguments.len();
-        arguments.push_str(&format!("'{}' ", printable(argument, room)));
-    }
-    CommandError::owned(format!(
-        "ERR unknown command '{}', with args beginning with: {arguments}",
-        printable(argv.at(0), 128)
+    Err(CommandError::quoting(
+        "ERR unknown subcommand '",
+        cut(request.argv.at(1), LONGEST_WORD),
+        &format!("'. Try {} HELP.", row.command.name.to_ascii_uppercase()),
     ))
 }
 
-/// The first `room` bytes as text, up to a zero byte as C prints strings.
-fn printable(bytes: &[u8], room: usize) -> String {
-    let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    String::from_utf8_lossy(&bytes[..bytes.len().min(room)]).into_owned()
+/// Whether a row is that of a container, because the second word is none of its subcommands.
+#[inline]
+pub(super) fn lacks_subcommand(row: &Row, argv: Arguments<'_>) -> bool {
+    !row.command.subcommands.is_empty() && argv.len() >= 2
+}
+
+fn unknown_command(argv: Arguments<'_>) -> CommandError {
+    let mut text = b"ERR unknown command '".to_vec();
+    text.extend_from_slice(printable(cut(argv.at(0), LONGEST_WORD)));
+    text.extend_from_slice(b"', with args beginning with: ");
+    let begin = text.len();
+    for argument in argv.skip(1).iter() {
+        let shown = text.len() - begin;
+        if shown >= LONGEST_WORD {
+            break;
+        }
+        text.push(b'\'');
+        text.extend_from_slice(printable(cut(argument, LONGEST_WORD - shown)));
+        text.extend_from_slice(b"' ");
+    }
+    CommandError::line(text)
+}
+
+/// Bytes of a client's words that an error shows.
+const LONGEST_WORD: usize = 128;
+
+/// The first `room` bytes.
+fn cut(bytes: &[u8], room: usize) -> &[u8] {
+    &bytes[..bytes.len().min(room)]
 }
 
 fn right_arity(command: &Spec, argv: Arguments<'_>) -> CommandResult {

@@ -19,7 +19,7 @@ use crate::host::LogLevel;
 use crate::observe::monitor;
 use crate::observe::notify::{Class, News};
 use crate::observe::slowlog::{self, SlowCommand};
-use crate::run::admission::Admission;
+use crate::run::admission::{Admission, lacks_subcommand};
 use crate::run::authority::Authority;
 use crate::run::consists::{any_has, is_program, reloads};
 use crate::run::request::{Outcome, Request};
@@ -29,6 +29,7 @@ use crate::session::pubsub::Kind;
 use crate::session::{QueuedCommand, Session};
 use crate::wait::blocking;
 use crate::wait::waiting::Attachment;
+use config::Config;
 
 /// Milliseconds between two lines of the log about connections that speak another protocol, so
 /// that whoever opens them cannot fill it.
@@ -121,7 +122,7 @@ impl Engine {
             }
             Ok(Admission::Pause(until)) => return Outcome::Paused(until),
             Err(error) => {
-                let error = self.refuse(presence, turn, session, request.row, error);
+                let error = self.refuse(presence, turn, session, &request, error);
                 self.reply_error(turn, &mut Reply::new(output, session.resp3), &error);
                 return Outcome::Done;
             }
@@ -150,11 +151,14 @@ impl Engine {
         presence: Presence<'_>,
         turn: &Turn,
         session: &mut Session,
-        row: Option<&'static Row>,
+        request: &Request<'_>,
         error: CommandError,
     ) -> CommandError {
-        if let Some(row) = row {
-            turn.stats.commands[row.id].rejected.add(1);
+        // A subcommand that does not exist is no call of its container.
+        let row = request.row.filter(|row| !lacks_subcommand(row, request.argv));
+        match row {
+            Some(row) => turn.stats.commands[row.id].rejected.add(1),
+            None => session.client.last_command.store(0, Relaxed),
         }
         session.keys_so_far = None;
         if let Some(transaction) = &mut session.transaction {
@@ -200,6 +204,7 @@ impl Engine {
                 row,
                 authority,
                 nested: false,
+                hears_itself: false,
                 block: None,
                 sync_wait: None,
             };
@@ -390,7 +395,7 @@ impl Engine {
     pub(crate) fn reply_error(&self, turn: &Turn, reply: &mut Reply<'_>, error: &CommandError) {
         turn.stats.error_replies.add(1);
         self.stats.count_error(error.code());
-        reply.error(error.as_str().as_bytes());
+        reply.error(error.as_bytes());
     }
 }
 
@@ -453,7 +458,7 @@ impl Context<'_> {
         self.db.stats.error_replies.add(1);
         self.db.stats.commands[row.id].failed.add(1);
         self.engine.stats.count_error(error.code());
-        self.reply.error(error.as_str().as_bytes());
+        self.reply.error(error.as_bytes());
     }
 }
 
@@ -468,7 +473,22 @@ impl Engine {
     ) {
         cx.db.stats.commands_processed.add(1);
         cx.db.stats.commands[row.id].record(nanoseconds, cx.db.config.latency_tracking);
-        let config = cx.db.config;
+        if cx.db.effects.settings_changed {
+            // What CONFIG SET has changed holds for itself already.
+            return self.note_if_slow(cx, row, args, nanoseconds, &self.config.snapshot());
+        }
+        self.note_if_slow(cx, row, args, nanoseconds, cx.db.config);
+    }
+
+    #[inline]
+    fn note_if_slow(
+        &self,
+        cx: &Context<'_>,
+        row: &'static Row,
+        args: &Args<'_>,
+        nanoseconds: u64,
+        config: &Config,
+    ) {
         let microseconds = nanoseconds / 1000;
         if config.slowlog_log_slower_than >= 0
             && microseconds >= config.slowlog_log_slower_than as u64

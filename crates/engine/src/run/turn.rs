@@ -42,6 +42,8 @@ pub struct Turn {
     pub(crate) writes_wait: bool,
     pub(crate) evictor: Evictor,
     pub(crate) used_memory: UsedMemory,
+    /// When it began.
+    begun: Ticks,
 }
 
 impl Turn {
@@ -63,6 +65,7 @@ impl Turn {
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
+            begun: Ticks::default(),
         };
         turn.begin(engine);
         turn
@@ -85,6 +88,7 @@ impl Turn {
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
+            begun: Ticks::default(),
         }
     }
 
@@ -97,6 +101,14 @@ impl Turn {
         self.load_settings(engine);
         self.look_at_journal(engine);
         self.start_timing();
+        self.begun = self.effects.last_end;
+    }
+
+    /// Ends a turn: counts how long it took.
+    #[inline]
+    pub fn end(&self) {
+        self.stats.turns.add(1);
+        self.stats.turn_nanoseconds.add(Ticks::now().since_ns(self.begun));
     }
 
     /// Looks at the journal and the time again. To be called inside the gate: the journal begins to

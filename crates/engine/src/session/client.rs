@@ -7,7 +7,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, Ordering::Relaxed,
 };
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use resp::args::{Arguments, OwnedArguments};
 use resp::reply::Reply;
@@ -45,18 +45,10 @@ impl ClientNames {
     pub(super) fn memory(&self) -> usize {
         self.name.capacity() + self.library.capacity() + self.library_version.capacity()
     }
-
-    /// The library's fields of CLIENT LIST, which clients of Redis 7.0 do not know: shown only when
-    /// the client has said something.
-    pub(super) fn describe_library(&self, line: &mut Vec<u8>) {
-        if !self.library.is_empty() || !self.library_version.is_empty() {
-            line.extend_from_slice(b" lib-name=");
-            line.extend_from_slice(&self.library);
-            line.extend_from_slice(b" lib-ver=");
-            line.extend_from_slice(&self.library_version);
-        }
-    }
 }
+
+/// The letters that CLIENT LIST's `flags` has in Redis and Valkey.
+pub(crate) const FLAG_LETTERS: &str = "bcdeirtuxABEIMNOPRSTU";
 
 /// Bits of [`Client::flags`]: what CLIENT LIST shows as letters.
 pub mod flag {
@@ -76,6 +68,8 @@ pub mod flag {
     pub const NO_EVICT: u32 = 1 << 7;
     /// CLIENT NO-TOUCH (`T`).
     pub const NO_TOUCH: u32 = 1 << 8;
+    /// CLIENT CAPA REDIRECT. No letter shows it.
+    pub const REDIRECT: u32 = 1 << 9;
 }
 
 /// The shared part of a connection. Its worker writes the numbers; anybody reads them.
@@ -116,6 +110,8 @@ pub struct Client {
     pub queued_bytes: AtomicUsize,
     /// Bytes held by the names of subscriptions.
     pub(crate) subscription_bytes: AtomicUsize,
+    /// Watched keys.
+    pub(crate) watched: AtomicU32,
     /// Bytes held by watched keys.
     pub(crate) watched_bytes: AtomicUsize,
     /// Bytes in the query buffer.
@@ -175,6 +171,7 @@ impl Client {
             queued: AtomicU32::new(0),
             queued_bytes: AtomicUsize::new(0),
             subscription_bytes: AtomicUsize::new(0),
+            watched: AtomicU32::new(0),
             watched_bytes: AtomicUsize::new(0),
             query_bytes: AtomicUsize::new(0),
             query_free: AtomicUsize::new(0),
@@ -388,6 +385,19 @@ pub struct Clients {
     peaks: Mutex<[BufferPeak; PEAK_SECONDS]>,
 }
 
+/// How many clients are at what.
+#[derive(Default)]
+pub(crate) struct Occupations {
+    /// Have subscriptions.
+    pub(crate) subscribed: usize,
+    /// Watch keys.
+    pub(crate) watching: usize,
+    /// Wait for a key and will give up at some time.
+    pub(crate) waiting_with_deadline: usize,
+    /// Keys that somebody waits for.
+    pub(crate) awaited_keys: usize,
+}
+
 /// Seconds that [`Clients::buffer_peaks`] looks back.
 const PEAK_SECONDS: usize = 8;
 
@@ -425,14 +435,20 @@ impl Clients {
         all
     }
 
-    /// How many clients wait for a key and will give up at some time.
-    pub fn waiting_with_deadline(&self) -> usize {
-        let by_id = self.by_id.lock();
-        let waits = |client: &Arc<Client>| {
-            let waiter = client.waiter.lock();
-            waiter.as_ref().is_some_and(|waiter| waiter.deadline.is_some())
-        };
-        by_id.values().filter(|client| client.has_flag(flag::BLOCKED) && waits(client)).count()
+    /// What clients are at.
+    pub(crate) fn occupations(&self) -> Occupations {
+        let mut found = Occupations::default();
+        let mut awaited = HashSet::new();
+        for client in self.all() {
+            found.subscribed += usize::from(client.has_flag(flag::PUBSUB));
+            found.watching += usize::from(client.watched.load(Relaxed) > 0);
+            let waiter = client.waiter.lock().clone();
+            let Some(waiter) = waiter.filter(|_| client.has_flag(flag::BLOCKED)) else { continue };
+            found.waiting_with_deadline += usize::from(waiter.deadline.is_some());
+            awaited.extend(waiter.keys.iter().map(|key| (waiter.database, key.clone())));
+        }
+        found.awaited_keys = awaited.len();
+        found
     }
 
     /// Notes the largest buffers, once for each second.

@@ -26,7 +26,7 @@ impl Client {
     }
 
     /// The letters of CLIENT LIST's `flags`, in Redis's order.
-    fn flag_letters(&self) -> String {
+    pub(crate) fn flag_letters(&self) -> String {
         let watched_key_changed = self.watch.lock().as_ref().is_some_and(|flag| flag.load(Relaxed));
         let letters = [
             (self.has_flag(flag::MONITOR), 'O'),
@@ -62,7 +62,7 @@ impl Client {
         let mut line = line.into_bytes();
         line.extend_from_slice(&names.name);
         let rest = format!(
-            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} qbuf={} qbuf-free={} \
+            " age={} idle={} flags={} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} qbuf-free={} \
              argv-mem={} multi-mem={} rbs={} rbp={} obl={buffered} oll={} omem={listed} tot-mem={} \
              events={} cmd={} user=default redir=-1 resp={}",
             age(self.connected_at),
@@ -73,6 +73,7 @@ impl Client {
             self.patterns.load(Relaxed),
             self.shard_channels.load(Relaxed),
             i64::from(self.queued.load(Relaxed)) - 1,
+            self.watched.load(Relaxed),
             self.query_bytes.load(Relaxed),
             self.query_free.load(Relaxed),
             self.argument_bytes.load(Relaxed),
@@ -86,7 +87,11 @@ impl Client {
             self.protocol.load(Relaxed),
         );
         line.extend_from_slice(rest.as_bytes());
-        names.describe_library(&mut line);
+        line.extend_from_slice(b" lib-name=");
+        line.extend_from_slice(&names.library);
+        line.extend_from_slice(b" lib-ver=");
+        line.extend_from_slice(&names.library_version);
+        line.extend_from_slice(format!(" io-thread={}", self.worker).as_bytes());
         line
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::engine::{Context, Engine};
 use crate::observe::notify::News;
 use crate::session::client::Client;
-use crate::session::pubsub::{Kind, Message, deliver, speaks_resp3, take, take_messages, write};
+use crate::session::pubsub::{Kind, Message, deliver, take, write};
 
 impl Engine {
     /// Sends a message to the subscribers of a channel, and of patterns that match it. Returns how
@@ -20,29 +20,28 @@ impl Engine {
 
 impl Context<'_> {
     /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is
-    /// among the receivers, it gets the message before the reply, behind what had arrived before.
+    /// among the receivers, whoever ends the reply calls [`Context::write_own_messages`].
     pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
         if self.nested && self.db.effects.holds_replies {
             return self.publish_later(kind, channel, message);
         }
-        let own = self.hears_messages_now().then_some(self.session.client.id);
-        let mut hears_itself = false;
-        let (engine, reply) = (self.engine, &mut self.reply);
+        let own = self.session.client.id;
+        let (engine, mut hears_itself) = (self.engine, self.hears_itself);
         let deliver = &mut |client: &Client, message: &mut Message<'_>| {
-            if own == Some(client.id) {
-                hears_itself = true;
-                take_messages(client, reply);
-                reply.output().push_shared(&message.bytes(speaks_resp3(client)));
-            } else {
-                deliver(&*engine.host, client, |resp3| message.bytes(resp3));
-            }
+            hears_itself |= client.id == own;
+            deliver(&*engine.host, client, |resp3| message.bytes(resp3));
         };
         let receivers = engine.pubsub.publish_as(kind, channel, message, deliver);
-        if hears_itself {
-            // What had arrived before may tell of anything that was written before it came.
-            self.depend_on_all();
-        }
+        self.hears_itself = hears_itself;
         receivers
+    }
+
+    /// Writes what this connection has published to itself, behind the reply that ends here. Inside
+    /// EXEC that is EXEC's.
+    pub(crate) fn write_own_messages(&mut self) {
+        if self.hears_itself && !self.nested {
+            self.write_messages();
+        }
     }
 
     /// A message within EXEC may tell of what the transaction has written, and leaves when the

@@ -2,8 +2,8 @@
 //!
 //! A message is encoded once per protocol and goes into the inbox of each subscriber, whose worker
 //! sends it. Messages of one channel reach all subscribers in one order, also when several workers
-//! publish at the same time. A subscriber that publishes (in RESP3) gets its own message before the
-//! reply of PUBLISH, as in Redis.
+//! publish at the same time. A subscriber that publishes (in RESP3) gets its own message behind the
+//! reply of PUBLISH, or of the EXEC around it, as in Redis.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -238,6 +238,6 @@ impl PubSub {
 }
 
 /// Whether a client speaks RESP3.
-pub(super) fn speaks_resp3(client: &Client) -> bool {
+fn speaks_resp3(client: &Client) -> bool {
     client.protocol.load(Relaxed) == 3
 }

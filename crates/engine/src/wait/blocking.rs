@@ -159,7 +159,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
             Err(error) => {
                 cx.db.stats.error_replies.add(1);
                 cx.engine.stats.count_error(error.code());
-                cx.reply.error(error.as_str().as_bytes());
+                cx.reply.error(error.as_bytes());
             }
         }
     });
@@ -198,6 +198,7 @@ impl Context<'_> {
             row: self.row,
             authority: self.authority,
             nested: true,
+            hears_itself: false,
             block: None,
             sync_wait: None,
         };

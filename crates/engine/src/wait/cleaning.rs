@@ -1,6 +1,7 @@
 //! Taking out of slots what clients have left there: at once where a slot is free, else later.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use store::gate::Presence;
 use store::{Held, Key};
@@ -37,7 +38,10 @@ impl Engine {
     ) {
         let slot = base::crc::key_slot(key);
         match self.hold_if_free(presence, slot, clock) {
-            Some(mut held) => remove_watcher(&mut held, slot, database, key, flag),
+            Some(mut held) => {
+                let was_last = remove_watcher(&mut held, slot, database, key, flag);
+                self.note_watcher_gone(was_last);
+            }
             None => self.left_behind.add(Remains::Watch(database, key.into(), Arc::clone(flag))),
         }
     }
@@ -52,9 +56,18 @@ impl Engine {
         batch.retain(|remains| {
             let slot = Key::new(remains.key()).slot;
             let held = self.hold_if_free(presence, slot, clock);
-            held.map(|mut held| remains.remove(&mut held, slot)).is_none()
+            let removed = held.map(|mut held| remains.remove(&mut held, slot));
+            self.note_watcher_gone(removed == Some(true));
+            removed.is_none()
         });
         self.left_behind.put_back(batch);
+    }
+
+    /// A watcher is gone; it may have been the last one of its key.
+    fn note_watcher_gone(&self, was_last: bool) {
+        if was_last {
+            self.watched_keys.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Holds a slot unless somebody has it now.

@@ -32,9 +32,13 @@ impl Remains {
         }
     }
 
-    pub(super) fn remove(&self, held: &mut Held<'_, Attachment>, slot: u16) {
+    /// Takes it out of its slot. Whether it was the last watcher of its key.
+    pub(super) fn remove(&self, held: &mut Held<'_, Attachment>, slot: u16) -> bool {
         match self {
-            Remains::Waiter(waiter, key) => remove_waiter(held, slot, key, waiter),
+            Remains::Waiter(waiter, key) => {
+                remove_waiter(held, slot, key, waiter);
+                false
+            }
             Remains::Watch(database, key, flag) => remove_watcher(held, slot, *database, key, flag),
         }
     }
@@ -81,14 +85,17 @@ pub(crate) fn remove_waiter(
     change(held, slot, |attachment| attachment.remove_waiter(key, waiter));
 }
 
+/// Takes a watcher out of the list of a key whose slot is held. Whether it was the last one.
 pub(super) fn remove_watcher(
     held: &mut Held<'_, Attachment>,
     slot: u16,
     database: usize,
     key: &[u8],
     flag: &WatchFlag,
-) {
-    change(held, slot, |attachment| attachment.remove_watcher(database, key, flag));
+) -> bool {
+    let mut was_last = false;
+    change(held, slot, |attachment| was_last = attachment.remove_watcher(database, key, flag));
+    was_last
 }
 
 fn change(held: &mut Held<'_, Attachment>, slot: u16, change: impl FnOnce(&mut Attachment)) {

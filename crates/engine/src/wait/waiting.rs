@@ -93,18 +93,23 @@ impl Attachment {
         self.destinations.keys().map(|key| &**key)
     }
 
-    pub(crate) fn add_watcher(&mut self, database: usize, key: &[u8], watcher: Watcher) {
-        self.watchers.entry((database, key.into())).or_default().push(watcher);
+    /// Adds a watcher. Whether it is the first of its key.
+    pub(crate) fn add_watcher(&mut self, database: usize, key: &[u8], watcher: Watcher) -> bool {
+        let watchers = self.watchers.entry((database, key.into())).or_default();
+        watchers.push(watcher);
+        watchers.len() == 1
     }
 
-    pub(crate) fn remove_watcher(&mut self, database: usize, key: &[u8], flag: &WatchFlag) {
+    /// Removes a watcher. Whether it was the last of its key.
+    pub(crate) fn remove_watcher(&mut self, database: usize, key: &[u8], flag: &WatchFlag) -> bool {
         let id = KeyRef(database, key);
-        if let Some(watchers) = self.watchers.get_mut(&id) {
-            watchers.retain(|other| !Arc::ptr_eq(&other.flag, flag));
-            if watchers.is_empty() {
-                self.watchers.remove(&id);
-            }
+        let Some(watchers) = self.watchers.get_mut(&id) else { return false };
+        watchers.retain(|other| !Arc::ptr_eq(&other.flag, flag));
+        let was_last = watchers.is_empty();
+        if was_last {
+            self.watchers.remove(&id);
         }
+        was_last
     }
 
     /// Whether anybody watches a key of this slot.

@@ -58,9 +58,12 @@ impl Context<'_> {
         }
         let bytes = 2 * key.bytes.len() + size_of::<(usize, Box<[u8]>)>() + 4 * size_of::<usize>();
         self.session.client.watched_bytes.fetch_add(bytes, Relaxed);
+        self.session.client.watched.fetch_add(1, Relaxed);
         let watcher = Watcher { flag: Arc::clone(&watch.flag), expired };
         let attachment = self.db.held.attachment_mut(key.slot).get_or_insert_default();
-        attachment.add_watcher(database, key.bytes, watcher);
+        if attachment.add_watcher(database, key.bytes, watcher) {
+            self.engine.watched_keys.fetch_add(1, Relaxed);
+        }
         show(&self.session.client, Some(&watch.flag));
     }
 
@@ -87,6 +90,7 @@ fn show(client: &Client, flag: Option<&WatchFlag>) {
     *client.watch.lock() = flag.map(Arc::clone);
     if flag.is_none() {
         client.watched_bytes.store(0, Relaxed);
+        client.watched.store(0, Relaxed);
     }
 }
 

@@ -143,7 +143,7 @@ impl Display for Line<'_> {
             LogLevel::Debug => '.',
             LogLevel::Verbose => '-',
             LogLevel::Notice => '*',
-            LogLevel::Warning => '#',
+            LogLevel::Warning | LogLevel::Nothing => '#',
         };
         let (pid, month, message) = (self.pid, MONTHS[month], self.message);
         writeln!(
@@ -161,6 +161,7 @@ fn level_of(config: &Config) -> LogLevel {
         config::LogLevel::Verbose => LogLevel::Verbose,
         config::LogLevel::Notice => LogLevel::Notice,
         config::LogLevel::Warning => LogLevel::Warning,
+        config::LogLevel::Nothing => LogLevel::Nothing,
     }
 }
 
@@ -169,7 +170,7 @@ fn priority(level: LogLevel) -> i32 {
         LogLevel::Debug => libc::LOG_DEBUG,
         LogLevel::Verbose => libc::LOG_INFO,
         LogLevel::Notice => libc::LOG_NOTICE,
-        LogLevel::Warning => libc::LOG_WARNING,
+        LogLevel::Warning | LogLevel::Nothing => libc::LOG_WARNING,
     }
 }
 

@@ -216,20 +216,18 @@ const ENCODING: Argument = argument("encoding", String);
 const OFFSET: Argument = argument("offset", Integer);
 
 /// What BITFIELD_RO takes.
-pub(super) const GET: Argument = block("encoding_offset", &[ENCODING, OFFSET]).token("GET");
+pub(super) const GET: Argument = block("get-block", &[ENCODING, OFFSET]).token("GET");
 
 const OVERFLOW: Argument =
-    one_of("wrap_sat_fail", &[word("wrap", "WRAP"), word("sat", "SAT"), word("fail", "FAIL")])
+    one_of("overflow-block", &[word("wrap", "WRAP"), word("sat", "SAT"), word("fail", "FAIL")])
         .token("OVERFLOW")
         .optional();
 
 const WRITES: Argument = one_of(
-    "write_operation",
+    "write-operation",
     &[
-        block("encoding_offset_value", &[ENCODING, OFFSET, argument("value", Integer)])
-            .token("SET"),
-        block("encoding_offset_increment", &[ENCODING, OFFSET, argument("increment", Integer)])
-            .token("INCRBY"),
+        block("set-block", &[ENCODING, OFFSET, argument("value", Integer)]).token("SET"),
+        block("incrby-block", &[ENCODING, OFFSET, argument("increment", Integer)]).token("INCRBY"),
     ],
 );
 

@@ -8,7 +8,7 @@ use base::num::parse_i64;
 use store::bitmap::{self, Operation};
 use store::{StringBytes, StringValue};
 
-use crate::command::ArgumentKind::{Integer, String};
+use crate::command::ArgumentKind::Integer;
 use crate::command::{
     ACCESS, Argument, Command, DENYOOM, FAST, Group, KeySpec, OW, READONLY, RO, RW, UPDATE,
     VARIABLE_FLAGS, WRITE, argument, block, key, one_of, word,
@@ -215,7 +215,7 @@ fn bitop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 const KEY: Argument = key("key", 0);
 const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
 const UNIT: Argument =
-    one_of("index_unit", &[word("byte", "BYTE"), word("bit", "BIT")]).since("7.0.0").optional();
+    one_of("unit", &[word("byte", "BYTE"), word("bit", "BIT")]).since("7.0.0").optional();
 const UNITS_ADDED: &[(&str, &str)] = &[("7.0.0", "Takes `BYTE` and `BIT`.")];
 
 /// The rows of this family.
@@ -236,7 +236,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs("O(N)", "Counts the bits that are set in a string.")
         .arguments(&[
             KEY,
-            block("index", &[argument("start", Integer), argument("end", Integer), UNIT])
+            block("range", &[argument("start", Integer), argument("end", Integer), UNIT])
                 .optional(),
         ])
         .history(UNITS_ADDED),
@@ -248,10 +248,10 @@ pub(crate) const COMMANDS: &[Command] = &[
             KEY,
             argument("bit", Integer),
             block(
-                "index",
+                "range",
                 &[
                     argument("start", Integer),
-                    block("end_index", &[argument("end", Integer), UNIT]).optional(),
+                    block("end-unit-block", &[argument("end", Integer), UNIT]).optional(),
                 ],
             )
             .optional(),
@@ -261,7 +261,14 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(OW | UPDATE, 2), KeySpec::range(RO | ACCESS, 3, -1, 1)])
         .docs("O(N)", "Combines strings bit by bit and stores the result.")
-        .arguments(&[argument("operation", String), key("destkey", 0), key("key", 1).multiple()]),
+        .arguments(&[
+            one_of(
+                "operation",
+                &[word("and", "AND"), word("or", "OR"), word("xor", "XOR"), word("not", "NOT")],
+            ),
+            key("destkey", 0),
+            key("key", 1).multiple(),
+        ]),
     Command::new("bitfield", field::bitfield, -2, Group::Bitmap, "3.2.0")
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(RW | ACCESS | UPDATE | VARIABLE_FLAGS, 1)

@@ -21,18 +21,21 @@ const WITHDIST: Argument = word("withdist", "WITHDIST").optional();
 const WITHHASH: Argument = word("withhash", "WITHHASH").optional();
 const COUNT: Argument = argument("count", ArgumentKind::Integer).token("COUNT");
 const ANY: Argument = word("any", "ANY").optional();
-const COUNT_ANY: Argument = block("count", &[COUNT, ANY]).optional();
+const COUNT_ANY: Argument = block("count-block", &[COUNT, ANY]).optional();
 /// Where COUNT was there before ANY.
-const COUNT_LATER_ANY: Argument = block("count", &[COUNT, ANY.since("6.2.0")]).optional();
+const COUNT_LATER_ANY: Argument = block("count-block", &[COUNT, ANY.since("6.2.0")]).optional();
 const ORDER: Argument = one_of("order", &[word("asc", "ASC"), word("desc", "DESC")]).optional();
-const STORE: Argument = key("key", 1).token("STORE").optional();
-const STOREDIST: Argument = key("key", 2).token("STOREDIST").optional();
+const STORE: Argument = one_of(
+    "store",
+    &[
+        key("storekey", 1).shown("key").token("STORE"),
+        key("storedistkey", 2).shown("key").token("STOREDIST"),
+    ],
+)
+.optional();
 const FROM: Argument = one_of(
     "from",
-    &[
-        MEMBER.token("FROMMEMBER"),
-        block("longitude_latitude", &[LONGITUDE, LATITUDE]).token("FROMLONLAT"),
-    ],
+    &[MEMBER.token("FROMMEMBER"), block("fromlonlat", &[LONGITUDE, LATITUDE]).token("FROMLONLAT")],
 );
 const BY: Argument = one_of(
     "by",
@@ -84,18 +87,18 @@ pub(crate) const COMMANDS: &[Command] = &[
             KEY,
             one_of("condition", &[word("nx", "NX"), word("xx", "XX")]).since("6.2.0").optional(),
             word("change", "CH").since("6.2.0").optional(),
-            block("longitude_latitude_member", &[LONGITUDE, LATITUDE, MEMBER]).multiple(),
+            block("data", &[LONGITUDE, LATITUDE, MEMBER]).multiple(),
         ])
         .history(&[("6.2.0", "Added the options `CH`, `NX` and `XX`.")]),
     reading("geopos", geopos, -2, "3.2.0")
         .docs("O(N) for N members that are asked for.", "Returns the positions of members.")
-        .arguments(&[KEY, MEMBER.multiple()]),
+        .arguments(&[KEY, MEMBER.optional().multiple()]),
     reading("geohash", geohash, -2, "3.2.0")
         .docs(
             "O(log(N)) for each member that is asked for, of N.",
             "Returns the positions of members as standard geohash strings.",
         )
-        .arguments(&[KEY, MEMBER.multiple()]),
+        .arguments(&[KEY, MEMBER.optional().multiple()]),
     reading("geodist", geodist, -4, "3.2.0")
         .docs("O(log(N))", "Returns the distance of two members.")
         .arguments(&[
@@ -142,7 +145,6 @@ pub(crate) const COMMANDS: &[Command] = &[
             COUNT_LATER_ANY,
             ORDER,
             STORE,
-            STOREDIST,
         ])
         .history(&[ANY_ADDED, UPPERCASE])
         .deprecated("6.2.0", BY_RADIUS_OR_STORE),
@@ -160,7 +162,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             COUNT_LATER_ANY,
             ORDER,
         ])
-        .history(&[ANY_ADDED])
+        .history(&[ANY_ADDED, UPPERCASE])
         .deprecated("6.2.0", BY_RADIUS),
     Command::new("georadiusbymember", georadiusbymember, -5, Group::Geo, "3.2.0")
         .flags(WRITE | DENYOOM | MOVABLE_KEYS)
@@ -172,12 +174,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs(RADIUS_COST, "Returns or stores the members within a distance of another one.")
         .arguments(&[
             KEY, MEMBER, RADIUS, UNIT, WITHCOORD, WITHDIST, WITHHASH, COUNT_ANY, ORDER, STORE,
-            STOREDIST,
         ])
-        .history(&[UPPERCASE])
+        .history(&[ANY_ADDED, UPPERCASE])
         .deprecated("6.2.0", BY_MEMBER_OR_STORE),
     reading("georadiusbymember_ro", georadiusbymember_ro, -5, "3.2.10")
         .docs(RADIUS_COST, "Returns the members within a distance of another one.")
         .arguments(&[KEY, MEMBER, RADIUS, UNIT, WITHCOORD, WITHDIST, WITHHASH, COUNT_ANY, ORDER])
+        .history(&[ANY_ADDED, UPPERCASE])
         .deprecated("6.2.0", BY_MEMBER),
 ];

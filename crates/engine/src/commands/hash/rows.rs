@@ -13,7 +13,7 @@ const KEY: Argument = key("key", 0);
 const FIELD: Argument = argument("field", ArgumentKind::String);
 const VALUE: Argument = argument("value", ArgumentKind::String);
 const COUNT: Argument = argument("count", ArgumentKind::Integer);
-const SET: &[Argument] = &[KEY, block("field_value", &[FIELD, VALUE]).multiple()];
+const SET: &[Argument] = &[KEY, block("data", &[FIELD, VALUE]).multiple()];
 
 const READ: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
 const LOOK: &[KeySpec] = &[KeySpec::at(RO, 1)];
@@ -130,6 +130,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             argument("cursor", ArgumentKind::Integer),
             argument("pattern", ArgumentKind::Pattern).token("MATCH").optional(),
             COUNT.token("COUNT").optional(),
+            word("novalues", "NOVALUES").optional(),
         ])
         .tips(RANDOM),
 ];

@@ -1,6 +1,6 @@
 //! INFO: the server in fields, by section.
 //!
-//! Sections, fields and their order are Redis 7.0's, since tools look for them; what has no meaning
+//! Sections, fields and their order are Redis 8.0's, since tools look for them; what has no meaning
 //! here is shown as what it is, nothing. A section of our own, `threads`, says what each thread did.
 
 use std::fmt::{Display, Write};
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(field(&text, "errorstat_WRONGTYPE"), Some("count=1"));
         assert_eq!(field(&text, "total_error_replies"), Some("3"));
         assert_eq!(field(&text, "keyspace_hits"), Some("1"));
-        assert_eq!(field(&text, "db0"), Some("keys=1,expires=0,avg_ttl=0"));
+        assert_eq!(field(&text, "db0"), Some("keys=1,expires=0,avg_ttl=0,subexpiry=0"));
         assert_eq!(field(&text, "rdb_changes_since_last_save"), Some("2"));
         let percentiles = field(&text, "latency_percentiles_usec_scard").expect("as above");
         assert!(percentiles.starts_with("p50=") && percentiles.contains(",p99.9="));

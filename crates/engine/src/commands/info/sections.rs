@@ -1,5 +1,7 @@
 //! Sections about what the server is and has.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use base::rng;
 use store::Entry;
 
@@ -7,7 +9,7 @@ use super::Page;
 use crate::handler::context::Context;
 use crate::observe::memory::Overview;
 use crate::{REDIS_VERSION, VERSION};
-use config::Choice;
+use config::{Choice, Config};
 
 const SECONDS_PER_DAY: u64 = 86_400;
 /// Slots whose keys `avg_ttl` is taken from.
@@ -21,6 +23,7 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     let now_us = base::clock::now_us();
     let uptime = cx.db.steady.saturating_sub(engine.started_at) / 1000;
     page.field("redis_version", REDIS_VERSION);
+    page.field("server_name", "dunlin");
     page.field("dunlin_version", VERSION);
     page.field(
         "redis_git_sha1",
@@ -52,6 +55,24 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     // Workers read, execute and write; no thread does input and output alone.
     page.field("io_threads_active", 0);
     page.field("worker_threads", facts.workers);
+    listeners(page, config);
+}
+
+/// Where clients connect, a line for each kind of socket.
+fn listeners(page: &mut Page, config: &Config) {
+    let mut number = 0;
+    let mut listener = |text: String| {
+        page.field(&format!("listener{number}"), text);
+        number += 1;
+    };
+    if config.port > 0 && !config.bind.is_empty() {
+        let shown = |address: &Vec<u8>| format!(",bind={}", String::from_utf8_lossy(address));
+        let addresses: String = config.bind.iter().map(shown).collect();
+        listener(format!("name=tcp{addresses},port={}", config.port));
+    }
+    if !config.unixsocket.is_empty() {
+        listener(format!("name=unix,bind={}", String::from_utf8_lossy(&config.unixsocket)));
+    }
 }
 
 /// A number that differs between builds of different sources.
@@ -69,7 +90,13 @@ pub(super) fn clients(page: &mut Page, cx: &Context<'_>) {
     page.field("client_recent_max_output_buffer", output);
     page.field("blocked_clients", engine.blocked_clients());
     page.field("tracking_clients", 0);
-    page.field("clients_in_timeout_table", engine.clients.waiting_with_deadline());
+    let occupations = engine.clients.occupations();
+    page.field("pubsub_clients", occupations.subscribed);
+    page.field("watching_clients", occupations.watching);
+    page.field("clients_in_timeout_table", occupations.waiting_with_deadline);
+    page.field("total_watched_keys", engine.watched_keys.load(Relaxed));
+    page.field("total_blocking_keys", occupations.awaited_keys);
+    page.field("total_blocking_keys_on_nokey", 0);
 }
 
 pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
@@ -85,6 +112,7 @@ pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
     page.field("allocator_allocated", overview.figures.allocated);
     page.field("allocator_active", overview.figures.active);
     page.field("allocator_resident", overview.figures.resident);
+    page.field("allocator_muzzy", 0);
     page.bytes("total_system_memory", overview.figures.system_total);
     scripts(page);
     page.bytes("maxmemory", cx.db.config.maxmemory as usize);
@@ -93,11 +121,13 @@ pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
     page.field("mem_not_counted_for_evict", 0);
     page.field("mem_replication_backlog", 0);
     page.field("mem_total_replication_buffers", 0);
+    page.field("mem_replica_full_sync_buffer", 0);
     page.field("mem_clients_slaves", 0);
     page.field("mem_clients_normal", overview.clients);
     page.field("mem_cluster_links", 0);
     page.field("mem_aof_buffer", 0);
     page.field("mem_allocator", cx.engine.host.process().allocator);
+    page.field("mem_overhead_db_hashtable_rehashing", 0);
     page.field("active_defrag_running", 0);
     page.field("lazyfree_pending_objects", cx.engine.memory.pending_objects());
     page.field("lazyfreed_objects", cx.engine.memory.freed_objects());
@@ -172,7 +202,7 @@ pub(super) fn keyspace(page: &mut Page, cx: &Context<'_>) {
             let ttl = if expires > 0 { average_ttl(cx, database) } else { 0 };
             page.field(
                 &format!("db{database}"),
-                format_args!("keys={keys},expires={expires},avg_ttl={ttl}"),
+                format_args!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry=0"),
             );
         }
     }

@@ -1,8 +1,9 @@
 //! Sections about what happened.
 
 use super::Page;
+use crate::engine::Engine;
 use crate::handler::context::Context;
-use crate::observe::stats::at_percentile;
+use crate::observe::stats::{Totals, at_percentile};
 use crate::session::pubsub::Kind;
 
 pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
@@ -24,12 +25,14 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("sync_full", 0);
     page.field("sync_partial_ok", 0);
     page.field("sync_partial_err", 0);
+    page.field("expired_subkeys", 0);
     page.field("expired_keys", totals.expired_keys);
     page.field("expired_stale_perc", format_args!("{:.2}", engine.stats.stale_percentage()));
     page.field("expired_time_cap_reached_count", totals.expired_time_cap_reached);
     page.field("expire_cycle_cpu_milliseconds", totals.expire_cycle_nanoseconds / 1_000_000);
     page.field("evicted_keys", totals.evicted_keys);
     page.field("evicted_clients", totals.evicted_clients);
+    page.field("evicted_scripts", 0);
     let (exceeded, exceeded_now) = engine.memory.exceeded(base::clock::steady_us());
     page.field("total_eviction_exceeded_time", exceeded / 1000);
     page.field("current_eviction_exceeded_time", exceeded_now / 1000);
@@ -51,6 +54,21 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("client_output_buffer_limit_disconnections", outputs);
     page.field("reply_buffer_shrinks", 0);
     page.field("reply_buffer_expands", 0);
+    turns(page, &totals, engine);
+    page.field("acl_access_denied_auth", totals.wrong_passwords);
+    page.field("acl_access_denied_cmd", 0);
+    page.field("acl_access_denied_key", 0);
+    page.field("acl_access_denied_channel", 0);
+}
+
+/// What the workers' loops did, all of them together.
+fn turns(page: &mut Page, totals: &Totals, engine: &Engine) {
+    let (turns, nanoseconds) = engine.stats.turn_rates();
+    page.field("eventloop_cycles", totals.turns);
+    page.field("eventloop_duration_sum", totals.turn_nanoseconds / 1000);
+    page.field("eventloop_duration_cmd_sum", engine.stats.command_nanoseconds() / 1000);
+    page.field("instantaneous_eventloop_cycles_per_sec", turns as u64);
+    page.field("instantaneous_eventloop_duration_usec", (nanoseconds / 1000.0) as u64);
 }
 
 /// Counts of what the server has no use for: it never forks, and it does not defragment.

@@ -90,6 +90,9 @@ fn reply_argument(reply: &mut Reply<'_>, argument: &Argument) {
     Fields::map(reply, |fields| {
         fields.text("name", argument.name);
         fields.text("type", kind_name(argument.kind));
+        if !matches!(argument.kind, ArgumentKind::OneOf | ArgumentKind::Block) {
+            fields.text("display_text", argument.shown);
+        }
         if let Some(index) = argument.key_spec {
             fields.field("key_spec_index").integer(i64::from(index));
         }

@@ -62,6 +62,10 @@ fn add_keys(
     let first = found.len();
     let flags = flags_of(command, spec, argv);
     let fits = spec.each(argv, |index| found.push(FoundKey { index, flags }));
+    // A range that is empty is as wrong as one beyond the end.
+    if found.len() == first && matches!(spec.begin, Begin::Index(_)) {
+        return command.has(NO_MANDATORY_KEYS);
+    }
     // A word may stand there twice: the first one counts.
     if matches!(spec.begin, Begin::Keyword(..)) && is_single(spec) {
         found.truncate(first + 1);

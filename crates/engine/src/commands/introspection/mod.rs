@@ -7,7 +7,8 @@ mod info;
 mod keys;
 
 use crate::command::{
-    ADMIN, ArgumentKind, Command, Group, Handler, LOADING, NOSCRIPT, STALE, argument, one_of,
+    ADMIN, Argument, ArgumentKind, Command, Group, Handler, LOADING, NOSCRIPT, STALE, argument,
+    one_of,
 };
 use crate::handler::args::Args;
 use crate::handler::context::Context;
@@ -186,6 +187,11 @@ const PER_COMMAND: &str = "O(N) for N commands that are asked for.";
 const PER_ROW: &str = "O(N) for N commands in all.";
 /// The cost of subcommands that look at a whole command.
 const PER_ARGUMENT: &str = "O(N) for N arguments.";
+/// A command with its arguments.
+const COMMAND_LINE: &[Argument] = &[
+    argument("command", ArgumentKind::String),
+    argument("arg", ArgumentKind::String).optional().multiple(),
+];
 /// Commands are answered in any order.
 const ANY_ORDER: &[&str] = &["nondeterministic_output_order"];
 
@@ -195,12 +201,15 @@ const SUBCOMMANDS: &[Command] = &[
         .docs(PER_COMMAND, "Describes commands, or all of them, for people.")
         .tips(ANY_ORDER)
         .arguments(&[argument("command-name", ArgumentKind::String).optional().multiple()]),
-    sub("getkeys", getkeys, -4, "2.8.13")
-        .docs(PER_ARGUMENT, "Returns the keys among the arguments of a command."),
-    sub("getkeysandflags", getkeysandflags, -4, "7.0.0").docs(
-        PER_ARGUMENT,
-        "Returns the keys among the arguments of a command, and what happens to them.",
-    ),
+    sub("getkeys", getkeys, -3, "2.8.13")
+        .docs(PER_ARGUMENT, "Returns the keys among the arguments of a command.")
+        .arguments(COMMAND_LINE),
+    sub("getkeysandflags", getkeysandflags, -3, "7.0.0")
+        .docs(
+            PER_ARGUMENT,
+            "Returns the keys among the arguments of a command, and what happens to them.",
+        )
+        .arguments(COMMAND_LINE),
     Command::help("command", Group::Server, "5.0.0").categories(&["connection"]),
     sub("info", info, -2, "2.8.13")
         .docs(PER_COMMAND, "Describes commands, or all of them, for programs.")

@@ -58,8 +58,7 @@ impl Condition {
             } else if args.word("lt") {
                 &mut condition.earlier
             } else {
-                let option = String::from_utf8_lossy(option);
-                return Err(CommandError::owned(format!("ERR Unsupported option {option}")));
+                return Err(CommandError::quoting("ERR Unsupported option ", option, ""));
             };
             *wanted = true;
         }

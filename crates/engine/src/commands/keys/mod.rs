@@ -94,7 +94,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("randomkey", walk::randomkey, 1, Group::Generic, "1.0.0")
         .flags(READONLY | WHOLE_KEYSPACE)
         .categories(KEYSPACE)
-        .tips(&["request_policy:all_shards", "nondeterministic_output"])
+        .tips(&["request_policy:all_shards", "response_policy:special", "nondeterministic_output"])
         .docs("O(1)", "Returns a key that chance chooses."),
     Command::new("keys", walk::keys, 2, Group::Generic, "1.0.0")
         .flags(READONLY | WHOLE_KEYSPACE)
@@ -105,7 +105,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("scan", walk::scan, -2, Group::Generic, "2.8.0")
         .flags(READONLY | WHOLE_KEYSPACE)
         .categories(KEYSPACE)
-        .tips(&["nondeterministic_output", "request_policy:special"])
+        .tips(&["nondeterministic_output", "request_policy:special", "response_policy:special"])
         .docs("O(1) for a call, O(N) for a whole scan.", "Returns the keys, some at a time.")
         .arguments(&[
             argument("cursor", ArgumentKind::Integer),

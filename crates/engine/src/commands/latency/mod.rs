@@ -51,8 +51,7 @@ fn graph(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let event = args.bytes()?;
     let Some(series) = cx.engine.latency.series(event_name(event)) else {
-        let event = String::from_utf8_lossy(event);
-        return Err(CommandError::owned(format!("ERR No samples available for event '{event}'")));
+        return Err(CommandError::quoting("ERR No samples available for event '", event, "'"));
     };
     let text = graph::draw(event_name(event), &series, cx.db.now / 1000);
     cx.reply.verbatim(b"txt", text.as_bytes());
@@ -166,7 +165,7 @@ const SUBCOMMANDS: &[Command] = &[
         .arguments(&[argument("command", ArgumentKind::String).optional().multiple()]),
     sub("reset", reset, -2, "2.8.13")
         .docs("O(1)", "Forgets the samples of events, or of all.")
-        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .tips(&["request_policy:all_nodes", "response_policy:agg_sum"])
         .arguments(&[argument("event", ArgumentKind::String).optional().multiple()]),
     Command::help("latency", Group::Server, "2.8.13"),
 ];

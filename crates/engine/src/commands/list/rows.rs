@@ -8,7 +8,7 @@ use super::{
 };
 use crate::command::{
     ACCESS, Argument, ArgumentKind, BLOCKING, Command, DELETE, DENYOOM, FAST, Group, INSERT,
-    KeySpec, MOVABLE_KEYS, NOSCRIPT, READONLY, RO, RW, UPDATE, WRITE, argument, key, one_of, word,
+    KeySpec, MOVABLE_KEYS, READONLY, RO, RW, UPDATE, WRITE, argument, key, one_of, word,
 };
 
 const KEY: Argument = key("key", 0);
@@ -168,7 +168,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             COUNT.token("COUNT").optional(),
         ]),
     Command::new("blpop", blpop, -3, Group::List, "2.0.0")
-        .flags(WRITE | NOSCRIPT | BLOCKING)
+        .flags(WRITE | BLOCKING)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             "O(N) for N keys.",
@@ -177,7 +177,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[KEY.multiple(), TIMEOUT])
         .history(&[("6.0.0", FRACTIONS)]),
     Command::new("brpop", brpop, -3, Group::List, "2.0.0")
-        .flags(WRITE | NOSCRIPT | BLOCKING)
+        .flags(WRITE | BLOCKING)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             "O(N) for N keys.",
@@ -186,7 +186,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[KEY.multiple(), TIMEOUT])
         .history(&[("6.0.0", FRACTIONS)]),
     Command::new("blmove", blmove, 6, Group::List, "6.2.0")
-        .flags(WRITE | DENYOOM | NOSCRIPT | BLOCKING)
+        .flags(WRITE | DENYOOM | BLOCKING)
         .keys(MOVED)
         .docs("O(1)", "Moves an element from list to list, and waits for one if necessary.")
         .arguments(&[
@@ -197,7 +197,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             TIMEOUT,
         ]),
     Command::new("brpoplpush", brpoplpush, 4, Group::List, "2.2.0")
-        .flags(WRITE | DENYOOM | NOSCRIPT | BLOCKING)
+        .flags(WRITE | DENYOOM | BLOCKING)
         .keys(MOVED)
         .docs(
             "O(1)",

@@ -22,7 +22,7 @@ pub(super) fn lolwut(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         args.i64()?;
     }
     let mut text = murmuration();
-    text.push_str(&format!("\nDunlin ver. {}\n", crate::VERSION));
+    text.push_str(&format!("\nDunlin ver. {}\n\n", crate::VERSION));
     cx.reply.verbatim(b"txt", text.as_bytes());
     Ok(())
 }

@@ -160,7 +160,7 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 const MODES: &[Argument] = &[one_of(
-    "async",
+    "flush-type",
     &[word("async", "ASYNC").since("4.0.0"), word("sync", "SYNC").since("6.2.0")],
 )
 .optional()];
@@ -217,7 +217,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             "Stops the server.",
         )
         .arguments(&[
-            one_of("nosave_save", &[word("nosave", "NOSAVE"), word("save", "SAVE")]).optional(),
+            one_of("save-selector", &[word("nosave", "NOSAVE"), word("save", "SAVE")]).optional(),
             word("now", "NOW").since("7.0.0").optional(),
             word("force", "FORCE").since("7.0.0").optional(),
             word("abort", "ABORT").since("7.0.0").optional(),

@@ -94,7 +94,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .tips(UNORDERED),
     Command::new("sinterstore", sinterstore, -3, Group::Set, "1.0.0")
         .flags(WRITE | DENYOOM)
-        .keys(&[KeySpec::at(RW | UPDATE, 1), KeySpec::range(RO | ACCESS, 2, -1, 1)])
+        .keys(OVERWRITE)
         .docs(INTERSECTION_COST, "Stores the members that several sets have in common.")
         .arguments(STORE),
     Command::new("sintercard", sintercard, -3, Group::Set, "7.0.0")

@@ -205,9 +205,9 @@ const LIMIT: &[Argument] =
     &[argument("offset", ArgumentKind::Integer), argument("count", ArgumentKind::Integer)];
 const READ_ARGUMENTS: [Argument; 6] = [
     key("key", 0),
-    pattern_behind("BY").optional(),
-    block("offset_count", LIMIT).token("LIMIT").optional(),
-    pattern_behind("GET").optional().multiple_token(),
+    pattern_behind("by-pattern", "BY").optional(),
+    block("limit", LIMIT).token("LIMIT").optional(),
+    pattern_behind("get-pattern", "GET").optional().multiple_token(),
     one_of("order", &[word("asc", "ASC"), word("desc", "DESC")]).optional(),
     word("sorting", "ALPHA").optional(),
 ];
@@ -216,8 +216,8 @@ const COMPLEXITY: &str =
     "O(N+M*log(M)) where N is the number of elements and M that of the returned ones.";
 
 /// A pattern that names keys which are found by the second key spec.
-const fn pattern_behind(token: &'static str) -> Argument {
-    let mut pattern = argument("pattern", ArgumentKind::Pattern).token(token);
+const fn pattern_behind(name: &'static str, token: &'static str) -> Argument {
+    let mut pattern = argument(name, ArgumentKind::Pattern).shown("pattern").token(token);
     pattern.key_spec = Some(1);
     pattern
 }

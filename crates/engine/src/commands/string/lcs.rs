@@ -26,9 +26,10 @@ enum Answer {
 pub(super) fn lcs(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let keys = [args.key()?, args.key()?];
     // Both are looked up before any option is read.
+    let found = keys.each_ref().map(|key| cx.db.find(key));
     let mut strings = [const { None }; 2];
-    for (string, key) in strings.iter_mut().zip(&keys) {
-        *string = match cx.db.find(key).map(|entry| entry.value()) {
+    for (string, entry) in strings.iter_mut().zip(found) {
+        *string = match entry.map(|entry| entry.value()) {
             None => None,
             Some(ValueRef::String(own)) => Some(own.bytes()),
             Some(_) => {

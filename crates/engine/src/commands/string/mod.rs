@@ -50,7 +50,7 @@ fn stored(bytes: &[u8], buffer: Option<Arc<Vec<u8>>>) -> StringValue<'_> {
 const KEY: Argument = key("key", 0);
 const VALUE: Argument = argument("value", String);
 const KEY_VALUE: &[Argument] = &[KEY, VALUE];
-const PAIRS: &[Argument] = &[block("key_value", KEY_VALUE).multiple()];
+const PAIRS: &[Argument] = &[block("data", KEY_VALUE).multiple()];
 const RANGE: &[Argument] = &[KEY, argument("start", Integer), argument("end", Integer)];
 
 const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
@@ -125,17 +125,20 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(OW | INSERT, 1)])
         .docs("O(1)", "Stores a string under a key that does not exist yet.")
-        .arguments(KEY_VALUE),
+        .arguments(KEY_VALUE)
+        .deprecated("2.6.12", "`SET` with the `NX` argument"),
     Command::new("setex", set::setex, 4, Group::String, "2.0.0")
         .flags(WRITE | DENYOOM)
         .keys(OVERWRITES)
         .docs("O(1)", "Stores a string under a key, for a number of seconds.")
-        .arguments(&[KEY, argument("seconds", Integer), VALUE]),
+        .arguments(&[KEY, argument("seconds", Integer), VALUE])
+        .deprecated("2.6.12", "`SET` with the `EX` argument"),
     Command::new("psetex", set::psetex, 4, Group::String, "2.6.0")
         .flags(WRITE | DENYOOM)
         .keys(OVERWRITES)
         .docs("O(1)", "Stores a string under a key, for a number of milliseconds.")
-        .arguments(&[KEY, argument("milliseconds", Integer), VALUE]),
+        .arguments(&[KEY, argument("milliseconds", Integer), VALUE])
+        .deprecated("2.6.12", "`SET` with the `PX` argument"),
     Command::new("getset", set::getset, 3, Group::String, "1.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(CHANGES)
@@ -173,8 +176,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             "O(N) for N keys.",
             "Stores strings under keys at once, if none of the keys exists yet.",
         )
-        .arguments(PAIRS)
-        .tips(&["request_policy:multi_shard", "response_policy:agg_min"]),
+        .arguments(PAIRS),
     Command::new("incr", counter::incr, 2, Group::String, "1.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(CHANGES)
@@ -241,7 +243,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             key("key2", 0),
             word("len", "LEN").optional(),
             word("idx", "IDX").optional(),
-            argument("len", Integer).token("MINMATCHLEN").optional(),
+            argument("min-match-len", Integer).token("MINMATCHLEN").optional(),
             word("withmatchlen", "WITHMATCHLEN").optional(),
         ]),
 ];

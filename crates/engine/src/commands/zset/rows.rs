@@ -10,8 +10,7 @@ use super::range::{
 use super::{zcard, zmscore, zrandmember, zrank, zrem, zrevrank, zscan, zscore};
 use crate::command::{
     ACCESS, Argument, ArgumentKind, BLOCKING, Command, DELETE, DENYOOM, FAST, Group, KeySpec,
-    MOVABLE_KEYS, NOSCRIPT, OW, READONLY, RO, RW, UPDATE, WRITE, argument, block, key, one_of,
-    word,
+    MOVABLE_KEYS, OW, READONLY, RO, RW, UPDATE, WRITE, argument, block, key, one_of, word,
 };
 
 const KEY: Argument = key("key", 0);
@@ -33,9 +32,8 @@ const STOP: Argument = argument("stop", ArgumentKind::Integer);
 const REV: Argument = word("rev", "REV").optional();
 const SORTBY: Argument =
     one_of("sortby", &[word("byscore", "BYSCORE"), word("bylex", "BYLEX")]).optional();
-const LIMIT: Argument = block("offset_count", &[argument("offset", ArgumentKind::Integer), COUNT])
-    .token("LIMIT")
-    .optional();
+const LIMIT: Argument =
+    block("limit", &[argument("offset", ArgumentKind::Integer), COUNT]).token("LIMIT").optional();
 const WEIGHTS: Argument =
     argument("weight", ArgumentKind::Integer).token("WEIGHTS").optional().multiple();
 const AGGREGATE: Argument =
@@ -120,7 +118,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             one_of("comparison", &[word("gt", "GT"), word("lt", "LT")]).since("6.2.0").optional(),
             word("change", "CH").since("3.0.2").optional(),
             word("increment", "INCR").since("3.0.2").optional(),
-            block("score_member", &[argument("score", ArgumentKind::Double), MEMBER]).multiple(),
+            block("data", &[argument("score", ArgumentKind::Double), MEMBER]).multiple(),
         ])
         .history(&[
             ("2.4.0", "Takes several members."),
@@ -163,12 +161,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     reading("zrank", zrank, -3, "2.0.0")
         .flags(READONLY | FAST)
         .docs("O(log(N))", "Returns the number of members in front of one in a sorted set.")
-        .arguments(&[KEY, MEMBER, word("withscore", "WITHSCORE").since("7.2.0").optional()])
+        .arguments(&[KEY, MEMBER, word("withscore", "WITHSCORE").optional()])
         .history(&[("7.2.0", WITH_SCORE)]),
     reading("zrevrank", zrevrank, -3, "2.0.0")
         .flags(READONLY | FAST)
         .docs("O(log(N))", "Returns the number of members behind one in a sorted set.")
-        .arguments(&[KEY, MEMBER, word("withscore", "WITHSCORE").since("7.2.0").optional()])
+        .arguments(&[KEY, MEMBER, word("withscore", "WITHSCORE").optional()])
         .history(&[("7.2.0", WITH_SCORE)]),
     reading("zcount", zcount, 4, "2.0.0")
         .flags(READONLY | FAST)
@@ -257,7 +255,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         )
         .arguments(&[NUMKEYS, KEYS, WHERE, COUNT_OPTION]),
     writing("bzpopmin", bzpopmin, -3, "5.0.0")
-        .flags(WRITE | NOSCRIPT | BLOCKING | FAST)
+        .flags(WRITE | BLOCKING | FAST)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             LOGARITHMIC,
@@ -266,7 +264,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[KEYS, TIMEOUT])
         .history(&[("6.0.0", FRACTIONS)]),
     writing("bzpopmax", bzpopmax, -3, "5.0.0")
-        .flags(WRITE | NOSCRIPT | BLOCKING | FAST)
+        .flags(WRITE | BLOCKING | FAST)
         .keys(&[KeySpec::range(RW | ACCESS | DELETE, 1, -2, 1)])
         .docs(
             LOGARITHMIC,

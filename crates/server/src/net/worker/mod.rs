@@ -132,6 +132,7 @@ impl Worker {
         self.tick();
         self.engine.evict_clients(&mut self.turn);
         crate::memory::publish();
+        self.turn.end();
     }
 
     /// Reads what these connections have sent, executes it, and answers.

@@ -1,0 +1,354 @@
+//! CLIENT: what connections say about themselves and do to each other.
+//!
+//! There is no client-side caching yet, so TRACKING, CACHING and TRACKINGINFO are not there, and
+//! GETREDIR always says that nothing is redirected.
+
+use std::sync::Arc;
+
+use resp::output::Output;
+use resp::reply::Reply;
+
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::session::ReplyMode;
+use crate::session::client::{Client, flag, is_one_word, valid_name};
+use crate::wait::sync::Unblocking;
+
+mod filter;
+mod rows;
+
+use filter::{Filter, Reader};
+pub(crate) use rows::COMMANDS;
+
+/// Reads ON or OFF, the last argument.
+fn on_or_off(args: &mut Args<'_>) -> Result<bool, CommandError> {
+    if args.word("on") {
+        Ok(true)
+    } else if args.word("off") {
+        Ok(false)
+    } else {
+        Err(CommandError::SYNTAX)
+    }
+}
+
+/// CLIENT, with a subcommand that does not exist: refused before it comes here.
+fn container(_cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    Err(CommandError::SYNTAX)
+}
+
+/// CLIENT ID
+fn id(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.reply.integer(cx.session.client.id as i64);
+    Ok(())
+}
+
+/// CLIENT INFO
+fn info(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let mut line = cx.session.client.describe(cx.db.steady, cx.engine.commands);
+    line.push(b'\n');
+    cx.reply.verbatim(b"txt", &line);
+    Ok(())
+}
+
+/// CLIENT LIST [filter value [filter value ...]]
+fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let filter = Filter::parse(args, Reader::List, cx.engine.keyspace.databases())?;
+    let (me, now) = (cx.session.client.id, cx.db.steady);
+    let mut lines = Vec::new();
+    for client in cx.engine.clients.all() {
+        if filter.includes(&client, now) && !(filter.skip_me && client.id == me) {
+            lines.extend_from_slice(&client.describe(now, cx.engine.commands));
+            lines.push(b'\n');
+        }
+    }
+    cx.reply.verbatim(b"txt", &lines);
+    Ok(())
+}
+
+/// CLIENT GETNAME
+fn getname(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    let names = cx.session.client.names.lock();
+    if names.name.is_empty() {
+        cx.reply.null();
+    } else {
+        cx.reply.bulk(&names.name);
+    }
+    Ok(())
+}
+
+/// CLIENT SETNAME connection-name
+fn setname(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let name = valid_name(args.bytes()?)?;
+    cx.session.client.names.lock().name = name.to_vec();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT SETINFO <LIB-NAME libname | LIB-VER libver>
+fn setinfo(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let (attribute, value) = (args.bytes()?, args.bytes()?);
+    let is_name = attribute.eq_ignore_ascii_case(b"lib-name");
+    if !is_name && !attribute.eq_ignore_ascii_case(b"lib-ver") {
+        return Err(CommandError::quoting("ERR Unrecognized option '", attribute, "'"));
+    }
+    if !is_one_word(value) {
+        return Err(CommandError::quoting(
+            "ERR ",
+            attribute,
+            " cannot contain spaces, newlines or special characters.",
+        ));
+    }
+    let mut names = cx.session.client.names.lock();
+    let place = if is_name { &mut names.library } else { &mut names.library_version };
+    *place = value.to_vec();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT KILL address, or CLIENT KILL filter value [filter value ...]
+fn kill(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    if args.len() == 1 {
+        let address = args.bytes()?;
+        let all = cx.engine.clients.all();
+        let found = all.iter().find(|client| client.address.as_bytes() == address);
+        end(cx, found.ok_or(CommandError::text("ERR No such client"))?);
+        cx.reply.ok();
+        return Ok(());
+    }
+    let filter = Filter::parse(args, Reader::Kill, cx.engine.keyspace.databases())?;
+    let (me, now) = (cx.session.client.id, cx.db.steady);
+    let mut killed = 0;
+    for client in cx.engine.clients.all() {
+        if filter.includes(&client, now) && !(filter.skip_me && client.id == me) {
+            end(cx, &client);
+            killed += 1;
+        }
+    }
+    cx.reply.integer(killed);
+    Ok(())
+}
+
+/// Closes a connection; one's own when the reply is sent.
+fn end(cx: &mut Context<'_>, client: &Client) {
+    if client.id == cx.session.client.id {
+        cx.session.close = true;
+        client.set_flag(flag::CLOSING, true);
+    } else {
+        client.kill();
+        cx.engine.host.wake(client);
+    }
+}
+
+/// CLIENT PAUSE timeout [WRITE | ALL]
+fn pause(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let name = args.bytes()?;
+    if args.len() > 2 {
+        return Err(CommandError::subcommand_syntax("client", name));
+    }
+    let timeout = args.bytes()?;
+    let writes_only = args.word("write");
+    if !writes_only && !args.word("all") && !args.is_empty() {
+        return Err(CommandError::text("ERR CLIENT PAUSE mode must be WRITE or ALL"));
+    }
+    let timeout = base::num::parse_i64(timeout)
+        .ok_or(CommandError::text("ERR timeout is not an integer or out of range"))?;
+    let length = u64::try_from(timeout).map_err(|_| CommandError::TIMEOUT_NEGATIVE)?;
+    // The end is a time that has to fit as well.
+    if timeout.checked_add_unsigned(cx.db.now).is_none() {
+        return Err(CommandError::text("ERR timeout is out of range"));
+    }
+    // All gates are closed: whoever runs a command after this one sees the pause.
+    cx.engine.pause.extend(cx.db.steady, length, writes_only);
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT UNPAUSE
+fn unpause(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.engine.pause.end();
+    cx.engine.wake_all_clients();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT REPLY <ON | OFF | SKIP>
+fn reply(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    if args.word("on") {
+        cx.session.reply_mode = ReplyMode::On;
+        cx.reply.ok();
+    } else if args.word("off") {
+        cx.session.reply_mode = ReplyMode::Off;
+    } else if args.word("skip") {
+        if cx.session.reply_mode != ReplyMode::Off {
+            cx.session.reply_mode = ReplyMode::SkipNext;
+        }
+    } else {
+        return Err(CommandError::SYNTAX);
+    }
+    Ok(())
+}
+
+/// CLIENT NO-EVICT <ON | OFF>
+fn no_evict(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let on = on_or_off(args)?;
+    cx.session.client.set_flag(flag::NO_EVICT, on);
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT NO-TOUCH <ON | OFF>
+fn no_touch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let on = on_or_off(args)?;
+    cx.session.set_no_touch(on);
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT CAPA capability [capability ...]
+fn capa(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    // What is not known is passed over, so that newer clients may ask for more.
+    if args.rest().iter().any(|word| word.eq_ignore_ascii_case(b"redirect")) {
+        cx.session.client.set_flag(flag::REDIRECT, true);
+    }
+    cx.reply.ok();
+    Ok(())
+}
+
+/// CLIENT UNBLOCK client-id [TIMEOUT | ERROR]
+fn unblock(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let name = args.bytes()?;
+    if args.len() > 2 {
+        return Err(CommandError::subcommand_syntax("client", name));
+    }
+    let id = args.bytes()?;
+    let with_error = args.word("error");
+    if !with_error && !args.word("timeout") && !args.is_empty() {
+        return Err(CommandError::text("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
+    }
+    let id = base::num::parse_i64(id).ok_or(CommandError::NOT_AN_INTEGER)?;
+    let client = u64::try_from(id).ok().and_then(|id| cx.engine.clients.get(id));
+    let how = if with_error { Unblocking::Error } else { Unblocking::Timeout };
+    let unblocked = client.is_some_and(|client| end_wait_of(cx, &client, how));
+    if unblocked && with_error {
+        cx.db.stats.error_replies.add(1);
+        cx.engine.stats.count_error("UNBLOCKED");
+    }
+    cx.reply.integer(i64::from(unblocked));
+    Ok(())
+}
+
+/// Answers a blocked client as if its time were up, or with an error. Returns false when it is not
+/// blocked, or somebody else was quicker.
+fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
+    if client.sync_wait.unblock(how) {
+        cx.engine.host.wake(client);
+        return true;
+    }
+    let waiter = client.waiter.lock().as_ref().map(Arc::clone);
+    let Some(waiter) = waiter.filter(|waiter| waiter.awaits_keys() && waiter.claim()) else {
+        return false;
+    };
+    let mut output = Output::new();
+    let mut reply = Reply::new(&mut output, waiter.resp3);
+    match how {
+        Unblocking::Error => reply.error(Unblocking::ERROR),
+        Unblocking::Timeout => waiter.reply_timed_out(&mut reply),
+    }
+    client.inbox.lock().served = Some(output.to_vec());
+    cx.engine.host.wake(client);
+    true
+}
+
+/// CLIENT GETREDIR
+fn getredir(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    // Tracking is off.
+    cx.reply.integer(-1);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use crate::testing::TestServer;
+
+    #[test]
+    fn killing_asks_the_others_and_closes_oneself_after_the_reply() {
+        let mut server = TestServer::new();
+        let other = server.connect();
+        assert_eq!(server.text("CLIENT KILL SKIPME no TYPE normal USER default"), ":2\r\n");
+        assert!(other.client.killed.load(Relaxed));
+        assert!(server.session.close && !server.session.client.killed.load(Relaxed));
+    }
+
+    #[test]
+    fn unblocking_answers_once() {
+        let mut server = TestServer::new();
+        let mut other = server.connect();
+        assert_eq!(server.text_as(&mut other, "BLPOP k 0"), "");
+        let unblock = format!("CLIENT UNBLOCK {} ERROR", other.client.id);
+        assert_eq!(server.text(&unblock), ":1\r\n");
+        let served = other.client.inbox.lock().served.take();
+        let expected = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n".to_vec();
+        assert_eq!(served, Some(expected));
+        assert_eq!(server.text(&unblock), ":0\r\n");
+        assert_eq!(server.text("RPUSH k a"), ":1\r\n");
+        assert_eq!(server.text("LLEN k"), ":1\r\n", "nobody was served");
+    }
+
+    #[test]
+    fn a_pause_becomes_neither_shorter_nor_weaker_while_it_lasts() {
+        let mut server = TestServer::new();
+        server.now = Some(1000);
+        let pause = &server.engine.pause;
+        let held = |writes| pause.holds(1000, || writes);
+        pause.extend(1000, 100, true);
+        assert_eq!((held(true), held(false)), (Some(1100), None));
+        pause.extend(1000, 50, false);
+        assert_eq!((held(true), held(false)), (Some(1100), Some(1100)));
+        pause.extend(1000, 200, true);
+        assert_eq!((held(true), held(false)), (Some(1200), Some(1200)));
+        pause.extend(1200, 10, true);
+        assert_eq!((held(true), held(false)), (Some(1210), None));
+        pause.end();
+        assert!(!server.engine.is_paused(1000));
+    }
+
+    #[test]
+    fn a_stop_and_a_pause_end_by_themselves_alone() {
+        let server = TestServer::new();
+        let pause = &server.engine.pause;
+        let held = |now, writes| pause.holds(now, || writes);
+        pause.extend(1000, 100, false);
+        server.engine.hold_writes();
+        assert_eq!((held(1050, true), held(1050, false)), (Some(u64::MAX), Some(1100)));
+        // The pause has expired: reads go on, and writes wait for the stop.
+        assert_eq!((held(1100, true), held(1100, false)), (Some(u64::MAX), None));
+        pause.end();
+        assert_eq!((held(1050, true), held(1050, false)), (Some(u64::MAX), None));
+        pause.extend(1200, 100, true);
+        assert_eq!((held(1200, true), held(1200, false)), (Some(u64::MAX), None));
+        server.engine.let_writes_go_on();
+        assert_eq!((held(1200, true), held(1200, false)), (Some(1300), None));
+        assert!(server.engine.is_paused(1200) && !server.engine.is_paused(1300));
+    }
+
+    #[test]
+    fn a_library_says_its_name() {
+        let mut server = TestServer::new();
+        assert!(server.text("CLIENT INFO").contains(" resp=2 lib-name= lib-ver= io-thread="));
+        assert_eq!(server.text("CLIENT SETINFO LIB-NAME own"), "+OK\r\n");
+        assert_eq!(server.text("CLIENT SETINFO lib-ver 1.2"), "+OK\r\n");
+        assert!(server.text("CLIENT INFO").contains(" resp=2 lib-name=own lib-ver=1.2 io-thread="));
+        assert_eq!(server.text("CLIENT SETINFO lib-os x"), "-ERR Unrecognized option 'lib-os'\r\n");
+    }
+}
