@@ -120,7 +120,10 @@ pub fn sorted(reply: Reply, group: usize) -> Reply {
     match reply {
         Reply::Array(elements) => {
             let elements: Vec<_> = elements.into_iter().map(|it| sorted(it, group)).collect();
-            let alike = elements.windows(2).all(|it| discriminant(&it[0]) == discriminant(&it[1]));
+            // What is absent stands among elements of any kind.
+            let kinds = elements.iter().filter(|it| !matches!(it, Reply::Nil | Reply::NilArray));
+            let kinds: Vec<_> = kinds.map(discriminant).collect();
+            let alike = kinds.windows(2).all(|it| it[0] == it[1]);
             if !alike || elements.len() % group != 0 {
                 return Reply::Array(elements);
             }

@@ -52,7 +52,7 @@ fn redis_py_in_resp3() -> Result<()> {
 fn upstash_redis() -> Result<()> {
     let (server, port) = Server::start_with_http(&[("threads", "4"), ("requirepass", "secret")])?;
     let mut node = Command::new("node");
-    node.env("NODE_PATH", peers().join("node/node_modules"));
+    node.env("NODE_PATH", peers::directory().join("node/node_modules"));
     play_at(server, port, node, "upstash.js", &[])
 }
 
