@@ -16,7 +16,7 @@ const PER_BYTE: usize = 400;
 fuzz_target!(|input: &[u8]| {
     let limits = options(input).limits;
     let mut payload = input.to_vec();
-    payload.extend_from_slice(&rdb::VERSION.to_le_bytes());
+    payload.extend_from_slice(&rdb::DUMP_VERSION.to_le_bytes());
     let checksum = crc64(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
     let restored = bounded(input.len(), LEAST, PER_BYTE, || rdb::restore(&payload, &limits, true));

@@ -10,7 +10,7 @@ use rdb::file::DecodeOptions;
 use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::End;
-use store::{Entry, Key, Keyspace, Limits, Value, ValueMut, ValueRef};
+use store::{Entry, Key, Keyspace, Limits, SetLimits, Value, ValueMut, ValueRef};
 use tests::allocation::{Counting, most_taken};
 
 #[global_allocator]
@@ -35,7 +35,8 @@ pub fn options(input: &[u8]) -> DecodeOptions {
     let limits = if usual { (128, 64) } else { (2, 8) };
     let limits = Limits { entries: limits.0, value: limits.1 };
     let list = if usual { ListLimits::default() } else { ListLimits::new(3, 8) };
-    let limits = ValueLimits { list, set: limits, hash: limits, zset: limits };
+    let set = SetLimits { integers: limits.entries, listpack: limits };
+    let limits = ValueLimits { list, set, hash: limits, zset: limits };
     DecodeOptions { limits, now_ms: 0 }
 }
 

@@ -451,48 +451,48 @@ OK
 (error) ERR DUMP payload version or checksum are wrong
 > RESTORE k 0 "\x00\x04abc\x09\x00\x09^a\xf1\x15\xf4\xc1S"
 (error) ERR DUMP payload version or checksum are wrong
-> RESTORE k 0 "\x00\x03abc\x0b\x00\xb0s\x8dN\xbc\xedKk"
-OK
+> RESTORE k 0 "\x00\x03abc\x0d\x00{\x05\xb9\x8eF\xc7\xd5\""
+(error) ERR DUMP payload version or checksum are wrong
 > RESTORE k 0 "\x00\x03abc\xff\xff\\}\x07\xac\x1ax\xa7@"
-(error) BUSYKEY Target key name already exists.
+(error) ERR DUMP payload version or checksum are wrong
 > RESTORE k 0 "\x00 abc\x06\x00\xa1X\xb2\xf5X\xe0\x162"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "P\x01a\x06\x00\x00\xe6\x07\x07\x07\x98p\xbc"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x06\x01a\x06\x00m\xddQBC>[\x99"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x06\x00\xcbv4\xc0\xfa*\x9eI"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x0b\x0b\x02\x00\x00\x00\x02\x00\x00\x00\x01\x00\x02\x06\x00f\xbdJ\x99\x8cVQ\xf9"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x0b\x0b\x03\x00\x00\x00\x01\x00\x00\x00abc\x06\x00]\xee\x97\xe4\xd9\xf5\x99\x8f"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x0d\x03\x00\x00\x00\x06\x00 Y\xbe\xeb\xdf\xb1\x94\xed"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x0d\x12\x11\x00\x00\x00\x0d\x00\x00\x00\x02\x00\x00\x01a\x03\x01b\xffx\x06\x00O\xd5ACkp\x8aV"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x01\x00\x06\x00\xcd\x15ML\x99B\x7f\xc5"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x02\x00\x06\x00\xac#Q\x80n\xdc\x05{"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x04\x00\x06\x00\x05\xdc\xfe@\xd2\xc7\xa9,"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x05\x00\x06\x00\x03\xbf\x87\xcc\xb1\xafH\xa0"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x0a\x0b\x0b\x00\x00\x00\x0a\x00\x00\x00\x00\x00\xff\x06\x00\xe8\xf7\xa7Y\xde\x9f}\xe2"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x00\xc3\x03\x10\x02ab\x06\x00\x88\xf8\xf4s\x9b\x0c\xc2f"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x00\x80\xff\xff\xff\xff\x06\x00\x8a\x84\xdb\xa9\xed\xd8|\x1e"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x02\x02\x01f\x01f\x06\x00w\xcd\x81\xb7\xfe\xc0\xbd\xb8"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > RESTORE k 0 "\x05\x01\x01m\x00\x00\x00\x00\x00\x00\xf8\x7f\x06\x00\xa5Yc\x9b-\x98\xd5\x11"
-(error) BUSYKEY Target key name already exists.
+(error) ERR Bad data format
 > EXISTS k
-(integer) 1
+(integer) 0
 > RESTORE k 0 "\x00\x03abc\x09\x00\x09^a\xf1\x15\xf4\xc1S"
-(error) BUSYKEY Target key name already exists.
+OK
 > GET k
 "abc"
 > RESTORE l 0 "\x00\x03abc\x00\x00\x847l}N\x0d\x008"
@@ -511,20 +511,20 @@ OK
 "v"
 > DUMP k
 "\x00\x01v\x0c\x00Z~\xfar\xe3\x12\x14\x87"
-> RESTORE l 0 "\x00\x01v\x0b\x00\x01\x02\x03\x04\x05\x06\x07\x08"
-OK
+> RESTORE l 0 "\x00\x01v\x0d\x00\x01\x02\x03\x04\x05\x06\x07\x08"
+(error) ERR DUMP payload version or checksum are wrong
 > RESTORE l 0 "\x00\x01v"
-(error) BUSYKEY Target key name already exists.
+(error) ERR DUMP payload version or checksum are wrong
 > RESTORE l 0 ""
-(error) BUSYKEY Target key name already exists.
+(error) ERR DUMP payload version or checksum are wrong
 > DEBUG SET-SKIP-CHECKSUM-VALIDATION none
 OK
 > RESTORE l 0 "\x00\x01v\x0a\x00\x01\x02\x03\x04\x05\x06\x07\x08"
-(error) BUSYKEY Target key name already exists.
+(error) ERR DUMP payload version or checksum are wrong
 > DEBUG SET-SKIP-CHECKSUM-VALIDATION -1
 OK
 > RESTORE l 0 "\x00\x01v\x0a\x00\x01\x02\x03\x04\x05\x06\x07\x08"
-(error) BUSYKEY Target key name already exists.
+OK
 > DEBUG SET-SKIP-CHECKSUM-VALIDATION
 (error) ERR unknown subcommand or wrong number of arguments for 'SET-SKIP-CHECKSUM-VALIDATION'. Try DEBUG HELP.
 > DEBUG SET-SKIP-CHECKSUM-VALIDATION 0 1
@@ -550,3 +550,29 @@ config set sanitize-dump-payload yes
 (error) ERR Bad data format
 > EXISTS k
 (integer) 0
+
+== RESTORE takes all versions up to that of the reference, and what follows a value
+> RESTORE k 0 "\x00\x03abc\x0b\x00\xb0s\x8dN\xbc\xedKk"
+OK
+> RESTORE k 0 "\x00\x03abc\x0c\x00\x12\xda\x04\xfd\xbbX<\xab" REPLACE
+OK
+> RESTORE k 0 "\x00\x03abcjunk\x0c\x00\x11\x01]\xdc\x0duZ\x16" REPLACE
+OK
+> GET k
+"abc"
+> RESTORE s 0 "\x14\x0d\x0d\x00\x00\x00\x02\x00\x81a\x02\x81b\x02\xff\x0b\x00\x0a\xec\x0a\xb4I\xa3\xd6T"
+OK
+> SMEMBERS s
+1) "a"
+2) "b"
+resp3:
+1~ "a"
+2~ "b"
+> OBJECT ENCODING s
+"listpack"
+> RESTORE n 0 "\x14\x0a\x0d\x00\x00\x00\x02\x00\x81a\x02\x0b\x00V\xf3\xe6\xc9\x88K$N"
+(error) ERR Bad data format
+> RESTORE n 0 "\x14\x07\x07\x00\x00\x00\x00\x00\xff\x0b\x00+xG]\x0dl\x144"
+(error) ERR Bad data format
+> RESTORE n 0 "\x0f\x00\x0c\x00\xa5$+\xcd{\xfc\x1e\x82"
+(error) ERR Bad data format

@@ -651,7 +651,7 @@ fn a_crash_leaves_a_report() -> Result<()> {
     ensure!(server.end_by(Signal::SEGV)?.is_none(), "it ended by itself");
     let log = server.log();
     ensure!(log.contains("Reason: crashed by signal SIGSEGV"), "{log}");
-    ensure!(log.contains("Backtrace:") && log.contains("REPORT END"), "{log}");
+    ensure!(log.contains("STACK TRACE") && log.contains("REPORT END"), "{log}");
     let mut server = start(&[])?;
     server.connect()?.send(&["DEBUG", "PANIC"])?;
     wait_for("the end", || (!server.is_running()).then_some(()))?;

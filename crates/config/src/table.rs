@@ -336,6 +336,8 @@ directives! {
     rdbcompression: bool = true => named("rdbcompression"), YesNo;
     /// End snapshots with a checksum, and check it when loading.
     rdbchecksum: bool = true => named("rdbchecksum").immutable(), YesNo;
+    /// Version of the format of snapshots: 11 for Redis 7.2 and Valkey 7.2, 10 for Redis 7.0.
+    rdb_version: u16 = 11 => named("rdb-version"), integer(10, 11);
     /// Sync a snapshot piece by piece while it is written.
     rdb_save_incremental_fsync: bool = true => named("rdb-save-incremental-fsync"), YesNo;
     /// Remove the files of a full sync when nothing else needs them.
@@ -586,6 +588,10 @@ directives! {
     list_compress_depth: u32 = 0 => named("list-compress-depth").without_effect("the blocks of a list are not compressed in memory"), integer(0, INT_MAX);
     /// Members up to which a set of integers is packed.
     set_max_intset_entries: usize = 512 => named("set-max-intset-entries"), integer(0, LONG_MAX);
+    /// Members up to which a set of any members is packed.
+    set_max_listpack_entries: usize = 128 => named("set-max-listpack-entries"), integer(0, LONG_MAX);
+    /// Bytes of a member up to which a set is packed.
+    set_max_listpack_value: usize = 64 => named("set-max-listpack-value"), integer(0, LONG_MAX);
     /// Members up to which a sorted set is packed.
     zset_max_listpack_entries: usize = 128
         => named("zset-max-listpack-entries").alias("zset-max-ziplist-entries"),

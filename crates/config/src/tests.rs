@@ -9,8 +9,14 @@ use super::*;
 /// Directives whose default differs from the reference by intent.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
 /// Directives that the reference does not have.
-const OWN: [&str; 5] =
-    ["threads", "http-port", "http-cors-origins", "http-host-names", "http-require-match"];
+const OWN: [&str; 6] = [
+    "rdb-version",
+    "threads",
+    "http-port",
+    "http-cors-origins",
+    "http-host-names",
+    "http-require-match",
+];
 
 /// A line of `reference.txt`.
 struct Reference {

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use base::limits::MAX_ELEMENTS;
 use store::list::ListLimits;
 use store::pack::{Element, End, Intset, Listpack, ListpackSlice, MAX_LISTPACK_BYTES};
-use store::{Hash, INLINE_MAX, Limits, List, Set, StringValue, Value, Zset, ZsetBuilder};
+use store::{
+    Hash, INLINE_MAX, Limits, List, Set, SetLimits, StringValue, Value, Zset, ZsetBuilder,
+};
 
 use crate::layout::Layout;
 use crate::opcodes::container;
@@ -52,7 +54,7 @@ impl<'a> Reader<'a> {
         now_ms: u64,
     ) -> Result<Decoded<'a>, ReadError> {
         let mut field_expiries = Vec::new();
-        let value = match layout {
+        let mut value = match layout {
             Layout::String => Value::String(self.string_value()?),
             Layout::List => Value::List(self.list_of_strings(&limits.list)?),
             Layout::ListZiplist => Value::List(self.list_of_ziplists(1, &limits.list)?),
@@ -66,7 +68,10 @@ impl<'a> Reader<'a> {
                 let intset = Intset::from_bytes(&self.string()?)?;
                 Value::Set(Set::from_intset(intset, limits.set))
             }
-            Layout::SetListpack => Value::Set(self.set_of_listpack(limits.set)?),
+            Layout::SetListpack => {
+                let listpack = Listpack::from_bytes(&self.string()?)?;
+                Value::Set(Set::from_listpack(listpack, limits.set)?)
+            }
             Layout::Hash => Value::Hash(self.hash_of_strings(limits.hash)?),
             Layout::HashZipmap => Value::Hash(self.hash_of_zipmap(limits.hash)?),
             Layout::HashZiplist => {
@@ -106,6 +111,13 @@ impl<'a> Reader<'a> {
             }
             Layout::ModuleEarly => return Err(module::EARLY),
         };
+        if let Value::List(list) = &mut value {
+            match layout {
+                // A dump of the oldest versions stays in the large encoding, however small it is.
+                Layout::ListZiplist => list.unpack(),
+                _ => list.choose_encoding(&limits.list),
+            }
+        }
         let value = (!is_empty(&value)).then_some(value);
         Ok(Decoded { value, field_expiries })
     }
@@ -158,21 +170,14 @@ impl<'a> Reader<'a> {
         if members > MAX_ELEMENTS as u64 { Err(TOO_MANY) } else { Ok(members) }
     }
 
-    fn set_of_strings(&mut self, limits: Limits) -> Result<Set, ReadError> {
+    fn set_of_strings(&mut self, limits: SetLimits) -> Result<Set, ReadError> {
         let mut set = Set::new();
-        for _ in 0..self.members()? {
-            if !set.add(&self.string()?, limits) {
-                return Err(DUPLICATE);
-            }
+        let members = self.members()?;
+        if members > limits.integers as u64 {
+            set.unpack();
         }
-        Ok(set)
-    }
-
-    fn set_of_listpack(&mut self, limits: Limits) -> Result<Set, ReadError> {
-        let block = self.string()?;
-        let mut set = Set::new();
-        for member in ListpackSlice::from_bytes(&block)?.elements() {
-            if !set.add_element(member, limits) {
+        for _ in 0..members {
+            if !set.add(&self.string()?, limits) {
                 return Err(DUPLICATE);
             }
         }

@@ -9,10 +9,9 @@
 use base::crc::crc64;
 use store::{Value, ValueRef};
 
-use crate::VERSION;
+use crate::DUMP_VERSION;
 use crate::file::{NEWEST_REDIS, NEWEST_VALKEY};
 use crate::layout::{Dialect, Layout};
-use crate::opcodes::kind;
 use crate::read::{Input, ReadError, Reader};
 use crate::value::ValueLimits;
 use crate::write::Writer;
@@ -26,6 +25,9 @@ pub enum RestoreError {
     /// Its checksum is right, but it holds no value.
     #[error(transparent)]
     Value(#[from] ReadError),
+    /// It is a hash some of whose fields expire, which no hash of ours can say.
+    #[error("fields of the hash expire")]
+    FieldsExpire,
 }
 
 /// Appends type and value, without a footer. `compress` is the setting `rdbcompression`.
@@ -39,7 +41,7 @@ pub fn serialize(value: ValueRef<'_>, compress: bool, payload: &mut Vec<u8>) {
 pub fn dump(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
     let mut payload = Vec::new();
     serialize(value, compress, &mut payload);
-    payload.extend_from_slice(&VERSION.to_le_bytes());
+    payload.extend_from_slice(&DUMP_VERSION.to_le_bytes());
     let checksum = crc64(&payload);
     payload.extend_from_slice(&checksum.to_le_bytes());
     payload
@@ -58,17 +60,17 @@ pub fn restore<'p>(
 ) -> Result<Value<'p>, RestoreError> {
     let (body, dialect) = body(payload, verify).ok_or(RestoreError::Footer)?;
     let mut reader = Reader::new(body);
-    // Fields that expire are not kept, so such a hash would become another.
-    let layout = match reader.byte()? {
-        byte @ ..=kind::STREAM_3 => Layout::from_byte(byte, dialect),
-        _ => None,
-    };
+    let layout = Layout::from_byte(reader.byte()?, dialect);
     let layout = layout.ok_or(ReadError::Malformed("an unknown type of value"))?;
-    let value = reader.value(layout, limits, 0)?.value;
-    Ok(value.ok_or(ReadError::Malformed("a collection is empty"))?)
+    let decoded = reader.value(layout, limits, 0)?;
+    if !decoded.field_expiries.is_empty() {
+        return Err(RestoreError::FieldsExpire);
+    }
+    Ok(decoded.value.ok_or(ReadError::Malformed("a collection is empty"))?)
 }
 
-/// What a payload's footer vouches for, or seems to if nobody verifies it, and whose payload it is.
+/// What a payload's footer vouches for, or seems to if nobody verifies it, and who wrote it: the
+/// versions of Valkey's own begin far above those of Redis.
 fn body(payload: &[u8], verify: bool) -> Option<(&[u8], Dialect)> {
     let (covered, checksum) = payload.split_last_chunk()?;
     let (body, version) = covered.split_last_chunk()?;

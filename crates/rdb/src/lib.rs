@@ -7,7 +7,7 @@
 //! `value` (the types, one way and the other), then what they are used in: [`dump`](mod@dump) (the
 //! payload) and [`mod@file`] (the snapshot).
 //!
-//! We write what Redis 7.0 writes and read what any version of Redis and Valkey writes, back to the
+//! We write what Redis 8.0 writes and read what any version of Redis and Valkey writes, back to the
 //! first one's encodings. The difference lies in what we believe: every byte from outside is checked,
 //! whatever the settings say, and nothing is allocated because a length announces it: memory grows
 //! with the bytes that really came.
@@ -33,5 +33,12 @@ pub use read::ReadError;
 pub use value::ValueLimits;
 pub use write::Writer;
 
-/// The version of the format that we write: that of Redis 7.0. Payloads of newer ones are refused.
-pub const VERSION: u16 = 10;
+/// The version that the payload of DUMP states: that of Redis 8.0.
+pub const DUMP_VERSION: u16 = 12;
+
+/// The version that files have where nothing else is asked for: that of Redis 7.2 and Valkey 7.2, the
+/// oldest that read all that we write.
+pub const FILE_VERSION: u16 = 11;
+
+/// The oldest version that files may be written in: that of Redis 7.0.
+pub const OLDEST_FILE_VERSION: u16 = 10;

@@ -27,13 +27,13 @@ pub enum ReadError {
 
 impl From<store::pack::PackError> for ReadError {
     fn from(_: store::pack::PackError) -> ReadError {
-        ReadError::Malformed("a packed block does not add up")
+        ReadError::Malformed("integrity check failed: a packed block does not add up")
     }
 }
 
 impl From<store::Malformed> for ReadError {
     fn from(_: store::Malformed) -> ReadError {
-        ReadError::Malformed("a packed block is no collection of its type")
+        ReadError::Malformed("integrity check failed: a packed block is no collection of its type")
     }
 }
 

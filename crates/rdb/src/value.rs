@@ -5,11 +5,15 @@
 use std::io::{self, Write};
 
 use store::list::{ListLimits, NodeRef};
-use store::pack::{Element, Listpack, MAX_LISTPACK_BYTES};
-use store::{Hash, Limits, List, Set, StringRef, ValueRef, Zset};
+use store::pack::{Element, Listpack};
+use store::{Hash, Limits, List, Set, SetLimits, StringRef, ValueRef, Zset};
 
 use crate::opcodes::{container, kind};
 use crate::write::Writer;
+
+/// The longest element that Redis packs, unless `list-max-listpack-size` is neither a number of elements
+/// nor -2.
+const PACKED_MAX: usize = 8 << 10;
 
 /// How large values may become before they leave their packed encoding: the settings
 /// `*-max-listpack-*` and `*-max-intset-entries`.
@@ -18,7 +22,7 @@ pub struct ValueLimits {
     /// For lists.
     pub list: ListLimits,
     /// For sets.
-    pub set: Limits,
+    pub set: SetLimits,
     /// For hashes.
     pub hash: Limits,
     /// For sorted sets.
@@ -31,6 +35,7 @@ pub(crate) fn kind_of(value: ValueRef<'_>) -> u8 {
         ValueRef::String(_) => kind::STRING,
         ValueRef::List(_) => kind::LIST_OF_NODES,
         ValueRef::Set(set) if set.as_intset().is_some() => kind::SET_INTSET,
+        ValueRef::Set(set) if set.as_listpack().is_some() => kind::SET_LISTPACK,
         ValueRef::Set(_) => kind::SET,
         ValueRef::Hash(hash) if hash.is_packed() => kind::HASH_LISTPACK,
         ValueRef::Hash(_) => kind::HASH,
@@ -77,9 +82,8 @@ impl<W: Write> Writer<W> {
                 self.length(container::PACKED)?;
                 self.string(bytes)
             }
-            // We keep elements apart that Redis would still pack: it knows a plain node only for
-            // what no listpack can hold.
-            NodeRef::Plain(text) if text.len() < MAX_LISTPACK_BYTES => {
+            // We keep elements apart that Redis would still pack, since they fit its nodes.
+            NodeRef::Plain(text) if text.len() <= PACKED_MAX => {
                 let listpack = Listpack::from_elements([Element::Str(text)]);
                 self.length(container::PACKED)?;
                 self.string(listpack.as_bytes())
@@ -94,6 +98,9 @@ impl<W: Write> Writer<W> {
     fn set(&mut self, set: &Set) -> io::Result<()> {
         if let Some(intset) = set.as_intset() {
             return self.string(intset.as_bytes());
+        }
+        if let Some(listpack) = set.as_listpack() {
+            return self.string(listpack.as_bytes());
         }
         self.length(set.len() as u64)?;
         set.iter().try_for_each(|member| self.element(member))

@@ -32,7 +32,7 @@ fn keys() -> impl Iterator<Item = Key> {
 }
 
 fn file() -> Vec<u8> {
-    let options = WriteOptions { compress: false, checksum: true };
+    let options = WriteOptions { compress: false, ..WriteOptions::default() };
     let mut writer = FileWriter::new(Vec::new(), options).unwrap();
     let mut selected = None;
     for (database, key, expire_at_ms, usage, length) in keys() {

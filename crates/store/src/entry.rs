@@ -226,7 +226,7 @@ impl<'e> ValueRef<'e> {
     pub fn encoding(self) -> &'static str {
         match self {
             ValueRef::String(string) => string.encoding(),
-            ValueRef::List(_) => "quicklist",
+            ValueRef::List(list) => list.encoding(),
             ValueRef::Set(set) => set.encoding(),
             ValueRef::Hash(hash) => hash.encoding(),
             ValueRef::Zset(zset) => zset.encoding(),

@@ -29,7 +29,7 @@ pub use entry::{Entry, EntryMut, INLINE_MAX, Removed, Value, ValueMut, ValueRef}
 pub use hash::{Hash, HashIter};
 pub use keyspace::{Held, Key, Keyspace, Look, SlotTable};
 pub use list::List;
-pub use packed::{Limits, Malformed};
+pub use packed::{Limits, Malformed, SetLimits};
 pub use set::{Set, SetIter};
 pub use stream::{Stream, StreamId};
 pub use string::{EMBSTR_MAX, StringBytes, StringRef, StringValue};

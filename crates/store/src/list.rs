@@ -2,8 +2,10 @@
 //!
 //! The textbook list of this kind is a linked list of listpacks. We keep the listpacks and drop the
 //! links: a long list is a chain, an array of nodes with the number of elements of each beside its
-//! pointer, so that finding an index reads one short array instead of chasing every node. A list that
-//! fits one node is that node alone, without a directory.
+//! pointer, so that finding an index reads one short array instead of chasing every node. A small list
+//! is a node alone, without a directory. Clients see which of the two a list is as its encoding,
+//! `listpack` or `quicklist`, so the bounds are those of Redis: a listpack becomes a chain when what is
+//! added exceeds the limit, and a chain of one node a listpack when it has shrunk to half of it.
 //!
 //! Three more differences in the nodes: room is kept at both ends, so that a push or a pop at either
 //! moves no other element; block sizes are chosen for the allocator (see [`ListLimits`]); and a node
@@ -30,14 +32,17 @@ pub use items::{Items, ListInput, ListItem, NodeRef, Nodes, Popped};
 /// The block of a list that has nothing yet: room for one short element.
 const FIRST_BLOCK_BYTES: usize = 32;
 
-/// A chain of one node this small becomes a single node again. Well below the size at which a node
-/// becomes a chain, so that no list changes back and forth.
-const SINGLE_NODE_BYTES: usize = 2048;
+/// The largest listpack that a list bounded by a number of elements may be.
+const COUNTED_LISTPACK_BYTES: usize = 8 << 10;
 
 /// When an element goes into a new node, and when it gets a plain node of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListLimits {
-    /// Size of the largest packed block.
+    /// Size of the largest listpack that is a list by itself.
+    listpack_bytes: usize,
+    /// Whether a chain has to shrink to half of `listpack_bytes`, too, to become a listpack again.
+    bounded_by_bytes: bool,
+    /// Size of the largest packed block of a chain.
     block_bytes: usize,
     /// Elements in a packed node.
     elements: usize,
@@ -49,18 +54,31 @@ impl ListLimits {
     /// Limits from the setting `list-max-listpack-size` and the packed threshold in bytes (1 GiB
     /// unless a debug command changes it).
     ///
-    /// `fill` is a number of elements, or -1 to -5 for a bound of 4 to 64 kB. The blocks we allocate
+    /// `fill` is a number of elements, or -1 to -5 for a bound of 4 to 64 kB. The blocks of a chain
     /// are below that bound: 7/8 of it, and 14 kB at most. jemalloc serves blocks of 7 times a power of
     /// two from shared slabs, but gives one of exactly 8 kB a slab with a record of its own (2% of
     /// overhead), and one beyond 14 kB a page more than it asked for.
     pub fn new(fill: i32, packed_threshold: usize) -> Self {
-        let (block_bytes, elements) = match fill {
-            0.. => (7 << 10, usize::try_from(fill).unwrap_or(1).max(1)),
-            -1 => (7 << 9, usize::MAX),
-            -2 => (7 << 10, usize::MAX),
-            _ => (7 << 11, usize::MAX),
+        let (listpack_bytes, elements) = match fill {
+            0.. => (COUNTED_LISTPACK_BYTES, usize::try_from(fill).unwrap_or(1).max(1)),
+            -4..0 => (2048 << fill.unsigned_abs(), usize::MAX),
+            _ => (64 << 10, usize::MAX),
         };
-        ListLimits { block_bytes, elements, plain_from: packed_threshold }
+        let block_bytes = (listpack_bytes / 8 * 7).min(14 << 10);
+        let bounded_by_bytes = fill < 0;
+        let plain_from = packed_threshold;
+        ListLimits { listpack_bytes, bounded_by_bytes, block_bytes, elements, plain_from }
+    }
+
+    /// Whether a listpack of this size is small enough to be a list by itself.
+    #[inline]
+    fn is_small(&self, bytes: usize, count: usize) -> bool {
+        bytes <= self.listpack_bytes && count <= self.elements
+    }
+
+    /// Whether a chain's only node of this size becomes a list by itself.
+    fn has_become_small(&self, bytes: usize, count: usize) -> bool {
+        (!self.bounded_by_bytes || bytes <= self.listpack_bytes / 2) && count <= self.elements / 2
     }
 
     /// Whether a node of `total` listpack bytes and `count` elements takes one of `extra` bytes more.
@@ -143,19 +161,50 @@ impl List {
         }
     }
 
+    /// Whether the list is a single listpack.
+    pub fn is_listpack(&self) -> bool {
+        matches!(self.0.get(), Form::Packed(_))
+    }
+
+    /// The name that OBJECT ENCODING gives.
+    pub fn encoding(&self) -> &'static str {
+        if self.is_listpack() { "listpack" } else { "quicklist" }
+    }
+
     /// Adds an element at an end.
     #[inline]
     pub fn push<'a>(&mut self, end: End, value: impl Into<ListInput<'a>>, limits: &ListLimits) {
         let value = value.into();
-        let Some(encoded) = limits.encode(&value) else {
-            return self.chain_mut().push_plain(end, value.into_shared());
-        };
+        self.expect(1, value.text_len(), limits);
+        self.push_expected(end, value, limits);
+    }
+
+    /// Makes a listpack a chain if `count` elements with `bytes` bytes of text are too many for it.
+    /// A command says this once, before it adds all that it was given.
+    #[inline]
+    pub fn expect(&mut self, count: usize, bytes: usize, limits: &ListLimits) {
+        if let Form::Packed(node) = self.0.get()
+            && !limits.is_small(node.total_bytes().saturating_add(bytes), node.len() + count)
+        {
+            self.chain_mut();
+        }
+    }
+
+    /// Adds an element that [`List::expect`] was told of.
+    #[inline]
+    pub fn push_expected<'a>(
+        &mut self,
+        end: End,
+        value: impl Into<ListInput<'a>>,
+        limits: &ListLimits,
+    ) {
+        let value = value.into();
         match self.0.get_mut() {
-            FormMut::Boxed(chain) => chain.push(end, &encoded, limits),
-            FormMut::Packed(node) if limits.fits(node.total_bytes(), node.len(), encoded.len()) => {
-                node.push(end, &encoded, Growth::Tight);
-            }
-            FormMut::Packed(_) => self.chain_mut().push(end, &encoded, limits),
+            FormMut::Packed(node) => node.push(end, &value.encoded(), Growth::Tight),
+            FormMut::Boxed(chain) => match limits.encode(&value) {
+                Some(encoded) => chain.push(end, &encoded, limits),
+                None => chain.push_plain(end, value.into_shared()),
+            },
         }
     }
 
@@ -171,13 +220,7 @@ impl List {
         match self.0.get_mut() {
             FormMut::Packed(node) if node.is_empty() => None,
             FormMut::Packed(node) => Some(node.pop_with(end, |element| take(element.into()))),
-            FormMut::Boxed(chain) => {
-                let taken = chain.pop_with(end, take);
-                if chain.slots().len() <= 1 {
-                    self.settle();
-                }
-                taken
-            }
+            FormMut::Boxed(chain) => chain.pop_with(end, take),
         }
     }
 
@@ -197,19 +240,20 @@ impl List {
         value: impl Into<ListInput<'a>>,
         limits: &ListLimits,
     ) -> bool {
-        let Some(index) = resolve(index, self.len()) else { return false };
         let value = value.into();
-        if let FormMut::Packed(node) = self.0.get_mut()
-            && let Some(encoded) = limits.encode(&value)
-            && let Some(position) = node.seek(index as i64)
-            // Not counting what the old element gives back: nearly always enough.
-            && limits.fits(node.total_bytes(), 0, encoded.len())
-        {
-            node.replace(position, &encoded, Growth::Tight);
-            return true;
+        // Whatever comes of it, and however long the old element is.
+        self.expect(1, value.text_len(), limits);
+        let Some(index) = resolve(index, self.len()) else { return false };
+        match self.0.get_mut() {
+            FormMut::Packed(node) => {
+                let Some(position) = node.seek(index as i64) else { return false };
+                node.replace(position, &value.encoded(), Growth::Tight);
+            }
+            FormMut::Boxed(chain) => {
+                chain.set(index, value, limits);
+                self.shrink(limits);
+            }
         }
-        self.chain_mut().set(index, value, limits);
-        self.settle();
         true
     }
 
@@ -222,20 +266,19 @@ impl List {
         limits: &ListLimits,
     ) -> bool {
         let value = value.into();
-        if let FormMut::Packed(node) = self.0.get_mut() {
-            let Some(position) = node.find(pivot, 0) else { return false };
-            if let Some(encoded) = limits.encode(&value)
-                && limits.fits(node.total_bytes(), node.len(), encoded.len())
-            {
+        self.expect(1, value.text_len(), limits);
+        match self.0.get_mut() {
+            FormMut::Packed(node) => {
+                let Some(position) = node.find(pivot, 0) else { return false };
                 let position = match side {
                     Side::Before => position,
                     Side::After => node.next_or_end(position),
                 };
-                node.insert(position, &encoded, Growth::Tight);
-                return true;
+                node.insert(position, &value.encoded(), Growth::Tight);
+                true
             }
+            FormMut::Boxed(chain) => chain.insert(side, &Needle::new(pivot), value, limits),
         }
-        self.chain_mut().insert(side, &Needle::new(pivot), value, limits)
     }
 
     /// Removes elements whose text is `text`: the first `count`, the last `-count` if it is negative,
@@ -249,11 +292,7 @@ impl List {
         let needle = Needle::new(text);
         match self.0.get_mut() {
             FormMut::Packed(node) => node.remove_matches(&needle, from, limit),
-            FormMut::Boxed(chain) => {
-                let removed = chain.remove(&needle, from, limit, limits);
-                self.settle();
-                removed
-            }
+            FormMut::Boxed(chain) => chain.remove(&needle, from, limit, limits),
         }
     }
 
@@ -272,7 +311,6 @@ impl List {
             FormMut::Boxed(chain) => {
                 chain.drop_elements(End::Back, from_back);
                 chain.drop_elements(End::Front, first);
-                self.settle();
             }
         }
         len - count
@@ -369,8 +407,17 @@ impl List {
         let whole = count <= limits.elements
             && NODE_HEAD_BYTES + listpack.total_bytes() <= limits.block_bytes
             && limits.plain_from > limits.block_bytes;
-        if !whole {
-            listpack.elements().for_each(|element| self.push(End::Back, element, limits));
+        if self.is_empty() && limits.is_small(listpack.total_bytes(), count) {
+            self.0 = PackedOr::packed(Node::from_listpack(listpack));
+        } else if !whole {
+            let chain = self.chain_mut();
+            for element in listpack.elements() {
+                let value = ListInput::from(element);
+                match limits.encode(&value) {
+                    Some(encoded) => chain.push(End::Back, &encoded, limits),
+                    None => chain.push_plain(End::Back, value.into_shared()),
+                }
+            }
         } else if self.is_empty() {
             self.0 = PackedOr::packed(Node::from_listpack(listpack));
         } else {
@@ -428,12 +475,36 @@ impl List {
         }
     }
 
-    /// Makes a chain that shrank to one small node a single node again.
-    fn settle(&mut self) {
+    /// Makes a chain that shrank to one small node a listpack again. Whoever removes elements says
+    /// this once at the end.
+    #[inline]
+    pub fn shrink(&mut self, limits: &ListLimits) {
+        if let Form::Boxed(chain) = self.0.get()
+            && chain.slots().len() <= 1
+        {
+            self.settle(|bytes, count| limits.has_become_small(bytes, count));
+        }
+    }
+
+    /// Makes a listpack a chain, for as long as it does not shrink.
+    pub fn unpack(&mut self) {
+        self.chain_mut();
+    }
+
+    /// Gives a list that was built from a dump, or by pushing alone, the encoding of its size.
+    pub fn choose_encoding(&mut self, limits: &ListLimits) {
+        match self.0.get() {
+            Form::Packed(_) => self.expect(0, 0, limits),
+            Form::Boxed(_) => self.settle(|bytes, count| limits.is_small(bytes, count)),
+        }
+    }
+
+    /// Makes a chain a listpack if it has but one node, and that is small.
+    fn settle(&mut self, is_small: impl Fn(usize, usize) -> bool) {
         let FormMut::Boxed(chain) = self.0.get_mut() else { return };
         match chain.sole_slot() {
             None if chain.len() == 0 => *self = List::new(),
-            Some(Slot::Packed { node, .. }) if node.total_bytes() <= SINGLE_NODE_BYTES => {
+            Some(Slot::Packed { node, count }) if is_small(node.total_bytes(), *count as usize) => {
                 // Replacing the chain drops its handle, without which the block is not shared any
                 // more; only then it can be trimmed.
                 self.0 = PackedOr::packed(node.clone());

@@ -16,8 +16,17 @@ const PAIR_OVERHEAD: usize = 2 * (5 + 5);
 pub struct Limits {
     /// Most fields or members.
     pub entries: usize,
-    /// Longest field, value or member in bytes. Sets, packed only while all integers, ignore it.
+    /// Longest field, value or member in bytes.
     pub value: usize,
+}
+
+/// How large a packed set may grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetLimits {
+    /// Most members of an intset.
+    pub integers: usize,
+    /// How large a listpack may grow.
+    pub listpack: Limits,
 }
 
 impl Limits {

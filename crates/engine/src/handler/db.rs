@@ -8,13 +8,14 @@
 use base::limits::{FULL_ELEMENTS, SLOTS};
 use store::list::ListLimits;
 use store::{
-    Entry, EntryMut, Hash, Held, Key, Limits, List, Removed, Set, Stream, StringRef, StringValue,
-    Value, ValueMut, ValueRef, Zset,
+    Entry, EntryMut, Hash, Held, Key, Limits, List, Removed, Set, SetLimits, Stream, StringRef,
+    StringValue, Value, ValueMut, ValueRef, Zset,
 };
 
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::notify::{Class, Event};
 use crate::observe::stats::ThreadStats;
+use crate::persistence::loading::set_limits;
 use crate::run::authority::Authority;
 use crate::run::effects::Effects;
 use crate::wait::waiting::Attachment;
@@ -574,10 +575,10 @@ impl<'a> Db<'a> {
         ListLimits::new(self.config.list_max_listpack_size, self.packed_threshold)
     }
 
-    /// How large an intset may grow.
+    /// How large a packed set may grow.
     #[inline]
-    pub fn set_limits(&self) -> Limits {
-        Limits { entries: self.config.set_max_intset_entries, value: usize::MAX }
+    pub fn set_limits(&self) -> SetLimits {
+        set_limits(self.config)
     }
 
     /// How large a packed hash may grow.

@@ -16,7 +16,7 @@ use rdb::file::Usage;
 use smallvec::SmallVec;
 use store::gate::{Access, Presence};
 use store::list::ListLimits;
-use store::{Held, Key, Limits, Value};
+use store::{Held, Key, Limits, SetLimits, Value};
 
 use crate::engine::Engine;
 use crate::handler::db::EvictionClock;
@@ -215,6 +215,13 @@ fn clock_of(clock: EvictionClock, usage: Option<Usage>) -> u32 {
     }
 }
 
+/// How large packed sets may be, as the settings say.
+#[inline]
+pub(crate) fn set_limits(config: &Config) -> SetLimits {
+    let Config { set_max_listpack_entries: entries, set_max_listpack_value: value, .. } = *config;
+    SetLimits { integers: config.set_max_intset_entries, listpack: Limits { entries, value } }
+}
+
 impl Engine {
     /// How large values may be in their packed encodings, as the settings say.
     pub fn value_limits(&self) -> ValueLimits {
@@ -222,7 +229,7 @@ impl Engine {
         let threshold = self.debug.quicklist_packed_threshold.load(Relaxed);
         ValueLimits {
             list: ListLimits::new(config.list_max_listpack_size, threshold),
-            set: Limits { entries: config.set_max_intset_entries, value: usize::MAX },
+            set: set_limits(&config),
             hash: Limits {
                 entries: config.hash_max_listpack_entries,
                 value: config.hash_max_listpack_value,

@@ -83,6 +83,7 @@ fn config(packed: usize) -> Config {
     Config {
         hash_max_listpack_entries: packed,
         set_max_intset_entries: packed,
+        set_max_listpack_entries: packed,
         zset_max_listpack_entries: packed,
         list_max_listpack_size: 3,
         stream_node_max_entries: 3,

@@ -134,7 +134,7 @@ fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, waiter: &'k Waiter) -> Key<'k
     let mut before = before.map(|key| Key::new(key)).filter(|key| cx.db.held.covers(key.slot));
     let holds_something = |key: &Key<'_>| {
         let value = cx.db.peek_in(waiter.database, key).map(Entry::value);
-        // A stream's waiter is answered for all of its keys, whichever is ready.
+        // Who waits for streams is answered from the one that is ready.
         matches!(value, Some(ValueRef::List(_) | ValueRef::Zset(_))) && waiter.is_met(value, key)
     };
     before.find(holds_something).unwrap_or(*ready)

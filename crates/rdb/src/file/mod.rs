@@ -2,7 +2,7 @@
 //! file.
 //!
 //! ```text
-//! REDIS0010            magic and version
+//! REDIS0011            magic and version
 //! [name and text]*     who wrote it, and when
 //! [library]*           functions
 //! database, sizes      for each that is not empty, then for each of its keys:

@@ -8,10 +8,13 @@ use store::pack::Element;
 
 use super::output::Output;
 use super::{CONTENT_TYPE, Usage};
-use crate::VERSION;
+use crate::FILE_VERSION;
 use crate::opcodes::{kind, opcode};
 use crate::value::kind_of;
 use crate::write::Writer;
+
+/// The first version in which a set may be a listpack.
+const FIRST_WITH_SET_LISTPACKS: u16 = 11;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +23,16 @@ pub struct WriteOptions {
     pub compress: bool,
     /// Whether the file ends with a checksum: the setting `rdbchecksum`.
     pub checksum: bool,
+    /// The version of the format: the setting `rdb-version`. From
+    /// [`OLDEST_FILE_VERSION`](crate::OLDEST_FILE_VERSION) to [`FILE_VERSION`].
+    pub version: u16,
+}
+
+impl Default for WriteOptions {
+    /// The settings' defaults.
+    fn default() -> Self {
+        WriteOptions { compress: true, checksum: true, version: FILE_VERSION }
+    }
 }
 
 /// What a file says of its origin.
@@ -94,7 +107,7 @@ pub struct Finished<W> {
 /// use rdb::file::{Collection, FileWriter, Head, WriteOptions};
 /// use store::pack::Element;
 ///
-/// let mut writer = FileWriter::new(Vec::new(), WriteOptions { compress: true, checksum: true })?;
+/// let mut writer = FileWriter::new(Vec::new(), WriteOptions::default())?;
 /// writer.select(0)?;
 /// writer.resize(1, 0)?;
 /// writer.begin(&Head::new(b"numbers"), Collection::Set, 2)?;
@@ -102,7 +115,7 @@ pub struct Finished<W> {
 /// writer.member(Element::Int(2))?;
 /// writer.end()?;
 /// let file = writer.finish()?.sink;
-/// assert!(file.starts_with(b"REDIS0010"));
+/// assert!(file.starts_with(b"REDIS0011"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
@@ -112,6 +125,7 @@ pub struct Finished<W> {
 /// file than a wrong one.
 pub struct FileWriter<W: Write> {
     writer: Writer<Output<W>>,
+    version: u16,
     /// The collection being written, and how many of its pieces are still to come.
     open: Option<(Collection, u64)>,
 }
@@ -121,8 +135,9 @@ impl<W: Write> FileWriter<W> {
     pub fn new(sink: W, options: WriteOptions) -> io::Result<FileWriter<W>> {
         let output = Output::new(sink, options.checksum);
         let mut writer = Writer::new(output, options.compress);
-        writer.bytes(format!("REDIS{VERSION:04}").as_bytes())?;
-        Ok(FileWriter { writer, open: None })
+        let version = options.version;
+        writer.bytes(format!("REDIS{version:04}").as_bytes())?;
+        Ok(FileWriter { writer, version, open: None })
     }
 
     /// Bytes that the file has so far.
@@ -177,6 +192,14 @@ impl<W: Write> FileWriter<W> {
 
     /// Writes a key with its value.
     pub fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>) -> io::Result<()> {
+        if let ValueRef::Set(set) = value
+            && set.as_listpack().is_some()
+            && self.version < FIRST_WITH_SET_LISTPACKS
+        {
+            self.begin(head, Collection::Set, set.len() as u64)?;
+            set.iter().try_for_each(|member| self.member(member))?;
+            return self.end();
+        }
         self.head(head, kind_of(value))?;
         self.writer.value(value)
     }
@@ -306,7 +329,8 @@ mod tests {
     use super::*;
 
     fn writer() -> FileWriter<Vec<u8>> {
-        FileWriter::new(Vec::new(), WriteOptions { compress: false, checksum: true }).unwrap()
+        FileWriter::new(Vec::new(), WriteOptions { compress: false, ..WriteOptions::default() })
+            .unwrap()
     }
 
     #[test]
@@ -328,12 +352,27 @@ mod tests {
     fn a_file_of_nothing() {
         let finished = writer().finish().unwrap();
         assert_eq!(finished.size, 18);
-        assert_eq!(finished.sink[..10], *b"REDIS0010\xff");
-        assert_eq!(finished.sink[10..], base::crc::crc64(b"REDIS0010\xff").to_le_bytes());
+        assert_eq!(finished.sink[..10], *b"REDIS0011\xff");
+        assert_eq!(finished.sink[10..], base::crc::crc64(b"REDIS0011\xff").to_le_bytes());
         assert_eq!(finished.sink[10..], finished.checksum.to_le_bytes());
-        let options = WriteOptions { compress: false, checksum: false };
+        let options = WriteOptions { compress: false, checksum: false, version: 10 };
         let finished = FileWriter::new(Vec::new(), options).unwrap().finish().unwrap();
         assert_eq!(finished.sink, b"REDIS0010\xff\0\0\0\0\0\0\0\0");
+    }
+
+    #[test]
+    fn an_older_file_has_no_sets_as_listpacks() {
+        let mut set = store::Set::new_listpack();
+        let packed = store::Limits { entries: 8, value: 8 };
+        set.add(b"a", store::SetLimits { integers: 8, listpack: packed });
+        let written = |version| {
+            let options = WriteOptions { compress: false, checksum: false, version };
+            let mut writer = FileWriter::new(Vec::new(), options).unwrap();
+            writer.entry(&Head::new(b"s"), ValueRef::Set(&set)).unwrap();
+            writer.finish().unwrap().sink
+        };
+        assert_eq!(written(10)[..14], *b"REDIS0010\x02\x01s\x01\x01");
+        assert_eq!(written(11)[..13], *b"REDIS0011\x14\x01s\x0a");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use sha1::{Digest, Sha1};
 use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::Element;
-use store::{Entry, Key, Keyspace, Limits, Stream, StreamId, Value, ValueRef};
+use store::{Entry, Key, Keyspace, Limits, SetLimits, Stream, StreamId, Value, ValueRef};
 
 /// What a file holds.
 #[derive(Debug)]
@@ -55,7 +55,8 @@ pub fn options() -> DecodeOptions {
 pub fn options_packing(entries: usize) -> DecodeOptions {
     let limits = Limits { entries, value: 64 };
     let list = ListLimits::default();
-    let limits = ValueLimits { list, set: limits, hash: limits, zset: limits };
+    let set = SetLimits { integers: entries, listpack: limits };
+    let limits = ValueLimits { list, set, hash: limits, zset: limits };
     DecodeOptions { limits, now_ms: 0 }
 }
 

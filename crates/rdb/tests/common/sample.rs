@@ -7,7 +7,9 @@ use rdb::file::{Collection, FileWriter, Head, Preamble, Usage, WriteOptions};
 use store::list::ListLimits;
 use store::pack::End;
 use store::stream::{Delivery, Group, StreamLimits};
-use store::{Hash, Limits, List, Set, Stream, StreamId, StringValue, Value, ValueRef, Zset};
+use store::{
+    Hash, Limits, List, Set, SetLimits, Stream, StreamId, StringValue, Value, ValueRef, Zset,
+};
 use tests::random::Random;
 
 use super::{contents, line, with_entry};
@@ -21,7 +23,8 @@ pub struct Sample {
 
 /// A file of up to `most` random keys.
 pub fn sample(random: &mut Random, most: usize) -> Sample {
-    let options = WriteOptions { compress: random.percent(50), checksum: random.percent(80) };
+    let (compress, checksum) = (random.percent(50), random.percent(80));
+    let options = WriteOptions { compress, checksum, ..WriteOptions::default() };
     write(random, most, options).expect("writing to memory cannot fail")
 }
 
@@ -118,9 +121,10 @@ fn value(random: &mut Random) -> Value<'static> {
         2 => {
             let mut set = Set::new();
             let integers = random.percent(50);
+            let set_limits = SetLimits { integers: limits.entries, listpack: limits };
             for _ in 0..count {
                 let member = if integers { integer(random) } else { text(random) };
-                set.add(&member, limits);
+                set.add(&member, set_limits);
             }
             Value::Set(set)
         }

@@ -211,8 +211,11 @@ impl RdbSink {
         purpose: Purpose,
         staged: Staged,
     ) -> io::Result<RdbSink> {
-        let options =
-            WriteOptions { compress: config.rdbcompression, checksum: config.rdbchecksum };
+        let options = WriteOptions {
+            compress: config.rdbcompression,
+            checksum: config.rdbchecksum,
+            version: config.rdb_version,
+        };
         let mut writer = FileWriter::new(staged, options)?;
         writer.preamble(&Preamble {
             server_version: engine::REDIS_VERSION,

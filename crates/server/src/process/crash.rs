@@ -83,7 +83,7 @@ fn report(reason: &str) {
          Version: {version}, {architecture}\n\
          Command line: {command_line}\n\
          Process and thread: {process}, {thread}\n\
-         Backtrace:\n{backtrace}\n\
+         \n------ STACK TRACE ------\n{backtrace}\n\
          === DUNLIN BUG REPORT END ===\n\n",
         version = env!("CARGO_PKG_VERSION"),
         architecture = std::env::consts::ARCH,

@@ -11,13 +11,16 @@ use crate::list::ListLimits;
 use crate::pack::Element;
 use crate::pack::End;
 use crate::stream::StreamLimits;
-use crate::{Hash, Limits, List, Set, Stream, StreamId, StringValue, ValueMut, Zset};
+use crate::{Hash, Limits, List, Set, SetLimits, Stream, StreamId, StringValue, ValueMut, Zset};
 
 const DATABASES: usize = 3;
 const LIMITS: Limits = Limits { entries: 8, value: 64 };
 
 /// Blocks of few entries, so that a stream has many.
 const BLOCKS: StreamLimits = StreamLimits::new(4096, 5);
+/// Sets of texts are tables from the first member on.
+const SET_LIMITS: SetLimits =
+    SetLimits { integers: LIMITS.entries, listpack: Limits { entries: 0, value: 0 } };
 
 /// A value as text, to be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,7 +174,7 @@ impl<'k> World<'k> {
             0 => {
                 let mut set = Set::new();
                 names.iter().for_each(|name| {
-                    set.add(name, LIMITS);
+                    set.add(name, SET_LIMITS);
                 });
                 Value::Set(set)
             }
@@ -264,7 +267,7 @@ impl<'k> World<'k> {
         for name in &names {
             match entry.value_mut() {
                 ValueMut::Set(set) if removes && set.len() > 1 => drop(set.remove(name)),
-                ValueMut::Set(set) => drop(set.add(name, LIMITS)),
+                ValueMut::Set(set) => drop(set.add(name, SET_LIMITS)),
                 ValueMut::Hash(hash) if removes && hash.len() > 1 => drop(hash.remove(name)),
                 ValueMut::Hash(hash) => drop(hash.set(name, b"after, and longer", LIMITS)),
                 ValueMut::Zset(zset) if removes && zset.len() > 1 => drop(zset.remove(name)),
@@ -378,7 +381,7 @@ fn a_collection_that_comes_after_the_walkers_end_is_not_kept() {
     let key = Key::new(b"set");
     let mut set = Set::new();
     for n in 0..200 {
-        set.add(format!("member:{n}").as_bytes(), LIMITS);
+        set.add(format!("member:{n}").as_bytes(), SET_LIMITS);
     }
     {
         let inside = gate.enter();

@@ -9,12 +9,16 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::gate::{Gate, Gates};
-use crate::{Limits, Set, StringRef, StringValue, ValueMut, ValueRef};
+use crate::{Limits, Set, SetLimits, StringRef, StringValue, ValueMut, ValueRef};
 
 const DATABASES: usize = 3;
 const CLOCK: u64 = 1_000_000;
 /// Sets beyond four members, or with a text among them, become tables.
 const LIMITS: Limits = Limits { entries: 4, value: 64 };
+
+/// Sets of texts are tables from the first member on.
+const SET_LIMITS: SetLimits =
+    SetLimits { integers: LIMITS.entries, listpack: Limits { entries: 0, value: 0 } };
 
 /// What a key holds: enough kinds for every way in which an entry owns its value.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +37,7 @@ impl Content {
             Content::Members(members) => {
                 let mut set = Set::new();
                 for member in members {
-                    set.add(member, LIMITS);
+                    set.add(member, SET_LIMITS);
                 }
                 Value::Set(set)
             }
@@ -236,7 +240,7 @@ impl Rig {
                     }
                     Content::Members(members) => {
                         let ValueMut::Set(set) = entry.value_mut() else { panic!("it is a set") };
-                        assert_eq!(set.add(&added, LIMITS), members.insert(added));
+                        assert_eq!(set.add(&added, SET_LIMITS), members.insert(added));
                     }
                 }
             }),

@@ -5,7 +5,7 @@ use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use super::chain::Slot;
-use crate::pack::{Element, Elements, End, Node, OwnedElement};
+use crate::pack::{Element, Elements, Encoded, End, Node, OwnedElement};
 
 /// An element to store.
 #[derive(Debug, Clone)]
@@ -19,6 +19,26 @@ pub enum ListInput<'a> {
 }
 
 impl ListInput<'_> {
+    /// Length of the element's text.
+    #[inline]
+    pub fn text_len(&self) -> usize {
+        match self {
+            ListInput::Bytes(text) => text.len(),
+            ListInput::Int(value) => Element::Int(*value).len(),
+            ListInput::Shared(text) => text.len(),
+        }
+    }
+
+    /// The element's form in a listpack.
+    #[inline(always)]
+    pub(super) fn encoded(&self) -> Encoded<'_> {
+        match self {
+            ListInput::Bytes(text) => Encoded::text(text),
+            ListInput::Int(value) => Encoded::integer(*value),
+            ListInput::Shared(text) => Encoded::text(text),
+        }
+    }
+
     /// The element as a buffer of its own.
     pub(super) fn into_shared(self) -> Arc<Vec<u8>> {
         match self {

@@ -63,8 +63,12 @@ fn a_large_element_is_kept_and_given_as_it_came() {
 
 #[test]
 fn the_packed_threshold_makes_even_short_elements_plain() {
-    let limits = ListLimits::new(-2, 4);
-    let list = list(&[b"abc", b"abcd", b"1234567"], &limits);
+    let limits = ListLimits::new(2, 4);
+    let mut list = list(&[b"abcd", b"1234567"], &limits);
+    assert!(list.is_listpack(), "a small list has no other nodes");
+    for element in [&b"abc"[..], b"abcd", b"1234567"] {
+        list.push(End::Back, element, &limits);
+    }
     let plain = list.nodes().filter(|node| matches!(node, NodeRef::Plain(_))).count();
     assert_eq!(plain, 2);
 }
@@ -77,6 +81,43 @@ fn a_positive_fill_bounds_the_elements_of_a_node() {
 }
 
 #[test]
+fn what_is_added_makes_a_listpack_a_chain_and_half_of_the_limit_a_listpack_again() {
+    let limits = ListLimits::new(4, 1 << 30);
+    let mut list = list(&[b"1", b"2", b"3", b"4"], &limits);
+    assert_eq!(list.encoding(), "listpack");
+    let mut other = list.clone();
+    other.expect(1, 1, &limits);
+    assert_eq!(other.encoding(), "quicklist");
+    list.push(End::Back, b"5", &limits);
+    assert_eq!(list.encoding(), "quicklist");
+    for left in [4, 3, 2] {
+        list.pop(End::Back);
+        list.shrink(&limits);
+        assert_eq!(list.encoding(), if left > 2 { "quicklist" } else { "listpack" });
+    }
+    other.choose_encoding(&limits);
+    assert_eq!(other.encoding(), "listpack");
+    // Replacing looks at the size with the new element, and whether the index is there comes later.
+    assert!(!other.set(7, b"x", &limits));
+    assert_eq!(other.encoding(), "quicklist");
+    // What counts is the text, and whether all of it fits the bytes.
+    let limits = ListLimits::new(-1, 1 << 30);
+    let mut list = List::new();
+    list.push(End::Back, &[b'x'; 4080], &limits);
+    for pushed in 1..5 {
+        list.push(End::Front, b"", &limits);
+        assert_eq!(list.is_listpack(), pushed < 4);
+    }
+    // Two nodes are left, then one.
+    list.trim(0, 2);
+    list.shrink(&limits);
+    assert!(!list.is_listpack());
+    list.pop(End::Front);
+    list.shrink(&limits);
+    assert!(list.is_listpack());
+}
+
+#[test]
 fn a_list_that_was_drained_gives_its_memory_back() {
     let limits = ListLimits::default();
     let mut list = List::new();
@@ -85,6 +126,7 @@ fn a_list_that_was_drained_gives_its_memory_back() {
     }
     while list.len() > 2 {
         list.pop(End::Front);
+        list.shrink(&limits);
     }
     assert!(list.memory_usage() <= 192, "{}", list.memory_usage());
     list.check();
@@ -217,12 +259,14 @@ fn apply(list: &mut List, model: &mut Model, step: Step, limits: &ListLimits) {
         Step::Pop(end) => {
             let popped = list.pop(end).map(|popped| popped.as_element().to_vec());
             assert_eq!(popped, pop_model(model, end));
+            list.shrink(limits);
         }
         Step::PopMany(end, count) => {
             for _ in 0..count {
                 let popped = list.pop_with(end, |item| item.as_element().to_vec());
                 assert_eq!(popped, pop_model(model, end));
             }
+            list.shrink(limits);
         }
         Step::Set(index, text) => {
             let at = index_in(index, model.len());
@@ -242,6 +286,7 @@ fn apply(list: &mut List, model: &mut Model, step: Step, limits: &ListLimits) {
         Step::Remove(count, index) => {
             let text = pick(index);
             assert_eq!(list.remove(count, &text, limits), remove_model(model, count, &text));
+            list.shrink(limits);
         }
         Step::Trim(start, stop) => {
             let len = model.len() as i64;
@@ -254,6 +299,7 @@ fn apply(list: &mut List, model: &mut Model, step: Step, limits: &ListLimits) {
                 kept.contains(&index)
             });
             assert_eq!(list.trim(start, stop), before - model.len());
+            list.shrink(limits);
         }
         Step::Freeze => {}
         Step::Reload => *list = reload(list, limits),
@@ -356,6 +402,7 @@ fn a_directory_shrinks_with_its_list() {
 #[test]
 fn a_size_is_estimated_from_some_nodes() {
     let mut list = List::new();
+    list.expect(5_000, 500_000, &PLAIN());
     (0..5_000).for_each(|_| list.push(End::Back, &[b'e'; 100], &PLAIN()));
     let (exact, estimated) = (list.memory_usage(), list.memory_estimate(64));
     assert!(exact.abs_diff(estimated) < exact / 50, "{estimated} for {exact}");

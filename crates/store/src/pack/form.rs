@@ -14,13 +14,16 @@ use std::ptr::NonNull;
 use super::intset::Intset;
 use super::listpack::Listpack;
 use super::node::Node;
+use super::slice::ListpackSlice;
 
 const BOX_TAG: usize = 1;
+
+const LISTPACK_TAG: usize = 2;
 
 /// An owned block behind one thin pointer.
 ///
 /// # Safety
-/// The type is a transparent wrapper of a `NonNull` whose address is always a multiple of 8.
+/// The type is a transparent wrapper of a `NonNull` whose address is always even.
 pub(crate) unsafe trait Thin {}
 
 // SAFETY: a transparent wrapper of a pointer to a block allocated with an alignment of 8.
@@ -29,6 +32,8 @@ unsafe impl Thin for Listpack {}
 unsafe impl Thin for Intset {}
 // SAFETY: as above.
 unsafe impl Thin for Node {}
+// SAFETY: a transparent wrapper of a pointer to such a block, with no tag but `LISTPACK_TAG`.
+unsafe impl Thin for SetBlock {}
 
 /// What a [`PackedOr`] holds, borrowed.
 pub(crate) enum Form<'a, P, T> {
@@ -127,6 +132,152 @@ impl<P: Thin, T> Drop for PackedOr<P, T> {
             Some(value) => drop(unsafe { Box::from_raw(value) }),
             // SAFETY: untagged, the pointer is an owned `P`, which is not used any more.
             None => unsafe { std::ptr::from_mut(&mut self.pointer).cast::<P>().drop_in_place() },
+        }
+    }
+}
+
+/// The packed block of a small set, in eight bytes: an intset, or a listpack, which the second lowest
+/// bit of the pointer says.
+///
+/// Invariants: without the tag `pointer` is the representation of an owned [`Intset`]; with it, that
+/// of an owned [`Listpack`] after the tag is taken off.
+#[repr(transparent)]
+pub(crate) struct SetBlock {
+    pointer: NonNull<u8>,
+    owned: PhantomData<(Intset, Listpack)>,
+}
+
+/// What a [`SetBlock`] is, borrowed.
+pub(crate) enum SetForm<'a> {
+    /// Integers.
+    Intset(&'a Intset),
+    /// Any members.
+    Listpack(&'a ListpackSlice),
+}
+
+/// What a [`SetBlock`] is, borrowed for change.
+pub(crate) enum SetFormMut<'a> {
+    /// Integers.
+    Intset(&'a mut Intset),
+    /// Any members.
+    Listpack(ListpackMut<'a>),
+}
+
+// SAFETY: it owns an `Intset` or a `Listpack`, and both may be sent.
+unsafe impl Send for SetBlock {}
+// SAFETY: `&SetBlock` gives out `&Intset` or `&ListpackSlice`.
+unsafe impl Sync for SetBlock {}
+
+impl SetBlock {
+    /// Holds an intset.
+    pub(crate) fn intset(block: Intset) -> Self {
+        // SAFETY: an `Intset` is a transparent wrapper of a `NonNull`; ownership moves into the
+        // pointer.
+        let pointer = unsafe { std::mem::transmute::<Intset, NonNull<u8>>(block) };
+        SetBlock { pointer, owned: PhantomData }
+    }
+
+    /// Holds a listpack.
+    pub(crate) fn listpack(block: Listpack) -> Self {
+        // SAFETY: a `Listpack` is a transparent wrapper of a `NonNull`; ownership moves into the
+        // pointer.
+        let pointer = unsafe { std::mem::transmute::<Listpack, NonNull<u8>>(block) };
+        SetBlock { pointer: tagged(pointer), owned: PhantomData }
+    }
+
+    fn is_listpack(&self) -> bool {
+        self.pointer.addr().get() & LISTPACK_TAG != 0
+    }
+
+    /// A second handle of the listpack, which must not be dropped while this one is there.
+    fn listpack_handle(&self) -> ManuallyDrop<Listpack> {
+        debug_assert!(self.is_listpack());
+        let pointer = self.pointer.as_ptr().map_addr(|address| address & !LISTPACK_TAG);
+        // SAFETY: with its tag off the pointer is the representation of a `Listpack`. Blocks are
+        // never at address 0, so it is not null.
+        ManuallyDrop::new(unsafe { std::mem::transmute::<*mut u8, Listpack>(pointer) })
+    }
+
+    /// What it is.
+    #[inline]
+    pub(crate) fn get(&self) -> SetForm<'_> {
+        if self.is_listpack() {
+            let handle = self.listpack_handle();
+            let bytes: *const ListpackSlice = &**handle;
+            // SAFETY: the bytes lie in the block, which this handle owns; they stay where they are
+            // for as long as it is borrowed.
+            SetForm::Listpack(unsafe { &*bytes })
+        } else {
+            // SAFETY: untagged, the pointer is the representation of an `Intset`.
+            SetForm::Intset(unsafe { &*std::ptr::from_ref(&self.pointer).cast::<Intset>() })
+        }
+    }
+
+    /// What it is, for change.
+    #[inline]
+    pub(crate) fn get_mut(&mut self) -> SetFormMut<'_> {
+        if self.is_listpack() {
+            let listpack = self.listpack_handle();
+            SetFormMut::Listpack(ListpackMut { listpack, home: &mut self.pointer })
+        } else {
+            let pointer = std::ptr::from_mut(&mut self.pointer).cast::<Intset>();
+            // SAFETY: untagged, the pointer is the representation of an `Intset`, and it stays one:
+            // blocks are aligned to 8.
+            SetFormMut::Intset(unsafe { &mut *pointer })
+        }
+    }
+}
+
+fn tagged(pointer: NonNull<u8>) -> NonNull<u8> {
+    pointer.map_addr(|address| address | LISTPACK_TAG)
+}
+
+/// The listpack of a [`SetBlock`], for change. When it is done, the set gets the block's address,
+/// which may be another by then.
+pub(crate) struct ListpackMut<'a> {
+    listpack: ManuallyDrop<Listpack>,
+    home: &'a mut NonNull<u8>,
+}
+
+impl std::ops::Deref for ListpackMut<'_> {
+    type Target = Listpack;
+
+    fn deref(&self) -> &Listpack {
+        &self.listpack
+    }
+}
+
+impl std::ops::DerefMut for ListpackMut<'_> {
+    fn deref_mut(&mut self) -> &mut Listpack {
+        &mut self.listpack
+    }
+}
+
+impl Drop for ListpackMut<'_> {
+    fn drop(&mut self) {
+        // SAFETY: taken once, as this is the end of the handle; the pointer goes back to its owner.
+        let listpack = unsafe { ManuallyDrop::take(&mut self.listpack) };
+        // SAFETY: a `Listpack` is a transparent wrapper of a `NonNull`.
+        *self.home = tagged(unsafe { std::mem::transmute::<Listpack, NonNull<u8>>(listpack) });
+    }
+}
+
+impl Clone for SetBlock {
+    fn clone(&self) -> Self {
+        match self.get() {
+            SetForm::Intset(intset) => Self::intset(intset.clone()),
+            SetForm::Listpack(listpack) => Self::listpack(listpack.to_listpack()),
+        }
+    }
+}
+
+impl Drop for SetBlock {
+    fn drop(&mut self) {
+        if self.is_listpack() {
+            drop(ManuallyDrop::into_inner(self.listpack_handle()));
+        } else {
+            // SAFETY: untagged, the pointer is an owned `Intset`, which is not used any more.
+            unsafe { std::ptr::from_mut(&mut self.pointer).cast::<Intset>().drop_in_place() }
         }
     }
 }

@@ -4,8 +4,9 @@ use base::rng::Rng;
 use proptest::prelude::*;
 
 use super::*;
+use crate::packed::Limits;
 
-const LIMITS: Limits = Limits { entries: 12, value: 0 };
+const LIMITS: SetLimits = SetLimits { integers: 12, listpack: Limits { entries: 8, value: 120 } };
 
 /// Mostly integers of all widths, so that sets stay intsets for a while.
 fn text() -> impl Strategy<Value = Vec<u8>> {
@@ -63,13 +64,20 @@ proptest! {
         seed: u64,
     ) {
         let (mut set, mut model, mut rng) = (Set::new(), Model::new(), Rng::from_seed(seed));
-        let mut packed = true;
+        let mut encoding = "intset";
         for (kind, member) in steps {
             match kind {
                 0..5 => {
                     let is_integer = parse_i64(&member).is_some();
-                    prop_assert_eq!(set.add(&member, LIMITS), model.insert(member));
-                    packed &= is_integer && model.len() <= LIMITS.entries;
+                    let listpack_holds = member.len() <= 120 && model.len() < 8;
+                    let is_new = model.insert(member.clone());
+                    prop_assert_eq!(set.add(&member, LIMITS), is_new);
+                    encoding = match encoding {
+                        "intset" if is_integer && model.len() <= 12 => "intset",
+                        "intset" if !is_integer && listpack_holds => "listpack",
+                        "listpack" if listpack_holds || !is_new => "listpack",
+                        _ => "hashtable",
+                    };
                 }
                 5..7 => prop_assert_eq!(set.remove(&member), model.remove(&member)),
                 _ => {
@@ -80,16 +88,31 @@ proptest! {
                     }
                 }
             }
-            prop_assert_eq!(set.encoding(), if packed { "intset" } else { "hashtable" });
+            prop_assert_eq!(set.encoding(), encoding);
         }
         compare(&set, &model);
         compare_random(&set, &model, &mut rng);
         if let Some(intset) = set.as_intset() {
-            let loaded = Set::from_intset(intset.clone(), Limits { entries: 3, value: 0 });
+            let loaded = Set::from_intset(intset.clone(), SetLimits { integers: 3, ..LIMITS });
             prop_assert_eq!(loaded.as_intset().is_some(), model.len() <= 3);
             compare(&loaded, &model);
         }
+        if let Some(listpack) = set.as_listpack() {
+            let fewer = SetLimits { listpack: Limits { entries: 3, value: 0 }, ..LIMITS };
+            let loaded = Set::from_listpack(listpack.to_listpack(), fewer).unwrap();
+            prop_assert_eq!(loaded.as_listpack().is_some(), model.len() <= 3);
+            compare(&loaded, &model);
+            let mut integers = set.clone();
+            integers.pack_integers(LIMITS);
+            let all = model.iter().all(|member| parse_i64(member).is_some());
+            prop_assert_eq!(integers.as_intset().is_some(), all);
+            compare(&integers, &model);
+        }
         set.unpack();
+        compare(&set, &model);
+        set.repack(LIMITS);
+        let short = model.len() <= 8 && model.iter().all(|member| member.len() <= 120);
+        prop_assert_eq!(set.as_listpack().is_some(), short);
         compare(&set, &model);
     }
 
@@ -146,4 +169,49 @@ fn thousands_of_members_come_and_go() {
     }
     assert!(set.pop_random(&mut rng).is_none());
     set.check();
+}
+
+#[test]
+fn the_number_of_members_to_come_chooses_the_encoding() {
+    let encoding = |first: &[u8], count: usize| {
+        let mut set = Set::new();
+        set.expect(first, count, LIMITS);
+        set.add(first, LIMITS);
+        set.encoding()
+    };
+    assert_eq!(encoding(b"1", 12), "intset");
+    assert_eq!(encoding(b"1", 13), "hashtable");
+    assert_eq!(encoding(b"a", 8), "listpack");
+    assert_eq!(encoding(b"a", 9), "hashtable");
+    let mut set = Set::new();
+    assert!(set.add(b"a", LIMITS));
+    set.expect(b"a", 9, LIMITS);
+    assert_eq!(set.encoding(), "hashtable");
+}
+
+#[test]
+fn members_of_a_listpack_are_drawn_with_equal_chances() {
+    let mut rng = Rng::from_seed(7);
+    let mut counts = [[0u32; 5]; 3];
+    for _ in 0..10_000 {
+        let mut set = Set::new_listpack();
+        (0..5u8).for_each(|member| assert!(set.add(&[b'a' + member], LIMITS)));
+        let which = |member: Element<'_>| usize::from(member.to_vec()[0] - b'a');
+        counts[0][which(set.random(&mut rng).unwrap())] += 1;
+        set.random_distinct(1, &mut rng, |member| counts[1][which(member)] += 1);
+        counts[2][which(set.pop_random(&mut rng).unwrap().as_element())] += 1;
+    }
+    assert!(counts.iter().flatten().all(|count| (1850..2150).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn a_small_set_of_texts_is_its_block_alone() {
+    let mut set = Set::new();
+    for member in [b"alpha", b"gamma", b"delta"] {
+        assert!(set.add(member, LIMITS));
+    }
+    // Seven bytes for each member, and seven for the listpack.
+    assert_eq!(set.memory_usage(5), 32);
+    let order: Vec<_> = set.iter().map(|member| member.to_vec()).collect();
+    assert_eq!(order, [b"alpha", b"gamma", b"delta"]);
 }

@@ -111,6 +111,10 @@ fn packed_elements(entry: Entry<'_>) -> Option<String> {
         ValueRef::Zset(zset) if zset.is_packed() => {
             elements.extend(zset.iter().map(|(member, _)| member));
         }
+        ValueRef::Set(set) if set.as_listpack().is_some() => elements.extend(set.iter()),
+        ValueRef::List(list) if list.is_listpack() => {
+            list.iter().for_each(|item| elements.push(item.as_element()));
+        }
         _ => return None,
     }
     let mut text = format!("Listpack of {} elements:", elements.len()).into_bytes();
@@ -136,7 +140,9 @@ pub(super) fn object(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
             entry.clock(),
             evict::idle_seconds(entry.clock(), seconds)
         );
-        if let ValueRef::List(list) = entry.value() {
+        if let ValueRef::List(list) = entry.value()
+            && !list.is_listpack()
+        {
             describe_nodes(list, fill, &mut text);
         }
         Ok::<_, CommandError>(text)

@@ -74,11 +74,12 @@ fn push_to_existing(cx: &mut Context<'_>, args: &mut Args<'_>, end: End) -> Comm
 /// Pushes all arguments that are left and returns how many they were.
 #[inline]
 fn push_rest(list: &mut List, args: &mut Args<'_>, end: End, limits: &ListLimits) -> u64 {
-    let pushed = args.len() as u64;
+    let pushed = args.len();
+    list.expect(pushed, args.argv().skip(2).iter().map(<[u8]>::len).sum(), limits);
     while let Ok(element) = element(args) {
-        list.push(end, element, limits);
+        list.push_expected(end, element, limits);
     }
-    pushed
+    pushed as u64
 }
 
 /// The next argument as an element to store.
@@ -151,10 +152,12 @@ fn pop_one(
     end: End,
     answer: Answer,
 ) -> Result<bool, CommandError> {
+    let limits = cx.db.list_limits();
     let reply = &mut cx.reply;
     cx.db.take_from_list(key, pop_event(end), |list| {
         answer.begin(reply, key);
         list.pop_with(end, |item| reply.item(item));
+        list.shrink(&limits);
         1
     })
 }
@@ -168,6 +171,7 @@ fn pop_many(
     count: usize,
     answer: Answer,
 ) -> Result<Option<usize>, CommandError> {
+    let limits = cx.db.list_limits();
     let reply = &mut cx.reply;
     let mut popped = 0;
     let found = cx.db.take_from_list(key, pop_event(end), |list| {
@@ -181,6 +185,7 @@ fn pop_many(
             End::Front => list.trim(popped as i64, -1),
             End::Back => list.trim(0, -1 - popped as i64),
         };
+        list.shrink(&limits);
         popped as u64
     })?;
     Ok(found.then_some(popped))
@@ -271,6 +276,9 @@ fn lrem(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut removed = 0;
     cx.db.take_from_list(&key, Event(Class::LIST, "lrem"), |list| {
         removed = list.remove(count, text, &limits) as u64;
+        if removed > 0 {
+            list.shrink(&limits);
+        }
         removed
     })?;
     cx.reply.integer(removed as i64);
@@ -280,8 +288,10 @@ fn lrem(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// LTRIM key start stop
 fn ltrim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, start, stop) = (args.key()?, args.i64()?, args.i64()?);
+    let limits = cx.db.list_limits();
     if let Some(list) = cx.db.list_mut(&key)? {
         let removed = list.trim(start, stop);
+        list.shrink(&limits);
         let emptied = list.is_empty();
         // An event even when nothing was cut off, as in Redis.
         cx.db.changed_times(&key, Event(Class::LIST, "ltrim"), removed as u64);

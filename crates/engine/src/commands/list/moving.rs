@@ -86,7 +86,11 @@ pub(super) fn move_element(
     cx.db.list_or_new(destination)?.push(ends.to, &popped, &limits);
     cx.db.changed_times(destination, push_event(ends.to), 0);
     cx.db.changed(source, pop_event(ends.from));
-    if cx.db.list_mut(source)?.is_some_and(|list| list.is_empty()) {
+    let emptied = cx.db.list_mut(source)?.is_some_and(|list| {
+        list.shrink(&limits);
+        list.is_empty()
+    });
+    if emptied {
         cx.db.remove_empty(source);
     }
     cx.reply.item(popped.as_item());

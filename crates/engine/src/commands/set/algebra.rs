@@ -7,7 +7,7 @@
 use std::ops::ControlFlow;
 
 use store::pack::Element;
-use store::{Key, Limits, Set, Value};
+use store::{Key, Set, SetLimits, Value};
 
 use crate::handler::args::Args;
 use crate::handler::context::Context;
@@ -113,20 +113,50 @@ fn store(
     let keys = args.rest_as_keys()?;
     let limits = cx.db.set_limits();
     let sets = sets_of(&cx.db, &keys)?;
-    let mut result = Set::new();
-    let collect = |member: Element<'_>| {
-        result.add_element(member, limits);
+    let result = match operation {
+        Operation::Intersection => stored_intersection(&sets, limits),
+        Operation::Union => unite(&sets, limits),
+        Operation::Difference => stored_difference(&sets, limits),
     };
-    match operation {
-        Operation::Intersection => intersect_all(&sets, collect),
-        Operation::Union => result = unite(&sets, limits),
-        Operation::Difference => subtract(&sets, limits, collect),
-    }
     let count = result.len();
     let result = (count > 0).then_some(Value::Set(result));
     cx.db.set_or_remove(&destination, result, Event(Class::SET, event), 1);
     cx.reply.integer(count as i64);
     Ok(())
+}
+
+/// An intersection as a set. Its encoding does not depend on the members that others had.
+fn stored_intersection(sets: &[Option<&Set>], limits: SetLimits) -> Set {
+    let smallest = sets.iter().flatten().min_by_key(|set| set.len());
+    let mut result = match smallest {
+        Some(set) if set.as_intset().is_some() => Set::new(),
+        _ => Set::new_listpack(),
+    };
+    intersect_all(sets, |member| {
+        result.add_element(member, limits);
+    });
+    result.pack_integers(limits);
+    result
+}
+
+/// A difference as a set. Where all of the first set was taken before others were taken out of it, the
+/// encoding is that of the larger set, as in Redis.
+fn stored_difference(sets: &[Option<&Set>], limits: SetLimits) -> Set {
+    let Some((Some(first), others)) = sets.split_first() else { return Set::new() };
+    let mut result = Set::new();
+    if asks_each(sets) {
+        subtract(sets, limits, |member| {
+            result.add_element(member, limits);
+        });
+        return result;
+    }
+    first.iter().for_each(|member| {
+        result.add_element(member, limits);
+    });
+    for member in others.iter().flatten().flat_map(|set| set.iter()) {
+        result.remove_element(member);
+    }
+    result
 }
 
 /// The sets under keys; `None` where there is none.
@@ -163,7 +193,7 @@ fn intersect_all(sets: &[Option<&Set>], mut visit: impl FnMut(Element<'_>)) {
 }
 
 /// All members of all sets.
-fn unite(sets: &[Option<&Set>], limits: Limits) -> Set {
+fn unite(sets: &[Option<&Set>], limits: SetLimits) -> Set {
     let mut union = Set::new();
     for set in sets.iter().flatten() {
         set.iter().for_each(|member| {
@@ -173,13 +203,20 @@ fn unite(sets: &[Option<&Set>], limits: Limits) -> Set {
     union
 }
 
+/// Whether a difference is found by asking each of the other sets about each member of the first, or
+/// by going through all members of the others. By a rule of thumb half of the questions find an answer
+/// early.
+fn asks_each(sets: &[Option<&Set>]) -> bool {
+    let Some(Some(first)) = sets.first() else { return true };
+    let there = sets.iter().flatten();
+    let questions = first.len().saturating_mul(there.clone().count());
+    questions / 2 <= there.map(|set| set.len()).sum()
+}
+
 /// Visits the members of the first set that are in none of the others.
-fn subtract(sets: &[Option<&Set>], limits: Limits, mut visit: impl FnMut(Element<'_>)) {
+fn subtract(sets: &[Option<&Set>], limits: SetLimits, mut visit: impl FnMut(Element<'_>)) {
     let Some((Some(first), others)) = sets.split_first() else { return };
-    let members: usize = others.iter().flatten().map(|set| set.len()).sum();
-    let questions = first.len().saturating_mul(others.iter().flatten().count());
-    // Half of the questions find an answer early, by a rule of thumb.
-    if questions / 2 <= first.len() + members {
+    if asks_each(sets) {
         let mut others: Vec<&Set> = others.iter().flatten().copied().collect();
         // The larger a set, the likelier it knows the member.
         others.sort_by_key(|set| std::cmp::Reverse(set.len()));

@@ -21,6 +21,10 @@ pub(crate) use rows::COMMANDS;
 /// Members that one command of the journal removes.
 const REMOVALS_PER_EFFECT: usize = 1024;
 
+/// How many times the members that SPOP leaves it must take, so that a table of few members is left
+/// as a listpack: Redis makes a new set of what remains then.
+const FEW_REMAIN: usize = 5;
+
 const POPPED: Event = Event(Class::SET, "spop");
 
 /// SADD key member [member ...]
@@ -30,6 +34,7 @@ fn sadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let members = args.rest();
     let mut added = 0;
     cx.db.add_to_set(&key, Event(Class::SET, "sadd"), |set| {
+        set.expect(members.get(0).unwrap_or_default(), members.len(), limits);
         added = members.iter().filter(|member| set.add(member, limits)).count() as u64;
         added
     })?;
@@ -118,6 +123,7 @@ fn spop_many(cx: &mut Context<'_>, key: &Key<'_>, args: &mut Args<'_>) -> Comman
         return Err(CommandError::SYNTAX);
     }
     let count = args.at_least(0, CommandError::MUST_BE_POSITIVE)?;
+    let limits = cx.db.set_limits();
     let set = cx.db.set_mut(key)?;
     let Some(set) = set.filter(|_| count > 0) else {
         cx.reply.set(0);
@@ -126,6 +132,7 @@ fn spop_many(cx: &mut Context<'_>, key: &Key<'_>, args: &mut Args<'_>) -> Comman
     if count >= set.len() {
         return spop_all(cx, key);
     }
+    let remaining = set.len() - count;
     let mut drawn = Vec::with_capacity(count);
     rng::with(|rng| {
         set.random_distinct(count, rng, |member| drawn.push(member.to_owned_element()));
@@ -134,6 +141,9 @@ fn spop_many(cx: &mut Context<'_>, key: &Key<'_>, args: &mut Args<'_>) -> Comman
     for member in &drawn {
         set.remove_element(member.as_element());
         cx.reply.element(member.as_element());
+    }
+    if remaining * FEW_REMAIN <= count {
+        set.repack(limits);
     }
     cx.db.changed_times(key, POPPED, count as u64);
     propagate_removals(cx, key, &drawn);
@@ -222,7 +232,12 @@ fn smove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         let limits = cx.db.set_limits();
         let remove = |set: &mut Set| u64::from(set.remove(member));
         cx.db.take_from_set(&source, Event(Class::SET, "srem"), remove)?;
-        let add = |set: &mut Set| u64::from(set.add(member, limits));
+        let add = |set: &mut Set| {
+            if set.is_empty() {
+                set.expect(member, 1, limits);
+            }
+            u64::from(set.add(member, limits))
+        };
         cx.db.add_to_set(&destination, Event(Class::SET, "sadd"), add)?;
     }
     cx.reply.integer(i64::from(found));

@@ -114,6 +114,7 @@ fn sort(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             list.push(End::Back, found.unwrap_or(Element::Str(b"")), &limits);
         });
     }
+    list.choose_encoding(&limits);
     has_missed_none(&cx.db)?;
     cx.reply.integer(list.len() as i64);
     store(cx, &destination, list);

@@ -150,14 +150,14 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
-            Problem::Empty => "the manifest is empty",
-            Problem::TooLong => "the line is too long",
+            Problem::Empty => "Found an empty AOF manifest",
+            Problem::TooLong => "The AOF manifest file contains too long line",
             Problem::Unfinished => "the last line has no end",
-            Problem::Malformed => "the line does not say: file NAME seq NUMBER type b, i or h",
-            Problem::Path => "the file is named by a path",
-            Problem::UnknownType => "the type is not b, i or h",
-            Problem::SecondBase => "there is a base file already",
-            Problem::OutOfOrder => "the sequence number is not above the one before",
+            Problem::Malformed => "Invalid AOF manifest file format: the line does not say file NAME seq NUMBER type b, i or h",
+            Problem::Path => "File can't be a path, just a filename",
+            Problem::UnknownType => "Unknown AOF file type, which is not b, i or h",
+            Problem::SecondBase => "Found duplicate base file information",
+            Problem::OutOfOrder => "Found a non-monotonic sequence number",
             Problem::NamedTwice => "the file is named by a line before",
         })
     }

@@ -8,8 +8,8 @@ use std::ops::Range;
 use base::limits::MAX_DATABASES;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileError, FileReader, Function, Item, RawEntry};
 use rdb::{ReadError, ValueLimits};
-use store::Limits;
 use store::list::ListLimits;
+use store::{Limits, SetLimits};
 
 use super::verdict::{DATABASES, Verdict, beyond};
 
@@ -23,8 +23,12 @@ const SHOWN_BYTES: usize = 60;
 /// not matter.
 fn decoding() -> DecodeOptions {
     let packed = Limits { entries: 128, value: 64 };
-    let limits =
-        ValueLimits { list: ListLimits::new(-2, 1 << 30), set: packed, hash: packed, zset: packed };
+    let limits = ValueLimits {
+        list: ListLimits::new(-2, 1 << 30),
+        set: SetLimits { integers: packed.entries, listpack: packed },
+        hash: packed,
+        zset: packed,
+    };
     DecodeOptions { limits, now_ms: 0 }
 }
 

@@ -81,9 +81,18 @@ fn files_of_the_reference_are_good() {
         assert_eq!(verdict, Verdict::Good, "{report}");
         assert!(report.contains("redis-ver 7.0.15") && report.ends_with("  good\n"), "{report}");
     }
+    for name in ["types", "plain", "fields"] {
+        for (version, writer) in
+            [("redis-8.0", "redis-ver 8.0.6"), ("valkey-9.1", "valkey-ver 9.1.2")]
+        {
+            let (verdict, report) = look(&Path::new(GOLDEN).join(format!("{name}-{version}.rdb")));
+            assert_eq!(verdict, Verdict::Good, "{report}");
+            assert!(report.contains(writer) && report.ends_with("  good\n"), "{report}");
+        }
+    }
     let (verdict, report) = look(Path::new(GOLDEN));
     assert_eq!(verdict, Verdict::Good);
-    assert_eq!(report.matches("  good\n").count(), 5, "{report}");
+    assert_eq!(report.matches("  good\n").count(), 11, "{report}");
 }
 
 /// What is right and not known here is kept, and what else is damaged is mended.

@@ -119,7 +119,7 @@ impl Problem {
             Problem::Snapshot(error) => write!(formatter, "{file}: {error}"),
             Problem::Checksum { stated, computed } => write!(
                 formatter,
-                "{file}: Wrong RDB checksum: the file says {stated:016x}, its bytes give {computed:016x}"
+                "{file}: RDB CRC error. Wrong RDB checksum expected: ({stated:x}) but got ({computed:x})"
             ),
             Problem::Key { at, key, reason } => {
                 write!(formatter, "{file}: offset {at}, key \"{key}\": {reason}")

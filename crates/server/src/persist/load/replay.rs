@@ -112,7 +112,7 @@ fn scan(input: impl Read, offset: u64, chunks: &SyncSender<Chunk>) -> std::io::R
         let first = chunk.words.len();
         let ending = match scanner.next()? {
             Item::Command(arguments) => {
-                chunk.words.extend(arguments);
+                take(&mut chunk.words, arguments);
                 None
             }
             Item::Timestamp(_) => None,
@@ -133,6 +133,22 @@ fn scan(input: impl Read, offset: u64, chunks: &SyncSender<Chunk>) -> std::io::R
                 return Ok(ending);
             }
         }
+    }
+}
+
+/// Takes over a command. Redis 8.0 journals HINCRBYFLOAT as HSETEX with KEEPTTL: it sets one field and
+/// lets it expire when it would have expired anyway. Fields of ours never expire, so that is HSET.
+fn take(words: &mut OwnedArguments, arguments: Arguments<'_>) {
+    let says = |index: usize, word: &[u8]| {
+        arguments.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word))
+    };
+    let keeps = says(0, b"hsetex") && says(2, b"keepttl") && says(3, b"fields") && says(4, b"1");
+    if keeps && let (7, Some(key)) = (arguments.len(), arguments.get(1)) {
+        words.push(b"HSET");
+        words.push(key);
+        words.extend(arguments.skip(5));
+    } else {
+        words.extend(arguments);
     }
 }
 

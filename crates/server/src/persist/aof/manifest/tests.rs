@@ -61,7 +61,7 @@ fn the_line_that_is_wrong_is_named() {
         assert_eq!(wrong(&[BASE, line]), (2, problem), "{line}");
     }
     let error = Manifest::parse(b"file /etc/x seq 1 type b\n").unwrap_err().to_string();
-    assert_eq!(error, "line 1: the file is named by a path: file /etc/x seq 1 type b");
+    assert_eq!(error, "line 1: File can't be a path, just a filename: file /etc/x seq 1 type b");
 }
 
 #[test]
