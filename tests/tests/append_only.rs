@@ -489,7 +489,9 @@ fn a_first_start_makes_a_base_without_data() -> Result<()> {
         let reference = Server::start(Target::Reference, &options)?;
         let manifest = "appendonly.aof.manifest";
         let [ours, theirs] = [&server, &reference].map(|it| fs::read(in_directory(it, manifest)));
-        ensure!(ours? == theirs?);
+        // Redis 8.0 notes where an increment begins for its replicas.
+        let theirs = String::from_utf8(theirs?)?.replace(" startoffset 0", "");
+        ensure!(ours? == theirs.as_bytes());
         for (verb, kind, name) in
             [("Creating", "base", base), ("Creating", "incr", "appendonly.aof.1.incr.aof")]
         {

@@ -148,14 +148,6 @@ fn the_exit_code_is_what_servers_do() -> Result<()> {
             assert_eq!(starts_with(target, files, keys)?, good, "{target:?} {names:?}: {report}");
         }
     }
-    // What is not known here alone.
-    let stream: Files = &[("dump.rdb", &golden("stream")?)];
-    let home = tempfile::tempdir()?;
-    write(home.path(), stream)?;
-    let output = check(&[home.path().to_str().expect("a plain name"), "--fix"])?;
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).ends_with("  this server refuses to load it\n"));
-    assert!(!starts_with(Target::Dunlin, stream, 3)? && starts_with(Target::Reference, stream, 3)?);
     Ok(())
 }
 

@@ -20,7 +20,7 @@ fn the_compatibility_page_is_what_the_program_prints() -> Result<()> {
 /// The list from which the page derives what is not there.
 #[test]
 fn the_commands_of_the_reference_are_known() -> Result<()> {
-    let path = repository().join("crates/engine/src/compatibility/redis-7.0.txt");
+    let path = repository().join("crates/engine/src/compatibility/redis-8.0.txt");
     let text = fs::read_to_string(path)?;
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let listed = lines.flat_map(|line| {
@@ -32,7 +32,10 @@ fn the_commands_of_the_reference_are_known() -> Result<()> {
     let reference = Server::start(Target::Reference, &[])?;
     let mut described = BTreeSet::new();
     describe(&reference.connect()?.call_text("COMMAND DOCS")?, &mut described)?;
-    let different: Vec<_> = listed.symmetric_difference(&described).collect();
+    // Vector sets are a module, which is not in every build.
+    let of_module = |family: &str| matches!(family, "module" | "vector-set");
+    let different = listed.symmetric_difference(&described);
+    let different: Vec<_> = different.filter(|(_, family)| !of_module(family)).collect();
     ensure!(different.is_empty(), "listed or described, but not both: {different:?}");
     Ok(())
 }

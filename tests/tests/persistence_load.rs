@@ -246,9 +246,6 @@ fn damaged_snapshots_are_refused() -> Result<()> {
         );
         ensure!(!log.contains("Ready to accept connections"), "{log}");
     }
-    fs::copy(repository().join("tests/golden/stream.rdb"), &file)?;
-    let log = refused(directory.path(), &[])?;
-    ensure!(log.contains("key \"stream\", a stream") && log.contains("offset "), "{log}");
     fs::copy(repository().join("tests/golden/types.rdb"), &file)?;
     let log = refused(directory.path(), &["--databases", "1"])?;
     ensure!(log.contains("is beyond those that `databases` allows"), "{log}");

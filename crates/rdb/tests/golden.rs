@@ -33,8 +33,6 @@ fn listed(name: &str, options: &DecodeOptions) -> Found {
     let found = read(file, options).unwrap();
     assert_eq!(found.aux[&b"aof-base"[..]], b"0");
     let listing = std::fs::read_to_string(golden(&format!("{name}.txt"))).unwrap();
-    // Later servers print the shortest digits, Redis 7.0 seventeen of them.
-    let listing = listing.replace("=1e+300", "=1.0000000000000001e+300");
     let mut expected: Vec<&str> = listing.lines().collect();
     expected.sort_unstable();
     let mut lines = found.listing();

@@ -160,7 +160,7 @@ fn what_the_reference_writes_we_read_and_go_on() -> Result<()> {
     let ours = directory(server.directory())?;
     let (base, all) = ours.sizes()?;
     assert!(base > 0 && all > base);
-    let written = ["SELECT 0", "MULTI", "SET b 2", "INCR a", "EXEC", "SET c 3"];
+    let written = ["MULTI", "SELECT 0", "SET b 2", "INCR a", "EXEC", "SET c 3"];
     assert_eq!(commands(&ours)?, written);
     let journal = journal()?;
     let opening = Arc::clone(&ours);

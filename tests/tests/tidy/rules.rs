@@ -46,6 +46,14 @@ pub(crate) fn is_family(files: &BTreeSet<&str>) -> bool {
 pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &[
+            "crates/store/src/stream.rs",
+            "crates/store/src/stream/block.rs",
+            "crates/store/src/stream/group.rs",
+        ],
+        "a stream is made of blocks and groups, which use its limits and its way to tell of damage",
+    ),
+    (
+        &[
             "crates/config/src/directive.rs",
             "crates/config/src/kinds.rs",
             "crates/config/src/special.rs",

@@ -15,7 +15,6 @@ use store::{
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::notify::{Class, Event};
 use crate::observe::stats::ThreadStats;
-use crate::persistence::loading::set_limits;
 use crate::run::authority::Authority;
 use crate::run::effects::Effects;
 use crate::wait::waiting::Attachment;
@@ -742,3 +741,10 @@ collection!(
     "sorted set",
     FULL_ELEMENTS
 );
+
+/// How large packed sets may be, as the settings say.
+#[inline]
+pub(crate) fn set_limits(config: &Config) -> SetLimits {
+    let (entries, value) = (config.set_max_listpack_entries, config.set_max_listpack_value);
+    SetLimits { integers: config.set_max_intset_entries, listpack: Limits { entries, value } }
+}

@@ -374,7 +374,7 @@ mod tests {
         server.journal.synced.store(1, Relaxed);
         assert_eq!(server.text("WAITAOF 1 0 0"), "*2\r\n:1\r\n:0\r\n");
         let refused = server.text("WAITAOF 2 0 0");
-        assert_eq!(refused, "-ERR value is out of range, must be between 0 and 1\r\n");
+        assert_eq!(refused, "-ERR value is out of range, value must between 0 and 1\r\n");
         assert_eq!(server.text("WAITAOF 0 0 -1"), "-ERR timeout is negative\r\n");
         server.journal.set_listening(false);
         assert!(server.text("WAITAOF 1 0 0").starts_with("-ERR WAITAOF cannot be used"));

@@ -16,10 +16,10 @@ use rdb::file::Usage;
 use smallvec::SmallVec;
 use store::gate::{Access, Presence};
 use store::list::ListLimits;
-use store::{Held, Key, Limits, SetLimits, Value};
+use store::{Held, Key, Limits, Value};
 
 use crate::engine::Engine;
-use crate::handler::db::EvictionClock;
+use crate::handler::db::{EvictionClock, set_limits};
 use crate::run::turn::Turn;
 use crate::session::Session;
 use crate::session::client::Client;
@@ -213,13 +213,6 @@ fn clock_of(clock: EvictionClock, usage: Option<Usage>) -> u32 {
         }
         _ => clock.fresh(),
     }
-}
-
-/// How large packed sets may be, as the settings say.
-#[inline]
-pub(crate) fn set_limits(config: &Config) -> SetLimits {
-    let Config { set_max_listpack_entries: entries, set_max_listpack_value: value, .. } = *config;
-    SetLimits { integers: config.set_max_intset_entries, listpack: Limits { entries, value } }
 }
 
 impl Engine {

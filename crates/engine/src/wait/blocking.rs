@@ -121,6 +121,7 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
         nested: true,
         block: None,
         sync_wait: None,
+        hears_itself: false,
     };
     serve_all(&mut cx);
     engine.settle(&mut cx.db);

@@ -192,7 +192,7 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         }
         "-P" => options.pipeline = words.number(1, "a number of requests")?,
         "-q" => options.quiet = true,
-        // redis-benchmark 7.0 takes it and does nothing else with it.
+        // redis-benchmark takes it and does nothing else with it.
         "-e" => options.shows_errors = true,
         "--precision" => options.precision = words.number(0, "a number of digits")?.clamp(3, 6),
         "--csv" => options.csv = true,

@@ -87,6 +87,7 @@ pub const TESTS: &[Test] = &[
             KEY, DATA, KEY, DATA, KEY, DATA,
         ],
     ),
+    test("xadd", "XADD", &[], &["XADD", "mystream", "*", "myfield", DATA]),
 ];
 
 impl Test {

@@ -215,8 +215,8 @@ mod tests {
         server.text("SADD set a b");
         server.host.use_memory(2_000_000);
         let text = server.text("MEMORY STATS");
-        assert!(text.starts_with("*56\r\n$14\r\npeak.allocated\r\n:2000000\r\n"), "{text}");
-        assert!(text.contains("$4\r\ndb.0\r\n*6\r\n"));
+        assert!(text.starts_with("*68\r\n$14\r\npeak.allocated\r\n:2000000\r\n"), "{text}");
+        assert!(text.contains("$4\r\ndb.0\r\n*4\r\n"));
         assert!(text.contains("$10\r\nkeys.count\r\n:1\r\n"));
     }
 }

@@ -26,8 +26,10 @@ const MILLISECONDS: Argument =
 const STREAMS: Argument = block("streams", &[KEY.multiple(), IDS]).token("STREAMS");
 const JUSTID: Argument = word("justid", "JUSTID").optional();
 const PLACE: Argument = one_of("id-selector", &[ID, word("new-id", "$")]);
-const ENTRIES_READ: Argument =
-    argument("entriesread", ArgumentKind::Integer).token("ENTRIESREAD").optional();
+const ENTRIES_READ: Argument = argument("entriesread", ArgumentKind::Integer)
+    .shown("entries-read")
+    .token("ENTRIESREAD")
+    .optional();
 const TRIM: Argument = block(
     "trim",
     &[
