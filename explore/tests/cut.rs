@@ -9,9 +9,12 @@ use shuttle::thread;
 use store::cut::{Head, Sink, Step};
 use store::freeze::{self, Piece, PieceKind};
 use store::gate::{Access, Gate, Gates};
-use store::{Held, Key, Keyspace, Limits, Set, StringRef, StringValue, Value, ValueMut, ValueRef};
+use store::{
+    Held, Key, Keyspace, Limits, Set, SetLimits, StringRef, StringValue, Value, ValueMut, ValueRef,
+};
 
-const LIMITS: Limits = Limits { entries: 8, value: 64 };
+/// Sets of texts are tables from the first member on.
+const LIMITS: SetLimits = SetLimits { integers: 8, listpack: Limits { entries: 0, value: 0 } };
 
 struct World {
     space: Keyspace<()>,
