@@ -118,7 +118,8 @@ mod tests {
         assert_eq!(titles("ping"), ["PING_INLINE", "PING_MBULK"]);
         assert_eq!(titles("LRANGE_300"), [FILL, "LRANGE_300 (first 300 elements)"]);
         assert_eq!(titles("lrange").len(), 5);
-        assert!(titles("xadd").is_empty());
+        assert_eq!(titles("xadd"), ["XADD"]);
+        assert!(titles("nothing").is_empty());
     }
 
     #[test]
