@@ -1,8 +1,9 @@
 //! What an operator or a client may look at: counters, slow commands, delays, MONITOR, where the
-//! memory is, and notifications of keys that change.
+//! memory is, which keys are hot, and notifications of keys that change.
 //!
 //! All but `memory` are written to by the rest of the engine, and import little of it.
 
+pub mod hot_keys;
 pub mod latency;
 pub(crate) mod memory;
 pub mod monitor;

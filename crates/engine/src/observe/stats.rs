@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use parking_lot::Mutex;
 
 use crate::command::RowId;
+use crate::observe::hot_keys::{self, HotKey, HotKeys};
 
 /// A count that one thread writes and any thread reads.
 #[derive(Default, Debug)]
@@ -66,8 +67,13 @@ impl Histogram {
 
     /// Counts a duration. To be called by the owning thread alone.
     pub fn add(&self, nanoseconds: u64) {
+        self.add_many(nanoseconds, 1);
+    }
+
+    /// Counts a duration that so many things took. To be called by the owning thread alone.
+    pub fn add_many(&self, nanoseconds: u64, times: u32) {
         let bucket = &self.0[Self::bucket(nanoseconds)];
-        bucket.store(bucket.load(Relaxed).wrapping_add(1), Relaxed);
+        bucket.store(bucket.load(Relaxed).wrapping_add(times), Relaxed);
     }
 
     /// What was counted: (highest nanoseconds of the bucket, count), ascending, without empty
@@ -151,6 +157,64 @@ impl CommandStats {
     }
 }
 
+/// What one thread counted about one part of the way of commands.
+#[derive(Default)]
+pub struct StageStats {
+    nanoseconds: Counter,
+    histogram: OnceLock<Histogram>,
+}
+
+impl StageStats {
+    /// Counts how long so many commands were in it. To be called by the owning thread alone.
+    #[inline]
+    pub fn record(&self, nanoseconds: u64, commands: usize) {
+        self.nanoseconds.add(nanoseconds.wrapping_mul(commands as u64));
+        self.histogram.get_or_init(Histogram::default).add_many(nanoseconds, commands as u32);
+    }
+
+    fn reset(&self) {
+        self.nanoseconds.reset();
+        if let Some(histogram) = self.histogram.get() {
+            histogram.reset();
+        }
+    }
+}
+
+/// The parts of the way of a command on its worker, one behind the other.
+#[derive(Default)]
+pub struct Stages {
+    /// From when the worker began to look at its connections to when it began to run the batch that
+    /// the command is in.
+    pub queue: StageStats,
+    /// While that batch ran.
+    pub execute: StageStats,
+    /// While its reply was kept until the journal was durable.
+    pub commit: StageStats,
+    /// While the replies of the batch were given to the sockets.
+    pub flush: StageStats,
+}
+
+impl Stages {
+    fn named(&self) -> [(&'static str, &StageStats); 4] {
+        [
+            ("queue", &self.queue),
+            ("execute", &self.execute),
+            ("commit", &self.commit),
+            ("flush", &self.flush),
+        ]
+    }
+}
+
+/// The sums over all threads of one part of the way of commands.
+pub struct StageTimes {
+    /// Its name.
+    pub name: &'static str,
+    /// How long all commands were in it.
+    pub nanoseconds: u64,
+    /// (Highest nanoseconds of the bucket, count), ascending, without empty buckets.
+    pub counts: Vec<(u64, u64)>,
+}
+
 macro_rules! thread_stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What one thread counted.
@@ -163,6 +227,10 @@ macro_rules! thread_stats {
             pub changes: Counter,
             /// By row: see [`crate::registry::Registry::rows`].
             pub commands: Box<[CommandStats]>,
+            /// How long commands were where.
+            pub stages: Stages,
+            /// Which keys they name most often.
+            pub hot_keys: HotKeys,
         }
 
         impl ThreadStats {
@@ -172,11 +240,15 @@ macro_rules! thread_stats {
                     $($name: Counter::default(),)*
                     changes: Counter::default(),
                     commands: (0..rows).map(|_| CommandStats::default()).collect(),
+                    stages: Stages::default(),
+                    hot_keys: HotKeys::default(),
                 }
             }
 
             fn reset(&self) {
                 $(self.$name.reset();)*
+                self.stages.named().iter().for_each(|(_, stage)| stage.reset());
+                self.hot_keys.reset();
             }
         }
 
@@ -407,9 +479,13 @@ impl Stats {
     /// One command's durations: (highest nanoseconds of the bucket, count), ascending, without
     /// empty buckets.
     pub fn histogram(&self, row: RowId) -> Vec<(u64, u64)> {
+        self.sum_histograms(|thread| &thread.commands[row].histogram)
+    }
+
+    fn sum_histograms(&self, of: impl Fn(&ThreadStats) -> &OnceLock<Histogram>) -> Vec<(u64, u64)> {
         let mut counts = vec![0u64; BUCKETS];
         for thread in self.threads.lock().iter() {
-            if let Some(histogram) = thread.commands[row].histogram.get() {
+            if let Some(histogram) = of(thread).get() {
                 for (sum, bucket) in counts.iter_mut().zip(histogram.0.iter()) {
                     *sum += u64::from(bucket.load(Relaxed));
                 }
@@ -417,6 +493,27 @@ impl Stats {
         }
         let counts = counts.into_iter().enumerate().filter(|(_, count)| *count > 0);
         counts.map(|(bucket, count)| (Histogram::upper_bound(bucket), count)).collect()
+    }
+
+    /// How long commands were in each part of their way.
+    pub fn stages(&self) -> Vec<StageTimes> {
+        let names = Stages::default().named().map(|(name, _)| name);
+        let times = names.into_iter().enumerate().map(|(at, name)| {
+            let threads = self.threads.lock();
+            let sums = threads.iter().map(|thread| thread.stages.named()[at].1.nanoseconds.get());
+            let nanoseconds = sums.fold(0, u64::wrapping_add);
+            drop(threads);
+            let counts = self.sum_histograms(|thread| &thread.stages.named()[at].1.histogram);
+            StageTimes { name, nanoseconds, counts }
+        });
+        times.collect()
+    }
+
+    /// The keys that commands name most often, the hottest first, at this millisecond of the steady
+    /// clock.
+    pub fn hot_keys(&self, steady: u64, most: usize) -> Vec<HotKey> {
+        let threads = self.threads.lock();
+        hot_keys::hottest(threads.iter().map(|thread| &thread.hot_keys), steady, most)
     }
 
     /// CONFIG RESETSTAT. A count that is being written meanwhile may survive.

@@ -229,6 +229,8 @@ impl Engine {
         if missed.is_some() {
             turn.contended_slot = missed;
             turn.stats.contended.add(1);
+        } else if !request.keys.is_empty() {
+            turn.sample_keys(session.database, request.argv, request.keys);
         }
         outcome
     }

@@ -4,14 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::Ticks;
+use resp::args::Arguments;
 
 use crate::engine::Engine;
+use crate::handler::args::KeyAt;
 use crate::handler::db::{EvictionClock, TurnParts};
+use crate::observe::hot_keys;
 use crate::observe::stats::ThreadStats;
 use crate::reclaim::candidates::Evictor;
 use crate::reclaim::memory::UsedMemory;
 use crate::run::effects::Effects;
 use config::Config;
+
+/// Keys of one command that are looked at, where any are.
+const KEYS_PER_COMMAND: usize = 8;
 
 /// What a worker brings to each batch of commands.
 pub struct Turn {
@@ -42,6 +48,8 @@ pub struct Turn {
     pub(crate) writes_wait: bool,
     pub(crate) evictor: Evictor,
     pub(crate) used_memory: UsedMemory,
+    /// Commands until the next one whose keys are looked at: see [`crate::observe::hot_keys`].
+    keys_looked_at_in: u64,
     /// When it began.
     begun: Ticks,
 }
@@ -65,6 +73,7 @@ impl Turn {
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
+            keys_looked_at_in: 0,
             begun: Ticks::default(),
         };
         turn.begin(engine);
@@ -88,6 +97,7 @@ impl Turn {
             writes_wait: false,
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
+            keys_looked_at_in: 0,
             begun: Ticks::default(),
         }
     }
@@ -109,6 +119,30 @@ impl Turn {
     pub fn end(&self) {
         self.stats.turns.add(1);
         self.stats.turn_nanoseconds.add(Ticks::now().since_ns(self.begun));
+    }
+
+    /// When the turn began.
+    #[inline]
+    pub fn begun(&self) -> Ticks {
+        self.begun
+    }
+
+    /// Looks at the keys of one command of many.
+    #[inline]
+    pub(crate) fn sample_keys(&mut self, database: usize, argv: Arguments<'_>, keys: &[KeyAt]) {
+        match self.keys_looked_at_in.checked_sub(1) {
+            Some(left) => self.keys_looked_at_in = left,
+            None => self.look_at_keys(database, argv, keys),
+        }
+    }
+
+    #[cold]
+    fn look_at_keys(&mut self, database: usize, argv: Arguments<'_>, keys: &[KeyAt]) {
+        // From 0 to twice the average, less what the command itself counts for.
+        self.keys_looked_at_in = base::rng::below(2 * hot_keys::GAP - 1);
+        for key in keys.iter().take(KEYS_PER_COMMAND) {
+            self.stats.hot_keys.note(database, argv.at(key.index as usize), self.steady);
+        }
     }
 
     /// Looks at the journal and the time again. To be called inside the gate: the journal begins to

@@ -70,6 +70,8 @@ pub mod flag {
     pub const NO_TOUCH: u32 = 1 << 8;
     /// CLIENT CAPA REDIRECT. No letter shows it.
     pub const REDIRECT: u32 = 1 << 9;
+    /// Connected by HTTP. No letter shows it.
+    pub const HTTP: u32 = 1 << 10;
 }
 
 /// The shared part of a connection. Its worker writes the numbers; anybody reads them.
@@ -474,6 +476,20 @@ impl Clients {
         let recent = peaks.iter().filter(|peak| peak.second + PEAK_SECONDS as u64 > second);
         recent
             .fold((0, 0), |(input, output), peak| (input.max(peak.input), output.max(peak.output)))
+    }
+
+    /// How many came by which kind of listener.
+    pub(crate) fn by_listener(&self) -> [(&'static str, usize); 3] {
+        let (mut http, mut unix, mut tcp) = (0, 0, 0);
+        for client in self.by_id.lock().values() {
+            let count = match () {
+                () if client.has_flag(flag::HTTP) => &mut http,
+                () if client.has_flag(flag::UNIX) => &mut unix,
+                () => &mut tcp,
+            };
+            *count += 1;
+        }
+        [("http", http), ("resp", tcp), ("unix", unix)]
     }
 
     /// How many there are.

@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::clock::Ticks;
 use base::limits;
 use config::Config;
 use engine::engine::Engine;
+use engine::observe::stats::ThreadStats;
 use engine::run::request::Outcome;
 use engine::run::turn::Turn;
 use engine::session::Session;
@@ -28,6 +30,7 @@ struct HeldReplies {
     /// Where they begin in the stream of all output; they reach to the next such place.
     from: u64,
     offset: u64,
+    since: Ticks,
 }
 
 /// See the module's text.
@@ -182,14 +185,14 @@ impl Connection {
     pub(super) fn hold_replies(&mut self, from: u64) {
         let offset = self.session.depends_on;
         if self.held_replies.back().is_none_or(|last| last.offset < offset) {
-            self.held_replies.push_back(HeldReplies { from, offset });
+            self.held_replies.push_back(HeldReplies { from, offset, since: Ticks::now() });
         }
     }
 
     /// Lets replies go that depend on nothing behind this offset.
-    pub(super) fn release_replies(&mut self, covered: u64) {
-        while self.held_replies.front().is_some_and(|first| first.offset <= covered) {
-            self.held_replies.pop_front();
+    pub(super) fn release_replies(&mut self, covered: u64, stats: &ThreadStats) {
+        while let Some(first) = self.held_replies.pop_front_if(|first| first.offset <= covered) {
+            stats.stages.commit.record(first.since.elapsed_ns(), 1);
         }
     }
 

@@ -28,6 +28,13 @@ const BOUNDS: [u64; 16] = [
     1_000_000_000,
 ];
 
+/// Hot keys that are told of: each is a series of its own to whoever collects the figures.
+const HOT_KEYS: usize = 10;
+/// The least share of commands that makes a key hot.
+const HOT_KEY_SHARE: f64 = 0.01;
+/// Characters of a hot key that are told.
+const HOT_KEY_CHARS: usize = 64;
+
 /// The figures as text: families of metrics, one behind the other.
 struct Page {
     text: String,
@@ -55,6 +62,32 @@ impl Page {
         };
     }
 
+    /// A histogram of which at least `calls` are known.
+    fn histogram(
+        &mut self,
+        name: &str,
+        labels: &str,
+        counts: Vec<(u64, u64)>,
+        nanoseconds: u64,
+        calls: u64,
+    ) {
+        let mut seen = 0;
+        let mut counts = counts.into_iter().peekable();
+        for bound in BOUNDS {
+            // A bucket of the engine belongs where its middle does.
+            while let Some((_, count)) = counts.next_if(|(upper, _)| *upper <= bound + bound / 32) {
+                seen += count;
+            }
+            let labels = format!("{labels},le=\"{}\"", bound as f64 / 1e9);
+            self.sample(&format!("{name}_bucket"), &labels, seen);
+        }
+        // While it is being counted, one number may be ahead of the other.
+        let all = (seen + counts.map(|(_, count)| count).sum::<u64>()).max(calls);
+        self.sample(&format!("{name}_bucket"), &format!("{labels},le=\"+Inf\""), all);
+        self.sample(&format!("{name}_sum"), labels, seconds(nanoseconds));
+        self.sample(&format!("{name}_count"), labels, all);
+    }
+
     fn gauge(&mut self, name: &str, help: &str, value: impl Display) {
         self.family(name, "gauge", help);
         self.sample(name, "", value);
@@ -79,6 +112,8 @@ pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     keys(&mut page, cx);
     memory(&mut page, cx);
     persistence(&mut page, cx);
+    hot_keys(&mut page, cx);
+    stages(&mut page, cx);
     commands(&mut page, cx);
     if page.open {
         page.text += "# EOF\n";
@@ -107,6 +142,10 @@ fn connections(page: &mut Page, cx: &Context<'_>) {
     let (engine, totals) = (cx.engine, cx.engine.stats.totals());
     page.gauge("dunlin_connected_clients", "Connections.", engine.clients.len());
     page.gauge("dunlin_blocked_clients", "Clients that wait.", engine.blocked_clients());
+    page.family("dunlin_listener_connections", "gauge", "Connections by the kind of listener.");
+    for (listener, count) in engine.clients.by_listener() {
+        page.sample("dunlin_listener_connections", &format!("listener=\"{listener}\""), count);
+    }
     let most = cx.db.config.maxclients;
     page.gauge("dunlin_max_clients", "Connections that are allowed.", most);
     let help = "Connections that were accepted.";
@@ -202,6 +241,37 @@ fn persistence(page: &mut Page, cx: &Context<'_>) {
     page.sample(&format!("{name}_count"), "", syncs.count);
 }
 
+/// A text as the value of a label: what would end it is escaped.
+fn label(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+fn hot_keys(page: &mut Page, cx: &Context<'_>) {
+    let name = "dunlin_hot_key_commands_per_second";
+    page.family(name, "gauge", "Commands a second that name a key, of the keys most named.");
+    let mut told = Vec::new();
+    for hot in cx.engine.stats.hot_keys(cx.db.steady, HOT_KEYS) {
+        // Two keys that begin alike would be the same series twice.
+        let key: String = String::from_utf8_lossy(&hot.key).chars().take(HOT_KEY_CHARS).collect();
+        let labels = format!("database=\"{}\",key=\"{}\"", hot.database, label(&key));
+        if hot.share >= HOT_KEY_SHARE && !told.contains(&labels) {
+            page.sample(name, &labels, format!("{:.1}", hot.per_second));
+            told.push(labels);
+        }
+    }
+}
+
+fn stages(page: &mut Page, cx: &Context<'_>) {
+    let name = "dunlin_stage_duration_seconds";
+    let help = "Time that commands were in each part of their way: in the queue of their worker, in \
+                the batch that runs, waiting for a sync, and in the batch that is sent.";
+    page.family(name, "histogram", help);
+    for stage in cx.engine.stats.stages() {
+        let labels = format!("stage=\"{}\"", stage.name);
+        page.histogram(name, &labels, stage.counts, stage.nanoseconds, 0);
+    }
+}
+
 fn commands(page: &mut Page, cx: &Context<'_>) {
     let stats = &cx.engine.stats;
     let called: Vec<_> = cx
@@ -215,23 +285,8 @@ fn commands(page: &mut Page, cx: &Context<'_>) {
     let name = "dunlin_command_duration_seconds";
     page.family(name, "histogram", "Time that a command took, from its locks to its reply.");
     for (command, row, [calls, nanoseconds, ..]) in &called {
-        let counts = stats.histogram(*row);
-        let mut seen = 0;
-        let mut counts = counts.into_iter().peekable();
-        for bound in BOUNDS {
-            // A bucket of the engine belongs where its middle does.
-            while let Some((_, count)) = counts.next_if(|(upper, _)| *upper <= bound + bound / 32) {
-                seen += count;
-            }
-            let labels = format!("command=\"{command}\",le=\"{}\"", bound as f64 / 1e9);
-            page.sample(&format!("{name}_bucket"), &labels, seen);
-        }
-        // While it is being counted, one number may be ahead of the other.
-        let all = (seen + counts.map(|(_, count)| count).sum::<u64>()).max(*calls);
-        page.sample(&format!("{name}_bucket"), &format!("command=\"{command}\",le=\"+Inf\""), all);
         let labels = format!("command=\"{command}\"");
-        page.sample(&format!("{name}_sum"), &labels, seconds(*nanoseconds));
-        page.sample(&format!("{name}_count"), &labels, all);
+        page.histogram(name, &labels, stats.histogram(*row), *nanoseconds, *calls);
     }
     for (name, help, at) in [
         ("dunlin_commands_rejected_total", "Calls that were refused before they ran.", 2),

@@ -58,7 +58,7 @@ impl Worker {
             self.parked.push(place);
         }
         if connection.holds_replies() {
-            connection.release_replies(self.engine.journal.covered());
+            connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
             if connection.holds_replies() && self.engine.journal.state().failed {
                 connection.doom = Some(NOT_DURABLE);
             }
@@ -106,7 +106,7 @@ impl Worker {
         self.coalescing.note_held();
         self.mailbox.await_journal();
         let before = connection.held_count();
-        connection.release_replies(self.engine.journal.covered());
+        connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
         let over = match connection.held_back.hold {
             Hold::AwaitsSync(wait) => wait.is_over(&*self.engine.journal, self.turn.steady),
             _ => false,
@@ -154,7 +154,7 @@ impl Worker {
                     && base::clock::steady_ms() < until
                 {
                     connection.writable = true;
-                    connection.release_replies(self.engine.journal.covered());
+                    connection.release_replies(self.engine.journal.covered(), &self.turn.stats);
                     if connection.send(usize::MAX) == 0 {
                         std::thread::sleep(Duration::from_millis(1));
                     }

@@ -65,6 +65,7 @@ impl Worker {
             self.turn.steady,
         ));
         client.set_flag(flag::UNIX, transport.is_unix());
+        client.set_flag(flag::HTTP, speaks == Speaks::Http);
         self.engine.clients.add(&client);
         self.places.insert(client.id, place);
         let authenticated = self.turn.config.requirepass.is_empty();

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
+use base::clock::Ticks;
 use base::limits;
 use engine::engine::Engine;
 use engine::host::LogLevel;
@@ -141,13 +142,21 @@ impl Worker {
             self.read_and_parse(place);
         }
         self.note_scratch(places);
+        let (commands, parsed) = (self.batch.items.len(), Ticks::now());
         self.execute_batch();
         self.batch.clear();
         self.turn.announce_appends(&self.engine);
+        let executed = Ticks::now();
         for &place in places {
             self.run_with_more_authority(place);
             self.turn.announce_appends(&self.engine);
             self.send_and_reschedule(place);
+        }
+        if commands > 0 {
+            let stages = &self.turn.stats.stages;
+            stages.queue.record(parsed.since_ns(self.turn.begun()), commands);
+            stages.execute.record(executed.since_ns(parsed), commands);
+            stages.flush.record(executed.elapsed_ns(), commands);
         }
     }
 

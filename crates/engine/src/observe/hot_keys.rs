@@ -1,0 +1,194 @@
+//! Which keys commands name most often, from a sample of the commands.
+//!
+//! About one command in [`GAP`] is looked at, at random distances, so that no rhythm of the clients
+//! hides a key. Each thread keeps its own counts, of [`PLACES`] keys at most, by the algorithm that
+//! is called Space-Saving: a key that finds no place takes that of the key with the lowest count, and
+//! begins with that count, which it is known to be wrong by. What is told is the count less that
+//! error, so a key that is told of has been seen at least that often.
+//!
+//! Counts are of spans of ten seconds, of which the last full one and the present one are told.
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+/// Commands to one that is looked at, on average.
+pub const GAP: u64 = 64;
+/// Keys that a thread counts.
+const PLACES: usize = 128;
+/// Milliseconds that counts are of.
+const SPAN: u64 = 10_000;
+/// Bytes of the longest key that is counted: the counts must not hold much memory.
+const LONGEST: usize = 1024;
+/// How often a key has to have been looked at to be told of: once or twice is chance.
+const LEAST: u64 = 3;
+
+/// A database, and a key of it.
+type Name = (usize, Box<[u8]>);
+
+#[derive(Clone, Copy, Default)]
+struct Count {
+    seen: u64,
+    /// How much of that may have been other keys.
+    error: u64,
+}
+
+/// The counts of a span.
+#[derive(Default)]
+struct Span {
+    keys: HashMap<Name, Count>,
+    /// Keys that were looked at, counted or not.
+    looked: u64,
+}
+
+impl Span {
+    fn add(&mut self, database: usize, key: &[u8]) {
+        self.looked += 1;
+        if key.len() > LONGEST {
+            return;
+        }
+        let name: Name = (database, key.into());
+        if let Some(count) = self.keys.get_mut(&name) {
+            count.seen += 1;
+            return;
+        }
+        let mut least = Count::default();
+        if self.keys.len() >= PLACES {
+            let lowest = self.keys.iter().min_by_key(|(_, count)| count.seen);
+            if let Some((name, count)) = lowest.map(|(name, count)| (name.clone(), *count)) {
+                self.keys.remove(&name);
+                least = count;
+            }
+        }
+        self.keys.insert(name, Count { seen: least.seen + 1, error: least.seen });
+    }
+}
+
+/// What one thread has counted.
+#[derive(Default)]
+struct Spans {
+    present: Span,
+    last: Span,
+    /// When the present span began, in milliseconds of the steady clock.
+    began: u64,
+}
+
+impl Spans {
+    fn turn_over(&mut self, steady: u64) {
+        let passed = steady.saturating_sub(self.began);
+        if passed < SPAN {
+            return;
+        }
+        let ended = std::mem::take(&mut self.present);
+        self.last = if passed < 2 * SPAN { ended } else { Span::default() };
+        self.began = steady;
+    }
+}
+
+/// The counts of one thread, which others may ask for.
+#[derive(Default)]
+pub struct HotKeys(Mutex<Spans>);
+
+/// A key that commands name often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotKey {
+    /// Its database.
+    pub database: usize,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Commands a second that name it, at least and about.
+    pub per_second: f64,
+    /// Which share that is of all keys that commands name.
+    pub share: f64,
+}
+
+impl HotKeys {
+    /// Counts a key of a command that is looked at, at this millisecond of the steady clock.
+    pub(crate) fn note(&self, database: usize, key: &[u8], steady: u64) {
+        let mut spans = self.0.lock();
+        spans.turn_over(steady);
+        spans.present.add(database, key);
+    }
+
+    /// Forgets what was counted.
+    pub(super) fn reset(&self) {
+        *self.0.lock() = Spans::default();
+    }
+}
+
+/// The keys that all threads together have seen most often, the hottest first.
+pub(super) fn hottest<'h>(
+    threads: impl Iterator<Item = &'h HotKeys>,
+    steady: u64,
+    most: usize,
+) -> Vec<HotKey> {
+    let mut found: HashMap<Name, (u64, f64)> = HashMap::new();
+    let mut looked = 0;
+    for thread in threads {
+        let mut spans = thread.0.lock();
+        spans.turn_over(steady);
+        // A thread begins with a span that began before all times; what is then known of it is short.
+        let since = steady.saturating_sub(spans.began).clamp(1000, SPAN);
+        let has_last = spans.last.looked > 0;
+        let seconds = (since + if has_last { SPAN } else { 0 }) as f64 / 1000.0;
+        for span in [&spans.present, &spans.last] {
+            looked += span.looked;
+            for (name, count) in &span.keys {
+                let sure = count.seen - count.error;
+                let (seen, rate) = found.entry(name.clone()).or_default();
+                *seen += sure;
+                *rate += sure as f64 * GAP as f64 / seconds;
+            }
+        }
+    }
+    let mut keys: Vec<HotKey> = found
+        .into_iter()
+        .filter(|(_, (seen, _))| *seen >= LEAST)
+        .map(|((database, key), (seen, per_second))| {
+            let share = seen as f64 / looked.max(1) as f64;
+            HotKey { database, key, per_second, share }
+        })
+        .collect();
+    keys.sort_by(|one, other| {
+        let order = other.per_second.total_cmp(&one.per_second);
+        order.then_with(|| (one.database, &one.key).cmp(&(other.database, &other.key)))
+    });
+    keys.truncate(most);
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_that_are_named_most_are_found_among_many() {
+        let hot = HotKeys::default();
+        for number in 0..20_000u32 {
+            hot.note(0, format!("cold:{number}").as_bytes(), 20_000);
+            if number % 10 == 0 {
+                hot.note(0, b"warm", 20_000);
+            }
+            if number % 4 == 0 {
+                hot.note(3, b"hot", 20_000);
+            }
+        }
+        let keys = hottest([&hot].into_iter(), 21_000, 10);
+        let names: Vec<_> = keys.iter().map(|key| (key.database, &*key.key)).collect();
+        assert_eq!(names[..2], [(3, &b"hot"[..]), (0, b"warm")], "{keys:?}");
+        // 5000 of 27 000, in a second: what is told is no more than that.
+        assert!((0.15..=0.186).contains(&keys[0].share), "{keys:?}");
+        assert!(keys[0].per_second <= 5000.0 * GAP as f64, "{keys:?}");
+        assert!(keys.len() <= 2, "what was seen once or twice is not told: {keys:?}");
+    }
+
+    #[test]
+    fn what_has_cooled_down_is_forgotten() {
+        let hot = HotKeys::default();
+        (0..100).for_each(|_| hot.note(0, b"k", 50_000));
+        assert_eq!(hottest([&hot].into_iter(), 55_000, 5).len(), 1);
+        assert_eq!(hottest([&hot].into_iter(), 65_000, 5).len(), 1, "the last span");
+        assert_eq!(hottest([&hot].into_iter(), 85_000, 5), []);
+        (0..100).for_each(|_| hot.note(0, &[b'x'; LONGEST + 1], 90_000));
+        assert_eq!(hottest([&hot].into_iter(), 91_000, 5), [], "too long to be kept");
+    }
+}
