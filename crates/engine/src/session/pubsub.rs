@@ -156,19 +156,13 @@ impl PubSub {
         let parts: [&[u8]; 3] = [b"message", channel, message];
         let mut plain = Message::new(&parts);
         if let Some(clients) = self.channels.read().get(channel) {
-            receivers += clients.len();
-            for client in clients {
-                deliver(client, &mut plain);
-            }
+            receivers += each_open(clients, |client| deliver(client, &mut plain));
         }
         for (pattern, clients) in self.patterns.read().iter() {
             if glob::matches(pattern, channel) {
                 let parts: [&[u8]; 4] = [b"pmessage", pattern, channel, message];
                 let mut matched = Message::new(&parts);
-                receivers += clients.len();
-                for client in clients {
-                    deliver(client, &mut matched);
-                }
+                receivers += each_open(clients, |client| deliver(client, &mut matched));
             }
         }
         receivers
@@ -180,10 +174,7 @@ impl PubSub {
         let mut message = Message::new(&parts);
         let listeners = self.shard_channels.read();
         let clients = listeners.get(channel).map(Vec::as_slice).unwrap_or_default();
-        for client in clients {
-            deliver(client, &mut message);
-        }
-        clients.len()
+        each_open(clients, |client| deliver(client, &mut message))
     }
 
     /// Held while a message is delivered, so that all subscribers of a channel get its messages in
@@ -195,17 +186,23 @@ impl PubSub {
 
     /// The names that somebody listens to.
     pub fn names(&self, kind: Kind) -> Vec<Vec<u8>> {
-        self.listeners(kind).read().keys().cloned().collect()
+        let listeners = self.listeners(kind).read();
+        let heard =
+            listeners.iter().filter(|(_, clients)| clients.iter().any(|client| is_open(client)));
+        heard.map(|(name, _)| name.clone()).collect()
     }
 
     /// How many listen to a name.
     pub fn count(&self, kind: Kind, name: &[u8]) -> usize {
-        self.listeners(kind).read().get(name).map_or(0, Vec::len)
+        let listeners = self.listeners(kind).read();
+        let clients = listeners.get(name).map(Vec::as_slice).unwrap_or_default();
+        clients.iter().filter(|client| is_open(client)).count()
     }
 
     /// How many names of a kind somebody listens to.
     pub fn len(&self, kind: Kind) -> usize {
-        self.listeners(kind).read().len()
+        let listeners = self.listeners(kind).read();
+        listeners.values().filter(|clients| clients.iter().any(|client| is_open(client))).count()
     }
 
     /// Adds a client that sees all commands.
@@ -235,6 +232,18 @@ impl PubSub {
             deliver(host, client, |_| Arc::clone(&line));
         }
     }
+}
+
+/// Whether a subscriber still listens. One that was killed does not, though its worker has yet to take
+/// its subscriptions away.
+fn is_open(client: &Client) -> bool {
+    !client.killed.load(Relaxed)
+}
+
+/// Does something for each subscriber that still listens. Returns how many these are.
+fn each_open(clients: &[Arc<Client>], mut action: impl FnMut(&Client)) -> usize {
+    let open = clients.iter().filter(|client| is_open(client));
+    open.inspect(|client| action(client)).count()
 }
 
 /// Whether a client speaks RESP3.

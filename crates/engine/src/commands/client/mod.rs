@@ -291,6 +291,20 @@ mod tests {
     }
 
     #[test]
+    fn a_killed_subscriber_hears_nothing_though_its_worker_has_not_closed_it() {
+        let mut server = TestServer::new();
+        let mut other = server.connect();
+        server.text_as(&mut other, "SUBSCRIBE one");
+        server.text_as(&mut other, "PSUBSCRIBE o*");
+        assert_eq!(server.text("PUBLISH one 1"), ":2\r\n");
+        assert_eq!(server.text("CLIENT KILL TYPE pubsub"), ":1\r\n");
+        assert_eq!(server.text("PUBLISH one 2"), ":0\r\n");
+        assert_eq!(server.text("PUBSUB NUMSUB one"), "*2\r\n$3\r\none\r\n:0\r\n");
+        assert_eq!(server.text("PUBSUB CHANNELS"), "*0\r\n");
+        assert_eq!(server.text("PUBSUB NUMPAT"), ":0\r\n");
+    }
+
+    #[test]
     fn unblocking_answers_once() {
         let mut server = TestServer::new();
         let mut other = server.connect();
