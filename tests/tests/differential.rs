@@ -384,16 +384,40 @@ fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static str, String)
         // Where a list is cut into nodes is each server's own affair; its elements were compared.
         b"list" => false,
         b"string" | b"zset" => true,
+        // A set that was stored from a table has the order of that table.
+        b"set" => encoding.text() == Some(b"intset"),
         _ => encoding.text() != Some(b"hashtable"),
     };
     let payload = if is_ordered { show(&payload) } else { String::new() };
+    let shown_encoding = if kind.text() == Some(b"set") && has_chance_encoding(client, &value)? {
+        "listpack or hashtable".to_owned()
+    } else {
+        show(&encoding)
+    };
     Ok(vec![
         ("type", show(&kind)),
         ("value", show(&value)),
-        ("encoding", show(&encoding)),
+        ("encoding", shown_encoding),
         ("expiry", expiry),
         ("payload", payload),
     ])
+}
+
+/// Whether a set may be a listpack or a table by chance: what SUNIONSTORE and SDIFFSTORE store is a table
+/// if more integers than an intset may hold come before the first text, and they come in the order of the
+/// tables that they are taken from.
+fn has_chance_encoding(client: &mut Client, members: &Reply) -> Result<bool> {
+    let limit = client.call(&[b"CONFIG".as_slice(), b"GET", b"set-max-intset-entries"])?;
+    let limit = limit.elements().unwrap_or_default().pop();
+    let limit: usize =
+        std::str::from_utf8(limit.as_ref().and_then(Reply::text).unwrap_or_default())?.parse()?;
+    let members = members.clone().elements().unwrap_or_default();
+    let is_integer = |member: &&Reply| {
+        let text = std::str::from_utf8(member.text().unwrap_or_default());
+        text.is_ok_and(|text| text.parse::<i64>().is_ok())
+    };
+    let integers = members.iter().filter(is_integer).count();
+    Ok(integers > limit && integers < members.len())
 }
 
 /// All of a stream but times, and nodes of the index of its blocks.
