@@ -13,6 +13,7 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("engine", &["base", "resp", "store", "config", "rdb"]),
     ("server", &["base", "resp", "store", "config", "rdb", "http", "engine"]),
     ("lab", &["base", "resp"]),
+    ("lua", &[]),
     ("dunlin", &["engine", "server", "lab"]),
 ];
 
@@ -104,6 +105,9 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/lab/src/targets/process.rs",
     "crates/lab/src/targets/tree.rs",
     "crates/lab/src/load/usage.rs",
+    "crates/lua/src/levels.rs",
+    "crates/lua/src/output.rs",
+    "crates/lua/src/stack.rs",
     "crates/server/src/cron.rs",
     "crates/server/src/process/system.rs",
     "crates/store/src/entry.rs",

@@ -1,0 +1,37 @@
+//! The levels of a value that is walked: arrays and objects that are open, the innermost last.
+//!
+//! They are a list rather than frames of a recursion: thousands may be open, for Lua's stack says how
+//! deep a value may go, and not that of the thread.
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+
+use crate::stack::PLACES_MAX;
+
+/// Levels that are open. As many as Lua's stack has places, since each takes one there.
+pub(crate) struct Levels<T> {
+    // Nothing is written before it is used: hardly any value has more than a few levels.
+    open: [MaybeUninit<T>; PLACES_MAX],
+    count: usize,
+}
+
+impl<T: Copy> Levels<T> {
+    pub(crate) fn new() -> Levels<T> {
+        Levels { open: [const { MaybeUninit::uninit() }; PLACES_MAX], count: 0 }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    pub(crate) fn push(&mut self, level: T) {
+        self.open[self.count].write(level);
+        self.count += 1;
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.count = self.count.checked_sub(1)?;
+        // SAFETY: what lies below the count was written.
+        Some(unsafe { self.open[self.count].assume_init() })
+    }
+}

@@ -1,0 +1,86 @@
+//! Bytes that a function gathers, to return them as a string.
+//!
+//! They lie in the caller's frame while they are few, else in memory of Lua's, which Lua frees, also
+//! when an error ends the function, and which counts among what a script may take.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use crate::stack::{Kind, Stack};
+
+/// Bytes that fit without memory of Lua's.
+const INLINE: usize = 4096;
+
+/// Where an output's first bytes lie.
+pub(crate) struct Room([MaybeUninit<u8>; INLINE]);
+
+impl Room {
+    pub(crate) fn new() -> Room {
+        Room([MaybeUninit::uninit(); INLINE])
+    }
+}
+
+/// Bytes that are gathered.
+pub(crate) struct Output<'room, 'call> {
+    stack: Stack<'call>,
+    /// The place on the stack that keeps the memory, nil before there is any.
+    place: c_int,
+    start: *mut u8,
+    length: usize,
+    capacity: usize,
+    room: PhantomData<&'room mut Room>,
+}
+
+impl<'room, 'call> Output<'room, 'call> {
+    /// An empty output, which takes a place on the stack that is nil, and stays where it is.
+    pub(crate) fn new(stack: Stack<'call>, place: c_int, room: &'room mut Room) -> Self {
+        debug_assert!(stack.kind(place) == Kind::Nil);
+        let start = room.0.as_mut_ptr().cast();
+        Output { stack, place, start, length: 0, capacity: INLINE, room: PhantomData }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn push(&mut self, byte: u8) {
+        if self.length == self.capacity {
+            self.grow(1);
+        }
+        // SAFETY: there is room for one more.
+        unsafe { self.start.add(self.length).write(byte) };
+        self.length += 1;
+    }
+
+    pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        if bytes.len() > self.capacity - self.length {
+            self.grow(bytes.len());
+        }
+        // SAFETY: there is room for so many more, and nobody else refers to the room.
+        unsafe {
+            ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(self.length), bytes.len());
+        }
+        self.length += bytes.len();
+    }
+
+    /// Pushes the bytes as a string.
+    pub(crate) fn push_string(&self) {
+        // SAFETY: so many bytes were written.
+        self.stack.push_bytes(unsafe { std::slice::from_raw_parts(self.start, self.length) });
+    }
+
+    #[cold]
+    fn grow(&mut self, more: usize) {
+        self.stack.need(1, "no place for a buffer");
+        let capacity = (self.length + more).max(self.capacity * 2);
+        let start = self.stack.push_memory(capacity);
+        // SAFETY: the new memory is larger than what was written to the old, which is kept until here.
+        unsafe { ptr::copy_nonoverlapping(self.start, start, self.length) };
+        self.stack.replace(self.place);
+        self.start = start;
+        self.capacity = capacity;
+    }
+}
