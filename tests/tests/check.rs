@@ -179,7 +179,7 @@ fn what_is_neither_stays_as_it_is() -> Result<()> {
         ("dump.rdb", SET, "no RDB file, as its name says"),
         ("dump.rdb", b"REDI", "begins with \"REDI\""),
         ("dump.rdb", &[0; 100], "neither an RDB file nor commands"),
-        ("dump.rdb", b"REDISX010\xff", "no RDB file"),
+        ("dump.rdb", b"REDISX010\xff", "Wrong signature"),
         ("x.incr.aof", b"set a b\r\n", "neither an RDB file nor commands"),
         ("x.incr.aof", b"*1\r\nPING\r\n*1\r\n", "DAMAGED at offset 0"),
         ("x.base.rdb", b"*1\r\n$5\r\n", "TORN"),

@@ -234,9 +234,14 @@ fn damaged_snapshots_are_refused() -> Result<()> {
     let mut wrong_checksum = good.clone();
     *wrong_checksum.last_mut().context("a file")? ^= 1;
     for (content, expected) in [
-        (&good[..good.len() / 2], "the data ends too early"),
+        (&good[..good.len() / 2], "Short read or OOM loading DB: "),
         (&wrong_checksum, "RDB CRC error. Wrong RDB checksum"),
-        (&b"hello, world"[..], "offset 0, the first bytes: this is no RDB file"),
+        (
+            &b"hello, world"[..],
+            "offset 0, the first bytes: Wrong signature trying to load DB from file",
+        ),
+        (&b"REDIS0999\xff"[..], "Can't handle RDB format version 999"),
+        (&b"REDIS0009\x77"[..], "Unknown RDB encoding type 119"),
     ] {
         fs::write(&file, content)?;
         let log = refused(directory.path(), &[])?;

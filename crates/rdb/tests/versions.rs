@@ -411,12 +411,12 @@ fn other_files_and_newer_versions_are_refused_by_name() {
     let refused = |magic: &[u8]| FileReader::open(magic, true).unwrap_err().to_string();
     assert_eq!(
         refused(b"REDIS0013"),
-        "offset 0, the first bytes: unsupported: version 13 of Redis, 12 is the newest we know"
+        "offset 0, the first bytes: unsupported: Can't handle RDB format version 13 of Redis, 12 is the newest we know"
     );
     assert!(refused(b"VALKEY081").contains("version 81 of Valkey, 80 is the newest we know"));
     assert!(refused(b"REDIS0000").contains("version 0 of Redis"));
     for other in [&b"REDISxxxx"[..], b"RIFF....WAVE", b"*2\r\n$6\r\nSELECT\r\n"] {
-        assert!(refused(other).contains("this is no RDB file"));
+        assert!(refused(other).contains("Wrong signature trying to load DB from file"));
     }
     assert!(refused(b"REDIS").contains("ends too early"));
 }

@@ -296,7 +296,11 @@ impl<R: Read> FileReader<R> {
                 Item::ModuleAux { module }
             }
             opcode::END => Item::End(self.checksum()?),
-            _ => return Err(ReadError::Unsupported(Cow::Owned(format!("type {opcode}")))),
+            _ => {
+                return Err(ReadError::Unsupported(Cow::Owned(format!(
+                    "Unknown RDB encoding type {opcode}"
+                ))));
+            }
         })
     }
 
@@ -383,15 +387,17 @@ fn parse_magic(magic: &[u8]) -> Result<(Dialect, u32), ReadError> {
     } else if let Some(digits) = magic.strip_prefix(b"VALKEY") {
         (Dialect::Valkey, digits, NEWEST_VALKEY, NEWEST_VALKEY)
     } else {
-        return Err(ReadError::Malformed("this is no RDB file"));
+        return Err(ReadError::Malformed("Wrong signature trying to load DB from file"));
     };
     if !digits.iter().all(u8::is_ascii_digit) {
-        return Err(ReadError::Malformed("this is no RDB file"));
+        return Err(ReadError::Malformed("Wrong signature trying to load DB from file"));
     }
     let version = digits.iter().fold(0, |number, digit| number * 10 + u32::from(digit - b'0'));
     if (oldest..=newest).contains(&version) {
         return Ok((dialect, version));
     }
-    let range = format!("version {version} of {dialect}, {newest} is the newest we know");
+    let range = format!(
+        "Can't handle RDB format version {version} of {dialect}, {newest} is the newest we know"
+    );
     Err(ReadError::Unsupported(Cow::Owned(range)))
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rdb::ReadError;
 use rdb::file::FileError;
 
 use crate::persist::aof::directory::DirectoryError;
@@ -116,6 +117,9 @@ impl Problem {
         match self {
             Problem::Reading(error) => write!(formatter, "{file}: cannot be read: {error}"),
             Problem::Writing(error) => write!(formatter, "{file}: cannot be written: {error}"),
+            Problem::Snapshot(error @ FileError { cause: ReadError::Truncated, .. }) => {
+                write!(formatter, "{file}: Short read or OOM loading DB: {error}")
+            }
             Problem::Snapshot(error) => write!(formatter, "{file}: {error}"),
             Problem::Checksum { stated, computed } => write!(
                 formatter,
