@@ -372,6 +372,9 @@ fn a_content_type_stays_with_its_value() -> Result<()> {
     ask(&mut web, "PUT /v1/keys/other", &html, "x")?;
     let mut client = server.connect()?;
     client.call_text("SET other y")?;
+    client.call_text("COPY page copied")?;
+    client.call_text("RENAME copied renamed")?;
+    client.call_text("COPY page copied")?;
     client.call_text("APPEND page </p>")?;
     client.call_text("PERSIST later")?;
     let patch = ["Content-Type: application/merge-patch+json"];
@@ -380,7 +383,7 @@ fn a_content_type_stays_with_its_value() -> Result<()> {
     assert_eq!(say(&mut client, "CONTENTTYPE plain text/plain")?, "1");
     assert_eq!(say(&mut client, "CONTENTTYPE none text/plain")?, "0");
     let kinds = |web: &mut Web| -> Result<Vec<String>> {
-        ["page", "later", "plain", "doc", "other"]
+        ["page", "later", "plain", "doc", "other", "renamed", "copied"]
             .iter()
             .map(|key| {
                 let answer = ask(web, &format!("GET /v1/keys/{key}"), &[], "")?;
@@ -394,6 +397,8 @@ fn a_content_type_stays_with_its_value() -> Result<()> {
         "text/plain",
         "application/json",
         "application/octet-stream",
+        "text/html; charset=utf-8",
+        "text/html; charset=utf-8",
     ];
     assert_eq!(kinds(&mut web)?, expected);
     // From the journal; from a base in either form; from a snapshot beside commands.

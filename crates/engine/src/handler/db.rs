@@ -131,6 +131,13 @@ impl<'a> Db<'a> {
         Some(entry)
     }
 
+    /// Says what kind of content the string under a key is: [`Entry::label`].
+    pub fn set_label(&mut self, key: &Key<'_>, label: u8) {
+        if let Some(mut entry) = self.held.find_mut(self.index, key) {
+            entry.set_label(label);
+        }
+    }
+
     /// Finds a live key for a read: counts a hit or a miss and notes the access.
     #[inline]
     pub fn find(&self, key: &Key<'_>) -> Option<Entry<'_>> {

@@ -111,9 +111,7 @@ fn reply_written(cx: &mut Context<'_>, key: &Key<'_>, before: Option<u64>) {
 
 /// Says what kind of content a key is, here and in the journal.
 fn label(cx: &mut Context<'_>, key: &Key<'_>, label: u8) {
-    if let Some(mut entry) = cx.db.held.find_mut(cx.db.index, key) {
-        entry.set_label(label);
-    }
+    cx.db.set_label(key, label);
     if cx.is_journaling() {
         let name = cx.engine.content_types.name(label).unwrap_or_default();
         cx.propagate(&[b"CONTENTTYPE", key.bytes, &name]);
@@ -150,9 +148,7 @@ fn content_type(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::WRONG_TYPE);
     }
     cx.db.changed(&key, Event(Class::STRING, "contenttype"));
-    if let Some(mut entry) = cx.db.held.find_mut(cx.db.index, &key) {
-        entry.set_label(label);
-    }
+    cx.db.set_label(&key, label);
     cx.reply.integer(1);
     Ok(())
 }

@@ -87,14 +87,16 @@ fn move_value(db: &mut Db<'_>, from: &Key<'_>, to: &Key<'_>) {
     db.changed(to, Event(Class::GENERIC, "rename_to"));
 }
 
-/// Puts what was taken from another place under a key that is free. Its expiry and the traces of its
-/// use go with it.
+/// Puts what was taken from another place under a key that is free. Its expiry, its kind of
+/// content and the traces of its use go with it.
 fn put(db: &mut Db<'_>, key: &Key<'_>, moved: Removed) {
     let (expire_at, clock) = (moved.entry().expire_at(), moved.entry().clock());
+    let label = moved.entry().label();
     db.set(key, moved.into_value(), expire_at);
     if let Some(entry) = db.peek(key) {
         entry.set_clock(clock);
     }
+    db.set_label(key, label);
 }
 
 /// COPY source destination [DB destination-db] [REPLACE]
@@ -117,9 +119,11 @@ pub(super) fn copy(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let copied =
         found.is_some() && cx.db.with_database(database, |db| free(db, &destination, replace));
     if copied && let Some(entry) = cx.db.peek(&source) {
-        let (value, expire_at) = (entry.value().to_value(), entry.expire_at());
+        let (value, expire_at, label) =
+            (entry.value().to_value(), entry.expire_at(), entry.label());
         cx.db.with_database(database, |db| {
             db.set(&destination, value, expire_at);
+            db.set_label(&destination, label);
             db.changed(&destination, Event(Class::GENERIC, "copy_to"));
         });
     }
