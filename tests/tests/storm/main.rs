@@ -235,8 +235,12 @@ impl Storm {
             let _ = fs::remove_file(volume.path().join("ballast"));
         }
         let begin = Instant::now();
-        while client.call_text("FLUSHALL")?.is_error() {
-            // A journal that has failed needs a rewrite.
+        // A journal that has failed needs a rewrite. One that fails meanwhile takes with it the replies
+        // that it was to vouch for, and their connections.
+        while client.call_text("FLUSHALL").map_or(true, |reply| reply.is_error())
+            || client.call_text("PING").is_err()
+        {
+            client = self.server.connect()?;
             client.call_text("BGREWRITEAOF")?;
             ensure!(begin.elapsed() < PATIENCE, "FLUSHALL is refused:\n{}", self.server.log_tail());
             thread::sleep(Duration::from_millis(100));
