@@ -1,5 +1,6 @@
 //! What operators build on the figures: Prometheus collects them, its tool finds no fault with them or
-//! with the alerts, and the alerts and the dashboard of Grafana ask for figures that there are.
+//! with the alerts, and the alerts and the dashboard of Grafana ask for figures that there are. Then what
+//! the dashboard of the server itself is made of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use regex_lite::Regex;
-use tests::client::encode;
+use tests::client::{Reply, encode};
 use tests::peers;
 use tests::server::{Server, repository};
 use tests::web::Web;
@@ -249,5 +250,168 @@ fn figures_are_cheap_beside_many_keys() -> Result<()> {
     }
     times.sort();
     ensure!(times[25] < Duration::from_millis(5), "{times:?}");
+    Ok(())
+}
+
+fn json(web: &mut Web, line: &str) -> Result<serde_json::Value> {
+    let answer = web.ask(line, &[], b"")?;
+    ensure!(answer.status == 200, "{line}: {answer:?}");
+    Ok(serde_json::from_slice(&answer.body)?)
+}
+
+#[test]
+fn memory_is_told_by_type_and_prefix() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "2")])?;
+    let mut client = server.connect()?;
+    let mut commands = Vec::new();
+    for number in 0..3000 {
+        encode(&["SET", &format!("user:{number}:name"), "0123456789"], &mut commands);
+    }
+    for number in 0..1000 {
+        encode(&["SADD", &format!("tags/{number}"), "a", "b"], &mut commands);
+    }
+    encode(&["SET", "large", &"x".repeat(5_000_000), "EX", "100"], &mut commands);
+    client.send_raw(&commands)?;
+    for _ in 0..4001 {
+        client.receive()?;
+    }
+    let mut web = Web::connect(port)?;
+    let whole = json(&mut web, "GET /v1/memory?samples=10000")?;
+    if whole["complete"] == true {
+        ensure!(whole["keys"] == 4001 && whole["sampled"] == 4001, "{whole}");
+        let sum = |what: &str| -> i64 {
+            whole[what]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|row| row["keys"].as_i64())
+                .sum()
+        };
+        ensure!(sum("types") == 4001 && sum("sizes") == 4001 && sum("prefixes") == 4001, "{whole}");
+    }
+    ensure!(whole["largest"][0]["key"] == "large" && whole["largest"][0]["elements"] == 5_000_000);
+    ensure!(whole["largest"][0]["ttl"].as_i64().is_some_and(|ttl| (90..=100).contains(&ttl)));
+    // A sample is near the truth, and says what it is.
+    let some = json(&mut web, "GET /v1/memory?samples=500&separator=%2F")?;
+    ensure!(some["complete"] == false && some["keys"] == 4001, "{some}");
+    let tags =
+        some["prefixes"].as_array().into_iter().flatten().find(|row| row["prefix"] == "tags/");
+    let keys = tags.and_then(|row| row["keys"].as_i64()).context("a prefix")?;
+    ensure!((700..=1300).contains(&keys), "{some}");
+    ensure!(json(&mut web, "GET /v1/memory?db=5")?["keys"] == 0);
+    for wrong in ["samples=0", "samples=10001", "separator=", "depth=9", "else=1"] {
+        let answer = web.ask(&format!("GET /v1/memory?{wrong}"), &[], b"")?;
+        ensure!(answer.status == 400, "{wrong}: {answer:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn hot_keys_are_told_as_they_are_named() -> Result<()> {
+    let (_server, port) = busy_server()?;
+    let mut web = Web::connect(port)?;
+    let hot = json(&mut web, "GET /v1/hotkeys")?;
+    ensure!(hot[0]["key"] == "ho\"t\\key\n" && hot[0]["db"] == 0, "{hot}");
+    ensure!(hot[0]["share"].as_f64().is_some_and(|share| share > 0.9), "{hot}");
+    ensure!(web.ask("GET /v1/hotkeys?limit=0", &[], b"")?.status == 400);
+    Ok(())
+}
+
+#[test]
+fn a_transaction_may_depend_on_a_version() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "2"), ("appendonly", "yes")])?;
+    let mut client = server.connect()?;
+    client.call_text("RPUSH list a b")?;
+    let mut web = Web::connect(port)?;
+    let tag = web.ask("GET /v1/keys/list", &[], b"")?.tag().to_owned();
+    let condition = format!("If-Match: {tag}");
+    let line = "POST /v1/transaction?key=list";
+    let body = br#"[["LSET","list",0,"x"],["GET","list"]]"#;
+    let first = web.ask(line, &[&condition], body)?;
+    ensure!(
+        first.status == 200 && first.text().starts_with(r#"[{"result":"OK"},{"error":"WRONGTYPE"#)
+    );
+    let again = web.ask(line, &[&condition], body)?;
+    ensure!(again.status == 412 && !again.tag().is_empty() && again.tag() != tag, "{again:?}");
+    ensure!(web.ask(line, &["If-None-Match: *"], body)?.status == 412);
+    ensure!(web.ask("POST /v1/transaction", &[&condition], body)?.status == 400, "of which key?");
+    ensure!(web.ask(line, &[&condition], b"[]")?.status == 400);
+    let made = web.ask(
+        "POST /v1/transaction?key=new&db=1",
+        &["If-None-Match: *"],
+        br#"[["SET","new","1"]]"#,
+    )?;
+    ensure!(made.status == 200, "{made:?}");
+    // What is wrong is told, and leaves nothing behind on the connection.
+    let wrong =
+        web.ask("POST /v1/transaction?key=new", &["If-None-Match: *"], br#"[["NOSUCH"]]"#)?;
+    ensure!(wrong.status == 400 && wrong.text().contains("EXECABORT"), "{wrong:?}");
+    ensure!(web.ask("POST /v1/command", &[], br#"["PING"]"#)?.text() == r#"{"result":"PONG"}"#);
+    ensure!(client.call_text("LINDEX list 0")?.text() == Some(&b"x"[..]));
+    ensure!(client.call_text("EXISTS new")? == Reply::Integer(0), "it is in the other database");
+    Ok(())
+}
+
+#[test]
+fn of_many_conditional_transactions_one_wins_each_version() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "2")])?;
+    server.connect()?.call_text("HSET h n 0")?;
+    let wins: Result<Vec<usize>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| -> Result<usize> {
+                    let (mut web, mut wins) = (Web::connect(port)?, 0);
+                    for _ in 0..100 {
+                        let seen = web.ask("GET /v1/keys/h", &[], b"")?;
+                        let condition = format!("If-Match: {}", seen.tag());
+                        let seen: serde_json::Value = serde_json::from_slice(&seen.body)?;
+                        let next: u64 = seen["n"].as_str().context("a number")?.parse::<u64>()? + 1;
+                        let body = format!(r#"[["HSET","h","n","{next}"]]"#);
+                        let line = "POST /v1/transaction?key=h";
+                        let answer = web.ask(line, &[&condition], body.as_bytes())?;
+                        ensure!(matches!(answer.status, 200 | 412), "{answer:?}");
+                        wins += usize::from(answer.status == 200);
+                    }
+                    Ok(wins)
+                })
+            })
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join().expect("no panic"));
+        joined.collect()
+    });
+    let wins: usize = wins?.into_iter().sum();
+    let seen = Web::connect(port)?.ask("GET /v1/keys/h", &[], b"")?;
+    ensure!(seen.text() == format!(r#"{{"n":"{wins}"}}"#), "{wins} wins, {}", seen.text());
+    ensure!(wins > 0 && wins < 800, "{wins} of 800 came through");
+    Ok(())
+}
+
+#[test]
+fn a_stream_is_read_in_pages() -> Result<()> {
+    let (server, port) = Server::start_with_http(&[("threads", "2")])?;
+    let mut client = server.connect()?;
+    for command in ["XADD s 1-1 a 1 b 2", "XADD s 1-2 a 3", "XADD s 2-0 a 4"] {
+        client.call_text(command)?;
+    }
+    let mut web = Web::connect(port)?;
+    let all = web.ask("GET /v1/keys/s", &[], b"")?;
+    let text = concat!(
+        r#"[{"id":"1-1","fields":{"a":"1","b":"2"}},"#,
+        r#"{"id":"1-2","fields":{"a":"3"}},{"id":"2-0","fields":{"a":"4"}}]"#
+    );
+    ensure!(all.text() == text && all.header("x-type") == Some("stream") && !all.tag().is_empty());
+    ensure!(all.header("x-cursor").is_none());
+    let page = web.ask("GET /v1/keys/s?limit=2", &[], b"")?;
+    ensure!(page.header("x-cursor") == Some("1-2"), "{page:?}");
+    let rest = web.ask("GET /v1/keys/s?limit=2&cursor=1-2", &[], b"")?;
+    ensure!(
+        rest.text() == r#"[{"id":"2-0","fields":{"a":"4"}}]"# && rest.header("x-cursor").is_none()
+    );
+    for wrong in ["cursor=7", "cursor=1-", "cursor=x", "range=0,1", "fields=a"] {
+        let answer = web.ask(&format!("GET /v1/keys/s?{wrong}"), &[], b"")?;
+        ensure!(answer.status == 400, "{wrong}: {answer:?}");
+    }
+    client.call_text("RPUSH l a")?;
+    ensure!(web.ask("GET /v1/keys/l?cursor=1-2", &[], b"")?.status == 400);
     Ok(())
 }

@@ -126,6 +126,15 @@ pub const HTTP_LIST_STEPS: usize = 64;
 /// Longest name of a kind of content that is kept with a key, in bytes.
 pub const CONTENT_TYPE: usize = 128;
 
+/// Keys that one request looks at to estimate what takes memory.
+pub const HTTP_SAMPLES: usize = 10_000;
+
+/// Parts of keys that such a request may take for their prefix.
+pub const HTTP_PREFIX_DEPTH: usize = 8;
+
+/// Hot keys that one request asks for.
+pub const HTTP_HOT_KEYS: usize = 100;
+
 /// Longest identifier of a request that a client chooses, in bytes.
 pub const HTTP_REQUEST_ID: usize = 128;
 

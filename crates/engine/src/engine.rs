@@ -163,6 +163,12 @@ pub struct HttpRows {
     pub delete: &'static Row,
     /// Figures for Prometheus.
     pub metrics: &'static Row,
+    /// The condition of a transaction.
+    pub watch: &'static Row,
+    /// What takes memory.
+    pub memory: &'static Row,
+    /// Keys that commands name often.
+    pub hot_keys: &'static Row,
 }
 
 /// Something that a slow disk may hold up, done away from the workers. Returns the reply.

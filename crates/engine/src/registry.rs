@@ -37,6 +37,9 @@ impl HttpRows {
             push: find("push")?,
             delete: find("delete")?,
             metrics: find("metrics")?,
+            watch: find("watch")?,
+            memory: find("memory")?,
+            hot_keys: find("hotkeys")?,
         })
     }
 }

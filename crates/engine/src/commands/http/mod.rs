@@ -4,16 +4,19 @@
 //! conditions by the key's version, and acts, all of it under the lock of the key's slot. Replies are
 //! in RESP, as those of any command: `server` makes answers of them when the slot is free again.
 
+mod memory;
 mod metrics;
 
 use resp::reply::Reply;
 use store::list::ListInput;
 use store::pack::{End, INTEGER_TEXT_BYTES};
-use store::{Entry, Hash, INLINE_MAX, Key, List, Set, StringValue, ValueRef, Zset};
+use store::{
+    Entry, Hash, INLINE_MAX, Key, List, Set, Stream, StreamId, StringValue, ValueRef, Zset,
+};
 
 use crate::command::{
-    ACCESS, ArgumentKind, Command, DENYOOM, FAST, Group, INTERNAL, KeySpec, LOADING, READONLY, RO,
-    RW, STALE, UPDATE, WRITE, argument, key,
+    ACCESS, ArgumentKind, Command, DENYOOM, FAST, Group, INTERNAL, KeySpec, LOADING, NEVER_QUEUED,
+    READONLY, RO, RW, STALE, UPDATE, WRITE, argument, key,
 };
 use crate::handler::args::Args;
 use crate::handler::context::Context;
@@ -29,6 +32,9 @@ const NO_CONTENT_TYPE: CommandError = CommandError::text(
     "ERR the content type is too long, has unusual characters, or is one more than the 255 that are kept",
 );
 const NO_FIELDS: CommandError = CommandError::text("ERR a list has no fields: use range");
+const NO_STREAM_FIELDS: CommandError = CommandError::text(
+    "ERR the entries of a stream have fields, it has none: use limit and cursor",
+);
 const NO_RANGE: CommandError =
     CommandError::text("ERR a range is of lists and sorted sets: use limit and cursor");
 
@@ -160,6 +166,8 @@ struct Part<'a> {
     range: Option<(i64, i64)>,
     limit: Option<usize>,
     cursor: u64,
+    /// The cursor of a stream: the entry that was the last one.
+    after: Option<StreamId>,
 }
 
 impl<'a> Part<'a> {
@@ -173,7 +181,7 @@ impl<'a> Part<'a> {
             } else if args.word("LIMIT") {
                 part.limit = Some(args.at_least(1, CommandError::OUT_OF_RANGE)?);
             } else if args.word("CURSOR") {
-                part.cursor = args.at_least(0, CommandError::INVALID_CURSOR)? as u64;
+                part.take_cursor(args.bytes()?)?;
             } else {
                 return Err(CommandError::SYNTAX);
             }
@@ -181,8 +189,24 @@ impl<'a> Part<'a> {
         Ok(part)
     }
 
+    /// Reads a number, or the two numbers of an entry of a stream with a dash between them.
+    fn take_cursor(&mut self, text: &[u8]) -> CommandResult {
+        let number =
+            |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
+        match text.iter().position(|byte| *byte == b'-') {
+            None => self.cursor = number(text).ok_or(CommandError::INVALID_CURSOR)?,
+            Some(dash) => {
+                let (ms, seq) = (number(&text[..dash]), number(&text[dash + 1..]));
+                let id = ms.zip(seq).map(|(ms, seq)| StreamId::new(ms, seq));
+                self.after = Some(id.ok_or(CommandError::INVALID_CURSOR)?);
+            }
+        }
+        Ok(())
+    }
+
     fn is_all(&self) -> bool {
-        self.fields.is_none() && self.range.is_none() && self.limit.is_none() && self.cursor == 0
+        let from_the_start = self.cursor == 0 && self.after.is_none();
+        self.fields.is_none() && self.range.is_none() && self.limit.is_none() && from_the_start
     }
 
     fn each_field(&self) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
@@ -242,6 +266,9 @@ fn reply_entry(
         0 => reply.null(),
         label => reply.bulk(&content_types.name(label).unwrap_or_default()),
     }
+    if part.after.is_some() && entry.value().type_name() != "stream" {
+        return Err(CommandError::INVALID_CURSOR);
+    }
     match entry.value() {
         ValueRef::String(string) => {
             if !part.is_all() {
@@ -254,8 +281,7 @@ fn reply_entry(
         ValueRef::Set(set) => reply_set(reply, set, part)?,
         ValueRef::Hash(hash) => reply_hash(reply, hash, part)?,
         ValueRef::Zset(zset) => reply_zset(reply, zset, part),
-        // A stream is read by its commands.
-        ValueRef::Stream(_) => return Err(CommandError::WRONG_TYPE),
+        ValueRef::Stream(stream) => reply_stream(reply, stream, part)?,
     }
     Ok(())
 }
@@ -375,11 +401,7 @@ fn reply_scanned(
 /// The cursor stands before the members, and is known behind them.
 fn insert_cursor(reply: &mut Reply<'_>, mark: resp::output::Mark, next: Option<u32>) {
     match next {
-        Some(next) => {
-            let digits = next.to_string();
-            let text = format!("${}\r\n{digits}\r\n", digits.len());
-            reply.output().insert(mark, text.as_bytes());
-        }
+        Some(next) => insert_bulk(reply, mark, &next.to_string()),
         None => reply.output().insert(mark, b"_\r\n"),
     }
 }
@@ -408,6 +430,51 @@ fn reply_zset(reply: &mut Reply<'_>, zset: &Zset, part: &Part<'_>) {
         reply.bulk(b"score");
         reply.double(score);
     }
+}
+
+/// The oldest entries first. The cursor is the last entry that is answered, where more follow.
+fn reply_stream(reply: &mut Reply<'_>, stream: &Stream, part: &Part<'_>) -> CommandResult {
+    if part.fields.is_some() {
+        return Err(NO_STREAM_FIELDS);
+    }
+    if part.range.is_some() {
+        return Err(NO_RANGE);
+    }
+    if part.cursor != 0 {
+        return Err(CommandError::INVALID_CURSOR);
+    }
+    let from = part.after.map_or(Some(StreamId::MIN), StreamId::next);
+    let mut entries =
+        from.into_iter().flat_map(|from| stream.range(from, StreamId::MAX)).peekable();
+    let mark = reply.mark();
+    let (mut count, mut last) = (0, StreamId::MIN);
+    let limit = part.limit.unwrap_or(usize::MAX);
+    while let Some(entry) = entries.next_if(|_| count < limit) {
+        reply.map(2);
+        reply.bulk(b"id");
+        reply.bulk(text_of(entry.id).as_bytes());
+        reply.bulk(b"fields");
+        reply.map(entry.fields.len());
+        for (name, value) in entry.fields.clone() {
+            reply.element(name);
+            reply.element(value);
+        }
+        (count, last) = (count + 1, entry.id);
+    }
+    reply.close_array(mark, count);
+    match entries.peek() {
+        Some(_) => insert_bulk(reply, mark, &text_of(last)),
+        None => reply.output().insert(mark, b"_\r\n"),
+    }
+    Ok(())
+}
+
+fn text_of(id: StreamId) -> String {
+    format!("{}-{}", id.ms, id.seq)
+}
+
+fn insert_bulk(reply: &mut Reply<'_>, mark: resp::output::Mark, text: &str) {
+    reply.output().insert(mark, format!("${}\r\n{text}\r\n", text.len()).as_bytes());
 }
 
 /// GET of many keys: what [`get`] answers for each.
@@ -555,6 +622,43 @@ fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
+/// The condition of a transaction: it is decided now, and holds until EXEC or makes that fail.
+fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    let mut conditions = Conditions::default();
+    while !args.is_empty() {
+        if !conditions.parse(args)? {
+            return Err(CommandError::SYNTAX);
+        }
+    }
+    let present = cx.db.find_untouched(&key).map(Entry::version);
+    let admitted = conditions.admit(present);
+    if admitted {
+        cx.watch(&key);
+    }
+    reply_outcome(cx, if admitted { REPLACED } else { FAILED }, present.unwrap_or(0));
+    Ok(())
+}
+
+/// The keys that commands name most often.
+fn hot_keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let most = args.at_least(1, CommandError::OUT_OF_RANGE)?;
+    let keys = cx.engine.stats.hot_keys(cx.db.steady, most);
+    cx.reply.array(keys.len());
+    for hot in keys {
+        cx.reply.map(4);
+        cx.reply.bulk(b"db");
+        cx.reply.integer(hot.database as i64);
+        cx.reply.bulk(b"key");
+        cx.reply.bulk(&hot.key);
+        cx.reply.bulk(b"commands_per_second");
+        cx.reply.double((hot.per_second * 10.0).round() / 10.0);
+        cx.reply.bulk(b"share");
+        cx.reply.double((hot.share * 1000.0).round() / 1000.0);
+    }
+    Ok(())
+}
+
 /// POST to a key: `LIST`, `FRONT`, `SET`, `HASH` or `ZSET`, or `ITEMS` or `PAIRS` where the type is that
 /// of the key, or a list or a hash; conditions; `VALUES` and the values.
 fn push(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
@@ -686,5 +790,10 @@ pub(crate) const COMMANDS: &[Command] = &[
     row("patch", patch, -3, "Changes JSON.").flags(WRITE | DENYOOM | INTERNAL).keys(CHANGES),
     row("push", push, -5, "Adds elements.").flags(WRITE | DENYOOM | INTERNAL).keys(CHANGES),
     row("delete", delete, -2, "Deletes a key.").flags(WRITE | INTERNAL).keys(CHANGES),
+    row("watch", watch, -2, "Decides about a transaction.")
+        .flags(READONLY | FAST | NEVER_QUEUED | INTERNAL)
+        .keys(&[KeySpec::at(RO, 1)]),
+    row("memory", memory::memory, -1, "Estimates what takes memory.").flags(READONLY | INTERNAL),
+    row("hotkeys", hot_keys, 2, "Answers hot keys.").flags(LOADING | STALE | INTERNAL),
     row("metrics", metrics::metrics, -1, "Answers figures.").flags(LOADING | STALE | INTERNAL),
 ];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::limits;
 use engine::http::{ABSENT, CREATED, FAILED, REPLACED, UNCONDITIONAL};
-use engine::session::Session;
+use engine::session::{Session, Transaction};
 use http::answer::{Answer, Envelope, JSON};
 use http::json;
 use http::reply::{self, Piece, Pieces, Strings};
@@ -81,11 +81,26 @@ pub(super) enum Kind {
     /// Commands one after the other: how many replies are still to come, and the answer so far.
     Pipeline { style: Style, left: usize, text: Vec<u8> },
     /// Commands as one, with EXEC behind them.
-    Transaction { style: Style, left: usize, begun: bool },
+    Transaction { style: Style, left: usize, begun: bool, condition: Condition },
+    /// A command whose reply is the answer.
+    Json,
     /// The names of keys.
     List(Box<List>),
     /// A key with all keys below it.
     Tree(Box<Tree>),
+}
+
+/// On what a transaction depends.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// On nothing.
+    None,
+    /// The command before it says so.
+    Open,
+    /// It may run as long as the key stays as it is.
+    Met,
+    /// It may not run: the reply that says why.
+    Refused(Vec<u8>),
 }
 
 impl Kind {
@@ -272,9 +287,12 @@ impl Exchange {
         }
         session.resp3 = match &mut self.kind {
             Kind::One(style) | Kind::Pipeline { style, .. } => style.resp3,
-            Kind::Transaction { style, begun, .. } => {
+            Kind::Transaction { condition: Condition::Open, .. } => true,
+            Kind::Transaction { style, begun, condition, .. } => {
                 if !std::mem::replace(begun, true) {
-                    session.transaction = Some(Box::default());
+                    let aborted = matches!(condition, Condition::Refused(_));
+                    session.transaction =
+                        Some(Box::new(Transaction { aborted, ..Transaction::default() }));
                 }
                 style.resp3
             }
@@ -328,14 +346,37 @@ impl Exchange {
                     Answer::begin(output, envelope, 200, now).text_body(JSON, text);
                 })
             }
-            Kind::Transaction { style, left, .. } => {
+            Kind::Transaction { condition: condition @ Condition::Open, .. } => {
+                let mut outcome = pieces.clone();
+                let met = outcome.next() == Some(Piece::Array(2))
+                    && outcome.next() == Some(Piece::Integer(REPLACED));
+                *condition = if met { Condition::Met } else { Condition::Refused(bytes.to_vec()) };
+                return Next::Waits;
+            }
+            Kind::Transaction { style, left, condition, .. } => {
                 *left -= 1;
                 if *left > 0 {
                     // The reply says QUEUED, or an error that EXEC's reply will be about.
                     return Next::Waits;
                 }
-                answer_transaction(&mut pieces, *style, envelope, now, output)
+                match condition {
+                    // EXEC was refused for what had been refused before.
+                    Condition::Refused(reply) => {
+                        let refused = answer_write(&mut Pieces::new(reply), envelope, now, output);
+                        if refused.is_none() {
+                            answer_error(Pieces::new(reply), envelope, now, output);
+                        }
+                        Some(())
+                    }
+                    Condition::Met if pieces.clone().next() == Some(Piece::Null) => {
+                        let answer = Answer::begin(output, envelope, 412, now);
+                        answer.error(b"the key has changed meanwhile");
+                        Some(())
+                    }
+                    _ => answer_transaction(&mut pieces, *style, envelope, now, output),
+                }
             }
+            Kind::Json => answer_json(pieces.clone(), envelope, now, output),
             Kind::List(list) => match list.take(&mut pieces) {
                 Some(Err(next)) => return Next::Runs(next),
                 Some(Ok(text)) => {
@@ -692,6 +733,21 @@ fn answer_one(
     let mut text = Vec::new();
     reply::write_outcome(pieces, style.strings, &mut text)?;
     Answer::begin(output, envelope, status, now).text_body(JSON, &text);
+    Some(())
+}
+
+fn answer_json(
+    mut pieces: Pieces<'_>,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> Option<()> {
+    if matches!(pieces.clone().next()?, Piece::Error(_)) {
+        return None;
+    }
+    let mut text = Vec::new();
+    reply::write_json(&mut pieces, Strings::Tagged, &mut text)?;
+    Answer::begin(output, envelope, 200, now).text_body(JSON, &text);
     Some(())
 }
 

@@ -4,8 +4,9 @@
 //! journal and the parking of what finds a slot locked are the same. What differs is that each
 //! request says anew who asks and for which database ([`guard`]), and that its replies become one
 //! answer ([`exchange`]), when the locks are free again. [`route`] says which request is which
-//! command.
+//! command, and [`dashboard`] is the page for browsers.
 
+mod dashboard;
 mod exchange;
 mod guard;
 mod intake;

@@ -14,7 +14,8 @@ use http::tag::{self, Tags};
 use http::target::{self, Target};
 use resp::args::{ArgRange, Arguments};
 
-use super::exchange::{Exchange, Form, Get, Kind, List, Prepared, Style, Tree};
+use super::dashboard;
+use super::exchange::{Condition, Exchange, Form, Get, Kind, List, Prepared, Style, Tree};
 use super::guard::{self, Stranger};
 use super::intake::Intake;
 use crate::net::batch::Batch;
@@ -121,9 +122,14 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
     let text = if head.method == "OPTIONS" && head.target == "*" { "/" } else { head.target };
     let target = Target::split(text.as_bytes())?;
     let user = guard::user(head, intake.config);
-    let origin = guard::origin(head, &target, intake.config, user);
-    envelope.origin = origin.map_err(refused_stranger)?.map(Into::into);
-    let is_open = matches!(target.path, b"/healthz" | b"/readyz") || head.method == "OPTIONS";
+    let is_page = dashboard::is_asked_for(head, target.path);
+    envelope.origin = match guard::origin(head, &target, intake.config, user) {
+        // Somebody follows a link to the page, which shows nothing by itself.
+        Err(Stranger::Page) if is_page && head.header("origin").is_none() => None,
+        origin => origin.map_err(refused_stranger)?.map(Into::into),
+    };
+    let is_open =
+        is_page || matches!(target.path, b"/healthz" | b"/readyz") || head.method == "OPTIONS";
     if user.is_none() && !is_open {
         let mut prepared = Prepared::error(401, "NOAUTH Authentication required.");
         prepared.headers.push(("WWW-Authenticate", b"Bearer, Basic realm=\"dunlin\"".to_vec()));
@@ -167,6 +173,8 @@ enum Place<'t> {
     Health,
     Readiness,
     Metrics,
+    Memory,
+    HotKeys,
     Description,
 }
 
@@ -189,6 +197,8 @@ impl<'t> Place<'t> {
             b"/healthz" => Place::Health,
             b"/readyz" => Place::Readiness,
             b"/metrics" => Place::Metrics,
+            b"/v1/memory" => Place::Memory,
+            b"/v1/hotkeys" => Place::HotKeys,
             b"/v1/openapi.json" => Place::Description,
             _ if path.starts_with(b"/v1/") => return None,
             _ => Place::Words(&path[1..]),
@@ -203,6 +213,8 @@ impl<'t> Place<'t> {
             | Place::Health
             | Place::Readiness
             | Place::Metrics
+            | Place::Memory
+            | Place::HotKeys
             | Place::Description => "GET, HEAD, OPTIONS",
             Place::Mget | Place::Command(_) | Place::Pipeline(_) | Place::Transaction(_) => {
                 "POST, OPTIONS"
@@ -250,6 +262,9 @@ impl Route<'_> {
         target: &Target<'_>,
         body: Body<'_>,
     ) -> Routed<(Kind, usize)> {
+        if dashboard::is_asked_for(head, target.path) {
+            return Ok((Kind::ready(dashboard::file(target.path)), 0));
+        }
         let base64 = head.header("upstash-encoding").map(|word| word == b"base64");
         let strings = base64.unwrap_or(false).then_some(Strings::Base64);
         let place =
@@ -265,18 +280,20 @@ impl Route<'_> {
         if self.bytes(body).len() as u64 > longest_body(target.path, self.intake) {
             return Err((413, "the body is too large").into());
         }
-        if !matches!(place, Place::Key(_) | Place::Keys | Place::Words(_)) {
-            let database = self.database_alone(target)?;
-            return Ok((self.route_body(&place, head, body)?, database));
-        }
         match place {
             Place::Key(key) => self.key(head, target, key, body),
             Place::Keys => self.keys(target),
+            Place::Transaction(style) => self.transaction(head, target, body, style),
+            Place::Memory => self.memory(target),
+            Place::HotKeys => self.hot_keys(target),
             Place::Words(path) => {
                 let strings = strings.unwrap_or(Strings::Lossy);
                 Ok((self.words(path, target, body, Style { resp3: false, strings })?, 0))
             }
-            _ => Err((404, "there is nothing at this address").into()),
+            place => {
+                let database = self.database_alone(target)?;
+                Ok((self.route_body(&place, head, body)?, database))
+            }
         }
     }
 
@@ -299,8 +316,7 @@ impl Route<'_> {
                 self.add_named(first)?;
                 Ok(Kind::One(style))
             }
-            Place::Pipeline(style) => self.commands(body, style, false),
-            Place::Transaction(style) => self.commands(body, style, true),
+            Place::Pipeline(style) => self.commands(body, style, None),
             Place::Health => Ok(Kind::ready(Prepared::status(200, "ok"))),
             Place::Readiness if self.intake.engine.loading.is_on() => {
                 Ok(Kind::ready(Prepared::status(503, "loading")))
@@ -318,10 +334,51 @@ impl Route<'_> {
                 self.add(first, self.rows().metrics);
                 Ok(Kind::Metrics { open })
             }
-            Place::Key(_) | Place::Keys | Place::Words(_) => {
-                Err((404, "there is nothing at this address").into())
-            }
+            _ => Err((404, "there is nothing at this address").into()),
         }
+    }
+
+    // ---- What an operator asks ------------------------------------------------------------------
+
+    /// `GET /v1/memory`: what takes memory.
+    fn memory(&mut self, target: &Target<'_>) -> Routed<(Kind, usize)> {
+        let first = self.begin();
+        self.word(b"MEMORY");
+        let database = self.parameters(target, |route, name, value| {
+            match name {
+                b"samples" => route.count(b"SAMPLES", value, limits::HTTP_SAMPLES)?,
+                b"depth" => route.count(b"DEPTH", value, limits::HTTP_PREFIX_DEPTH)?,
+                b"separator" => route.pair(b"SEPARATOR", value)?,
+                _ => return Ok(false),
+            }
+            Ok(true)
+        })?;
+        self.add(first, self.rows().memory);
+        Ok((Kind::Json, database))
+    }
+
+    /// `GET /v1/hotkeys`: the keys that commands name most often.
+    fn hot_keys(&mut self, target: &Target<'_>) -> Routed<(Kind, usize)> {
+        let mut limit = 20;
+        for (name, value) in target.parameters() {
+            if name != b"limit" {
+                return Err(UNKNOWN_PARAMETER.into());
+            }
+            limit = counted(value, limits::HTTP_HOT_KEYS)?;
+        }
+        let first = self.begin();
+        self.word(b"HOTKEYS");
+        self.word(limit.to_string().as_bytes());
+        self.add(first, self.rows().hot_keys);
+        Ok((Kind::Json, 0))
+    }
+
+    /// Adds an option that is a number.
+    fn count(&mut self, name: &[u8], value: &[u8], most: usize) -> Routed<()> {
+        let number = counted(value, most)?;
+        self.word(name);
+        self.word(number.to_string().as_bytes());
+        Ok(())
     }
 
     // ---- Keys -----------------------------------------------------------------------------------
@@ -567,7 +624,46 @@ impl Route<'_> {
 
     // ---- Commands -------------------------------------------------------------------------------
 
-    fn commands(&mut self, body: Body<'_>, style: Style, transaction: bool) -> Routed<Kind> {
+    /// Commands as one, perhaps on the condition that a key has a version: `?key=` and If-Match.
+    fn transaction(
+        &mut self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        body: Body<'_>,
+        style: Style,
+    ) -> Routed<(Kind, usize)> {
+        let mut key = None;
+        let database = self.parameters(target, |_, name, value| {
+            Ok(name == b"key" && {
+                key = Some(query_part(value)?.into_owned());
+                true
+            })
+        })?;
+        let is_conditional = head.header("if-match").or(head.header("if-none-match")).is_some();
+        if is_conditional && key.is_none() {
+            return Err((400, "the parameter key names the key that the condition is about").into());
+        }
+        let condition = match &key {
+            None => Condition::None,
+            Some(key) => {
+                let first = self.begin();
+                self.word(b"WATCH");
+                self.word(key);
+                self.conditions(head);
+                self.add(first, self.rows().watch);
+                Condition::Open
+            }
+        };
+        Ok((self.commands(body, style, Some(condition))?, database))
+    }
+
+    /// Commands in a row, or as one where there is a word about the condition of that.
+    fn commands(
+        &mut self,
+        body: Body<'_>,
+        style: Style,
+        transaction: Option<Condition>,
+    ) -> Routed<Kind> {
         let text = self.bytes(body).to_vec();
         let mut commands = Vec::new();
         let mut words = Vec::new();
@@ -583,16 +679,21 @@ impl Route<'_> {
             }
             self.add_named(first)?;
         }
-        if transaction && left > 0 {
+        if transaction.is_some() && left > 0 {
             let first = self.begin();
             self.word(b"EXEC");
             let row = self.intake.engine.commands.resolve(self.arguments(first));
             self.add_row(first, row);
         }
         Ok(match (left, transaction) {
+            (0, Some(Condition::Open)) => {
+                return Err((400, "a transaction with a condition has commands").into());
+            }
             (0, _) => Kind::ready(Prepared::json(200, b"[]".to_vec())),
-            (_, true) => Kind::Transaction { style, left: left + 1, begun: false },
-            (_, false) => Kind::Pipeline { style, left, text: b"[".to_vec() },
+            (_, Some(condition)) => {
+                Kind::Transaction { style, left: left + 1, begun: false, condition }
+            }
+            (_, None) => Kind::Pipeline { style, left, text: b"[".to_vec() },
         })
     }
 
@@ -669,7 +770,7 @@ impl Route<'_> {
                 let known = number.filter(|number| *number < self.intake.config.databases);
                 database = known.ok_or((400, "ERR DB index is out of range"))?;
             } else if !visit(self, name, value)? {
-                return Err((400, "a parameter of the address is not known here").into());
+                return Err(UNKNOWN_PARAMETER.into());
             }
         }
         Ok(database)
@@ -768,6 +869,16 @@ impl Route<'_> {
         self.side_from(from);
         Ok(())
     }
+}
+
+const UNKNOWN_PARAMETER: (u16, &str) = (400, "a parameter of the address is not known here");
+
+/// A number from 1 on.
+fn counted(value: &[u8], most: usize) -> Routed<usize> {
+    let number = base::num::parse_i64(value).and_then(|number| usize::try_from(number).ok());
+    let number = number.filter(|number| (1..=most).contains(number));
+    let reason = || Refused(Prepared::error(400, &format!("a number from 1 to {most} is meant")));
+    number.ok_or_else(reason)
 }
 
 fn query_part(part: &[u8]) -> Routed<Cow<'_, [u8]>> {

@@ -68,7 +68,8 @@ impl Worker {
         client.set_flag(flag::HTTP, speaks == Speaks::Http);
         self.engine.clients.add(&client);
         self.places.insert(client.id, place);
-        let authenticated = self.turn.config.requirepass.is_empty();
+        // Of HTTP, each request shows by itself who asks.
+        let authenticated = speaks == Speaks::Http || self.turn.config.requirepass.is_empty();
         let protocol = match speaks {
             Speaks::Resp => Protocol::Resp(Resp::default()),
             Speaks::Http => Protocol::Http(Box::new(Http::new(self.turn.steady))),
