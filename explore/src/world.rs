@@ -210,7 +210,8 @@ fn run(
     if let Some(row) = command.row {
         engine.find_keys(row, command.argv.view(), &mut keys);
     }
-    let request = Request { argv: command.argv.view(), row: command.row, keys: &keys };
+    let argv = command.argv.view();
+    let request = Request { argv, row: command.row, keys: &keys, meanwhile: None };
     turn.enter(engine);
     let (session, output) = (&mut connection.session, &mut connection.output);
     let outcome = engine.execute(turn, session, request, authority, output);

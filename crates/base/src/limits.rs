@@ -194,3 +194,11 @@ pub const REPLAY_CHUNK_BYTES: usize = 128 * 1024;
 
 /// Stars of a glob pattern that are followed by something else. As deep as Redis goes.
 pub const MAX_PATTERN_STARS: usize = 1000;
+
+// ---- Scripts ------------------------------------------------------------------------------------
+
+/// Scripts of EVAL that are known at a time; one more and the one that was used least recently goes.
+pub const EVAL_SCRIPTS: usize = 500;
+
+/// Instructions of a script between two looks at the clock.
+pub const SCRIPT_INSTRUCTIONS: i32 = 100_000;

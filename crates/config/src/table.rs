@@ -31,7 +31,7 @@ const TLS_ONLY: &str = "it concerns TLS, which is not offered";
 const NO_ACL: &str = "access control lists are not offered; use requirepass";
 const NO_REPLICATION: &str = "replication is not offered yet";
 const NO_CLUSTER: &str = "cluster mode is not offered yet";
-const NO_SCRIPTS: &str = "scripts are not offered yet";
+const NO_DEPRECATED_LUA: &str = "the deprecated parts of the Lua interface are not offered";
 const ALWAYS_LAZY: &str = "large values are always freed in the background";
 
 const MEGABYTE: u64 = 1 << 20;
@@ -610,10 +610,13 @@ directives! {
 
     /// Milliseconds after which a script answers others with BUSY; 0 never.
     busy_reply_threshold: u64 = 5000
-        => named("busy-reply-threshold").alias("lua-time-limit").without_effect(NO_SCRIPTS), integer(0, LONG_MAX);
+        => named("busy-reply-threshold").alias("lua-time-limit"), integer(0, LONG_MAX);
+    /// Bytes that the scripts of a thread may take; one that needs more ends with an error. 0 without
+    /// bound.
+    lua_memory_limit: usize = 256 << 20 => named("lua-memory-limit"), memory(0);
     /// Offer scripts the parts of the Lua interface that are deprecated.
     lua_enable_deprecated_api: bool = false
-        => named("lua-enable-deprecated-api").immutable().hidden().without_effect(NO_SCRIPTS), YesNo;
+        => named("lua-enable-deprecated-api").immutable().hidden().without_effect(NO_DEPRECATED_LUA), YesNo;
 
     // ---- Notifications and observation ----------------------------------------------------
 

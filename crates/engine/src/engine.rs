@@ -29,6 +29,9 @@ use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest, Sav
 use crate::reclaim::memory::Memory;
 use crate::run::authority::Authority;
 use crate::run::pause::Pause;
+use crate::run::request::Meanwhile;
+use crate::script::Scripts;
+use crate::script::interpreter::Interpreter;
 use crate::session::Session;
 use crate::session::client::{Clients, Waiter};
 use crate::session::pubsub::PubSub;
@@ -77,6 +80,8 @@ pub struct Engine {
     pub debug: DebugSettings,
     /// Whether data is being loaded.
     pub loading: Loading,
+    /// Scripts.
+    pub scripts: Scripts,
     pub(crate) slot_offsets: SlotOffsets,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
@@ -105,6 +110,8 @@ pub struct Context<'a> {
     pub authority: Authority<'a>,
     /// Inside EXEC, or while serving a waiter: nothing blocks there.
     pub(crate) nested: bool,
+    /// How a script that takes long lets others be served.
+    pub(crate) meanwhile: Option<&'a dyn Meanwhile>,
     /// The connection has sent itself a message, which follows the reply.
     pub(crate) hears_itself: bool,
     /// The client is going to wait.
@@ -290,6 +297,7 @@ impl Engine {
             content_types: Arc::default(),
             debug: DebugSettings::default(),
             loading: Loading::default(),
+            scripts: Scripts::default(),
             slot_offsets: SlotOffsets::default(),
             memory: Memory::default(),
             pause: Pause::default(),
@@ -299,6 +307,13 @@ impl Engine {
             foreign_logged_at: AtomicU64::new(0),
             left_behind: LeftBehind::default(),
         }
+    }
+
+    /// Gives it who understands scripts.
+    #[must_use]
+    pub fn with_interpreter(mut self, interpreter: Arc<dyn Interpreter>) -> Engine {
+        self.scripts.interpreter = interpreter;
+        self
     }
 
     /// A number for a new client.

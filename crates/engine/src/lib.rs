@@ -11,6 +11,7 @@
 //! | [`command`], [`registry`] | what is known of a command, and how is it found? |
 //! | [`handler`] | what does a handler work with? |
 //! | [`commands`] | the families, which no other room imports: an engine is given them |
+//! | [`script`] | what are scripts to it? |
 //! | [`session`] | who is connected? |
 //! | [`wait`] | who waits, and who watches? |
 //! | [`persistence`] | what is known of data that outlives the process? |
@@ -41,6 +42,7 @@ pub mod persistence;
 pub mod reclaim;
 pub mod registry;
 pub mod run;
+pub mod script;
 pub mod session;
 #[cfg(test)]
 mod testing;

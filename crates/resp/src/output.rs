@@ -38,6 +38,8 @@ pub struct Output {
     limit: usize,
     /// Where the bytes that are lost would begin: see [`Output::is_over_limit`].
     lost_from: Option<Mark>,
+    /// Everything is copied into the buffer: see [`Output::never_share`].
+    copies: bool,
 }
 
 impl Default for Output {
@@ -51,6 +53,7 @@ impl Default for Output {
             total_sent: 0,
             limit: usize::MAX,
             lost_from: None,
+            copies: false,
         }
     }
 }
@@ -96,6 +99,32 @@ impl Output {
             + self.shared.capacity() * size_of::<Shared>()
             + self.shared_len
             + self.shared_sent
+    }
+
+    /// Has large strings copied as well, so that all that waits lies in one piece:
+    /// [`Output::unsent`].
+    pub fn never_share(&mut self) {
+        self.copies = true;
+    }
+
+    /// Whether large strings are copied.
+    #[inline]
+    pub(crate) fn copies(&self) -> bool {
+        self.copies
+    }
+
+    /// All that waits, of an output that shares nothing.
+    pub fn unsent(&self) -> &[u8] {
+        debug_assert!(self.copies, "strings are elsewhere");
+        &self.buffer[self.sent..]
+    }
+
+    /// Forgets all that waits, and keeps some of the space.
+    pub fn forget_all(&mut self) {
+        self.buffer.clear();
+        self.buffer.shrink_to(limits::READ_BUFFER);
+        self.sent = 0;
+        self.lost_from = None;
     }
 
     /// Chooses how many bytes may wait at most.
@@ -156,7 +185,7 @@ impl Output {
 
     /// Appends bytes by reference, or by copy when they are few.
     pub fn push_shared(&mut self, bytes: &Arc<Vec<u8>>) {
-        if bytes.len() < limits::SHARED_REPLY {
+        if bytes.len() < limits::SHARED_REPLY || self.copies {
             return self.push(bytes);
         }
         if self.len().saturating_add(bytes.len()) > self.limit || self.lost_from.is_some() {

@@ -89,7 +89,7 @@ impl<'a> Reply<'a> {
     /// A string of bytes that is sent from where it lies, if it is long enough to be worth it.
     #[inline]
     pub fn bulk_shared(&mut self, bytes: &Arc<Vec<u8>>) {
-        if bytes.len() < limits::SHARED_REPLY {
+        if bytes.len() < limits::SHARED_REPLY || self.output.copies() {
             return self.bulk(bytes);
         }
         self.header(b'$', bytes.len() as u64);

@@ -248,13 +248,14 @@ impl Running {
             errands: Errands::start()?,
             oom_score,
         });
-        let engine = Arc::new(Engine::new(
+        let engine = Engine::new(
             config,
             engine::commands::registry(),
             Arc::clone(&outside) as _,
             Arc::clone(&outside) as _,
             journal,
-        ));
+        );
+        let engine = Arc::new(engine.with_interpreter(Arc::new(script::Lua::default())));
         outside.saver.connect(&engine);
         outside.errands.connect(&engine);
         outside.append_only.connect(&engine);
@@ -356,6 +357,10 @@ impl Running {
         // The sending side lives in `outside`: it cannot be gone.
         while let Ok(StopRequest { request, client, by_signal }) = self.stop.requests.recv() {
             self.outside.log.warning("User requested shutdown...");
+            if request.save == Some(false) {
+                // A script that does not end by itself would keep the server from stopping.
+                self.engine.scripts.slow.stop();
+            }
             if self.save_at_the_end(request) {
                 return;
             }
@@ -363,6 +368,7 @@ impl Running {
                 self.stop.signals.fetch_sub(1, Ordering::Relaxed);
             }
             let log = &self.outside.log;
+            self.engine.scripts.slow.go_on();
             log.warning(
                 "Errors trying to shut down the server. Check the logs for more information.",
             );
@@ -423,6 +429,7 @@ impl Running {
         // A worker may be changing the listening sockets: the lock must be free while they end.
         let workers = self.outside.workers.lock().take();
         if let Some(workers) = workers {
+            self.engine.scripts.slow.stop();
             workers.stop();
         }
         self.cron.stop();

@@ -23,6 +23,7 @@ use crate::gate::{Closed, Presence};
 use crate::reserve::{Reservation, Reserved};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, RwLock, spin_loop};
 use crate::table::dict::{Place, Table};
+use crate::waits::Waits;
 
 #[cfg(test)]
 mod tests;
@@ -286,6 +287,8 @@ pub struct Keyspace<X> {
     waited_for: AtomicBool,
     /// Slots that newcomers keep away from.
     reserved: Arc<Reserved>,
+    /// Who waits for slots and holds others.
+    pub(crate) waits: Waits,
 }
 
 // SAFETY: what lies in the cells is reached only by who holds the slot's lock (through `Held`) or
@@ -314,6 +317,7 @@ impl<X> Keyspace<X> {
             cut: RwLock::new(None),
             waited_for: AtomicBool::new(false),
             reserved: Arc::new(Reserved::new()),
+            waits: Waits::default(),
         }
     }
 
@@ -789,10 +793,45 @@ impl<'k, X> Held<'k, X> {
             self.note_missed(slot);
             return false;
         }
+        self.add(slot);
+        true
+    }
+
+    /// Locks one more slot, whether or not newcomers are kept away from it, unless somebody else has
+    /// it. For those who cannot give up what they hold.
+    pub fn try_cover_briefly(&self, slot: u16) -> bool {
+        if self.covers(slot) {
+            return true;
+        }
+        let locked = self.space.spin_for(slot);
+        if locked {
+            self.add(slot);
+        }
+        locked
+    }
+
+    fn add(&self, slot: u16) {
         let mut slots = self.slots.borrow_mut();
         let at = slots.partition_point(|&other| other < slot);
         slots.insert(at, slot);
-        true
+    }
+
+    /// Takes part in a slot that somebody else has locked who stands still until
+    /// [`Held::give_back`]: see [`crate::promote`], which alone may say so.
+    pub(crate) fn borrow(&self, slot: u16) {
+        debug_assert!(!self.covers(slot) && self.space.is_locked(slot), "it is somebody's");
+        self.add(slot);
+    }
+
+    /// Ends [`Held::borrow`]: the slot stays locked by its owner.
+    pub fn give_back(&self, slot: u16) {
+        self.recent.set(None);
+        self.slots.borrow_mut().retain(|other| *other != slot);
+    }
+
+    /// Slots that are locked.
+    pub fn count(&self) -> usize {
+        self.slots.borrow().len()
     }
 
     /// Notes that a slot was wanted that somebody else has.

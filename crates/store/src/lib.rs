@@ -17,12 +17,14 @@ pub mod list;
 mod member;
 pub mod pack;
 mod packed;
+pub mod promote;
 pub mod reserve;
 mod set;
 pub mod stream;
 mod string;
 pub mod sync;
 pub mod table;
+mod waits;
 mod zset;
 
 pub use entry::{Entry, EntryMut, INLINE_MAX, Removed, Value, ValueMut, ValueRef};

@@ -32,6 +32,7 @@ pub enum Group {
     Transactions,
     PubSub,
     Connection,
+    Scripting,
     Server,
 }
 
@@ -52,6 +53,7 @@ impl Group {
             Group::Transactions => "transactions",
             Group::PubSub => "pubsub",
             Group::Connection => "connection",
+            Group::Scripting => "scripting",
             Group::Server => "server",
         }
     }
@@ -121,6 +123,9 @@ pub const NEVER_QUEUED: Flags = 1 << 27;
 
 /// No client finds it by a name: other protocols than RESP are made of it. Not shown to clients.
 pub const INTERNAL: Flags = 1 << 30;
+
+/// Runs a script, whose commands may be any. Not shown to clients.
+pub const SCRIPT: Flags = 1 << 29;
 
 /// Allowed by `enable-debug-command` alone (DEBUG). Not shown to clients.
 pub const PROTECTED: Flags = 1 << 28;

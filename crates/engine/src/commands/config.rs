@@ -40,6 +40,7 @@ fn set(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn resetstat(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.engine.stats.reset();
     cx.engine.memory.reset_stats();
+    cx.engine.scripts.cache.reset_statistics();
     cx.engine.saving.reset_stats();
     cx.engine.storage.reset_append_only_stats();
     cx.reply.ok();

@@ -25,6 +25,7 @@ mod list;
 mod memory;
 mod pubsub;
 mod saving;
+mod script;
 mod server;
 mod set;
 mod slowlog;
@@ -54,6 +55,7 @@ const FAMILIES: &[&[Command]] = &[
     hyperloglog::COMMANDS,
     stream::COMMANDS,
     transactions::COMMANDS,
+    script::COMMANDS,
     pubsub::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,

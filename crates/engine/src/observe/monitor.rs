@@ -12,12 +12,21 @@ use crate::session::Session;
 
 /// Shows a command that has run, when its effects are settled.
 pub(crate) fn show(effects: &mut Effects, session: &Session, command: &Spec, argv: Arguments<'_>) {
-    if command.has(command::SKIP_MONITOR | command::ADMIN) {
-        return;
+    if !command.has(command::SKIP_MONITOR | command::ADMIN) {
+        show_anyway(effects, session, command, argv);
     }
+}
+
+/// Shows a command, whatever its row says.
+pub(crate) fn show_anyway(
+    effects: &mut Effects,
+    session: &Session,
+    command: &Spec,
+    argv: Arguments<'_>,
+) {
     let now = base::clock::now_us();
     let (seconds, fraction) = (now / 1_000_000, now % 1_000_000);
-    let address = &session.client.address;
+    let address = if session.script { "lua" } else { &session.client.address };
     let head = format!("+{seconds}.{fraction:06} [{} {address}]", session.database);
     let mut line = head.into_bytes();
     for argument in redaction::shown(command, argv) {

@@ -75,7 +75,8 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Spec) -> CommandRe
 /// Until when a write has to wait, because the disk does not keep up, in milliseconds of the steady clock.
 #[inline]
 pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Spec) -> Option<u64> {
-    let waits = turn.writes_wait && !session.replays && any_has(command, session, command::WRITE);
+    let writes = command::WRITE | command::SCRIPT;
+    let waits = turn.writes_wait && !session.replays && any_has(command, session, writes);
     waits.then(|| turn.steady + PRESSURE_PAUSE)
 }
 

@@ -23,6 +23,7 @@ use crate::command::{self, Spec};
 use crate::engine::Engine;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::reclaim::candidates::{Criteria, Evictor, Search, Victim};
+use crate::run::consists::any_has;
 use crate::run::turn::Turn;
 use crate::session::Session;
 use config::MaxmemoryPolicy;
@@ -118,14 +119,18 @@ pub(crate) fn admit(
     command: &Spec,
 ) -> CommandResult {
     if turn.config.maxmemory == 0 {
+        turn.effects.short_of_memory = false;
         return Ok(());
     }
     let refusable = may_need_memory(session, command);
-    if !refusable && turn.evictor.found_nothing_in(turn.clock) {
+    let runs_script = any_has(command, session, command::SCRIPT);
+    if !refusable && !runs_script && turn.evictor.found_nothing_in(turn.clock) {
         // Looking once more for every read would make them slow for nothing.
         return Ok(());
     }
-    match make_room(engine, presence, turn) {
+    let room = make_room(engine, presence, turn);
+    turn.effects.short_of_memory = matches!(room, Room::None);
+    match room {
         Room::None if refusable => Err(CommandError::OUT_OF_MEMORY),
         _ => Ok(()),
     }
@@ -134,7 +139,7 @@ pub(crate) fn admit(
 /// Whether a command is refused when memory is short: those that say so, and an EXEC of such. What a
 /// transaction queues besides is bounded by `client-query-buffer-limit`.
 fn may_need_memory(session: &Session, command: &Spec) -> bool {
-    crate::run::consists::any_has(command, session, command::DENYOOM)
+    any_has(command, session, command::DENYOOM)
 }
 
 /// What an attempt to make room came to.

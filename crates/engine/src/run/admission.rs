@@ -8,7 +8,7 @@ use crate::engine::{Engine, Row};
 use crate::handler::error::{CommandError, CommandResult, printable};
 use crate::persistence::{durability, saving};
 use crate::reclaim::eviction;
-use crate::run::consists::{all_have, any_has, transaction_writes};
+use crate::run::consists::{all_have, any_has, lacks_subcommand, transaction_writes};
 use crate::run::request::Request;
 use crate::run::turn::Turn;
 use crate::session::Session;
@@ -96,12 +96,6 @@ fn known_command(request: &Request<'_>) -> Result<&'static Row, CommandError> {
         cut(request.argv.at(1), LONGEST_WORD),
         &format!("'. Try {} HELP.", row.command.name.to_ascii_uppercase()),
     ))
-}
-
-/// Whether a row is that of a container, because the second word is none of its subcommands.
-#[inline]
-pub(super) fn lacks_subcommand(row: &Row, argv: Arguments<'_>) -> bool {
-    !row.command.subcommands.is_empty() && argv.len() >= 2
 }
 
 fn unknown_command(argv: Arguments<'_>) -> CommandError {

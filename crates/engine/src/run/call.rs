@@ -19,14 +19,14 @@ use crate::host::LogLevel;
 use crate::observe::monitor;
 use crate::observe::notify::{Class, News};
 use crate::observe::slowlog::{self, SlowCommand};
-use crate::run::admission::{Admission, lacks_subcommand};
+use crate::run::admission::Admission;
 use crate::run::authority::Authority;
-use crate::run::consists::{any_has, is_program, reloads};
+use crate::run::consists::{any_has, is_program, lacks_subcommand, reloads};
 use crate::run::request::{Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
 use crate::session::pubsub::Kind;
-use crate::session::{QueuedCommand, Session};
+use crate::session::{QueuedCommand, ScriptNeeds, Session};
 use crate::wait::blocking;
 use crate::wait::waiting::Attachment;
 use config::Config;
@@ -161,6 +161,7 @@ impl Engine {
             None => session.client.last_command.store(0, Relaxed),
         }
         session.keys_so_far = None;
+        session.forget_script_needs();
         if let Some(transaction) = &mut session.transaction {
             transaction.aborted = true;
         }
@@ -183,10 +184,18 @@ impl Engine {
         output: &mut Output,
     ) -> Outcome {
         if let Some(outcome) = lacking_authority(row.command, session, request.argv, authority) {
+            if matches!(outcome, Outcome::NeedsGates)
+                && let Some(error) = self.scripts.slow.refusal(None)
+            {
+                return self.refuse_busy(turn, session, &request, authority, &error, output);
+            }
             return outcome;
         }
         let Some(held) = self.lock(turn, session, row, &request, authority) else {
             turn.contended_slot = self.busy_slot(session, row, &request, authority);
+            if let Some(error) = self.scripts.slow.refusal(turn.contended_slot) {
+                return self.refuse_busy(turn, session, &request, authority, &error, output);
+            }
             turn.stats.contended.add(1);
             return Outcome::Contended;
         };
@@ -204,6 +213,7 @@ impl Engine {
                 row,
                 authority,
                 nested: false,
+                meanwhile: request.meanwhile,
                 hears_itself: false,
                 block: None,
                 sync_wait: None,
@@ -213,7 +223,13 @@ impl Engine {
             let mut outcome = blocking::begin_to_wait(&mut cx);
             if cx.db.held.missed().is_some() {
                 missed = cx.db.held.missed();
-                outcome = Outcome::Contended;
+                outcome = match cx.session.script_needs {
+                    None => Outcome::Contended,
+                    Some(ScriptNeeds::AllSlots) => Outcome::NeedsProgram,
+                    Some(ScriptNeeds::Gates) => Outcome::NeedsGates,
+                };
+            } else {
+                cx.session.forget_script_needs();
             }
             let appended = self.settle(&mut cx.db);
             if appended > 0 {
@@ -235,6 +251,22 @@ impl Engine {
         outcome
     }
 
+    /// Refuses a command that would have to wait for a script that has run for long.
+    #[cold]
+    fn refuse_busy(
+        &self,
+        turn: &mut Turn,
+        session: &mut Session,
+        request: &Request<'_>,
+        authority: Authority<'_>,
+        error: &CommandError,
+        output: &mut Output,
+    ) -> Outcome {
+        let error = self.refuse(authority.presence(), turn, session, request, error.clone());
+        self.reply_error(turn, &mut Reply::new(output, session.resp3), &error);
+        Outcome::Done
+    }
+
     /// Locks the slots of the command's keys, and those that serving waiters may need; all slots for
     /// a program.
     fn lock<'t>(
@@ -254,7 +286,8 @@ impl Engine {
         let held = match (request.keys, reservation) {
             ([key], None) => {
                 let held = self.keyspace.try_hold_one(presence, key.slot, clock)?;
-                if held.attachment(key.slot).is_none() || !row.command.has(command::WRITE) {
+                let writes = command::WRITE | command::SCRIPT;
+                if held.attachment(key.slot).is_none() || !row.command.has(writes) {
                     return Some(held);
                 }
                 held
@@ -263,7 +296,7 @@ impl Engine {
                 let slots = all_slots(session, row.command, request.keys);
                 self.keyspace.try_hold(presence, &slots, clock)?
             }
-            (_, Some(reservation)) if is_program(row.command, session, request.argv) => {
+            (_, Some(reservation)) if needs_all_slots(row.command, session, request.argv) => {
                 self.keyspace.try_hold_every(presence, reservation, clock)?
             }
             (_, Some(reservation)) => {
@@ -496,13 +529,14 @@ impl Engine {
             && microseconds >= config.slowlog_log_slower_than as u64
             && !row.command.has(command::SKIP_SLOWLOG)
         {
+            let (client, by_script) = (&cx.session.client, cx.session.script);
             let command = SlowCommand {
                 id: 0,
                 at: cx.db.now / 1000,
                 microseconds,
                 argv: slowlog::shortened(row.command, args.argv()),
-                address: cx.session.client.address.clone(),
-                name: cx.session.client.names.lock().name.clone(),
+                address: if by_script { String::new() } else { client.address.clone() },
+                name: if by_script { Vec::new() } else { client.names.lock().name.clone() },
             };
             self.slowlog.note(command, config.slowlog_max_len as usize);
         }
@@ -531,6 +565,11 @@ fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
     client.queued_bytes.store(transaction.bytes, Relaxed);
 }
 
+/// Whether a command that keeps newcomers away locks all slots.
+fn needs_all_slots(command: &Command, session: &Session, argv: Arguments<'_>) -> bool {
+    session.script_needs == Some(ScriptNeeds::AllSlots) || is_program(command, session, argv)
+}
+
 /// What a command needs beyond slot locks, when it has not got it yet.
 fn lacking_authority(
     command: &Command,
@@ -541,12 +580,16 @@ fn lacking_authority(
     if matches!(authority, Authority::Closed(_)) {
         return None;
     }
-    if any_has(command, session, command::CLOSES_GATES) || reloads(command, session, argv) {
+    let script = session.script_needs;
+    if script == Some(ScriptNeeds::Gates)
+        || any_has(command, session, command::CLOSES_GATES)
+        || reloads(command, session, argv)
+    {
         return Some(Outcome::NeedsGates);
     }
     if matches!(authority, Authority::Program(..)) {
         return None;
     }
-    let program = command.name == "exec" && is_program(command, session, argv);
+    let program = script.is_some() || command.name == "exec" && is_program(command, session, argv);
     program.then_some(Outcome::NeedsProgram)
 }

@@ -3,7 +3,14 @@
 use resp::args::Arguments;
 
 use crate::command::{self, Spec};
+use crate::engine::Row;
 use crate::session::Session;
+
+/// Whether a row is that of a container, because the second word is none of its subcommands.
+#[inline]
+pub(crate) fn lacks_subcommand(row: &Row, argv: Arguments<'_>) -> bool {
+    !row.command.subcommands.is_empty() && argv.len() >= 2
+}
 
 /// Says whether a command, or one of the transaction that it executes, has a flag.
 pub(crate) fn any_has(command: &Spec, session: &Session, flags: command::Flags) -> bool {
@@ -29,6 +36,12 @@ pub(crate) fn transaction_writes(session: &Session) -> bool {
     })
 }
 
+/// Says whether a command runs with all gates closed.
+pub(crate) fn needs_gates(command: &Spec, argv: Arguments<'_>) -> bool {
+    let flags = command.reach.map_or(0, |reach| reach(argv));
+    (flags | command.flags) & command::CLOSES_GATES != 0
+}
+
 /// Says whether a command, or one of the transaction that it executes, replaces all data.
 pub(crate) fn reloads(command: &Spec, session: &Session, argv: Arguments<'_>) -> bool {
     let alone = |command: &Spec, argv: Arguments<'_>| {
@@ -42,7 +55,7 @@ pub(crate) fn reloads(command: &Spec, session: &Session, argv: Arguments<'_>) ->
 }
 
 /// Whether a command has to hold all slots where it cannot begin again in the middle: an EXEC with
-/// commands that look at keys they do not name. SORT with BY or GET does that on its own only when
+/// commands that look at keys they do not name, or may do so as scripts. SORT with BY or GET does that on its own only when
 /// it has met locked slots for long.
 pub(crate) fn is_program(command: &Spec, session: &Session, argv: Arguments<'_>) -> bool {
     let by_pattern = |command: &Spec, argv: Arguments<'_>| {
@@ -56,7 +69,7 @@ pub(crate) fn is_program(command: &Spec, session: &Session, argv: Arguments<'_>)
             let (command, argv) = (queued.command, queued.argv.view());
             let flags = command.reach.map_or(command.flags, |reach| reach(argv));
             let walks = flags & command::WHOLE_KEYSPACE != 0;
-            walks || by_pattern(command, argv)
+            walks || command.has(command::SCRIPT) || by_pattern(command, argv)
         }),
         None => by_pattern(command, argv),
     }

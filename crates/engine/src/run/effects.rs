@@ -11,10 +11,12 @@ use std::sync::Arc;
 use base::clock::Ticks;
 use hashbrown::HashSet;
 use resp::args::Arguments;
+use resp::output::Output;
 use store::Removed;
 
 use crate::observe::notify::{Event, News, Notification};
 use crate::persistence::journal::Batch;
+use crate::script::cache::Lookups;
 use crate::session::client::Client;
 use crate::wait::watcher::Watch;
 use config::Config;
@@ -110,6 +112,13 @@ pub struct Effects {
     pub(crate) expired: RefCell<Vec<(usize, Box<[u8]>)>>,
     /// Watches that were given up, to be taken out of their slots when all is unlocked.
     pub(crate) forgotten_watches: Vec<Watch>,
+    /// More than `maxmemory` was in use when the script that runs now began, or no key could be
+    /// evicted.
+    pub(crate) short_of_memory: bool,
+    /// Where the replies of commands go that a script calls.
+    pub(crate) script_output: Output,
+    /// Scripts that this thread has looked up.
+    pub(crate) scripts: Lookups,
 }
 
 impl Effects {

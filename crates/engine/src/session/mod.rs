@@ -18,5 +18,5 @@ pub mod pubsub;
 mod state;
 
 pub use eviction::memory_limit;
-pub(crate) use state::KeysSoFar;
+pub(crate) use state::{KeysSoFar, ScriptNeeds};
 pub use state::{QueuedCommand, ReplyMode, Session, Subscriptions, Transaction};

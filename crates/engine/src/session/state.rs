@@ -146,8 +146,23 @@ pub struct Session {
     pub(crate) paused: bool,
     /// How far its next command has come already: KEYS, where a slot was locked.
     pub(crate) keys_so_far: Option<Box<KeysSoFar>>,
+    /// Its commands are called by a script.
+    pub(crate) script: bool,
+    /// What its next command, which runs a script, needs to run once more.
+    pub(crate) script_needs: Option<ScriptNeeds>,
+    /// How often that script has begun in vain.
+    pub(crate) script_tries: u32,
     /// Close when the output is sent.
     pub close: bool,
+}
+
+/// What a script needs that has begun in vain.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ScriptNeeds {
+    /// All slots, from the start.
+    AllSlots,
+    /// Closed gates.
+    Gates,
 }
 
 impl Session {
@@ -170,13 +185,36 @@ impl Session {
             written_to: 0,
             paused: false,
             keys_so_far: None,
+            script: false,
+            script_needs: None,
+            script_tries: 0,
             close: false,
         }
     }
 
-    /// Selects a database.
+    /// Stands in for a connection while a script calls commands.
+    pub(crate) fn of_script(caller: &Session) -> Session {
+        let mut session = Session::new(Arc::clone(&caller.client), true);
+        session.database = caller.database;
+        session.no_touch = caller.no_touch;
+        session.replays = caller.replays;
+        session.script = true;
+        session
+    }
+
+    /// The command that runs a script has ended, one way or the other.
+    #[inline]
+    pub(crate) fn forget_script_needs(&mut self) {
+        self.script_needs = None;
+        self.script_tries = 0;
+    }
+
+    /// Selects a database. A script selects it for itself alone.
     pub fn select(&mut self, database: usize) {
         self.database = database;
+        if self.script {
+            return;
+        }
         self.client.database.store(database as u32, Relaxed);
     }
 

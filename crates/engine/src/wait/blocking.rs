@@ -119,6 +119,7 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
         row: &engine.commands.rows()[0],
         authority: Authority::Ordinary(presence),
         nested: true,
+        meanwhile: None,
         block: None,
         sync_wait: None,
         hears_itself: false,
@@ -170,6 +171,48 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
 }
 
 impl Context<'_> {
+    /// Runs `action` with a script in the place of the connection, on the same locks, and beside it
+    /// the connection's own reply.
+    pub(crate) fn with_script<T>(
+        &mut self,
+        session: &mut Session,
+        output: &mut Output,
+        action: impl FnOnce(&mut Context<'_>, &mut Reply<'_>) -> T,
+    ) -> T {
+        let (keyspace, presence) = (&self.engine.keyspace, self.authority.presence());
+        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none(presence)).detach();
+        let mut inner = Context {
+            db: crate::handler::db::Db {
+                held: keyspace.attach(presence, locks),
+                index: self.db.index,
+                now: self.db.now,
+                steady: self.db.steady,
+                config: self.db.config,
+                effects: self.db.effects,
+                stats: self.db.stats,
+                packed_threshold: self.db.packed_threshold,
+                clock: self.db.clock,
+                touch: self.db.touch,
+            },
+            reply: Reply::new(output, false),
+            session,
+            engine: self.engine,
+            row: self.row,
+            authority: self.authority,
+            nested: true,
+            meanwhile: self.meanwhile,
+            hears_itself: self.hears_itself,
+            block: None,
+            sync_wait: None,
+        };
+        let result = action(&mut inner, &mut self.reply);
+        self.hears_itself = inner.hears_itself;
+        self.block = inner.block.take().or(self.block.take());
+        let locks = inner.db.held.detach();
+        self.db.held = keyspace.attach(presence, locks);
+        result
+    }
+
     /// Runs `action` with another connection as the receiver of replies.
     fn with_receiver(
         &mut self,
@@ -199,6 +242,7 @@ impl Context<'_> {
             row: self.row,
             authority: self.authority,
             nested: true,
+            meanwhile: None,
             hears_itself: false,
             block: None,
             sync_wait: None,

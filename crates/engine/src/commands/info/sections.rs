@@ -6,6 +6,7 @@ use base::rng;
 use store::Entry;
 
 use super::Page;
+use crate::engine::Engine;
 use crate::handler::context::Context;
 use crate::observe::memory::Overview;
 use crate::{REDIS_VERSION, VERSION};
@@ -114,7 +115,7 @@ pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
     page.field("allocator_resident", overview.figures.resident);
     page.field("allocator_muzzy", 0);
     page.bytes("total_system_memory", overview.figures.system_total);
-    scripts(page);
+    scripts(page, cx.engine);
     page.bytes("maxmemory", cx.db.config.maxmemory as usize);
     page.field("maxmemory_policy", cx.db.config.maxmemory_policy.name());
     fragmentation(page, &overview);
@@ -133,19 +134,20 @@ pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
     page.field("lazyfreed_objects", cx.engine.memory.freed_objects());
 }
 
-/// Memory of scripts and functions: there are none.
-fn scripts(page: &mut Page) {
-    page.field("used_memory_lua", 0);
-    page.field("used_memory_vm_eval", 0);
-    page.human_bytes("used_memory_lua_human", 0);
-    page.field("used_memory_scripts_eval", 0);
-    page.field("number_of_cached_scripts", 0);
+/// Memory of scripts. The states of all threads run functions as well, and none runs them alone.
+fn scripts(page: &mut Page, engine: &Engine) {
+    let (states, known) = (engine.scripts.interpreter.memory(), engine.scripts.cache.memory());
+    page.field("used_memory_lua", states);
+    page.field("used_memory_vm_eval", states);
+    page.human_bytes("used_memory_lua_human", states);
+    page.field("used_memory_scripts_eval", known);
+    page.field("number_of_cached_scripts", engine.scripts.cache.len());
     page.field("number_of_functions", 0);
     page.field("number_of_libraries", 0);
     page.field("used_memory_vm_functions", 0);
-    page.bytes("used_memory_vm_total", 0);
+    page.bytes("used_memory_vm_total", states);
     page.field("used_memory_functions", 0);
-    page.bytes("used_memory_scripts", 0);
+    page.bytes("used_memory_scripts", known);
 }
 
 fn fragmentation(page: &mut Page, overview: &Overview) {

@@ -32,7 +32,7 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("expire_cycle_cpu_milliseconds", totals.expire_cycle_nanoseconds / 1_000_000);
     page.field("evicted_keys", totals.evicted_keys);
     page.field("evicted_clients", totals.evicted_clients);
-    page.field("evicted_scripts", 0);
+    page.field("evicted_scripts", engine.scripts.cache.evicted());
     let (exceeded, exceeded_now) = engine.memory.exceeded(base::clock::steady_us());
     page.field("total_eviction_exceeded_time", exceeded / 1000);
     page.field("current_eviction_exceeded_time", exceeded_now / 1000);

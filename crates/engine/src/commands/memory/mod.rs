@@ -36,6 +36,9 @@ fn usage(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// MEMORY STATS
 fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let overview = cx.engine.memory_overview(cx.authority.presence());
+    let scripts = &cx.engine.scripts;
+    let lua_caches = scripts.cache.memory() as i64;
+    let lua_states = scripts.interpreter.memory() as i64;
     let mut page = Page { cx, pairs: 0 };
     let mark = page.cx.reply.mark();
     page.integer("peak.allocated", overview.peak as i64);
@@ -47,9 +50,9 @@ fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     page.integer("clients.normal", overview.clients as i64);
     page.integer("cluster.links", 0);
     page.integer("aof.buffer", 0);
-    page.integer("lua.caches", 0);
+    page.integer("lua.caches", lua_caches);
     page.integer("functions.caches", 0);
-    page.integer("script.VMs", 0);
+    page.integer("script.VMs", lua_states);
     for &(database, bytes) in &overview.tables {
         page.database(database, bytes);
     }

@@ -1,0 +1,312 @@
+//! EVAL and SCRIPT.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use resp::reply::Reply;
+
+use crate::command::{
+    ACCESS, ALLOW_BUSY, Argument, ArgumentKind, Command, Flags, Group, KeySpec, MAY_REPLICATE,
+    MOVABLE_KEYS, NO_MANDATORY_KEYS, NOSCRIPT, READONLY, RO, RW, SCRIPT, SKIP_MONITOR, STALE,
+    UPDATE, argument, key, one_of, word,
+};
+use crate::engine::Handler;
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::monitor;
+use crate::script::cache::{Cache, Looked, Origin, Script};
+use crate::script::interpreter::{Call, End};
+use crate::script::run::{Run, Subject};
+use crate::script::shebang;
+use crate::script::slow::Kind;
+use crate::session::ScriptNeeds;
+
+/// An EVALSHA of a script that nobody has sent.
+const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
+
+/// EVAL script numkeys [key ...] [arg ...]
+fn eval(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    eval_text(cx, args, false)
+}
+
+/// EVAL_RO script numkeys [key ...] [arg ...]
+fn eval_ro(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    eval_text(cx, args, true)
+}
+
+/// EVALSHA sha1 numkeys [key ...] [arg ...]
+fn evalsha(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    eval_known(cx, args, false)
+}
+
+/// EVALSHA_RO sha1 numkeys [key ...] [arg ...]
+fn evalsha_ro(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    eval_known(cx, args, true)
+}
+
+fn eval_text(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> CommandResult {
+    show(cx, args);
+    let text = args.bytes()?;
+    let keys = number_of_keys(args)?;
+    let (engine, clock) = (cx.engine, cx.db.steady * 1000);
+    let scripts = &engine.scripts;
+    let known = cx.db.effects.scripts.by_text(&scripts.cache, text, clock);
+    let script = match known {
+        Some(known) => known,
+        None => {
+            let script = add(cx, text, Origin::Eval)?;
+            cx.db.effects.scripts.note(script, Some(text), clock)
+        }
+    };
+    run(cx, args, &script, keys, read_only)
+}
+
+fn eval_known(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> CommandResult {
+    show(cx, args);
+    let sha = args.bytes()?;
+    if sha.len() != size_of::<crate::script::cache::Sha>() {
+        return Err(NO_SCRIPT);
+    }
+    let keys = number_of_keys(args)?;
+    let (cache, clock) = (&cx.engine.scripts.cache, cx.db.steady * 1000);
+    let script = cx.db.effects.scripts.by_sha(cache, sha, clock).ok_or(NO_SCRIPT)?;
+    run(cx, args, &script, keys, read_only)
+}
+
+/// Shows the command to MONITOR before what its script calls.
+fn show(cx: &mut Context<'_>, args: &Args<'_>) {
+    if cx.engine.pubsub.is_monitored() {
+        monitor::show_anyway(cx.db.effects, cx.session, cx.row.command, args.argv());
+    }
+}
+
+/// How many of the arguments that follow are keys.
+fn number_of_keys(args: &mut Args<'_>) -> Result<usize, CommandError> {
+    let count = args.i64()?;
+    match usize::try_from(count) {
+        Err(_) => Err(CommandError::text("ERR Number of keys can't be negative")),
+        Ok(count) if count > args.len() => {
+            Err(CommandError::text("ERR Number of keys can't be greater than number of args"))
+        }
+        Ok(count) => Ok(count),
+    }
+}
+
+/// Makes a script known, if it is one.
+fn add(cx: &mut Context<'_>, text: &[u8], origin: Origin) -> Result<Arc<Script>, CommandError> {
+    let (flags, code_at) = shebang::parse(text)?;
+    let scripts = &cx.engine.scripts;
+    let id = scripts.next_id.fetch_add(1, Relaxed);
+    let script = Cache::make(id, text, flags, code_at);
+    if let Err(reason) = scripts.interpreter.compile(&script) {
+        let before = b"ERR Error compiling script (new function): ".as_slice();
+        return Err(CommandError::line([before, &reason].concat()));
+    }
+    Ok(scripts.cache.add(script, origin, cx.db.steady * 1000))
+}
+
+fn run(
+    cx: &mut Context<'_>,
+    args: &mut Args<'_>,
+    script: &Looked,
+    keys: usize,
+    read_only: bool,
+) -> CommandResult {
+    admit(cx, script, read_only)?;
+    let subject = Subject {
+        kind: Kind::Script,
+        name: &script.sha,
+        flags: script.flags,
+        read_only,
+        argv: args.argv(),
+    };
+    let call = Call { argv: args.rest(), keys };
+    let interpreter = &*cx.engine.scripts.interpreter;
+    let evaluate =
+        |run: &mut Run<'_, '_>, reply: &mut Reply<'_>| interpreter.eval(run, script, call, reply);
+    let (end, left) = crate::script::run::run(cx, &subject, evaluate);
+    if left.waited_long {
+        script.takes_all.store(true, Relaxed);
+    }
+    if left.has_errors && end == End::Returned {
+        cx.db.stats.commands[cx.row.id].failed.add(1);
+    }
+    conclude(cx, end)
+}
+
+/// The checks before a script runs, besides those of every command.
+fn admit(cx: &mut Context<'_>, script: &Script, read_only: bool) -> CommandResult {
+    crate::script::run::admit(cx, script.flags, read_only)?;
+    let is_program = cx.session.script_needs == Some(ScriptNeeds::AllSlots)
+        || cx.nested
+        || cx.db.held.is_everything();
+    if script.takes_all.load(Relaxed) && !is_program {
+        cx.session.script_needs = Some(ScriptNeeds::AllSlots);
+        cx.db.held.note_missed(0);
+        return Err(CommandError::MISSED_SLOT);
+    }
+    Ok(())
+}
+
+/// What becomes of a script's command when the script has ended.
+fn conclude(cx: &mut Context<'_>, end: End) -> CommandResult {
+    // What the script called is what the journal gets.
+    cx.propagate_nothing();
+    match end {
+        End::Returned => Ok(()),
+        End::Failed { line, counted: false } => Err(CommandError::line(line)),
+        End::Failed { line, counted: true } => {
+            cx.db.stats.commands[cx.row.id].failed.add(1);
+            cx.reply.error(&line);
+            Ok(())
+        }
+        End::Again => Err(CommandError::MISSED_SLOT),
+    }
+}
+
+/// SCRIPT LOAD script
+fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let text = args.bytes()?;
+    let script = match cx.engine.scripts.cache.known(text) {
+        Some(known) => {
+            known.keep();
+            known
+        }
+        None => add(cx, text, Origin::Load)?,
+    };
+    cx.reply.bulk(&script.sha);
+    Ok(())
+}
+
+/// SCRIPT EXISTS sha1 [sha1 ...]
+fn exists(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let names = args.rest();
+    cx.reply.array(names.len());
+    for name in names.iter() {
+        cx.reply.integer(i64::from(cx.engine.scripts.cache.find(name).is_some()));
+    }
+    Ok(())
+}
+
+/// SCRIPT SHOW sha1
+fn show_text(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let script = cx.engine.scripts.cache.find(args.bytes()?);
+    cx.reply.bulk(script.ok_or(NO_SCRIPT)?.text());
+    Ok(())
+}
+
+/// SCRIPT FLUSH [ASYNC | SYNC]
+fn flush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    let is_known = args.is_empty() || args.word("ASYNC") || args.word("SYNC");
+    if !is_known || !args.is_empty() {
+        return Err(CommandError::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
+    }
+    cx.engine.scripts.cache.flush();
+    cx.engine.scripts.interpreter.forget();
+    cx.reply.ok();
+    Ok(())
+}
+
+/// SCRIPT KILL
+fn kill(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
+    cx.engine.scripts.slow.kill(Kind::Script)?;
+    cx.reply.ok();
+    Ok(())
+}
+
+// ---- Rows ---------------------------------------------------------------------------------------
+
+const FLAGS: Flags =
+    NOSCRIPT | STALE | SKIP_MONITOR | NO_MANDATORY_KEYS | MOVABLE_KEYS | MAY_REPLICATE | SCRIPT;
+const FLAGS_RO: Flags =
+    READONLY | NOSCRIPT | STALE | SKIP_MONITOR | NO_MANDATORY_KEYS | MOVABLE_KEYS | SCRIPT;
+const CATEGORIES: &[&str] = &["scripting"];
+
+const KEYS: &[KeySpec] = &[KeySpec::counted(RW | ACCESS | UPDATE, 2)
+    .notes("We cannot tell how the keys will be used so we assume the worst, RW and UPDATE")];
+const KEYS_RO: &[KeySpec] = &[KeySpec::counted(RO | ACCESS, 2)
+    .notes("We cannot tell how the keys will be used so we assume the worst, RO and ACCESS")];
+const SHA_KEYS: &[KeySpec] = &[KeySpec::counted(RW | ACCESS | UPDATE, 2)];
+const SHA_KEYS_RO: &[KeySpec] = &[KeySpec::counted(RO | ACCESS, 2)];
+
+const BY_TEXT: &[Argument] = &[
+    argument("script", ArgumentKind::String),
+    argument("numkeys", ArgumentKind::Integer),
+    key("key", 0).optional().multiple(),
+    argument("arg", ArgumentKind::String).optional().multiple(),
+];
+const BY_SHA: &[Argument] = &[
+    argument("sha1", ArgumentKind::String),
+    argument("numkeys", ArgumentKind::Integer),
+    key("key", 0).optional().multiple(),
+    argument("arg", ArgumentKind::String).optional().multiple(),
+];
+
+const COST: &str = "Depends on the script that is executed.";
+
+const fn row(name: &'static str, handler: Handler, since: &'static str) -> Command {
+    Command::new(name, handler, -3, Group::Scripting, since).flags(FLAGS).categories(CATEGORIES)
+}
+
+const fn sub(
+    name: &'static str,
+    handler: Handler,
+    arity: i32,
+    flags: Flags,
+    since: &'static str,
+) -> Command {
+    Command::sub("script", name, handler, arity, Group::Scripting, since)
+        .flags(flags)
+        .categories(CATEGORIES)
+}
+
+const SUBCOMMANDS: &[Command] = &[
+    sub("exists", exists, -3, NOSCRIPT, "2.6.0")
+        .docs("O(N) for N names.", "Says which scripts are known.")
+        .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
+        .arguments(&[argument("sha1", ArgumentKind::String).multiple()]),
+    sub("flush", flush, -2, NOSCRIPT, "2.6.0")
+        .docs("O(N) for N scripts.", "Forgets all scripts.")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .history(&[("6.2.0", "`ASYNC` and `SYNC`.")])
+        .arguments(&[one_of("flush-type", &[word("async", "ASYNC"), word("sync", "SYNC")])
+            .optional()
+            .since("6.2.0")]),
+    Command::help("script", Group::Scripting, "5.0.0").categories(CATEGORIES),
+    sub("kill", kill, 2, NOSCRIPT | ALLOW_BUSY, "2.6.0")
+        .docs("O(1)", "Ends scripts that have run for long and written nothing.")
+        .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
+    sub("load", load, 3, NOSCRIPT | STALE, "2.6.0")
+        .docs("O(N) for a script of N bytes.", "Makes a script known without running it.")
+        .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
+        .arguments(&[argument("script", ArgumentKind::String)]),
+    sub("show", show_text, 3, NOSCRIPT, "8.1.0")
+        .docs("O(1)", "Returns the text of a script.")
+        .arguments(&[argument("sha1", ArgumentKind::String)]),
+];
+
+/// The rows of this family.
+pub(crate) const COMMANDS: &[Command] = &[
+    row("eval", eval, "2.6.0").keys(KEYS).docs(COST, "Runs a script.").arguments(BY_TEXT),
+    row("eval_ro", eval_ro, "7.0.0")
+        .flags(FLAGS_RO)
+        .keys(KEYS_RO)
+        .docs(COST, "Runs a script that writes nothing.")
+        .arguments(BY_TEXT),
+    row("evalsha", evalsha, "2.6.0")
+        .keys(SHA_KEYS)
+        .docs(COST, "Runs a script by the SHA-1 of its text.")
+        .arguments(BY_SHA),
+    row("evalsha_ro", evalsha_ro, "7.0.0")
+        .flags(FLAGS_RO)
+        .keys(SHA_KEYS_RO)
+        .docs(COST, "Runs a script that writes nothing by the SHA-1 of its text.")
+        .arguments(BY_SHA),
+    Command::container("script", Group::Scripting, "2.6.0", SUBCOMMANDS)
+        .summary("Commands about scripts."),
+];

@@ -1,0 +1,50 @@
+//! Scripts: what the engine knows of them, and how they call commands.
+//!
+//! A script is a transaction whose commands come one by one. It runs inside the handler of its own
+//! command, under the locks of the keys that it declared, and calls further commands through a
+//! [`run::Run`]. Who understands its language is an [`Interpreter`], which the engine is given: the
+//! engine itself is free of it.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`interpreter`] | what is asked of who understands the language? |
+//! | [`cache`] | which scripts are known, and by which names? |
+//! | [`shebang`] | what does a script's first line say? |
+//! | [`run`] | how does a script call a command? |
+//! | [`slow`] | which scripts have run for long, and how do they end? |
+
+pub mod cache;
+pub mod interpreter;
+pub mod run;
+pub mod shebang;
+pub mod slow;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use cache::Cache;
+use interpreter::{Interpreter, NoInterpreter};
+use slow::SlowScripts;
+
+/// What connections share of scripts.
+pub struct Scripts {
+    /// Runs them.
+    pub interpreter: Arc<dyn Interpreter>,
+    /// EVAL and SCRIPT LOAD.
+    pub cache: Cache,
+    /// Those that have run for long.
+    pub slow: SlowScripts,
+    /// Numbers of compiled texts.
+    pub(crate) next_id: AtomicU64,
+}
+
+impl Default for Scripts {
+    fn default() -> Scripts {
+        Scripts {
+            interpreter: Arc::new(NoInterpreter),
+            cache: Cache::default(),
+            slow: SlowScripts::default(),
+            next_id: AtomicU64::new(1),
+        }
+    }
+}

@@ -1,0 +1,522 @@
+//! A script that runs, and how it calls commands.
+//!
+//! A script holds the slots of its declared keys. It locks further ones as it meets them, and keeps
+//! them to its end, so that what it sees is one instant. When such a slot is locked by somebody
+//! else, it gives up all that it has and begins again later, with all slots from the start if need
+//! be. If it has written already it cannot: then it waits for the slot, see [`store::promote`]. A
+//! script that has once waited for long takes all slots from the start from then on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use resp::args::Arguments;
+use resp::reply::Reply;
+use smallvec::SmallVec;
+use store::promote::{Next, Promotion};
+
+use crate::command::keys::collect_keys;
+use crate::command::{self, Spec};
+use crate::engine::{Context, Row};
+use crate::handler::args::{Args, KeyAt};
+use crate::handler::error::{CommandError, CommandResult};
+use crate::persistence::durability::SEES_ALL;
+use crate::persistence::saving;
+use crate::run::consists::{is_program, lacks_subcommand, needs_gates};
+use crate::script::shebang::{ALLOW_OOM, COMPATIBLE, NO_WRITES, ScriptFlags};
+use crate::script::slow::{Kind, SlowScript};
+use crate::session::{ScriptNeeds, Session};
+use crate::wait::blocking;
+
+/// Times that a script begins in vain with no more than the slots that it declared.
+const TRIES_MAX: u32 = 4;
+/// Tries to lock a further slot, with writes behind, before others are told that somebody waits.
+const QUICK_TRIES: u32 = 50;
+/// Between two tries from then on.
+const PAUSE: Duration = Duration::from_micros(20);
+/// Microseconds of waiting that are long: the script takes all slots from the start the next time.
+const LONG_WAIT: u64 = 10_000;
+
+/// What a script is, and for which command it runs.
+pub(crate) struct Subject<'s> {
+    pub(crate) kind: Kind,
+    pub(crate) name: &'s [u8],
+    pub(crate) flags: ScriptFlags,
+    pub(crate) read_only: bool,
+    pub(crate) argv: Arguments<'s>,
+}
+
+/// What became of a command that a script called.
+#[derive(Debug)]
+pub enum Called {
+    /// It ran: [`Run::reply`].
+    Replied,
+    /// It was refused.
+    Refused(CommandError),
+    /// The script is to end: see [`Run::must_end`].
+    Ended,
+}
+
+/// Why a script has to end, whatever it makes of errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// A slot was locked: it begins again later, as if it had never run.
+    Again,
+    /// SCRIPT KILL or FUNCTION KILL.
+    Killed,
+    /// The server stops.
+    Stopped,
+}
+
+/// See the module's text.
+pub struct Run<'r, 'c> {
+    cx: &'r mut Context<'c>,
+    subject: &'r Subject<'r>,
+    keys: Vec<KeyAt>,
+    /// It is one of the commands of an EXEC, which cannot begin again.
+    nested: bool,
+    /// A command that may write was called.
+    wrote: bool,
+    must_end: Option<Ending>,
+    /// When it began, in microseconds of the steady clock.
+    begun: u64,
+    slow: Option<Arc<SlowScript>>,
+    /// Whether the effects of its commands go into the journal.
+    journals: bool,
+    /// Slots of others that stand still.
+    borrowed: SmallVec<[u16; 2]>,
+    waited_long: bool,
+    sees_all: bool,
+    /// Its reply is an error, or has one in it.
+    has_errors: bool,
+    /// A slot that was locked.
+    missed: Option<u16>,
+    needs_gates: bool,
+}
+
+/// What is left of a script when it has ended.
+pub(crate) struct Left {
+    pub(crate) ending: Option<Ending>,
+    pub(crate) has_errors: bool,
+    pub(crate) waited_long: bool,
+}
+
+/// Runs a script by way of `action`, which gets the place for its reply as well.
+pub(crate) fn run<T>(
+    cx: &mut Context<'_>,
+    subject: &Subject<'_>,
+    action: impl FnOnce(&mut Run<'_, '_>, &mut Reply<'_>) -> T,
+) -> (T, Left) {
+    let mut output = std::mem::take(&mut cx.db.effects.script_output);
+    output.never_share();
+    let mut session = Session::of_script(cx.session);
+    let row = cx.row;
+    let nested = cx.nested;
+    let (result, ended) = cx.with_script(&mut session, &mut output, |inner, reply| {
+        let mut run = Run {
+            begun: base::clock::steady_us(),
+            nested,
+            cx: inner,
+            subject,
+            keys: Vec::new(),
+            wrote: false,
+            must_end: None,
+            slow: None,
+            journals: true,
+            borrowed: SmallVec::new(),
+            waited_long: false,
+            sees_all: false,
+            has_errors: false,
+            missed: None,
+            needs_gates: false,
+        };
+        let result = action(&mut run, reply);
+        (result, run.end())
+    });
+    output.forget_all();
+    cx.db.effects.script_output = output;
+    cx.row = row;
+    let Ended { left, missed, sees_all, needs_gates } = ended;
+    if sees_all {
+        cx.depend_on_all();
+    }
+    match left.ending {
+        Some(Ending::Again) => begin_again(cx, missed, needs_gates),
+        // It ends in the middle: nothing of it is to outlive the process.
+        Some(Ending::Stopped) => drop(cx.db.effects.journal.split_off(0)),
+        Some(Ending::Killed) | None => {}
+    }
+    (result, left)
+}
+
+/// The checks before a script runs that says what it needs. The commands of others are judged one by
+/// one.
+pub(crate) fn admit(cx: &Context<'_>, flags: ScriptFlags, read_only: bool) -> CommandResult {
+    if flags & COMPATIBLE != 0 {
+        return Ok(());
+    }
+    if cx.db.effects.short_of_memory && flags & (NO_WRITES | ALLOW_OOM) == 0 {
+        return Err(CommandError::OUT_OF_MEMORY);
+    }
+    if flags & NO_WRITES != 0 {
+        return Ok(());
+    }
+    if read_only {
+        let text = "ERR Can not execute a script with write flag using *_ro command.";
+        return Err(CommandError::text(text));
+    }
+    may_write(cx)
+}
+
+/// Whether writes are accepted, as far as keeping them goes.
+fn may_write(cx: &Context<'_>) -> CommandResult {
+    if cx.db.effects.journal_failed
+        && !cx.session.replays
+        && let Some(reason) = cx.engine.journal.failure()
+    {
+        let text = format!("MISCONF Errors writing to the AOF file: {reason}");
+        return Err(CommandError::owned(text));
+    }
+    if cx.engine.saving.stops_writes(cx.db.config) {
+        return Err(saving::refusal());
+    }
+    Ok(())
+}
+
+/// Has the script of a command begin again: at first when a slot is free, then with all of them.
+fn begin_again(cx: &mut Context<'_>, slot: Option<u16>, needs_gates: bool) {
+    cx.session.script_tries += 1;
+    cx.db.held.note_missed(slot.unwrap_or_default());
+    if needs_gates {
+        cx.session.script_needs = Some(ScriptNeeds::Gates);
+    } else if slot.is_none() || cx.session.script_tries >= TRIES_MAX {
+        cx.session.script_needs = Some(ScriptNeeds::AllSlots);
+    }
+}
+
+struct Ended {
+    left: Left,
+    missed: Option<u16>,
+    sees_all: bool,
+    needs_gates: bool,
+}
+
+impl Run<'_, '_> {
+    /// Why the script has to end. Whoever runs it sees to it that it ends, whatever it does.
+    pub fn must_end(&self) -> Option<Ending> {
+        self.must_end
+    }
+
+    /// The reply of the command that was called last, as it would be sent.
+    pub fn reply(&mut self) -> &[u8] {
+        self.cx.reply.output().unsent()
+    }
+
+    /// Which command it runs for.
+    pub fn kind(&self) -> Kind {
+        self.subject.kind
+    }
+
+    /// Its name, as errors show it.
+    pub fn name(&self) -> &[u8] {
+        self.subject.name
+    }
+
+    /// `redis.set_repl`: whether the effects of its commands go into the journal from now on.
+    pub fn set_journals(&mut self, journals: bool) {
+        self.journals = journals;
+    }
+
+    /// Bytes that the state of a thread may take; 0 without bound.
+    pub fn memory_limit(&self) -> usize {
+        self.cx.db.config.lua_memory_limit
+    }
+
+    /// Writes a line to the log.
+    pub fn log(&self, level: crate::host::LogLevel, line: &str) {
+        self.cx.engine.host.log(level, line);
+    }
+
+    /// `redis.acl_check_cmd`: whether there is such a command, with such a number of arguments. There
+    /// is one user, who may run all of them.
+    pub fn knows_command(&self, argv: Arguments<'_>) -> bool {
+        self.cx
+            .engine
+            .commands
+            .resolve(argv)
+            .is_some_and(|row| !lacks_subcommand(row, argv) && row.command.accepts(argv.len()))
+    }
+
+    /// The reply of the script is an error, or has one in it.
+    pub fn note_error_reply(&mut self) {
+        self.has_errors = true;
+    }
+
+    /// Counts an error that reaches no client as a reply of its own.
+    pub fn count_error(&mut self, error: &CommandError) {
+        self.cx.db.stats.error_replies.add(1);
+        self.cx.engine.stats.count_error(error.code());
+    }
+
+    /// Calls a command; its reply is of RESP3 if that is wanted.
+    pub fn call(&mut self, argv: Arguments<'_>, resp3: bool) -> Called {
+        if self.must_end.is_some() {
+            return Called::Ended;
+        }
+        let row = match self.admit(argv) {
+            Ok(row) => row,
+            Err(error) => return Called::Refused(error),
+        };
+        let mut keys = std::mem::take(&mut self.keys);
+        keys.clear();
+        collect_keys(row.command, argv, &mut keys);
+        let called = self.call_with(row, argv, &keys, resp3);
+        self.keys = keys;
+        called
+    }
+
+    fn call_with(
+        &mut self,
+        row: &'static Row,
+        argv: Arguments<'_>,
+        keys: &[KeyAt],
+        resp3: bool,
+    ) -> Called {
+        if let Err(refused) = self.reach(row.command, argv, keys) {
+            return refused;
+        }
+        if row.command.has(command::WRITE | command::MAY_REPLICATE) && !self.begin_to_write() {
+            return Called::Ended;
+        }
+        let cx = &mut *self.cx;
+        cx.db.index = cx.session.database;
+        cx.session.resp3 = resp3;
+        cx.reply.output().forget_all();
+        cx.reply.set_protocol(resp3);
+        let journal_at = cx.db.effects.journal.len();
+        cx.run_handler(row, &mut Args::new(argv, keys));
+        if !self.journals {
+            cx.db.effects.journal.split_off(journal_at);
+        }
+        self.sees_all |= row.command.has(SEES_ALL);
+        Called::Replied
+    }
+
+    /// The checks of a command that a script calls, in the order in which Redis makes them.
+    fn admit(&mut self, argv: Arguments<'_>) -> Result<&'static Row, CommandError> {
+        let row = self.cx.engine.commands.resolve(argv);
+        let row = row.filter(|row| !lacks_subcommand(row, argv));
+        let Some(row) = row else {
+            return Err(CommandError::text("ERR Unknown Redis command called from script"));
+        };
+        self.admit_row(row, argv.len()).inspect_err(|_| {
+            self.cx.db.stats.commands[row.id].rejected.add(1);
+        })?;
+        Ok(row)
+    }
+
+    fn admit_row(&self, row: &Row, length: usize) -> Result<(), CommandError> {
+        let (command, flags) = (row.command, self.subject.flags);
+        if !command.accepts(length) {
+            let text = "ERR Wrong number of args calling Redis command from script";
+            return Err(CommandError::text(text));
+        }
+        if command.has(command::NOSCRIPT) {
+            return Err(CommandError::text("ERR This Redis command is not allowed from script"));
+        }
+        if command.has(command::WRITE) {
+            if self.subject.read_only || flags & NO_WRITES != 0 {
+                let text = "ERR Write commands are not allowed from read-only scripts.";
+                return Err(CommandError::text(text));
+            }
+            may_write(self.cx)?;
+        }
+        let short = self.cx.db.effects.short_of_memory && flags & ALLOW_OOM == 0;
+        if command.has(command::DENYOOM) && short && !self.wrote {
+            return Err(CommandError::OUT_OF_MEMORY);
+        }
+        Ok(())
+    }
+
+    /// Notes that what follows cannot be taken back. Whether it may.
+    fn begin_to_write(&mut self) -> bool {
+        if self.slow.as_ref().is_some_and(|slow| !slow.may_write()) {
+            self.must_end = Some(Ending::Killed);
+            return false;
+        }
+        self.wrote = true;
+        true
+    }
+
+    /// Makes sure that all is held that a command touches.
+    fn reach(&mut self, command: &Spec, argv: Arguments<'_>, keys: &[KeyAt]) -> Result<(), Called> {
+        if needs_gates(command, argv) && !self.cx.db.held.is_everything() {
+            return Err(self.reach_for_gates(command));
+        }
+        if is_program(command, self.cx.session, argv) || reaches_all(command, argv) {
+            return self.reach_for_all();
+        }
+        for key in keys {
+            if !self.cx.db.held.covers(key.slot) {
+                self.reach_for(key.slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reach_for_gates(&mut self, command: &Spec) -> Called {
+        if self.wrote || self.nested {
+            return Called::Refused(CommandError::owned(format!(
+                "ERR '{}' cannot follow a write in a script that does not name it in its text",
+                command.full_name()
+            )));
+        }
+        self.needs_gates = true;
+        self.begin_again(None)
+    }
+
+    fn reach_for_all(&mut self) -> Result<(), Called> {
+        if self.cx.db.held.is_everything() || self.holds_all() {
+            return Ok(());
+        }
+        if !self.wrote && !self.nested {
+            return Err(self.begin_again(None));
+        }
+        for slot in 0..base::limits::SLOTS as u16 {
+            // What serving waiters needs is among them.
+            let _ = self.cx.db.held.try_cover_briefly(slot) || self.wait_for(slot)?;
+        }
+        Ok(())
+    }
+
+    fn holds_all(&self) -> bool {
+        self.cx.db.held.count() == base::limits::SLOTS
+    }
+
+    /// Locks a further slot, and those that serving its waiters may need.
+    fn reach_for(&mut self, slot: u16) -> Result<(), Called> {
+        let mut slot = slot;
+        loop {
+            if self.cx.db.held.try_cover_briefly(slot) || self.wait_for(slot)? {
+                let held = &self.cx.db.held;
+                if blocking::cover_destinations(held, None) {
+                    return Ok(());
+                }
+                slot = held.missed().unwrap_or(slot);
+                held.forgive_missed();
+            }
+        }
+    }
+
+    /// A slot is locked by somebody else. Whether it is ours after all.
+    fn wait_for(&mut self, slot: u16) -> Result<bool, Called> {
+        if !self.wrote && !self.nested {
+            return Err(self.begin_again(Some(slot)));
+        }
+        for _ in 0..QUICK_TRIES {
+            if self.cx.db.held.try_cover_briefly(slot) {
+                return Ok(true);
+            }
+        }
+        let begun = base::clock::steady_us();
+        let promotion = Promotion::new(&self.cx.db.held, slot);
+        loop {
+            match promotion.next(&self.cx.db.held) {
+                Next::Locked => break,
+                Next::Borrowed => {
+                    self.borrowed.push(slot);
+                    break;
+                }
+                Next::Wait => std::thread::sleep(PAUSE),
+                Next::Settle => {
+                    self.cx.engine.settle(&mut self.cx.db);
+                    promotion.note_settled();
+                }
+            }
+        }
+        self.waited_long |= base::clock::steady_us() - begun >= LONG_WAIT;
+        Ok(true)
+    }
+
+    /// Has the script begin again, with all that it may need.
+    fn begin_again(&mut self, slot: Option<u16>) -> Called {
+        self.must_end = Some(Ending::Again);
+        self.missed = slot;
+        Called::Ended
+    }
+
+    /// Looks at the clock, from time to time while the script computes. Whether it may go on.
+    pub fn may_go_on(&mut self) -> bool {
+        if self.must_end.is_some() {
+            return false;
+        }
+        let scripts = &self.cx.engine.scripts;
+        let threshold = self.cx.db.config.busy_reply_threshold.saturating_mul(1000);
+        if scripts.slow.is_stopping() {
+            self.must_end = Some(Ending::Stopped);
+        } else if threshold > 0 && base::clock::steady_us().saturating_sub(self.begun) >= threshold
+        {
+            self.serve_others();
+        }
+        self.must_end.is_none()
+    }
+
+    /// The script has run for long.
+    fn serve_others(&mut self) {
+        let slow = match &self.slow {
+            Some(slow) => Arc::clone(slow),
+            None => self.become_slow(),
+        };
+        if let Some(meanwhile) = self.cx.meanwhile {
+            meanwhile.serve();
+        }
+        if slow.is_killed() {
+            self.must_end = Some(Ending::Killed);
+        }
+    }
+
+    fn become_slow(&mut self) -> Arc<SlowScript> {
+        let all = self.cx.db.held.is_everything() || self.holds_all();
+        let slots = (!all).then(|| {
+            let mut slots = Vec::new();
+            self.cx.db.held.each_slot(|slot| slots.push(slot));
+            slots
+        });
+        let subject = self.subject;
+        let words = subject.argv.iter().map(<[u8]>::to_vec).collect();
+        let about = (subject.name.to_vec(), words);
+        let slow = SlowScript::new(subject.kind, about, self.begun, slots, self.wrote);
+        let slow = Arc::new(slow);
+        let line = format!(
+            "Slow script detected: still in execution after {} milliseconds. You can try killing \
+             the script using the {} KILL command. Script name is: {}.",
+            (base::clock::steady_us() - self.begun) / 1000,
+            if subject.kind == Kind::Script { "SCRIPT" } else { "FUNCTION" },
+            String::from_utf8_lossy(subject.name)
+        );
+        self.cx.engine.host.log(crate::host::LogLevel::Warning, &line);
+        self.cx.engine.scripts.slow.add(Arc::clone(&slow));
+        self.slow = Some(Arc::clone(&slow));
+        slow
+    }
+
+    fn end(self) -> Ended {
+        if let Some(slow) = &self.slow {
+            self.cx.engine.scripts.slow.remove(slow);
+        }
+        for &slot in &self.borrowed {
+            self.cx.db.held.give_back(slot);
+        }
+        let left = Left {
+            ending: self.must_end,
+            has_errors: self.has_errors,
+            waited_long: self.waited_long,
+        };
+        Ended { left, missed: self.missed, sees_all: self.sees_all, needs_gates: self.needs_gates }
+    }
+}
+
+/// Whether a command looks at keys that it does not name.
+fn reaches_all(command: &Spec, argv: Arguments<'_>) -> bool {
+    let flags = command.reach.map_or(command.flags, |reach| reach(argv));
+    flags & command::WHOLE_KEYSPACE != 0
+}

@@ -1,0 +1,206 @@
+//! Scripts that have run for longer than `busy-reply-threshold`: others are told, and may end them.
+//!
+//! A script that has changed nothing can be ended by SCRIPT KILL or FUNCTION KILL. Whether it is
+//! ended or goes on to write is decided by one exchange, so that it is never both.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+
+use crate::handler::error::CommandError;
+
+/// Which command a script runs for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// EVAL and its kin.
+    Script,
+    /// FCALL.
+    Function,
+}
+
+const UNDECIDED: u8 = 0;
+const WROTE: u8 = 1;
+const KILLED: u8 = 2;
+
+/// A script that has run for long.
+pub struct SlowScript {
+    /// Which command it runs for.
+    pub kind: Kind,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// The command, word by word.
+    pub command: Vec<Vec<u8>>,
+    /// When it began, in microseconds of the steady clock.
+    pub begun: u64,
+    /// The slots that it holds; all when absent.
+    slots: Option<Vec<u16>>,
+    fate: AtomicU8,
+}
+
+impl SlowScript {
+    /// A script that has run for long by now.
+    pub(crate) fn new(
+        kind: Kind,
+        (name, command): (Vec<u8>, Vec<Vec<u8>>),
+        begun: u64,
+        slots: Option<Vec<u16>>,
+        wrote: bool,
+    ) -> SlowScript {
+        let fate = AtomicU8::new(if wrote { WROTE } else { UNDECIDED });
+        SlowScript { kind, name, command, begun, slots, fate }
+    }
+
+    fn decide(&self, fate: u8) -> bool {
+        let decided = self.fate.compare_exchange(UNDECIDED, fate, Relaxed, Relaxed);
+        decided.is_ok() || decided == Err(fate)
+    }
+
+    /// It is about to write. Whether it may.
+    pub(crate) fn may_write(&self) -> bool {
+        self.decide(WROTE)
+    }
+
+    /// Whether it is to end.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.fate.load(Relaxed) == KILLED
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct SlowScripts {
+    count: AtomicUsize,
+    scripts: Mutex<Vec<Arc<SlowScript>>>,
+    /// The server stops: all scripts end.
+    stopping: AtomicBool,
+}
+
+impl SlowScripts {
+    /// Whether there is one.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.count.load(Relaxed) > 0
+    }
+
+    /// The one that has run for longest.
+    pub fn first(&self) -> Option<Arc<SlowScript>> {
+        self.scripts.lock().first().cloned()
+    }
+
+    pub(crate) fn add(&self, script: Arc<SlowScript>) {
+        let mut scripts = self.scripts.lock();
+        scripts.push(script);
+        self.count.store(scripts.len(), Relaxed);
+    }
+
+    pub(crate) fn remove(&self, script: &Arc<SlowScript>) {
+        let mut scripts = self.scripts.lock();
+        scripts.retain(|other| !Arc::ptr_eq(other, script));
+        self.count.store(scripts.len(), Relaxed);
+    }
+
+    /// Ends all scripts, whatever they have done: the server stops.
+    pub fn stop(&self) {
+        self.stopping.store(true, Relaxed);
+    }
+
+    /// Lets scripts run again: the server does not stop after all.
+    pub fn go_on(&self) {
+        self.stopping.store(false, Relaxed);
+    }
+
+    /// Whether all scripts are to end.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
+    /// What others are told who need a slot that such a script holds; any slot when none is named.
+    pub fn refusal(&self, slot: Option<u16>) -> Option<CommandError> {
+        if !self.any() {
+            return None;
+        }
+        let scripts = self.scripts.lock();
+        let keeps = |script: &&Arc<SlowScript>| match (&script.slots, slot) {
+            (Some(slots), Some(slot)) => slots.contains(&slot),
+            _ => true,
+        };
+        scripts.iter().find(keeps).map(|script| busy(script.kind))
+    }
+
+    /// SCRIPT KILL and FUNCTION KILL: ends those of a kind that have written nothing.
+    pub(crate) fn kill(&self, kind: Kind) -> Result<(), CommandError> {
+        let scripts = self.scripts.lock();
+        let Some(first) = scripts.first() else {
+            return Err(CommandError::text("NOTBUSY No scripts in execution right now."));
+        };
+        let mut of_kind = scripts.iter().filter(|script| script.kind == kind).peekable();
+        if of_kind.peek().is_none() {
+            return Err(busy(first.kind));
+        }
+        let mut killed = 0;
+        of_kind.for_each(|script| killed += usize::from(script.decide(KILLED)));
+        if killed > 0 {
+            return Ok(());
+        }
+        Err(CommandError::text(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+             can either wait the script termination or kill the server in a hard way using the \
+             SHUTDOWN NOSAVE command.",
+        ))
+    }
+}
+
+fn busy(kind: Kind) -> CommandError {
+    CommandError::text(match kind {
+        Kind::Script => {
+            "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+        }
+        Kind::Function => {
+            "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slow(kind: Kind, slots: Option<Vec<u16>>, wrote: bool) -> Arc<SlowScript> {
+        Arc::new(SlowScript::new(kind, (vec![], vec![]), 0, slots, wrote))
+    }
+
+    fn code(result: Result<(), CommandError>) -> String {
+        result.map_or_else(|error| error.code().to_string(), |()| "OK".to_string())
+    }
+
+    #[test]
+    fn a_script_is_killed_or_writes_and_never_both() {
+        let all = SlowScripts::default();
+        assert_eq!(code(all.kill(Kind::Script)), "NOTBUSY");
+        let (one, two) = (slow(Kind::Script, None, false), slow(Kind::Script, None, false));
+        all.add(Arc::clone(&one));
+        assert_eq!(code(all.kill(Kind::Function)), "BUSY");
+        assert!(one.may_write() && one.may_write());
+        assert_eq!(code(all.kill(Kind::Script)), "UNKILLABLE");
+        all.add(Arc::clone(&two));
+        assert_eq!(code(all.kill(Kind::Script)), "OK");
+        assert_eq!(code(all.kill(Kind::Script)), "OK", "once more");
+        assert!(two.is_killed() && !two.may_write() && !one.is_killed());
+        all.remove(&one);
+        all.remove(&two);
+        assert!(!all.any());
+    }
+
+    #[test]
+    fn only_those_are_told_who_need_a_slot_of_it() {
+        let all = SlowScripts::default();
+        assert!(all.refusal(None).is_none());
+        all.add(slow(Kind::Script, Some(vec![3, 9]), true));
+        assert!(all.refusal(Some(3)).is_some() && all.refusal(None).is_some());
+        assert!(all.refusal(Some(4)).is_none());
+        all.add(slow(Kind::Function, None, true));
+        let told = all.refusal(Some(4)).unwrap().to_string();
+        assert!(told.contains("FUNCTION KILL"), "{told}");
+    }
+}

@@ -1,0 +1,411 @@
+//! `redis.call` and its kin.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::os::raw::c_int;
+
+use base::num;
+use engine::host::LogLevel;
+use engine::script::cache::sha_of;
+use engine::script::run::Called;
+use mlua::ffi::{self, lua_State};
+
+use crate::errors::{bytes, push, push_error, raise, set_raw_field};
+use crate::from_reply::push_value;
+use crate::state::{self, Current, current};
+
+/// Adds the tables `redis` and `server` to the globals at that index.
+///
+/// # Safety
+/// The stack has room.
+pub(crate) unsafe fn open(l: *mut lua_State, globals: c_int) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        for name in [c"redis", c"server"] {
+            ffi::lua_createtable(l, 0, 32);
+            fill(l, globals + 1);
+            if name == c"server" {
+                push(l, b"dunlin");
+                set_raw_field(l, globals + 1, c"SERVER_NAME");
+            }
+            set_raw_field(l, globals, name);
+        }
+    }
+}
+
+unsafe fn fill(l: *mut lua_State, table: c_int) {
+    let functions: [(&CStr, ffi::lua_CFunction); 12] = [
+        (c"call", call),
+        (c"pcall", pcall),
+        (c"log", log),
+        (c"sha1hex", sha1hex),
+        (c"error_reply", error_reply),
+        (c"status_reply", status_reply),
+        (c"setresp", setresp),
+        (c"set_repl", set_repl),
+        (c"replicate_commands", replicate_commands),
+        (c"acl_check_cmd", acl_check_cmd),
+        (c"breakpoint", breakpoint),
+        (c"debug", debug),
+    ];
+    let numbers: [(&CStr, u32); 10] = [
+        (c"LOG_DEBUG", 0),
+        (c"LOG_VERBOSE", 1),
+        (c"LOG_NOTICE", 2),
+        (c"LOG_WARNING", 3),
+        (c"REPL_NONE", 0),
+        (c"REPL_AOF", JOURNAL),
+        (c"REPL_SLAVE", REPLICAS),
+        (c"REPL_REPLICA", REPLICAS),
+        (c"REPL_ALL", JOURNAL | REPLICAS),
+        (c"REDIS_VERSION_NUM", version_number()),
+    ];
+    // SAFETY: the stack has room.
+    unsafe {
+        for (name, function) in functions {
+            ffi::lua_pushcclosure(l, function, 0);
+            set_raw_field(l, table, name);
+        }
+        for (name, number) in numbers {
+            ffi::lua_pushnumber(l, f64::from(number));
+            set_raw_field(l, table, name);
+        }
+        push(l, engine::REDIS_VERSION.as_bytes());
+        set_raw_field(l, table, c"REDIS_VERSION");
+    }
+}
+
+/// Where the effects of commands go, as `redis.set_repl` has it.
+const JOURNAL: u32 = 1;
+const REPLICAS: u32 = 2;
+
+/// A byte for each part.
+fn version_number() -> u32 {
+    let parts = engine::REDIS_VERSION.split('.').map(|part| part.parse().unwrap_or(0));
+    parts.fold(0, |number: u32, part: u32| number << 8 | part)
+}
+
+/// The script that runs; an error where none does, as while a library is loaded.
+unsafe fn script<'c>(l: *mut lua_State) -> &'c mut Current {
+    // SAFETY: Lua has called who calls this.
+    unsafe {
+        match current() {
+            Some(current) => current,
+            None => raise(l, b"ERR redis.call can only be called inside a script invocation"),
+        }
+    }
+}
+
+/// `redis.call(command, ...)`
+unsafe extern "C-unwind" fn call(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it.
+    unsafe { call_command(l, true) }
+}
+
+/// `redis.pcall(command, ...)`
+unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it.
+    unsafe { call_command(l, false) }
+}
+
+/// What became of a call, with nothing in it that is owned.
+enum Outcome {
+    Replied,
+    /// The error is in [`Current::error`]. Whether it is counted.
+    Failed(bool),
+    Ended,
+}
+
+unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
+    // SAFETY: nothing is owned here but while no function of Lua is called; the reply lies in the
+    // script's own buffer until its next command.
+    unsafe {
+        let current = script(l);
+        let is_error = match run_command(l, current) {
+            Outcome::Replied => {
+                let reply = current.run().reply();
+                push_value(l, reply);
+                reply.first() == Some(&b'-')
+            }
+            Outcome::Failed(counted) => {
+                push_error(l, &current.error, counted);
+                true
+            }
+            Outcome::Ended => state::end(l, current),
+        };
+        if is_error && raises {
+            ffi::lua_error(l);
+        }
+    }
+    1
+}
+
+/// Runs the command that the arguments are. Calls nothing of Lua that raises errors.
+unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
+    let fail = |current: &mut Current, text: &[u8], counted| {
+        current.error.clear();
+        current.error.extend_from_slice(text);
+        Outcome::Failed(counted)
+    };
+    // SAFETY: a string is not converted by reading it.
+    unsafe {
+        let count = ffi::lua_gettop(l);
+        if count == 0 {
+            let text = b"ERR Please specify at least one argument for this redis lib call";
+            return fail(current, text, false);
+        }
+        current.argv.clear();
+        for index in 1..=count {
+            if !push_argument(l, index, current) {
+                let text = b"ERR Lua redis lib command arguments must be strings or integers";
+                return fail(current, text, false);
+            }
+        }
+    }
+    // SAFETY: no other reference to the run is in use.
+    let run = unsafe { current.run() };
+    match run.call(current.argv.view(), current.resp3) {
+        Called::Replied => Outcome::Replied,
+        Called::Refused(error) => {
+            run.count_error(&error);
+            fail(current, error.as_bytes(), true)
+        }
+        Called::Ended => Outcome::Ended,
+    }
+}
+
+/// Appends an argument to the words of the command. Whether it may be one.
+unsafe fn push_argument(l: *mut lua_State, index: c_int, current: &mut Current) -> bool {
+    // SAFETY: a string is not converted by reading it.
+    unsafe {
+        match ffi::lua_type(l, index) {
+            ffi::LUA_TSTRING => current.argv.push(bytes(l, index)),
+            ffi::LUA_TNUMBER => {
+                current.digits.clear();
+                write_number(&mut current.digits, ffi::lua_tonumber(l, index));
+                current.argv.push(&current.digits);
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// A number as a command gets it.
+fn write_number(output: &mut Vec<u8>, value: f64) {
+    let whole = value as i64;
+    if whole as f64 == value && whole != i64::MAX {
+        num::write_i64(output, whole);
+    } else if value.is_nan() {
+        output.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
+    } else {
+        num::write_f64(output, value);
+    }
+}
+
+/// `redis.log(level, message, ...)`
+unsafe extern "C-unwind" fn log(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; the text that is put together lies in the script's own buffer.
+    unsafe {
+        let current = script(l);
+        let count = ffi::lua_gettop(l);
+        if count < 2 {
+            raise(l, b"ERR redis.log() requires two arguments or more.");
+        }
+        if ffi::lua_isnumber(l, 1) == 0 {
+            raise(l, b"ERR First argument must be a number (log level).");
+        }
+        let level = match ffi::lua_tonumber(l, 1) as i64 {
+            0 => LogLevel::Debug,
+            1 => LogLevel::Verbose,
+            2 => LogLevel::Notice,
+            3 => LogLevel::Warning,
+            _ => raise(l, b"ERR Invalid log level."),
+        };
+        for index in 2..=count {
+            // A number becomes a string where it lies.
+            ffi::lua_tolstring(l, index, std::ptr::null_mut());
+        }
+        current.digits.clear();
+        for index in 2..=count {
+            if ffi::lua_type(l, index) == ffi::LUA_TSTRING {
+                if index > 2 {
+                    current.digits.push(b' ');
+                }
+                current.digits.extend_from_slice(bytes(l, index));
+            }
+        }
+        current.run().log(level, &String::from_utf8_lossy(&current.digits));
+    }
+    0
+}
+
+/// `redis.sha1hex(value)`
+unsafe extern "C-unwind" fn sha1hex(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        if ffi::lua_gettop(l) != 1 {
+            raise(l, b"ERR wrong number of arguments");
+        }
+        let sha = match ffi::lua_isstring(l, 1) {
+            0 => sha_of(b""),
+            _ => sha_of(bytes(l, 1)),
+        };
+        push(l, &sha);
+    }
+    1
+}
+
+/// `redis.error_reply(text)`
+unsafe extern "C-unwind" fn error_reply(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; what is put together is a string of Lua.
+    unsafe {
+        if !is_one_string(l) {
+            return 1;
+        }
+        let text = bytes(l, 1);
+        let text = text.strip_prefix(b"-").unwrap_or(text);
+        ffi::lua_createtable(l, 0, 1);
+        if text.contains(&b' ') {
+            push(l, text);
+        } else {
+            push(l, b"ERR ");
+            push(l, text);
+            ffi::lua_concat(l, 2);
+        }
+        set_raw_field(l, 2, c"err");
+    }
+    1
+}
+
+/// `redis.status_reply(text)`
+unsafe extern "C-unwind" fn status_reply(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        if !is_one_string(l) {
+            return 1;
+        }
+        ffi::lua_createtable(l, 0, 1);
+        ffi::lua_pushvalue(l, 1);
+        set_raw_field(l, 2, c"ok");
+    }
+    1
+}
+
+/// Whether there is one argument, a string; if not, pushes an error.
+unsafe fn is_one_string(l: *mut lua_State) -> bool {
+    // SAFETY: Lua has called who calls this.
+    unsafe {
+        if ffi::lua_gettop(l) == 1 && ffi::lua_type(l, 1) == ffi::LUA_TSTRING {
+            return true;
+        }
+        push_error(l, b"ERR wrong number or type of arguments", false);
+    }
+    false
+}
+
+/// `redis.setresp(version)`
+unsafe extern "C-unwind" fn setresp(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        let current = script(l);
+        if ffi::lua_gettop(l) != 1 {
+            raise(l, b"ERR redis.setresp() requires one argument.");
+        }
+        current.resp3 = match ffi::lua_tonumber(l, 1) as i64 {
+            2 => false,
+            3 => true,
+            _ => raise(l, b"ERR RESP version must be 2 or 3."),
+        };
+    }
+    0
+}
+
+/// `redis.set_repl(where)`
+unsafe extern "C-unwind" fn set_repl(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        let current = script(l);
+        if ffi::lua_gettop(l) != 1 {
+            raise(l, b"ERR redis.set_repl() requires one argument.");
+        }
+        let wanted = ffi::lua_tonumber(l, 1) as i64;
+        let Some(wanted) =
+            u32::try_from(wanted).ok().filter(|own| own & !(JOURNAL | REPLICAS) == 0)
+        else {
+            raise(
+                l,
+                b"ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+            )
+        };
+        current.run().set_journals(wanted & JOURNAL != 0);
+    }
+    0
+}
+
+/// `redis.replicate_commands()`
+unsafe extern "C-unwind" fn replicate_commands(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it.
+    unsafe { ffi::lua_pushboolean(l, 1) };
+    1
+}
+
+/// `redis.breakpoint()`: there is no debugger.
+unsafe extern "C-unwind" fn breakpoint(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it.
+    unsafe { ffi::lua_pushboolean(l, 0) };
+    1
+}
+
+/// `redis.debug(...)`: there is no debugger.
+unsafe extern "C-unwind" fn debug(_: *mut lua_State) -> c_int {
+    0
+}
+
+/// `redis.acl_check_cmd(command, ...)`
+unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here while an error is raised.
+    unsafe {
+        let current = script(l);
+        let count = ffi::lua_gettop(l);
+        if count == 0 {
+            raise(l, b"ERR Please specify at least one argument for this redis lib call");
+        }
+        current.argv.clear();
+        for index in 1..=count {
+            if !push_argument(l, index, current) {
+                raise(l, b"ERR Lua redis lib command arguments must be strings or integers");
+            }
+        }
+        let run = current.run();
+        if !run.knows_command(current.argv.view()) {
+            raise(l, b"ERR Invalid command passed to redis.acl_check_cmd()");
+        }
+        ffi::lua_pushboolean(l, 1);
+    }
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_the_reference_does() {
+        for (value, expected) in [
+            (3.5, "3.5"),
+            (1e20, "1e+20"),
+            (100.0, "100"),
+            (0.1, "0.1"),
+            (-0.0, "0"),
+            (f64::INFINITY, "inf"),
+            (-f64::NAN, "-nan"),
+            (12_345_678_901_234_567.0, "12345678901234568"),
+        ] {
+            let mut text = Vec::new();
+            write_number(&mut text, value);
+            assert_eq!(String::from_utf8(text).unwrap(), expected);
+        }
+        assert_eq!(version_number(), 0x08_0002);
+    }
+}

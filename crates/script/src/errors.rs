@@ -1,0 +1,185 @@
+//! Errors of scripts: tables with the fields `err`, `source` and `line`.
+//!
+//! What is raised may be any value. The handler of the outermost call makes a table of it and notes
+//! where it was raised.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::os::raw::{c_char, c_int};
+
+use mlua::ffi::{self, lua_State};
+
+/// The bytes of the string at `index`, which is one.
+///
+/// # Safety
+/// There is a string at `index`, and it stays there for as long as the bytes are used.
+pub(crate) unsafe fn bytes<'s>(l: *mut lua_State, index: c_int) -> &'s [u8] {
+    let mut length = 0;
+    // SAFETY: a string is not changed by this, and its bytes lie where they are while it is reached.
+    unsafe {
+        let start = ffi::lua_tolstring(l, index, &mut length);
+        std::slice::from_raw_parts(start.cast::<u8>(), length)
+    }
+}
+
+/// Pushes a string.
+///
+/// # Safety
+/// There is room for it, and the caller owns nothing: this may not return.
+pub(crate) unsafe fn push(l: *mut lua_State, text: &[u8]) {
+    // SAFETY: the bytes are copied.
+    unsafe { ffi::lua_pushlstring_(l, text.as_ptr().cast::<c_char>(), text.len()) };
+}
+
+/// The name of a field, for [`raw_field`] and [`set_raw_field`].
+type Name = &'static CStr;
+
+/// Pushes a field of the table at `index`, whatever its metatable says.
+///
+/// # Safety
+/// There is a table at `index`, which is counted from the bottom.
+pub(crate) unsafe fn raw_field(l: *mut lua_State, index: c_int, name: Name) -> c_int {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        push(l, name.to_bytes());
+        ffi::lua_rawget_(l, index);
+        ffi::lua_type(l, -1)
+    }
+}
+
+/// Sets a field of the table at `index` to the value on top, which it pops.
+///
+/// # Safety
+/// As [`raw_field`].
+pub(crate) unsafe fn set_raw_field(l: *mut lua_State, index: c_int, name: Name) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        push(l, name.to_bytes());
+        ffi::lua_insert(l, -2);
+        ffi::lua_rawset(l, index);
+    }
+}
+
+/// Pushes a table with the field `err`.
+///
+/// # Safety
+/// As [`push`].
+pub(crate) unsafe fn push_error(l: *mut lua_State, line: &[u8], counted: bool) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ffi::luaL_checkstack_(l, 4, std::ptr::null());
+        ffi::lua_createtable(l, 0, 4);
+        let table = ffi::lua_gettop(l);
+        push(l, line);
+        set_raw_field(l, table, c"err");
+        if counted {
+            ffi::lua_pushboolean(l, 1);
+            set_raw_field(l, table, c"ignore_error_stats_update");
+        }
+    }
+}
+
+/// Raises an error of the interface itself: `text` without its code.
+///
+/// # Safety
+/// As [`push`]. It does not return.
+pub(crate) unsafe fn raise(l: *mut lua_State, line: &[u8]) -> ! {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        push_error(l, line, false);
+        ffi::lua_error(l)
+    }
+}
+
+/// `__redis__err__handler`: makes a table of what was raised, and notes where that was.
+///
+/// # Safety
+/// Lua calls it.
+pub(crate) unsafe extern "C-unwind" fn handler(l: *mut lua_State) -> c_int {
+    // SAFETY: the stack has room for what a C function needs; nothing is owned here. `place` is
+    // filled before it is read.
+    unsafe {
+        ffi::lua_settop(l, 1);
+        let mut place: ffi::lua_Debug = std::mem::zeroed();
+        let mut found = raised_at(l, 1, &mut place);
+        if found && CStr::from_ptr(place.what) == c"C" {
+            found = raised_at(l, 2, &mut place);
+        }
+        if ffi::lua_type(l, 1) != ffi::LUA_TTABLE {
+            describe(l);
+        }
+        if found && !crate::sandbox::is_protected(l, 1) {
+            ffi::lua_pushstring_(l, place.source);
+            set_raw_field(l, 1, c"source");
+            ffi::lua_pushinteger(l, ffi::lua_Integer::from(place.currentline as i32));
+            set_raw_field(l, 1, c"line");
+        }
+    }
+    1
+}
+
+/// # Safety
+/// `place` is for this to be filled.
+unsafe fn raised_at(l: *mut lua_State, level: c_int, place: &mut ffi::lua_Debug) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ffi::lua_getstack(l, level, place) != 0 && ffi::lua_getinfo(l, c"nSl".as_ptr(), place) != 0
+    }
+}
+
+/// Replaces the only value of the stack, which is no table, by a table that tells of it.
+///
+/// # Safety
+/// As [`push`].
+unsafe fn describe(l: *mut lua_State) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        push(l, b"ERR ");
+        crate::sandbox::push_stock(l, crate::sandbox::Stock::ToString);
+        ffi::lua_pushvalue(l, 1);
+        ffi::lua_call(l, 1, 1);
+        ffi::lua_concat(l, 2);
+        ffi::lua_createtable(l, 0, 3);
+        ffi::lua_insert(l, -2);
+        set_raw_field(l, 2, c"err");
+        ffi::lua_replace(l, 1);
+    }
+}
+
+/// The line of the reply for the error on top of the stack, and whether it is counted already.
+///
+/// # Safety
+/// There is a value on top.
+pub(crate) unsafe fn line_of(l: *mut lua_State, name: &[u8]) -> (Vec<u8>, bool) {
+    // SAFETY: the fields' names are strings that the state has, so that nothing is raised but for
+    // want of memory; then the process ends, which is what want of memory does everywhere else.
+    unsafe {
+        let top = ffi::lua_gettop(l);
+        if ffi::lua_type(l, top) != ffi::LUA_TTABLE {
+            let text: &[u8] = match ffi::lua_type(l, top) {
+                ffi::LUA_TSTRING => bytes(l, top),
+                _ => b"unknown error",
+            };
+            return ([b"ERR ", text, b" script: ", name, b"."].concat(), false);
+        }
+        let mut line = match raw_field(l, top, c"err") {
+            ffi::LUA_TSTRING => bytes(l, -1).to_vec(),
+            _ => b"ERR unknown error".to_vec(),
+        };
+        let counted = raw_field(l, top, c"ignore_error_stats_update") == ffi::LUA_TBOOLEAN
+            && ffi::lua_toboolean(l, -1) != 0;
+        line.extend_from_slice(b" script: ");
+        line.extend_from_slice(name);
+        let has_place = raw_field(l, top, c"source") == ffi::LUA_TSTRING
+            && raw_field(l, top, c"line") == ffi::LUA_TNUMBER;
+        if has_place {
+            line.extend_from_slice(b", on ");
+            line.extend_from_slice(bytes(l, -2));
+            line.push(b':');
+            base::num::write_i64(&mut line, ffi::lua_tonumber(l, -1) as i64);
+        }
+        line.push(b'.');
+        ffi::lua_settop(l, top);
+        (line, counted)
+    }
+}

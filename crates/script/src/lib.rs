@@ -1,0 +1,102 @@
+//! Scripts in Lua 5.1, as the engine asks for them.
+//!
+//! Each thread that runs scripts has a state of its own, so that scripts run beside each other. What
+//! a script can reach is what [`sandbox`] has put together; the state itself is in C.
+//!
+//! An error in Lua is a jump over all that lies between. So a function that Lua calls owns nothing
+//! while it calls back into Lua: what it needs beyond numbers and borrowed bytes lies in the
+//! [`state::Current`] of the thread.
+//!
+//! | file | what it answers |
+//! |---|---|
+//! | [`state`] | what is a thread's state, and how does a script run in it? |
+//! | [`sandbox`] | what can a script reach, and what can it not change? |
+//! | [`api`] | what is `redis.call` and its kin? |
+//! | [`random`] | which numbers are random? |
+//! | [`from_reply`], [`to_reply`] | how do replies become values, and values replies? |
+//! | [`errors`] | what does an error look like? |
+
+mod api;
+mod errors;
+mod from_reply;
+mod random;
+mod sandbox;
+mod state;
+mod to_reply;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use engine::script::cache::Script;
+use engine::script::interpreter::{Call, End, Interpreter};
+use engine::script::run::Run;
+use parking_lot::Mutex;
+use resp::reply::Reply;
+
+use state::State;
+
+/// Runs scripts in Lua.
+#[derive(Default)]
+pub struct Lua {
+    shared: Arc<Shared>,
+}
+
+/// What the states of all threads share.
+#[derive(Default)]
+struct Shared {
+    /// Bytes that each state takes.
+    states: Mutex<Vec<Arc<AtomicUsize>>>,
+    /// Grows when all are to forget what they have compiled.
+    epoch: AtomicU64,
+}
+
+thread_local! {
+    /// The thread's state, and whose it is: tests have several engines on one thread.
+    static STATE: RefCell<Option<(Arc<Shared>, State)>> = const { RefCell::new(None) };
+}
+
+impl Lua {
+    fn with_state<T>(&self, action: impl FnOnce(&mut State) -> T) -> T {
+        STATE.with_borrow_mut(|own| {
+            let is_ours = own.as_ref().is_some_and(|(of, _)| Arc::ptr_eq(of, &self.shared));
+            if !is_ours {
+                *own = None;
+                let memory = Arc::<AtomicUsize>::default();
+                self.shared.states.lock().push(Arc::clone(&memory));
+                *own = Some((Arc::clone(&self.shared), State::new(memory)));
+            }
+            let (_, state) = own.as_mut().expect("it was made just now");
+            state.follow(self.shared.epoch.load(Relaxed));
+            action(state)
+        })
+    }
+}
+
+impl Interpreter for Lua {
+    fn compile(&self, script: &Script) -> Result<(), Vec<u8>> {
+        self.with_state(|state| state.compile(script.id, script.code()))
+    }
+
+    fn forget(&self) {
+        self.shared.epoch.fetch_add(1, Relaxed);
+    }
+
+    fn eval(
+        &self,
+        run: &mut Run<'_, '_>,
+        script: &Script,
+        call: Call<'_>,
+        reply: &mut Reply<'_>,
+    ) -> End {
+        self.with_state(|state| state.eval(run, script, call, reply))
+    }
+
+    fn memory(&self) -> usize {
+        self.shared.states.lock().iter().map(|memory| memory.load(Relaxed)).sum()
+    }
+
+    fn states(&self) -> usize {
+        self.shared.states.lock().iter().filter(|memory| Arc::strong_count(memory) > 1).count()
+    }
+}

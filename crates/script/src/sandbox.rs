@@ -1,0 +1,634 @@
+//! What a script can reach, and what it cannot change.
+//!
+//! A state outlives the script, and the next one must find it as the first did. Lua 5.1 has no
+//! tables that cannot be written, so scripts do not get at the tables of the state: they see empty
+//! ones in their place, which look things up in them by way of a metatable and refuse to be written.
+//! Functions that go past metatables ([`guarded`]) know those tables, and refuse them too or look
+//! through them.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+use std::os::raw::c_int;
+
+use mlua::ffi::{self, lua_State};
+use mlua::{LuaOptions, StdLib};
+
+use crate::errors::{bytes, handler, push, raw_field, set_raw_field};
+use crate::{api, random, state};
+
+/// What a state keeps in its registry, by place.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    /// The table of global variables.
+    pub(crate) globals: c_int,
+}
+
+/// Lua's own functions that others here use: their places in the registry's table of them.
+#[derive(Clone, Copy)]
+pub(crate) enum Stock {
+    ToString = 1,
+    Next,
+    Insert,
+    Remove,
+    Sort,
+    GetMetatable,
+    SetMetatable,
+    CollectGarbage,
+}
+
+/// The addresses of these stand for tables of the registry.
+static STOCK: u8 = 0;
+static PROTECTED: u8 = 1;
+
+/// The globals of Lua that scripts have; all others are taken away.
+const GLOBALS: &[&CStr] = &[
+    c"_VERSION",
+    c"assert",
+    c"collectgarbage",
+    c"coroutine",
+    c"error",
+    c"gcinfo",
+    c"ipairs",
+    c"math",
+    c"os",
+    c"rawequal",
+    c"select",
+    c"string",
+    c"table",
+    c"tonumber",
+    c"tostring",
+    c"type",
+    c"unpack",
+    c"xpcall",
+    c"bit",
+    c"cjson",
+    c"cmsgpack",
+    c"struct",
+];
+
+/// Tables that scripts see, and cannot change.
+const LIBRARIES: &[&CStr] = &[
+    c"string",
+    c"table",
+    c"math",
+    c"os",
+    c"bit",
+    c"struct",
+    c"cjson",
+    c"cmsgpack",
+    c"coroutine",
+    c"redis",
+    c"server",
+];
+
+/// A state with Lua's libraries and ours.
+pub(crate) fn make() -> mlua::Lua {
+    let options = LuaOptions::new().catch_rust_panics(true);
+    let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
+    let lua = mlua::Lua::new_with(libraries, options).expect("the libraries are Lua's own");
+    lua::libraries::open(&lua).expect("there is memory for a few functions");
+    lua
+}
+
+/// Takes away what scripts must not have, and puts everything else behind what cannot be changed.
+///
+/// # Safety
+/// The state is one of [`make`], and nobody else uses it.
+pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
+    // SAFETY: the stack is balanced, and there is memory without bound.
+    unsafe {
+        keep_names(l);
+        keep_stock(l);
+        ffi::lua_pushlightuserdata(l, (&raw const PROTECTED).cast_mut().cast());
+        ffi::lua_createtable(l, 0, 16);
+        ffi::lua_rawset(l, ffi::LUA_REGISTRYINDEX);
+        ffi::lua_createtable(l, 0, 64);
+        let globals = ffi::lua_gettop(l);
+        for name in GLOBALS {
+            ffi::lua_getfield_(l, ffi::LUA_GLOBALSINDEX, name.as_ptr());
+            set_raw_field(l, globals, name);
+        }
+        shrink_os(l, globals);
+        api::open(l, globals);
+        replace(l, globals);
+        for name in LIBRARIES {
+            raw_field(l, globals, name);
+            protect(l, false);
+            set_raw_field(l, globals, name);
+        }
+        close_strings(l, globals);
+        // What is not there is an error.
+        ffi::lua_createtable(l, 0, 1);
+        ffi::lua_pushcclosure(l, nonexistent, 0);
+        set_raw_field(l, globals + 1, c"__index");
+        ffi::lua_setmetatable(l, globals);
+        ffi::lua_pushvalue(l, globals);
+        protect(l, true);
+        ffi::lua_pushvalue(l, -1);
+        set_raw_field(l, globals, c"_G");
+        ffi::lua_replace(l, ffi::LUA_GLOBALSINDEX);
+        let kept = Kept { globals: ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX) };
+        debug_assert!(ffi::lua_gettop(l) == 0, "the stack is as it was");
+        ffi::lua_settop(l, 0);
+        kept
+    }
+}
+
+/// Keeps the names of fields, so that pushing one never needs memory.
+unsafe fn keep_names(l: *mut lua_State) {
+    const NAMES: [&CStr; 14] = [
+        c"err",
+        c"ok",
+        c"double",
+        c"map",
+        c"set",
+        c"big_number",
+        c"verbatim_string",
+        c"format",
+        c"string",
+        c"source",
+        c"line",
+        c"ignore_error_stats_update",
+        c"KEYS",
+        c"ARGV",
+    ];
+    // SAFETY: the stack has room for two more.
+    unsafe {
+        for name in NAMES {
+            push(l, name.to_bytes());
+            ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+        }
+    }
+}
+
+unsafe fn keep_stock(l: *mut lua_State) {
+    // SAFETY: the globals are Lua's own still.
+    unsafe {
+        ffi::lua_pushlightuserdata(l, (&raw const STOCK).cast_mut().cast());
+        ffi::lua_createtable(l, 8, 0);
+        let table = ffi::lua_gettop(l);
+        let keep = |library: Option<&CStr>, name: &CStr, place: Stock| {
+            match library {
+                Some(library) => {
+                    ffi::lua_getfield_(l, ffi::LUA_GLOBALSINDEX, library.as_ptr());
+                    ffi::lua_getfield_(l, -1, name.as_ptr());
+                    ffi::lua_remove(l, -2);
+                }
+                None => ffi::lua_getfield_(l, ffi::LUA_GLOBALSINDEX, name.as_ptr()),
+            }
+            ffi::lua_rawseti_(l, table, place as c_int);
+        };
+        keep(None, c"tostring", Stock::ToString);
+        keep(None, c"next", Stock::Next);
+        keep(None, c"getmetatable", Stock::GetMetatable);
+        keep(None, c"setmetatable", Stock::SetMetatable);
+        keep(None, c"collectgarbage", Stock::CollectGarbage);
+        keep(Some(c"table"), c"insert", Stock::Insert);
+        keep(Some(c"table"), c"remove", Stock::Remove);
+        keep(Some(c"table"), c"sort", Stock::Sort);
+        ffi::lua_rawset(l, ffi::LUA_REGISTRYINDEX);
+    }
+}
+
+/// Pushes one of Lua's own functions.
+///
+/// # Safety
+/// There is room for two more.
+pub(crate) unsafe fn push_stock(l: *mut lua_State, which: Stock) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        ffi::lua_pushlightuserdata(l, (&raw const STOCK).cast_mut().cast());
+        ffi::lua_rawget_(l, ffi::LUA_REGISTRYINDEX);
+        ffi::lua_rawgeti_(l, -1, which as c_int);
+        ffi::lua_remove(l, -2);
+    }
+}
+
+unsafe fn shrink_os(l: *mut lua_State, globals: c_int) {
+    // SAFETY: the stack has room.
+    unsafe {
+        raw_field(l, globals, c"os");
+        ffi::lua_createtable(l, 0, 1);
+        raw_field(l, globals + 1, c"clock");
+        set_raw_field(l, globals + 2, c"clock");
+        set_raw_field(l, globals, c"os");
+        ffi::lua_settop(l, globals);
+    }
+}
+
+/// Puts our own functions in the place of some of Lua's.
+unsafe fn replace(l: *mut lua_State, globals: c_int) {
+    let globally: [(&CStr, ffi::lua_CFunction); 12] = [
+        (c"getmetatable", guarded::getmetatable),
+        (c"setmetatable", guarded::setmetatable),
+        (c"rawset", guarded::rawset),
+        (c"rawget", guarded::rawget),
+        (c"next", guarded::next),
+        (c"pairs", guarded::pairs),
+        (c"pcall", pcall),
+        (c"load", load_function),
+        (c"loadstring", load_string),
+        (c"collectgarbage", collectgarbage),
+        (c"__redis__err__handler", handler),
+        (c"__server__err__handler", handler),
+    ];
+    let within: [(&CStr, &CStr, ffi::lua_CFunction); 5] = [
+        (c"table", c"insert", guarded::insert),
+        (c"table", c"remove", guarded::remove),
+        (c"table", c"sort", guarded::sort),
+        (c"math", c"random", random::random),
+        (c"math", c"randomseed", random::randomseed),
+    ];
+    // SAFETY: the stack has room.
+    unsafe {
+        for (name, function) in globally {
+            ffi::lua_pushcclosure(l, function, 0);
+            set_raw_field(l, globals, name);
+        }
+        for (library, name, function) in within {
+            raw_field(l, globals, library);
+            ffi::lua_pushcclosure(l, function, 0);
+            set_raw_field(l, globals + 1, name);
+            ffi::lua_settop(l, globals);
+        }
+    }
+}
+
+/// Replaces the table on top by one that shows it and cannot be changed. Where `has_metatable`,
+/// `getmetatable` shows a metatable of it.
+unsafe fn protect(l: *mut lua_State, has_metatable: bool) {
+    // SAFETY: the stack has room for what a function needs.
+    unsafe {
+        let real = ffi::lua_gettop(l);
+        ffi::lua_createtable(l, 0, 0);
+        let shown = real + 1;
+        ffi::lua_createtable(l, 0, 2);
+        ffi::lua_pushvalue(l, real);
+        set_raw_field(l, shown + 1, c"__index");
+        ffi::lua_pushcclosure(l, read_only, 0);
+        set_raw_field(l, shown + 1, c"__newindex");
+        ffi::lua_setmetatable(l, shown);
+        ffi::lua_pushlightuserdata(l, (&raw const PROTECTED).cast_mut().cast());
+        ffi::lua_rawget_(l, ffi::LUA_REGISTRYINDEX);
+        // Of each: the real table, and what is shown as its metatable.
+        ffi::lua_pushvalue(l, shown);
+        ffi::lua_createtable(l, 2, 0);
+        ffi::lua_pushvalue(l, real);
+        ffi::lua_rawseti_(l, -2, 1);
+        if has_metatable && ffi::lua_getmetatable(l, real) != 0 {
+            protect(l, false);
+            ffi::lua_rawseti_(l, -2, 2);
+        }
+        ffi::lua_rawset(l, shown + 1);
+        ffi::lua_settop(l, shown);
+        ffi::lua_replace(l, real);
+    }
+}
+
+/// The metatable of strings stays Lua's own; what `getmetatable` shows of it is another.
+unsafe fn close_strings(l: *mut lua_State, globals: c_int) {
+    // SAFETY: the stack has room.
+    unsafe {
+        ffi::lua_createtable(l, 0, 1);
+        raw_field(l, globals, c"string");
+        set_raw_field(l, globals + 1, c"__index");
+        protect(l, false);
+        push(l, b"");
+        ffi::lua_getmetatable(l, -1);
+        ffi::lua_pushvalue(l, globals + 1);
+        set_raw_field(l, globals + 3, c"__metatable");
+        ffi::lua_settop(l, globals);
+    }
+}
+
+/// Leaves what is known of the table at `index` on top, if scripts cannot change it.
+unsafe fn push_protected(l: *mut lua_State, index: c_int) -> bool {
+    // SAFETY: there is room in every function that Lua calls.
+    unsafe {
+        // Few tables have a metatable at all.
+        if ffi::lua_type(l, index) != ffi::LUA_TTABLE || ffi::lua_getmetatable(l, index) == 0 {
+            return false;
+        }
+        ffi::lua_settop(l, -2);
+        ffi::lua_pushlightuserdata(l, (&raw const PROTECTED).cast_mut().cast());
+        ffi::lua_rawget_(l, ffi::LUA_REGISTRYINDEX);
+        ffi::lua_pushvalue(l, index);
+        ffi::lua_rawget_(l, -2);
+        ffi::lua_remove(l, -2);
+        if ffi::lua_type(l, -1) == ffi::LUA_TTABLE {
+            return true;
+        }
+        ffi::lua_settop(l, -2);
+        false
+    }
+}
+
+/// Whether scripts cannot change the table at `index`, which is counted from the bottom.
+///
+/// # Safety
+/// There is room for four more.
+pub(crate) unsafe fn is_protected(l: *mut lua_State, index: c_int) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        let is = push_protected(l, index);
+        if is {
+            ffi::lua_settop(l, -2);
+        }
+        is
+    }
+}
+
+const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
+
+/// `__newindex` of what cannot be changed.
+unsafe extern "C-unwind" fn read_only(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it.
+    unsafe { ffi::luaL_error(l, READ_ONLY.as_ptr()) }
+}
+
+/// `__index` of the globals.
+unsafe extern "C-unwind" fn nonexistent(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; a number becomes a string where it lies.
+    unsafe {
+        let name = match ffi::lua_type(l, 2) {
+            ffi::LUA_TSTRING | ffi::LUA_TNUMBER => ffi::lua_tolstring(l, 2, std::ptr::null_mut()),
+            _ => c"(null)".as_ptr(),
+        };
+        let text = c"Script attempted to access nonexistent global variable '%s'";
+        ffi::luaL_error(l, text.as_ptr(), name)
+    }
+}
+
+/// Loads code as a function on top of the stack, or leaves there why it is none. Code that was
+/// compiled before is none.
+///
+/// # Safety
+/// There is room for two more, and the caller owns nothing.
+pub(crate) unsafe fn load(l: *mut lua_State, code: &[u8], name: &'static [u8]) -> bool {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        push(l, code);
+        push(l, name);
+        load_named(l)
+    }
+}
+
+/// [`load`] of the two strings on top, code and name, which it takes away.
+unsafe fn load_named(l: *mut lua_State) -> bool {
+    const SIGNATURE: u8 = 0x1b;
+    // SAFETY: the strings stay on the stack while they are read.
+    unsafe {
+        let at = ffi::lua_gettop(l) - 1;
+        if bytes(l, at).first() == Some(&SIGNATURE) {
+            // After a blank it is no compiled code, and no other code either.
+            push(l, b" ");
+            ffi::lua_pushvalue(l, at);
+            ffi::lua_concat(l, 2);
+            ffi::lua_replace(l, at);
+        }
+        let (code, name) = (bytes(l, at), ffi::lua_tolstring(l, at + 1, std::ptr::null_mut()));
+        let start = code.as_ptr().cast::<std::os::raw::c_char>();
+        let status = ffi::luaL_loadbuffer(l, start, code.len(), name);
+        ffi::lua_replace(l, at);
+        ffi::lua_settop(l, at);
+        status == 0
+    }
+}
+
+/// What `load` and `loadstring` return of a function or the reason on top.
+unsafe fn loaded(l: *mut lua_State, is_function: bool) -> c_int {
+    if is_function {
+        return 1;
+    }
+    // SAFETY: there is room for one more.
+    unsafe {
+        ffi::lua_pushnil(l);
+        ffi::lua_insert(l, -2);
+    }
+    2
+}
+
+/// `loadstring(string [, chunkname])`
+unsafe extern "C-unwind" fn load_string(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        ffi::luaL_checklstring(l, 1, std::ptr::null_mut());
+        ffi::lua_settop(l, 2);
+        match ffi::lua_type(l, 2) {
+            ffi::LUA_TNIL => {
+                ffi::lua_pushvalue(l, 1);
+                ffi::lua_replace(l, 2);
+            }
+            _ => drop(ffi::luaL_checklstring(l, 2, std::ptr::null_mut())),
+        }
+        let is_function = load_named(l);
+        loaded(l, is_function)
+    }
+}
+
+/// `load(func [, chunkname])`
+unsafe extern "C-unwind" fn load_function(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        ffi::luaL_checktype(l, 1, ffi::LUA_TFUNCTION);
+        ffi::lua_settop(l, 2);
+        if ffi::lua_type(l, 2) == ffi::LUA_TNIL {
+            push(l, b"=(load)");
+            ffi::lua_replace(l, 2);
+        }
+        ffi::luaL_checklstring(l, 2, std::ptr::null_mut());
+        push(l, b"");
+        loop {
+            ffi::lua_pushvalue(l, 1);
+            ffi::lua_call(l, 0, 1);
+            match ffi::lua_type(l, -1) {
+                ffi::LUA_TNIL => break,
+                ffi::LUA_TSTRING | ffi::LUA_TNUMBER => {}
+                _ => {
+                    ffi::lua_pushnil(l);
+                    push(l, b"reader function must return a string");
+                    return 2;
+                }
+            }
+            if ffi::lua_objlen(l, -1) == 0 {
+                break;
+            }
+            ffi::lua_concat(l, 2);
+        }
+        ffi::lua_settop(l, 3);
+        ffi::lua_insert(l, 2);
+        let is_function = load_named(l);
+        loaded(l, is_function)
+    }
+}
+
+/// `pcall(f, ...)`, which returns the text of an error that is a table with one.
+unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        ffi::luaL_checkany(l, 1);
+        let status = ffi::lua_pcall(l, ffi::lua_gettop(l) - 1, ffi::LUA_MULTRET, 0);
+        if status != 0 && ffi::lua_type(l, -1) == ffi::LUA_TTABLE {
+            let table = ffi::lua_gettop(l);
+            if raw_field(l, table, c"err") == ffi::LUA_TSTRING {
+                ffi::lua_replace(l, table);
+            } else {
+                ffi::lua_settop(l, table);
+            }
+        }
+        ffi::lua_pushboolean(l, c_int::from(status == 0));
+        ffi::lua_insert(l, 1);
+        ffi::lua_gettop(l)
+    }
+}
+
+/// `collectgarbage([opt [, arg]])`, whose effect ends with the script.
+unsafe extern "C-unwind" fn collectgarbage(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        if let Some(current) = state::current()
+            && !(ffi::lua_type(l, 1) == ffi::LUA_TSTRING && bytes(l, 1) == b"count")
+        {
+            current.told_collector = true;
+        }
+        call_stock(l, Stock::CollectGarbage)
+    }
+}
+
+/// Calls one of Lua's own functions with the same arguments.
+unsafe fn call_stock(l: *mut lua_State, which: Stock) -> c_int {
+    // SAFETY: the function is one of C, and sees the stack as its caller's caller has made it.
+    unsafe {
+        push_stock(l, which);
+        let function = ffi::lua_tocfunction(l, -1);
+        ffi::lua_settop(l, -2);
+        match function {
+            Some(function) => function(l),
+            None => 0,
+        }
+    }
+}
+
+/// Functions that go past metatables.
+mod guarded {
+    use super::*;
+
+    unsafe fn refuse(l: *mut lua_State) {
+        // SAFETY: Lua has called who calls this.
+        unsafe {
+            if is_protected(l, 1) {
+                push(l, READ_ONLY.to_bytes());
+                ffi::lua_error(l);
+            }
+        }
+    }
+
+    pub(super) unsafe extern "C-unwind" fn setmetatable(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            refuse(l);
+            call_stock(l, Stock::SetMetatable)
+        }
+    }
+
+    pub(super) unsafe extern "C-unwind" fn insert(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            refuse(l);
+            call_stock(l, Stock::Insert)
+        }
+    }
+
+    pub(super) unsafe extern "C-unwind" fn remove(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            refuse(l);
+            call_stock(l, Stock::Remove)
+        }
+    }
+
+    pub(super) unsafe extern "C-unwind" fn sort(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            refuse(l);
+            call_stock(l, Stock::Sort)
+        }
+    }
+
+    pub(super) unsafe extern "C-unwind" fn rawset(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
+            ffi::luaL_checkany(l, 2);
+            ffi::luaL_checkany(l, 3);
+            ffi::lua_settop(l, 3);
+            refuse(l);
+            ffi::lua_rawset(l, 1);
+        }
+        1
+    }
+
+    /// Puts the table that is shown in the place of the first argument, if that is one of those.
+    unsafe fn look_through(l: *mut lua_State) {
+        // SAFETY: Lua has called who calls this.
+        unsafe {
+            if push_protected(l, 1) {
+                ffi::lua_rawgeti_(l, -1, 1);
+                ffi::lua_replace(l, 1);
+                ffi::lua_settop(l, -2);
+            }
+        }
+    }
+
+    pub(super) unsafe extern "C-unwind" fn rawget(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
+            ffi::luaL_checkany(l, 2);
+            ffi::lua_settop(l, 2);
+            look_through(l);
+            ffi::lua_rawget_(l, 1);
+        }
+        1
+    }
+
+    pub(super) unsafe extern "C-unwind" fn next(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
+            ffi::lua_settop(l, 2);
+            look_through(l);
+            if ffi::lua_next(l, 1) != 0 {
+                return 2;
+            }
+            ffi::lua_pushnil(l);
+        }
+        1
+    }
+
+    pub(super) unsafe extern "C-unwind" fn pairs(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
+            if is_protected(l, 1) {
+                ffi::lua_pushcclosure(l, next, 0);
+            } else {
+                push_stock(l, Stock::Next);
+            }
+            ffi::lua_pushvalue(l, 1);
+            ffi::lua_pushnil(l);
+        }
+        3
+    }
+
+    pub(super) unsafe extern "C-unwind" fn getmetatable(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            if push_protected(l, 1) {
+                ffi::lua_rawgeti_(l, -1, 2);
+                return 1;
+            }
+            call_stock(l, Stock::GetMetatable)
+        }
+    }
+}

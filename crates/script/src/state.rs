@@ -1,0 +1,345 @@
+//! The state of one thread, and how a script runs in it.
+//!
+//! Everything that may raise an error happens inside a protected call. Around it are functions of
+//! Rust that own what they own; within it are those that own nothing.
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
+use std::os::raw::{c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use base::limits::SCRIPT_INSTRUCTIONS;
+use engine::script::cache::Script;
+use engine::script::interpreter::{Call, End};
+use engine::script::run::{Ending, Run};
+use hashbrown::HashMap;
+use mlua::ffi::{self, lua_State};
+use resp::args::OwnedArguments;
+use resp::reply::Reply;
+
+use crate::errors::{handler, line_of, push, raise, set_raw_field};
+use crate::sandbox::{self, Kept};
+use crate::to_reply;
+
+/// Compiled scripts that a state keeps; when there are more it compiles them anew.
+const COMPILED_MAX: usize = 4096;
+/// A state that is this part of its limit is cleaned up when a script ends.
+const CLEANING_SHARE: usize = 2;
+
+/// A thread's state.
+pub(crate) struct State {
+    lua: mlua::Lua,
+    l: *mut lua_State,
+    kept: Kept,
+    compiled: HashMap<u64, c_int>,
+    epoch: u64,
+    memory: Arc<AtomicUsize>,
+    memory_limit: usize,
+    argv: OwnedArguments,
+}
+
+/// A script that runs.
+pub(crate) struct Current {
+    /// Of a lifetime that has ended its name: it lives for as long as this is the thread's.
+    run: *mut c_void,
+    reply: *mut c_void,
+    call: *const c_void,
+    /// The function's place in the registry.
+    function: c_int,
+    kept: Kept,
+    /// The words of the command that is called.
+    pub(crate) argv: OwnedArguments,
+    /// A number of the words as it is written.
+    pub(crate) digits: Vec<u8>,
+    /// The line of an error that is about to be raised.
+    pub(crate) error: Vec<u8>,
+    /// `redis.setresp(3)`
+    pub(crate) resp3: bool,
+    /// Lua's collector was told something.
+    pub(crate) told_collector: bool,
+    end: End,
+}
+
+thread_local! {
+    static CURRENT: Cell<*mut Current> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// The script that runs on this thread, if one does.
+///
+/// # Safety
+/// Only one reference is used at a time, and none longer than the function that Lua called.
+pub(crate) unsafe fn current<'c>() -> Option<&'c mut Current> {
+    // SAFETY: it is set for as long as what it points to lives.
+    unsafe { CURRENT.get().as_mut() }
+}
+
+impl Current {
+    /// The script's way to commands.
+    ///
+    /// # Safety
+    /// As [`current`].
+    pub(crate) unsafe fn run<'r>(&self) -> &'r mut Run<'static, 'static> {
+        // SAFETY: what it points to lives for as long as the script runs, and what is in it is used
+        // through this alone meanwhile.
+        unsafe { &mut *self.run.cast::<Run<'static, 'static>>() }
+    }
+}
+
+impl State {
+    pub(crate) fn new(memory: Arc<AtomicUsize>) -> State {
+        let lua = sandbox::make();
+        let l = lua.exec_raw_lua(|raw| raw.state());
+        // SAFETY: nobody else uses the state, and there is memory without bound yet.
+        let kept = unsafe {
+            arm(l, SCRIPT_INSTRUCTIONS);
+            sandbox::close(l)
+        };
+        State {
+            lua,
+            l,
+            kept,
+            compiled: HashMap::new(),
+            epoch: 0,
+            memory,
+            memory_limit: 0,
+            argv: OwnedArguments::new(),
+        }
+    }
+
+    /// Forgets what was compiled, if it is to.
+    pub(crate) fn follow(&mut self, epoch: u64) {
+        if self.epoch != epoch || self.compiled.len() > COMPILED_MAX {
+            self.epoch = epoch;
+            for (_, place) in self.compiled.drain() {
+                // SAFETY: the place is one of the registry, which is given back once.
+                unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
+            }
+        }
+    }
+
+    /// Compiles a script, and remembers it by its number.
+    pub(crate) fn compile(&mut self, id: u64, code: &[u8]) -> Result<(), Vec<u8>> {
+        let mut compiling = Compiling { code, place: 0, error: Vec::new() };
+        // SAFETY: the function gets what it expects; an error leaves its value on the stack.
+        unsafe {
+            let to = (&raw mut compiling).cast::<c_void>();
+            if ffi::lua_cpcall(self.l, compile, to) != 0 {
+                ffi::lua_settop(self.l, 0);
+                return Err(b"not enough memory".to_vec());
+            }
+        }
+        if !compiling.error.is_empty() {
+            return Err(compiling.error);
+        }
+        self.compiled.insert(id, compiling.place);
+        Ok(())
+    }
+
+    /// Runs a script.
+    pub(crate) fn eval(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        script: &Script,
+        call: Call<'_>,
+        reply: &mut Reply<'_>,
+    ) -> End {
+        if !self.compiled.contains_key(&script.id)
+            && let Err(reason) = self.compile(script.id, script.code())
+        {
+            return End::Failed { line: [b"ERR ", &*reason].concat(), counted: false };
+        }
+        let function = self.compiled[&script.id];
+        self.run(run, function, call, reply, call_script)
+    }
+
+    fn run(
+        &mut self,
+        run: &mut Run<'_, '_>,
+        function: c_int,
+        call: Call<'_>,
+        reply: &mut Reply<'_>,
+        by: ffi::lua_CFunction,
+    ) -> End {
+        self.limit_memory(run.memory_limit());
+        let mark = reply.mark();
+        let mut current = Current {
+            run: ptr::from_mut(run).cast::<c_void>(),
+            reply: ptr::from_mut(reply).cast::<c_void>(),
+            call: ptr::from_ref(&call).cast::<c_void>(),
+            function,
+            kept: self.kept,
+            argv: std::mem::take(&mut self.argv),
+            digits: Vec::new(),
+            error: Vec::new(),
+            resp3: false,
+            told_collector: false,
+            end: End::Returned,
+        };
+        let at = &raw mut current;
+        CURRENT.set(at);
+        // SAFETY: what `current` points to outlives the call, and nobody else uses it meanwhile; an
+        // error leaves its value on the stack.
+        let failed = unsafe {
+            let failed = ffi::lua_cpcall(self.l, by, at.cast::<c_void>()) != 0;
+            ffi::lua_settop(self.l, 0);
+            failed
+        };
+        CURRENT.set(ptr::null_mut());
+        self.argv = std::mem::take(&mut current.argv);
+        self.argv.clear();
+        let ending = run.must_end();
+        if ending.is_some() {
+            // SAFETY: the hook looks at the clock again.
+            unsafe { arm(self.l, SCRIPT_INSTRUCTIONS) };
+        }
+        if failed {
+            let text = [b"ERR not enough memory script: ", run.name(), b"."].concat();
+            current.end = End::Failed { line: text, counted: false };
+        }
+        if ending == Some(Ending::Again) {
+            current.end = End::Again;
+        }
+        self.clean_up(current.told_collector || failed);
+        if current.end != End::Returned {
+            reply.rollback(mark);
+        }
+        current.end
+    }
+
+    fn limit_memory(&mut self, limit: usize) {
+        if self.memory_limit != limit {
+            self.memory_limit = limit;
+            // The state's allocator is the library's own, which has limits.
+            let _ = self.lua.set_memory_limit(limit);
+        }
+    }
+
+    /// Collects what is left of a script where that is much, and notes how much the state takes.
+    fn clean_up(&mut self, at_once: bool) {
+        // SAFETY: finalizers there are none that raise errors.
+        unsafe {
+            let used = || ffi::lua_gc(self.l, ffi::LUA_GCCOUNT, 0) as usize * 1024;
+            let much = self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE;
+            if at_once || much {
+                ffi::lua_gc(self.l, ffi::LUA_GCRESTART, 0);
+                ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0);
+            }
+            self.memory.store(used(), Relaxed);
+        }
+    }
+}
+
+/// What [`compile`] is given and gives back.
+struct Compiling<'c> {
+    code: &'c [u8],
+    place: c_int,
+    error: Vec<u8>,
+}
+
+/// # Safety
+/// `lua_cpcall` calls it with a [`Compiling`].
+unsafe extern "C-unwind" fn compile(l: *mut lua_State) -> c_int {
+    // SAFETY: by the caller's promise; nothing is owned here.
+    unsafe {
+        let compiling = &mut *ffi::lua_touserdata(l, 1).cast::<Compiling<'_>>();
+        if sandbox::load(l, compiling.code, b"@user_script") {
+            compiling.place = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+        } else {
+            compiling.error = crate::errors::bytes(l, -1).to_vec();
+        }
+    }
+    0
+}
+
+/// # Safety
+/// `lua_cpcall` calls it with a [`Current`].
+unsafe extern "C-unwind" fn call_script(l: *mut lua_State) -> c_int {
+    // SAFETY: by the caller's promise; nothing is owned here while Lua may raise an error.
+    unsafe {
+        let current = &mut *ffi::lua_touserdata(l, 1).cast::<Current>();
+        let call = *current.call.cast::<Call<'_>>();
+        ffi::lua_settop(l, 0);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.kept.globals);
+        push_words(l, call, 0..call.keys);
+        set_raw_field(l, 1, c"KEYS");
+        push_words(l, call, call.keys..call.argv.len());
+        set_raw_field(l, 1, c"ARGV");
+        ffi::lua_settop(l, 0);
+        ffi::lua_pushcclosure(l, handler, 0);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.function);
+        let status = ffi::lua_pcall(l, 0, 1, 1);
+        conclude(l, current, status);
+    }
+    0
+}
+
+/// Pushes a table of some of the words that a script is called with.
+unsafe fn push_words(l: *mut lua_State, call: Call<'_>, range: std::ops::Range<usize>) {
+    // SAFETY: nothing is owned here; the stack of a fresh call has room.
+    unsafe {
+        ffi::lua_createtable(l, c_int::try_from(range.len()).unwrap_or(0), 0);
+        for (number, index) in (1..).zip(range) {
+            push(l, call.argv.at(index));
+            ffi::lua_rawseti_(l, -2, number);
+        }
+    }
+}
+
+/// What becomes of the value that a script left on the stack.
+unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
+    // SAFETY: there is a value on top. Writing it raises nothing: see there.
+    unsafe {
+        let run = current.run();
+        if status == 0 {
+            let reply = &mut *current.reply.cast::<Reply<'static>>();
+            to_reply::write(l, run, reply, current.resp3);
+        } else {
+            let (line, counted) = line_of(l, run.name());
+            current.end = End::Failed { line, counted };
+        }
+    }
+}
+
+/// Has the hook called after so many instructions, again and again.
+///
+/// # Safety
+/// The state is the calling thread's.
+pub(crate) unsafe fn arm(l: *mut lua_State, instructions: c_int) {
+    // SAFETY: by the caller's promise.
+    unsafe { ffi::lua_sethook(l, Some(look), ffi::LUA_MASKCOUNT, instructions) };
+}
+
+/// Looks whether the script may go on.
+unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_Debug) {
+    // SAFETY: Lua calls it while a script runs; nothing is owned here.
+    unsafe {
+        let Some(current) = current() else { return };
+        if !current.run().may_go_on() {
+            end(l, current);
+        }
+    }
+}
+
+/// Ends a script, whatever it makes of errors: each instruction raises one from now on.
+///
+/// # Safety
+/// The script has to end. This does not return.
+pub(crate) unsafe fn end(l: *mut lua_State, current: &Current) -> ! {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        arm(l, 1);
+        let run = current.run();
+        let text: &[u8] = match (run.must_end(), run.kind()) {
+            (Some(Ending::Killed), engine::script::slow::Kind::Script) => {
+                b"ERR Script killed by user with SCRIPT KILL."
+            }
+            (Some(Ending::Killed), engine::script::slow::Kind::Function) => {
+                b"ERR Script killed by user with FUNCTION KILL."
+            }
+            _ => b"ERR The server is stopping.",
+        };
+        raise(l, text)
+    }
+}

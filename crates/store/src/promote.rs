@@ -1,0 +1,53 @@
+//! Promotion: how a script locks further slots when it cannot give up those that it holds.
+//!
+//! A command that finds a slot locked gives up what it has and begins again. A script that has
+//! written and reaches for a key that it did not declare cannot: what it did cannot be taken back.
+//! So it waits for the slot while it holds others. Ordinary commands never do that, so their slots
+//! come free by themselves. But two scripts may each wait for a slot of the other. Then one of them
+//! borrows the slot, and goes on to its end while its owner stands still: the owner waits, directly
+//! or by others, for a slot that the borrower holds until its end. The owner has put what it did so
+//! far into the journal before, so that the journal's order is that of the data.
+
+use crate::keyspace::{Held, Keyspace};
+pub use crate::waits::Next;
+
+/// A script's waiting for a slot; dropping it ends that.
+pub struct Promotion<'k, X> {
+    space: &'k Keyspace<X>,
+    id: u64,
+    slot: u16,
+}
+
+impl<'k, X> Promotion<'k, X> {
+    /// The holder of these locks begins to wait for one more.
+    pub fn new(held: &Held<'k, X>, slot: u16) -> Promotion<'k, X> {
+        let space = held.space();
+        let mut slots = Vec::new();
+        held.each_slot(|slot| slots.push(slot));
+        let id = space.waits.begin(slot, slots);
+        Promotion { space, id, slot }
+    }
+
+    /// What is to be done, with the locks that it was made of.
+    pub fn next(&self, held: &Held<'k, X>) -> Next {
+        if held.try_cover_briefly(self.slot) {
+            return Next::Locked;
+        }
+        let next = self.space.waits.next(self.id);
+        if next == Next::Borrowed {
+            held.borrow(self.slot);
+        }
+        next
+    }
+
+    /// The effects so far are in the journal.
+    pub fn note_settled(&self) {
+        self.space.waits.note_settled(self.id);
+    }
+}
+
+impl<X> Drop for Promotion<'_, X> {
+    fn drop(&mut self) {
+        self.space.waits.end(self.id);
+    }
+}

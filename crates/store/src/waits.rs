@@ -1,0 +1,112 @@
+//! Who waits for a slot while it holds others: see [`crate::promote`].
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::sync::{AtomicU64, Mutex};
+
+/// A script that waits for a slot, and those that it holds meanwhile.
+struct Waiting {
+    id: u64,
+    wants: u16,
+    held: Vec<u16>,
+    /// Somebody would like to borrow a slot of it.
+    asked: bool,
+    /// Its effects so far are in the journal.
+    settled: bool,
+}
+
+/// All scripts that wait.
+#[derive(Default)]
+pub(crate) struct Waits {
+    waiting: Mutex<Vec<Waiting>>,
+    next_id: AtomicU64,
+}
+
+/// What a script that waits is to do next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Go on: the slot is locked.
+    Locked,
+    /// Go on: the slot is borrowed, and has to be given back in the end ([`crate::keyspace::Held::give_back`]).
+    Borrowed,
+    /// Look again in a moment.
+    Wait,
+    /// Put its effects into the journal, say so ([`crate::promote::Promotion::note_settled`]), and look again.
+    Settle,
+}
+
+impl Waits {
+    pub(crate) fn begin(&self, wants: u16, held: Vec<u16>) -> u64 {
+        let id = self.next_id.fetch_add(1, Relaxed);
+        self.waiting.lock().push(Waiting { id, wants, held, asked: false, settled: false });
+        id
+    }
+
+    pub(crate) fn end(&self, id: u64) {
+        self.waiting.lock().retain(|waiting| waiting.id != id);
+    }
+
+    /// The effects of a script so far are in the journal.
+    pub(crate) fn note_settled(&self, id: u64) {
+        if let Some(own) = self.waiting.lock().iter_mut().find(|waiting| waiting.id == id) {
+            own.settled = true;
+        }
+    }
+
+    /// What a script is to do that has found its slot locked once more. One that is told to borrow it
+    /// waits no longer.
+    pub(crate) fn next(&self, id: u64) -> Next {
+        let mut waiting = self.waiting.lock();
+        let Some(own) = waiting.iter().position(|waiting| waiting.id == id) else {
+            return Next::Wait;
+        };
+        if waiting[own].asked && !waiting[own].settled {
+            return Next::Settle;
+        }
+        let Some(owner) = owner_in_circle(&waiting, own) else { return Next::Wait };
+        if !waiting[owner].settled {
+            waiting[owner].asked = true;
+            return Next::Wait;
+        }
+        waiting.remove(own);
+        Next::Borrowed
+    }
+}
+
+/// Who holds the slot that `own` waits for, if that one waits in turn, in the end, for `own`.
+fn owner_in_circle(waiting: &[Waiting], own: usize) -> Option<usize> {
+    let owner_of = |slot: u16| waiting.iter().position(|other| other.held.contains(&slot));
+    let first = owner_of(waiting[own].wants)?;
+    let mut at = first;
+    for _ in 0..waiting.len() {
+        if at == own {
+            return Some(first);
+        }
+        at = owner_of(waiting[at].wants)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_each_other_borrows_when_the_owner_has_settled() {
+        let all = Waits::default();
+        let one = all.begin(20, vec![10, 11]);
+        assert_eq!(all.next(one), Next::Wait, "an ordinary command has it");
+        let two = all.begin(30, vec![20]);
+        assert_eq!((all.next(one), all.next(two)), (Next::Wait, Next::Wait));
+        let three = all.begin(11, vec![30, 31]);
+        assert_eq!(all.next(three), Next::Wait, "the owner is asked first");
+        assert_eq!(all.next(one), Next::Settle);
+        all.note_settled(one);
+        assert_eq!(all.next(three), Next::Borrowed);
+        // The other two wait until the third has ended.
+        assert_eq!((all.next(one), all.next(two)), (Next::Wait, Next::Wait));
+        all.end(two);
+        all.end(one);
+        assert!(all.waiting.lock().is_empty());
+    }
+}
