@@ -467,7 +467,8 @@ fn exchanged(clients: &mut [Client; 2], key: &[u8]) -> Result<Option<&'static st
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by the names
 /// that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 32] = [
+const FROM_ELSEWHERE: [&str; 33] = [
+    "changes",
     "xadd condition",
     "xtrim condition",
     "contenttype",
@@ -622,7 +623,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 14] = [
+const OTHER_SETTINGS: [&str; 16] = [
     "bind",
     "port",
     "dir",
@@ -632,6 +633,8 @@ const OTHER_SETTINGS: [&str; 14] = [
     "save",
     "enable-debug-command",
     // Our own.
+    "changes-backlog-size",
+    "changes-backlog-ttl",
     "threads",
     "http-cors-origins",
     "http-host-names",

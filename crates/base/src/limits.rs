@@ -117,6 +117,31 @@ pub const HTTP_COMMANDS: usize = 10_000;
 /// Most keys that one request names.
 pub const HTTP_MGET: usize = 10_000;
 
+/// For how long a request waits for a key where it does not say, in milliseconds: shorter than proxies
+/// wait for an answer.
+pub const HTTP_WAIT_MS: u64 = 50_000;
+
+/// Default of `changes-backlog-size`: what is kept of the journal for those who follow it, in bytes.
+pub const DEFAULT_CHANGES_BACKLOG: u64 = 16 * 1024 * 1024;
+
+/// Histories of the journal whose positions are known: each start of the server begins one.
+pub const CHANGES_HISTORIES: usize = 64;
+
+/// Most changes that one CHANGES answers, and as many records of the journal as it looks at: it runs
+/// inside a gate.
+pub const CHANGES_COUNT: usize = 4096;
+
+/// Records of the journal that are looked at in one step for those who follow it.
+pub const CHANGES_STEP: usize = 256;
+
+/// Bytes that wait for a connection that follows the journal before it is told nothing more: it then
+/// reads on by itself from what is kept, at its own pace.
+pub const CHANGES_PENDING: usize = 64 * 1024;
+
+/// Milliseconds after which a connection that follows the journal hears how far that is, if it has heard
+/// nothing else: its position must not become too old meanwhile.
+pub const CHANGES_HEARTBEAT_MS: u64 = 10_000;
+
 /// Most names of keys that one request may ask for.
 pub const HTTP_LIST: usize = 10_000;
 

@@ -88,6 +88,11 @@ directives! {
     http_host_names: Vec<Vec<u8>> = Vec::new() => named("http-host-names"), Words("host names; `*` for any");
     /// Refuse HTTP requests that change an existing key without If-Match or If-None-Match.
     http_require_match: bool = false => named("http-require-match"), YesNo;
+    /// Bytes of the last changes that are kept in memory for those who follow them (CHANGES, and
+    /// `/v1/changes` of HTTP), from the first time that somebody does.
+    changes_backlog_size: u64 = base::limits::DEFAULT_CHANGES_BACKLOG => named("changes-backlog-size"), memory(0);
+    /// Seconds for which they are kept when nobody follows them any more.
+    changes_backlog_ttl: u32 = 3600 => named("changes-backlog-ttl"), integer(0, INT_MAX);
     /// Addresses to listen on. The default is the loopback interface only, so that a server
     /// without a configuration is not reachable from outside; `* -::*` opens it to all.
     bind: Vec<Vec<u8>> = vec![b"127.0.0.1".to_vec(), b"-::1".to_vec()]

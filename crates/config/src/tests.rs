@@ -9,7 +9,9 @@ use super::*;
 /// Directives whose default differs from the reference by intent.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
 /// Directives that the reference does not have.
-const OWN: [&str; 6] = [
+const OWN: [&str; 8] = [
+    "changes-backlog-size",
+    "changes-backlog-ttl",
     "rdb-version",
     "threads",
     "http-port",

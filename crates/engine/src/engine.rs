@@ -11,6 +11,7 @@ use resp::reply::Reply;
 use store::gate::{Closed, Gates};
 use store::{Key, Keyspace};
 
+use crate::changes::listeners::Listeners;
 use crate::command::names::Names;
 use crate::command::{RowId, Spec};
 use crate::handler::args::Args;
@@ -82,6 +83,8 @@ pub struct Engine {
     pub loading: Loading,
     /// Scripts.
     pub scripts: Scripts,
+    /// Who follows the journal.
+    pub listeners: Listeners,
     pub(crate) slot_offsets: SlotOffsets,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
@@ -261,8 +264,8 @@ impl Default for DebugSettings {
     }
 }
 
-/// 40 random hexadecimal digits.
-pub(crate) fn random_id() -> String {
+/// 40 random hexadecimal digits: the name of a history of writes, or of a run.
+pub fn random_id() -> String {
     let mut bytes = [0; 20];
     base::rng::with(|rng| rng.fill(&mut bytes));
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -298,6 +301,7 @@ impl Engine {
             debug: DebugSettings::default(),
             loading: Loading::default(),
             scripts: Scripts::default(),
+            listeners: Listeners::default(),
             slot_offsets: SlotOffsets::default(),
             memory: Memory::default(),
             pause: Pause::default(),

@@ -14,6 +14,7 @@
 //! | [`script`] | what are scripts to it? |
 //! | [`session`] | who is connected? |
 //! | [`wait`] | who waits, and who watches? |
+//! | [`changes`] | who follows the journal, and how? |
 //! | [`persistence`] | what is known of data that outlives the process? |
 //! | [`reclaim`] | what gives memory back? |
 //! | [`observe`] | what may an operator look at? |
@@ -28,6 +29,7 @@ pub const REDIS_VERSION: &str = "8.0.2";
 /// The server's own version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+pub mod changes;
 pub mod command;
 pub mod commands;
 pub mod compatibility;

@@ -17,6 +17,7 @@ use crate::commands::registry;
 use crate::engine::Engine;
 use crate::handler::db::EvictionClock;
 use crate::no_host::NoHost;
+use crate::persistence::backlog::{Backlog, Record};
 use crate::persistence::journal::{Batch, Journal, State};
 use crate::run::authority::Authority;
 use crate::run::request::{Outcome, Request};
@@ -58,6 +59,8 @@ pub(crate) struct Recorder {
     pub(crate) pressed: AtomicBool,
     /// Why nothing is kept.
     pub(crate) failure: Mutex<Option<String>>,
+    /// What is kept for those who follow.
+    backlog: Backlog,
     /// Called before each append.
     pub(crate) appending: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
@@ -103,7 +106,11 @@ impl Journal for Recording {
             effects.push(word("EXEC", &effects[effects.len() - 1]));
         }
         own.append(&mut effects);
-        self.0.end.fetch_add(1, Relaxed) + 1
+        let end = self.0.end.fetch_add(1, Relaxed) + 1;
+        if self.0.backlog.is_on() {
+            self.0.backlog.push(Arc::new(Record { end, batch: batch.clone() }));
+        }
+        end
     }
 
     fn state(&self) -> State {
@@ -125,6 +132,14 @@ impl Journal for Recording {
 
     fn failure(&self) -> Option<String> {
         self.0.failure.lock().clone()
+    }
+
+    fn changes(&self) -> Option<&Backlog> {
+        Some(&self.0.backlog)
+    }
+
+    fn keep_changes(&self, history: String) {
+        self.0.backlog.begin(self.0.end(), history);
     }
 }
 

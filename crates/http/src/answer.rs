@@ -27,6 +27,8 @@ pub struct Envelope {
     pub origin: Option<Box<[u8]>>,
     /// The identifier of the request that the client gave.
     pub id: Option<Box<[u8]>>,
+    /// The position in the journal that the answer is about.
+    pub position: Option<Box<[u8]>>,
 }
 
 /// The word for a status.
@@ -45,6 +47,7 @@ fn reason(status: u16) -> &'static str {
         406 => "Not Acceptable",
         408 => "Request Timeout",
         409 => "Conflict",
+        410 => "Gone",
         412 => "Precondition Failed",
         413 => "Content Too Large",
         414 => "URI Too Long",
@@ -101,6 +104,7 @@ impl<'a> Answer<'a> {
             || envelope.keeps_1_0
             || envelope.origin.is_some()
             || envelope.id.is_some()
+            || envelope.position.is_some()
         {
             answer.put_envelope();
         }
@@ -136,11 +140,14 @@ impl<'a> Answer<'a> {
         if let Some(id) = &envelope.id {
             self.header("X-Request-Id", id);
         }
+        if let Some(position) = &envelope.position {
+            self.header("X-Position", position);
+        }
         if let Some(origin) = &envelope.origin {
             self.header("Access-Control-Allow-Origin", origin);
             self.header(
                 "Access-Control-Expose-Headers",
-                b"ETag, Age, X-Cursor, X-Request-Id, X-Type",
+                b"ETag, Age, X-Cursor, X-Position, X-Request-Id, X-Type",
             );
             self.header("Vary", b"Origin");
         }
@@ -212,6 +219,13 @@ impl<'a> Answer<'a> {
         self.put(b"\r\nContent-Length: ");
         self.put(itoa::Buffer::new().format(length).as_bytes());
         self.put(b"\r\n\r\n");
+        self.output.push(&self.head[..self.used]);
+    }
+
+    /// Ends the head of an answer whose body goes on until the connection ends.
+    pub fn endless_body(mut self, content_type: &str) {
+        self.header("Content-Type", content_type.as_bytes());
+        self.put(b"\r\n");
         self.output.push(&self.head[..self.used]);
     }
 

@@ -14,6 +14,7 @@ use engine::engine::Engine;
 use engine::host::{ProcessFacts, Shutdown};
 use parking_lot::Mutex;
 
+use crate::changes::Telling;
 use crate::cron::Cron;
 use crate::errands::Errands;
 use crate::files::ConfigFiles;
@@ -21,7 +22,7 @@ use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
 use crate::memory;
-use crate::net::{Wakers, Workers};
+use crate::net::{ChangeEvents, Wakers, Workers};
 use crate::persist::aof::append_only::AppendOnly;
 use crate::persist::disk::{Disk, RealDisk};
 use crate::persist::load::{self, Load};
@@ -159,6 +160,7 @@ struct Running {
     engine: Arc<Engine>,
     outside: Arc<Outside>,
     cron: Cron,
+    telling: Telling,
     pid_file: Option<PidFile>,
     supervisor: Option<Supervisor>,
     stop: Stop,
@@ -270,11 +272,12 @@ impl Running {
         to.start()?;
         let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
         let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
+        let telling = Telling::start(Arc::clone(&engine), &ChangeEvents)?;
         let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
         memory::publish();
         engine.note_startup();
         let stop = Stop { requests: stop, seen: Cell::new(false), signals };
-        let running = Running { engine, outside, cron, pid_file, supervisor, stop };
+        let running = Running { engine, outside, cron, telling, pid_file, supervisor, stop };
         // From the first client on: how much there is to be loaded turns out later.
         running.engine.loading.begin(0);
         running.open(workers, &running.engine.config.load());
@@ -433,6 +436,7 @@ impl Running {
             workers.stop();
         }
         self.cron.stop();
+        self.telling.stop();
         self.outside.errands.stop();
         self.outside.append_only.stop();
         if let Some(file) = self.pid_file {

@@ -9,6 +9,7 @@
 //! | [`listen`] | on which sockets does it listen? |
 //! | [`process`] | how does the process behave towards its system and its operator? |
 //! | [`memory`], [`freeing`] | how much memory is in use, and who gives it back? |
+//! | [`changes`] | who tells those who follow the journal? |
 //! | [`errands`] | who does what a slow disk would make a worker wait for? |
 //! | [`persist`] | what outlives the process, and how? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
@@ -16,6 +17,7 @@
 //! Rooms do not import each other; `boot` and `host` wire them together.
 
 pub mod boot;
+pub mod changes;
 pub mod cron;
 pub mod errands;
 pub mod files;

@@ -25,6 +25,7 @@ pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
     ("cron", "memory"),
     ("cron", "persist"),
     // Threads that allocate say so.
+    ("changes", "memory"),
     ("errands", "memory"),
     ("freeing", "memory"),
     ("net", "memory"),

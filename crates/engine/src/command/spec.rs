@@ -121,6 +121,10 @@ pub const READS_BY_PATTERN: Flags = 1 << 26;
 /// Runs at once inside MULTI instead of being queued. Not shown to clients.
 pub const NEVER_QUEUED: Flags = 1 << 27;
 
+/// Needs the journal to be kept for those who follow it, which begins with all gates closed. Not shown to
+/// clients.
+pub const FOLLOWS: Flags = 1 << 31;
+
 /// No client finds it by a name: other protocols than RESP are made of it. Not shown to clients.
 pub const INTERNAL: Flags = 1 << 30;
 

@@ -9,6 +9,7 @@ use crate::registry::Registry;
 
 mod append_only;
 mod bitmap;
+mod changes;
 mod client;
 mod config;
 mod connection;
@@ -70,4 +71,5 @@ const FAMILIES: &[&[Command]] = &[
     memory::COMMANDS,
     debug::COMMANDS,
     http::COMMANDS,
+    changes::COMMANDS,
 ];

@@ -3,12 +3,15 @@
 //!
 //! | file | what it answers |
 //! |---|---|
-//! | [`journal`] | what is the stream of writes, as a trait? |
+//! | [`journal`], [`batch`] | what is the stream of writes, as a trait? |
+//! | [`backlog`] | what is kept of the stream for those who follow it? |
 //! | [`durability`], `offsets` | what does a reply depend on, and what stands in the way of writes? |
 //! | [`saving`], [`append_only`] | how do the files stand? |
 //! | [`loading`], `progress` | how does data get back, and how far is that? |
 
 pub mod append_only;
+pub mod backlog;
+pub mod batch;
 pub mod durability;
 pub mod journal;
 pub mod loading;

@@ -19,6 +19,7 @@ use crate::host::LogLevel;
 use crate::observe::monitor;
 use crate::observe::notify::{Class, News};
 use crate::observe::slowlog::{self, SlowCommand};
+use crate::persistence::backlog::Backlog;
 use crate::run::admission::Admission;
 use crate::run::authority::Authority;
 use crate::run::consists::{any_has, is_program, lacks_subcommand, reloads};
@@ -183,7 +184,9 @@ impl Engine {
         authority: Authority<'_>,
         output: &mut Output,
     ) -> Outcome {
-        if let Some(outcome) = lacking_authority(row.command, session, request.argv, authority) {
+        let lacking = lacking_authority(row.command, session, request.argv, authority);
+        let lacking = lacking.or_else(|| self.keep_changes_for(row.command, session, authority));
+        if let Some(outcome) = lacking {
             if matches!(outcome, Outcome::NeedsGates)
                 && let Some(error) = self.scripts.slow.refusal(None)
             {
@@ -545,6 +548,27 @@ impl Engine {
             let event = if row.command.has(command::FAST) { "fast-command" } else { "command" };
             self.latency.note(event, cx.db.now / 1000, microseconds / 1000);
         }
+    }
+}
+
+impl Engine {
+    /// Has the journal kept for who follows it. Nothing where that is so already, or nobody follows.
+    #[inline]
+    fn keep_changes_for(
+        &self,
+        command: &Command,
+        session: &Session,
+        authority: Authority<'_>,
+    ) -> Option<Outcome> {
+        let follows = any_has(command, session, crate::command::FOLLOWS);
+        if !follows || self.journal.changes().is_none_or(Backlog::is_on) {
+            return None;
+        }
+        if !matches!(authority, Authority::Closed(_)) {
+            return Some(Outcome::NeedsGates);
+        }
+        self.keep_changes();
+        None
     }
 }
 

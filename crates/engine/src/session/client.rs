@@ -282,6 +282,8 @@ pub enum Awaited {
     Zset,
     /// A stream with what it has not read, or that a stream is there no more.
     Stream(Ready),
+    /// Nothing under a key of its own: a change that the journal tells of.
+    Changes,
 }
 
 const WAITING: u8 = 0;
@@ -302,7 +304,8 @@ pub struct Waiter {
     pub awaited: Awaited,
     /// The command.
     pub argv: OwnedArguments,
-    /// How it is served: a [`crate::engine::Serve`], of which this file need not know.
+    /// How it is served: a [`crate::engine::Serve`], or where it listens, a
+    /// [`crate::changes::listeners::Listener`]. This file need not know of either.
     pub(crate) serve: Box<dyn Any + Send + Sync>,
     /// Whether its connection speaks RESP3.
     pub resp3: bool,
@@ -335,6 +338,18 @@ impl Waiter {
         Waiter::new(client, database, keys, None, Awaited::List, argv, Box::new(()), resp3, None)
     }
 
+    /// A client that waits until its listener is told of a change.
+    pub(crate) fn for_changes(
+        client: Arc<Client>,
+        database: usize,
+        resp3: bool,
+        deadline: Option<u64>,
+        listener: Box<dyn Any + Send + Sync>,
+    ) -> Waiter {
+        let (argv, keys, awaited) = (OwnedArguments::default(), Vec::new(), Awaited::Changes);
+        Waiter::new(client, database, keys, None, awaited, argv, listener, resp3, deadline)
+    }
+
     /// Bytes of memory that it takes, about: each key lies in the arguments, here, and at its slot.
     pub(crate) fn memory(&self) -> usize {
         let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
@@ -352,6 +367,7 @@ impl Waiter {
             Awaited::List => matches!(value, Some(ValueRef::List(_))),
             Awaited::Zset => matches!(value, Some(ValueRef::Zset(_))),
             Awaited::Stream(ready) => ready(value, key, self.argv.view()),
+            Awaited::Changes => false,
         }
     }
 
@@ -360,9 +376,14 @@ impl Waiter {
         matches!(self.awaited, Awaited::Stream(_))
     }
 
-    /// Whether it waits for keys. Who waits for the host has to wait for what that does.
-    pub(crate) fn awaits_keys(&self) -> bool {
-        !self.keys.is_empty()
+    /// Whether it waits for keys or changes. Who waits for the host has to wait for what that does.
+    pub(crate) fn may_give_up(&self) -> bool {
+        !self.keys.is_empty() || self.awaits_changes()
+    }
+
+    /// Whether it waits for a change that the journal tells of.
+    pub(crate) fn awaits_changes(&self) -> bool {
+        matches!(self.awaited, Awaited::Changes)
     }
 
     /// Answers a client whose time is up: every blocking command answers the same.

@@ -5,8 +5,8 @@
 //! with the waiter's connection as the receiver of the reply. Serving BLMOVE changes a further key,
 //! which may satisfy further waiters: [`cover_destinations`] locks their slots beforehand.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Weak};
 
 use base::clock::Ticks;
 use resp::output::Output;
@@ -15,6 +15,7 @@ use store::gate::Presence;
 use store::reserve::Reservation;
 use store::{Entry, Held, Key, ValueRef};
 
+use crate::changes::listeners::Listener;
 use crate::engine::{Context, Engine, Serve};
 use crate::handler::db::Db;
 use crate::run::authority::Authority;
@@ -289,6 +290,9 @@ impl Engine {
         let clock = base::clock::now_us();
         for key in &waiter.keys {
             self.take_out_waiter(presence, waiter, key, clock);
+        }
+        if let Some(listener) = waiter.serve.downcast_ref::<Weak<Listener>>() {
+            listener.upgrade().into_iter().for_each(|own| self.listeners.remove(&own));
         }
         session.show_blocked(false);
         *session.client.waiter.lock() = None;

@@ -15,7 +15,8 @@ use engine::session::Session;
 use resp::output::Output;
 use resp::reply::Reply;
 
-use super::held_back::{HeldBack, Hold, Pending};
+use super::held_back::{HeldBack, Hold};
+use super::http::read_on;
 use super::protocol::Protocol;
 use super::transport::{Received, Transport};
 
@@ -217,8 +218,7 @@ impl Connection {
                 let mut own = Output::new();
                 let written = write(session, &mut Reply::new(&mut own, session.resp3));
                 if written {
-                    let next = http.exchanges.take_reply(turn.now, session, &own, output);
-                    let next = next.map(|argv| Pending::new(engine.commands, argv));
+                    let next = http.exchanges.take_reply(engine, turn, session, &own, output);
                     next.into_iter().for_each(|next| held_back.push_first(next));
                 }
                 written
@@ -301,6 +301,31 @@ impl Connection {
         }
     }
 
+    /// Whether it follows changes, is behind, and has sent most of what it had.
+    #[inline]
+    fn is_to_read_on(&self) -> bool {
+        let Some(listener) = self.protocol.following() else { return false };
+        let little_waits = self.output.len() <= limits::CHANGES_PENDING / 2;
+        listener.behind().is_some() && little_waits && !self.session.close
+    }
+
+    /// Lets a connection that follows changes read on where it is behind.
+    pub(super) fn read_on(&mut self, engine: &Engine) {
+        let is_to_read_on = self.is_to_read_on();
+        let Connection { protocol, session, output, .. } = self;
+        let Some(listener) = protocol.following() else { return };
+        if self.input.len() > limits::READ_BUFFER {
+            self.doom = Some("it sends while it follows changes");
+        }
+        if !is_to_read_on {
+            return;
+        }
+        // What it was told before it fell behind comes first.
+        let inbox = std::mem::take(&mut *session.client.inbox.lock());
+        inbox.pushes.iter().for_each(|message| output.push_shared(message));
+        session.close |= read_on(engine, listener, output);
+    }
+
     /// Whether nothing of what the peer sent before it closed is left to be answered.
     pub(super) fn is_finished(&self) -> bool {
         let blocked = matches!(self.held_back.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
@@ -309,7 +334,9 @@ impl Connection {
         let answered = self.held_back.is_empty() && parsed;
         // What a client sent behind the command that it waits in is not read while it waits, so the
         // end of its input may lie behind that.
-        (blocked && (self.ended || self.read_closed))
+        // Who follows changes has nothing more to say, but not when it goes.
+        let follows = self.protocol.following().is_some();
+        ((blocked || follows) && (self.ended || self.read_closed))
             || (self.ended && running && answered && self.output.is_empty())
     }
 
@@ -327,7 +354,9 @@ impl Connection {
             Hold::NeedsGates => true,
             Hold::Paused(until) => until <= now,
         };
-        (runnable && !self.session.close) || (self.writable && self.sendable() > 0)
+        (runnable && !self.session.close)
+            || (self.writable && self.sendable() > 0)
+            || self.is_to_read_on()
     }
 
     /// Closes the socket. Returns the buffers, if it would take long to free them.
@@ -343,6 +372,7 @@ impl Connection {
         let hold = &self.held_back.hold;
         let exempt = matches!(hold, Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_))
             || self.session.monitor
+            || self.protocol.following().is_some()
             || self.session.subscriptions.as_ref().is_some_and(|own| own.any());
         let last = self.session.client.last_interaction.load(Relaxed);
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout

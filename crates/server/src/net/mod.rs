@@ -32,6 +32,7 @@ use engine::engine::Engine;
 
 pub use accept::Listener;
 pub use arrival::Speaks;
+pub use http::ChangeEvents;
 pub use mailbox::Wakers;
 
 use accept::Acceptor;

@@ -1,5 +1,8 @@
 //! What a connection speaks: how its bytes become commands, and replies become bytes.
 
+use std::sync::Arc;
+
+use engine::changes::listeners::Listener;
 use engine::session::Session;
 use resp::args::{ArgRange, Arguments};
 use resp::output::Output;
@@ -84,6 +87,15 @@ impl Protocol {
         match self {
             Protocol::Resp(resp) => resp.is_broken(),
             Protocol::Http(http) => http.has_answer(),
+        }
+    }
+
+    /// Who follows changes here, if the connection does.
+    #[inline]
+    pub(super) fn following(&self) -> Option<&Arc<Listener>> {
+        match self {
+            Protocol::Resp(_) => None,
+            Protocol::Http(http) => http.following(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `snapshot` | how does an RDB file get into the keyspace? |
 //! | `replay` | how do the commands of an append-only file? |
+//! | `following` | what becomes known again of the journal, for those who follow it? |
 //! | `error` | what is wrong with which file, and where? |
 //!
 //! Lines of the log that scripts wait for are in Redis's words.
@@ -27,6 +28,7 @@ use super::disk::Disk;
 use crate::process::paths::path as path_of;
 
 mod error;
+mod following;
 mod replay;
 mod snapshot;
 
@@ -54,6 +56,8 @@ pub struct Load<'l> {
     stopped: &'l dyn Fn() -> bool,
     /// Bytes of files before the one that is being loaded.
     before: u64,
+    /// The server starts: the journal goes on from what is loaded.
+    at_start: bool,
 }
 
 /// What came of a load at the start.
@@ -65,12 +69,12 @@ pub struct Loaded {
 impl<'l> Load<'l> {
     /// A load beside which clients are served.
     pub fn new(engine: &'l Engine, disk: Arc<dyn Disk>, stopped: &'l dyn Fn() -> bool) -> Load<'l> {
-        Load { engine, disk, closed: None, stopped, before: 0 }
+        Load { engine, disk, closed: None, stopped, before: 0, at_start: true }
     }
 
     /// A load while all gates are closed.
     pub fn within(engine: &'l Engine, disk: Arc<dyn Disk>, closed: &'l Closed<'l>) -> Load<'l> {
-        Load { engine, disk, closed: Some(closed), stopped: &|| false, before: 0 }
+        Load { engine, disk, closed: Some(closed), stopped: &|| false, before: 0, at_start: false }
     }
 
     /// Loads what the settings name: the append-only file if there is to be one, else the RDB file.

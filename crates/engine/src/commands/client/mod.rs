@@ -254,7 +254,7 @@ fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
         return true;
     }
     let waiter = client.waiter.lock().as_ref().map(Arc::clone);
-    let Some(waiter) = waiter.filter(|waiter| waiter.awaits_keys() && waiter.claim()) else {
+    let Some(waiter) = waiter.filter(|waiter| waiter.may_give_up() && waiter.claim()) else {
         return false;
     };
     let mut output = Output::new();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::limits;
+use engine::changes::listeners::Filter;
 use engine::http::{ABSENT, CREATED, FAILED, REPLACED, UNCONDITIONAL};
 use engine::session::{Session, Transaction};
 use http::answer::{Answer, Envelope, JSON};
@@ -12,6 +13,8 @@ use http::request::Refusal;
 use http::tag::{self, Tags};
 use resp::args::OwnedArguments;
 use resp::output::Output;
+
+use super::changes::{Step, Wait, begin_events, position_of, told_gone};
 
 /// How replies are told to a client that sends commands.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +91,10 @@ pub(super) enum Kind {
     List(Box<List>),
     /// A key with all keys below it.
     Tree(Box<Tree>),
+    /// A key that is waited for.
+    Wait(Box<Wait>, Option<Box<Get>>),
+    /// Changes from a position on, without an end.
+    Follow(Box<Filter>),
 }
 
 /// On what a transaction depends.
@@ -242,6 +249,10 @@ pub(super) enum Next {
     Waits,
     /// This is to run, and its reply is to come.
     Runs(OwnedArguments),
+    /// A key is to be read with these words, as GET of a key does.
+    Reads(OwnedArguments),
+    /// The head of the answer is written: what happens behind this offset follows.
+    Follows(Filter, u64),
 }
 
 impl Exchange {
@@ -301,7 +312,34 @@ impl Exchange {
     }
 
     /// Takes the reply of a command, and writes the answer if it was the last.
-    pub(super) fn take_reply(&mut self, now: u64, reply: &Output, output: &mut Output) -> Next {
+    pub(super) fn take_reply(
+        &mut self,
+        (now, steady): (u64, u64),
+        reply: &Output,
+        output: &mut Output,
+    ) -> Next {
+        if let Kind::Wait(wait, get) = &mut self.kind {
+            let get = get.as_deref();
+            let tags = get.and_then(|get| get.none_match.as_ref());
+            match wait.take(reply, tags, steady) {
+                Step::Runs(argv) => return Next::Runs(argv),
+                Step::Reads(argv) => return Next::Reads(argv),
+                Step::Answer => {
+                    self.envelope.position = wait.position();
+                    answer_get(get, &self.envelope, now, reply, output);
+                    return Next::Answered;
+                }
+                Step::Nothing => {
+                    self.envelope.position = wait.position();
+                    Answer::begin(output, &self.envelope, 304, now).empty();
+                    return Next::Answered;
+                }
+                Step::Failed => {
+                    answer_error(Pieces::new(&reply.to_vec()), &self.envelope, now, output);
+                    return Next::Answered;
+                }
+            }
+        }
         let envelope = &self.envelope;
         if let Kind::Get(get) = &self.kind {
             answer_get(get.as_deref(), envelope, now, reply, output);
@@ -316,7 +354,14 @@ impl Exchange {
         };
         let mut pieces = Pieces::new(bytes);
         let answered = match &mut self.kind {
-            Kind::Ready(_) | Kind::Get(_) => None,
+            Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) => None,
+            Kind::Follow(filter) => match position_of(&mut pieces) {
+                Some(position) => {
+                    let from = begin_events(position, envelope, now, output);
+                    return Next::Follows(Filter::clone(filter), from);
+                }
+                None => None,
+            },
             Kind::Write => answer_write(&mut pieces, envelope, now, output),
             Kind::Metrics { open } => {
                 let content_type = match open {
@@ -423,6 +468,7 @@ fn status_of(text: &[u8]) -> u16 {
         b"OOM" => 507,
         b"NOAUTH" => 401,
         b"WRONGTYPE" => 409,
+        b"GONE" => 410,
         _ => 400,
     }
 }
@@ -430,6 +476,9 @@ fn status_of(text: &[u8]) -> u16 {
 /// Answers a reply that is an error, or that is not what it should be.
 fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &mut Output) {
     match pieces.next() {
+        Some(Piece::Error(text)) if text.starts_with(b"GONE ") => {
+            Answer::begin(output, envelope, 410, now).text_body(JSON, &told_gone(text));
+        }
         Some(Piece::Error(text)) => {
             Answer::begin(output, envelope, status_of(text), now).error(text);
         }

@@ -4,8 +4,10 @@
 //! journal and the parking of what finds a slot locked are the same. What differs is that each
 //! request says anew who asks and for which database ([`guard`]), and that its replies become one
 //! answer ([`exchange`]), when the locks are free again. [`route`] says which request is which
-//! command, and [`dashboard`] is the page for browsers.
+//! command, and [`dashboard`] is the page for browsers. Requests that wait for changes, or follow them,
+//! are in [`changes`].
 
+mod changes;
 mod dashboard;
 mod exchange;
 mod guard;
@@ -18,19 +20,22 @@ use std::sync::Arc;
 
 use base::limits;
 use config::Config;
+use engine::changes::listeners::Listener;
 use engine::engine::Engine;
 use engine::run::authority::Authority;
 use engine::run::request::{Outcome, Request};
 use engine::run::turn::Turn;
 use engine::session::Session;
 use http::request::{Parsed, Parser, Refusal, with_head};
-use resp::args::{ArgRange, Arguments, OwnedArguments};
+use resp::args::{ArgRange, Arguments};
 use resp::output::Output;
 
 use super::batch::Batch;
 use super::held_back::Pending;
 use exchange::Exchange;
 
+pub use changes::ChangeEvents;
+pub(super) use changes::read_on;
 pub(super) use guard::refuse;
 pub(super) use intake::Intake;
 
@@ -65,6 +70,8 @@ pub(super) struct Exchanges {
     waiting: VecDeque<Exchange>,
     /// Whether an answer has ended the connection.
     closed: bool,
+    /// The first request follows changes: its answer does not end.
+    following: Option<Arc<Listener>>,
 }
 
 impl Http {
@@ -151,7 +158,13 @@ impl Http {
 
     /// Whether [`Http::answer_ready`] may have something to do.
     pub(super) fn has_answer(&self) -> bool {
-        !self.exchanges.waiting.is_empty() || self.input.wants_continue
+        let follows = self.exchanges.following.is_some();
+        (!self.exchanges.waiting.is_empty() && !follows) || self.input.wants_continue
+    }
+
+    /// Who follows changes here, if the connection does.
+    pub(super) fn following(&self) -> Option<&Arc<Listener>> {
+        self.exchanges.following.as_ref()
     }
 }
 
@@ -181,11 +194,11 @@ pub(super) fn run(
         // The connection is closed, as one whose output itself has grown so long.
         output.lose_what_exceeds(usize::MAX);
     } else if matches!(outcome, Outcome::Done) || !reply.is_empty() {
-        next = exchanges.take_reply(turn.now, session, &reply, output);
+        next = exchanges.take_reply(engine, turn, session, &reply, output);
     }
     reply.clear();
     REPLY.set(Some(reply));
-    (outcome, next.map(|argv| Pending::new(engine.commands, argv)))
+    (outcome, next)
 }
 
 impl Input {
@@ -259,22 +272,31 @@ impl Exchanges {
     /// what the request still has to do, if that follows from the reply.
     pub(super) fn take_reply(
         &mut self,
-        now: u64,
+        engine: &Engine,
+        turn: &Turn,
         session: &mut Session,
         reply: &Output,
         output: &mut Output,
-    ) -> Option<OwnedArguments> {
+    ) -> Option<Pending> {
         let first = self.waiting.front_mut()?;
-        match first.take_reply(now, reply, output) {
+        match first.take_reply((turn.now, turn.steady), reply, output) {
             exchange::Next::Answered => {
                 let exchange = self.waiting.pop_front();
                 self.closed |= exchange.is_some_and(|exchange| exchange.envelope.close);
-                self.answer_ready(now, output);
+                self.answer_ready(turn.now, output);
                 session.close |= self.closed;
                 None
             }
             exchange::Next::Waits => None,
-            exchange::Next::Runs(command) => Some(command),
+            exchange::Next::Runs(argv) => Some(Pending::new(engine.commands, argv)),
+            exchange::Next::Reads(argv) => {
+                Some(Pending { row: Some(engine.commands.http().get), argv })
+            }
+            exchange::Next::Follows(filter, from) => {
+                let client = Arc::clone(&session.client);
+                self.following = Some(engine.listeners.add(client, filter, from));
+                None
+            }
         }
     }
 }

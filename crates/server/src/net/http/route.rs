@@ -20,6 +20,8 @@ use super::guard::{self, Stranger};
 use super::intake::Intake;
 use crate::net::batch::Batch;
 
+mod follow;
+
 /// The description of all this for programs.
 const DESCRIPTION: &str = include_str!("openapi.json");
 
@@ -173,6 +175,7 @@ enum Place<'t> {
     Health,
     Readiness,
     Metrics,
+    Changes,
     Memory,
     HotKeys,
     Description,
@@ -197,6 +200,7 @@ impl<'t> Place<'t> {
             b"/healthz" => Place::Health,
             b"/readyz" => Place::Readiness,
             b"/metrics" => Place::Metrics,
+            b"/v1/changes" => Place::Changes,
             b"/v1/memory" => Place::Memory,
             b"/v1/hotkeys" => Place::HotKeys,
             b"/v1/openapi.json" => Place::Description,
@@ -216,6 +220,7 @@ impl<'t> Place<'t> {
             | Place::Memory
             | Place::HotKeys
             | Place::Description => "GET, HEAD, OPTIONS",
+            Place::Changes => "GET, OPTIONS",
             Place::Mget | Place::Command(_) | Place::Pipeline(_) | Place::Transaction(_) => {
                 "POST, OPTIONS"
             }
@@ -247,7 +252,11 @@ impl Route<'_> {
         let routed = checked(head, self.intake, &mut envelope)
             .and_then(|target| self.route(head, &target, body));
         match routed {
-            Ok((kind, database)) => Exchange::new(envelope, kind, database),
+            Ok((kind, database)) => {
+                // Its answer goes on until the connection ends.
+                envelope.close |= matches!(kind, Kind::Follow(_));
+                Exchange::new(envelope, kind, database)
+            }
             Err(Refused(prepared)) => {
                 self.batch.roll_back(mark);
                 log_refusal(head, &envelope, &prepared, self.intake);
@@ -286,6 +295,7 @@ impl Route<'_> {
             Place::Transaction(style) => self.transaction(head, target, body, style),
             Place::Memory => self.memory(target),
             Place::HotKeys => self.hot_keys(target),
+            Place::Changes => self.changes(head, target),
             Place::Words(path) => {
                 let strings = strings.unwrap_or(Strings::Lossy);
                 Ok((self.words(path, target, body, Style { resp3: false, strings })?, 0))
@@ -394,6 +404,9 @@ impl Route<'_> {
         self.here(head.method.as_bytes());
         self.path_part(key)?;
         match head.method {
+            "GET" if target.parameters().any(|(name, _)| name == b"wait") => {
+                self.wait(head, target, first)
+            }
             "GET" | "HEAD" => {
                 let database = self.part(target)?;
                 self.add(first, self.rows().get);

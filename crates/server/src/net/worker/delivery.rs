@@ -26,13 +26,13 @@ impl Worker {
                 continue;
             };
             let waiter = Arc::clone(waiter);
-            if waiter.claim() {
+            if let Some(nothing) = self.engine.time_out(&waiter) {
                 connection.held_back.hold = Hold::None;
                 let inside = self.gate.enter();
                 self.engine.end_wait(inside.presence(), &connection.session, &waiter);
                 drop(inside);
                 connection.reply((&self.engine, &self.turn), |_, reply| {
-                    waiter.reply_timed_out(reply);
+                    reply.raw(&nothing);
                     true
                 });
                 self.schedule(place);
@@ -63,6 +63,7 @@ impl Worker {
                 connection.doom = Some(NOT_DURABLE);
             }
         }
+        connection.read_on(&self.engine);
         connection.look_at_output_limit();
         let over_limit = connection.doom == Some(OVER_OUTPUT_LIMIT);
         let sent = if over_limit { 0 } else { connection.send(limits::WRITE_PER_TURN) };
@@ -135,6 +136,9 @@ impl Worker {
             // Claimed or served meanwhile: either way nobody serves it from now on.
             waiter.claim();
             self.engine.end_wait(inside.presence(), &connection.session, waiter);
+        }
+        if let Some(listener) = connection.protocol.following() {
+            self.engine.listeners.remove(listener);
         }
         self.engine.close_session(inside.presence(), &mut connection.session);
         drop(inside);

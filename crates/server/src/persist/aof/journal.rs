@@ -11,6 +11,10 @@
 //! A position in the stream is an offset: bytes of effects since the journal began, whatever file
 //! they are in. Three of them say how far things are: appended, written, synced.
 //!
+//! Those who follow the stream by other means get what is appended in the same order, from a part of it
+//! that is kept in memory while there are such ([`engine::persistence::backlog`]), whether there is a
+//! file or not. Where the histories begin that their positions are in, the file says in annotations.
+//!
 //! Going on in another file is an exchange of handles: the next file is open, and in the list of
 //! files, before the cut; the old one is synced afterwards, and `synced` waits for that.
 //!
@@ -27,6 +31,7 @@ use std::time::Duration;
 
 use base::limits;
 use config::AppendFsync;
+use engine::persistence::backlog::{Backlog, Record};
 use engine::persistence::journal::{Batch, Journal, State};
 use store::sync::thread::{self, JoinHandle, Thread};
 use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
@@ -37,6 +42,7 @@ mod queue;
 mod shared;
 mod writer;
 
+use queue::Queue;
 use shared::{Progress, Settings, Shared};
 use writer::Writer;
 
@@ -89,6 +95,7 @@ impl FileJournal {
             refusing: AtomicBool::new(false),
             refused_from: AtomicU64::new(0),
             settled: Condvar::new(),
+            backlog: Backlog::default(),
             observer,
         });
         let writer = Arc::new(Mutex::new(Writer::new(Arc::clone(&shared))));
@@ -126,11 +133,44 @@ impl FileJournal {
         offset
     }
 
+    /// Appends a batch as [`FileJournal::append_with`] does, for those who follow too.
+    fn append_for_followers(&self, batch: &Batch) -> u64 {
+        let record = |end| Record { end, batch: batch.clone() };
+        // Made before the lock is taken.
+        let mut record = Arc::new(record(0));
+        let annotate = self.shared.settings.timestamps.load(Ordering::Relaxed);
+        let second = annotate.then(|| base::clock::now_us() / 1_000_000);
+        let mut queue = self.shared.queue.lock();
+        let write = |out: &mut Vec<u8>, selected: &mut Option<usize>| batch.write_to(out, selected);
+        let offset = match queue.is_closed() {
+            true => queue.pass_by(batch.bytes() as u64),
+            false => queue.append(second, write),
+        };
+        self.shared.progress.appended.store(offset, Ordering::Relaxed);
+        if !queue.is_refusing() {
+            if let Some(record) = Arc::get_mut(&mut record) {
+                record.end = offset;
+            }
+            self.shared.backlog.push(record);
+        }
+        offset
+    }
+
     /// Says that something was appended. To be called without locks, once for many appends, before
     /// the replies leave. Writes it where replies depend on no sync, or else tells the thread, which
     /// costs next to nothing while that is busy.
     #[inline]
     pub fn nudge(&self) {
+        if self.listening() {
+            self.write_or_tell();
+        }
+        if self.shared.backlog.is_on() {
+            self.shared.backlog.wake();
+        }
+    }
+
+    #[inline]
+    fn write_or_tell(&self) {
         let at_once = self.shared.settings.policy() != AppendFsync::Always
             && !self.shared.held_long.load(Ordering::Relaxed);
         if !at_once || !self.write_now() {
@@ -168,7 +208,16 @@ impl FileJournal {
         let offset = {
             let mut queue = self.shared.queue.lock();
             self.shared.forget_failure();
-            queue.begin(opened)
+            let backlog = &self.shared.backlog;
+            // Offsets go on where the file ends that was loaded.
+            if let Some(end) = backlog.loaded_end() {
+                queue.go_on_from(end);
+                self.shared.progress.appended.store(end, Ordering::Relaxed);
+            }
+            backlog.begin_series(queue.end(), engine::engine::random_id());
+            let offset = queue.begin(opened);
+            self.note_history(&mut queue);
+            offset
         };
         self.shared.listening.store(true, Ordering::Relaxed);
         self.wake();
@@ -188,7 +237,12 @@ impl FileJournal {
     ///
     /// To be called as [`FileJournal::begin`].
     pub fn rotate(&self, opened: Opened) -> u64 {
-        let offset = self.shared.queue.lock().rotate(opened);
+        let offset = {
+            let mut queue = self.shared.queue.lock();
+            let offset = queue.rotate(opened);
+            self.note_history(&mut queue);
+            offset
+        };
         self.wake();
         offset
     }
@@ -213,9 +267,23 @@ impl FileJournal {
     /// [`FileJournal::begin`]. Returns the offset of the end.
     pub fn end(&self) -> u64 {
         self.shared.listening.store(false, Ordering::Relaxed);
-        let offset = self.shared.queue.lock().finish();
+        let offset = {
+            let mut queue = self.shared.queue.lock();
+            if !self.shared.backlog.is_on() {
+                // What is written from now on nobody counts.
+                self.shared.backlog.end(false);
+            }
+            queue.finish()
+        };
         self.wake();
         offset
+    }
+
+    /// Writes at the beginning of a file which history goes on there, where somebody may ask.
+    fn note_history(&self, queue: &mut Queue) {
+        if let Some(position) = self.shared.backlog.current(queue.end()) {
+            queue.note_history(&position);
+        }
     }
 
     fn wake(&self) {
@@ -228,7 +296,7 @@ impl FileJournal {
     /// # Errors
     /// [`Failure`]: it never will be.
     pub fn flush(&self) -> Result<(), Failure> {
-        let target = self.shared.queue.lock().end();
+        let target = self.shared.queue.lock().end_of_file();
         self.shared.flush_to.fetch_max(target, Ordering::Relaxed);
         self.wake();
         let mut failure = self.shared.failure.lock();
@@ -390,6 +458,9 @@ impl Journal for FileJournal {
 
     #[inline]
     fn append(&self, batch: &Batch) -> u64 {
+        if self.shared.backlog.is_on() {
+            return self.append_for_followers(batch);
+        }
         self.append_with(|out, selected| batch.write_to(out, selected))
     }
 
@@ -401,7 +472,7 @@ impl Journal for FileJournal {
         let listening = FileJournal::listening(self);
         let always = self.shared.settings.policy() == AppendFsync::Always;
         State {
-            listening,
+            listening: listening || self.shared.backlog.is_on(),
             holds_replies: always && (listening || self.refuses_writes()),
             failed: (listening && self.has_failed()) || self.refuses_writes(),
             pressed: listening && self.is_pressed(),
@@ -431,6 +502,36 @@ impl Journal for FileJournal {
     fn request_sync(&self, offset: u64) {
         self.shared.flush_to.fetch_max(offset, Ordering::Relaxed);
         self.wake();
+    }
+
+    fn changes(&self) -> Option<&Backlog> {
+        Some(&self.shared.backlog)
+    }
+
+    fn keep_changes(&self, history: String) {
+        // Who is going to follow is not there yet.
+        self.shared.backlog.note_use(base::clock::steady_ms());
+        let mut queue = self.shared.queue.lock();
+        let noted = self.shared.backlog.begin(queue.end(), history);
+        if let Some(position) = noted {
+            queue.note_history(&position);
+        }
+        drop(queue);
+        self.wake();
+    }
+
+    fn let_changes_go(&self) {
+        let queue = self.shared.queue.lock();
+        self.shared.backlog.end(queue.is_accepting());
+    }
+
+    fn shown(&self) -> u64 {
+        let waits = FileJournal::listening(self) || self.refuses_writes();
+        match self.shared.settings.policy() {
+            _ if !waits => u64::MAX,
+            AppendFsync::Always => FileJournal::covered(self),
+            AppendFsync::EverySecond | AppendFsync::No => self.written(),
+        }
     }
 
     fn failure(&self) -> Option<String> {

@@ -12,11 +12,15 @@ use std::fmt;
 use std::io::{self, Read};
 
 use base::limits;
+use engine::persistence::backlog::Position;
 use resp::args::{ArgRange, Arguments};
 use resp::request::{Limits, Parsed, Parser, ProtocolError};
 
 /// What begins an annotation with a time.
 pub const TIMESTAMP: &[u8] = b"#TS:";
+
+/// What begins an annotation with a position: that of what follows, and the history that goes on there.
+pub const HISTORY: &[u8] = b"#CHANGES:";
 
 /// Whether a file with these first bytes begins with data in the RDB format.
 pub fn begins_with_rdb(first: &[u8]) -> bool {
@@ -141,6 +145,7 @@ pub struct Scanner<R> {
     /// Where the transaction began that is open.
     transaction: Option<u64>,
     ending: Option<Ending>,
+    history: Option<Position>,
 }
 
 /// [`Item`] without its arguments.
@@ -163,7 +168,13 @@ impl<R: Read> Scanner<R> {
             item: offset,
             transaction: None,
             ending: None,
+            history: None,
         }
+    }
+
+    /// The position in the journal that an annotation has given to the last item.
+    pub fn take_history(&mut self) -> Option<Position> {
+        self.history.take()
     }
 
     /// The offset behind the last item.
@@ -303,9 +314,12 @@ impl<R: Read> Scanner<R> {
         self.start += self.parser.compact();
         let line = &self.buffer[self.start..self.start + length];
         let second = line.strip_prefix(TIMESTAMP).map(<[u8]>::trim_ascii_end);
+        let second = second.and_then(base::num::parse_i64).map(Step::Timestamp);
+        let history = line.strip_prefix(HISTORY).map(<[u8]>::trim_ascii_end);
+        self.history = history.and_then(Position::parse).or(self.history.take());
+        let step = second;
         self.start += length;
         self.offset += length as u64;
-        let step = second.and_then(base::num::parse_i64).map(Step::Timestamp);
         if step.is_none() {
             self.item = self.offset;
         }

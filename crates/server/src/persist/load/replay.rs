@@ -19,6 +19,7 @@ use resp::output::Output;
 use store::gate::{Access, Inside, Presence};
 use store::reserve::Reservation;
 
+use super::following::Following;
 use super::{Load, LoadError, Problem, Torn};
 use crate::persist::aof::reader::{Ending, Item, Scanner, selected};
 use crate::persist::delay::Delay;
@@ -68,7 +69,9 @@ impl Load<'_> {
     ) -> Result<Option<Torn>, LoadError> {
         let (sender, chunks) = mpsc::sync_channel::<Chunk>(LOAD_QUEUE);
         let ending = std::thread::scope(|scope| {
-            let reading = scope.spawn(move || scan(input, offset, &sender));
+            let backlog = self.engine.journal.changes().filter(|_| self.at_start);
+            let following = backlog.map(Following::new);
+            let reading = scope.spawn(move || scan(input, offset, &sender, following));
             let gate;
             let access = match self.closed {
                 Some(closed) => Access::Closed(closed),
@@ -105,7 +108,12 @@ impl Load<'_> {
 }
 
 /// Reads a file to its end, and hands out its commands.
-fn scan(input: impl Read, offset: u64, chunks: &SyncSender<Chunk>) -> std::io::Result<Ending> {
+fn scan(
+    input: impl Read,
+    offset: u64,
+    chunks: &SyncSender<Chunk>,
+    mut following: Option<Following<'_>>,
+) -> std::io::Result<Ending> {
     let mut scanner = Scanner::new(input, offset);
     let mut chunk = Chunk::default();
     loop {
@@ -116,9 +124,19 @@ fn scan(input: impl Read, offset: u64, chunks: &SyncSender<Chunk>) -> std::io::R
                 None
             }
             Item::Timestamp(_) => None,
+
             Item::End(ending) => Some(ending),
         };
         let words = first..chunk.words.len();
+        if let Some(following) = &mut following {
+            if let Some(position) = scanner.take_history() {
+                following.begin(position);
+            }
+            if !words.is_empty() {
+                let bytes = scanner.offset() - scanner.item_offset();
+                following.take(chunk.words.part(words.clone()), bytes);
+            }
+        }
         if !words.is_empty() {
             chunk.commands.push(Place { at: scanner.item_offset(), words });
         }

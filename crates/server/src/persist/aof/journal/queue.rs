@@ -8,9 +8,10 @@ use std::collections::VecDeque;
 use std::io::Write;
 
 use base::limits;
+use engine::persistence::backlog::Position;
 
 use crate::persist::aof::directory::Opened;
-use crate::persist::aof::reader::TIMESTAMP;
+use crate::persist::aof::reader::{HISTORY, TIMESTAMP};
 
 /// Room in a piece beyond the size at which it is full, for the effects that fill it.
 const SLACK: usize = 8 * 1024;
@@ -59,6 +60,8 @@ pub(super) struct Queue {
     full: Vec<Work>,
     spare: Vec<Vec<u8>>,
     end: u64,
+    /// The offset behind what the last file got, while there is none.
+    closed_at: u64,
     /// The database that commands of the present file apply to.
     selected: Option<usize>,
     /// The time that the present file gave last.
@@ -103,6 +106,27 @@ impl Queue {
         let _ = write!(self.open, "{second}\r\n");
     }
 
+    /// Writes which history of the stream goes on here, for whoever loads the file. No part of the
+    /// stream either.
+    pub(super) fn note_history(&mut self, position: &Position) {
+        if self.state == State::Accepting {
+            self.open.extend_from_slice(HISTORY);
+            // Writing to memory succeeds.
+            let _ = write!(self.open, "{position}\r\n");
+        }
+    }
+
+    /// Counts effects that go into no file.
+    pub(super) fn pass_by(&mut self, bytes: u64) -> u64 {
+        self.end += bytes;
+        self.end
+    }
+
+    /// Begins at the offset at which what was loaded ends.
+    pub(super) fn go_on_from(&mut self, end: u64) {
+        self.end = end;
+    }
+
     #[cold]
     fn close_chunk(&mut self) {
         if !self.open.is_empty() {
@@ -129,6 +153,7 @@ impl Queue {
     pub(super) fn finish(&mut self) -> u64 {
         self.state = State::Closed;
         self.series += 1;
+        self.closed_at = self.end;
         self.switch(None, false)
     }
 
@@ -149,6 +174,16 @@ impl Queue {
     /// Whether no series goes on.
     pub(super) fn is_closed(&self) -> bool {
         self.state == State::Closed
+    }
+
+    /// Whether what is appended goes into a file.
+    pub(super) fn is_accepting(&self) -> bool {
+        self.state == State::Accepting
+    }
+
+    /// Whether what is appended is dropped.
+    pub(super) fn is_refusing(&self) -> bool {
+        self.state == State::Failed
     }
 
     /// Drops everything from now on.
@@ -180,5 +215,10 @@ impl Queue {
 
     pub(super) fn end(&self) -> u64 {
         self.end
+    }
+
+    /// The offset behind what files get, or got.
+    pub(super) fn end_of_file(&self) -> u64 {
+        if self.is_closed() { self.closed_at } else { self.end }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use config::AppendFsync;
 use engine::observe::stats::{Counter, Histogram};
+use engine::persistence::backlog::Backlog;
 use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
 
 use super::queue::Queue;
@@ -173,6 +174,8 @@ pub(super) struct Shared {
     /// What was durable when that began.
     pub(super) refused_from: AtomicU64,
     pub(super) settled: Condvar,
+    /// What is kept for those who follow the stream by other means.
+    pub(super) backlog: Backlog,
     pub(super) observer: Arc<dyn Observer>,
 }
 

@@ -254,6 +254,7 @@ impl Writer {
     /// Tells the observer, and those who wait for a flush.
     fn tell_progress(&self) {
         self.shared.observer.progressed(self.shared.progress.synced.load(Ordering::Relaxed));
+        self.shared.backlog.wake();
         // With the lock, so that nobody begins to wait between looking and being told.
         let _waiting = self.shared.failure.lock();
         self.shared.settled.notify_all();
@@ -314,6 +315,8 @@ impl Writer {
         let mut queue = self.shared.queue.lock();
         if queue.is_present(series) {
             queue.refuse();
+            // What follows the gap follows nothing that anybody knows.
+            self.shared.backlog.break_off();
             self.shared.given_up.store(true, Ordering::Relaxed);
             self.shared.failed.store(true, Ordering::Relaxed);
         }

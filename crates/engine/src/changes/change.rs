@@ -1,0 +1,92 @@
+//! A change of a key, as it is told.
+
+use resp::reply::Reply;
+use smallvec::SmallVec;
+
+/// What has become of a key, or of a database.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operation<'r> {
+    /// It is this string, which expires at a millisecond of Unix time if one is given.
+    Set(&'r [u8], Option<i64>),
+    /// It is gone.
+    Delete,
+    /// It was changed by the command.
+    Update,
+    /// All keys of the database are gone, or of all databases where none is named.
+    Flush,
+    /// The database has exchanged its keys with this one.
+    Swap(usize),
+}
+
+/// A change of one key, or of a whole database.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change<'r> {
+    /// The number of the database; none where all are concerned.
+    pub database: Option<usize>,
+    /// The key, if one alone is concerned.
+    pub key: Option<&'r [u8]>,
+    /// What has happened to it.
+    pub operation: Operation<'r>,
+    /// The words of the effect.
+    pub words: Words<'r>,
+}
+
+/// The words of a command.
+pub type Words<'r> = SmallVec<[&'r [u8]; 6]>;
+
+impl Change<'_> {
+    /// Answers it: names and values, with the position behind it where it is the last of what happened
+    /// at once.
+    pub fn reply(&self, position: Option<&str>, reply: &mut Reply<'_>) {
+        let (name, value, expires) = match self.operation {
+            Operation::Set(value, expires) => ("set", Some(value), expires),
+            Operation::Delete => ("delete", None, None),
+            Operation::Update => ("update", None, None),
+            Operation::Flush => ("flush", None, None),
+            Operation::Swap(_) => ("swap", None, None),
+        };
+        let with = match self.operation {
+            Operation::Swap(other) => Some(other),
+            _ => None,
+        };
+        let shows_words = self.operation == Operation::Update;
+        let fields =
+            1 + [position.is_some(), self.database.is_some(), self.key.is_some(), value.is_some()]
+                .into_iter()
+                .chain([expires.is_some(), with.is_some(), shows_words])
+                .filter(|there| *there)
+                .count();
+        reply.map(fields);
+        if let Some(position) = position {
+            reply.bulk(b"position");
+            reply.bulk(position.as_bytes());
+        }
+        reply.bulk(b"op");
+        reply.bulk(name.as_bytes());
+        if let Some(database) = self.database {
+            reply.bulk(b"db");
+            reply.integer(database as i64);
+        }
+        if let Some(other) = with {
+            reply.bulk(b"with");
+            reply.integer(other as i64);
+        }
+        if let Some(key) = self.key {
+            reply.bulk(b"key");
+            reply.bulk(key);
+        }
+        if let Some(value) = value {
+            reply.bulk(b"value");
+            reply.bulk(value);
+        }
+        if let Some(expires) = expires {
+            reply.bulk(b"expires_at");
+            reply.integer(expires);
+        }
+        if shows_words {
+            reply.bulk(b"command");
+            reply.array(self.words.len());
+            self.words.iter().for_each(|word| reply.bulk(word));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Who listens to which keys.
+//!
+//! A change finds those who listen to its key by the key itself, and those who listen to a prefix by
+//! its beginnings of the lengths that prefixes have: how many listen to other keys does not matter.
+//!
+//! Whoever listens is either told what happens when it happens, or is behind: then its own worker reads
+//! on from what is kept, as fast as the client takes it. Both meet under the lock of this index, so
+//! that nothing is told twice or left out.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Weak};
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::change::Change;
+use crate::session::client::{Client, Waiter};
+
+/// Which keys somebody listens to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Keys {
+    /// Those that begin with this.
+    Prefix(Box<[u8]>),
+    /// This one.
+    One(Box<[u8]>),
+}
+
+/// Which changes somebody listens to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Filter {
+    /// Those of this database, or of all.
+    pub database: Option<usize>,
+    /// Those of these keys.
+    pub keys: Keys,
+}
+
+impl Filter {
+    /// Whether a change is one of those. What happens to a whole database happens to its keys.
+    pub fn admits(&self, change: &Change<'_>) -> bool {
+        let database = self.database.is_none_or(|own| change.database.is_none_or(|db| db == own));
+        database
+            && match (&self.keys, change.key) {
+                (_, None) => self.hears_of_databases(change),
+                (Keys::Prefix(prefix), Some(key)) => key.starts_with(prefix),
+                (Keys::One(own), Some(key)) => **own == *key,
+            }
+    }
+
+    /// Whether it is told of a change that has no key: an effect that is about none (a function that was
+    /// loaded) is for those who listen to everything.
+    fn hears_of_databases(&self, change: &Change<'_>) -> bool {
+        use super::change::Operation::{Flush, Swap};
+        let all = matches!(&self.keys, Keys::Prefix(prefix) if prefix.is_empty());
+        all || matches!(change.operation, Flush | Swap(_))
+    }
+}
+
+/// The offset of who is not behind.
+const LIVE: u64 = u64::MAX;
+
+/// Somebody who listens.
+pub struct Listener {
+    /// Who it is.
+    pub client: Arc<Client>,
+    /// To what.
+    pub filter: Filter,
+    /// Waits for the first change alone.
+    pub waiter: Option<Arc<Waiter>>,
+    /// Where it reads on, if it is behind.
+    behind: AtomicU64,
+    /// What is not behind this offset it knows already.
+    knows: AtomicU64,
+}
+
+impl Listener {
+    /// Where it reads on, if it is behind those who are told at once.
+    #[inline]
+    pub fn behind(&self) -> Option<u64> {
+        let offset = self.behind.load(Acquire);
+        (offset != LIVE).then_some(offset)
+    }
+
+    /// Notes how far it has read.
+    pub fn note_read(&self, offset: u64) {
+        self.behind.store(offset, Release);
+    }
+
+    /// It does not keep up from here on.
+    pub(super) fn fall_behind(&self, offset: u64) {
+        self.behind.store(offset.max(self.knows.load(Relaxed)), Release);
+    }
+
+    /// Whether it is to be told of a record that ends at this offset.
+    pub(super) fn wants(&self, end: u64) -> bool {
+        self.behind().is_none() && end > self.knows.load(Relaxed)
+    }
+}
+
+type Listening = Vec<Arc<Listener>>;
+
+#[derive(Default)]
+pub(super) struct Index {
+    ones: HashMap<Box<[u8]>, Listening>,
+    /// By length. That of all keys is the empty one.
+    prefixes: BTreeMap<usize, HashMap<Box<[u8]>, Listening>>,
+    /// Who is told of what is behind this is settled: whoever is added now, or has caught up now, is
+    /// told of nothing up to here.
+    pub(super) told: u64,
+}
+
+impl Index {
+    fn of(&mut self, keys: &Keys) -> &mut Listening {
+        match keys {
+            Keys::One(key) => self.ones.entry_ref(&**key).or_default(),
+            Keys::Prefix(prefix) => {
+                let same_length = self.prefixes.entry(prefix.len()).or_default();
+                same_length.entry_ref(&**prefix).or_default()
+            }
+        }
+    }
+
+    fn remove(&mut self, listener: &Arc<Listener>) -> bool {
+        let keys = &listener.filter.keys;
+        let own = self.of(keys);
+        let place = own.iter().position(|other| Arc::ptr_eq(other, listener));
+        place.into_iter().for_each(|place| drop(own.swap_remove(place)));
+        if own.is_empty() {
+            match keys {
+                Keys::One(key) => drop(self.ones.remove(key)),
+                Keys::Prefix(prefix) => {
+                    let length = prefix.len();
+                    let same_length = self.prefixes.entry(length).or_default();
+                    same_length.remove(prefix);
+                    if same_length.is_empty() {
+                        self.prefixes.remove(&length);
+                    }
+                }
+            }
+        }
+        place.is_some()
+    }
+
+    /// Those who listen to what a change is about.
+    pub(super) fn admitting(&self, change: &Change<'_>, mut visit: impl FnMut(&Arc<Listener>)) {
+        let mut visit_all = |all: &Listening| {
+            all.iter().filter(|own| own.filter.admits(change)).for_each(&mut visit);
+        };
+        let Some(key) = change.key else {
+            return self.all().for_each(|listener| {
+                if listener.filter.admits(change) {
+                    visit(listener);
+                }
+            });
+        };
+        self.ones.get(key).into_iter().for_each(&mut visit_all);
+        for (&length, same_length) in self.prefixes.range(..=key.len()) {
+            same_length.get(&key[..length]).into_iter().for_each(&mut visit_all);
+        }
+    }
+
+    /// All who listen.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Listener>> {
+        let prefixes = self.prefixes.values().flat_map(HashMap::values);
+        self.ones.values().chain(prefixes).flatten()
+    }
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Listeners {
+    pub(super) index: Mutex<Index>,
+    count: AtomicUsize,
+    /// Up to here all have been told who are to be.
+    heard: AtomicU64,
+}
+
+impl Listeners {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.count.load(Relaxed)
+    }
+
+    /// Whether there is nobody.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds somebody who follows from an offset, behind for the time being: its worker reads on from
+    /// there.
+    pub fn add(&self, client: Arc<Client>, filter: Filter, from: u64) -> Arc<Listener> {
+        let listener = Arc::new(Listener {
+            client,
+            filter,
+            waiter: None,
+            behind: AtomicU64::new(from),
+            knows: AtomicU64::new(from),
+        });
+        self.insert(&mut self.index.lock(), &listener);
+        listener
+    }
+
+    /// Adds somebody who waits for the first change behind an offset, up to which it has looked itself.
+    /// `None` where others were told of more already: it has to look again.
+    pub(crate) fn add_waiter(
+        &self,
+        client: &Arc<Client>,
+        filter: Filter,
+        from: u64,
+        make: impl FnOnce(Weak<Listener>) -> Waiter,
+    ) -> Option<Arc<Waiter>> {
+        let mut index = self.index.lock();
+        if index.told > from {
+            return None;
+        }
+        let listener = Arc::new_cyclic(|own| Listener {
+            client: Arc::clone(client),
+            filter,
+            waiter: Some(Arc::new(make(Weak::clone(own)))),
+            behind: AtomicU64::new(LIVE),
+            knows: AtomicU64::new(from),
+        });
+        self.insert(&mut index, &listener);
+        listener.waiter.clone()
+    }
+
+    fn insert(&self, index: &mut Index, listener: &Arc<Listener>) {
+        index.of(&listener.filter.keys).push(Arc::clone(listener));
+        self.count.fetch_add(1, Relaxed);
+    }
+
+    /// Forgets somebody who listens no more.
+    pub fn remove(&self, listener: &Arc<Listener>) {
+        if self.index.lock().remove(listener) {
+            self.count.fetch_sub(1, Relaxed);
+        }
+    }
+
+    /// Lets somebody who has read everything up to an offset be told what happens next. False where
+    /// others were told of more already.
+    pub(super) fn catch_up(&self, listener: &Listener, read: u64) -> bool {
+        let index = self.index.lock();
+        if index.told > read {
+            return false;
+        }
+        listener.knows.store(read, Relaxed);
+        listener.behind.store(LIVE, Release);
+        true
+    }
+
+    /// Up to where anybody may know what has happened, since others are told of it.
+    pub(crate) fn told(&self) -> u64 {
+        self.index.lock().told
+    }
+
+    /// Up to where all have been told who are not behind.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.load(Acquire)
+    }
+
+    /// Says so.
+    pub(super) fn note_heard(&self, offset: u64) {
+        self.heard.store(offset, Release);
+    }
+}

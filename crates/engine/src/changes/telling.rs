@@ -1,0 +1,298 @@
+//! How changes reach those who listen.
+//!
+//! A thread of the host tells all who keep up ([`Engine::tell_changes`]): what they get goes into
+//! their inboxes, and their workers send it. For whom too much waits already is told nothing more, and
+//! reads on by itself when that is sent ([`Engine::read_on`]), until it has caught up. So a slow client
+//! costs no more than a little memory; when it falls behind what is kept at all, it is told so.
+//!
+//! Nobody is told of what a reply might not tell yet: see [`crate::persistence::journal::Journal::shown`].
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::limits;
+use hashbrown::HashMap;
+use resp::output::Output;
+use resp::reply::Reply;
+use smallvec::SmallVec;
+
+use super::change::Change;
+use super::listeners::{Listener, Listeners};
+use super::reading::changes_of;
+use crate::engine::Engine;
+use crate::persistence::backlog::{Backlog, Gone, Record};
+use crate::wait::waiting::Waiter;
+
+/// How changes are written for those who listen for long.
+pub trait Form {
+    /// Writes a change, with the position behind it where it is the last of what happened at once.
+    fn write(&self, change: &Change<'_>, position: Option<&str>, output: &mut Vec<u8>);
+
+    /// Writes that nothing else has happened up to a position.
+    fn write_position(&self, position: &str, output: &mut Vec<u8>);
+}
+
+/// What came of reading on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reading {
+    /// It has caught up: what happens next it is told.
+    Live,
+    /// There is more to read.
+    More,
+    /// What follows is not kept any more.
+    Gone(Gone),
+}
+
+/// Bytes that a message takes in an inbox besides its own, about.
+const MESSAGE_FRAME: usize = 64;
+
+/// The changes of a record, each written when somebody needs it.
+struct Telling<'t, 'r> {
+    form: &'t dyn Form,
+    changes: &'t [Change<'r>],
+    position: &'t str,
+    /// Without and with the position.
+    written: Vec<[Option<Arc<Vec<u8>>>; 2]>,
+}
+
+impl Telling<'_, '_> {
+    fn message(&mut self, place: usize, is_last: bool) -> Arc<Vec<u8>> {
+        let message = self.written[place][usize::from(is_last)].get_or_insert_with(|| {
+            let mut output = Vec::new();
+            self.form.write(&self.changes[place], is_last.then_some(self.position), &mut output);
+            Arc::new(output)
+        });
+        Arc::clone(message)
+    }
+}
+
+/// Somebody with the changes that it listens to.
+type Match = (Arc<Listener>, SmallVec<[usize; 2]>);
+
+/// Changes that are matched with those who listen before others get at the index.
+const MATCHED_AT_ONCE: usize = 64;
+
+/// Who listens to which of a record's changes, each once, and from where on they are told.
+fn matches(listeners: &Listeners, end: u64, changes: &[Change<'_>]) -> (Vec<Match>, u64) {
+    let mut found: Vec<Match> = Vec::new();
+    let mut places = HashMap::new();
+    let before = std::mem::replace(&mut listeners.index.lock().told, end);
+    for first in (0..changes.len()).step_by(MATCHED_AT_ONCE) {
+        // Workers need the index too, so nobody has it for long.
+        let index = listeners.index.lock();
+        let some = changes.iter().enumerate().skip(first).take(MATCHED_AT_ONCE);
+        for (place, change) in some {
+            index.admitting(change, |listener| {
+                if !listener.wants(end) {
+                    return;
+                }
+                if changes.len() == 1 {
+                    return found.push((Arc::clone(listener), SmallVec::from_slice(&[place])));
+                }
+                let own = *places.entry(Arc::as_ptr(listener)).or_insert_with(|| {
+                    found.push((Arc::clone(listener), SmallVec::new()));
+                    found.len() - 1
+                });
+                found[own].1.push(place);
+            });
+        }
+    }
+    (found, before)
+}
+
+impl Engine {
+    /// Begins to keep the journal for those who follow it. To be called with all gates closed, so that
+    /// every write behind this instant is kept.
+    pub(crate) fn keep_changes(&self) {
+        let Some(backlog) = self.journal.changes() else { return };
+        if !backlog.is_on() {
+            self.journal.keep_changes(self.replication_id.lock().clone());
+            let newest = backlog.newest();
+            self.listeners.index.lock().told = newest;
+            self.listeners.note_heard(newest);
+        }
+    }
+
+    /// Tells those who listen what has happened, some of it. Returns whether there is more.
+    pub fn tell_changes(&self, form: &dyn Form) -> bool {
+        let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
+            return false;
+        };
+        let shown = self.journal.shown();
+        let told = {
+            let mut index = self.listeners.index.lock();
+            if self.listeners.is_empty() {
+                index.told = index.told.max(shown.min(backlog.newest()));
+                self.listeners.note_heard(index.told);
+                return false;
+            }
+            index.told
+        };
+        match backlog.read(told, shown, limits::CHANGES_STEP) {
+            Ok(records) => {
+                for record in &records {
+                    self.tell(backlog, record, form);
+                    self.listeners.note_heard(record.end);
+                }
+                records.len() == limits::CHANGES_STEP
+            }
+            Err(_) => {
+                let mut index = self.listeners.index.lock();
+                // More has happened than is kept. Each finds out where it is when it reads on.
+                let told = index.told;
+                for listener in index.all().filter(|listener| listener.behind().is_none()) {
+                    listener.fall_behind(told);
+                    self.host.wake(&listener.client);
+                }
+                index.told = backlog.oldest();
+                self.listeners.note_heard(index.told);
+                true
+            }
+        }
+    }
+
+    fn tell(&self, backlog: &Backlog, record: &Record, form: &dyn Form) {
+        let changes = changes_of(self.commands, &record.batch);
+        let (found, before) = matches(&self.listeners, record.end, &changes);
+        if found.is_empty() {
+            return;
+        }
+        let position = backlog.position(record.end);
+        let written = vec![[None, None]; changes.len()];
+        let mut telling = Telling { form, changes: &changes, position: &position, written };
+        for (listener, places) in found {
+            if let Some(waiter) = &listener.waiter {
+                self.answer(waiter, &first_changes(&telling, &places, waiter.resp3));
+                self.listeners.remove(&listener);
+                continue;
+            }
+            let last = places.len() - 1;
+            let messages = places.iter().enumerate();
+            let messages = messages.map(|(at, &place)| telling.message(place, at == last));
+            if !self.push_to(&listener, messages) {
+                listener.fall_behind(before);
+                self.host.wake(&listener.client);
+            }
+        }
+    }
+
+    /// Puts messages into the inbox of somebody who listens, unless too much waits there.
+    fn push_to(&self, listener: &Listener, messages: impl Iterator<Item = Arc<Vec<u8>>>) -> bool {
+        let client = &listener.client;
+        let mut inbox = client.inbox.lock();
+        let waiting = client.output_bytes.load(Relaxed).saturating_add(inbox.bytes);
+        if waiting > limits::CHANGES_PENDING {
+            return false;
+        }
+        // Whoever left the first message has woken the worker, which takes all of them at once.
+        let tell = inbox.pushes.is_empty();
+        for message in messages {
+            inbox.bytes += message.len() + MESSAGE_FRAME;
+            inbox.pushes.push(message);
+        }
+        drop(inbox);
+        if tell {
+            self.host.wake(client);
+        }
+        true
+    }
+
+    /// Tells those who listen how far the journal is, whatever has happened.
+    pub fn tell_positions(&self, form: &dyn Form) {
+        let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
+            return;
+        };
+        let index = self.listeners.index.lock();
+        let mut text = Vec::new();
+        form.write_position(&backlog.position(index.told), &mut text);
+        let text = Arc::new(text);
+        for listener in index.all() {
+            if listener.waiter.is_none() && listener.behind().is_none() {
+                // For whom much waits is told later.
+                self.push_to(listener, std::iter::once(Arc::clone(&text)));
+            }
+        }
+    }
+
+    /// Reads on for somebody who is behind. To be called by its worker, when what it was told is in its
+    /// output. What is found goes to `output`, not much more than may wait there.
+    pub fn read_on(&self, listener: &Listener, form: &dyn Form, output: &mut Vec<u8>) -> Reading {
+        let (Some(mut from), Some(backlog)) = (listener.behind(), self.journal.changes()) else {
+            return Reading::Live;
+        };
+        let shown = self.journal.shown().max(self.listeners.told());
+        let records = match backlog.read(from, shown, limits::CHANGES_STEP) {
+            Ok(records) => records,
+            Err(gone) => return Reading::Gone(gone),
+        };
+        if records.is_empty() {
+            let live = self.listeners.catch_up(listener, from);
+            return if live { Reading::Live } else { Reading::More };
+        }
+        for record in records {
+            let changes = changes_of(self.commands, &record.batch);
+            let mut own = changes.iter().filter(|own| listener.filter.admits(own)).peekable();
+            while let Some(change) = own.next() {
+                let position = own.peek().is_none().then(|| backlog.position(record.end));
+                form.write(change, position.as_deref(), output);
+            }
+            from = record.end;
+            if output.len() >= limits::CHANGES_PENDING {
+                break;
+            }
+        }
+        listener.note_read(from);
+        Reading::More
+    }
+
+    /// Stops keeping the journal when nobody has followed it for so many milliseconds, at this one of
+    /// the steady clock.
+    pub fn let_changes_go(&self, steady: u64, patience: u64) {
+        let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
+            return;
+        };
+        if !self.listeners.is_empty() {
+            backlog.note_use(steady);
+        } else if backlog.unused_for(steady) > patience {
+            self.journal.let_changes_go();
+        }
+    }
+
+    /// Ends the waiting of a client whose time is up: its reply, unless somebody else was quicker.
+    pub fn time_out(&self, waiter: &Waiter) -> Option<Vec<u8>> {
+        if !waiter.awaits_changes() {
+            return waiter.claim().then(|| {
+                let mut output = Output::default();
+                waiter.reply_timed_out(&mut Reply::new(&mut output, waiter.resp3));
+                output.to_vec()
+            });
+        }
+        // What was told until here did not concern it. So this comes before the claim.
+        let position = self.journal.changes()?.position(self.listeners.heard());
+        waiter.claim().then(|| no_changes(&position, waiter.resp3))
+    }
+}
+
+/// The reply of CHANGES to who has waited for these.
+fn first_changes(telling: &Telling<'_, '_>, places: &[usize], resp3: bool) -> Vec<u8> {
+    let mut output = Output::default();
+    let mut reply = Reply::new(&mut output, resp3);
+    reply.array(2);
+    reply.bulk(telling.position.as_bytes());
+    reply.array(places.len());
+    for (at, &place) in places.iter().enumerate() {
+        let position = (at + 1 == places.len()).then_some(telling.position);
+        telling.changes[place].reply(position, &mut reply);
+    }
+    output.to_vec()
+}
+
+/// What CHANGES answers when nothing has happened up to a position.
+fn no_changes(position: &str, resp3: bool) -> Vec<u8> {
+    let mut output = Output::default();
+    let mut reply = Reply::new(&mut output, resp3);
+    reply.array(2);
+    reply.bulk(position.as_bytes());
+    reply.array(0);
+    output.to_vec()
+}

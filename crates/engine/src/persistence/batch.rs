@@ -1,0 +1,165 @@
+//! Effects that belong together, in the bytes of the journal's stream.
+
+use resp::client::encode_command;
+
+/// Where a command of a batch ends, and the database that it applies to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Part {
+    database: usize,
+    end: usize,
+}
+
+/// Effects that belong together, in the order in which they happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// Commands in RESP.
+    bytes: Vec<u8>,
+    parts: Vec<Part>,
+}
+
+/// What a cleared batch keeps of its space, in bytes.
+const BYTES_KEPT: usize = 64 * 1024;
+
+impl Batch {
+    /// Bytes of its commands.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Commands in it.
+    pub fn len(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// Whether nothing happened.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Adds a command.
+    pub fn push<'c>(&mut self, database: usize, argv: impl Iterator<Item = &'c [u8]> + Clone) {
+        encode_command(argv, &mut self.bytes);
+        self.parts.push(Part { database, end: self.bytes.len() });
+    }
+
+    /// Adds a command that is in RESP already.
+    #[inline]
+    pub(crate) fn push_encoded(&mut self, database: usize, command: &[u8]) {
+        self.bytes.extend_from_slice(command);
+        self.parts.push(Part { database, end: self.bytes.len() });
+    }
+
+    /// Takes away all commands but the first `count`.
+    pub(crate) fn split_off(&mut self, count: usize) -> Batch {
+        let start = self.start_of(count);
+        let bytes = self.bytes.split_off(start);
+        let mut parts = self.parts.split_off(count);
+        parts.iter_mut().for_each(|part| part.end -= start);
+        Batch { bytes, parts }
+    }
+
+    /// Adds the commands of another batch.
+    pub(crate) fn extend(&mut self, other: &Batch) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.parts.extend(other.parts.iter().map(|part| Part { end: start + part.end, ..*part }));
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(BYTES_KEPT);
+        self.parts.clear();
+    }
+
+    /// The commands with their databases, in order.
+    pub fn commands(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let starts = (0..self.parts.len()).map(|index| self.start_of(index));
+        starts.zip(&self.parts).map(|(start, part)| (part.database, &self.bytes[start..part.end]))
+    }
+
+    fn start_of(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |before| self.parts[before].end)
+    }
+
+    /// Writes the batch as the stream has it: several commands within MULTI and EXEC, so that they
+    /// replay as one, and SELECT where the database is another than `selected`, that of the command
+    /// before, which this updates.
+    #[inline]
+    pub fn write_to(&self, out: &mut Vec<u8>, selected: &mut Option<usize>) {
+        let Some(first) = self.parts.first() else { return };
+        select(out, selected, first.database);
+        match self.parts.len() {
+            1 => out.extend_from_slice(&self.bytes),
+            _ => self.write_together(out, selected),
+        }
+    }
+
+    fn write_together(&self, out: &mut Vec<u8>, selected: &mut Option<usize>) {
+        out.extend_from_slice(b"*1\r\n$5\r\nMULTI\r\n");
+        for (database, command) in self.commands() {
+            select(out, selected, database);
+            out.extend_from_slice(command);
+        }
+        out.extend_from_slice(b"*1\r\n$4\r\nEXEC\r\n");
+    }
+}
+
+#[inline]
+fn select(out: &mut Vec<u8>, selected: &mut Option<usize>, database: usize) {
+    if *selected != Some(database) {
+        *selected = Some(database);
+        write_select(out, database);
+    }
+}
+
+#[cold]
+fn write_select(out: &mut Vec<u8>, database: usize) {
+    let number = database.to_string();
+    encode_command([b"SELECT", number.as_bytes()].into_iter(), out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&'static str]) -> impl Iterator<Item = &'static [u8]> + Clone {
+        words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>().into_iter()
+    }
+
+    #[test]
+    fn one_command_stands_alone_and_several_are_a_transaction() {
+        let mut batch = Batch::default();
+        let (mut out, mut selected) = (Vec::new(), None);
+        batch.write_to(&mut out, &mut selected);
+        assert_eq!((out.as_slice(), selected), (&b""[..], None));
+        batch.push(0, command(&["DEL", "k"]));
+        batch.write_to(&mut out, &mut selected);
+        assert_eq!(out, b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n");
+        out.clear();
+        batch.push(12, command(&["DEL", "k"]));
+        batch.write_to(&mut out, &mut selected);
+        assert_eq!(
+            out,
+            b"*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n*2\r\n$6\r\nSELECT\r\n$2\r\n12\r\n\
+              *2\r\n$3\r\nDEL\r\n$1\r\nk\r\n*1\r\n$4\r\nEXEC\r\n"
+        );
+        assert_eq!(selected, Some(12));
+    }
+
+    #[test]
+    fn what_was_split_off_is_joined_again() {
+        let mut whole = Batch::default();
+        for (database, word) in [(0, "A"), (1, "BB"), (2, "CCC")] {
+            whole.push(database, command(&[word]));
+        }
+        for count in 0..=3 {
+            let mut first = whole.clone();
+            let second = first.split_off(count);
+            assert_eq!((first.len(), second.len()), (count, 3 - count));
+            first.extend(&second);
+            assert_eq!(first, whole);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Requests that wait for changes, or follow them.
+//!
+//! Both begin with the command CHANGES. A request that waits for a key blocks in it, and reads the key
+//! when something has happened. One that follows gets its head when the position is known to be kept;
+//! from then on changes are written as Server-Sent Events into the connection's output, by whoever
+//! tells those who listen, or by the connection's own worker while it is behind.
+
+use engine::changes::change::Change;
+use engine::changes::listeners::Listener;
+use engine::changes::telling::{Form, Reading};
+use engine::engine::Engine;
+use engine::persistence::backlog::{Gone, Position};
+use http::answer::{Answer, Envelope};
+use http::json;
+use http::reply::{self, Piece, Pieces, Strings};
+use http::tag::Tags;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use resp::reply::Reply;
+
+/// Changes as Server-Sent Events.
+pub struct ChangeEvents;
+
+impl Form for ChangeEvents {
+    fn write(&self, change: &Change<'_>, position: Option<&str>, output: &mut Vec<u8>) {
+        if let Some(position) = position {
+            write_id(position, output);
+        }
+        output.extend_from_slice(b"event: change\ndata: ");
+        let mut own = Output::new();
+        change.reply(position, &mut Reply::new(&mut own, true));
+        // What was written just now is whole.
+        let _ = reply::write_json(&mut Pieces::new(&own.to_vec()), Strings::Tagged, output);
+        output.extend_from_slice(b"\n\n");
+    }
+
+    fn write_position(&self, position: &str, output: &mut Vec<u8>) {
+        write_id(position, output);
+        output.push(b'\n');
+    }
+}
+
+fn write_id(position: &str, output: &mut Vec<u8>) {
+    output.extend_from_slice(b"id: ");
+    output.extend_from_slice(position.as_bytes());
+    output.push(b'\n');
+}
+
+/// Writes the head of an answer that follows changes, and the position from which it does. Returns the
+/// offset of that.
+pub(super) fn begin_events(
+    position: &[u8],
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) -> u64 {
+    let mut answer = Answer::begin(output, envelope, 200, now);
+    answer.header("Cache-Control", b"no-cache");
+    // Some proxies keep what they are sent until there is more of it.
+    answer.header("X-Accel-Buffering", b"no");
+    answer.endless_body("text/event-stream");
+    let mut text = Vec::new();
+    ChangeEvents.write_position(&String::from_utf8_lossy(position), &mut text);
+    output.push(&text);
+    Position::parse(position).map_or(0, |position| position.offset)
+}
+
+/// The position that a reply of CHANGES begins with.
+pub(super) fn position_of<'r>(pieces: &mut Pieces<'r>) -> Option<&'r [u8]> {
+    match (pieces.next()?, pieces.next()?) {
+        (Piece::Array(2), Piece::Bytes(position)) => Some(position),
+        _ => None,
+    }
+}
+
+/// The refusal of a position that is not kept, as JSON.
+pub(super) fn told_gone(text: &[u8]) -> Vec<u8> {
+    let mut body = b"{\"error\":".to_vec();
+    json::write_text(&mut body, text);
+    for (name, mark) in [("oldest", &b"oldest="[..]), ("newest", b"newest=")] {
+        let word = text.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(mark));
+        body.extend_from_slice(format!(",\"{name}\":").as_bytes());
+        json::write_text(&mut body, word.unwrap_or_default());
+    }
+    body.push(b'}');
+    body
+}
+
+/// Has somebody who follows read on, some way. Returns whether what follows is not kept any more, so that
+/// the connection ends.
+pub(in crate::net) fn read_on(engine: &Engine, listener: &Listener, output: &mut Output) -> bool {
+    let mut text = Vec::new();
+    let reading = engine.read_on(listener, &ChangeEvents, &mut text);
+    if let Reading::Gone(Gone { oldest, newest }) = &reading {
+        let error = "GONE the client was too slow: read the keys anew, and follow from newest";
+        text.extend_from_slice(b"event: gone\ndata: ");
+        let data = format!("oldest={oldest} newest={newest}");
+        text.extend_from_slice(&told_gone(format!("{error} {data}").as_bytes()));
+        text.extend_from_slice(b"\n\n");
+    }
+    output.push(&text);
+    matches!(reading, Reading::Gone(_))
+}
+
+/// What a request does that waits for a key.
+enum Stage {
+    /// It asks for the present position.
+    Asks,
+    /// It looks whether the key has changed already.
+    Looks,
+    /// It waits.
+    Waits,
+    /// It reads what has become of the key.
+    Reads,
+}
+
+/// A request that waits for a key.
+pub(super) struct Wait {
+    key: Vec<u8>,
+    database: usize,
+    /// From where on it waits; empty before that is known.
+    since: Vec<u8>,
+    /// When it gives up, in milliseconds of the steady clock.
+    deadline: u64,
+    stage: Stage,
+}
+
+/// What follows from a reply to a request that waits.
+pub(super) enum Step {
+    /// Another command.
+    Runs(OwnedArguments),
+    /// The key is to be read with these words.
+    Reads(OwnedArguments),
+    /// The reply is that of a read, and is the answer.
+    Answer,
+    /// Nothing has happened.
+    Nothing,
+    /// The reply is an error, or not what it should be.
+    Failed,
+}
+
+impl Wait {
+    /// A request for a key that waits from a position on, or from now on where there is none.
+    pub(super) fn new(key: &[u8], database: usize, since: Option<&[u8]>, deadline: u64) -> Wait {
+        let stage = if since.is_some() { Stage::Waits } else { Stage::Asks };
+        let since = since.unwrap_or_default().to_vec();
+        Wait { key: key.into(), database, since, deadline, stage }
+    }
+
+    /// The first command.
+    pub(super) fn first(&self, steady: u64) -> OwnedArguments {
+        match self.stage {
+            Stage::Asks => [&b"CHANGES"[..], b"SINCE", b"$", b"COUNT", b"0"].iter().collect(),
+            _ => self.wait(steady),
+        }
+    }
+
+    fn wait(&self, steady: u64) -> OwnedArguments {
+        let left = self.deadline.saturating_sub(steady).max(1).to_string();
+        let (database, left) = (self.database.to_string(), left.as_bytes());
+        let words: [&[u8]; 11] = [
+            b"CHANGES",
+            b"SINCE",
+            &self.since,
+            b"KEY",
+            &self.key,
+            b"DB",
+            database.as_bytes(),
+            b"COUNT",
+            b"1",
+            b"BLOCK",
+            left,
+        ];
+        words.iter().collect()
+    }
+
+    fn read(&mut self, stage: Stage) -> Step {
+        self.stage = stage;
+        Step::Reads([&b"GET"[..], &self.key].iter().collect())
+    }
+
+    /// From where on to wait for what happens next.
+    pub(super) fn position(&self) -> Option<Box<[u8]>> {
+        Some(self.since.as_slice().into())
+    }
+
+    /// Takes the reply of the last command. `tags` are those of the versions that the client has, if it
+    /// names any.
+    pub(super) fn take(&mut self, reply: &Output, tags: Option<&Tags>, steady: u64) -> Step {
+        match self.stage {
+            Stage::Reads => return Step::Answer,
+            Stage::Looks => {
+                if has_changed(reply, tags) {
+                    return Step::Answer;
+                }
+                self.stage = Stage::Waits;
+                return Step::Runs(self.wait(steady));
+            }
+            Stage::Asks | Stage::Waits => {}
+        }
+        let bytes = reply.to_vec();
+        let mut pieces = Pieces::new(&bytes);
+        let Some(position) = position_of(&mut pieces) else {
+            // The waiting was ended by an operator.
+            let ended = Pieces::new(&bytes).next() == Some(Piece::Null);
+            return if ended { Step::Nothing } else { Step::Failed };
+        };
+        self.since = position.to_vec();
+        let happened = !matches!(pieces.next(), Some(Piece::Array(0)));
+        match self.stage {
+            Stage::Asks if tags.is_some() => self.read(Stage::Looks),
+            Stage::Waits if happened => self.read(Stage::Reads),
+            Stage::Waits if steady >= self.deadline => Step::Nothing,
+            _ => {
+                self.stage = Stage::Waits;
+                Step::Runs(self.wait(steady))
+            }
+        }
+    }
+}
+
+/// Whether the reply of a read is of another version than the client has.
+fn has_changed(reply: &Output, tags: Option<&Tags>) -> bool {
+    let mut pieces = Pieces::new(reply.first_slice());
+    match (pieces.next(), pieces.next()) {
+        (Some(Piece::Array(_)), Some(Piece::Bytes(tag))) => {
+            let version = http::tag::version(tag).unwrap_or(0);
+            tags.is_none_or(|tags| !tags.has(version))
+        }
+        _ => true,
+    }
+}
