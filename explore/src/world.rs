@@ -210,8 +210,7 @@ fn run(
     if let Some(row) = command.row {
         engine.find_keys(row, command.argv.view(), &mut keys);
     }
-    let argv = command.argv.view();
-    let request = Request { argv, row: command.row, keys: &keys, meanwhile: None };
+    let request = Request { argv: command.argv.view(), row: command.row, keys: &keys };
     turn.enter(engine);
     let (session, output) = (&mut connection.session, &mut connection.output);
     let outcome = engine.execute(turn, session, request, authority, output);

@@ -225,5 +225,6 @@ pub const MAX_PATTERN_STARS: usize = 1000;
 /// Scripts of EVAL that are known at a time; one more and the one that was used least recently goes.
 pub const EVAL_SCRIPTS: usize = 500;
 
-/// Instructions of a script between two looks at the clock.
-pub const SCRIPT_INSTRUCTIONS: i32 = 100_000;
+/// Instructions of a script between two looks at the clock. One instruction may be a call that takes
+/// milliseconds.
+pub const SCRIPT_INSTRUCTIONS: i32 = 2000;

@@ -29,8 +29,8 @@ use crate::persistence::progress::{LoadFailed, Loading, Source};
 use crate::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest, Saving};
 use crate::reclaim::memory::Memory;
 use crate::run::authority::Authority;
+use crate::run::busy::Busy;
 use crate::run::pause::Pause;
-use crate::run::request::Meanwhile;
 use crate::script::Scripts;
 use crate::script::interpreter::Interpreter;
 use crate::session::Session;
@@ -113,8 +113,8 @@ pub struct Context<'a> {
     pub authority: Authority<'a>,
     /// Inside EXEC, or while serving a waiter: nothing blocks there.
     pub(crate) nested: bool,
-    /// How a script that takes long lets others be served.
-    pub(crate) meanwhile: Option<&'a dyn Meanwhile>,
+    /// Who is to know of a script that takes long.
+    pub(crate) busy: Option<&'a dyn Busy>,
     /// The connection has sent itself a message, which follows the reply.
     pub(crate) hears_itself: bool,
     /// The client is going to wait.

@@ -12,6 +12,7 @@ use store::{Value, ValueRef};
 use crate::DUMP_VERSION;
 use crate::file::{NEWEST_REDIS, NEWEST_VALKEY};
 use crate::layout::{Dialect, Layout};
+use crate::opcodes::opcode;
 use crate::read::{Input, ReadError, Reader};
 use crate::value::ValueLimits;
 use crate::write::Writer;
@@ -67,6 +68,37 @@ pub fn restore<'p>(
         return Err(RestoreError::FieldsExpire);
     }
     Ok(decoded.value.ok_or(ReadError::Malformed("a collection is empty"))?)
+}
+
+/// The payload of FUNCTION DUMP: the sources of libraries. `compress` as in [`dump`].
+pub fn dump_functions<'s>(sources: impl Iterator<Item = &'s [u8]>, compress: bool) -> Vec<u8> {
+    let mut payload = Vec::new();
+    for source in sources {
+        payload.push(opcode::FUNCTION);
+        let written = Writer::new(&mut payload, compress).string(source);
+        written.expect("writing to memory cannot fail");
+    }
+    payload.extend_from_slice(&DUMP_VERSION.to_le_bytes());
+    let checksum = crc64(&payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+    payload
+}
+
+/// The sources of libraries that [`dump_functions`] made a payload of, here or elsewhere.
+///
+/// # Errors
+/// [`RestoreError`]. The payload may come from anywhere: all of it is checked.
+pub fn restore_functions(payload: &[u8]) -> Result<Vec<Vec<u8>>, RestoreError> {
+    let (body, _) = body(payload, true).ok_or(RestoreError::Footer)?;
+    let mut reader = Reader::new(body);
+    let mut sources = Vec::new();
+    while reader.position() < body.len() {
+        if reader.byte()? != opcode::FUNCTION {
+            return Err(ReadError::Malformed("something else than a library").into());
+        }
+        sources.push(reader.string()?.into_owned());
+    }
+    Ok(sources)
 }
 
 /// What a payload's footer vouches for, or seems to if nobody verifies it, and who wrote it: the

@@ -27,7 +27,7 @@ mod ziplist;
 mod zipmap;
 
 pub use decode::FieldExpiry;
-pub use dump::{RestoreError, dump, restore, serialize};
+pub use dump::{RestoreError, dump, dump_functions, restore, restore_functions, serialize};
 pub use layout::{Dialect, Layout};
 pub use read::ReadError;
 pub use value::ValueLimits;

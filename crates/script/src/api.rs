@@ -7,7 +7,7 @@ use std::os::raw::c_int;
 use base::num;
 use engine::host::LogLevel;
 use engine::script::cache::sha_of;
-use engine::script::run::Called;
+use engine::script::interpreter::Called;
 use mlua::ffi::{self, lua_State};
 
 use crate::errors::{bytes, push, push_error, raise, set_raw_field};
@@ -91,7 +91,16 @@ unsafe fn script<'c>(l: *mut lua_State) -> &'c mut Current {
     unsafe {
         match current() {
             Some(current) => current,
-            None => raise(l, b"ERR redis.call can only be called inside a script invocation"),
+            None => {
+                // A library that is being loaded has no commands.
+                let mut place: ffi::lua_Debug = std::mem::zeroed();
+                ffi::lua_getstack(l, 0, &mut place);
+                ffi::lua_getinfo(l, c"n".as_ptr(), &mut place);
+                let name = if place.name.is_null() { c"call".as_ptr() } else { place.name };
+                let text = c"Script attempted to access nonexistent global variable '%s'";
+                ffi::luaL_error(l, text.as_ptr(), name);
+                unreachable!("an error was raised")
+            }
         }
     }
 }
@@ -207,7 +216,6 @@ fn write_number(output: &mut Vec<u8>, value: f64) {
 unsafe extern "C-unwind" fn log(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; the text that is put together lies in the script's own buffer.
     unsafe {
-        let current = script(l);
         let count = ffi::lua_gettop(l);
         if count < 2 {
             raise(l, b"ERR redis.log() requires two arguments or more.");
@@ -226,6 +234,8 @@ unsafe extern "C-unwind" fn log(l: *mut lua_State) -> c_int {
             // A number becomes a string where it lies.
             ffi::lua_tolstring(l, index, std::ptr::null_mut());
         }
+        // A library that is being loaded says nothing.
+        let Some(current) = current() else { return 0 };
         current.digits.clear();
         for index in 2..=count {
             if ffi::lua_type(l, index) == ffi::LUA_TSTRING {

@@ -12,6 +12,7 @@
 //! | [`state`] | what is a thread's state, and how does a script run in it? |
 //! | [`sandbox`] | what can a script reach, and what can it not change? |
 //! | [`api`] | what is `redis.call` and its kin? |
+//! | [`library`] | how do functions get there? |
 //! | [`random`] | which numbers are random? |
 //! | [`from_reply`], [`to_reply`] | how do replies become values, and values replies? |
 //! | [`errors`] | what does an error look like? |
@@ -19,6 +20,7 @@
 mod api;
 mod errors;
 mod from_reply;
+mod library;
 mod random;
 mod sandbox;
 mod state;
@@ -29,8 +31,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use engine::script::cache::Script;
-use engine::script::interpreter::{Call, End, Interpreter};
-use engine::script::run::Run;
+use engine::script::functions::{Function, Library};
+use engine::script::interpreter::{Call, End, Interpreter, Running};
 use parking_lot::Mutex;
 use resp::reply::Reply;
 
@@ -84,12 +86,27 @@ impl Interpreter for Lua {
 
     fn eval(
         &self,
-        run: &mut Run<'_, '_>,
+        run: &mut dyn Running,
         script: &Script,
         call: Call<'_>,
         reply: &mut Reply<'_>,
     ) -> End {
         self.with_state(|state| state.eval(run, script, call, reply))
+    }
+
+    fn load(&self, id: u64, code: &[u8], memory_limit: usize) -> Result<Vec<Function>, Vec<u8>> {
+        self.with_state(|state| state.load(id, code, memory_limit))
+    }
+
+    fn call(
+        &self,
+        run: &mut dyn Running,
+        library: &Library,
+        function: &Function,
+        call: Call<'_>,
+        reply: &mut Reply<'_>,
+    ) -> End {
+        self.with_state(|state| state.call(run, library, function, call, reply))
     }
 
     fn memory(&self) -> usize {

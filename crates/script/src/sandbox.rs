@@ -13,14 +13,19 @@ use std::os::raw::c_int;
 use mlua::ffi::{self, lua_State};
 use mlua::{LuaOptions, StdLib};
 
+use crate::api;
 use crate::errors::{bytes, handler, push, raw_field, set_raw_field};
-use crate::{api, random, state};
+use crate::random;
+use crate::state;
 
 /// What a state keeps in its registry, by place.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
     /// The table of global variables.
     pub(crate) globals: c_int,
+    /// The tables `redis` and `server`.
+    pub(crate) redis: c_int,
+    pub(crate) server: c_int,
 }
 
 /// Lua's own functions that others here use: their places in the registry's table of them.
@@ -111,6 +116,11 @@ pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
         shrink_os(l, globals);
         api::open(l, globals);
         replace(l, globals);
+        let keep = |name| {
+            raw_field(l, globals, name);
+            ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX)
+        };
+        let (redis, server) = (keep(c"redis"), keep(c"server"));
         for name in LIBRARIES {
             raw_field(l, globals, name);
             protect(l, false);
@@ -127,7 +137,8 @@ pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
         ffi::lua_pushvalue(l, -1);
         set_raw_field(l, globals, c"_G");
         ffi::lua_replace(l, ffi::LUA_GLOBALSINDEX);
-        let kept = Kept { globals: ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX) };
+        let globals = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+        let kept = Kept { globals, redis, server };
         debug_assert!(ffi::lua_gettop(l) == 0, "the stack is as it was");
         ffi::lua_settop(l, 0);
         kept

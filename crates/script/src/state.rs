@@ -12,14 +12,17 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use base::limits::SCRIPT_INSTRUCTIONS;
 use engine::script::cache::Script;
+use engine::script::functions::{Function, Library};
 use engine::script::interpreter::{Call, End};
-use engine::script::run::{Ending, Run};
+use engine::script::interpreter::{Ending, Running};
+use engine::script::slow::Kind;
 use hashbrown::HashMap;
 use mlua::ffi::{self, lua_State};
 use resp::args::OwnedArguments;
 use resp::reply::Reply;
 
 use crate::errors::{handler, line_of, push, raise, set_raw_field};
+use crate::library::{self, Places};
 use crate::sandbox::{self, Kept};
 use crate::to_reply;
 
@@ -34,6 +37,7 @@ pub(crate) struct State {
     l: *mut lua_State,
     kept: Kept,
     compiled: HashMap<u64, c_int>,
+    libraries: HashMap<u64, Places>,
     epoch: u64,
     memory: Arc<AtomicUsize>,
     memory_limit: usize,
@@ -42,8 +46,8 @@ pub(crate) struct State {
 
 /// A script that runs.
 pub(crate) struct Current {
-    /// Of a lifetime that has ended its name: it lives for as long as this is the thread's.
-    run: *mut c_void,
+    /// It lives for as long as this is the thread's.
+    run: *mut (dyn Running + 'static),
     reply: *mut c_void,
     call: *const c_void,
     /// The function's place in the registry.
@@ -80,10 +84,10 @@ impl Current {
     ///
     /// # Safety
     /// As [`current`].
-    pub(crate) unsafe fn run<'r>(&self) -> &'r mut Run<'static, 'static> {
+    pub(crate) unsafe fn run<'r>(&self) -> &'r mut dyn Running {
         // SAFETY: what it points to lives for as long as the script runs, and what is in it is used
         // through this alone meanwhile.
-        unsafe { &mut *self.run.cast::<Run<'static, 'static>>() }
+        unsafe { &mut *self.run }
     }
 }
 
@@ -101,6 +105,7 @@ impl State {
             l,
             kept,
             compiled: HashMap::new(),
+            libraries: HashMap::new(),
             epoch: 0,
             memory,
             memory_limit: 0,
@@ -110,8 +115,13 @@ impl State {
 
     /// Forgets what was compiled, if it is to.
     pub(crate) fn follow(&mut self, epoch: u64) {
-        if self.epoch != epoch || self.compiled.len() > COMPILED_MAX {
+        let count = self.compiled.len() + self.libraries.len();
+        if self.epoch != epoch || count > COMPILED_MAX {
             self.epoch = epoch;
+            for (_, place) in self.libraries.drain().flat_map(|(_, places)| places) {
+                // SAFETY: as below.
+                unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
+            }
             for (_, place) in self.compiled.drain() {
                 // SAFETY: the place is one of the registry, which is given back once.
                 unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
@@ -137,10 +147,43 @@ impl State {
         Ok(())
     }
 
+    /// Loads a library, and remembers it by its number.
+    pub(crate) fn load(
+        &mut self,
+        id: u64,
+        code: &[u8],
+        memory_limit: usize,
+    ) -> Result<Vec<Function>, Vec<u8>> {
+        self.limit_memory(memory_limit);
+        let (functions, places) = library::load(self.l, self.kept, code)?;
+        self.libraries.insert(id, places);
+        Ok(functions)
+    }
+
+    /// Calls a function.
+    pub(crate) fn call(
+        &mut self,
+        run: &mut dyn Running,
+        library: &Library,
+        function: &Function,
+        call: Call<'_>,
+        reply: &mut Reply<'_>,
+    ) -> End {
+        if !self.libraries.contains_key(&library.id)
+            && let Err(line) = self.load(library.id, library.code(), run.memory_limit())
+        {
+            return End::Failed { line, counted: false };
+        }
+        match self.libraries[&library.id].get(&function.name) {
+            Some(&place) => self.run(run, place, call, reply, call_function),
+            None => End::Failed { line: b"ERR Function not found".to_vec(), counted: false },
+        }
+    }
+
     /// Runs a script.
     pub(crate) fn eval(
         &mut self,
-        run: &mut Run<'_, '_>,
+        run: &mut dyn Running,
         script: &Script,
         call: Call<'_>,
         reply: &mut Reply<'_>,
@@ -156,7 +199,7 @@ impl State {
 
     fn run(
         &mut self,
-        run: &mut Run<'_, '_>,
+        run: &mut dyn Running,
         function: c_int,
         call: Call<'_>,
         reply: &mut Reply<'_>,
@@ -165,7 +208,12 @@ impl State {
         self.limit_memory(run.memory_limit());
         let mark = reply.mark();
         let mut current = Current {
-            run: ptr::from_mut(run).cast::<c_void>(),
+            // SAFETY: the lifetime alone changes; it is used no longer than this function runs.
+            run: unsafe {
+                std::mem::transmute::<*mut (dyn Running + '_), *mut (dyn Running + 'static)>(
+                    ptr::from_mut(run),
+                )
+            },
             reply: ptr::from_mut(reply).cast::<c_void>(),
             call: ptr::from_ref(&call).cast::<c_void>(),
             function,
@@ -275,6 +323,25 @@ unsafe extern "C-unwind" fn call_script(l: *mut lua_State) -> c_int {
     0
 }
 
+/// # Safety
+/// `lua_cpcall` calls it with a [`Current`].
+unsafe extern "C-unwind" fn call_function(l: *mut lua_State) -> c_int {
+    // SAFETY: as `call_script`.
+    unsafe {
+        let current = &mut *ffi::lua_touserdata(l, 1).cast::<Current>();
+        let call = *current.call.cast::<Call<'_>>();
+        ffi::lua_settop(l, 0);
+        library::hide_words(l, current.kept);
+        ffi::lua_pushcclosure(l, handler, 0);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.function);
+        push_words(l, call, 0..call.keys);
+        push_words(l, call, call.keys..call.argv.len());
+        let status = ffi::lua_pcall(l, 2, 1, 1);
+        conclude(l, current, status);
+    }
+    0
+}
+
 /// Pushes a table of some of the words that a script is called with.
 unsafe fn push_words(l: *mut lua_State, call: Call<'_>, range: std::ops::Range<usize>) {
     // SAFETY: nothing is owned here; the stack of a fresh call has room.
@@ -315,7 +382,13 @@ pub(crate) unsafe fn arm(l: *mut lua_State, instructions: c_int) {
 unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_Debug) {
     // SAFETY: Lua calls it while a script runs; nothing is owned here.
     unsafe {
-        let Some(current) = current() else { return };
+        let Some(current) = current() else {
+            if library::may_go_on() == Some(false) {
+                arm(l, 1);
+                raise(l, b"ERR FUNCTION LOAD timeout");
+            }
+            return;
+        };
         if !current.run().may_go_on() {
             end(l, current);
         }
@@ -332,10 +405,8 @@ pub(crate) unsafe fn end(l: *mut lua_State, current: &Current) -> ! {
         arm(l, 1);
         let run = current.run();
         let text: &[u8] = match (run.must_end(), run.kind()) {
-            (Some(Ending::Killed), engine::script::slow::Kind::Script) => {
-                b"ERR Script killed by user with SCRIPT KILL."
-            }
-            (Some(Ending::Killed), engine::script::slow::Kind::Function) => {
+            (Some(Ending::Killed), Kind::Script) => b"ERR Script killed by user with SCRIPT KILL.",
+            (Some(Ending::Killed), Kind::Function) => {
                 b"ERR Script killed by user with FUNCTION KILL."
             }
             _ => b"ERR The server is stopping.",

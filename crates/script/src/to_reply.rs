@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::os::raw::c_int;
 
 use engine::handler::error::CommandError;
-use engine::script::run::Run;
+use engine::script::interpreter::Running;
 use mlua::ffi::{self, lua_State};
 use resp::reply::Reply;
 
@@ -19,7 +19,7 @@ use crate::errors::{bytes, raw_field};
 /// needs memory, and nothing is raised.
 pub(crate) unsafe fn write(
     l: *mut lua_State,
-    run: &mut Run<'_, '_>,
+    run: &mut dyn Running,
     reply: &mut Reply<'_>,
     resp3: bool,
 ) {
@@ -64,7 +64,7 @@ unsafe fn has(l: *mut lua_State, at: c_int, name: &'static CStr, kind: c_int) ->
 unsafe fn write_table(
     l: *mut lua_State,
     at: c_int,
-    run: &mut Run<'_, '_>,
+    run: &mut dyn Running,
     reply: &mut Reply<'_>,
     resp3: bool,
 ) {
@@ -96,7 +96,7 @@ unsafe fn write_table(
 }
 
 /// The table on top.
-unsafe fn write_map(l: *mut lua_State, run: &mut Run<'_, '_>, reply: &mut Reply<'_>, resp3: bool) {
+unsafe fn write_map(l: *mut lua_State, run: &mut dyn Running, reply: &mut Reply<'_>, resp3: bool) {
     let (mark, mut pairs) = (reply.mark(), 0);
     // SAFETY: keys are what `lua_next` gave, and not changed: a copy of each is written.
     unsafe {
@@ -112,7 +112,7 @@ unsafe fn write_map(l: *mut lua_State, run: &mut Run<'_, '_>, reply: &mut Reply<
     reply.close_map(mark, pairs);
 }
 
-unsafe fn write_set(l: *mut lua_State, run: &mut Run<'_, '_>, reply: &mut Reply<'_>, resp3: bool) {
+unsafe fn write_set(l: *mut lua_State, run: &mut dyn Running, reply: &mut Reply<'_>, resp3: bool) {
     let (mark, mut count) = (reply.mark(), 0);
     // SAFETY: as in `write_map`.
     unsafe {
@@ -150,7 +150,7 @@ unsafe fn write_verbatim(l: *mut lua_State, reply: &mut Reply<'_>) -> bool {
 unsafe fn write_array(
     l: *mut lua_State,
     at: c_int,
-    run: &mut Run<'_, '_>,
+    run: &mut dyn Running,
     reply: &mut Reply<'_>,
     resp3: bool,
 ) {

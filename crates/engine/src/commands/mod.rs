@@ -14,6 +14,7 @@ mod client;
 mod config;
 mod connection;
 mod debug;
+mod function;
 mod geo;
 mod hash;
 pub(crate) mod http;
@@ -57,6 +58,7 @@ const FAMILIES: &[&[Command]] = &[
     stream::COMMANDS,
     transactions::COMMANDS,
     script::COMMANDS,
+    function::COMMANDS,
     pubsub::COMMANDS,
     connection::COMMANDS,
     client::COMMANDS,

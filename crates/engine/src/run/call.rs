@@ -202,6 +202,8 @@ impl Engine {
             turn.stats.contended.add(1);
             return Outcome::Contended;
         };
+        let runs_scripts = any_has(row.command, session, command::SCRIPT);
+        let busy = if runs_scripts { turn.busy.clone() } else { None };
         let resp3 = session.resp3;
         let mut missed = None;
         let (parts, effects) = turn.parts();
@@ -216,7 +218,7 @@ impl Engine {
                 row,
                 authority,
                 nested: false,
-                meanwhile: request.meanwhile,
+                busy: busy.as_deref(),
                 hears_itself: false,
                 block: None,
                 sync_wait: None,

@@ -7,6 +7,7 @@
 //! | `consists`, `slots` | which commands is it made of, and which slots do they name? |
 //! | [`authority`] | by what right does it touch slots? |
 //! | [`request`], [`turn`] | what is brought to it, and what becomes of it? |
+//! | [`busy`] | who is to know that a thread is busy? |
 //! | [`effects`] | what has it done besides its reply? |
 //! | `pause` | what holds it back? |
 //!
@@ -15,6 +16,7 @@
 
 mod admission;
 pub mod authority;
+pub mod busy;
 pub(crate) mod call;
 pub(crate) mod consists;
 pub mod effects;

@@ -18,14 +18,6 @@ pub struct Request<'r> {
     pub row: Option<&'static Row>,
     /// Its keys, hashed by [`crate::engine::Engine::prepare`], in the order of the arguments.
     pub keys: &'r [KeyAt],
-    /// How others are served while it takes long.
-    pub meanwhile: Option<&'r dyn Meanwhile>,
-}
-
-/// Serves other connections of a thread while a script keeps it busy.
-pub trait Meanwhile {
-    /// Takes one turn.
-    fn serve(&self);
 }
 
 /// What became of a command.

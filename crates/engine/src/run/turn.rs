@@ -13,6 +13,7 @@ use crate::observe::hot_keys;
 use crate::observe::stats::ThreadStats;
 use crate::reclaim::candidates::Evictor;
 use crate::reclaim::memory::UsedMemory;
+use crate::run::busy::Busy;
 use crate::run::effects::Effects;
 use config::Config;
 
@@ -50,6 +51,8 @@ pub struct Turn {
     pub(crate) used_memory: UsedMemory,
     /// Commands until the next one whose keys are looked at: see [`crate::observe::hot_keys`].
     keys_looked_at_in: u64,
+    /// Who is to know of a script that takes long.
+    pub busy: Option<Arc<dyn Busy>>,
     /// When it began.
     begun: Ticks,
 }
@@ -74,6 +77,7 @@ impl Turn {
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
             keys_looked_at_in: 0,
+            busy: None,
             begun: Ticks::default(),
         };
         turn.begin(engine);
@@ -98,6 +102,7 @@ impl Turn {
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
             keys_looked_at_in: 0,
+            busy: None,
             begun: Ticks::default(),
         }
     }

@@ -3,8 +3,11 @@
 use resp::args::Arguments;
 use resp::reply::Reply;
 
+use crate::handler::error::CommandError;
+use crate::host::LogLevel;
 use crate::script::cache::Script;
-use crate::script::run::Run;
+use crate::script::functions::{Function, Library};
+use crate::script::slow::Kind;
 
 /// What a script is called with.
 #[derive(Clone, Copy)]
@@ -27,8 +30,70 @@ pub enum End {
         /// A command that it called has counted it among the errors.
         counted: bool,
     },
-    /// It is to begin again: see [`Run::must_end`].
+    /// It is to begin again: see [`Running::must_end`].
     Again,
+}
+
+/// What became of a command that a script called.
+#[derive(Debug)]
+pub enum Called {
+    /// It ran: [`Running::reply`].
+    Replied,
+    /// It was refused.
+    Refused(CommandError),
+    /// The script is to end: see [`Running::must_end`].
+    Ended,
+}
+
+/// Why a script has to end, whatever it makes of errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// A slot was locked: it begins again later, as if it had never run.
+    Again,
+    /// SCRIPT KILL or FUNCTION KILL.
+    Killed,
+    /// The server stops.
+    Stopped,
+}
+
+/// A script that runs, as its interpreter sees it.
+pub trait Running {
+    /// Calls a command; its reply is of RESP3 if that is wanted.
+    fn call(&mut self, argv: Arguments<'_>, resp3: bool) -> Called;
+
+    /// The reply of the command that was called last, as it would be sent.
+    fn reply(&mut self) -> &[u8];
+
+    /// Looks at the clock, from time to time while the script computes. Whether it may go on.
+    fn may_go_on(&mut self) -> bool;
+
+    /// Why the script has to end. The interpreter sees to it that it ends, whatever it does.
+    fn must_end(&self) -> Option<Ending>;
+
+    /// Which command it runs for.
+    fn kind(&self) -> Kind;
+
+    /// Its name, as errors show it.
+    fn name(&self) -> &[u8];
+
+    /// Bytes that the state of a thread may take; 0 without bound.
+    fn memory_limit(&self) -> usize;
+
+    /// `redis.set_repl`: whether the effects of its commands go into the journal from now on.
+    fn set_journals(&mut self, journals: bool);
+
+    /// Writes a line to the log.
+    fn log(&self, level: LogLevel, line: &str);
+
+    /// `redis.acl_check_cmd`: whether there is such a command, with such a number of arguments.
+    /// There is one user, who may run all of them.
+    fn knows_command(&self, argv: Arguments<'_>) -> bool;
+
+    /// The reply of the script is an error, or has one in it.
+    fn note_error_reply(&mut self);
+
+    /// Counts an error that reaches no client as a reply of its own.
+    fn count_error(&mut self, error: &CommandError);
 }
 
 /// Runs scripts. Each thread that calls it has a state of its own, so that scripts run beside each
@@ -46,8 +111,24 @@ pub trait Interpreter: Send + Sync {
     /// Runs a script on this thread, compiling it where that is still to be done.
     fn eval(
         &self,
-        run: &mut Run<'_, '_>,
+        run: &mut dyn Running,
         script: &Script,
+        call: Call<'_>,
+        reply: &mut Reply<'_>,
+    ) -> End;
+
+    /// Loads a library on this thread, whose state may take so many bytes. Returns its functions.
+    ///
+    /// # Errors
+    /// The line of the reply.
+    fn load(&self, id: u64, code: &[u8], memory_limit: usize) -> Result<Vec<Function>, Vec<u8>>;
+
+    /// Calls a function on this thread, loading its library where that is still to be done.
+    fn call(
+        &self,
+        run: &mut dyn Running,
+        library: &Library,
+        function: &Function,
         call: Call<'_>,
         reply: &mut Reply<'_>,
     ) -> End;
@@ -69,7 +150,22 @@ impl Interpreter for NoInterpreter {
 
     fn forget(&self) {}
 
-    fn eval(&self, _: &mut Run<'_, '_>, _: &Script, _: Call<'_>, _: &mut Reply<'_>) -> End {
+    fn eval(&self, _: &mut dyn Running, _: &Script, _: Call<'_>, _: &mut Reply<'_>) -> End {
+        End::Failed { line: b"ERR no interpreter".to_vec(), counted: false }
+    }
+
+    fn load(&self, _: u64, _: &[u8], _: usize) -> Result<Vec<Function>, Vec<u8>> {
+        Err(b"ERR no interpreter".to_vec())
+    }
+
+    fn call(
+        &self,
+        _: &mut dyn Running,
+        _: &Library,
+        _: &Function,
+        _: Call<'_>,
+        _: &mut Reply<'_>,
+    ) -> End {
         End::Failed { line: b"ERR no interpreter".to_vec(), counted: false }
     }
 

@@ -1,20 +1,23 @@
 //! Scripts: what the engine knows of them, and how they call commands.
 //!
 //! A script is a transaction whose commands come one by one. It runs inside the handler of its own
-//! command, under the locks of the keys that it declared, and calls further commands through a
-//! [`run::Run`]. Who understands its language is an [`Interpreter`], which the engine is given: the
+//! command, under the locks of the keys that it declared, and calls further commands through what
+//! it is given, a [`interpreter::Running`]. Who understands its language is an [`Interpreter`], which the engine is given: the
 //! engine itself is free of it.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | [`interpreter`] | what is asked of who understands the language? |
 //! | [`cache`] | which scripts are known, and by which names? |
+//! | [`functions`], [`libraries`] | which functions are there, and how do they get there? |
 //! | [`shebang`] | what does a script's first line say? |
 //! | [`run`] | how does a script call a command? |
 //! | [`slow`] | which scripts have run for long, and how do they end? |
 
 pub mod cache;
+pub mod functions;
 pub mod interpreter;
+pub(crate) mod libraries;
 pub mod run;
 pub mod shebang;
 pub mod slow;
@@ -23,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use cache::Cache;
+use functions::Functions;
 use interpreter::{Interpreter, NoInterpreter};
 use slow::SlowScripts;
 
@@ -32,6 +36,8 @@ pub struct Scripts {
     pub interpreter: Arc<dyn Interpreter>,
     /// EVAL and SCRIPT LOAD.
     pub cache: Cache,
+    /// FUNCTION.
+    pub functions: Functions,
     /// Those that have run for long.
     pub slow: SlowScripts,
     /// Numbers of compiled texts.
@@ -43,6 +49,7 @@ impl Default for Scripts {
         Scripts {
             interpreter: Arc::new(NoInterpreter),
             cache: Cache::default(),
+            functions: Functions::default(),
             slow: SlowScripts::default(),
             next_id: AtomicU64::new(1),
         }

@@ -19,9 +19,11 @@ use crate::command::{self, Spec};
 use crate::engine::{Context, Row};
 use crate::handler::args::{Args, KeyAt};
 use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::monitor;
 use crate::persistence::durability::SEES_ALL;
 use crate::persistence::saving;
 use crate::run::consists::{is_program, lacks_subcommand, needs_gates};
+use crate::script::interpreter::{Called, End, Ending, Running};
 use crate::script::shebang::{ALLOW_OOM, COMPATIBLE, NO_WRITES, ScriptFlags};
 use crate::script::slow::{Kind, SlowScript};
 use crate::session::{ScriptNeeds, Session};
@@ -45,30 +47,8 @@ pub(crate) struct Subject<'s> {
     pub(crate) argv: Arguments<'s>,
 }
 
-/// What became of a command that a script called.
-#[derive(Debug)]
-pub enum Called {
-    /// It ran: [`Run::reply`].
-    Replied,
-    /// It was refused.
-    Refused(CommandError),
-    /// The script is to end: see [`Run::must_end`].
-    Ended,
-}
-
-/// Why a script has to end, whatever it makes of errors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ending {
-    /// A slot was locked: it begins again later, as if it had never run.
-    Again,
-    /// SCRIPT KILL or FUNCTION KILL.
-    Killed,
-    /// The server stops.
-    Stopped,
-}
-
 /// See the module's text.
-pub struct Run<'r, 'c> {
+pub(crate) struct Run<'r, 'c> {
     cx: &'r mut Context<'c>,
     subject: &'r Subject<'r>,
     keys: Vec<KeyAt>,
@@ -148,6 +128,45 @@ pub(crate) fn run<T>(
     (result, left)
 }
 
+/// Shows a command to MONITOR before what its script calls.
+pub(crate) fn show(cx: &mut Context<'_>, args: &Args<'_>) {
+    if cx.engine.pubsub.is_monitored() {
+        monitor::show_anyway(cx.db.effects, cx.session, cx.row.command, args.argv());
+    }
+}
+
+/// How many of the arguments that are left are keys.
+pub(crate) fn number_of_keys(count: i64, left: usize) -> Result<usize, CommandError> {
+    match usize::try_from(count) {
+        Err(_) => Err(CommandError::text("ERR Number of keys can't be negative")),
+        Ok(count) if count > left => {
+            Err(CommandError::text("ERR Number of keys can't be greater than number of args"))
+        }
+        Ok(count) => Ok(count),
+    }
+}
+
+/// What becomes of a script's command when the script has ended.
+pub(crate) fn conclude(cx: &mut Context<'_>, end: End, left: &Left) -> CommandResult {
+    // What the script called is what the journal gets.
+    cx.propagate_nothing();
+    match end {
+        End::Returned => {
+            if left.has_errors {
+                cx.db.stats.commands[cx.row.id].failed.add(1);
+            }
+            Ok(())
+        }
+        End::Failed { line, counted: false } => Err(CommandError::line(line)),
+        End::Failed { line, counted: true } => {
+            cx.db.stats.commands[cx.row.id].failed.add(1);
+            cx.reply.error(&line);
+            Ok(())
+        }
+        End::Again => Err(CommandError::MISSED_SLOT),
+    }
+}
+
 /// The checks before a script runs that says what it needs. The commands of others are judged one by
 /// one.
 pub(crate) fn admit(cx: &Context<'_>, flags: ScriptFlags, read_only: bool) -> CommandResult {
@@ -200,45 +219,36 @@ struct Ended {
     needs_gates: bool,
 }
 
-impl Run<'_, '_> {
-    /// Why the script has to end. Whoever runs it sees to it that it ends, whatever it does.
-    pub fn must_end(&self) -> Option<Ending> {
+impl Running for Run<'_, '_> {
+    fn must_end(&self) -> Option<Ending> {
         self.must_end
     }
 
-    /// The reply of the command that was called last, as it would be sent.
-    pub fn reply(&mut self) -> &[u8] {
+    fn reply(&mut self) -> &[u8] {
         self.cx.reply.output().unsent()
     }
 
-    /// Which command it runs for.
-    pub fn kind(&self) -> Kind {
+    fn kind(&self) -> Kind {
         self.subject.kind
     }
 
-    /// Its name, as errors show it.
-    pub fn name(&self) -> &[u8] {
+    fn name(&self) -> &[u8] {
         self.subject.name
     }
 
-    /// `redis.set_repl`: whether the effects of its commands go into the journal from now on.
-    pub fn set_journals(&mut self, journals: bool) {
+    fn set_journals(&mut self, journals: bool) {
         self.journals = journals;
     }
 
-    /// Bytes that the state of a thread may take; 0 without bound.
-    pub fn memory_limit(&self) -> usize {
+    fn memory_limit(&self) -> usize {
         self.cx.db.config.lua_memory_limit
     }
 
-    /// Writes a line to the log.
-    pub fn log(&self, level: crate::host::LogLevel, line: &str) {
+    fn log(&self, level: crate::host::LogLevel, line: &str) {
         self.cx.engine.host.log(level, line);
     }
 
-    /// `redis.acl_check_cmd`: whether there is such a command, with such a number of arguments. There
-    /// is one user, who may run all of them.
-    pub fn knows_command(&self, argv: Arguments<'_>) -> bool {
+    fn knows_command(&self, argv: Arguments<'_>) -> bool {
         self.cx
             .engine
             .commands
@@ -246,19 +256,16 @@ impl Run<'_, '_> {
             .is_some_and(|row| !lacks_subcommand(row, argv) && row.command.accepts(argv.len()))
     }
 
-    /// The reply of the script is an error, or has one in it.
-    pub fn note_error_reply(&mut self) {
+    fn note_error_reply(&mut self) {
         self.has_errors = true;
     }
 
-    /// Counts an error that reaches no client as a reply of its own.
-    pub fn count_error(&mut self, error: &CommandError) {
+    fn count_error(&mut self, error: &CommandError) {
         self.cx.db.stats.error_replies.add(1);
         self.cx.engine.stats.count_error(error.code());
     }
 
-    /// Calls a command; its reply is of RESP3 if that is wanted.
-    pub fn call(&mut self, argv: Arguments<'_>, resp3: bool) -> Called {
+    fn call(&mut self, argv: Arguments<'_>, resp3: bool) -> Called {
         if self.must_end.is_some() {
             return Called::Ended;
         }
@@ -274,6 +281,23 @@ impl Run<'_, '_> {
         called
     }
 
+    fn may_go_on(&mut self) -> bool {
+        if self.must_end.is_some() {
+            return false;
+        }
+        let scripts = &self.cx.engine.scripts;
+        let threshold = self.cx.db.config.busy_reply_threshold.saturating_mul(1000);
+        if scripts.slow.is_stopping() {
+            self.must_end = Some(Ending::Stopped);
+        } else if threshold > 0 && base::clock::steady_us().saturating_sub(self.begun) >= threshold
+        {
+            self.tell_others();
+        }
+        self.must_end.is_none()
+    }
+}
+
+impl Run<'_, '_> {
     fn call_with(
         &mut self,
         row: &'static Row,
@@ -444,30 +468,14 @@ impl Run<'_, '_> {
         Called::Ended
     }
 
-    /// Looks at the clock, from time to time while the script computes. Whether it may go on.
-    pub fn may_go_on(&mut self) -> bool {
-        if self.must_end.is_some() {
-            return false;
-        }
-        let scripts = &self.cx.engine.scripts;
-        let threshold = self.cx.db.config.busy_reply_threshold.saturating_mul(1000);
-        if scripts.slow.is_stopping() {
-            self.must_end = Some(Ending::Stopped);
-        } else if threshold > 0 && base::clock::steady_us().saturating_sub(self.begun) >= threshold
-        {
-            self.serve_others();
-        }
-        self.must_end.is_none()
-    }
-
     /// The script has run for long.
-    fn serve_others(&mut self) {
+    fn tell_others(&mut self) {
         let slow = match &self.slow {
             Some(slow) => Arc::clone(slow),
             None => self.become_slow(),
         };
-        if let Some(meanwhile) = self.cx.meanwhile {
-            meanwhile.serve();
+        if let Some(busy) = self.cx.busy {
+            busy.note_slow_script();
         }
         if slow.is_killed() {
             self.must_end = Some(Ending::Killed);

@@ -38,7 +38,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<(ScriptFlags, usize), CommandError> {
         return Ok((COMPATIBLE, 0));
     }
     let invalid = CommandError::text("ERR Invalid script shebang");
-    let end = memchr_line(body).ok_or(invalid)?;
+    let end = line_length(body).ok_or(invalid)?;
     let mut words = words(&body[..end]);
     let engine = words.next().unwrap_or_default();
     if engine != b"#!lua" {
@@ -63,8 +63,8 @@ pub(crate) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
 
-/// Where the first line ends.
-pub(crate) fn memchr_line(body: &[u8]) -> Option<usize> {
+/// How long the first line is.
+pub(crate) fn line_length(body: &[u8]) -> Option<usize> {
     body.iter().position(|byte| *byte == b'\n')
 }
 

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use engine::run::busy::Busy;
 use mio::Token;
 use store::sync::thread::{self, Thread};
 use store::sync::{AtomicBool, Mutex, RwLock, fence};
@@ -32,6 +33,8 @@ pub struct Mailbox {
     awaits_journal: AtomicBool,
     journal_progressed: AtomicBool,
     journal_failed: AtomicBool,
+    /// A script keeps the worker busy for long.
+    pub(super) runs_slow_script: AtomicBool,
     /// Connections that the worker has or is about to get.
     pub(super) connections: AtomicUsize,
     letters: Mutex<Letters>,
@@ -55,6 +58,12 @@ pub struct Mail {
     pub journal_failed: bool,
 }
 
+impl Busy for Mailbox {
+    fn note_slow_script(&self) {
+        self.runs_slow_script.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Mailbox {
     fn new(waker: Waker) -> Mailbox {
         Mailbox {
@@ -66,6 +75,7 @@ impl Mailbox {
             awaits_journal: AtomicBool::new(false),
             journal_progressed: AtomicBool::new(false),
             journal_failed: AtomicBool::new(false),
+            runs_slow_script: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             letters: Mutex::default(),
         }
@@ -171,10 +181,14 @@ impl Wakers {
         }
     }
 
-    /// Gives a connection to the worker that has the fewest.
+    /// Gives a connection to the worker that has the fewest, of those that no script keeps busy: who
+    /// comes now may want to end it.
     pub(super) fn deliver(&self, arrival: Arrival) {
         let mailboxes = self.mailboxes.read();
-        let fewest = |mailbox: &&Arc<Mailbox>| mailbox.connections.load(Ordering::Relaxed);
+        let fewest = |mailbox: &&Arc<Mailbox>| {
+            let is_stuck = mailbox.runs_slow_script.load(Ordering::Relaxed);
+            (is_stuck, mailbox.connections.load(Ordering::Relaxed))
+        };
         let Some(mailbox) = mailboxes.iter().min_by_key(fewest) else { return };
         mailbox.connections.fetch_add(1, Ordering::Relaxed);
         mailbox.letters.lock().arrivals.push(arrival);

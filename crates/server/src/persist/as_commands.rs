@@ -115,6 +115,14 @@ impl CommandSink {
         self.staged.gather(bytes);
     }
 
+    /// Puts the command that makes a library of functions.
+    pub(super) fn put_library(&mut self, source: &[u8]) {
+        let mut whole = Vec::new();
+        header(&mut whole, b'*', 3);
+        [&b"FUNCTION"[..], b"LOAD", source].iter().for_each(|word| bulk(&mut whole, word));
+        self.put(&whole);
+    }
+
     fn put_command(&mut self) {
         if let Some(command) = self.command.take() {
             self.put(&command);

@@ -80,11 +80,14 @@ pub fn write(
     let staged = Staged::default();
     let config = engine.config.snapshot();
     let pace = Pace { access, per_key: config.rdb_key_save_delay };
+    let libraries = engine.scripts.functions.at_cut();
     if purpose == Purpose::AofBaseAsCommands {
-        let sink = CommandSink::new(staged.clone(), &engine.content_types);
+        let mut sink = CommandSink::new(staged.clone(), &engine.content_types);
+        libraries.iter().for_each(|library| sink.put_library(library.source()));
         return write_shaped(sink, &staged, walker, pace, file, report);
     }
-    let sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
+    let mut sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
+    libraries.iter().try_for_each(|library| sink.writer.function(library.source()))?;
     write_shaped(sink, &staged, walker, pace, file, report)
 }
 
@@ -93,17 +96,22 @@ pub(super) fn not_wanted() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more")
 }
 
-/// Writes a file without entries.
+/// Writes a file without entries: libraries of functions stay when the data goes.
 ///
 /// # Errors
 /// The file's.
 pub fn write_none(engine: &Engine, purpose: Purpose, mut file: impl Write) -> io::Result<()> {
     let staged = Staged::default();
+    let libraries = engine.scripts.functions.libraries();
     if purpose == Purpose::AofBaseAsCommands {
-        CommandSink::new(staged.clone(), &engine.content_types).finish()?;
+        let mut sink = CommandSink::new(staged.clone(), &engine.content_types);
+        libraries.iter().for_each(|library| sink.put_library(library.source()));
+        sink.finish()?;
     } else {
         let config = engine.config.snapshot();
-        RdbSink::begin(engine, &config, purpose, staged.clone())?.finish()?;
+        let mut sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
+        libraries.iter().try_for_each(|library| sink.writer.function(library.source()))?;
+        sink.finish()?;
     }
     staged.pass_on(&mut file, 0)?;
     file.flush()

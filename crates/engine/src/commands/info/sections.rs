@@ -142,12 +142,13 @@ fn scripts(page: &mut Page, engine: &Engine) {
     page.human_bytes("used_memory_lua_human", states);
     page.field("used_memory_scripts_eval", known);
     page.field("number_of_cached_scripts", engine.scripts.cache.len());
-    page.field("number_of_functions", 0);
-    page.field("number_of_libraries", 0);
+    page.field("number_of_functions", engine.scripts.functions.count());
+    page.field("number_of_libraries", engine.scripts.functions.libraries().len());
     page.field("used_memory_vm_functions", 0);
     page.bytes("used_memory_vm_total", states);
-    page.field("used_memory_functions", 0);
-    page.bytes("used_memory_scripts", known);
+    let functions = engine.scripts.functions.memory();
+    page.field("used_memory_functions", functions);
+    page.bytes("used_memory_scripts", known + functions);
 }
 
 fn fragmentation(page: &mut Page, overview: &Overview) {

@@ -38,6 +38,7 @@ fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     let overview = cx.engine.memory_overview(cx.authority.presence());
     let scripts = &cx.engine.scripts;
     let lua_caches = scripts.cache.memory() as i64;
+    let function_caches = scripts.functions.memory() as i64;
     let lua_states = scripts.interpreter.memory() as i64;
     let mut page = Page { cx, pairs: 0 };
     let mark = page.cx.reply.mark();
@@ -51,7 +52,7 @@ fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     page.integer("cluster.links", 0);
     page.integer("aof.buffer", 0);
     page.integer("lua.caches", lua_caches);
-    page.integer("functions.caches", 0);
+    page.integer("functions.caches", function_caches);
     page.integer("script.VMs", lua_states);
     for &(database, bytes) in &overview.tables {
         page.database(database, bytes);

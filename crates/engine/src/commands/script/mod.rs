@@ -14,10 +14,9 @@ use crate::engine::Handler;
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
-use crate::observe::monitor;
 use crate::script::cache::{Cache, Looked, Origin, Script};
-use crate::script::interpreter::{Call, End};
-use crate::script::run::{Run, Subject};
+use crate::script::interpreter::Call;
+use crate::script::run::{self as script_run, Run, Subject};
 use crate::script::shebang;
 use crate::script::slow::Kind;
 use crate::session::ScriptNeeds;
@@ -46,9 +45,9 @@ fn evalsha_ro(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 fn eval_text(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> CommandResult {
-    show(cx, args);
+    script_run::show(cx, args);
     let text = args.bytes()?;
-    let keys = number_of_keys(args)?;
+    let keys = script_run::number_of_keys(args.i64()?, args.len())?;
     let (engine, clock) = (cx.engine, cx.db.steady * 1000);
     let scripts = &engine.scripts;
     let known = cx.db.effects.scripts.by_text(&scripts.cache, text, clock);
@@ -63,34 +62,15 @@ fn eval_text(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> Comm
 }
 
 fn eval_known(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> CommandResult {
-    show(cx, args);
+    script_run::show(cx, args);
     let sha = args.bytes()?;
     if sha.len() != size_of::<crate::script::cache::Sha>() {
         return Err(NO_SCRIPT);
     }
-    let keys = number_of_keys(args)?;
+    let keys = script_run::number_of_keys(args.i64()?, args.len())?;
     let (cache, clock) = (&cx.engine.scripts.cache, cx.db.steady * 1000);
     let script = cx.db.effects.scripts.by_sha(cache, sha, clock).ok_or(NO_SCRIPT)?;
     run(cx, args, &script, keys, read_only)
-}
-
-/// Shows the command to MONITOR before what its script calls.
-fn show(cx: &mut Context<'_>, args: &Args<'_>) {
-    if cx.engine.pubsub.is_monitored() {
-        monitor::show_anyway(cx.db.effects, cx.session, cx.row.command, args.argv());
-    }
-}
-
-/// How many of the arguments that follow are keys.
-fn number_of_keys(args: &mut Args<'_>) -> Result<usize, CommandError> {
-    let count = args.i64()?;
-    match usize::try_from(count) {
-        Err(_) => Err(CommandError::text("ERR Number of keys can't be negative")),
-        Ok(count) if count > args.len() => {
-            Err(CommandError::text("ERR Number of keys can't be greater than number of args"))
-        }
-        Ok(count) => Ok(count),
-    }
 }
 
 /// Makes a script known, if it is one.
@@ -125,19 +105,16 @@ fn run(
     let interpreter = &*cx.engine.scripts.interpreter;
     let evaluate =
         |run: &mut Run<'_, '_>, reply: &mut Reply<'_>| interpreter.eval(run, script, call, reply);
-    let (end, left) = crate::script::run::run(cx, &subject, evaluate);
+    let (end, left) = script_run::run(cx, &subject, evaluate);
     if left.waited_long {
         script.takes_all.store(true, Relaxed);
     }
-    if left.has_errors && end == End::Returned {
-        cx.db.stats.commands[cx.row.id].failed.add(1);
-    }
-    conclude(cx, end)
+    script_run::conclude(cx, end, &left)
 }
 
 /// The checks before a script runs, besides those of every command.
 fn admit(cx: &mut Context<'_>, script: &Script, read_only: bool) -> CommandResult {
-    crate::script::run::admit(cx, script.flags, read_only)?;
+    script_run::admit(cx, script.flags, read_only)?;
     let is_program = cx.session.script_needs == Some(ScriptNeeds::AllSlots)
         || cx.nested
         || cx.db.held.is_everything();
@@ -147,22 +124,6 @@ fn admit(cx: &mut Context<'_>, script: &Script, read_only: bool) -> CommandResul
         return Err(CommandError::MISSED_SLOT);
     }
     Ok(())
-}
-
-/// What becomes of a script's command when the script has ended.
-fn conclude(cx: &mut Context<'_>, end: End) -> CommandResult {
-    // What the script called is what the journal gets.
-    cx.propagate_nothing();
-    match end {
-        End::Returned => Ok(()),
-        End::Failed { line, counted: false } => Err(CommandError::line(line)),
-        End::Failed { line, counted: true } => {
-            cx.db.stats.commands[cx.row.id].failed.add(1);
-            cx.reply.error(&line);
-            Ok(())
-        }
-        End::Again => Err(CommandError::MISSED_SLOT),
-    }
 }
 
 /// SCRIPT LOAD script

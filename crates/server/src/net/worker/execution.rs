@@ -116,7 +116,7 @@ fn execute(
     let (outcome, again) = match protocol {
         Protocol::Resp(resp) => {
             let argv = resp.arguments(input, ranges);
-            let request = Request { argv, row, keys, meanwhile: None };
+            let request = Request { argv, row, keys };
             let outcome = engine.execute(turn, session, request, authority, output);
             let again = needs_another_try(&outcome).then(|| owned(argv));
             (outcome, again)
@@ -124,7 +124,7 @@ fn execute(
         Protocol::Http(http) => {
             let Http { input: http_input, exchanges } = &mut **http;
             let argv = http_input.arguments(input, ranges);
-            let request = Request { argv, row, keys, meanwhile: None };
+            let request = Request { argv, row, keys };
             let to = (exchanges, session, output);
             let (outcome, next) = http::run(engine, turn, request, authority, to);
             let again = needs_another_try(&outcome).then(|| owned(argv));
@@ -153,7 +153,7 @@ fn run_pending(
     if let Some(row) = command.row {
         engine.find_keys(row, argv, &mut keys);
     }
-    let request = Request { argv, row: command.row, keys: &keys, meanwhile: None };
+    let request = Request { argv, row: command.row, keys: &keys };
     turn.enter(engine);
     let from = connection.output.end();
     let Connection { protocol, session, output, .. } = connection;

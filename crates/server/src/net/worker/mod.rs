@@ -17,7 +17,7 @@ mod intake;
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
 use base::clock::Ticks;
@@ -81,11 +81,14 @@ impl Worker {
         let waker = Waker::new(poll.registry(), WAKE)?;
         // The only failure is a full counter, which wakes the worker as well.
         let wake = move || drop(waker.wake());
+        let mailbox = wakers.register(wake);
+        let mut turn = Turn::new(&engine, &format!("worker-{index}"));
+        turn.busy = Some(Arc::clone(&mailbox) as _);
         Ok(Worker {
             index,
-            mailbox: wakers.register(wake),
+            mailbox,
             poll,
-            turn: Turn::new(&engine, &format!("worker-{index}")),
+            turn,
             gate: engine.gates.register(),
             engine,
             connections: Vec::new(),
@@ -119,6 +122,9 @@ impl Worker {
     fn run_turn(&mut self, events: &mut Events) {
         self.wait(events);
         self.turn.begin(&self.engine);
+        if self.mailbox.runs_slow_script.load(Relaxed) {
+            self.mailbox.runs_slow_script.store(false, Relaxed);
+        }
         self.note_events(events);
         self.open_mail();
         self.end_waits_that_are_due();

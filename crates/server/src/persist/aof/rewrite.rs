@@ -161,6 +161,7 @@ fn cut<'e>(
     let Some(walker) = engine.keyspace.begin_cut(&closed, base::clock::now_us()) else {
         return Err(no_cut("another cut is being read", next));
     };
+    engine.scripts.functions.note_cut();
     let offset = match (plan, next) {
         (Plan::GoOn { .. }, Some(next)) => journal.rotate(next),
         (Plan::Anew { repairs, .. }, Some(next)) => {

@@ -51,6 +51,13 @@ pub enum Problem {
         /// Why not.
         reason: String,
     },
+    /// A library of functions cannot be taken in.
+    Library {
+        /// Its first line, printable.
+        name: String,
+        /// Why not.
+        reason: String,
+    },
     /// It breaks off.
     Torn {
         /// Bytes before the part that is not whole.
@@ -127,6 +134,9 @@ impl Problem {
             ),
             Problem::Key { at, key, reason } => {
                 write!(formatter, "{file}: offset {at}, key \"{key}\": {reason}")
+            }
+            Problem::Library { name, reason } => {
+                write!(formatter, "{file}: the library of functions \"{name}\": {reason}")
             }
             Problem::Torn { good, tear } => write!(
                 formatter,

@@ -107,7 +107,7 @@ impl Load<'_> {
                 Item::Aux { name, value } => self.note_aux(&name, &value),
                 // Tables here grow without ever standing still, so nobody has to know beforehand.
                 Item::Resize { .. } => {}
-                Item::Function(function) => self.skip_function(&function),
+                Item::Function(function) => self.take_function(shared.path, &function)?,
                 Item::ModuleAux { module } => self.warn(&format!(
                     "Skipped what the module type {module} keeps besides values: there are no \
                      modules here"
@@ -231,16 +231,25 @@ impl Load<'_> {
         }
     }
 
-    fn skip_function(&self, function: &Function) {
-        let source = match function {
-            Function::Library(source) | Function::PreRelease { source, .. } => source,
+    /// Takes in a library of functions. Those of versions before 7.0 have no name, and are passed over,
+    /// as Redis does.
+    fn take_function(&self, path: &Path, function: &Function) -> Result<(), LoadError> {
+        let (source, is_library) = match function {
+            Function::Library(source) => (source, true),
+            Function::PreRelease { source, .. } => (source, false),
         };
         let first = source.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        let first = &first[..first.len().min(100)];
-        self.warn(&format!(
-            "Skipped a library of functions, which begins with \"{}\": there are no functions here",
-            first.escape_ascii()
-        ));
+        let name = first[..first.len().min(100)].escape_ascii().to_string();
+        if !is_library {
+            let text = "from before Redis 7.0, whose form nobody reads any more";
+            self.warn(&format!(
+                "Skipped a library of functions, which begins with \"{name}\": {text}"
+            ));
+            return Ok(());
+        }
+        self.engine.restore_library(source).map_err(|error| {
+            LoadError::file(path, Problem::Library { name, reason: error.to_string() })
+        })
     }
 
     fn report(&self, tally: Tally) {

@@ -199,11 +199,11 @@ impl Saver {
         let databases = 0..engine.keyspace.databases();
         let keys = databases.map(|database| engine.keyspace.len(database) as u64).sum();
         engine.saving.note_total(keys);
-        Cut {
-            walker: engine.keyspace.begin_cut(closed, base::clock::now_us()),
-            changes: engine.stats.changes(),
-            place: self.order.next(closed),
+        let walker = engine.keyspace.begin_cut(closed, base::clock::now_us());
+        if walker.is_some() {
+            engine.scripts.functions.note_cut();
         }
+        Cut { walker, changes: engine.stats.changes(), place: self.order.next(closed) }
     }
 
     /// Writes a cut to a file, says in the log and to INFO what became of it, and lets others read

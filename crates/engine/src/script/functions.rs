@@ -1,0 +1,298 @@
+//! Libraries of functions.
+//!
+//! They change with all gates closed, so that their order in the journal is the one in which they
+//! came, and a cut of the data has those that belong to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use parking_lot::{Mutex, RwLock};
+
+use crate::handler::error::CommandError;
+use crate::script::shebang::{ScriptFlags, line_length, words};
+
+/// A function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// What it says of itself.
+    pub description: Option<Vec<u8>>,
+    /// What it needs.
+    pub flags: ScriptFlags,
+}
+
+/// A library.
+#[derive(Debug)]
+pub struct Library {
+    /// Its number: no other text ever has it.
+    pub id: u64,
+    /// Its name.
+    pub name: Vec<u8>,
+    source: Box<[u8]>,
+    /// Where the code begins.
+    code_at: usize,
+    /// Its functions, in the order in which it has registered them.
+    pub functions: Vec<Function>,
+}
+
+impl Library {
+    /// The whole text.
+    pub fn source(&self) -> &[u8] {
+        &self.source
+    }
+
+    /// What is compiled.
+    pub fn code(&self) -> &[u8] {
+        &self.source[self.code_at..]
+    }
+
+    fn memory(&self) -> usize {
+        let functions = self.functions.iter().map(|own| own.name.len() + size_of::<Function>());
+        self.source.len() + functions.sum::<usize>() + size_of::<Library>()
+    }
+}
+
+/// What the first line of a library says.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    name: Vec<u8>,
+    code_at: usize,
+}
+
+impl Header {
+    /// Reads it.
+    pub(crate) fn parse(source: &[u8]) -> Result<Header, CommandError> {
+        let Some(after) = source.strip_prefix(b"#!") else {
+            return Err(CommandError::text("ERR Missing library metadata"));
+        };
+        let end = line_length(source).ok_or(CommandError::text("ERR Invalid library metadata"))?;
+        let mut words = words(&after[..end - 2]);
+        let engine = words.next().unwrap_or_default();
+        let mut name = None;
+        for word in words {
+            let given = word.get(..5).filter(|start| start.eq_ignore_ascii_case(b"name="));
+            if given.is_none() {
+                return Err(CommandError::quoting("ERR Invalid metadata value given: ", word, ""));
+            }
+            if name.replace(word[5..].to_vec()).is_some() {
+                return Err(CommandError::text(
+                    "ERR Invalid metadata value, name argument was given multiple times",
+                ));
+            }
+        }
+        let name = name.ok_or(CommandError::text("ERR Library name was not given"))?;
+        check_name(&name)?;
+        if !engine.eq_ignore_ascii_case(b"lua") {
+            return Err(CommandError::quoting("ERR Engine '", engine, "' not found"));
+        }
+        Ok(Header { name, code_at: end })
+    }
+
+    /// The library's name.
+    pub(crate) fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// What is compiled.
+    pub(crate) fn code<'s>(&self, source: &'s [u8]) -> &'s [u8] {
+        &source[self.code_at..]
+    }
+
+    /// The library, once its functions are known.
+    pub(crate) fn library(self, id: u64, source: &[u8], functions: Vec<Function>) -> Library {
+        let Header { name, code_at } = self;
+        Library { id, name, source: source.into(), code_at, functions }
+    }
+}
+
+/// Refuses what can be no name of a library or a function.
+///
+/// # Errors
+/// See the text.
+pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
+    let may_be = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    if !name.is_empty() && name.iter().all(may_be) {
+        return Ok(());
+    }
+    Err(CommandError::text(
+        "ERR Library names can only contain letters, numbers, or underscores(_) and must be at \
+         least one character long",
+    ))
+}
+
+#[derive(Default, Clone)]
+struct Known {
+    libraries: BTreeMap<Vec<u8>, Arc<Library>>,
+    /// By their names in lower case: the library, and which of its functions.
+    functions: HashMap<Vec<u8>, (Arc<Library>, usize)>,
+}
+
+/// All libraries.
+#[derive(Default)]
+pub struct Functions {
+    known: RwLock<Known>,
+    /// Those that belong to the cut that is being written.
+    at_cut: Mutex<Vec<Arc<Library>>>,
+}
+
+/// What becomes of libraries that are there when others are restored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Policy {
+    Append,
+    Replace,
+    Flush,
+}
+
+impl Functions {
+    /// A function by its name, in any case.
+    pub fn find(&self, name: &[u8]) -> Option<(Arc<Library>, usize)> {
+        self.known.read().functions.get(&name.to_ascii_lowercase()).cloned()
+    }
+
+    /// All libraries, by name.
+    pub fn libraries(&self) -> Vec<Arc<Library>> {
+        self.known.read().libraries.values().cloned().collect()
+    }
+
+    /// Functions.
+    pub fn count(&self) -> usize {
+        self.known.read().functions.len()
+    }
+
+    /// Bytes that libraries take.
+    pub fn memory(&self) -> usize {
+        self.known.read().libraries.values().map(|library| library.memory()).sum()
+    }
+
+    /// Whether there is a library of this name.
+    pub(crate) fn has(&self, header: &Header) -> bool {
+        self.known.read().libraries.contains_key(&header.name)
+    }
+
+    /// Adds libraries, all or none.
+    pub(crate) fn add(&self, libraries: Vec<Library>, policy: Policy) -> Result<(), CommandError> {
+        let mut known = match policy {
+            Policy::Flush => Known::default(),
+            Policy::Append | Policy::Replace => self.known.read().clone(),
+        };
+        for library in libraries {
+            known.add(Arc::new(library), policy == Policy::Replace)?;
+        }
+        *self.known.write() = known;
+        Ok(())
+    }
+
+    /// Removes a library.
+    pub(crate) fn remove(&self, name: &[u8]) -> Result<(), CommandError> {
+        let mut known = self.known.write();
+        if known.remove(name) {
+            return Ok(());
+        }
+        Err(CommandError::text("ERR Library not found"))
+    }
+
+    /// Removes all.
+    pub(crate) fn flush(&self) {
+        *self.known.write() = Known::default();
+    }
+
+    /// A cut begins: what is there now belongs to it. To be called with all gates closed.
+    pub fn note_cut(&self) {
+        let libraries = self.libraries();
+        *self.at_cut.lock() = libraries;
+    }
+
+    /// What belongs to the cut that began last.
+    pub fn at_cut(&self) -> Vec<Arc<Library>> {
+        self.at_cut.lock().clone()
+    }
+}
+
+impl Known {
+    fn add(&mut self, library: Arc<Library>, replace: bool) -> Result<(), CommandError> {
+        if self.libraries.contains_key(&library.name) {
+            if !replace {
+                return Err(CommandError::quoting(
+                    "ERR Library ",
+                    &library.name,
+                    " already exists",
+                ));
+            }
+            self.remove(&library.name);
+        }
+        for (index, function) in library.functions.iter().enumerate() {
+            let place = (Arc::clone(&library), index);
+            if self.functions.insert(function.name.to_ascii_lowercase(), place).is_some() {
+                return Err(CommandError::quoting(
+                    "ERR Function ",
+                    &function.name,
+                    " already exists",
+                ));
+            }
+        }
+        self.libraries.insert(library.name.clone(), library);
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(library) = self.libraries.remove(name) else { return false };
+        for function in &library.functions {
+            self.functions.remove(&function.name.to_ascii_lowercase());
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(name: &str, functions: &[&str]) -> Library {
+        let source = format!("#!lua name={name}\ncode");
+        let functions = functions.iter().map(|name| Function {
+            name: name.as_bytes().to_vec(),
+            description: None,
+            flags: 0,
+        });
+        let header = Header::parse(source.as_bytes()).unwrap();
+        header.library(1, source.as_bytes(), functions.collect())
+    }
+
+    #[test]
+    fn the_first_line_names_the_library() {
+        let own = library("a_1", &["f"]);
+        assert_eq!((&*own.name, own.code()), (&b"a_1"[..], &b"\ncode"[..]));
+        for (source, error) in [
+            ("x", "ERR Missing library metadata"),
+            ("#!lua name=a", "ERR Invalid library metadata"),
+            ("#!lua\n", "ERR Library name was not given"),
+            ("#!lua name=a b\n", "ERR Invalid metadata value given: b"),
+            ("#!js name=a\n", "ERR Engine 'js' not found"),
+        ] {
+            assert_eq!(Header::parse(source.as_bytes()).unwrap_err().to_string(), error);
+        }
+    }
+
+    #[test]
+    fn names_of_functions_are_unique_among_all_libraries() {
+        let all = Functions::default();
+        all.add(vec![library("a", &["f", "g"])], Policy::Append).unwrap();
+        let error = |result: Result<(), CommandError>| result.unwrap_err().to_string();
+        let again = all.add(vec![library("a", &["h"])], Policy::Append);
+        assert_eq!(error(again), "ERR Library a already exists");
+        let other = all.add(vec![library("b", &["x", "F"])], Policy::Append);
+        assert_eq!(error(other), "ERR Function F already exists");
+        assert_eq!((all.count(), all.libraries().len()), (2, 1), "nothing of it was added");
+        all.note_cut();
+        all.add(vec![library("a", &["h"])], Policy::Replace).unwrap();
+        assert!(all.find(b"H").is_some() && all.find(b"f").is_none());
+        all.add(vec![library("b", &["x"])], Policy::Flush).unwrap();
+        assert!(all.find(b"h").is_none() && all.find(b"x").is_some());
+        assert_eq!(all.at_cut()[0].functions.len(), 2);
+        assert_eq!(error(all.remove(b"a")), "ERR Library not found");
+        all.remove(b"b").unwrap();
+        assert_eq!((all.count(), all.memory()), (0, 0));
+    }
+}

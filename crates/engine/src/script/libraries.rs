@@ -1,0 +1,39 @@
+//! How a library comes to be there.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::engine::Engine;
+use crate::handler::error::CommandError;
+use crate::script::functions::{Header, Library, Policy};
+
+impl Engine {
+    /// Makes a library of its text: its functions are known then.
+    pub(crate) fn load_library(
+        &self,
+        source: &[u8],
+        replaces: bool,
+    ) -> Result<Library, CommandError> {
+        let header = Header::parse(source)?;
+        if !replaces && self.scripts.functions.has(&header) {
+            return Err(CommandError::quoting("ERR Library '", header.name(), "' already exists"));
+        }
+        let id = self.scripts.next_id.fetch_add(1, Relaxed);
+        let limit = self.config.load().lua_memory_limit;
+        let interpreter = &self.scripts.interpreter;
+        let functions = interpreter.load(id, header.code(source), limit);
+        let functions = functions.map_err(CommandError::line)?;
+        if functions.is_empty() {
+            return Err(CommandError::text("ERR No functions registered"));
+        }
+        Ok(header.library(id, source, functions))
+    }
+
+    /// Takes in a library that a file holds.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn restore_library(&self, source: &[u8]) -> Result<(), CommandError> {
+        let library = self.load_library(source, true)?;
+        self.scripts.functions.add(vec![library], Policy::Replace)
+    }
+}

@@ -1,0 +1,196 @@
+//! Scripts beside each other and beside readers, scripts that never end, and what of them survives.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail, ensure};
+use tests::client::{Client, Received, Reply};
+use tests::observe::wait_until;
+use tests::random::Random;
+use tests::server::{Server, Target};
+
+const ACCOUNTS: usize = 16;
+const EACH: i64 = 1000;
+const DURATION: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn start(options: &[(&str, &str)]) -> Result<Server> {
+    Server::start(Target::Dunlin, options)
+}
+
+/// The text of an error, or nothing.
+fn shown(reply: &Reply) -> String {
+    match reply {
+        Reply::Error(text) => String::from_utf8_lossy(text).into_owned(),
+        _ => String::new(),
+    }
+}
+
+fn account(number: usize) -> String {
+    format!("account:{number}")
+}
+
+/// Moves an amount between two keys: both declared, one of them, or none.
+fn move_amount(
+    client: &mut Client,
+    declared: usize,
+    keys: [&str; 2],
+    amount: &str,
+) -> Result<Reply> {
+    let script = "local a, b = KEYS[1] or ARGV[2], KEYS[2] or ARGV[3] \
+                  redis.call('decrby', a, ARGV[1]) redis.call('incrby', b, ARGV[1]) return 'moved'";
+    let count = declared.to_string();
+    let mut words = vec!["EVAL", script, &count];
+    words.extend(&keys[..declared]);
+    words.push(amount);
+    words.extend(keys);
+    client.call(&words)
+}
+
+fn keep_moving(server: &Server, seed: u64) -> Result<u64> {
+    let (mut client, mut random) = (server.connect()?, Random::new(seed));
+    let (end, mut moves) = (Instant::now() + DURATION, 0);
+    while Instant::now() < end {
+        let (a, b) = (random.below(ACCOUNTS), random.below(ACCOUNTS - 1));
+        let b = if b >= a { b + 1 } else { b };
+        let keys = [account(a), account(b)];
+        let declared = random.below(3);
+        let amount = random.below(9).to_string();
+        let reply = move_amount(&mut client, declared, [&keys[0], &keys[1]], &amount)?;
+        ensure!(reply.text() == Some(b"moved"), "{reply:?} with {declared} keys declared");
+        moves += 1;
+    }
+    Ok(moves)
+}
+
+fn keep_reading(server: &Server) -> Result<u64> {
+    let script = format!(
+        "local sum = 0 for i = 0, {} do sum = sum + redis.call('get', 'account:' .. i) end \
+         return tostring(sum)",
+        ACCOUNTS - 1
+    );
+    let expected = (ACCOUNTS as i64 * EACH).to_string();
+    let mut client = server.connect()?;
+    let (end, mut reads) = (Instant::now() + DURATION, 0);
+    while Instant::now() < end {
+        let reply = client.call(&["EVAL", &script, "0"])?;
+        ensure!(reply.text() == Some(expected.as_bytes()), "a torn read: {reply:?}");
+        reads += 1;
+    }
+    Ok(reads)
+}
+
+#[test]
+fn scripts_move_sums_between_keys_and_nobody_sees_the_middle() -> Result<()> {
+    let options = [("threads", "4"), ("appendonly", "yes"), ("enable-debug-command", "yes")];
+    let server = start(&options)?;
+    let mut control = server.connect()?;
+    for number in 0..ACCOUNTS {
+        control.call(&["SET", &account(number), &EACH.to_string()])?;
+    }
+    thread::scope(|scope| {
+        let server = &server;
+        let movers: Vec<_> =
+            (0..4).map(|seed| scope.spawn(move || keep_moving(server, seed))).collect();
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(move || keep_reading(server))).collect();
+        for thread in movers.into_iter().chain(readers) {
+            let Ok(done) = thread.join() else { bail!("a thread has panicked") };
+            ensure!(done? > 0, "each of them got through");
+        }
+        Ok(())
+    })?;
+    let digest = |control: &mut Client| control.call_text("DEBUG DIGEST");
+    let before = digest(&mut control)?;
+    control.call_text("DEBUG LOADAOF")?;
+    ensure!(digest(&mut control)? == before, "the journal has the same order");
+    Ok(())
+}
+
+/// A client that another thread serves than the one that is busy, and what it is told about `key`.
+fn who_is_told(server: &Server, key: &str) -> Result<(Client, Reply)> {
+    let end = Instant::now() + PATIENCE;
+    while Instant::now() < end {
+        let mut client = server.connect()?;
+        client.send(&["GET", key])?;
+        if client.has_input(Duration::from_millis(300))?
+            && let Received::Reply(reply) = client.receive()?
+        {
+            if reply.is_error() {
+                return Ok((client, reply));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    bail!("nobody is told that a script runs")
+}
+
+#[test]
+fn a_script_that_never_ends_is_ended_whatever_it_does() -> Result<()> {
+    let server = start(&[("threads", "4"), ("busy-reply-threshold", "100")])?;
+    for script in [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "while true do redis.pcall('get', KEYS[1]) end",
+        "local f = coroutine.wrap(function() while true do end end) while true do pcall(f) end",
+        "while true do string.rep('x', 1e5) end",
+    ] {
+        let mut busy = server.connect()?;
+        busy.send(&["EVAL", script, "1", "k"])?;
+        let (mut other, told) = who_is_told(&server, "k")?;
+        ensure!(shown(&told).starts_with("BUSY Redis is busy"), "{told:?}");
+        ensure!(!other.call_text("GET elsewhere")?.is_error(), "other slots are free");
+        ensure!(!other.call_text("SCRIPT KILL")?.is_error(), "{script}");
+        ensure!(busy.has_input(PATIENCE)?, "{script} goes on");
+        let Received::Reply(end) = busy.receive()? else { bail!("the connection is closed") };
+        let text = shown(&end);
+        ensure!(text.contains("Script killed by user with SCRIPT KILL"), "{text}");
+        ensure!(!busy.call_text("GET k")?.is_error(), "all is as before");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_takes_too_much_memory_ends_and_harms_nobody() -> Result<()> {
+    let server = start(&[("lua-memory-limit", "16mb")])?;
+    let mut client = server.connect()?;
+    for script in [
+        "return string.rep('x', 1e9)",
+        "local s = 'x' while true do s = s .. s end",
+        "local t = {} for i = 1, 1e9 do t[i] = i end",
+        "local t = {} while true do t = {t, {}, {}} end",
+    ] {
+        let reply = client.call(&["EVAL", script, "0"])?;
+        ensure!(shown(&reply).contains("not enough memory"), "{script}: {}", shown(&reply));
+        let reply = client.call(&["EVAL", "return #string.rep('x', 1e6)", "0"])?;
+        ensure!(!reply.is_error(), "the next script has room: {reply:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn libraries_survive_in_files_of_both_kinds() -> Result<()> {
+    let library = "#!lua name=kept\nredis.register_function('answer', function() return 'yes' end)";
+    for options in [
+        [("appendonly", "yes"), ("aof-use-rdb-preamble", "yes")],
+        [("appendonly", "yes"), ("aof-use-rdb-preamble", "no")],
+        [("appendonly", "no"), ("save", "3600 1")],
+    ] {
+        let mut server = start(&options)?;
+        let mut client = server.connect()?;
+        ensure!(!client.call(&["FUNCTION", "LOAD", library])?.is_error());
+        if options[0].1 == "yes" {
+            client.call_text("BGREWRITEAOF")?;
+            wait_until("the rewrite to end", || {
+                let info = client.call_text("INFO persistence")?;
+                let text = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+                Ok(text.contains("aof_rewrite_in_progress:0")
+                    && text.contains("aof_last_bgrewrite_status:ok"))
+            })?;
+        }
+        server.terminate()?;
+        server.start_again()?;
+        let reply = server.connect()?.call_text("FCALL answer 0")?;
+        ensure!(reply.text() == Some(b"yes"), "{options:?}: {reply:?}");
+    }
+    Ok(())
+}
