@@ -21,6 +21,7 @@
 pub mod allocation;
 pub mod client;
 pub mod grammar;
+pub mod mariadb;
 pub mod mutation;
 pub mod notation;
 pub mod observe;

@@ -9,7 +9,7 @@ use super::*;
 /// Directives whose default differs from the reference by intent.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
 /// Directives that the reference does not have.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "changes-backlog-size",
     "changes-backlog-ttl",
     "rdb-version",
@@ -18,6 +18,7 @@ const OWN: [&str; 8] = [
     "http-cors-origins",
     "http-host-names",
     "http-require-match",
+    "views-file",
 ];
 
 /// A line of `reference.txt`.

@@ -179,6 +179,12 @@ pub struct HttpRows {
     pub memory: &'static Row,
     /// Keys that commands name often.
     pub hot_keys: &'static Row,
+    /// GET of a result of a database.
+    pub view: &'static Row,
+    /// POST to a view.
+    pub view_change: &'static Row,
+    /// DELETE of results.
+    pub view_forget: &'static Row,
 }
 
 /// Something that a slow disk may hold up, done away from the workers. Returns the reply.

@@ -72,11 +72,46 @@ pub trait Process {
     fn crash(&self, reason: &str) -> !;
 }
 
+/// Something that a database is asked for, or whose results are.
+#[derive(Clone, Debug)]
+pub enum ViewRequest {
+    /// The value of this key. The reply is that of a request for it which finds the key.
+    Fill {
+        /// The key.
+        key: Box<[u8]>,
+    },
+    /// A change of rows. The reply is how many.
+    Change {
+        /// The name of the view.
+        view: Box<[u8]>,
+        /// What the request says, as JSON.
+        body: Box<[u8]>,
+    },
+    /// That all values with a tag are deleted. The reply is how many.
+    Forget {
+        /// The tag.
+        tag: Box<[u8]>,
+    },
+}
+
+/// Databases, whose results are kept under keys.
+pub trait ViewSource {
+    /// Has a thread of its own do what is asked, and answers who waits for it. Does not wait itself:
+    /// whoever asks may hold a slot.
+    fn ask_view(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>);
+}
+
 /// All of it. Through [`Apply`], changed settings take effect there too (listening ports, log level,
 /// ...). What outlives the process is [`crate::engine::Storage`]'s.
-pub trait Host: Apply + Tell + MemorySource + ConfigFile + Process + Send + Sync {}
+pub trait Host:
+    Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + Send + Sync
+{
+}
 
-impl<T: Apply + Tell + MemorySource + ConfigFile + Process + Send + Sync> Host for T {}
+impl<T> Host for T where
+    T: Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + Send + Sync
+{
+}
 
 /// The process and the machine, as INFO's section "server" shows them.
 #[derive(Clone, Default, Debug)]

@@ -10,7 +10,7 @@ use store::gate::Closed;
 use crate::engine::{Engine, Errand, Storage};
 use crate::host::{
     ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
-    Tell,
+    Tell, ViewRequest, ViewSource,
 };
 use crate::persistence::append_only::{self, RewriteAnswer};
 use crate::persistence::loading::{LoadFailed, Source};
@@ -97,6 +97,10 @@ impl Process for NoHost {
     fn crash(&self, reason: &str) -> ! {
         panic!("{reason}")
     }
+}
+
+impl ViewSource for NoHost {
+    fn ask_view(&self, _: ViewRequest, _: Option<Arc<Waiter>>) {}
 }
 
 impl Storage for NoHost {

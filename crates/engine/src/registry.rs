@@ -40,6 +40,9 @@ impl HttpRows {
             watch: find("watch")?,
             memory: find("memory")?,
             hot_keys: find("hotkeys")?,
+            view: find("view")?,
+            view_change: find("viewchange")?,
+            view_forget: find("viewforget")?,
         })
     }
 }

@@ -59,6 +59,7 @@ fn reason(status: u16) -> &'static str {
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",
+        502 => "Bad Gateway",
         503 => "Service Unavailable",
         505 => "HTTP Version Not Supported",
         507 => "Insufficient Storage",
@@ -147,7 +148,7 @@ impl<'a> Answer<'a> {
             self.header("Access-Control-Allow-Origin", origin);
             self.header(
                 "Access-Control-Expose-Headers",
-                b"ETag, Age, X-Cursor, X-Position, X-Request-Id, X-Type",
+                b"ETag, Age, Warning, X-Cache, X-Cursor, X-Position, X-Request-Id, X-Type",
             );
             self.header("Vary", b"Origin");
         }

@@ -13,6 +13,7 @@ use config::{Config, Invocation, LoadError, ShutdownOptions};
 use engine::engine::Engine;
 use engine::host::{ProcessFacts, Shutdown};
 use parking_lot::Mutex;
+use views::Views;
 
 use crate::changes::Telling;
 use crate::cron::Cron;
@@ -35,6 +36,7 @@ use crate::process::signal::{self, Caught};
 use crate::process::system::TitleArea;
 use crate::process::title::Title;
 use crate::process::{crash, descriptors};
+use crate::views::Keeper;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -128,6 +130,7 @@ struct Surroundings {
     pid_file: Option<PidFile>,
     title: Title,
     oom_score: OomScore,
+    views: Arc<Views>,
 }
 
 impl Surroundings {
@@ -137,6 +140,7 @@ impl Surroundings {
         program: &[u8],
         config_file: Option<&Path>,
         supervisor: Option<Supervisor>,
+        views: Arc<Views>,
         log: &Log,
     ) -> Surroundings {
         let area = if config.set_proc_title { TitleArea::claim() } else { None };
@@ -151,7 +155,7 @@ impl Surroundings {
         }
         daemon::apply_huge_pages(config, log);
         let pid_file = PidFile::write(config, is_daemon(config, supervisor), log);
-        Surroundings { supervisor, pid_file, title, oom_score }
+        Surroundings { supervisor, pid_file, title, oom_score, views }
     }
 }
 
@@ -196,8 +200,9 @@ impl Running {
         let threads = thread_count(&config);
         config.maxclients = room_for_clients(&config, threads, log)?;
         let listening = Listening::open(&config, log).map_err(|NotListening| Failed)?;
-        let surroundings =
-            Surroundings::arrange(&config, program, config_file.as_deref(), supervisor, log);
+        let views = Arc::new(read_views(&config, log)?);
+        let file = config_file.as_deref();
+        let surroundings = Surroundings::arrange(&config, program, file, supervisor, views, log);
         base::clock::calibrate();
         if let Err(error) = memory::start_background_return() {
             log.warning(format!("Unused memory is returned by the threads that serve: {error}"));
@@ -226,7 +231,7 @@ impl Running {
         threads: usize,
         log: &Arc<Log>,
     ) -> io::Result<Running> {
-        let Surroundings { supervisor, pid_file, title, oom_score } = surroundings;
+        let Surroundings { supervisor, pid_file, title, oom_score, views } = surroundings;
         let (stop_sender, stop) = mpsc::channel();
         let (wakers, disk) = (Arc::new(Wakers::new()), Arc::new(RealDisk) as Arc<dyn Disk>);
         let saver = Arc::new(Saver::new(Arc::clone(&disk)));
@@ -248,6 +253,7 @@ impl Running {
             title,
             freeing: Freeing::start()?,
             errands: Errands::start()?,
+            views: Keeper::start(views, log)?,
             oom_score,
         });
         let engine = Engine::new(
@@ -260,6 +266,7 @@ impl Running {
         let engine = Arc::new(engine.with_interpreter(Arc::new(script::Lua::default())));
         outside.saver.connect(&engine);
         outside.errands.connect(&engine);
+        outside.views.connect(&engine);
         outside.append_only.connect(&engine);
         let signals = Arc::<AtomicUsize>::default();
         let to = SignalThread {
@@ -273,7 +280,8 @@ impl Running {
         let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
         let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
         let telling = Telling::start(Arc::clone(&engine), &ChangeEvents)?;
-        let workers = Workers::start(Arc::clone(&engine), Arc::clone(&outside.wakers), threads)?;
+        let (wakers, views) = (Arc::clone(&outside.wakers), outside.views.views());
+        let workers = Workers::start(Arc::clone(&engine), wakers, views, threads)?;
         memory::publish();
         engine.note_startup();
         let stop = Stop { requests: stop, seen: Cell::new(false), signals };
@@ -438,6 +446,7 @@ impl Running {
         self.cron.stop();
         self.telling.stop();
         self.outside.errands.stop();
+        self.outside.views.stop();
         self.outside.append_only.stop();
         if let Some(file) = self.pid_file {
             file.remove(log);
@@ -447,6 +456,19 @@ impl Running {
         }
         log.warning("Dunlin is now ready to exit, bye bye...");
     }
+}
+
+/// Reads the file that names views of databases, if there is one.
+fn read_views(config: &Config, log: &Log) -> Result<Views, Failed> {
+    if config.views_file.is_empty() {
+        return Ok(Views::default());
+    }
+    let file = path(&config.views_file);
+    let text = std::fs::read_to_string(file).map_err(|error| reason(&error));
+    text.and_then(|text| Views::parse(&text)).map_err(|error| {
+        log.warning(format!("Fatal error: views-file {}: {error}. Exiting.", file.display()));
+        Failed
+    })
 }
 
 /// How many clients there are descriptors for; the settings may ask for more.

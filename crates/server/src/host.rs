@@ -11,7 +11,7 @@ use config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{Engine, Errand, Storage};
 use engine::host::{
     ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
-    Tell,
+    Tell, ViewRequest, ViewSource,
 };
 use engine::persistence::append_only::{self, RewriteAnswer};
 use engine::persistence::loading::{LoadFailed, Source};
@@ -34,6 +34,7 @@ use crate::process::daemon::OomScore;
 use crate::process::log::Log;
 use crate::process::title::Title;
 use crate::process::{crash, descriptors, paths, system};
+use crate::views::Keeper;
 use crate::{files, memory};
 
 /// Somebody wants the server to stop.
@@ -74,6 +75,8 @@ pub struct Outside {
     pub freeing: Freeing,
     /// The thread that does what a disk may make slow.
     pub errands: Errands,
+    /// The threads that ask databases.
+    pub views: Keeper,
     /// The out-of-memory score.
     pub oom_score: OomScore,
 }
@@ -146,6 +149,12 @@ impl Process for Outside {
 
     fn crash(&self, reason: &str) -> ! {
         crash::crash(reason)
+    }
+}
+
+impl ViewSource for Outside {
+    fn ask_view(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
+        self.views.ask(request, waiter);
     }
 }
 

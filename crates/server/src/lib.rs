@@ -12,6 +12,7 @@
 //! | [`changes`] | who tells those who follow the journal? |
 //! | [`errands`] | who does what a slow disk would make a worker wait for? |
 //! | [`persist`] | what outlives the process, and how? |
+//! | [`views`] | who asks databases, and keeps what they answer? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
 //!
 //! Rooms do not import each other; `boot` and `host` wire them together.
@@ -28,3 +29,4 @@ pub mod memory;
 pub mod net;
 pub mod persist;
 pub mod process;
+pub mod views;

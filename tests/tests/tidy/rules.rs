@@ -12,7 +12,8 @@ pub(crate) const CRATES: &[(&str, &[&str])] = &[
     ("http", &["base", "resp"]),
     ("engine", &["base", "resp", "store", "config", "rdb"]),
     ("script", &["base", "resp", "config", "lua", "engine"]),
-    ("server", &["base", "resp", "store", "config", "rdb", "http", "engine", "script"]),
+    ("server", &["base", "resp", "store", "config", "rdb", "http", "engine", "script", "views"]),
+    ("views", &[]),
     ("lab", &["base", "resp"]),
     ("lua", &[]),
     ("dunlin", &["engine", "server", "lab"]),
@@ -28,6 +29,7 @@ pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
     ("changes", "memory"),
     ("errands", "memory"),
     ("freeing", "memory"),
+    ("views", "memory"),
     ("net", "memory"),
     ("persist", "memory"),
     // A socket that listens is given to the acceptor.

@@ -309,6 +309,12 @@ thread_stats! {
     turn_nanoseconds,
     /// Passwords that were wrong.
     wrong_passwords,
+    /// Requests for results of databases that were kept and fresh.
+    view_hits,
+    /// Those that were kept and stale.
+    view_stale,
+    /// Those that were not kept.
+    view_misses,
 }
 
 /// Samples that a rate is averaged over: 1.6 seconds at ten a second, as in Redis.

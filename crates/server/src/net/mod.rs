@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use engine::engine::Engine;
+use views::Views;
 
 pub use accept::Listener;
 pub use arrival::Speaks;
@@ -49,10 +50,16 @@ impl Workers {
     ///
     /// # Errors
     /// When a poll instance or a thread cannot be made.
-    pub fn start(engine: Arc<Engine>, wakers: Arc<Wakers>, threads: usize) -> io::Result<Workers> {
+    pub fn start(
+        engine: Arc<Engine>,
+        wakers: Arc<Wakers>,
+        views: &Arc<Views>,
+        threads: usize,
+    ) -> io::Result<Workers> {
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
-            let worker = worker::Worker::new(Arc::clone(&engine), &wakers, index)?;
+            let worker =
+                worker::Worker::new(Arc::clone(&engine), &wakers, Arc::clone(views), index)?;
             let thread = std::thread::Builder::new().name(format!("worker-{index}"));
             handles.push(thread.spawn(move || worker.run())?);
         }

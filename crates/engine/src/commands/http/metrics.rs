@@ -164,6 +164,11 @@ fn traffic(page: &mut Page, cx: &Context<'_>) {
     page.counter("dunlin_network_input_bytes_total", help, totals.net_input_bytes);
     let help = "Bytes sent.";
     page.counter("dunlin_network_output_bytes_total", help, totals.net_output_bytes);
+    let name = "dunlin_view_requests_total";
+    page.family(name, "counter", "Requests for results of databases, by how they were had.");
+    page.sample(name, "result=\"hit\"", totals.view_hits);
+    page.sample(name, "result=\"stale\"", totals.view_stale);
+    page.sample(name, "result=\"miss\"", totals.view_misses);
     let help = "Commands that found a slot locked and were tried again.";
     page.counter("dunlin_commands_contended_total", help, totals.contended);
     page.family("dunlin_errors_total", "counter", "Error replies by their code.");

@@ -1,5 +1,7 @@
 //! A request on its way to its answer.
 
+mod view;
+
 use std::sync::Arc;
 
 use base::limits;
@@ -87,6 +89,10 @@ pub(super) enum Kind {
     Transaction { style: Style, left: usize, begun: bool, condition: Condition },
     /// A command whose reply is the answer.
     Json,
+    /// A command whose reply is a number, of which this is the name.
+    Count(&'static str),
+    /// A result of a database, and the versions of it that the client has.
+    View(Option<Box<Tags>>),
     /// The names of keys.
     List(Box<List>),
     /// A key with all keys below it.
@@ -345,6 +351,14 @@ impl Exchange {
             answer_get(get.as_deref(), envelope, now, reply, output);
             return Next::Answered;
         }
+        if let Kind::View(none_match) = &self.kind {
+            let mut pieces = Pieces::new(reply.first_slice());
+            let tags = none_match.as_deref();
+            if view::answer_view(&mut pieces, tags, envelope, now, reply, output).is_none() {
+                answer_error(Pieces::new(reply.first_slice()), envelope, now, output);
+            }
+            return Next::Answered;
+        }
         let joined;
         let bytes = if reply.first_slice().len() == reply.len() {
             reply.first_slice()
@@ -354,7 +368,7 @@ impl Exchange {
         };
         let mut pieces = Pieces::new(bytes);
         let answered = match &mut self.kind {
-            Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) => None,
+            Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) => None,
             Kind::Follow(filter) => match position_of(&mut pieces) {
                 Some(position) => {
                     let from = begin_events(position, envelope, now, output);
@@ -421,6 +435,14 @@ impl Exchange {
                     _ => answer_transaction(&mut pieces, *style, envelope, now, output),
                 }
             }
+            Kind::Count(name) => match pieces.clone().next() {
+                Some(Piece::Integer(count)) => {
+                    let text = format!("{{\"{name}\":{count}}}");
+                    Answer::begin(output, envelope, 200, now).text_body(JSON, text.as_bytes());
+                    Some(())
+                }
+                _ => None,
+            },
             Kind::Json => answer_json(pieces.clone(), envelope, now, output),
             Kind::List(list) => match list.take(&mut pieces) {
                 Some(Err(next)) => return Next::Runs(next),
@@ -466,6 +488,7 @@ fn status_of(text: &[u8]) -> u16 {
     match text.split(|byte| *byte == b' ').next().unwrap_or_default() {
         b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" => 503,
         b"OOM" => 507,
+        b"DATABASE" => 502,
         b"NOAUTH" => 401,
         b"WRONGTYPE" => 409,
         b"GONE" => 410,

@@ -1,5 +1,8 @@
 //! Which request is which command.
 
+mod operator;
+mod views;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -178,6 +181,8 @@ enum Place<'t> {
     Changes,
     Memory,
     HotKeys,
+    Views,
+    View(&'t [u8]),
     Description,
 }
 
@@ -187,6 +192,9 @@ impl<'t> Place<'t> {
         let upstash = Style { resp3: false, strings: strings.unwrap_or(Strings::Lossy) };
         if let Some(key) = path.strip_prefix(b"/v1/keys/") {
             return Some(Place::Key(key));
+        }
+        if let Some(name) = path.strip_prefix(b"/v1/views/") {
+            return Some(Place::View(name));
         }
         Some(match path {
             b"/v1/keys" => Place::Keys,
@@ -203,6 +211,7 @@ impl<'t> Place<'t> {
             b"/v1/changes" => Place::Changes,
             b"/v1/memory" => Place::Memory,
             b"/v1/hotkeys" => Place::HotKeys,
+            b"/v1/views" => Place::Views,
             b"/v1/openapi.json" => Place::Description,
             _ if path.starts_with(b"/v1/") => return None,
             _ => Place::Words(&path[1..]),
@@ -224,6 +233,8 @@ impl<'t> Place<'t> {
             Place::Mget | Place::Command(_) | Place::Pipeline(_) | Place::Transaction(_) => {
                 "POST, OPTIONS"
             }
+            Place::Views => "GET, HEAD, DELETE, OPTIONS",
+            Place::View(_) => "GET, HEAD, POST, DELETE, OPTIONS",
             Place::Words(_) => "GET, HEAD, POST, PUT, OPTIONS",
         }
     }
@@ -296,6 +307,8 @@ impl Route<'_> {
             Place::Memory => self.memory(target),
             Place::HotKeys => self.hot_keys(target),
             Place::Changes => self.changes(head, target),
+            Place::Views => self.views(head, target),
+            Place::View(name) => self.view(head, target, name, body),
             Place::Words(path) => {
                 let strings = strings.unwrap_or(Strings::Lossy);
                 Ok((self.words(path, target, body, Style { resp3: false, strings })?, 0))
@@ -346,49 +359,6 @@ impl Route<'_> {
             }
             _ => Err((404, "there is nothing at this address").into()),
         }
-    }
-
-    // ---- What an operator asks ------------------------------------------------------------------
-
-    /// `GET /v1/memory`: what takes memory.
-    fn memory(&mut self, target: &Target<'_>) -> Routed<(Kind, usize)> {
-        let first = self.begin();
-        self.word(b"MEMORY");
-        let database = self.parameters(target, |route, name, value| {
-            match name {
-                b"samples" => route.count(b"SAMPLES", value, limits::HTTP_SAMPLES)?,
-                b"depth" => route.count(b"DEPTH", value, limits::HTTP_PREFIX_DEPTH)?,
-                b"separator" => route.pair(b"SEPARATOR", value)?,
-                _ => return Ok(false),
-            }
-            Ok(true)
-        })?;
-        self.add(first, self.rows().memory);
-        Ok((Kind::Json, database))
-    }
-
-    /// `GET /v1/hotkeys`: the keys that commands name most often.
-    fn hot_keys(&mut self, target: &Target<'_>) -> Routed<(Kind, usize)> {
-        let mut limit = 20;
-        for (name, value) in target.parameters() {
-            if name != b"limit" {
-                return Err(UNKNOWN_PARAMETER.into());
-            }
-            limit = counted(value, limits::HTTP_HOT_KEYS)?;
-        }
-        let first = self.begin();
-        self.word(b"HOTKEYS");
-        self.word(limit.to_string().as_bytes());
-        self.add(first, self.rows().hot_keys);
-        Ok((Kind::Json, 0))
-    }
-
-    /// Adds an option that is a number.
-    fn count(&mut self, name: &[u8], value: &[u8], most: usize) -> Routed<()> {
-        let number = counted(value, most)?;
-        self.word(name);
-        self.word(number.to_string().as_bytes());
-        Ok(())
     }
 
     // ---- Keys -----------------------------------------------------------------------------------
@@ -885,14 +855,6 @@ impl Route<'_> {
 }
 
 const UNKNOWN_PARAMETER: (u16, &str) = (400, "a parameter of the address is not known here");
-
-/// A number from 1 on.
-fn counted(value: &[u8], most: usize) -> Routed<usize> {
-    let number = base::num::parse_i64(value).and_then(|number| usize::try_from(number).ok());
-    let number = number.filter(|number| (1..=most).contains(number));
-    let reason = || Refused(Prepared::error(400, &format!("a number from 1 to {most} is meant")));
-    number.ok_or_else(reason)
-}
 
 fn query_part(part: &[u8]) -> Routed<Cow<'_, [u8]>> {
     if !target::is_encoded_in_query(part) {

@@ -156,6 +156,7 @@ impl Worker {
         let intake = Intake {
             engine: &self.engine,
             config: &self.turn.config,
+            views: &self.views,
             client: &session.client,
             place,
             steady: self.turn.steady,

@@ -29,6 +29,7 @@ use engine::session::memory_limit;
 use hashbrown::HashMap;
 use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;
+use views::Views;
 
 use super::batch::Batch;
 use super::coalesce::Coalescing;
@@ -51,6 +52,7 @@ const NOT_DURABLE: &str = "what it is to be told could not be made durable";
 /// A worker thread's state.
 pub(super) struct Worker {
     engine: Arc<Engine>,
+    views: Arc<Views>,
     index: usize,
     poll: Poll,
     mailbox: Arc<Mailbox>,
@@ -76,7 +78,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(engine: Arc<Engine>, wakers: &Wakers, index: usize) -> io::Result<Worker> {
+    pub(super) fn new(
+        engine: Arc<Engine>,
+        wakers: &Wakers,
+        views: Arc<Views>,
+        index: usize,
+    ) -> io::Result<Worker> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
         // The only failure is a full counter, which wakes the worker as well.
@@ -91,6 +98,7 @@ impl Worker {
             turn,
             gate: engine.gates.register(),
             engine,
+            views,
             connections: Vec::new(),
             free: Vec::new(),
             places: HashMap::new(),

@@ -7,7 +7,7 @@ use config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{Engine, Errand, Storage};
 use engine::host::{
     ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
-    Tell,
+    Tell, ViewRequest, ViewSource,
 };
 use engine::persistence::append_only::{Figures, RewriteAnswer};
 use engine::persistence::loading::{LoadFailed, Source};
@@ -85,6 +85,10 @@ impl Process for Outside {
     fn crash(&self, reason: &str) -> ! {
         panic!("{reason}")
     }
+}
+
+impl ViewSource for Outside {
+    fn ask_view(&self, _: ViewRequest, _: Option<Arc<Waiter>>) {}
 }
 
 impl Storage for Outside {

@@ -1,0 +1,50 @@
+//! The answer to a request for a result of a database.
+
+use http::answer::{Answer, Envelope, JSON};
+use http::reply::{Piece, Pieces};
+use http::tag::{self, Tags};
+use resp::output::Output;
+
+/// Says how the result was had: as it was kept, fresh or stale, or from the database just now.
+pub(super) fn answer_view(
+    pieces: &mut Pieces<'_>,
+    none_match: Option<&Tags>,
+    envelope: &Envelope,
+    now: u64,
+    reply: &Output,
+    output: &mut Output,
+) -> Option<()> {
+    let Piece::Array(5) = pieces.next()? else { return None };
+    let Piece::Bytes(state) = pieces.next()? else { return None };
+    let version = match pieces.next()? {
+        Piece::Bytes(digits) => Some(digits),
+        _ => None,
+    };
+    let (Piece::Integer(age), Piece::Integer(fresh)) = (pieces.next()?, pieces.next()?) else {
+        return None;
+    };
+    let known = version.and_then(tag::version);
+    let unchanged = known.is_some_and(|version| none_match.is_some_and(|tags| tags.has(version)));
+    let mut answer = Answer::begin(output, envelope, if unchanged { 304 } else { 200 }, now);
+    if let Some(version) = version {
+        answer.tag(version);
+    }
+    answer.header("X-Cache", state);
+    answer.number("Age", age.unsigned_abs());
+    answer.header("Cache-Control", format!("max-age={fresh}").as_bytes());
+    if state == b"stale" {
+        answer.header("Warning", b"110 - \"Response is Stale\"");
+    }
+    if unchanged {
+        answer.empty();
+        return Some(());
+    }
+    let length = pieces.length()?;
+    match (pieces.rest().get(..length), envelope.gzip) {
+        (Some(bytes), _) => answer.text_body(JSON, bytes),
+        // A long value lies apart, and its length is the last that is said here.
+        (None, true) => answer.text_body(JSON, reply.first_shared()?),
+        (None, false) => answer.shared_body(JSON.as_bytes(), reply.first_shared()?),
+    }
+    Some(())
+}

@@ -1,0 +1,445 @@
+//! The threads that ask databases for the results of views, keep them, and forget them.
+//!
+//! Each connection to a database is a thread's own, so no statement ever runs on a worker. Requests
+//! for a result that is not kept join one flight: one statement, whose result is kept and answered to
+//! all of them. A worker that asks holds a slot, so what it does here is to look into a map and to put
+//! a request into a queue of bounded length.
+//!
+//! Results are kept by commands as clients send them, so they are journalled, expire and are evicted
+//! as anything else is. The keys of a tag are members of a set, of the name that [`tag_key`] makes.
+//!
+//! What was read before a tag was forgotten must not be kept after it. So every view has an epoch, which
+//! grows when one of its tags is forgotten; a flight knows the epoch that it began in, and its result
+//! is kept only while that is the view's epoch still. Newcomers join no flight of an earlier one.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, OnceLock, Weak};
+use std::thread::sleep;
+use std::time::Duration;
+
+use engine::engine::Engine;
+use engine::host::ViewRequest;
+use engine::run::authority::Authority;
+use engine::run::request::{Outcome, Request};
+use engine::run::turn::Turn;
+use engine::session::Session;
+use engine::session::client::Client;
+use engine::wait::waiting::Waiter;
+use http::reply::{Piece, Pieces};
+use parking_lot::Mutex;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use store::gate::Gate;
+use views::{Connection, Failure, View, Views};
+
+use crate::process::log::Log;
+
+/// Requests that wait for the connections of one database.
+const QUEUE: usize = 4096;
+/// Milliseconds after a failure in which nothing is asked anew that is there, though stale.
+const PAUSE_AFTER_FAILURE: u64 = 1000;
+/// How often a command that finds its slots locked is tried, and the pause between.
+const TRIES: usize = 5000;
+const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
+/// Keys of a tag that are deleted by one command.
+const KEYS_AT_ONCE: usize = 100;
+
+const TOO_MANY: &[u8] = b"-BUSY too many requests wait for the database\r\n";
+const FAILED: &[u8] = b"-DATABASE the database does not answer as it should: the log says more\r\n";
+const NO_VIEW: &[u8] = b"-ERR there is no such view\r\n";
+
+/// A request on its way to a thread.
+enum Job {
+    Fill { key: Box<[u8]>, epoch: u64 },
+    Change { view: Box<[u8]>, body: Box<[u8]>, waiter: Arc<Waiter> },
+    Forget { tag: Box<[u8]>, waiter: Arc<Waiter> },
+}
+
+/// A result that is being asked for.
+struct Flight {
+    epoch: u64,
+    waiters: Vec<Arc<Waiter>>,
+}
+
+struct Shared {
+    views: Arc<Views>,
+    log: Arc<Log>,
+    /// Set once, when there is an engine.
+    engine: OnceLock<Weak<Engine>>,
+    flights: Mutex<HashMap<Box<[u8]>, Flight>>,
+    /// By the names of the views.
+    epochs: HashMap<String, AtomicU64>,
+    /// By the databases' numbers: until when a stale result is not asked for anew, in milliseconds of the
+    /// steady clock.
+    rests_until: Vec<AtomicU64>,
+    /// Held while results are kept or forgotten. Says whether the server stops, and nothing more is.
+    keeping: Mutex<bool>,
+}
+
+/// See the module's text.
+pub struct Keeper {
+    shared: Arc<Shared>,
+    /// By the databases' numbers; the last one is that of the thread which forgets.
+    queues: Vec<SyncSender<Job>>,
+}
+
+/// The set of the keys that have a tag.
+fn tag_key(tag: &[u8]) -> Vec<u8> {
+    [b"view-tag:", tag].concat()
+}
+
+impl Keeper {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// A thread cannot be made.
+    pub fn start(views: Arc<Views>, log: &Arc<Log>) -> io::Result<Keeper> {
+        let shared = Arc::new(Shared {
+            log: Arc::clone(log),
+            engine: OnceLock::new(),
+            flights: Mutex::default(),
+            epochs: views.views.keys().map(|name| (name.clone(), AtomicU64::new(0))).collect(),
+            rests_until: views.databases.iter().map(|_| AtomicU64::new(0)).collect(),
+            keeping: Mutex::new(false),
+            views,
+        });
+        let mut queues = Vec::new();
+        if shared.views.views.is_empty() {
+            return Ok(Keeper { shared, queues });
+        }
+        let databases = shared.views.databases.iter().map(|database| database.connections);
+        for (number, threads) in databases.chain([1]).enumerate() {
+            let (sender, receiver) = mpsc::sync_channel(QUEUE);
+            let receiver = Arc::new(Mutex::new(receiver));
+            for thread in 0..threads {
+                let name = format!("view-{number}-{thread}");
+                let (shared, receiver) = (Arc::clone(&shared), Arc::clone(&receiver));
+                let work = move || {
+                    Worker { shared, database: number, hand: None, connection: None }.run(&receiver)
+                };
+                std::thread::Builder::new().name(name).spawn(work)?;
+            }
+            queues.push(sender);
+        }
+        Ok(Keeper { shared, queues })
+    }
+
+    /// Connects it with the engine whose clients it answers.
+    pub fn connect(&self, engine: &Arc<Engine>) {
+        self.shared.engine.get_or_init(|| Arc::downgrade(engine));
+    }
+
+    /// What there is to be asked for.
+    pub fn views(&self) -> &Arc<Views> {
+        &self.shared.views
+    }
+
+    /// Has a thread do what is asked, and answers who waits for it.
+    pub fn ask(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
+        match (request, waiter) {
+            (ViewRequest::Fill { key }, waiter) => self.fill(key, waiter),
+            (ViewRequest::Change { view, body }, Some(waiter)) => {
+                let name = std::str::from_utf8(&view).unwrap_or_default();
+                let Some(database) = self.shared.views.views.get(name).map(|view| view.database)
+                else {
+                    return self.shared.answer(&waiter, NO_VIEW);
+                };
+                self.put(database, Job::Change { view, body, waiter });
+            }
+            (ViewRequest::Forget { tag }, Some(waiter)) => {
+                self.shared.begin_epochs(&tag);
+                match self.queues.len().checked_sub(1) {
+                    Some(last) => self.put(last, Job::Forget { tag, waiter }),
+                    None => self.shared.answer(&waiter, b":0\r\n"),
+                }
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn fill(&self, key: Box<[u8]>, waiter: Option<Arc<Waiter>>) {
+        let shared = &self.shared;
+        let Ok((view, _)) = shared.views.at_key(&key) else {
+            return waiter.into_iter().for_each(|waiter| shared.answer(&waiter, NO_VIEW));
+        };
+        let rests = shared.rests_until[view.database].load(SeqCst) > base::clock::steady_ms();
+        if waiter.is_none() && rests {
+            return;
+        }
+        let epoch = shared.epoch(&view.name);
+        {
+            let mut flights = shared.flights.lock();
+            if let Some(flight) = flights.get_mut(&key).filter(|flight| flight.epoch == epoch) {
+                flight.waiters.extend(waiter);
+                return;
+            }
+            let waiters = waiter.into_iter().collect();
+            let earlier = flights.insert(key.clone(), Flight { epoch, waiters });
+            if let (Some(earlier), Some(flight)) = (earlier, flights.get_mut(&key)) {
+                // Those who wait for what has been forgotten meanwhile get the newer result as well.
+                flight.waiters.extend(earlier.waiters);
+            }
+        }
+        self.put(view.database, Job::Fill { key, epoch });
+    }
+
+    fn put(&self, queue: usize, job: Job) {
+        match self.queues[queue].try_send(job) {
+            Ok(()) => {}
+            Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => match job {
+                Job::Fill { key, epoch } => self.shared.land(&key, epoch, TOO_MANY),
+                Job::Change { waiter, .. } | Job::Forget { waiter, .. } => {
+                    self.shared.answer(&waiter, TOO_MANY);
+                }
+            },
+        }
+    }
+
+    /// Nothing is kept any more: the data is about to be saved for the last time.
+    pub fn stop(&self) {
+        *self.shared.keeping.lock() = true;
+    }
+}
+
+impl Shared {
+    fn answer(&self, waiter: &Waiter, reply: &[u8]) {
+        if let Some(engine) = self.engine.get().and_then(Weak::upgrade) {
+            engine.answer(waiter, reply);
+        }
+    }
+
+    fn epoch(&self, view: &str) -> u64 {
+        self.epochs.get(view).map_or(0, |epoch| epoch.load(SeqCst))
+    }
+
+    /// What was asked for up to now is not kept any more, of the views with this tag.
+    fn begin_epochs(&self, tag: &[u8]) {
+        for (name, view) in &self.views.views {
+            if view.tags.iter().any(|own| own.as_bytes() == tag)
+                && let Some(epoch) = self.epochs.get(name)
+            {
+                epoch.fetch_add(1, SeqCst);
+            }
+        }
+    }
+
+    /// Ends a flight, and answers who waits for it.
+    fn land(&self, key: &[u8], epoch: u64, reply: &[u8]) {
+        let flight = {
+            let mut flights = self.flights.lock();
+            // A later one may have taken its place, and those who waited for it.
+            let own = flights.get(key).is_some_and(|flight| flight.epoch == epoch);
+            if own { flights.remove(key) } else { None }
+        };
+        for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
+            self.answer(&waiter, reply);
+        }
+    }
+}
+
+/// What a thread runs commands with.
+struct Hand {
+    engine: Arc<Engine>,
+    turn: Turn,
+    gate: Gate,
+    session: Session,
+}
+
+impl Hand {
+    fn new(engine: Arc<Engine>) -> Hand {
+        let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
+        let session = Session::new(Arc::new(client), true);
+        Hand { turn: Turn::new(&engine, "view"), gate: engine.gates.register(), session, engine }
+    }
+
+    /// Runs a command. Returns its reply, or nothing where it cannot run now.
+    fn run(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
+        let Hand { engine, turn, gate, session } = self;
+        let argv: OwnedArguments = words.iter().collect();
+        let mut keys = Vec::new();
+        let row = engine.prepare(argv.view(), &mut keys);
+        for _ in 0..TRIES {
+            let mut output = Output::new();
+            turn.begin(engine);
+            let outcome = {
+                let inside = gate.enter();
+                turn.enter(engine);
+                let argv = argv.view();
+                let request = Request { argv, row, keys: &keys };
+                let authority = Authority::Ordinary(inside.presence());
+                engine.execute(turn, session, request, authority, &mut output)
+            };
+            turn.announce_appends(engine);
+            match outcome {
+                Outcome::Done => return Some(output.to_vec()),
+                Outcome::Contended => sleep(PAUSE_OF_TRIES),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Whether a command runs without an error.
+    fn succeeds(&mut self, words: &[&[u8]]) -> bool {
+        self.run(words).is_some_and(|reply| !reply.starts_with(b"-"))
+    }
+}
+
+/// A thread.
+struct Worker {
+    shared: Arc<Shared>,
+    database: usize,
+    hand: Option<Hand>,
+    connection: Option<Connection>,
+}
+
+impl Worker {
+    fn run(mut self, jobs: &Mutex<Receiver<Job>>) {
+        loop {
+            // The lock is that of waiting: whoever has it gets the next job.
+            let job = jobs.lock().recv();
+            let Ok(job) = job else { return };
+            if self.hand.is_none() {
+                let engine = self.shared.engine.get().and_then(Weak::upgrade);
+                self.hand = engine.map(Hand::new);
+            }
+            match job {
+                Job::Fill { key, epoch } => self.fill(&key, epoch),
+                Job::Change { view, body, waiter } => {
+                    let reply = self.change(&view, &body);
+                    self.shared.answer(&waiter, &reply);
+                }
+                Job::Forget { tag, waiter } => {
+                    let forgotten = self.forget(&[&tag]);
+                    self.shared.answer(&waiter, format!(":{forgotten}\r\n").as_bytes());
+                }
+            }
+            crate::memory::publish();
+        }
+    }
+
+    fn fill(&mut self, key: &[u8], epoch: u64) {
+        let shared = Arc::clone(&self.shared);
+        let Ok((view, call)) = shared.views.at_key(key) else {
+            return shared.land(key, epoch, NO_VIEW);
+        };
+        let Some(json) = self.with_connection(view, |connection| connection.query(&call)) else {
+            return shared.land(key, epoch, FAILED);
+        };
+        self.keep(view, key, epoch, &json);
+        let seconds = view.ttl.as_secs();
+        let head = format!("*5\r\n$4\r\nmiss\r\n_\r\n:0\r\n:{seconds}\r\n${}\r\n", json.len());
+        shared.land(key, epoch, &[head.as_bytes(), &json, b"\r\n"].concat());
+    }
+
+    /// Keeps a result, unless it has been forgotten since it was asked for.
+    fn keep(&mut self, view: &View, key: &[u8], epoch: u64, json: &[u8]) {
+        let Some(hand) = &mut self.hand else { return };
+        let stopping = self.shared.keeping.lock();
+        if *stopping || self.shared.epoch(&view.name) != epoch {
+            return;
+        }
+        let time = (view.ttl + view.stale).as_millis().to_string();
+        let time = time.as_bytes();
+        for tag in &view.tags {
+            let tag = tag_key(tag.as_bytes());
+            // Without its tags it could not be forgotten.
+            if !hand.succeeds(&[b"SADD", &tag, key]) {
+                return;
+            }
+            hand.run(&[b"PEXPIRE", &tag, time, b"NX"]);
+            hand.run(&[b"PEXPIRE", &tag, time, b"GT"]);
+        }
+        if hand.succeeds(&[b"SET", key, json, b"PX", time]) {
+            hand.run(&[b"CONTENTTYPE", key, b"application/json"]);
+        }
+    }
+
+    fn change(&mut self, view: &[u8], body: &[u8]) -> Vec<u8> {
+        let shared = Arc::clone(&self.shared);
+        let view = std::str::from_utf8(view).ok().and_then(|name| shared.views.views.get(name));
+        let Some(view) = view else { return NO_VIEW.to_vec() };
+        let call = match view.write(body) {
+            Ok(call) => call,
+            Err(reason) => return format!("-ERR {reason}\r\n").into_bytes(),
+        };
+        let changed = self.with_connection(view, |connection| connection.execute(&call));
+        let tags: Vec<&[u8]> = view.tags.iter().map(String::as_bytes).collect();
+        // Where the answer was lost, the rows may have changed all the same.
+        tags.iter().for_each(|tag| shared.begin_epochs(tag));
+        self.forget(&tags);
+        match changed {
+            Some(changed) => format!(":{changed}\r\n").into_bytes(),
+            None => FAILED.to_vec(),
+        }
+    }
+
+    /// Deletes the results with these tags. Returns how many.
+    fn forget(&mut self, tags: &[&[u8]]) -> usize {
+        let Some(hand) = &mut self.hand else { return 0 };
+        let stopping = self.shared.keeping.lock();
+        let mut forgotten = 0;
+        for tag in tags.iter().filter(|_| !*stopping) {
+            let tag = tag_key(tag);
+            let Some(reply) = hand.run(&[b"SMEMBERS", &tag]) else { continue };
+            let mut pieces = Pieces::new(&reply);
+            let Some(Piece::Array(count)) = pieces.next() else { continue };
+            let keys: Vec<&[u8]> = (0..count)
+                .filter_map(|_| match pieces.next() {
+                    Some(Piece::Bytes(key)) => Some(key),
+                    _ => None,
+                })
+                .collect();
+            for keys in keys.chunks(KEYS_AT_ONCE) {
+                let words: Vec<&[u8]> = [&b"UNLINK"[..]].iter().chain(keys).copied().collect();
+                let reply = hand.run(&words).unwrap_or_default();
+                if let Some(Piece::Integer(count)) = Pieces::new(&reply).next() {
+                    forgotten += usize::try_from(count).unwrap_or(0);
+                }
+            }
+            hand.run(&[b"UNLINK", &tag]);
+        }
+        forgotten
+    }
+
+    /// Does something with the thread's connection to the database of a view. What fails is logged.
+    fn with_connection<T>(
+        &mut self,
+        view: &View,
+        action: impl Fn(&mut Connection) -> Result<T, Failure>,
+    ) -> Option<T> {
+        // A connection that was idle for long may have been closed by the database.
+        let had_one = self.connection.is_some();
+        let mut result = self.attempt(&action);
+        if had_one && result.as_ref().is_err_and(|failure| failure.lost) {
+            result = self.attempt(&action);
+        }
+        match result {
+            Ok(value) => Some(value),
+            Err(failure) => {
+                let until = base::clock::steady_ms() + PAUSE_AFTER_FAILURE;
+                self.shared.rests_until[self.database].store(until, SeqCst);
+                self.shared.log.warning(format!("View {}: {failure}", view.name));
+                None
+            }
+        }
+    }
+
+    fn attempt<T>(
+        &mut self,
+        action: impl Fn(&mut Connection) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => Connection::open(&self.shared.views.databases[self.database])?,
+        };
+        let result = action(&mut connection);
+        if !result.as_ref().is_err_and(|failure| failure.lost) {
+            self.connection = Some(connection);
+        }
+        result
+    }
+}

@@ -1,0 +1,43 @@
+//! The databases, each with its own library, as one kind of connection.
+
+use crate::definition::{Call, Database};
+use crate::driver::{Driver, Failure};
+use crate::kind::Kind;
+use crate::mariadb::Mariadb;
+use crate::postgresql::Postgres;
+use crate::sqlite::Sqlite;
+
+/// A connection to a database.
+pub struct Connection(Box<dyn Driver>);
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Errors
+    /// The database cannot be reached, or refuses.
+    pub fn open(database: &Database) -> Result<Connection, Failure> {
+        let begin = &database.begin;
+        let driver: Box<dyn Driver> = match database.kind {
+            Kind::Sqlite => Box::new(Sqlite::open(&database.url, begin)?),
+            Kind::Mariadb => Box::new(Mariadb::open(&database.url, begin)?),
+            Kind::Postgres => Box::new(Postgres::open(&database.url, begin)?),
+        };
+        Ok(Connection(driver))
+    }
+
+    /// The rows that a statement answers: a JSON array of objects.
+    ///
+    /// # Errors
+    /// The database refuses, or is gone.
+    pub fn query(&mut self, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+        self.0.query(call)
+    }
+
+    /// Runs a statement that changes rows, as a transaction of its own. Returns how many.
+    ///
+    /// # Errors
+    /// The database refuses, or is gone.
+    pub fn execute(&mut self, call: &Call<'_>) -> Result<u64, Failure> {
+        self.0.execute(call)
+    }
+}

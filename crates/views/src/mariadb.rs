@@ -1,0 +1,112 @@
+//! MariaDB and MySQL.
+
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Opts, OptsBuilder, Params};
+
+use crate::definition::Call;
+use crate::driver::{Cell, Driver, Failure, Rows};
+use crate::parameter::Value;
+
+/// How long the database may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may take to answer.
+const LONGEST_ANSWER: Duration = Duration::from_secs(60);
+
+pub(crate) struct Mariadb(Conn);
+
+impl From<mysql::Error> for Failure {
+    fn from(error: mysql::Error) -> Failure {
+        // What the server says leaves the connection as it is.
+        let lost = !matches!(error, mysql::Error::MySqlError(_));
+        Failure { reason: error.to_string(), lost }
+    }
+}
+
+impl Mariadb {
+    pub(crate) fn open(url: &str, begin: &[String]) -> Result<Mariadb, Failure> {
+        let url = match url.strip_prefix("mariadb:") {
+            Some(rest) => format!("mysql:{rest}"),
+            None => url.to_owned(),
+        };
+        let options = Opts::from_url(&url).map_err(mysql::Error::from)?;
+        let options = OptsBuilder::from_opts(options)
+            .tcp_connect_timeout(Some(PATIENCE))
+            .read_timeout(Some(LONGEST_ANSWER))
+            .write_timeout(Some(LONGEST_ANSWER));
+        let mut connection = Conn::new(options)?;
+        for statement in begin {
+            connection.query_drop(statement)?;
+        }
+        Ok(Mariadb(connection))
+    }
+}
+
+fn parameters(call: &Call<'_>) -> Params {
+    let value = |value: &Value| match value {
+        Value::Null => mysql::Value::NULL,
+        Value::Integer(number) => mysql::Value::Int(*number),
+        Value::Number(number) => mysql::Value::Double(*number),
+        Value::Text(text) => mysql::Value::Bytes(text.clone().into_bytes()),
+        Value::Boolean(value) => mysql::Value::Int(i64::from(*value)),
+    };
+    match call.values.as_slice() {
+        [] => Params::Empty,
+        values => Params::Positional(values.iter().map(value).collect()),
+    }
+}
+
+/// A date or a time as the database writes it.
+fn written(value: &mysql::Value) -> Option<String> {
+    let fraction = |micros: u32| match micros {
+        0 => String::new(),
+        micros => format!(".{micros:06}"),
+    };
+    Some(match *value {
+        mysql::Value::Date(year, month, day, hour, minute, second, micros) => {
+            let date = format!("{year:04}-{month:02}-{day:02}");
+            match (hour, minute, second, micros) {
+                (0, 0, 0, 0) => date,
+                _ => format!("{date} {hour:02}:{minute:02}:{second:02}{}", fraction(micros)),
+            }
+        }
+        mysql::Value::Time(negative, days, hours, minutes, seconds, micros) => {
+            let sign = if negative { "-" } else { "" };
+            let hours = days * 24 + u32::from(hours);
+            format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction(micros))
+        }
+        _ => return None,
+    })
+}
+
+impl Driver for Mariadb {
+    fn query(&mut self, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
+        let result = self.0.exec_iter(call.sql, parameters(call))?;
+        let columns = result.columns();
+        let names: Vec<String> =
+            columns.as_ref().iter().map(|column| column.name_str().into_owned()).collect();
+        let mut told = Rows::new(names.iter().map(String::as_str));
+        for row in result {
+            let values = row?.unwrap();
+            let dates: Vec<Option<String>> = values.iter().map(written).collect();
+            told.add(values.iter().zip(&dates).map(|(value, date)| match value {
+                mysql::Value::NULL => Cell::Null,
+                mysql::Value::Int(number) => Cell::Integer(*number),
+                mysql::Value::UInt(number) => Cell::Unsigned(*number),
+                mysql::Value::Float(number) => Cell::Number(f64::from(*number)),
+                mysql::Value::Double(number) => Cell::Number(*number),
+                mysql::Value::Bytes(bytes) => Cell::Bytes(bytes),
+                mysql::Value::Date(..) | mysql::Value::Time(..) => {
+                    Cell::Bytes(date.as_deref().unwrap_or_default().as_bytes())
+                }
+            }));
+        }
+        Ok(told.finish())
+    }
+
+    fn execute(&mut self, call: &Call<'_>) -> Result<u64, Failure> {
+        self.0.exec_drop(call.sql, parameters(call))?;
+        Ok(self.0.affected_rows())
+    }
+}

@@ -1,0 +1,223 @@
+//! Views of databases over HTTP: the example with SQLite and with MariaDB, and what happens when the
+//! database is slow, gone, or changed meanwhile.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use tests::mariadb::Mariadb;
+use tests::server::{Server, Target, repository};
+use tests::web::{Answer, Web};
+
+fn start(views: &str, options: &[(&str, &str)]) -> Result<(Server, u16, TempDir)> {
+    let directory = tempfile::Builder::new().prefix("dunlin-views-").tempdir()?;
+    let file = directory.path().join("views.toml");
+    fs::write(&file, views.replace("DIRECTORY", &directory.path().display().to_string()))?;
+    let file = file.display().to_string();
+    let own = [("threads", "2"), ("views-file", &*file)];
+    let (server, port) = Server::start_with_http(&[&own, options].concat())?;
+    Ok((server, port, directory))
+}
+
+/// The example, with another address of its database.
+fn example(url: &str) -> Result<String> {
+    let text = fs::read_to_string(repository().join("examples/departments/views.toml"))?;
+    let own = "sqlite:departments.db";
+    ensure!(text.contains(own));
+    Ok(text.replace(own, url))
+}
+
+/// A view of SQLite with one statement.
+fn one(select: &str, rest: &str) -> String {
+    format!(
+        "[databases.main]\nurl = \"sqlite:DIRECTORY/data.db\"\n\
+         [views.v]\nselect = \"{select}\"\n{rest}\n"
+    )
+}
+
+fn get(web: &mut Web, path: &str) -> Result<Answer> {
+    web.ask(&format!("GET /v1/views/{path}"), &[], b"")
+}
+
+/// Asks for a view, and expects how its result was had. Returns that.
+#[track_caller]
+fn had(web: &mut Web, path: &str, how: &str) -> String {
+    let answer = get(web, path).expect("an answer");
+    assert_eq!((answer.status, answer.header("x-cache")), (200, Some(how)), "{path}: {answer:?}");
+    answer.text()
+}
+
+/// What the example does on any database.
+fn try_the_example(port: u16) -> Result<()> {
+    let mut web = Web::connect(port)?;
+    let three = r#"[{"dept_no":"d1","dept_name":"Department 1"},{"dept_no":"d10","dept_name":"Department 10"},{"dept_no":"d100","dept_name":"Department 100"}]"#;
+    assert_eq!(had(&mut web, "departments?rows=3", "miss"), three);
+    assert_eq!(had(&mut web, "departments?rows=3", "hit"), three);
+    let all: serde_json::Value =
+        serde_json::from_str(&had(&mut web, "departments?rows=2000", "miss"))?;
+    ensure!(all.as_array().is_some_and(|rows| rows.len() == 1000));
+    had(&mut web, "departments", "miss");
+    had(&mut web, "departments?rows=10", "hit");
+    had(&mut web, "department?dept_no=d7", "miss");
+    // What is bound is never a part of the statement.
+    assert_eq!(had(&mut web, "department?dept_no=%27OR%271", "miss"), "[]");
+    for wrong in
+        ["departments?rows=0", "departments?rows=1%20OR%201", "departments?x=1", "department"]
+    {
+        let answer = get(&mut web, wrong)?;
+        ensure!(answer.status == 400, "{wrong}: {answer:?}");
+    }
+    ensure!(get(&mut web, "other")?.status == 404);
+    let body = br#"{"dept_no":"a'\"","dept_name":"Robert'); DROP TABLE departments; --"}"#;
+    let written = web.ask("POST /v1/views/departments", &[], body)?;
+    ensure!((written.status, written.text()) == (200, r#"{"changed":1}"#.into()), "{written:?}");
+    // What was kept of any view with one of its tags is forgotten.
+    let first = had(&mut web, "departments?rows=1", "miss");
+    assert_eq!(first, r#"[{"dept_no":"a'\"","dept_name":"Robert'); DROP TABLE departments; --"}]"#);
+    had(&mut web, "departments?rows=3", "miss");
+    had(&mut web, "department?dept_no=d7", "miss");
+    // The database refuses the same number again, and says why in the log alone.
+    let again = web.ask("POST /v1/views/departments", &[], body)?;
+    ensure!(again.status == 502 && !again.text().contains("UNIQUE"), "{again:?}");
+    ensure!(web.ask("POST /v1/views/departments", &[], b"{}")?.status == 400);
+    ensure!(web.ask("POST /v1/views/department", &[], b"{}")?.status == 405);
+    had(&mut web, "department?dept_no=d7", "miss");
+    let forgotten = web.ask("DELETE /v1/views?tag=company", &[], b"")?;
+    ensure!(forgotten.text() == r#"{"forgotten":1}"#, "{forgotten:?}");
+    had(&mut web, "department?dept_no=d7", "miss");
+    ensure!(web.ask("DELETE /v1/views/department", &[], b"")?.text() == r#"{"forgotten":1}"#);
+    had(&mut web, "department?dept_no=d7", "miss");
+    let names = web.ask("GET /v1/views", &[], b"")?;
+    ensure!(names.text().starts_with(r#"{"views":["department","departments""#), "{names:?}");
+    Ok(())
+}
+
+#[test]
+fn the_example_works_with_sqlite() -> Result<()> {
+    let (server, port, _directory) = start(&example("sqlite:DIRECTORY/departments.db")?, &[])?;
+    try_the_example(port)?;
+    ensure!(server.log().contains("UNIQUE constraint failed"), "{}", server.log_tail());
+    Ok(())
+}
+
+#[test]
+fn the_example_works_with_mariadb() -> Result<()> {
+    let mut mariadb = Mariadb::start()?;
+    let types = "\n[views.types]\nselect = \"SELECT :n + 1 AS whole, 0.5e0 AS half, 1.10 AS exact, \
+                 NULL AS none, DATE '2026-02-03' AS day, TIMESTAMP '2026-02-03 04:05:06' AS moment, \
+                 X'FF00' AS bytes, 18446744073709551615 AS large\"\nttl = 0.2\nstale = 100\n\
+                 parameters = { n = { type = \"integer\" } }\n";
+    let file = example(&mariadb.url())? + types;
+    let (server, port, _directory) = start(&file, &[])?;
+    try_the_example(port)?;
+    let mut web = Web::connect(port)?;
+    let row = r#"[{"whole":8,"half":0.5,"exact":"1.10","none":null,"day":"2026-02-03","moment":"2026-02-03 04:05:06","bytes":{"base64":"/wA="},"large":18446744073709551615}]"#;
+    assert_eq!(had(&mut web, "types?n=7", "miss"), row);
+    // Without the database, what is kept is served, and what is not cannot be had.
+    mariadb.kill();
+    sleep(Duration::from_millis(300));
+    for _ in 0..10 {
+        assert_eq!(had(&mut web, "types?n=7", "stale"), row);
+    }
+    ensure!(get(&mut web, "types?n=8")?.status == 502);
+    ensure!(server.log().contains("View types: "), "{}", server.log_tail());
+    mariadb.start_again()?;
+    let begun = Instant::now();
+    while get(&mut web, "types?n=9")?.status != 200 {
+        ensure!(begun.elapsed() < Duration::from_secs(20), "{}", server.log_tail());
+        sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
+/// A statement that takes some tenths of a second and has another result each time.
+const SLOW: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500000) \
+                    SELECT random() AS chance, count(*) AS n FROM n";
+
+#[test]
+fn many_who_ask_at_once_wait_for_one_statement() -> Result<()> {
+    let (_server, port, _directory) = start(&one(SLOW, "ttl = 60"), &[])?;
+    let results: Result<BTreeSet<String>> = scope(|scope| {
+        let ask = || -> Result<String> { Ok(had(&mut Web::connect(port)?, "v", "miss")) };
+        let threads: Vec<_> = (0..20).map(|_| scope.spawn(ask)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let results = results?;
+    ensure!(results.len() == 1, "{results:?}");
+    assert_eq!(had(&mut Web::connect(port)?, "v", "hit"), *results.first().context("one")?);
+    Ok(())
+}
+
+#[test]
+fn a_stale_result_is_served_while_another_one_is_fetched() -> Result<()> {
+    let views = one("SELECT random() AS chance", "ttl = 0.3\nstale = 60");
+    let (_server, port, _directory) = start(&views, &[])?;
+    let mut web = Web::connect(port)?;
+    let first = had(&mut web, "v", "miss");
+    assert_eq!(had(&mut web, "v", "hit"), first);
+    sleep(Duration::from_millis(400));
+    let stale = get(&mut web, "v")?;
+    ensure!(stale.header("x-cache") == Some("stale") && stale.text() == first, "{stale:?}");
+    ensure!(stale.header("warning") == Some("110 - \"Response is Stale\""), "{stale:?}");
+    let begun = Instant::now();
+    while get(&mut web, "v")?.text() == first {
+        ensure!(begun.elapsed() < Duration::from_secs(10), "it is fetched");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_was_asked_before_it_was_forgotten_is_not_kept() -> Result<()> {
+    let (_server, port, _directory) = start(&one(SLOW, "ttl = 60\ntags = [\"t\"]"), &[])?;
+    let before = scope(|scope| {
+        let asks = scope.spawn(|| Ok(had(&mut Web::connect(port)?, "v", "miss")));
+        sleep(Duration::from_millis(50));
+        let forgotten = Web::connect(port)?.ask("DELETE /v1/views?tag=t", &[], b"")?;
+        ensure!(forgotten.status == 200, "{forgotten:?}");
+        asks.join().expect("no panic")
+    })?;
+    ensure!(had(&mut Web::connect(port)?, "v", "miss") != before);
+    Ok(())
+}
+
+#[test]
+fn a_result_says_how_old_it_is_and_outlives_a_restart() -> Result<()> {
+    let views = one("SELECT random() AS chance", "ttl = 60");
+    let (mut server, port, _directory) = start(&views, &[("appendonly", "yes")])?;
+    let mut web = Web::connect(port)?;
+    let first = had(&mut web, "v", "miss");
+    sleep(Duration::from_millis(1100));
+    let kept = get(&mut web, "v")?;
+    ensure!(kept.header("age") == Some("1") && !kept.tag().is_empty(), "{kept:?}");
+    ensure!(kept.header("cache-control") == Some("max-age=60"), "{kept:?}");
+    let condition = format!("If-None-Match: {}", kept.tag());
+    let same = web.ask("GET /v1/views/v", &[&condition], b"")?;
+    ensure!(same.status == 304 && same.body.is_empty(), "{same:?}");
+    let head = web.ask("HEAD /v1/views/v", &[], b"")?;
+    ensure!(head.status == 200 && head.header("content-length") == kept.header("content-length"));
+    // It is a key like any other.
+    let value = web.ask("GET /v1/keys/view%3Av", &[], b"")?;
+    ensure!(value.text() == first && value.header("content-type") == Some("application/json"));
+    ensure!(server.terminate()? == Some(0), "{}", server.log_tail());
+    server.start_again()?;
+    assert_eq!(had(&mut Web::connect(port)?, "v", "hit"), first);
+    Ok(())
+}
+
+#[test]
+fn a_wrong_file_keeps_the_server_from_starting() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let file = directory.path().join("views.toml");
+    fs::write(&file, one("SELECT :rows", "ttl = 1"))?;
+    for (path, reason) in [(&*file, "no parameter rows"), (Path::new("/none"), "No such file")] {
+        let path = path.display().to_string();
+        let error = Server::start(Target::Dunlin, &[("views-file", &path)]).expect_err("it ends");
+        let text = format!("{error:#}");
+        ensure!(text.contains("views-file") && text.contains(reason), "{text}");
+    }
+    Ok(())
+}
