@@ -209,6 +209,41 @@ fn without_a_file_positions_end_with_the_process() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn nothing_is_kept_for_those_who_have_gone_for_good() -> Result<()> {
+    let file = [("appendonly", "yes"), ("changes-backlog-ttl", "1")];
+    for options in [&file[..], &file[1..]] {
+        let (server, port) = start(options)?;
+        let mut client = server.connect()?;
+        let gone = position(&mut client)?;
+        thread::sleep(Duration::from_millis(2500));
+        client.call_text("SET a 1")?;
+        assert_eq!(Follower::connect(port, &format!("since={gone}"))?.status, 410, "{options:?}");
+        // Who follows is reason enough to go on.
+        let mut follower = Follower::connect_now(port, "")?;
+        let kept = position(&mut client)?;
+        thread::sleep(Duration::from_millis(2500));
+        client.call_text("SET b 1")?;
+        assert!(follower.data()?.contains("\"key\":\"b\""));
+        let mut other = Follower::connect(port, &format!("since={kept}"))?;
+        assert!(other.data()?.contains("\"key\":\"b\""));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_change_larger_than_what_is_kept_reaches_those_who_keep_up() -> Result<()> {
+    let (server, port) = start(&[("changes-backlog-size", "10000")])?;
+    let mut client = server.connect()?;
+    let mut follower = Follower::connect_now(port, "")?;
+    let value = "x".repeat(1_000_000);
+    for _ in 0..3 {
+        client.call(&["SET", "large", &value])?;
+        assert!(follower.data()?.len() > value.len());
+    }
+    Ok(())
+}
+
 /// Follows a server that is killed again and again, and notes the values that it is told.
 fn follow_on(port: u16, mut since: String, told: &Mutex<Vec<u64>>, end: &AtomicBool) -> Result<()> {
     while !end.load(Ordering::Relaxed) {

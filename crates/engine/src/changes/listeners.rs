@@ -264,3 +264,74 @@ impl Listeners {
         self.heard.store(offset, Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::change::{Operation, Words};
+    use crate::testing::TestServer;
+
+    fn change(database: usize, key: &'static str) -> Change<'static> {
+        let (database, key) = (Some(database), Some(key.as_bytes()));
+        Change { database, key, operation: Operation::Delete, words: Words::new() }
+    }
+
+    fn filter(database: Option<usize>, keys: Keys) -> Filter {
+        Filter { database, keys }
+    }
+
+    #[test]
+    fn a_change_finds_those_who_listen_to_its_key() {
+        let server = TestServer::new();
+        let listeners = Listeners::default();
+        let prefix = |text: &str| Keys::Prefix(text.as_bytes().into());
+        let wanted = [
+            filter(None, prefix("")),
+            filter(None, prefix("ab")),
+            filter(Some(1), prefix("ab")),
+            filter(None, prefix("b")),
+            filter(None, Keys::One(b"abc"[..].into())),
+            filter(Some(0), Keys::One(b"ab"[..].into())),
+        ];
+        let client = &server.session.client;
+        let all: Vec<_> =
+            wanted.iter().map(|own| listeners.add(Arc::clone(client), own.clone(), 0)).collect();
+        let found = |change: &Change<'_>| {
+            let mut places = Vec::new();
+            listeners.index.lock().admitting(change, |found| {
+                places.extend(all.iter().position(|own| Arc::ptr_eq(own, found)));
+            });
+            places.sort_unstable();
+            places
+        };
+        assert_eq!(found(&change(0, "abc")), [0, 1, 4]);
+        assert_eq!(found(&change(1, "abc")), [0, 1, 2, 4]);
+        assert_eq!(found(&change(0, "ab")), [0, 1, 5]);
+        assert_eq!(found(&change(0, "a")), [0]);
+        assert_eq!(found(&change(1, "ab")), [0, 1, 2], "the key of another database is another");
+        let flush = Change { key: None, operation: Operation::Flush, ..change(1, "") };
+        assert_eq!(found(&flush), [0, 1, 2, 3, 4]);
+        let other = Change { operation: Operation::Update, ..flush };
+        assert_eq!(found(&other), [0], "what is about no key is for those who hear everything");
+        all.iter().for_each(|own| listeners.remove(own));
+        assert!(listeners.is_empty());
+        let index = listeners.index.lock();
+        assert!(index.ones.is_empty() && index.prefixes.is_empty());
+    }
+
+    #[test]
+    fn who_has_read_less_than_others_were_told_reads_on() {
+        let server = TestServer::new();
+        let listeners = Listeners::default();
+        let client = Arc::clone(&server.session.client);
+        let listener = listeners.add(client, filter(None, Keys::Prefix(Box::default())), 5);
+        assert_eq!((listener.behind(), listener.wants(9)), (Some(5), false));
+        listeners.index.lock().told = 7;
+        assert!(!listeners.catch_up(&listener, 6));
+        assert!(listeners.catch_up(&listener, 8));
+        assert_eq!(listener.behind(), None);
+        assert_eq!((listener.wants(8), listener.wants(9)), (false, true));
+        listener.fall_behind(7);
+        assert_eq!(listener.behind(), Some(8), "it is not told twice");
+    }
+}

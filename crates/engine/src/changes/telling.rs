@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use super::change::Change;
 use super::listeners::{Listener, Listeners};
 use super::reading::changes_of;
-use crate::engine::Engine;
+use crate::engine::{Engine, random_id};
 use crate::persistence::backlog::{Backlog, Gone, Record};
 use crate::wait::waiting::Waiter;
 
@@ -106,7 +106,12 @@ impl Engine {
     pub(crate) fn keep_changes(&self) {
         let Some(backlog) = self.journal.changes() else { return };
         if !backlog.is_on() {
-            self.journal.keep_changes(self.replication_id.lock().clone());
+            // Behind a gap the same name would let positions from before it pass.
+            let name = match backlog.has_histories() {
+                true => random_id(),
+                false => self.replication_id.lock().clone(),
+            };
+            self.journal.keep_changes(name);
             let newest = backlog.newest();
             self.listeners.index.lock().told = newest;
             self.listeners.note_heard(newest);

@@ -102,6 +102,8 @@ struct Kept {
     histories: VecDeque<History>,
     /// What is here came from a file, and the journal does not go on from there yet.
     loaded: bool,
+    /// Some history has begun in this process.
+    named: bool,
 }
 
 /// See the module's text.
@@ -132,6 +134,11 @@ impl Default for Backlog {
 }
 
 impl Backlog {
+    /// Whether a history has begun here before: the next one needs another name.
+    pub fn has_histories(&self) -> bool {
+        self.kept.lock().named
+    }
+
     /// Whether anything is kept.
     #[inline]
     pub fn is_on(&self) -> bool {
@@ -349,6 +356,7 @@ impl Kept {
     }
 
     fn begin_history(&mut self, name: String, from: u64) {
+        self.named = true;
         self.histories.push_back(History { name, from });
         if self.histories.len() > limits::CHANGES_HISTORIES {
             self.histories.pop_front();
