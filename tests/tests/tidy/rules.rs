@@ -85,6 +85,7 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
             "crates/script/src/api.rs",
             "crates/script/src/errors.rs",
             "crates/script/src/from_reply.rs",
+            "crates/script/src/lib.rs",
             "crates/script/src/library.rs",
             "crates/script/src/sandbox.rs",
             "crates/script/src/state.rs",
