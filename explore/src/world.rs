@@ -210,7 +210,7 @@ fn run(
     if let Some(row) = command.row {
         engine.find_keys(row, command.argv.view(), &mut keys);
     }
-    let request = Request { argv: command.argv.view(), row: command.row, keys: &keys };
+    let request = Request { argv: command.argv.view(), row: command.row, keys: &keys, busy: None };
     turn.enter(engine);
     let (session, output) = (&mut connection.session, &mut connection.output);
     let outcome = engine.execute(turn, session, request, authority, output);

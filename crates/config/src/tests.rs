@@ -9,7 +9,8 @@ use super::*;
 /// Directives whose default differs from the reference by intent.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
 /// Directives that the reference does not have.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
+    "lua-memory-limit",
     "changes-backlog-size",
     "changes-backlog-ttl",
     "rdb-version",

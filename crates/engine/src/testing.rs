@@ -208,7 +208,7 @@ impl TestServer {
         let argv: OwnedArguments = argv.iter().collect();
         let mut keys = Vec::new();
         let row = self.engine.prepare(argv.view(), &mut keys);
-        let request = Request { argv: argv.view(), row, keys: &keys };
+        let request = Request { argv: argv.view(), row, keys: &keys, busy: None };
         let mut output = Output::new();
         output.set_limit(self.output_limit);
         self.begin_turn();

@@ -268,7 +268,7 @@ impl Hand {
                 let inside = gate.enter();
                 turn.enter(engine);
                 let argv = argv.view();
-                let request = Request { argv, row, keys: &keys };
+                let request = Request { argv, row, keys: &keys, busy: None };
                 let authority = Authority::Ordinary(inside.presence());
                 engine.execute(turn, session, request, authority, &mut output)
             };

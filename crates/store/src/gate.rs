@@ -14,7 +14,10 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::sync::{Mutex, MutexGuard};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use crate::sync::{AtomicBool, Mutex, MutexGuard, thread};
 
 /// A gate alone on its cache lines, so that workers do not disturb each other.
 #[repr(align(128))]
@@ -23,6 +26,16 @@ struct Padded(Mutex<()>);
 
 /// The gates that there are.
 type List = Mutex<Vec<Arc<Padded>>>;
+
+/// How long the first attempt to close all gates waits for each thread that is inside its own. A batch of
+/// commands takes less as a rule.
+const PATIENCE_MIN: Duration = Duration::from_micros(500);
+/// How long further ones wait. What takes longer is a script, or a transaction that works for long.
+const PATIENCE_MAX: Duration = Duration::from_millis(4);
+/// Between two attempts. Others run meanwhile.
+const PAUSE: Duration = Duration::from_millis(4);
+/// How long whoever closes nothing waits for a thread.
+const PATIENCE_PASS: Duration = Duration::from_millis(50);
 
 /// All gates.
 #[derive(Default)]
@@ -35,7 +48,12 @@ pub struct Gates {
 pub struct Gate {
     own: Arc<Padded>,
     all: Arc<List>,
+    /// Its thread is inside, and enters again.
+    again: AtomicBool,
 }
+
+/// The time in which a thread that is inside its gate may enter it again: see [`Gate::again`].
+pub struct Again<'g>(&'g AtomicBool);
 
 /// A thread inside its gate. One that came by way of [`Access::Closed`] has none to hold.
 pub struct Inside<'g>(#[expect(dead_code, reason = "held, not read")] Option<MutexGuard<'g, ()>>);
@@ -69,27 +87,49 @@ impl Gates {
 
     /// Makes a gate for a thread that is going to touch the keyspace.
     pub fn register(&self) -> Gate {
-        let gate = Gate { own: Arc::default(), all: Arc::clone(&self.gates) };
+        let gate = Gate {
+            own: Arc::default(),
+            all: Arc::clone(&self.gates),
+            again: AtomicBool::new(false),
+        };
         self.gates.lock().push(Arc::clone(&gate.own));
         gate
     }
 
-    /// Closes all gates. The caller is outside its own.
+    /// Closes all gates. The caller is outside its own. While a thread stays inside for long, the others
+    /// go on.
     pub fn close(&self) -> Closed<'_> {
-        let gates = self.gates.lock();
-        for gate in gates.iter() {
-            // Forgotten on purpose: `Closed::drop` releases them.
-            std::mem::forget(gate.0.lock());
+        let mut patience = PATIENCE_MIN;
+        loop {
+            if let Some(closed) = self.try_close_within(patience) {
+                return closed;
+            }
+            patience = PATIENCE_MAX.min(patience * 2);
+            thread::sleep(PAUSE);
         }
-        Closed { gates }
     }
 
-    /// Returns when every thread has been outside its gate at least once.
-    pub fn pass(&self) {
-        let gates = self.gates.lock().clone();
-        for gate in gates {
-            drop(gate.0.lock());
+    /// Closes all gates, unless a thread is inside its own for long. The caller is outside its own.
+    pub fn try_close(&self) -> Option<Closed<'_>> {
+        self.try_close_within(PATIENCE_MAX)
+    }
+
+    /// Waits so long for each thread that is inside. Those that want to enter wait meanwhile.
+    fn try_close_within(&self, patience: Duration) -> Option<Closed<'_>> {
+        let gates = self.gates.lock();
+        let mut closed = Vec::with_capacity(gates.len());
+        for gate in gates.iter() {
+            closed.push(gate.0.try_lock_for(patience)?);
         }
+        // Forgotten on purpose: `Closed::drop` releases them.
+        closed.into_iter().for_each(std::mem::forget);
+        Some(Closed { gates })
+    }
+
+    /// Whether every thread has been outside its gate at least once: waits for that, but not long.
+    pub fn pass(&self) -> bool {
+        let gates = self.gates.lock().clone();
+        gates.iter().all(|gate| gate.0.try_lock_for(PATIENCE_PASS).is_some())
     }
 }
 
@@ -97,13 +137,29 @@ impl Gate {
     /// Enters, waiting while the gate is closed.
     #[inline]
     pub fn enter(&self) -> Inside<'_> {
+        if self.again.load(Relaxed) {
+            return Inside(None);
+        }
         Inside(Some(self.own.0.lock()))
+    }
+
+    /// Lets the thread, which is inside by this proof, enter as if it were not: until the result is
+    /// dropped.
+    pub fn again<'g>(&'g self, _inside: Presence<'g>) -> Again<'g> {
+        self.again.store(true, Relaxed);
+        Again(&self.again)
     }
 
     /// Whether somebody is inside, or has closed it.
     #[cfg(test)]
     pub(crate) fn is_entered(&self) -> bool {
         self.own.0.is_locked()
+    }
+}
+
+impl Drop for Again<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
     }
 }
 

@@ -1,7 +1,8 @@
 //! Who is to know that a thread is busy.
 
 /// A thread that runs scripts, as they see it.
-pub trait Busy: Send + Sync {
-    /// A script keeps it busy for long. Said again and again, for as long as that lasts.
+pub trait Busy {
+    /// A script keeps it busy for long. Said again and again, for as long as that lasts: the thread may
+    /// serve others, with a [`crate::run::turn::Turn`] for that.
     fn note_slow_script(&self);
 }

@@ -22,7 +22,7 @@ use crate::observe::slowlog::{self, SlowCommand};
 use crate::persistence::backlog::Backlog;
 use crate::run::admission::Admission;
 use crate::run::authority::Authority;
-use crate::run::consists::{any_has, is_program, lacks_subcommand, reloads};
+use crate::run::consists::{any_has, concerns_scripts, is_program, lacks_subcommand, reloads};
 use crate::run::request::{Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
@@ -184,6 +184,12 @@ impl Engine {
         authority: Authority<'_>,
         output: &mut Output,
     ) -> Outcome {
+        if turn.beside_script
+            && concerns_scripts(row.command, session)
+            && let Some(error) = self.scripts.slow.refusal(None)
+        {
+            return self.refuse_busy(turn, session, &request, authority, &error, output);
+        }
         let lacking = lacking_authority(row.command, session, request.argv, authority);
         let lacking = lacking.or_else(|| self.keep_changes_for(row.command, session, authority));
         if let Some(outcome) = lacking {
@@ -202,8 +208,6 @@ impl Engine {
             turn.stats.contended.add(1);
             return Outcome::Contended;
         };
-        let runs_scripts = any_has(row.command, session, command::SCRIPT);
-        let busy = if runs_scripts { turn.busy.clone() } else { None };
         let resp3 = session.resp3;
         let mut missed = None;
         let (parts, effects) = turn.parts();
@@ -218,7 +222,7 @@ impl Engine {
                 row,
                 authority,
                 nested: false,
-                busy: busy.as_deref(),
+                busy: request.busy,
                 hears_itself: false,
                 block: None,
                 sync_wait: None,

@@ -2,7 +2,7 @@
 
 use resp::args::Arguments;
 
-use crate::command::{self, Spec};
+use crate::command::{self, Group, Spec};
 use crate::engine::Row;
 use crate::session::Session;
 
@@ -21,11 +21,26 @@ pub(crate) fn any_has(command: &Spec, session: &Session, flags: command::Flags) 
     transaction.is_some_and(|own| own.commands.iter().any(|queued| queued.command.has(flags)))
 }
 
+/// Says whether a command is a script, or a transaction with one.
+pub fn runs_scripts(command: &Spec, session: &Session) -> bool {
+    any_has(command, session, command::SCRIPT)
+}
+
 /// Says whether a command, and all of the transaction that it executes, have a flag.
 pub(crate) fn all_have(command: &Spec, session: &Session, flags: command::Flags) -> bool {
     let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
     command.has(flags)
         && transaction.is_none_or(|own| own.commands.iter().all(|queued| queued.command.has(flags)))
+}
+
+/// Says whether a command, or one of the transaction that it executes, needs the thread's interpreter of
+/// scripts.
+pub(crate) fn concerns_scripts(command: &Spec, session: &Session) -> bool {
+    let concerns =
+        |command: &Spec| command.group == Group::Scripting && !command.has(command::ALLOW_BUSY);
+    let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
+    concerns(command)
+        || transaction.is_some_and(|own| own.commands.iter().any(|queued| concerns(queued.command)))
 }
 
 pub(crate) fn transaction_writes(session: &Session) -> bool {

@@ -18,7 +18,7 @@ mod admission;
 pub mod authority;
 pub mod busy;
 pub(crate) mod call;
-pub(crate) mod consists;
+pub mod consists;
 pub mod effects;
 pub(crate) mod pause;
 pub mod request;

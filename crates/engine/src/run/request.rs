@@ -6,6 +6,7 @@ use resp::args::Arguments;
 
 use crate::engine::Row;
 use crate::handler::args::KeyAt;
+use crate::run::busy::Busy;
 use crate::session::client::Waiter;
 use crate::wait::sync::SyncWait;
 
@@ -18,6 +19,8 @@ pub struct Request<'r> {
     pub row: Option<&'static Row>,
     /// Its keys, hashed by [`crate::engine::Engine::prepare`], in the order of the arguments.
     pub keys: &'r [KeyAt],
+    /// Who is to know if it is a script that takes long.
+    pub busy: Option<&'r dyn Busy>,
 }
 
 /// What became of a command.

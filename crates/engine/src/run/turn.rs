@@ -13,7 +13,6 @@ use crate::observe::hot_keys;
 use crate::observe::stats::ThreadStats;
 use crate::reclaim::candidates::Evictor;
 use crate::reclaim::memory::UsedMemory;
-use crate::run::busy::Busy;
 use crate::run::effects::Effects;
 use config::Config;
 
@@ -51,10 +50,10 @@ pub struct Turn {
     pub(crate) used_memory: UsedMemory,
     /// Commands until the next one whose keys are looked at: see [`crate::observe::hot_keys`].
     keys_looked_at_in: u64,
-    /// Who is to know of a script that takes long.
-    pub busy: Option<Arc<dyn Busy>>,
     /// When it began.
     begun: Ticks,
+    /// A script keeps the thread busy, and this turn is for others meanwhile.
+    pub(crate) beside_script: bool,
 }
 
 impl Turn {
@@ -77,11 +76,34 @@ impl Turn {
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
             keys_looked_at_in: 0,
-            busy: None,
             begun: Ticks::default(),
+            beside_script: false,
         };
         turn.begin(engine);
         turn
+    }
+
+    /// A turn of the same thread, in which it serves others while a script keeps it busy.
+    pub fn beside_script(&self) -> Turn {
+        Turn {
+            now: self.now,
+            clock: self.clock,
+            steady: self.steady,
+            steady_us: self.steady_us,
+            config: Arc::clone(&self.config),
+            config_generation: self.config_generation,
+            stats: Arc::clone(&self.stats),
+            eviction_clock: self.eviction_clock,
+            packed_threshold: self.packed_threshold,
+            effects: Effects::default(),
+            contended_slot: None,
+            writes_wait: false,
+            evictor: Evictor::default(),
+            used_memory: UsedMemory::default(),
+            keys_looked_at_in: 0,
+            begun: Ticks::default(),
+            beside_script: true,
+        }
     }
 
     /// A turn with settings of its own, of which no statistics know: see [`crate::persistence::loading`].
@@ -102,8 +124,8 @@ impl Turn {
             evictor: Evictor::default(),
             used_memory: UsedMemory::default(),
             keys_looked_at_in: 0,
-            busy: None,
             begun: Ticks::default(),
+            beside_script: false,
         }
     }
 

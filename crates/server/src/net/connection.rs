@@ -350,8 +350,9 @@ impl Connection {
                     || !self.held_back.is_empty()
                     || self.protocol.has_answer()
             }
-            Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_) => false,
-            Hold::NeedsGates => true,
+            Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_) | Hold::NeedsGates(_) => {
+                false
+            }
             Hold::Paused(until) => until <= now,
         };
         (runnable && !self.session.close)

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use engine::registry::{Registry, Row};
 use engine::run::authority::Authority;
@@ -22,6 +22,9 @@ use super::parked::Parked;
 /// Commands of one connection that run in one turn: its neighbours come next.
 const COMMANDS_PER_TURN: usize = 1024;
 
+/// Between two attempts to close all gates.
+const PAUSE_FOR_GATES: Duration = Duration::from_millis(4);
+
 /// Why a connection's next command does not run now.
 #[derive(Default)]
 pub enum Hold {
@@ -32,8 +35,8 @@ pub enum Hold {
     Blocked(Arc<Waiter>),
     /// A slot was locked, or it needs all of them: it is tried again.
     Contended(Box<Parked>),
-    /// It has to run with all gates closed.
-    NeedsGates,
+    /// It has to run with all gates closed: not tried before this instant.
+    NeedsGates(Instant),
     /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
     Paused(u64),
     /// It waits until its writes are durable.
@@ -121,7 +124,7 @@ impl HeldBack {
             Outcome::Blocked(waiter) => Hold::Blocked(waiter),
             Outcome::Contended => Hold::Contended(Box::new(Parked::new(slot, now))),
             Outcome::NeedsProgram => Hold::Contended(Box::new(Parked::program(now))),
-            Outcome::NeedsGates => Hold::NeedsGates,
+            Outcome::NeedsGates => Hold::NeedsGates(now),
             Outcome::Paused(until) => Hold::Paused(until),
             Outcome::AwaitsSync(wait) => Hold::AwaitsSync(wait),
         };
@@ -131,17 +134,18 @@ impl HeldBack {
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
         match &self.hold {
-            Hold::None | Hold::Contended(_) | Hold::NeedsGates => None,
+            Hold::None | Hold::Contended(_) | Hold::NeedsGates(_) => None,
             Hold::Blocked(waiter) => waiter.deadline,
             Hold::Paused(until) => Some(*until),
             Hold::AwaitsSync(wait) => wait.deadline,
         }
     }
 
-    /// When a command that waits for slots is to be tried again.
+    /// When a command that waits for slots, or for closed gates, is to be tried again.
     pub fn next_try(&self) -> Option<Instant> {
         match &self.hold {
             Hold::Contended(parked) => Some(parked.next_try()),
+            Hold::NeedsGates(next) => Some(*next),
             _ => None,
         }
     }
@@ -166,11 +170,7 @@ impl HeldBack {
                 true
             }
             Hold::Contended(_) => self.try_again(space, gate, &now, &mut run),
-            Hold::NeedsGates => {
-                let closed = gates.close();
-                self.hold = Hold::None;
-                self.run_first(Authority::Closed(&closed), &now, &mut run)
-            }
+            Hold::NeedsGates(next) => *next <= now() && self.try_alone(gates, gate, &now, &mut run),
         };
         if open && self.runs() && !self.is_empty() {
             let inside = gate.enter();
@@ -207,6 +207,27 @@ impl HeldBack {
             // It goes on waiting where it was, with what it has reserved.
             parked.note_failure(failed.slot(), now());
             *failed = parked;
+        }
+        open
+    }
+
+    /// Runs a command that needs all gates closed. Where a thread keeps its own shut, it is asked what
+    /// it does then: it may be refused. Whether its connection stays.
+    fn try_alone(
+        &mut self,
+        gates: &Gates,
+        gate: &Gate,
+        now: &impl Fn() -> Instant,
+        run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
+    ) -> bool {
+        self.hold = Hold::None;
+        if let Some(closed) = gates.try_close() {
+            return self.run_first(Authority::Closed(&closed), now, run);
+        }
+        let inside = gate.enter();
+        let open = self.run_first(Authority::Ordinary(inside.presence()), now, run);
+        if let Hold::NeedsGates(next) = &mut self.hold {
+            *next = now() + PAUSE_FOR_GATES;
         }
         open
     }

@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use engine::run::busy::Busy;
 use mio::Token;
 use store::sync::thread::{self, Thread};
 use store::sync::{AtomicBool, Mutex, RwLock, fence};
@@ -58,12 +57,6 @@ pub struct Mail {
     pub journal_failed: bool,
 }
 
-impl Busy for Mailbox {
-    fn note_slow_script(&self) {
-        self.runs_slow_script.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Mailbox {
     fn new(waker: Waker) -> Mailbox {
         Mailbox {
@@ -79,6 +72,11 @@ impl Mailbox {
             connections: AtomicUsize::new(0),
             letters: Mutex::default(),
         }
+    }
+
+    /// A script keeps the worker busy for long.
+    pub(super) fn note_slow_script(&self) {
+        self.runs_slow_script.store(true, Ordering::Relaxed);
     }
 
     fn wake(&self) {

@@ -120,7 +120,7 @@ impl Rig {
         let Rig { engine, session, turn, gate, .. } = self;
         let mut keys = Vec::new();
         let row = engine.prepare(argv.view(), &mut keys);
-        let request = Request { argv: argv.view(), row, keys: &keys };
+        let request = Request { argv: argv.view(), row, keys: &keys, busy: None };
         turn.begin(engine);
         let inside = gate.enter();
         turn.enter(engine);

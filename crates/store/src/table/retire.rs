@@ -34,17 +34,24 @@ pub fn waiting_bytes() -> usize {
     RETIRED_BYTES.load(Relaxed)
 }
 
-/// Frees what was retired before this call, after `pass_gates` has returned.
+/// Frees what was retired before this call, if `pass_gates` says that it may.
 ///
 /// # Safety
-/// `pass_gates` returns only when every thread that reads tables without a lock has left its gate
-/// at least once since it was called.
-pub unsafe fn collect(pass_gates: impl FnOnce()) {
-    let blocks = std::mem::take(&mut *RETIRED.lock());
+/// `pass_gates` returns true only when every thread that reads tables without a lock has left its
+/// gate at least once since it was called.
+pub unsafe fn collect(pass_gates: impl FnOnce() -> bool) {
+    let mut blocks = std::mem::take(&mut *RETIRED.lock());
     if blocks.is_empty() {
         return;
     }
-    pass_gates();
+    if !pass_gates() {
+        let mut retired = RETIRED.lock();
+        let before = retired.capacity() + blocks.capacity();
+        retired.append(&mut blocks);
+        let grown = retired.capacity() as isize - before as isize;
+        RETIRED_BYTES.fetch_add((grown * size_of::<Block>() as isize) as usize, Relaxed);
+        return;
+    }
     let mut bytes = blocks.capacity() * size_of::<Block>();
     bytes += blocks.iter().map(|Block(_, layout)| layout.size()).sum::<usize>();
     for block in blocks {

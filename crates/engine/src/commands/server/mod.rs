@@ -154,6 +154,9 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (_, true) => Some(false),
         _ => None,
     };
+    if !nosave && let Some(busy) = cx.engine.scripts.slow.refusal(None) {
+        return Err(busy);
+    }
     let waiter = cx.wait_for_host();
     cx.engine.host.shut_down(request, Some(waiter));
     Ok(())

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use engine::command;
 use engine::engine::Engine;
 use engine::handler::args::KeyAt;
 use engine::run::authority::Authority;
+use engine::run::busy::Busy;
+use engine::run::consists::runs_scripts;
 use engine::run::request::{Outcome, Request};
 use engine::run::turn::Turn;
-use resp::args::{ArgRange, OwnedArguments};
+use resp::args::OwnedArguments;
 use store::gate::Presence;
 
 use super::Worker;
@@ -23,22 +26,56 @@ const WINDOW: usize = 32;
 
 impl Worker {
     pub(super) fn execute_batch(&mut self) {
-        let Worker { engine, gate, turn, connections, batch, .. } = self;
-        let Batch { items, args, keys } = batch;
-        if items.is_empty() {
+        if self.batch.items.is_empty() {
             return;
         }
+        // Apart, since scripts let the worker have another one meanwhile.
+        let batch = std::mem::take(&mut self.batch);
+        let gate = Arc::clone(&self.gate);
         let inside = gate.enter();
-        turn.enter(engine);
-        for window in items.chunks(WINDOW) {
-            prefetch(engine, inside.presence(), connections, keys, window);
-            for item in window {
-                let Some(connection) = &mut connections[item.place] else { continue };
-                let (args, keys) = (&args[item.args.clone()], &keys[item.keys.clone()]);
-                let authority = Authority::Ordinary(inside.presence());
-                execute(engine, turn, connection, item, args, keys, authority);
+        self.turn.enter(&self.engine);
+        let mut next = 0;
+        while next < batch.items.len() {
+            next = self.execute_window(&batch, next, inside.presence());
+        }
+        self.batch = batch;
+    }
+
+    /// Runs some commands of a batch, from one on. Returns where to go on.
+    fn execute_window(&mut self, batch: &Batch, first: usize, presence: Presence<'_>) -> usize {
+        let Worker { engine, turn, connections, .. } = self;
+        let last = (first + WINDOW).min(batch.items.len());
+        let window = &batch.items[first..last];
+        prefetch(engine, presence, connections, &batch.keys, window);
+        for (at, item) in window.iter().enumerate() {
+            if item.row.is_some_and(|row| row.command.has(command::SCRIPT)) {
+                return self.execute_script(batch, first + at, presence);
+            }
+            let Some(connection) = &mut connections[item.place] else { continue };
+            let authority = Authority::Ordinary(presence);
+            execute(engine, turn, connection, item, batch, authority, None);
+        }
+        last
+    }
+
+    /// Runs a script of the batch. While it takes long, others are served. Returns where to go on.
+    fn execute_script(&mut self, batch: &Batch, at: usize, presence: Presence<'_>) -> usize {
+        let item = &batch.items[at];
+        let rest = Some((batch, at + 1));
+        let ran =
+            self.with_relief(item.place, rest, presence, |engine, turn, connection, relief| {
+                let authority = Authority::Ordinary(presence);
+                execute(engine, turn, connection, item, batch, authority, Some(relief));
+            });
+        let Some(((), true)) = ran else { return at + 1 };
+        // The others' are put off already.
+        let own = batch.items[at + 1..].iter().filter(|other| other.place == item.place);
+        for item in own {
+            if let Some(connection) = &mut self.connections[item.place] {
+                put_off(connection, item, batch);
             }
         }
+        batch.items.len()
     }
 
     /// Runs what held the connection back, if it may run by now, and the commands behind it.
@@ -47,7 +84,7 @@ impl Worker {
         if connection.doom.is_some() || connection.session.close || !connection.is_held_back() {
             return;
         }
-        let (engine, turn) = (Arc::clone(&self.engine), &mut self.turn);
+        let (engine, turn) = (Arc::clone(&self.engine), &self.turn);
         if let Hold::AwaitsSync(wait) = connection.held_back.hold {
             let steady = turn.steady;
             let settled = connection.reply((&engine, turn), |session, reply| {
@@ -58,14 +95,46 @@ impl Worker {
             }
             connection.held_back.hold = Hold::None;
         }
+        if self.relieves && matches!(connection.held_back.hold, Hold::NeedsGates(_)) {
+            // The gate of this thread stays shut until the script has ended.
+            return;
+        }
         let mut held_back = std::mem::take(&mut connection.held_back);
+        let gate = Arc::clone(&self.gate);
         let (space, gates) = (&engine.keyspace, &engine.gates);
-        held_back.run(space, gates, &self.gate, Instant::now, |command, authority| {
-            run_pending(&engine, turn, connection, command, authority)
+        held_back.run(space, gates, &gate, Instant::now, |command, authority| {
+            self.run_pending(place, command, authority)
         });
-        connection.held_back = held_back;
+        if let Some(connection) = &mut self.connections[place] {
+            connection.held_back = held_back;
+        }
+    }
+
+    /// Runs a command that was held back.
+    fn run_pending(&mut self, place: usize, command: Pending, authority: Authority<'_>) -> Ran {
+        let Worker { engine, turn, connections, .. } = self;
+        let Some(connection) = &mut connections[place] else { return GONE };
+        // With all gates closed nobody else may run.
+        let is_alone = matches!(authority, Authority::Closed(_));
+        let is_script =
+            command.row.is_some_and(|row| runs_scripts(row.command, &connection.session));
+        if is_alone || !is_script {
+            return run_pending(engine, turn, connection, command, authority, None);
+        }
+        let ran = self.with_relief(
+            place,
+            None,
+            authority.presence(),
+            |engine, turn, connection, relief| {
+                run_pending(engine, turn, connection, command, authority, Some(relief))
+            },
+        );
+        ran.map_or(GONE, |(ran, _)| ran)
     }
 }
+
+/// What becomes of a command whose connection is not there.
+const GONE: Ran = Ran { outcome: Outcome::Done, command: None, slot: None, open: false };
 
 /// Brings near what a window of commands lies in: slots, then buckets, then entries.
 fn prefetch(
@@ -98,25 +167,22 @@ fn execute(
     turn: &mut Turn,
     connection: &mut Connection,
     item: &Item,
-    ranges: &[ArgRange],
-    keys: &[KeyAt],
+    batch: &Batch,
     authority: Authority<'_>,
+    busy: Option<&dyn Busy>,
 ) {
+    let (ranges, keys) = (&batch.args[item.args.clone()], &batch.keys[item.keys.clone()]);
     let row = item.row;
     let owned = |argv| Pending { row, argv: OwnedArguments::from(argv) };
     if !connection.runs() || !connection.held_back.is_empty() {
-        if !connection.session.close && connection.doom.is_none() {
-            let argv = connection.protocol.arguments(&connection.input, ranges);
-            connection.held_back.push(owned(argv));
-        }
-        return;
+        return put_off(connection, item, batch);
     }
     let from = connection.output.end();
     let Connection { protocol, input, session, output, .. } = connection;
     let (outcome, again) = match protocol {
         Protocol::Resp(resp) => {
             let argv = resp.arguments(input, ranges);
-            let request = Request { argv, row, keys };
+            let request = Request { argv, row, keys, busy };
             let outcome = engine.execute(turn, session, request, authority, output);
             let again = needs_another_try(&outcome).then(|| owned(argv));
             (outcome, again)
@@ -124,7 +190,7 @@ fn execute(
         Protocol::Http(http) => {
             let Http { input: http_input, exchanges } = &mut **http;
             let argv = http_input.arguments(input, ranges);
-            let request = Request { argv, row, keys };
+            let request = Request { argv, row, keys, busy };
             let to = (exchanges, session, output);
             let (outcome, next) = http::run(engine, turn, request, authority, to);
             let again = needs_another_try(&outcome).then(|| owned(argv));
@@ -140,6 +206,15 @@ fn execute(
     }
 }
 
+/// Puts a command of the batch behind those of its connection that are held back.
+pub(super) fn put_off(connection: &mut Connection, item: &Item, batch: &Batch) {
+    if !connection.session.close && connection.doom.is_none() {
+        let ranges = &batch.args[item.args.clone()];
+        let argv = OwnedArguments::from(connection.protocol.arguments(&connection.input, ranges));
+        connection.held_back.push(Pending { row: item.row, argv });
+    }
+}
+
 /// Runs a command that was held back.
 fn run_pending(
     engine: &Engine,
@@ -147,13 +222,14 @@ fn run_pending(
     connection: &mut Connection,
     command: Pending,
     authority: Authority<'_>,
+    busy: Option<&dyn Busy>,
 ) -> Ran {
     let argv = command.argv.view();
     let mut keys = Vec::new();
     if let Some(row) = command.row {
         engine.find_keys(row, argv, &mut keys);
     }
-    let request = Request { argv, row: command.row, keys: &keys };
+    let request = Request { argv, row: command.row, keys: &keys, busy };
     turn.enter(engine);
     let from = connection.output.end();
     let Connection { protocol, session, output, .. } = connection;

@@ -85,7 +85,7 @@ impl Worker {
 
     /// Takes what others have left for a client: messages, the reply that it is blocked for, or
     /// the order to close.
-    fn take_inbox(&mut self, place: usize) {
+    pub(super) fn take_inbox(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         let inbox = std::mem::take(&mut *connection.session.client.inbox.lock());
         if self.turn.holds_replies() && (inbox.served.is_some() || !inbox.pushes.is_empty()) {

@@ -8,11 +8,12 @@
 //! [`super::coalesce`].
 //!
 //! This file is the turn. What comes in is [`intake`]'s, running it [`execution`]'s, and what goes
-//! out [`delivery`]'s.
+//! out [`delivery`]'s. [`relief`] serves others while a script runs for long.
 
 mod delivery;
 mod execution;
 mod intake;
+mod relief;
 
 use std::io;
 use std::num::NonZeroU64;
@@ -56,8 +57,12 @@ pub(super) struct Worker {
     index: usize,
     poll: Poll,
     mailbox: Arc<Mailbox>,
-    turn: Turn,
-    gate: Gate,
+    turn: Box<Turn>,
+    /// For those who are served while a script keeps the thread busy.
+    relief_turn: Option<Box<Turn>>,
+    /// A script keeps the thread busy, and others are served meanwhile: see [`relief`].
+    relieves: bool,
+    gate: Arc<Gate>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     places: HashMap<u64, usize>,
@@ -89,14 +94,14 @@ impl Worker {
         // The only failure is a full counter, which wakes the worker as well.
         let wake = move || drop(waker.wake());
         let mailbox = wakers.register(wake);
-        let mut turn = Turn::new(&engine, &format!("worker-{index}"));
-        turn.busy = Some(Arc::clone(&mailbox) as _);
         Ok(Worker {
             index,
             mailbox,
             poll,
-            turn,
-            gate: engine.gates.register(),
+            turn: Box::new(Turn::new(&engine, &format!("worker-{index}"))),
+            relief_turn: None,
+            relieves: false,
+            gate: Arc::new(engine.gates.register()),
             engine,
             views,
             connections: Vec::new(),
@@ -129,8 +134,13 @@ impl Worker {
     /// One turn: see the module's text.
     fn run_turn(&mut self, events: &mut Events) {
         self.wait(events);
+        self.take_turn(events);
+    }
+
+    /// The part of a turn in which nobody waits.
+    fn take_turn(&mut self, events: &Events) {
         self.turn.begin(&self.engine);
-        if self.mailbox.runs_slow_script.load(Relaxed) {
+        if !self.relieves && self.mailbox.runs_slow_script.load(Relaxed) {
             self.mailbox.runs_slow_script.store(false, Relaxed);
         }
         self.note_events(events);

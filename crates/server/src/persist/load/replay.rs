@@ -298,7 +298,7 @@ impl<'e> Replay<'e> {
 
     fn execute(&mut self, argv: Arguments<'_>, index: usize, authority: Authority<'_>) -> Outcome {
         let Prepared { row, keys } = &self.prepared[index];
-        let request = Request { argv, row: *row, keys: &self.keys[keys.clone()] };
+        let request = Request { argv, row: *row, keys: &self.keys[keys.clone()], busy: None };
         let (turn, session) = (&mut self.turn, &mut self.session);
         self.engine.execute(turn, session, request, authority, &mut self.output)
     }

@@ -79,7 +79,7 @@ fn grows_past_one_segment_and_gives_it_back() {
     assert_eq!(table.memory(), 0);
     assert_eq!(table.walk(0, |_| panic!("nothing is left")), None);
     // SAFETY: no other thread looks at the table.
-    unsafe { retire::collect(|| {}) };
+    unsafe { retire::collect(|| true) };
 }
 
 /// A table, and the promise of the test that it is changed by one thread alone.
@@ -136,7 +136,7 @@ fn a_reader_without_the_lock_sees_whole_blocks() {
         });
     });
     // SAFETY: no other thread is left.
-    unsafe { retire::collect(|| {}) };
+    unsafe { retire::collect(|| true) };
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! Serving others while a script keeps the thread busy.
+//!
+//! A script runs inside a handler, and its worker has other connections. When it has run for longer than
+//! `busy-reply-threshold`, it lets the worker take turns meanwhile: with a [`Turn`] and a batch of their
+//! own; what the batch still has for others is theirs to run again. Commands that need a slot of the script
+//! are refused with BUSY; SCRIPT KILL and SHUTDOWN get through. The thread stays inside its gate all the
+//! time, so nobody who needs all gates closed is served.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::limits;
+use engine::engine::Engine;
+use engine::run::busy::Busy;
+use engine::run::turn::Turn;
+use mio::Events;
+use store::gate::Presence;
+
+use super::Worker;
+use super::execution::put_off;
+use crate::net::batch::Batch;
+use crate::net::connection::Connection;
+
+/// Between two turns, so that the script gets on as well.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// The other connections of a worker whose thread a script keeps busy.
+struct Relief<'w> {
+    worker: &'w mut Worker,
+    presence: Presence<'w>,
+    rest: Option<Rest<'w>>,
+    last: Option<Instant>,
+    events: Option<Events>,
+}
+
+/// The commands of a batch behind a script: the batch, and the place of the first of them.
+pub(super) type Rest<'b> = (&'b Batch, usize);
+
+struct Shared<'w>(RefCell<Relief<'w>>);
+
+impl Busy for Shared<'_> {
+    fn note_slow_script(&self) {
+        // Nobody runs a script while one is served beside.
+        if let Ok(mut relief) = self.0.try_borrow_mut() {
+            relief.serve();
+        }
+    }
+}
+
+impl Relief<'_> {
+    fn serve(&mut self) {
+        self.worker.mailbox.note_slow_script();
+        if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
+            return;
+        }
+        if self.last.is_none() {
+            self.worker.begin_relief(self.rest);
+        }
+        let gate = Arc::clone(&self.worker.gate);
+        let again = gate.again(self.presence);
+        self.worker.relieves = true;
+        let events =
+            self.events.get_or_insert_with(|| Events::with_capacity(limits::EVENTS_PER_TURN));
+        events.clear();
+        self.worker.poll(events, Duration::ZERO);
+        self.worker.take_turn(events);
+        self.worker.relieves = false;
+        drop(again);
+        self.last = Some(Instant::now());
+    }
+}
+
+impl Worker {
+    /// Runs something for the connection at a place that may take long. If it did, others were served
+    /// meanwhile, and of the rest of the batch only the commands of this connection are left: which the
+    /// second part of the result says.
+    pub(super) fn with_relief<T>(
+        &mut self,
+        place: usize,
+        rest: Option<Rest<'_>>,
+        presence: Presence<'_>,
+        run: impl FnOnce(&Engine, &mut Turn, &mut Connection, &dyn Busy) -> T,
+    ) -> Option<(T, bool)> {
+        let mut connection = self.connections[place].take()?;
+        let spare = self.relief_turn.take();
+        let spare = spare.unwrap_or_else(|| Box::new(self.turn.beside_script()));
+        let mut turn = std::mem::replace(&mut self.turn, spare);
+        let engine = Arc::clone(&self.engine);
+        let relief = Relief { worker: self, presence, rest, last: None, events: None };
+        let shared = Shared(RefCell::new(relief));
+        let result = run(&engine, &mut turn, &mut connection, &shared);
+        let Relief { worker, last, .. } = shared.0.into_inner();
+        worker.relief_turn = Some(std::mem::replace(&mut worker.turn, turn));
+        if last.is_none() {
+            worker.connections[place] = Some(connection);
+            return Some((result, false));
+        }
+        let gate = Arc::clone(&worker.gate);
+        let _again = gate.again(presence);
+        worker.put_back(place, connection);
+        Some((result, true))
+    }
+
+    /// Puts the rest of a batch behind what its connections hold back, as far as these are here, and
+    /// has all connections looked at: replies of the present turn have not left yet.
+    fn begin_relief(&mut self, rest: Option<Rest<'_>>) {
+        let items = rest.map_or(&[][..], |(batch, first)| &batch.items[first..]);
+        for item in items {
+            if let (Some(connection), Some((batch, _))) = (&mut self.connections[item.place], rest)
+            {
+                put_off(connection, item, batch);
+            }
+        }
+        self.scheduled.clear();
+        for place in 0..self.connections.len() {
+            if let Some(connection) = &mut self.connections[place] {
+                connection.scheduled = false;
+                self.schedule(place);
+            }
+        }
+    }
+
+    /// Puts a connection back that was not there for some turns: what concerned it then was lost.
+    fn put_back(&mut self, place: usize, mut connection: Box<Connection>) {
+        connection.readable = true;
+        connection.writable = true;
+        connection.listed_as_waiting = false;
+        connection.listed_as_parked = false;
+        self.connections[place] = Some(connection);
+        self.take_inbox(place);
+        self.schedule(place);
+    }
+}
