@@ -3,6 +3,8 @@
 //! A fuzzer fails by a panic, by what the address sanitizer sees, or by taking too long; the limits of
 //! time and of single allocations are options of libFuzzer, which `make fuzz` sets.
 
+pub mod scripts;
+
 use std::io::{self, Read};
 
 use rdb::ValueLimits;
@@ -10,7 +12,7 @@ use rdb::file::DecodeOptions;
 use store::gate::Gates;
 use store::list::ListLimits;
 use store::pack::End;
-use store::{Entry, Key, Keyspace, Limits, SetLimits, Value, ValueMut, ValueRef};
+use store::{Entry, Key, Keyspace, Limits, SetLimits, StreamId, Value, ValueMut, ValueRef};
 use tests::allocation::{Counting, most_taken};
 
 #[global_allocator]
@@ -70,6 +72,7 @@ fn check(value: ValueRef<'_>) {
         ValueRef::Set(set) => set.check(),
         ValueRef::Hash(hash) => hash.check(),
         ValueRef::Zset(zset) => zset.check(),
+        ValueRef::Stream(stream) => stream.check(),
     }
 }
 
@@ -89,6 +92,20 @@ fn contents(value: ValueRef<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
             .iter()
             .map(|(member, score)| (member.to_vec(), (score + 0.0).to_le_bytes().to_vec()))
             .collect(),
+        ValueRef::Stream(stream) => {
+            let entries = stream.range(StreamId::MIN, StreamId::MAX).map(|entry| {
+                let mut fields = Vec::new();
+                for (name, value) in entry.fields {
+                    for part in [name.to_vec(), value.to_vec()] {
+                        fields.extend_from_slice(&part.len().to_le_bytes());
+                        fields.extend_from_slice(&part);
+                    }
+                }
+                (format!("{:?}", entry.id).into_bytes(), fields)
+            });
+            let groups = stream.groups().map(|(name, _)| (name.to_vec(), Vec::new()));
+            entries.chain(groups).collect()
+        }
     };
     if matches!(value, ValueRef::Set(_) | ValueRef::Hash(_)) {
         all.sort_unstable();
@@ -136,6 +153,14 @@ fn take_apart(value: ValueMut<'_>) {
                 assert!(zset.rank(&member) == Some(0), "members are in the order of scores");
                 assert!(zset.remove(&member) == Some(score), "a member has its score");
                 assert!(!zset.contains(&member), "a member is there once");
+            }
+        }
+        ValueMut::Stream(stream) => {
+            let entries = stream.range(StreamId::MIN, StreamId::MAX);
+            let ids: Vec<_> = entries.take(TAKEN_APART).map(|entry| entry.id).collect();
+            for id in ids {
+                assert!(stream.get(id).is_some() && stream.delete(id), "an entry is found");
+                assert!(stream.get(id).is_none(), "an entry is there once");
             }
         }
     }

@@ -275,6 +275,7 @@ unsafe extern "C-unwind" fn error_reply(l: *mut lua_State) -> c_int {
         }
         let text = bytes(l, 1);
         let text = text.strip_prefix(b"-").unwrap_or(text);
+        let text = without_line_ends(text);
         ffi::lua_createtable(l, 0, 1);
         if text.contains(&b' ') {
             push(l, text);
@@ -367,6 +368,14 @@ unsafe extern "C-unwind" fn breakpoint(l: *mut lua_State) -> c_int {
     1
 }
 
+/// What is between line ends at both ends of a text.
+fn without_line_ends(text: &[u8]) -> &[u8] {
+    let inner = |byte: &u8| !matches!(byte, b'\r' | b'\n');
+    let begin = text.iter().position(inner).unwrap_or(text.len());
+    let end = text.iter().rposition(inner).map_or(begin, |last| last + 1);
+    &text[begin..end]
+}
+
 /// `redis.debug(...)`: there is no debugger.
 unsafe extern "C-unwind" fn debug(_: *mut lua_State) -> c_int {
     0
@@ -388,8 +397,8 @@ unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
             }
         }
         let run = current.run();
-        if !run.knows_command(current.argv.view()) {
-            raise(l, b"ERR Invalid command passed to redis.acl_check_cmd()");
+        if let Err(line) = run.check_command(current.argv.view()) {
+            raise(l, line.as_bytes());
         }
         ffi::lua_pushboolean(l, 1);
     }

@@ -22,6 +22,11 @@ pub(crate) unsafe fn bytes<'s>(l: *mut lua_State, index: c_int) -> &'s [u8] {
     }
 }
 
+/// What C sees of a string: all before its first zero byte.
+pub(crate) fn before_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
 /// Pushes a string.
 ///
 /// # Safety
@@ -157,13 +162,13 @@ pub(crate) unsafe fn line_of(l: *mut lua_State, name: &[u8]) -> (Vec<u8>, bool) 
         let top = ffi::lua_gettop(l);
         if ffi::lua_type(l, top) != ffi::LUA_TTABLE {
             let text: &[u8] = match ffi::lua_type(l, top) {
-                ffi::LUA_TSTRING => bytes(l, top),
+                ffi::LUA_TSTRING => before_zero(bytes(l, top)),
                 _ => b"unknown error",
             };
             return ([b"ERR ", text, b" script: ", name, b"."].concat(), false);
         }
         let mut line = match raw_field(l, top, c"err") {
-            ffi::LUA_TSTRING => bytes(l, -1).to_vec(),
+            ffi::LUA_TSTRING => before_zero(bytes(l, -1)).to_vec(),
             _ => b"ERR unknown error".to_vec(),
         };
         let counted = raw_field(l, top, c"ignore_error_stats_update") == ffi::LUA_TBOOLEAN

@@ -106,7 +106,8 @@ unsafe fn push_pairs(
     // raised as any other.
     unsafe {
         ffi::lua_createtable(l, 0, 1);
-        ffi::lua_createtable(l, 0, c_int::try_from(count).unwrap_or(0));
+        // Not made as large as it gets: scripts see the order that comes from growing.
+        ffi::lua_createtable(l, 0, 0);
         for _ in 0..count {
             at += push_value(l, &reply[at..]);
             at += push_value(l, &reply[at..]);
@@ -122,7 +123,7 @@ unsafe fn push_set(l: *mut lua_State, reply: &[u8], count: i64, after: usize) ->
     // SAFETY: as in `push_pairs`.
     unsafe {
         ffi::lua_createtable(l, 0, 1);
-        ffi::lua_createtable(l, 0, c_int::try_from(count).unwrap_or(0));
+        ffi::lua_createtable(l, 0, 0);
         for _ in 0..count {
             at += push_value(l, &reply[at..]);
             ffi::lua_pushboolean(l, 1);

@@ -9,7 +9,7 @@ use engine::script::interpreter::Running;
 use mlua::ffi::{self, lua_State};
 use resp::reply::Reply;
 
-use crate::errors::{bytes, raw_field};
+use crate::errors::{before_zero, bytes, raw_field};
 
 /// Writes the value on top of the stack, and pops it. Errors within are counted where the commands
 /// that a script called have not done so.
@@ -71,7 +71,7 @@ unsafe fn write_table(
     // SAFETY: as in `write`.
     unsafe {
         if has(l, at, c"err", ffi::LUA_TSTRING) {
-            let line = bytes(l, -1);
+            let line = before_zero(bytes(l, -1));
             let counted = raw_field(l, at, c"ignore_error_stats_update") == ffi::LUA_TBOOLEAN;
             if !counted {
                 run.count_error(&CommandError::line(line.to_vec()));
@@ -79,7 +79,7 @@ unsafe fn write_table(
             run.note_error_reply();
             reply.error(line);
         } else if has(l, at, c"ok", ffi::LUA_TSTRING) {
-            reply.simple(bytes(l, -1));
+            reply.simple(before_zero(bytes(l, -1)));
         } else if has(l, at, c"double", ffi::LUA_TNUMBER) {
             reply.double(ffi::lua_tonumber(l, -1));
         } else if has(l, at, c"map", ffi::LUA_TTABLE) {
@@ -87,12 +87,18 @@ unsafe fn write_table(
         } else if has(l, at, c"set", ffi::LUA_TTABLE) {
             write_set(l, run, reply, resp3);
         } else if has(l, at, c"big_number", ffi::LUA_TSTRING) {
-            reply.big_number(bytes(l, -1));
+            write_big_number(bytes(l, -1), reply);
         } else if !(has(l, at, c"verbatim_string", ffi::LUA_TTABLE) && write_verbatim(l, reply)) {
             ffi::lua_settop(l, at);
             write_array(l, at, run, reply, resp3);
         }
     }
+}
+
+/// Whatever the string says, it stays on its line.
+fn write_big_number(digits: &[u8], reply: &mut Reply<'_>) {
+    let one_line = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+    reply.big_number(&digits.iter().map(one_line).collect::<Vec<_>>());
 }
 
 /// The table on top.
@@ -138,8 +144,9 @@ unsafe fn write_verbatim(l: *mut lua_State, reply: &mut Reply<'_>) -> bool {
             return false;
         }
         let (format, text) = (bytes(l, inner + 1), bytes(l, inner + 2));
-        let mut three = *b"txt";
-        for (to, from) in three.iter_mut().zip(format) {
+        // What is too short is filled up.
+        let mut three = *b"   ";
+        for (to, from) in three.iter_mut().zip(before_zero(format)) {
             *to = *from;
         }
         reply.verbatim(&three, text);

@@ -44,6 +44,7 @@ fn main() -> Outcome {
     }
     write(corpus, "aof_manifest", "manifest", MANIFEST)?;
     requests(corpus)?;
+    scripts(corpus)?;
     commands(corpus, &files[0].1)
 }
 
@@ -85,6 +86,20 @@ fn payload(file: &[u8], raw: RawEntry<'_>) -> Option<Vec<u8>> {
         .find(|byte| Layout::from_byte(*byte, Dialect::Redis) == Some(raw.layout()))?;
     let start = usize::try_from(raw.value_offset()).ok()?;
     Some([&[kind], &file[start..start + raw.value_bytes()]].concat())
+}
+
+/// What scripts give to the libraries that they find in Lua.
+fn scripts(corpus: &Path) -> Outcome {
+    let json =
+        br#" {"a\u00e9\ud83d\ude00\n": [1, -2.5e3, 0x1F, true, null, {}, "b"], "c": {"d": []}}"#;
+    write(corpus, "lua_json", "all", json)?;
+    write(corpus, "lua_json", "invalid", b"[nan, -Infinity, +5, 0x.8p1]")?;
+    let msgpack =
+        b"\x92\x83\xa1a\x01\x02\xcb\x3f\xb9\x99\x99\x99\x99\x99\x9a\xa1b\xdc\0\x02\xc0\xc3\
+        \xde\0\x01\xd9\x01z\xd3\xff\xff\xff\xff\xff\xff\xff\0";
+    write(corpus, "lua_msgpack", "all", msgpack)?;
+    write(corpus, "lua_struct", "all", b"\x0f>!4bi<I3hxfdc2s L\x01\x02\x03\x04\x05\x06\x07\x08ab")?;
+    write(corpus, "lua_struct", "counted", b"\x04Bc0s\x03abcdef\0")
 }
 
 fn requests(corpus: &Path) -> Outcome {

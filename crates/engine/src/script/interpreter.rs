@@ -85,9 +85,9 @@ pub trait Running {
     /// Writes a line to the log.
     fn log(&self, level: LogLevel, line: &str);
 
-    /// `redis.acl_check_cmd`: whether there is such a command, with such a number of arguments.
-    /// There is one user, who may run all of them.
-    fn knows_command(&self, argv: Arguments<'_>) -> bool;
+    /// `redis.acl_check_cmd`: what is wrong with a command, as the line of an error. There is one
+    /// user, who may run all of them.
+    fn check_command(&self, argv: Arguments<'_>) -> Result<(), &'static str>;
 
     /// The reply of the script is an error, or has one in it.
     fn note_error_reply(&mut self);

@@ -248,12 +248,15 @@ impl Running for Run<'_, '_> {
         self.cx.engine.host.log(level, line);
     }
 
-    fn knows_command(&self, argv: Arguments<'_>) -> bool {
-        self.cx
-            .engine
-            .commands
-            .resolve(argv)
-            .is_some_and(|row| !lacks_subcommand(row, argv) && row.command.accepts(argv.len()))
+    fn check_command(&self, argv: Arguments<'_>) -> Result<(), &'static str> {
+        let row = self.cx.engine.commands.resolve(argv);
+        match row {
+            Some(row) if row.command.accepts(argv.len()) && !lacks_subcommand(row, argv) => Ok(()),
+            Some(row) if !lacks_subcommand(row, argv) => {
+                Err("ERR Wrong number of args for redis.acl_check_cmd()")
+            }
+            _ => Err("ERR Invalid command passed to redis.acl_check_cmd()"),
+        }
     }
 
     fn note_error_reply(&mut self) {
@@ -347,11 +350,13 @@ impl Run<'_, '_> {
         if command.has(command::NOSCRIPT) {
             return Err(CommandError::text("ERR This Redis command is not allowed from script"));
         }
+        // What others are told of counts as written.
+        let read_only = self.subject.read_only || flags & NO_WRITES != 0;
+        if read_only && command.has(command::WRITE | command::MAY_REPLICATE) {
+            let text = "ERR Write commands are not allowed from read-only scripts.";
+            return Err(CommandError::text(text));
+        }
         if command.has(command::WRITE) {
-            if self.subject.read_only || flags & NO_WRITES != 0 {
-                let text = "ERR Write commands are not allowed from read-only scripts.";
-                return Err(CommandError::text(text));
-            }
             may_write(self.cx)?;
         }
         let short = self.cx.db.effects.short_of_memory && flags & ALLOW_OOM == 0;
