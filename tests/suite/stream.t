@@ -699,6 +699,10 @@ OK
 (integer) 0
 > XGROUP CREATE s g $
 (error) BUSYGROUP Consumer Group name already exists
+> XGROUP CREATE s h 0 MKSTREAM MKSTREAM ENTRIESREAD 5
+(error) ERR unknown subcommand or wrong number of arguments for 'CREATE'. Try XGROUP HELP.
+> XGROUP SETID s g 0 ENTRIESREAD 5 ENTRIESREAD 5
+(error) ERR unknown subcommand or wrong number of arguments for 'SETID'. Try XGROUP HELP.
 > XINFO GROUPS s
 1)  1) "name"
     2) "g"

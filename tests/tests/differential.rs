@@ -623,7 +623,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 16] = [
+const OTHER_SETTINGS: [&str; 18] = [
     "bind",
     "port",
     "dir",
@@ -640,7 +640,9 @@ const OTHER_SETTINGS: [&str; 16] = [
     "http-host-names",
     "http-port",
     "http-require-match",
+    "lua-memory-limit",
     "rdb-version",
+    "views-file",
 ];
 
 /// Compares CONFIG GET of all settings.

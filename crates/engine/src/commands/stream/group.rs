@@ -15,6 +15,9 @@ const KEY_MISSING: CommandError = CommandError::text(
      the MKSTREAM option to create an empty stream automatically.",
 );
 
+/// The words of XGROUP CREATE with each option once. One that stands twice is refused when there are more.
+const MOST_WORDS: usize = 8;
+
 /// What the options of CREATE and SETID say.
 #[derive(Default)]
 struct Options {
@@ -76,6 +79,9 @@ pub(super) fn create(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     if last_id.is_none() && !options.make_stream {
         return Err(KEY_MISSING);
     }
+    if args.argv().len() > MOST_WORDS {
+        return Err(CommandError::subcommand_syntax("xgroup", args.argv().at(1)));
+    }
     let place = parse_place(id, last_id.unwrap_or_default())?;
     if last_id.is_none() {
         cx.db.set(&key, Value::Stream(Stream::new()), None);
@@ -103,6 +109,9 @@ pub(super) fn setid(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult 
     let options = Options::parse(args, false)?;
     let last_id = existing(cx, &key)?.last_id();
     existing_group(cx, &key, name)?;
+    if args.argv().len() > MOST_WORDS - 1 {
+        return Err(CommandError::subcommand_syntax("xgroup", args.argv().at(1)));
+    }
     // Unlike CREATE, this takes the smallest and the largest id by their signs.
     let place = match id {
         b"$" => last_id,

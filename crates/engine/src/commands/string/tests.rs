@@ -107,7 +107,7 @@ fn run_big(server: &mut TestServer, words: &[&str], big: Option<&Arc<Vec<u8>>>) 
     }
     let mut keys = Vec::new();
     let row = server.engine.prepare(argv.view(), &mut keys);
-    let request = Request { argv: argv.view(), row, keys: &keys };
+    let request = Request { argv: argv.view(), row, keys: &keys, busy: None };
     let mut output = Output::new();
     server.begin_turn();
     let TestServer { engine, session, turn, gate, .. } = server;
