@@ -261,7 +261,7 @@ fn a_time_limit_and_serving_exclude_each_other() {
     all.block(&["BLPOP l 1.5", "BLPOP l 0"]);
     let deadline = |all: &Connections, number: usize| {
         let waiter = all.others[number - 1].client.waiter.lock().clone();
-        waiter.expect("it waits").deadline.map(|deadline| deadline - all.server.turn.now)
+        waiter.expect("it waits").deadline.map(|deadline| deadline - all.server.turn.steady)
     };
     assert_eq!((deadline(&all, 1), deadline(&all, 2)), (Some(1500), None));
     assert!(all.time_out(1));
