@@ -143,10 +143,10 @@ OK
 resp3:
 1) 1# "library_name" => "mylib"
    2# "engine" => "LUA"
-   3# "functions" => 
-      1) 1# "name" => "zz"
-         2# "description" => (nil)
-         3# "flags" => (empty set)
+   3# "functions" =>
+        1) 1# "name" => "zz"
+           2# "description" => (nil)
+           3# "flags" => (empty set)
 > FUNCTION LIST LIBRARYNAME mylib WITHCODE
 1) 1) "library_name"
    2) "mylib"
@@ -164,10 +164,10 @@ resp3:
 resp3:
 1) 1# "library_name" => "mylib"
    2# "engine" => "LUA"
-   3# "functions" => 
-      1) 1# "name" => "zz"
-         2# "description" => (nil)
-         3# "flags" => (empty set)
+   3# "functions" =>
+        1) 1# "name" => "zz"
+           2# "description" => (nil)
+           3# "flags" => (empty set)
    4# "library_code" => "#!lua name=mylib\nredis.register_function('zz',function() return 5 end)"
 > FUNCTION LIST WITHCODE WITHCODE
 (error) ERR Unknown argument WITHCODE
@@ -186,10 +186,10 @@ resp3:
       4) (integer) 9
 resp3:
 1# "running_script" => (nil)
-2# "engines" => 
-   1# "LUA" => 
-      1# "libraries_count" => (integer) 2
-      2# "functions_count" => (integer) 9
+2# "engines" =>
+     1# "LUA" =>
+          1# "libraries_count" => (integer) 2
+          2# "functions_count" => (integer) 9
 > FUNCTION DELETE nosuch
 (error) ERR Library not found
 > FUNCTION DELETE lib2
@@ -213,10 +213,10 @@ OK
 resp3:
 1) 1# "library_name" => "mylib"
    2# "engine" => "LUA"
-   3# "functions" => 
-      1) 1# "name" => "zz"
-         2# "description" => (nil)
-         3# "flags" => (empty set)
+   3# "functions" =>
+        1) 1# "name" => "zz"
+           2# "description" => (nil)
+           3# "flags" => (empty set)
    4# "library_code" => "#!lua name=mylib\nredis.register_function('zz',function() return 5 end)"
 > FUNCTION DUMP
 "\xf5@F#!lua name=mylib\nredis.register_function('zz',function() return 5 end)\x0c\x00\xd2cPA\xa1\xf0\xfc\b"

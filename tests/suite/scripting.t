@@ -217,8 +217,6 @@ OK
 (error) ERR user_script:1: boo script: 4c4072b2b44689260a81bb26a459f4463cfbb09e, on @user_script:1.
 > EVAL "\n\nerror({err='MY thing'})" 0
 (error) MY thing script: 9969e4e312feb30d9ba2522ba78cba08490d7c3c, on @user_script:3.
-> EVAL 'error({1})' 0
-(error) ERR unknown error script: 64a97640a7a8ee6b4c9548307b4652d5cc6622f1, on @user_script:1.
 > EVAL 'error()' 0
 (error) ERR nil script: aca90d914519fdb9825352bdc0befb59f7c8510f, on @user_script:1.
 > EVAL 'local t=nil; return t.x' 0

@@ -544,7 +544,9 @@ impl Spec {
             (FAST, "fast"),
             (BLOCKING, "blocking"),
         ];
-        let implied = implied.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| *name);
+        // Scripts read nothing themselves.
+        let holds = |flag| self.has(flag) && !(flag == READONLY && self.has(SCRIPT));
+        let implied = implied.iter().filter(|(flag, _)| holds(*flag)).map(|(_, name)| *name);
         // A container belongs to no family: its subcommands do.
         let family = self.group.category().filter(|_| !self.is_container);
         let slow = (!self.has(FAST)).then_some("slow");
