@@ -128,6 +128,6 @@ suite: peers
 update: peers
 	UPDATE=1 cargo test --profile ci --package tests --test suite -- "$(FAMILY)"
 
-# Random commands to both servers; SEED=n replays one run, SECONDS=n runs longer.
+# Random commands and scripts to both servers; SEED=n replays one run, SECONDS=n runs longer.
 differential: peers
-	cargo test --profile ci --package tests --test differential
+	cargo test --profile ci --package tests --test differential --test random_scripts
