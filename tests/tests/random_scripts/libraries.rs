@@ -134,7 +134,7 @@ pub(crate) fn string(random: &mut Random, key: bool) -> String {
         }
         1 if key => literal(&b"x".repeat(*random.pick(&[1, 5, 30, 31]))),
         1 => literal(&b"x".repeat(*random.pick(&[0, 1, 30, 31, 32, 33, 255, 256, 700, 5000]))),
-        2 => literal(*random.pick::<&[u8]>(TEXTS)),
+        2 => literal(random.pick::<&[u8]>(TEXTS)),
         _ => {
             let length = random.below(3) + 1;
             literal(&(0..length).map(|_| *random.pick(b"abcdef")).collect::<Vec<_>>())
@@ -251,7 +251,7 @@ fn mutate(random: &mut Random, text: &mut Vec<u8>, likely: &[u8]) {
 }
 
 fn space(random: &mut Random) -> &'static str {
-    *random.pick(&["", "", "", " ", "\n", "\t \r", ""])
+    random.pick::<&str>(&["", "", "", " ", "\n", "\t \r", ""])
 }
 
 fn json(random: &mut Random, depth: usize) -> Vec<u8> {
