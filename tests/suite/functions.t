@@ -1,8 +1,6 @@
-# FCALL and FUNCTION.
+# FCALL and FUNCTION. Libraries outlive FLUSHALL, so this is one sequence.
 
-== FUNCTION LOAD adds a library
-> FLUSHALL
-OK
+== Libraries and functions
 > FUNCTION FLUSH
 OK
 > FUNCTION LOAD ""
@@ -72,7 +70,8 @@ OK
 > FUNCTION LOAD "#!lua name=mylib\nredis.register_function('f',function(k,a) return {k[1],a[1],#k,#a} end)"
 "mylib"
 
-== FCALL calls a function
+> FLUSHALL
+OK
 > FCALL f 1 kk aa
 1) "kk"
 2) "aa"
@@ -117,7 +116,8 @@ OK
 > EVAL "return redis.call('fcall','f',0)" 0
 (error) ERR This Redis command is not allowed from script script: 244161089f10e5a44f3904f36bdc18d24a069392, on @user_script:1.
 
-== Libraries are listed, replaced and removed
+> FLUSHALL
+OK
 > FUNCTION LOAD "#!lua name=mylib\nredis.register_function('zz',function() end)"
 (error) ERR Library 'mylib' already exists
 > FUNCTION LOAD "#!lua name=lib3\nredis.register_function('f',function() end)"
