@@ -70,8 +70,8 @@ pub(crate) fn reloads(command: &Spec, session: &Session, argv: Arguments<'_>) ->
 }
 
 /// Whether a command has to hold all slots where it cannot begin again in the middle: an EXEC with
-/// commands that look at keys they do not name, or may do so as scripts. SORT with BY or GET does that on its own only when
-/// it has met locked slots for long.
+/// commands that look at keys they do not name, or may do so as scripts. SORT with BY or GET does that
+/// on its own only when it has met locked slots for long.
 pub(crate) fn is_program(command: &Spec, session: &Session, argv: Arguments<'_>) -> bool {
     let by_pattern = |command: &Spec, argv: Arguments<'_>| {
         command.has(command::READS_BY_PATTERN)
