@@ -1,10 +1,14 @@
 //! What people run on Redis: the programs in `tests/apps/` give job queues and locks of other
 //! projects some thousand jobs to do, kill workers in the middle, and check that every job ran.
 
+use std::fs::{File, read_to_string};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::tempdir;
 use tests::peers;
 use tests::server::{Server, Target, repository};
 
@@ -19,11 +23,16 @@ fn run(mut program: Command, name: &str, servers: usize) -> Result<()> {
     let mut servers = (0..servers).map(start).collect::<Result<Vec<_>>>()?;
     program.arg(repository().join("tests/apps").join(name)).stdin(Stdio::null());
     program.args(servers.iter().map(|server| server.port().to_string()));
-    let output = program.output()?;
-    if !output.status.success() {
-        let report = String::from_utf8_lossy(&output.stdout);
-        let complaints = String::from_utf8_lossy(&output.stderr);
-        bail!("{report}\n{complaints}\nthe server's log:\n{}", servers[0].log_tail());
+    let directory = tempdir()?;
+    let report = directory.path().join("report");
+    let file = File::create(&report)?;
+    program.stdout(file.try_clone()?).stderr(file);
+    // The workers of a program that failed would go on for ever: they end with it.
+    let mut program = program.process_group(0).spawn()?;
+    let status = program.wait();
+    let _ = kill_process_group(Pid::from_child(&program), Signal::KILL);
+    if !status?.success() {
+        bail!("{}\nthe server's log:\n{}", read_to_string(report)?, servers[0].log_tail());
     }
     for server in &mut servers {
         ensure!(server.is_running(), "a server is gone:\n{}", server.log_tail());

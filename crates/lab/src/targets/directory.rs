@@ -32,6 +32,8 @@ impl Directory {
     /// # Errors
     /// It cannot be made.
     pub(crate) fn fresh(parent: Option<&Path>) -> io::Result<Self> {
+        // Whoever removes all of them waits until this one is among them.
+        let mut held = held();
         let mut builder = tempfile::Builder::new();
         builder.prefix(NEW_PREFIX);
         let new = parent.map_or_else(|| builder.tempdir(), |parent| builder.tempdir_in(parent))?;
@@ -42,7 +44,7 @@ impl Directory {
         fs::rename(new.path(), &path)?;
         // It has moved away from where that would remove it.
         let _ = new.keep();
-        held().insert(path.clone());
+        held.insert(path.clone());
         Ok(Directory { path, _lock: lock })
     }
 
@@ -77,11 +79,14 @@ fn remove_if_left(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-/// Removes the directories of this process, which is about to end without looking back.
+/// Removes the directories of this process, which is about to end without looking back. None is made
+/// afterwards: who tries waits for that end.
 pub(crate) fn remove_all() {
-    for path in std::mem::take(&mut *held()) {
+    let held = held();
+    for path in &*held {
         let _ = fs::remove_dir_all(path);
     }
+    std::mem::forget(held);
 }
 
 fn held() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
