@@ -116,5 +116,7 @@ impl Rounds {
 fn collect_retired_tables(engine: &Engine) {
     // SAFETY: tables are read without a lock inside gates alone, as the keyspace has its readers
     // prove. `pass` says whether every gate was open once; this thread is outside its own.
-    unsafe { store::table::retire::collect(|| engine.gates.pass()) };
+    let freed = unsafe { store::table::retire::collect(|| engine.gates.pass()) };
+    crate::memory::publish();
+    drop(freed);
 }

@@ -60,14 +60,16 @@ impl Engine {
     /// Hands a large value to the background to be freed.
     pub(crate) fn free_later(&self, removed: Removed) {
         let bytes = entry_memory(removed.entry(), DEFAULT_SAMPLES);
-        self.host.drop_later(Box::new(self.memory.free_later(removed, 1, bytes)));
+        let pending = self.memory.free_later(removed, 1, bytes, &self.host);
+        self.host.drop_later(Box::new(pending));
     }
 
     /// Hands the tables of a flushed database to the background to be freed.
     pub(crate) fn free_tables_later(&self, tables: Vec<SlotTable>) {
         let keys = tables.iter().map(SlotTable::len).sum();
         let bytes = estimated_bytes(&tables, keys);
-        self.host.drop_later(Box::new(self.memory.free_later(tables, keys as u64, bytes)));
+        let pending = self.memory.free_later(tables, keys as u64, bytes, &self.host);
+        self.host.drop_later(Box::new(pending));
     }
 
     /// Notes what is in use before there is any data. To be called when the threads have started.

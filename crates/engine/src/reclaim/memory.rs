@@ -36,11 +36,14 @@ pub(super) struct Pending<T> {
     objects: u64,
     bytes: usize,
     lazy: Arc<LazyFree>,
+    host: Arc<dyn Host>,
 }
 
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
         drop(self.garbage.take());
+        // Published first: otherwise who looks in between takes it for data, and evicts as much.
+        self.host.used_memory();
         self.lazy.pending_objects.fetch_sub(self.objects, Relaxed);
         self.lazy.pending_bytes.fetch_sub(self.bytes, Relaxed);
         self.lazy.freed_objects.fetch_add(self.objects, Relaxed);
@@ -91,10 +94,12 @@ impl Memory {
         garbage: T,
         objects: u64,
         bytes: usize,
+        host: &Arc<dyn Host>,
     ) -> Pending<T> {
         self.lazy.pending_objects.fetch_add(objects, Relaxed);
         self.lazy.pending_bytes.fetch_add(bytes, Relaxed);
-        Pending { garbage: Some(garbage), objects, bytes, lazy: Arc::clone(&self.lazy) }
+        let (lazy, host) = (Arc::clone(&self.lazy), Arc::clone(host));
+        Pending { garbage: Some(garbage), objects, bytes, lazy, host }
     }
 
     pub(super) fn note_exceeded(&self, now_us: u64) {

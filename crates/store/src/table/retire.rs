@@ -34,15 +34,25 @@ pub fn waiting_bytes() -> usize {
     RETIRED_BYTES.load(Relaxed)
 }
 
+/// Bytes that were freed and that count as waiting until this is dropped: until then the caller tells
+/// whoever counts the memory in use, so that nobody takes them for data meanwhile.
+pub struct Freed(usize);
+
+impl Drop for Freed {
+    fn drop(&mut self) {
+        RETIRED_BYTES.fetch_sub(self.0, Relaxed);
+    }
+}
+
 /// Frees what was retired before this call, if `pass_gates` says that it may.
 ///
 /// # Safety
 /// `pass_gates` returns true only when every thread that reads tables without a lock has left its
 /// gate at least once since it was called.
-pub unsafe fn collect(pass_gates: impl FnOnce() -> bool) {
+pub unsafe fn collect(pass_gates: impl FnOnce() -> bool) -> Freed {
     let mut blocks = std::mem::take(&mut *RETIRED.lock());
     if blocks.is_empty() {
-        return;
+        return Freed(0);
     }
     if !pass_gates() {
         let mut retired = RETIRED.lock();
@@ -50,14 +60,14 @@ pub unsafe fn collect(pass_gates: impl FnOnce() -> bool) {
         retired.append(&mut blocks);
         let grown = retired.capacity() as isize - before as isize;
         RETIRED_BYTES.fetch_add((grown * size_of::<Block>() as isize) as usize, Relaxed);
-        return;
+        return Freed(0);
     }
     let mut bytes = blocks.capacity() * size_of::<Block>();
     bytes += blocks.iter().map(|Block(_, layout)| layout.size()).sum::<usize>();
     for block in blocks {
         free(block);
     }
-    RETIRED_BYTES.fetch_sub(bytes, Relaxed);
+    Freed(bytes)
 }
 
 #[cfg(not(feature = "explore"))]
