@@ -165,8 +165,8 @@ impl Worker {
             let (space, gates, turn) = (&engine.keyspace, &engine.gates, &mut self.turn);
             held_back.run(
                 space,
-                gates,
-                &self.gate,
+                Some(gates),
+                (&self.gate, false),
                 || now,
                 |command, authority| run(&engine, turn, connection, command, authority, now),
             );

@@ -194,3 +194,112 @@ fn libraries_survive_in_files_of_both_kinds() -> Result<()> {
     }
     Ok(())
 }
+
+/// Two scripts that need a slot of each other, each with a client that waits for what it pushes: one
+/// borrows the slot, and serves who waits there.
+#[test]
+fn who_borrows_a_slot_serves_those_who_wait_there() -> Result<()> {
+    let server = start(&[("threads", "2")])?;
+    let mut control = server.connect()?;
+    for round in 0..40 {
+        let mut waiting = Vec::new();
+        for list in ["list:a", "list:b"] {
+            let mut client = server.connect()?;
+            client.send(&["BLPOP", list, "0"])?;
+            waiting.push(client);
+        }
+        wait_until("both wait", || {
+            Ok(tests::observe::figure(&mut control, "blocked_clients")? == "2")
+        })?;
+        let mut runners = Vec::new();
+        for (own, other) in [("list:a", "list:b"), ("list:b", "list:a")] {
+            // A script that has waited for long takes all slots the next time: each round has its own.
+            let script = format!(
+                "local round = {round} redis.call('hset', KEYS[1] .. '{{' .. KEYS[1] .. '}}', 'f', 1) \
+                 local t = os.clock() + 0.02 while os.clock() < t do end \
+                 return redis.call('rpush', ARGV[1], '{other}')"
+            );
+            let mut client = server.connect()?;
+            client.send(&["EVAL", &script, "1", own, other])?;
+            runners.push(client);
+        }
+        for client in runners.iter_mut().chain(&mut waiting) {
+            ensure!(client.has_input(PATIENCE)?, "round {round}: no reply");
+            let Received::Reply(reply) = client.receive()? else { bail!("the process is gone") };
+            ensure!(!reply.is_error(), "round {round}: {reply:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_table_that_has_itself_in_it_is_answered_in_finite_time() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    client.send(&["EVAL", "local t = {} t[1] = t t[2] = t return t", "0"])?;
+    ensure!(client.has_input(PATIENCE)?, "it takes too long");
+    ensure!(server.connect()?.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
+    Ok(())
+}
+
+/// Many scripts are compiled; those that are not used make room for others.
+#[test]
+fn compiled_scripts_do_not_fill_the_memory_of_others() -> Result<()> {
+    let server = start(&[("lua-memory-limit", "4mb"), ("threads", "1")])?;
+    let mut client = server.connect()?;
+    for number in 0..200 {
+        let body = (0..500).map(|line| format!("do local a = '{line}:{number}' end "));
+        let script = format!("do {} end return {number}", body.collect::<String>());
+        let reply = client.call(&["EVAL", &script, "0"])?;
+        ensure!(reply == Reply::Integer(number), "script {number}: {reply:?}");
+    }
+    Ok(())
+}
+
+/// Commands that need the whole server may come anywhere in a script.
+#[test]
+fn a_script_empties_databases_whatever_it_has_done_before() -> Result<()> {
+    let mut server = start(&[("appendonly", "yes"), ("appendfsync", "always"), ("threads", "2")])?;
+    let mut client = server.connect()?;
+    let library = "#!lua name=l\nredis.register_function('f', function() \
+                   redis.call('set', 'a', 1) redis.call('flushdb') \
+                   return redis.call('set', 'b', 2) end)";
+    ensure!(!client.call(&["FUNCTION", "LOAD", library])?.is_error());
+    let script = "redis.call('set', KEYS[1], 1) redis.call('flushall') redis.call('set', 'c', 3)";
+    let named = "redis.call('set', KEYS[1], 1) return redis.call(ARGV[1], ARGV[2], ARGV[3])";
+    for words in [
+        vec!["EVAL", script, "1", "k"],
+        vec!["FCALL", "f", "0"],
+        vec!["EVAL", named, "1", "k", "swapdb", "0", "1"],
+    ] {
+        let reply = client.call(&words)?;
+        ensure!(!reply.is_error(), "{words:?}: {reply:?}");
+        client.call_text("MULTI")?;
+        client.call(&words)?;
+        let executed = client.call_text("EXEC")?;
+        ensure!(!format!("{executed:?}").contains("Error"), "{words:?}: {executed:?}");
+    }
+    let digest = client.call_text("DEBUG DIGEST")?;
+    server.kill();
+    server.start_again()?;
+    ensure!(server.connect()?.call_text("DEBUG DIGEST")? == digest);
+    Ok(())
+}
+
+/// A script that begins again is shown once.
+#[test]
+fn monitor_shows_a_script_once() -> Result<()> {
+    let server = start(&[("threads", "2")])?;
+    let (mut monitor, mut client) = (server.connect()?, server.connect()?);
+    monitor.call_text("MONITOR")?;
+    client.call(&["EVAL", "return redis.call('flushall')", "0"])?;
+    client.call_text("ECHO end")?;
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|line: &String| !line.contains("\"end\"")) {
+        ensure!(monitor.has_input(PATIENCE)?, "{lines:?}");
+        let Received::Reply(line) = monitor.receive()? else { bail!("closed") };
+        lines.push(String::from_utf8_lossy(line.text().unwrap_or_default()).into_owned());
+    }
+    ensure!(lines.iter().filter(|line| line.contains("\"EVAL\"")).count() == 1, "{lines:?}");
+    Ok(())
+}

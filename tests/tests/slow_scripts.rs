@@ -1,5 +1,7 @@
-//! Scripts that run for long on the only thread that there is: others are served meanwhile.
+//! Scripts that run for long on the only thread that there is, or beside others that wait for them.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -11,8 +13,12 @@ use tests::server::{Server, Target};
 const ENDLESS: [&str; 4] = ["EVAL", "redis.call('get', KEYS[1]) while true do end", "1", "held"];
 
 fn start() -> Result<Server> {
-    let options = [("threads", "1"), ("busy-reply-threshold", "50")];
-    Server::start(Target::Dunlin, &options)
+    start_with("1", &[])
+}
+
+fn start_with(threads: &str, more: &[(&str, &str)]) -> Result<Server> {
+    let options = [("threads", threads), ("busy-reply-threshold", "50")];
+    Server::start(Target::Dunlin, &[&options, more].concat())
 }
 
 fn say(client: &mut Client, command: &str) -> Result<String> {
@@ -120,6 +126,169 @@ fn who_leaves_meanwhile_is_gone_and_others_are_not_mixed_up() -> Result<()> {
         wait_until("the end of the script", || {
             Ok(!say(&mut control, "GET held")?.starts_with("BUSY"))
         })?;
+    }
+    Ok(())
+}
+
+/// What came at the runner's socket while its script ran is not forgotten, the end of it least of all.
+#[test]
+fn a_runner_that_says_no_more_is_answered_and_closed() -> Result<()> {
+    let server = start()?;
+    let mut control = server.connect()?;
+    let mut runner = TcpStream::connect(("127.0.0.1", server.port()))?;
+    runner.set_read_timeout(Some(Duration::from_secs(20)))?;
+    let mut request = Vec::new();
+    tests::client::encode(&ENDLESS, &mut request);
+    runner.write_all(&request)?;
+    wait_until_slow(&mut control)?;
+    runner.write_all(b"PING\r\n")?;
+    runner.shutdown(Shutdown::Write)?;
+    // The end is noticed in a turn of the others.
+    for _ in 0..20 {
+        ensure!(say(&mut control, "PING")? == "PONG");
+    }
+    ensure!(say(&mut control, "SCRIPT KILL")? == "OK");
+    let mut answer = String::new();
+    runner.read_to_string(&mut answer)?;
+    ensure!(answer.starts_with("-ERR Script killed") && answer.ends_with("+PONG\r\n"), "{answer}");
+    Ok(())
+}
+
+/// Who waits already when the script becomes slow is told, too, whatever it waits for.
+#[test]
+fn those_who_came_before_it_was_slow_are_told() -> Result<()> {
+    for threads in ["1", "2"] {
+        let server = start_with(threads, &[])?;
+        let (mut runner, mut control) = (server.connect()?, server.connect()?);
+        let waiting: &[&[&str]] = &[
+            &["GET held"],
+            &["KEYS *"],
+            &["MULTI", "KEYS *", "EXEC"],
+            &["FLUSHALL"],
+            &["MSET held 1 other 2"],
+            &["SORT list BY *"],
+        ];
+        ensure!(control.call_text("RPUSH list held held")? == Reply::Integer(2));
+        ensure!(say(&mut control, "SET held 1")? == "OK");
+        let mut others = Vec::new();
+        for _ in waiting {
+            others.push(server.connect()?);
+        }
+        runner.send(&ENDLESS)?;
+        for (client, commands) in others.iter_mut().zip(waiting) {
+            for command in *commands {
+                client.send(&command.split(' ').collect::<Vec<_>>())?;
+            }
+        }
+        for (client, commands) in others.iter_mut().zip(waiting) {
+            let mut last = String::new();
+            for _ in *commands {
+                last = received(client)?;
+            }
+            ensure!(
+                last.to_lowercase().contains("busy"),
+                "{threads} threads, {commands:?}: {last}"
+            );
+        }
+        wait_until_slow(&mut control)?;
+        for command in ["KEYS *", "DEBUG DIGEST", "SORT list BY *"] {
+            let said = say(&mut control, command)?;
+            ensure!(said.starts_with("BUSY"), "{threads} threads, {command}: {said}");
+        }
+        ensure!(say(&mut control, "SCRIPT KILL")? == "OK");
+        ensure!(received(&mut runner)?.contains("SCRIPT KILL"));
+        ensure!(say(&mut control, "GET held")? == "1");
+    }
+    Ok(())
+}
+
+/// Others hear of the slots that it has taken since it became slow.
+#[test]
+fn what_it_reaches_later_is_busy_as_well() -> Result<()> {
+    let server = start()?;
+    let (mut runner, mut other) = (server.connect()?, server.connect()?);
+    let script = "redis.call('get', KEYS[1]) local t = os.clock() + 0.3 \
+                  while os.clock() < t do end redis.call('get', ARGV[1]) while true do end";
+    runner.send(&["EVAL", script, "1", "held", "later"])?;
+    wait_until_slow(&mut other)?;
+    wait_until("the second slot", || Ok(say(&mut other, "SET later 1")?.starts_with("BUSY")))?;
+    ensure!(say(&mut other, "SET free 1")? == "OK");
+    ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
+    Ok(())
+}
+
+/// A script that waits for another one, with writes behind, keeps nobody else waiting.
+#[test]
+fn who_waits_in_the_middle_serves_others_meanwhile() -> Result<()> {
+    let server = start_with("2", &[])?;
+    let mut control = server.connect()?;
+    let (mut first, mut second) = (server.connect()?, server.connect()?);
+    first.send(&["EVAL", "redis.call('set', KEYS[1], 1) while true do end", "1", "held"])?;
+    wait_until_slow(&mut control)?;
+    // It is on the other worker: on that of the first it would be refused.
+    let script = "redis.call('set', KEYS[1], 1) return redis.call('get', ARGV[1])";
+    let mut tries = 0;
+    loop {
+        second.send(&["EVAL", script, "1", "free", "held"])?;
+        if !second.has_input(Duration::from_millis(500))? {
+            break;
+        }
+        ensure!(received(&mut second)?.starts_with("BUSY"));
+        second = server.connect()?;
+        tries += 1;
+        ensure!(tries < 100, "no connection of the other worker");
+    }
+    for _ in 0..8 {
+        let mut other = server.connect()?;
+        other.send(&["PING"])?;
+        ensure!(received(&mut other)? == "PONG");
+        ensure!(say(&mut other, "SET elsewhere 1")? == "OK");
+        ensure!(say(&mut other, "SET free 2")?.starts_with("BUSY"));
+    }
+    let mut server = server;
+    control.send(&["SHUTDOWN", "NOSAVE"])?;
+    wait_until("the end of the process", || Ok(!server.is_running()))
+}
+
+/// A script that empties all data takes all gates; when it is slow, others are told, and may stop the
+/// server.
+#[test]
+fn one_that_empties_databases_and_never_ends_does_not_stop_everybody() -> Result<()> {
+    for threads in ["1", "2"] {
+        let mut server = start_with(threads, &[])?;
+        let (mut runner, mut other) = (server.connect()?, server.connect()?);
+        ensure!(say(&mut other, "SET held 1")? == "OK");
+        runner.send(&["EVAL", "redis.call('flushall') while true do end", "0"])?;
+        wait_until_slow(&mut other)?;
+        ensure!(say(&mut other, "PING")? == "PONG");
+        ensure!(say(&mut other, "SCRIPT KILL")?.starts_with("UNKILLABLE"));
+        ensure!(say(&mut other, "FLUSHALL")?.starts_with("BUSY"));
+        let mut newcomer = server.connect()?;
+        ensure!(say(&mut newcomer, "PING")? == "PONG");
+        newcomer.send(&["SHUTDOWN", "NOSAVE"])?;
+        wait_until("the end of the process", || Ok(!server.is_running()))?;
+    }
+    Ok(())
+}
+
+/// What was answered while a script runs is as durable as ever.
+#[test]
+fn who_is_answered_beside_it_does_not_lose_what_came_before_it() -> Result<()> {
+    for policy in ["everysec", "always", "no"] {
+        let options = [("appendonly", "yes"), ("appendfsync", policy)];
+        let mut server = start_with("1", &options)?;
+        let (mut sleeper, mut runner, mut writer) =
+            (server.connect()?, server.connect()?, server.connect()?);
+        // All three come in one batch, and the script last.
+        sleeper.send(&["DEBUG", "SLEEP", "0.3"])?;
+        std::thread::sleep(Duration::from_millis(100));
+        writer.send(&["SET", "written", "1"])?;
+        std::thread::sleep(Duration::from_millis(20));
+        runner.send(&ENDLESS)?;
+        ensure!(received(&mut writer)? == "OK");
+        server.kill();
+        server.start_again()?;
+        ensure!(say(&mut server.connect()?, "GET written")? == "1", "under {policy}");
     }
     Ok(())
 }

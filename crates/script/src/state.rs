@@ -24,7 +24,7 @@ use resp::reply::Reply;
 use crate::errors::{handler, line_of, push, raise, set_raw_field};
 use crate::library::{self, Places};
 use crate::sandbox::{self, Kept};
-use crate::to_reply;
+use crate::to_reply::{self, Writer};
 
 /// Compiled scripts that a state keeps; when there are more it compiles them anew.
 const COMPILED_MAX: usize = 4096;
@@ -118,25 +118,30 @@ impl State {
         let count = self.compiled.len() + self.libraries.len();
         if self.epoch != epoch || count > COMPILED_MAX {
             self.epoch = epoch;
-            for (_, place) in self.libraries.drain().flat_map(|(_, places)| places) {
-                // SAFETY: as below.
-                unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
-            }
-            for (_, place) in self.compiled.drain() {
-                // SAFETY: the place is one of the registry, which is given back once.
-                unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
-            }
+            self.forget_compiled();
+        }
+    }
+
+    fn forget_compiled(&mut self) {
+        for (_, place) in self.libraries.drain().flat_map(|(_, places)| places) {
+            // SAFETY: as below.
+            unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
+        }
+        for (_, place) in self.compiled.drain() {
+            // SAFETY: the place is one of the registry, which is given back once.
+            unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
         }
     }
 
     /// Compiles a script, and remembers it by its number.
     pub(crate) fn compile(&mut self, id: u64, code: &[u8]) -> Result<(), Vec<u8>> {
         let mut compiling = Compiling { code, place: 0, error: Vec::new() };
-        // SAFETY: the function gets what it expects; an error leaves its value on the stack.
-        unsafe {
-            let to = (&raw mut compiling).cast::<c_void>();
-            if ffi::lua_cpcall(self.l, compile, to) != 0 {
-                ffi::lua_settop(self.l, 0);
+        if !self.try_to_compile(&mut compiling) {
+            // Others may fill the memory.
+            self.forget_compiled();
+            // SAFETY: finalizers there are none that raise errors.
+            unsafe { ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0) };
+            if !self.try_to_compile(&mut compiling) {
                 return Err(b"not enough memory".to_vec());
             }
         }
@@ -145,6 +150,17 @@ impl State {
         }
         self.compiled.insert(id, compiling.place);
         Ok(())
+    }
+
+    /// Whether there is memory for it.
+    fn try_to_compile(&mut self, compiling: &mut Compiling<'_>) -> bool {
+        // SAFETY: the function gets what it expects; an error leaves its value on the stack.
+        unsafe {
+            let to = ptr::from_mut(compiling).cast::<c_void>();
+            let failed = ffi::lua_cpcall(self.l, compile, to) != 0;
+            ffi::lua_settop(self.l, 0);
+            !failed
+        }
     }
 
     /// Loads a library, and remembers it by its number.
@@ -268,10 +284,16 @@ impl State {
     fn clean_up(&mut self, at_once: bool) {
         // SAFETY: finalizers there are none that raise errors.
         unsafe {
-            let used = || ffi::lua_gc(self.l, ffi::LUA_GCCOUNT, 0) as usize * 1024;
+            let l = self.l;
+            let used = || ffi::lua_gc(l, ffi::LUA_GCCOUNT, 0) as usize * 1024;
             let much = self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE;
             if at_once || much {
                 ffi::lua_gc(self.l, ffi::LUA_GCRESTART, 0);
+                ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0);
+            }
+            if self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE {
+                // What is left is what was compiled, and that of this script is made again.
+                self.forget_compiled();
                 ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0);
             }
             self.memory.store(used(), Relaxed);
@@ -361,7 +383,11 @@ unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
         let run = current.run();
         if status == 0 {
             let reply = &mut *current.reply.cast::<Reply<'static>>();
-            to_reply::write(l, run, reply, current.resp3);
+            to_reply::write(l, &mut Writer::new(run, reply, current.resp3));
+            if let Some(ending) = run.must_end() {
+                let line = farewell(ending, run.kind()).to_vec();
+                current.end = End::Failed { line, counted: false };
+            }
         } else {
             let (line, counted) = line_of(l, run.name());
             current.end = End::Failed { line, counted };
@@ -404,13 +430,15 @@ pub(crate) unsafe fn end(l: *mut lua_State, current: &Current) -> ! {
     unsafe {
         arm(l, 1);
         let run = current.run();
-        let text: &[u8] = match (run.must_end(), run.kind()) {
-            (Some(Ending::Killed), Kind::Script) => b"ERR Script killed by user with SCRIPT KILL.",
-            (Some(Ending::Killed), Kind::Function) => {
-                b"ERR Script killed by user with FUNCTION KILL."
-            }
-            _ => b"ERR The server is stopping.",
-        };
-        raise(l, text)
+        raise(l, farewell(run.must_end().unwrap_or(Ending::Stopped), run.kind()))
+    }
+}
+
+/// What the client of a script is told that has to end.
+fn farewell(ending: Ending, kind: Kind) -> &'static [u8] {
+    match (ending, kind) {
+        (Ending::Killed, Kind::Script) => b"ERR Script killed by user with SCRIPT KILL.",
+        (Ending::Killed, Kind::Function) => b"ERR Script killed by user with FUNCTION KILL.",
+        (Ending::Stopped | Ending::Again, _) => b"ERR The server is stopping.",
     }
 }

@@ -11,22 +11,56 @@ use resp::reply::Reply;
 
 use crate::errors::{before_zero, bytes, raw_field};
 
+/// Values that are written between two looks at the clock.
+const VALUES_PER_LOOK: u64 = 1 << 16;
+
+/// Where the reply of a script goes.
+pub(crate) struct Writer<'w, 'r, 'o> {
+    pub(crate) run: &'w mut dyn Running,
+    pub(crate) reply: &'r mut Reply<'o>,
+    /// `redis.setresp(3)`
+    pub(crate) resp3: bool,
+    /// Values so far.
+    values: u64,
+    /// Whoever reads would get no further: all else is nil. Tables may have themselves, or each other,
+    /// in them many times over.
+    gives_up: bool,
+}
+
+impl<'w, 'r, 'o> Writer<'w, 'r, 'o> {
+    pub(crate) fn new(
+        run: &'w mut dyn Running,
+        reply: &'r mut Reply<'o>,
+        resp3: bool,
+    ) -> Writer<'w, 'r, 'o> {
+        Writer { run, reply, resp3, values: 0, gives_up: false }
+    }
+
+    /// Counts a value, and looks at the clock now and then: a script may be killed as it is answered.
+    fn count(&mut self) {
+        self.values += 1;
+        if self.values.is_multiple_of(VALUES_PER_LOOK) && !self.run.may_go_on() {
+            self.gives_up = true;
+        }
+    }
+}
+
 /// Writes the value on top of the stack, and pops it. Errors within are counted where the commands
 /// that a script called have not done so.
 ///
 /// # Safety
 /// There is a value on top. Names of fields are strings that the state keeps, so that nothing here
 /// needs memory, and nothing is raised.
-pub(crate) unsafe fn write(
-    l: *mut lua_State,
-    run: &mut dyn Running,
-    reply: &mut Reply<'_>,
-    resp3: bool,
-) {
+pub(crate) unsafe fn write(l: *mut lua_State, to: &mut Writer<'_, '_, '_>) {
+    to.count();
+    let (reply, resp3) = (&mut *to.reply, to.resp3);
     // SAFETY: room is checked for each level; the value stays where it is while it is read.
     unsafe {
-        if ffi::lua_checkstack(l, 6) == 0 {
+        if to.gives_up {
+            reply.null();
+        } else if ffi::lua_checkstack(l, 6) == 0 {
             reply.error(b"ERR reached lua stack limit");
+            to.gives_up = true;
         } else {
             let at = ffi::lua_gettop(l);
             match ffi::lua_type(l, at) {
@@ -37,7 +71,7 @@ pub(crate) unsafe fn write(
                     false => reply.null(),
                 },
                 ffi::LUA_TNUMBER => reply.integer(whole(ffi::lua_tonumber(l, at))),
-                ffi::LUA_TTABLE => write_table(l, at, run, reply, resp3),
+                ffi::LUA_TTABLE => write_table(l, at, to),
                 _ => reply.null(),
             }
             ffi::lua_settop(l, at);
@@ -61,36 +95,31 @@ unsafe fn has(l: *mut lua_State, at: c_int, name: &'static CStr, kind: c_int) ->
     }
 }
 
-unsafe fn write_table(
-    l: *mut lua_State,
-    at: c_int,
-    run: &mut dyn Running,
-    reply: &mut Reply<'_>,
-    resp3: bool,
-) {
+unsafe fn write_table(l: *mut lua_State, at: c_int, to: &mut Writer<'_, '_, '_>) {
     // SAFETY: as in `write`.
     unsafe {
         if has(l, at, c"err", ffi::LUA_TSTRING) {
             let line = before_zero(bytes(l, -1));
             let counted = raw_field(l, at, c"ignore_error_stats_update") == ffi::LUA_TBOOLEAN;
             if !counted {
-                run.count_error(&CommandError::line(line.to_vec()));
+                to.run.count_error(&CommandError::line(line.to_vec()));
             }
-            run.note_error_reply();
-            reply.error(line);
+            to.run.note_error_reply();
+            to.reply.error(line);
         } else if has(l, at, c"ok", ffi::LUA_TSTRING) {
-            reply.simple(before_zero(bytes(l, -1)));
+            to.reply.simple(before_zero(bytes(l, -1)));
         } else if has(l, at, c"double", ffi::LUA_TNUMBER) {
-            reply.double(ffi::lua_tonumber(l, -1));
+            to.reply.double(ffi::lua_tonumber(l, -1));
         } else if has(l, at, c"map", ffi::LUA_TTABLE) {
-            write_map(l, run, reply, resp3);
+            write_map(l, to);
         } else if has(l, at, c"set", ffi::LUA_TTABLE) {
-            write_set(l, run, reply, resp3);
+            write_set(l, to);
         } else if has(l, at, c"big_number", ffi::LUA_TSTRING) {
-            write_big_number(bytes(l, -1), reply);
-        } else if !(has(l, at, c"verbatim_string", ffi::LUA_TTABLE) && write_verbatim(l, reply)) {
+            write_big_number(bytes(l, -1), to.reply);
+        } else if !(has(l, at, c"verbatim_string", ffi::LUA_TTABLE) && write_verbatim(l, to.reply))
+        {
             ffi::lua_settop(l, at);
-            write_array(l, at, run, reply, resp3);
+            write_array(l, at, to);
         }
     }
 }
@@ -102,24 +131,24 @@ fn write_big_number(digits: &[u8], reply: &mut Reply<'_>) {
 }
 
 /// The table on top.
-unsafe fn write_map(l: *mut lua_State, run: &mut dyn Running, reply: &mut Reply<'_>, resp3: bool) {
-    let (mark, mut pairs) = (reply.mark(), 0);
+unsafe fn write_map(l: *mut lua_State, to: &mut Writer<'_, '_, '_>) {
+    let (mark, mut pairs) = (to.reply.mark(), 0);
     // SAFETY: keys are what `lua_next` gave, and not changed: a copy of each is written.
     unsafe {
         let map = ffi::lua_gettop(l);
         ffi::lua_pushnil(l);
         while ffi::lua_next(l, map) != 0 {
             ffi::lua_pushvalue(l, -2);
-            write(l, run, reply, resp3);
-            write(l, run, reply, resp3);
+            write(l, to);
+            write(l, to);
             pairs += 1;
         }
     }
-    reply.close_map(mark, pairs);
+    to.reply.close_map(mark, pairs);
 }
 
-unsafe fn write_set(l: *mut lua_State, run: &mut dyn Running, reply: &mut Reply<'_>, resp3: bool) {
-    let (mark, mut count) = (reply.mark(), 0);
+unsafe fn write_set(l: *mut lua_State, to: &mut Writer<'_, '_, '_>) {
+    let (mark, mut count) = (to.reply.mark(), 0);
     // SAFETY: as in `write_map`.
     unsafe {
         let set = ffi::lua_gettop(l);
@@ -127,11 +156,11 @@ unsafe fn write_set(l: *mut lua_State, run: &mut dyn Running, reply: &mut Reply<
         while ffi::lua_next(l, set) != 0 {
             ffi::lua_settop(l, -2);
             ffi::lua_pushvalue(l, -1);
-            write(l, run, reply, resp3);
+            write(l, to);
             count += 1;
         }
     }
-    reply.close_set(mark, count);
+    to.reply.close_set(mark, count);
 }
 
 unsafe fn write_verbatim(l: *mut lua_State, reply: &mut Reply<'_>) -> bool {
@@ -154,14 +183,8 @@ unsafe fn write_verbatim(l: *mut lua_State, reply: &mut Reply<'_>) -> bool {
     true
 }
 
-unsafe fn write_array(
-    l: *mut lua_State,
-    at: c_int,
-    run: &mut dyn Running,
-    reply: &mut Reply<'_>,
-    resp3: bool,
-) {
-    let (mark, mut count) = (reply.mark(), 0);
+unsafe fn write_array(l: *mut lua_State, at: c_int, to: &mut Writer<'_, '_, '_>) {
+    let (mark, mut count) = (to.reply.mark(), 0);
     // SAFETY: as in `write`.
     unsafe {
         loop {
@@ -169,11 +192,11 @@ unsafe fn write_array(
             if ffi::lua_type(l, -1) == ffi::LUA_TNIL {
                 break;
             }
-            write(l, run, reply, resp3);
+            write(l, to);
             count += 1;
         }
     }
-    reply.close_array(mark, count as usize);
+    to.reply.close_array(mark, count as usize);
 }
 
 #[cfg(test)]

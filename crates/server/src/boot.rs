@@ -368,10 +368,6 @@ impl Running {
         // The sending side lives in `outside`: it cannot be gone.
         while let Ok(StopRequest { request, client, by_signal }) = self.stop.requests.recv() {
             self.outside.log.warning("User requested shutdown...");
-            if request.save == Some(false) {
-                // A script that does not end by itself would keep the server from stopping.
-                self.engine.scripts.slow.stop();
-            }
             if self.save_at_the_end(request) {
                 return;
             }
@@ -400,6 +396,10 @@ impl Running {
                 return false;
             }
             log.warning("Writing initial AOF. Exit anyway.");
+        }
+        if request.save == Some(false) {
+            // A script that does not end by itself would keep the server from stopping.
+            self.engine.scripts.slow.stop();
         }
         self.engine.hold_writes();
         self.outside.append_only.hold_rewrites();

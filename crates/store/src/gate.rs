@@ -13,7 +13,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -48,15 +48,25 @@ pub struct Gates {
 pub struct Gate {
     own: Arc<Padded>,
     all: Arc<List>,
-    /// Its thread is inside, and enters again.
-    again: AtomicBool,
+    /// The thread that is inside and enters again, by a number of its own; 0 for none.
+    again: AtomicUsize,
+    /// How often it is inside besides.
+    entered_again: AtomicUsize,
 }
 
-/// The time in which a thread that is inside its gate may enter it again: see [`Gate::again`].
-pub struct Again<'g>(&'g AtomicBool);
+/// A thread inside its gate.
+pub struct Inside<'g>(#[expect(dead_code, reason = "held, not read")] How<'g>);
 
-/// A thread inside its gate. One that came by way of [`Access::Closed`] has none to hold.
-pub struct Inside<'g>(#[expect(dead_code, reason = "held, not read")] Option<MutexGuard<'g, ()>>);
+#[expect(dead_code, reason = "held, not read")]
+enum How<'g> {
+    First(MutexGuard<'g, ()>),
+    Again(EnteredAgain<'g>),
+    /// By way of [`Access::Closed`].
+    Closed,
+}
+
+/// Counts how often a thread is inside besides.
+struct EnteredAgain<'g>(&'g AtomicUsize);
 
 /// The proof that nobody closes all gates meanwhile: for as long as `'g` somebody is inside a gate,
 /// or keeps all of them closed and lets the bearer take part.
@@ -74,9 +84,24 @@ pub enum Access<'g> {
     Closed(&'g Closed<'g>),
 }
 
-/// All gates closed: no command runs anywhere.
+/// All gates closed: no command runs anywhere. Until [`Closed::open_for_others`].
 pub struct Closed<'g> {
-    gates: MutexGuard<'g, Vec<Arc<Padded>>>,
+    /// The gate of who has closed them, if it has one.
+    own: Option<Arc<Padded>>,
+    gates: Vec<Arc<Padded>>,
+    /// Locked, so that none comes or goes.
+    all: &'g List,
+    /// Others have been let in.
+    open: AtomicBool,
+}
+
+thread_local! {
+    static HERE: u8 = const { 0 };
+}
+
+/// A number that no other thread has which is running.
+fn this_thread() -> usize {
+    HERE.with(|here| std::ptr::from_ref(here).addr())
 }
 
 impl Gates {
@@ -90,7 +115,8 @@ impl Gates {
         let gate = Gate {
             own: Arc::default(),
             all: Arc::clone(&self.gates),
-            again: AtomicBool::new(false),
+            again: AtomicUsize::new(0),
+            entered_again: AtomicUsize::new(0),
         };
         self.gates.lock().push(Arc::clone(&gate.own));
         gate
@@ -101,7 +127,7 @@ impl Gates {
     pub fn close(&self) -> Closed<'_> {
         let mut patience = PATIENCE_MIN;
         loop {
-            if let Some(closed) = self.try_close_within(patience) {
+            if let Some(closed) = self.try_close_within(patience, None) {
                 return closed;
             }
             patience = PATIENCE_MAX.min(patience * 2);
@@ -109,21 +135,25 @@ impl Gates {
         }
     }
 
-    /// Closes all gates, unless a thread is inside its own for long. The caller is outside its own.
-    pub fn try_close(&self) -> Option<Closed<'_>> {
-        self.try_close_within(PATIENCE_MAX)
+    /// Closes all gates, unless a thread is inside its own for long. The caller is outside its own,
+    /// which is `own`.
+    pub fn try_close(&self, own: &Gate) -> Option<Closed<'_>> {
+        self.try_close_within(PATIENCE_MAX, Some(Arc::clone(&own.own)))
     }
 
     /// Waits so long for each thread that is inside. Those that want to enter wait meanwhile.
-    fn try_close_within(&self, patience: Duration) -> Option<Closed<'_>> {
+    fn try_close_within(&self, patience: Duration, own: Option<Arc<Padded>>) -> Option<Closed<'_>> {
         let gates = self.gates.lock();
+        let own = own.filter(|own| gates.iter().any(|gate| Arc::ptr_eq(gate, own)));
         let mut closed = Vec::with_capacity(gates.len());
         for gate in gates.iter() {
             closed.push(gate.0.try_lock_for(patience)?);
         }
-        // Forgotten on purpose: `Closed::drop` releases them.
+        // Forgotten on purpose: `Closed` releases them.
         closed.into_iter().for_each(std::mem::forget);
-        Some(Closed { gates })
+        let list = gates.clone();
+        std::mem::forget(gates);
+        Some(Closed { own, gates: list, all: &self.gates, open: AtomicBool::new(false) })
     }
 
     /// Whether every thread has been outside its gate at least once: waits for that, but not long.
@@ -137,17 +167,34 @@ impl Gate {
     /// Enters, waiting while the gate is closed.
     #[inline]
     pub fn enter(&self) -> Inside<'_> {
-        if self.again.load(Relaxed) {
-            return Inside(None);
+        let again = self.again.load(Relaxed);
+        if again != 0 && again == this_thread() {
+            self.entered_again.fetch_add(1, Relaxed);
+            return Inside(How::Again(EnteredAgain(&self.entered_again)));
         }
-        Inside(Some(self.own.0.lock()))
+        Inside(How::First(self.own.0.lock()))
     }
 
-    /// Lets the thread, which is inside by this proof, enter as if it were not: until the result is
-    /// dropped.
-    pub fn again<'g>(&'g self, _inside: Presence<'g>) -> Again<'g> {
-        self.again.store(true, Relaxed);
-        Again(&self.again)
+    /// Lets this thread, which by this proof is inside, enter as if it were not: for as long as
+    /// `action` runs.
+    pub fn within<T>(&self, _inside: Presence<'_>, action: impl FnOnce() -> T) -> T {
+        struct End<'g>(&'g Gate, usize);
+        impl Drop for End<'_> {
+            fn drop(&mut self) {
+                self.0.again.store(self.1, Relaxed);
+                if self.1 == 0 && self.0.entered_again.load(Relaxed) != 0 {
+                    // Somebody keeps a proof that ends with the one that this was called with.
+                    std::process::abort();
+                }
+            }
+        }
+        // The proof lasts for as long as this function runs, and nobody takes more from it: what was
+        // entered by it is over when it ends. Other threads enter as ever.
+        let end = End(self, self.again.load(Relaxed));
+        self.again.store(this_thread(), Relaxed);
+        let result = action();
+        drop(end);
+        result
     }
 
     /// Whether somebody is inside, or has closed it.
@@ -157,9 +204,9 @@ impl Gate {
     }
 }
 
-impl Drop for Again<'_> {
+impl Drop for EnteredAgain<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Relaxed);
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -183,6 +230,40 @@ impl Closed<'_> {
     pub fn presence(&self) -> Presence<'_> {
         Presence(PhantomData)
     }
+
+    /// To be called by whoever relies on nobody else being inside.
+    ///
+    /// # Panics
+    /// Where others have been let in.
+    pub(crate) fn check(&self) {
+        assert!(!self.open.load(Relaxed), "the gates were opened for others");
+    }
+
+    /// Opens all gates but that of who has closed them: it is inside its own from now on, beside others.
+    /// Whether it has one.
+    pub(crate) fn open_for_others(&self) -> bool {
+        let Some(own) = &self.own else { return false };
+        if !self.open.swap(true, Relaxed) {
+            self.release(|gate| !Arc::ptr_eq(gate, own));
+            self.release_list();
+        }
+        true
+    }
+
+    #[expect(unsafe_code, reason = "releases the locks that closing forgot")]
+    fn release(&self, which: impl Fn(&Arc<Padded>) -> bool) {
+        for gate in self.gates.iter().filter(|gate| which(gate)) {
+            // SAFETY: `try_close_within` locked each of these gates and forgot the guard. This runs
+            // once for each: what `open_for_others` leaves is released at the end.
+            unsafe { gate.0.force_unlock() };
+        }
+    }
+
+    #[expect(unsafe_code, reason = "releases the lock that closing forgot")]
+    fn release_list(&self) {
+        // SAFETY: as above; whoever opens the gates of others calls this, once.
+        unsafe { self.all.force_unlock() };
+    }
 }
 
 impl<'g> Access<'g> {
@@ -190,18 +271,63 @@ impl<'g> Access<'g> {
     pub fn enter(self) -> Inside<'g> {
         match self {
             Access::Gate(gate) => gate.enter(),
-            Access::Closed(_) => Inside(None),
+            Access::Closed(_) => Inside(How::Closed),
         }
     }
 }
 
 impl Drop for Closed<'_> {
-    #[expect(unsafe_code, reason = "releases the locks that `close` forgot")]
     fn drop(&mut self) {
-        for gate in self.gates.iter() {
-            // SAFETY: `close` locked each of these gates and forgot the guard; the list cannot have
-            // changed since, because its own lock is held.
-            unsafe { gate.0.force_unlock() };
+        match &self.own {
+            Some(own) if self.open.load(Relaxed) => self.release(|gate| Arc::ptr_eq(gate, own)),
+            _ => {
+                self.release(|_| true);
+                self.release_list();
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_enters_again_and_others_wait_all_the_same() {
+        let gates = Gates::new();
+        let (gate, other) = (gates.register(), gates.register());
+        let first = gate.enter();
+        std::thread::scope(|scope| {
+            let entering = gate.within(first.presence(), || {
+                drop(gate.enter());
+                let _again = gate.enter();
+                assert!(gates.try_close(&other).is_none(), "somebody is inside");
+                let entering = scope.spawn(|| drop(gate.enter()));
+                std::thread::sleep(Duration::from_millis(20));
+                assert!(!entering.is_finished(), "another thread is not let in");
+                entering
+            });
+            drop(first);
+            entering.join().unwrap();
+        });
+        assert!(gates.try_close(&other).is_some());
+    }
+
+    #[test]
+    fn who_has_closed_all_gates_may_stay_inside_its_own_alone() {
+        let gates = Gates::new();
+        let (gate, other) = (gates.register(), gates.register());
+        let closed = gates.try_close(&gate).unwrap();
+        closed.check();
+        assert!(gate.is_entered() && other.is_entered());
+        assert!(closed.open_for_others() && closed.open_for_others());
+        assert!(gate.is_entered() && !other.is_entered());
+        drop((other.enter(), gates.register()));
+        assert!(gates.try_close(&other).is_none(), "it is inside");
+        drop(closed);
+        assert!(!gate.is_entered());
+        let closed = gates.close();
+        assert!(!closed.open_for_others(), "it has no gate to be in");
+        closed.check();
     }
 }

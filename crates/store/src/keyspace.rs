@@ -383,7 +383,9 @@ impl<X> Keyspace<X> {
         clock: u64,
     ) -> Held<'k, X> {
         let (recent, missed) = (Cell::new(slots.first().copied()), Cell::new(None));
-        Held { space: self, presence, slots: RefCell::new(slots), mode, clock, recent, missed }
+        let (slots, borrowed) = (RefCell::new(slots), Cell::new(None));
+        let mode = Cell::new(mode);
+        Held { space: self, presence, slots, borrowed, mode, clock, recent, missed }
     }
 
     /// Queues up for keeping newcomers away from slots: see [`crate::reserve`].
@@ -446,13 +448,16 @@ impl<X> Keyspace<X> {
     }
 
     /// Takes up locks that were detached, by the same right as that by which they were held.
-    pub fn attach<'k>(&'k self, presence: Presence<'k>, mut detached: Detached) -> Held<'k, X> {
-        let slots = std::mem::take(&mut detached.slots);
-        self.hold(presence, slots, detached.mode, detached.clock)
+    pub fn attach<'k>(&'k self, presence: Presence<'k>, detached: Detached) -> Held<'k, X> {
+        let Detached { slots, borrowed, mode, clock } = detached;
+        let held = self.hold(presence, slots, mode, clock);
+        held.borrowed.set(borrowed);
+        held
     }
 
     /// Holds everything, with all gates closed.
     pub fn hold_all<'k>(&'k self, closed: &'k Closed<'_>, clock: u64) -> Held<'k, X> {
+        closed.check();
         self.hold(closed.presence(), SmallVec::new(), Mode::Everything, clock)
     }
 
@@ -603,7 +608,8 @@ impl<X> Keyspace<X> {
     }
 
     /// Exchanges two databases.
-    pub fn swap(&self, _closed: &Closed<'_>, one: usize, other: usize) {
+    pub fn swap(&self, closed: &Closed<'_>, one: usize, other: usize) {
+        closed.check();
         if one == other {
             return;
         }
@@ -621,7 +627,8 @@ impl<X> Keyspace<X> {
     }
 
     /// Takes all tables of a database away, to be dropped by whoever has time.
-    pub fn take_all(&self, _closed: &Closed<'_>, database: usize) -> Vec<SlotTable> {
+    pub fn take_all(&self, closed: &Closed<'_>, database: usize) -> Vec<SlotTable> {
+        closed.check();
         let mut taken = Vec::new();
         for slot in self.occupied(database) {
             let cell = self.cell(database, slot);
@@ -637,7 +644,8 @@ impl<X> Keyspace<X> {
     }
 
     /// Begins a cut: the data as it is now. `None` while there is one already.
-    pub fn begin_cut(&self, _closed: &Closed<'_>, clock: u64) -> Option<Walker<'_, X>> {
+    pub fn begin_cut(&self, closed: &Closed<'_>, clock: u64) -> Option<Walker<'_, X>> {
+        closed.check();
         if self.cutting.load(Ordering::Relaxed) {
             return None;
         }
@@ -725,6 +733,9 @@ enum Mode {
     Everything,
 }
 
+/// Few scripts ever borrow a slot.
+type Borrowed = Option<Box<Vec<u16>>>;
+
 /// The slots that the caller holds, and the way to their entries. Dropping it unlocks.
 pub struct Held<'k, X> {
     space: &'k Keyspace<X>,
@@ -732,7 +743,9 @@ pub struct Held<'k, X> {
     presence: Presence<'k>,
     /// Ascending.
     slots: RefCell<SmallVec<[u16; 12]>>,
-    mode: Mode,
+    /// Those of them that are locked by others, who stand still: see [`Held::borrow`].
+    borrowed: Cell<Borrowed>,
+    mode: Cell<Mode>,
     clock: u64,
     /// A slot that may be touched: the one that was touched last, which most often is the next too.
     recent: Cell<Option<u16>>,
@@ -744,6 +757,7 @@ pub struct Held<'k, X> {
 #[must_use = "the slots stay locked until the locks are attached again"]
 pub struct Detached {
     slots: SmallVec<[u16; 12]>,
+    borrowed: Borrowed,
     mode: Mode,
     clock: u64,
 }
@@ -752,7 +766,7 @@ impl<'k, X> Held<'k, X> {
     /// Lets go of the locks without unlocking.
     pub fn detach(self) -> Detached {
         let slots = std::mem::take(&mut *self.slots.borrow_mut());
-        Detached { slots, mode: self.mode, clock: self.clock }
+        Detached { slots, borrowed: self.borrowed.take(), mode: self.mode.get(), clock: self.clock }
     }
 
     /// Makes sure that a slot is locked.
@@ -770,7 +784,7 @@ impl<'k, X> Held<'k, X> {
 
     /// Whether touching this slot is allowed without locking more.
     pub fn covers(&self, slot: u16) -> bool {
-        self.mode == Mode::Everything || self.slots.borrow().binary_search(&slot).is_ok()
+        self.mode.get() == Mode::Everything || self.slots.borrow().binary_search(&slot).is_ok()
     }
 
     /// Locks one more slot, unless somebody else has it; then it counts as missed. In any order: who
@@ -816,17 +830,36 @@ impl<'k, X> Held<'k, X> {
         slots.insert(at, slot);
     }
 
-    /// Takes part in a slot that somebody else has locked who stands still until
-    /// [`Held::give_back`]: see [`crate::promote`], which alone may say so.
+    /// Takes part in a slot that somebody else has locked who stands still until this is dropped: see
+    /// [`crate::promote`], which alone may say so. It stays locked by its owner then.
     pub(crate) fn borrow(&self, slot: u16) {
         debug_assert!(!self.covers(slot) && self.space.is_locked(slot), "it is somebody's");
         self.add(slot);
+        let mut borrowed = self.borrowed.take().unwrap_or_default();
+        borrowed.push(slot);
+        self.borrowed.set(Some(borrowed));
     }
 
-    /// Ends [`Held::borrow`]: the slot stays locked by its owner.
-    pub fn give_back(&self, slot: u16) {
-        self.recent.set(None);
-        self.slots.borrow_mut().retain(|other| *other != slot);
+    /// Whoever has closed all gates lets others in again, and keeps all slots locked instead. Whether
+    /// that is possible.
+    pub fn let_others_in(&self, closed: &Closed<'_>) -> bool {
+        if !self.is_everything() {
+            return false;
+        }
+        closed.check();
+        // Nobody else is inside a gate, so nobody has a slot.
+        let slots = 0..SLOTS as u16;
+        slots.clone().for_each(|slot| {
+            let lock = &self.space.slots[usize::from(slot)].lock;
+            assert!(lock.swap(HELD, Ordering::Acquire) == FREE, "somebody has a slot");
+        });
+        if !closed.open_for_others() {
+            slots.for_each(|slot| self.space.unlock(slot));
+            return false;
+        }
+        self.mode.set(Mode::Declared);
+        self.slots.borrow_mut().extend(slots);
+        true
     }
 
     /// Slots that are locked.
@@ -853,7 +886,7 @@ impl<'k, X> Held<'k, X> {
 
     /// Whether all gates are closed, so that every slot may be touched without a lock.
     pub fn is_everything(&self) -> bool {
-        self.mode == Mode::Everything
+        self.mode.get() == Mode::Everything
     }
 
     /// The proof by which the slots are held.
@@ -1038,8 +1071,11 @@ impl<'k, X> Held<'k, X> {
 impl<X> Drop for Held<'_, X> {
     #[inline]
     fn drop(&mut self) {
-        for &slot in self.slots.get_mut().iter() {
-            self.space.unlock(slot);
+        let borrowed = self.borrowed.take();
+        for slot in self.slots.get_mut().iter() {
+            if borrowed.as_ref().is_none_or(|borrowed| !borrowed.contains(slot)) {
+                self.space.unlock(*slot);
+            }
         }
     }
 }

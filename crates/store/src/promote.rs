@@ -51,3 +51,55 @@ impl<X> Drop for Promotion<'_, X> {
         self.space.waits.end(self.id);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base::limits::SLOTS;
+
+    use super::*;
+    use crate::gate::Gates;
+
+    #[test]
+    fn what_is_borrowed_stays_locked_by_its_owner() {
+        let (space, gates) = (Keyspace::<()>::new(1), Gates::new());
+        let gate = gates.register();
+        let inside = gate.enter();
+        let hold = |slot| space.try_hold_one(inside.presence(), slot, 0).unwrap();
+        let (one, other) = (hold(1), hold(2));
+        let (ones, others) = (Promotion::new(&one, 2), Promotion::new(&other, 1));
+        assert_eq!(ones.next(&one), Next::Wait, "the owner is asked");
+        assert_eq!(others.next(&other), Next::Settle);
+        others.note_settled();
+        assert_eq!(ones.next(&one), Next::Borrowed);
+        drop(ones);
+        // On their way, as to a script's own context, too.
+        let one = space.attach(inside.presence(), one.detach());
+        assert!(one.covers(2), "to the end of all that follows from it");
+        drop(one);
+        assert!(!space.is_busy(1, None) && space.is_busy(2, None));
+        assert_eq!(others.next(&other), Next::Locked);
+        drop((others, other));
+        assert!(!space.is_busy(1, None) && !space.is_busy(2, None));
+    }
+
+    #[test]
+    fn who_has_closed_all_gates_keeps_all_slots_when_others_are_let_in() {
+        let (space, gates) = (Keyspace::<()>::new(1), Gates::new());
+        let (gate, others) = (gates.register(), gates.register());
+        let closed = gates.try_close(&gate).unwrap();
+        let held = space.hold_all(&closed, 0);
+        assert!(held.let_others_in(&closed) && !held.let_others_in(&closed));
+        assert_eq!((held.is_everything(), held.count()), (false, SLOTS));
+        let inside = others.enter();
+        assert!(space.try_hold_one(inside.presence(), 7, 0).is_none());
+        drop(held);
+        assert!(space.try_hold_one(inside.presence(), 7, 0).is_some());
+        drop((inside, closed));
+        // Who has no gate of its own stays alone.
+        let closed = gates.close();
+        let held = space.hold_all(&closed, 0);
+        assert!(!held.let_others_in(&closed) && held.is_everything());
+        drop(held);
+        assert!((0..SLOTS as u16).all(|slot| !space.is_busy(slot, None)));
+    }
+}

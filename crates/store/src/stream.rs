@@ -213,7 +213,7 @@ impl Group {
     fn note_delivered(&mut self, numbers: &StreamNumbers, id: StreamId) {
         let counts = self.last_id >= numbers.first_id && !numbers.has_gaps_from(self.last_id);
         if let Some(read) = self.entries_read.filter(|_| counts) {
-            self.entries_read = Some(read + 1);
+            self.entries_read = read.checked_add(1);
         } else if numbers.entries_added > 0 {
             self.entries_read = numbers.entries_up_to(id);
         }

@@ -27,7 +27,7 @@ pub(crate) struct Waits {
 pub enum Next {
     /// Go on: the slot is locked.
     Locked,
-    /// Go on: the slot is borrowed, and has to be given back in the end ([`crate::keyspace::Held::give_back`]).
+    /// Go on: the slot is borrowed, until the locks are dropped.
     Borrowed,
     /// Look again in a moment.
     Wait,
@@ -75,7 +75,9 @@ impl Waits {
 
 /// Who holds the slot that `own` waits for, if that one waits in turn, in the end, for `own`.
 fn owner_in_circle(waiting: &[Waiting], own: usize) -> Option<usize> {
-    let owner_of = |slot: u16| waiting.iter().position(|other| other.held.contains(&slot));
+    // A slot that was borrowed is that of the last borrower: the others stand still for it. It began to
+    // wait when they waited already.
+    let owner_of = |slot: u16| waiting.iter().rposition(|other| other.held.contains(&slot));
     let first = owner_of(waiting[own].wants)?;
     let mut at = first;
     for _ in 0..waiting.len() {
@@ -108,5 +110,24 @@ mod tests {
         all.end(two);
         all.end(one);
         assert!(all.waiting.lock().is_empty());
+    }
+
+    #[test]
+    fn what_was_borrowed_is_borrowed_from_the_borrower() {
+        let all = Waits::default();
+        let owner = all.begin(2, vec![1]);
+        let borrower = all.begin(1, vec![2]);
+        assert_eq!(all.next(borrower), Next::Wait);
+        assert_eq!(all.next(owner), Next::Settle);
+        all.note_settled(owner);
+        assert_eq!(all.next(borrower), Next::Borrowed);
+        all.end(borrower);
+        // The borrower goes on, writes to both, and needs a third.
+        let borrower = all.begin(3, vec![1, 2]);
+        let third = all.begin(1, vec![3]);
+        assert_eq!(all.next(third), Next::Wait, "the borrower has written what is in no journal");
+        assert_eq!(all.next(borrower), Next::Settle);
+        all.note_settled(borrower);
+        assert_eq!(all.next(third), Next::Borrowed);
     }
 }

@@ -26,6 +26,8 @@ use crate::run::consists::{any_has, concerns_scripts, is_program, lacks_subcomma
 use crate::run::request::{Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
+use crate::script::emptying;
+use crate::script::slow::Need;
 use crate::session::pubsub::Kind;
 use crate::session::{QueuedCommand, ScriptNeeds, Session};
 use crate::wait::blocking;
@@ -186,27 +188,29 @@ impl Engine {
     ) -> Outcome {
         if turn.beside_script
             && concerns_scripts(row.command, session)
-            && let Some(error) = self.scripts.slow.refusal(None)
+            && let Some(error) = self.scripts.slow.refusal(Need::Thread)
         {
             return self.refuse_busy(turn, session, &request, authority, &error, output);
         }
-        let lacking = lacking_authority(row.command, session, request.argv, authority);
-        let lacking = lacking.or_else(|| self.keep_changes_for(row.command, session, authority));
-        if let Some(outcome) = lacking {
-            if matches!(outcome, Outcome::NeedsGates)
-                && let Some(error) = self.scripts.slow.refusal(None)
-            {
+        if let Some(outcome) = self.lacking(row.command, session, request.argv, authority) {
+            if let Some(error) = self.refusal(&outcome, None) {
                 return self.refuse_busy(turn, session, &request, authority, &error, output);
             }
             return outcome;
         }
-        let Some(held) = self.lock(turn, session, row, &request, authority) else {
-            turn.contended_slot = self.busy_slot(session, row, &request, authority);
-            if let Some(error) = self.scripts.slow.refusal(turn.contended_slot) {
-                return self.refuse_busy(turn, session, &request, authority, &error, output);
+        let held = match self.lock(turn, session, row, &request, authority) {
+            Ok(held) => held,
+            Err(missed) => {
+                let busy = || self.busy_slot(session, row, &request, authority);
+                turn.contended_slot = missed.or_else(busy);
+                if self.scripts.slow.any()
+                    && let Some(error) = self.refusal_of_slots(session, row, &request, missed)
+                {
+                    return self.refuse_busy(turn, session, &request, authority, &error, output);
+                }
+                turn.stats.contended.add(1);
+                return Outcome::Contended;
             }
-            turn.stats.contended.add(1);
-            return Outcome::Contended;
         };
         let resp3 = session.resp3;
         let mut missed = None;
@@ -250,8 +254,15 @@ impl Engine {
             // The end of the context unlocks the slots.
             outcome
         };
+        if missed.is_some() {
+            // It is shown when it runs to its end.
+            turn.effects.news.get_mut().retain(|news| !matches!(news, News::Line(_)));
+        }
         self.clean_up(authority.presence(), turn);
         if missed.is_some() {
+            if let Some(error) = self.refusal(&outcome, missed) {
+                return self.refuse_busy(turn, session, &request, authority, &error, output);
+            }
             turn.contended_slot = missed;
             turn.stats.contended.add(1);
         } else if !request.keys.is_empty() {
@@ -276,8 +287,74 @@ impl Engine {
         Outcome::Done
     }
 
+    /// What a command needs beyond slot locks, when it has not got it yet.
+    fn lacking(
+        &self,
+        command: &Command,
+        session: &Session,
+        argv: Arguments<'_>,
+        authority: Authority<'_>,
+    ) -> Option<Outcome> {
+        match lacking_authority(command, session, argv, authority) {
+            Some(Outcome::NeedsProgram) if self.empties_in_script(session) => {
+                Some(Outcome::NeedsGates)
+            }
+            Some(outcome) => Some(outcome),
+            None => self.keep_changes_for(command, session, authority),
+        }
+    }
+
+    /// Whether the transaction has a script that may empty databases.
+    fn empties_in_script(&self, session: &Session) -> bool {
+        let queued = session.transaction.iter().flat_map(|own| &own.commands);
+        queued.into_iter().any(|own| self.may_empty(own.command, own.argv.view()))
+    }
+
+    /// Whether a command runs a script that may empty or exchange databases.
+    fn may_empty(&self, command: &command::Spec, argv: Arguments<'_>) -> bool {
+        if !command.has(command::SCRIPT) || command.has(command::READONLY) {
+            return false;
+        }
+        let name = argv.at(1);
+        let is_named = match command.name {
+            "eval" => emptying::is_named_in(name),
+            "evalsha" => self.scripts.cache.find(name).is_some_and(|script| script.may_empty),
+            _ => self.scripts.functions.find(name).is_some_and(|(library, _)| library.may_empty),
+        };
+        is_named || emptying::is_among(argv)
+    }
+
+    /// What a command is told, which would have to wait for a script that has run for long, for what
+    /// this says; `missed` is a slot that was locked.
+    fn refusal(&self, outcome: &Outcome, missed: Option<u16>) -> Option<CommandError> {
+        let need = match outcome {
+            Outcome::Contended => Need::Slots(missed.as_slice()),
+            Outcome::NeedsProgram => Need::AllSlots,
+            Outcome::NeedsGates => Need::Thread,
+            _ => return None,
+        };
+        self.scripts.slow.refusal(need)
+    }
+
+    /// [`Engine::refusal`] for a command that could not lock its slots, or one that `missed` says.
+    #[cold]
+    fn refusal_of_slots(
+        &self,
+        session: &Session,
+        row: &Row,
+        request: &Request<'_>,
+        missed: Option<u16>,
+    ) -> Option<CommandError> {
+        if needs_all_slots(row.command, session, request.argv) {
+            return self.scripts.slow.refusal(Need::AllSlots);
+        }
+        let mut slots = all_slots(session, row.command, request.keys);
+        slots.extend(missed);
+        self.scripts.slow.refusal(Need::Slots(&slots))
+    }
+
     /// Locks the slots of the command's keys, and those that serving waiters may need; all slots for
-    /// a program.
+    /// a program. If one of the latter is locked by somebody else, says which.
     fn lock<'t>(
         &'t self,
         turn: &Turn,
@@ -285,35 +362,38 @@ impl Engine {
         row: &Row,
         request: &Request<'_>,
         authority: Authority<'t>,
-    ) -> Option<Held<'t, Attachment>> {
+    ) -> Result<Held<'t, Attachment>, Option<u16>> {
         let clock = turn.clock;
         let presence = match authority {
-            Authority::Closed(closed) => return Some(self.keyspace.hold_all(closed, clock)),
+            Authority::Closed(closed) => return Ok(self.keyspace.hold_all(closed, clock)),
             Authority::Program(_, presence) | Authority::Ordinary(presence) => presence,
         };
         let reservation = authority.reservation();
         let held = match (request.keys, reservation) {
             ([key], None) => {
-                let held = self.keyspace.try_hold_one(presence, key.slot, clock)?;
+                let held = self.keyspace.try_hold_one(presence, key.slot, clock).ok_or(None)?;
                 let writes = command::WRITE | command::SCRIPT;
                 if held.attachment(key.slot).is_none() || !row.command.has(writes) {
-                    return Some(held);
+                    return Ok(held);
                 }
-                held
+                Ok(held)
             }
             (_, None) => {
                 let slots = all_slots(session, row.command, request.keys);
-                self.keyspace.try_hold(presence, &slots, clock)?
+                self.keyspace.try_hold(presence, &slots, clock).ok_or(None)
             }
             (_, Some(reservation)) if needs_all_slots(row.command, session, request.argv) => {
-                self.keyspace.try_hold_every(presence, reservation, clock)?
+                self.keyspace.try_hold_every(presence, reservation, clock).ok_or(None)
             }
             (_, Some(reservation)) => {
                 let slots = all_slots(session, row.command, request.keys);
-                self.keyspace.try_hold_reserved(presence, reservation, &slots, clock)?
+                self.keyspace.try_hold_reserved(presence, reservation, &slots, clock).ok_or(None)
             }
-        };
-        blocking::cover_destinations(&held, reservation).then_some(held)
+        }?;
+        match blocking::cover_destinations(&held, reservation) {
+            true => Ok(held),
+            false => Err(held.missed()),
+        }
     }
 
     /// A slot that keeps a command from running, if one of those that it names does.
@@ -600,7 +680,7 @@ fn needs_all_slots(command: &Command, session: &Session, argv: Arguments<'_>) ->
     session.script_needs == Some(ScriptNeeds::AllSlots) || is_program(command, session, argv)
 }
 
-/// What a command needs beyond slot locks, when it has not got it yet.
+/// [`Engine::lacking`], as far as the commands alone say it.
 fn lacking_authority(
     command: &Command,
     session: &Session,

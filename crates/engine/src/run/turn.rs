@@ -215,6 +215,20 @@ impl Turn {
         }
     }
 
+    /// Whether something was appended that the journal was not told of.
+    #[inline]
+    pub fn has_unannounced(&self) -> bool {
+        self.effects.unannounced
+    }
+
+    /// Takes over what a turn beside this one has left to do.
+    #[inline]
+    pub fn take_over(&mut self, beside: &mut Turn) {
+        let other = &mut beside.effects;
+        self.effects.unannounced |= std::mem::take(&mut other.unannounced);
+        self.effects.unaccounted |= std::mem::take(&mut other.unaccounted);
+    }
+
     /// Says that time which passed until now belongs to no command: each is timed from the end of
     /// the one before, so that the clock is read once for each.
     #[inline]

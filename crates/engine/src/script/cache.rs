@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use parking_lot::RwLock;
 use sha1::{Digest, Sha1};
 
+use crate::script::emptying;
 use crate::script::shebang::ScriptFlags;
 
 /// 40 hexadecimal digits in lower case.
@@ -46,6 +47,8 @@ pub struct Script {
     used: AtomicU64,
     /// It has once waited for a slot with writes behind it: it takes all slots from the start.
     pub(crate) takes_all: AtomicBool,
+    /// It takes all gates from the start: see [`crate::script::emptying`].
+    pub(crate) may_empty: bool,
 }
 
 impl Script {
@@ -143,6 +146,7 @@ impl Cache {
             loaded: AtomicBool::new(false),
             used: AtomicU64::new(0),
             takes_all: AtomicBool::new(false),
+            may_empty: emptying::is_named_in(text),
         }
     }
 

@@ -10,6 +10,7 @@ use hashbrown::HashMap;
 use parking_lot::{Mutex, RwLock};
 
 use crate::handler::error::CommandError;
+use crate::script::emptying;
 use crate::script::shebang::{ScriptFlags, line_length, words};
 
 /// A function.
@@ -33,6 +34,8 @@ pub struct Library {
     source: Box<[u8]>,
     /// Where the code begins.
     code_at: usize,
+    /// It takes all gates from the start: see [`crate::script::emptying`].
+    pub(crate) may_empty: bool,
     /// Its functions, in the order in which it has registered them.
     pub functions: Vec<Function>,
 }
@@ -103,7 +106,8 @@ impl Header {
     /// The library, once its functions are known.
     pub(crate) fn library(self, id: u64, source: &[u8], functions: Vec<Function>) -> Library {
         let Header { name, code_at } = self;
-        Library { id, name, source: source.into(), code_at, functions }
+        let may_empty = emptying::is_named_in(source);
+        Library { id, name, source: source.into(), code_at, may_empty, functions }
     }
 }
 

@@ -10,11 +10,13 @@
 //! | [`interpreter`] | what is asked of who understands the language? |
 //! | [`cache`] | which scripts are known, and by which names? |
 //! | [`functions`], [`libraries`] | which functions are there, and how do they get there? |
+//! | [`emptying`] | which scripts need all gates closed? |
 //! | [`shebang`] | what does a script's first line say? |
 //! | [`run`] | how does a script call a command? |
 //! | [`slow`] | which scripts have run for long, and how do they end? |
 
 pub mod cache;
+pub(crate) mod emptying;
 pub mod functions;
 pub mod interpreter;
 pub(crate) mod libraries;

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use resp::args::Arguments;
 use resp::reply::Reply;
-use smallvec::SmallVec;
 use store::promote::{Next, Promotion};
 
 use crate::command::keys::collect_keys;
@@ -22,7 +21,9 @@ use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::monitor;
 use crate::persistence::durability::SEES_ALL;
 use crate::persistence::saving;
+use crate::run::authority::Authority;
 use crate::run::consists::{is_program, lacks_subcommand, needs_gates};
+use crate::script::emptying;
 use crate::script::interpreter::{Called, End, Ending, Running};
 use crate::script::shebang::{ALLOW_OOM, COMPATIBLE, NO_WRITES, ScriptFlags};
 use crate::script::slow::{Kind, SlowScript};
@@ -37,6 +38,10 @@ const QUICK_TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_micros(20);
 /// Microseconds of waiting that are long: the script takes all slots from the start the next time.
 const LONG_WAIT: u64 = 10_000;
+
+/// Microseconds after which a script ends when the server stops. What it did is seen by others for a
+/// moment, so one that is about to end by itself does that.
+const STOP_PATIENCE: u64 = 100_000;
 
 /// What a script is, and for which command it runs.
 pub(crate) struct Subject<'s> {
@@ -62,8 +67,8 @@ pub(crate) struct Run<'r, 'c> {
     slow: Option<Arc<SlowScript>>,
     /// Whether the effects of its commands go into the journal.
     journals: bool,
-    /// Slots of others that stand still.
-    borrowed: SmallVec<[u16; 2]>,
+    /// The journal's offset behind the effects that are in it already; 0 if there are none.
+    settled_to: u64,
     waited_long: bool,
     sees_all: bool,
     /// Its reply is an error, or has one in it.
@@ -91,7 +96,7 @@ pub(crate) fn run<T>(
     let mut session = Session::of_script(cx.session);
     let row = cx.row;
     let nested = cx.nested;
-    let (result, ended) = cx.with_script(&mut session, &mut output, |inner, reply| {
+    let (result, ended) = cx.with_session(&mut session, &mut output, |inner, reply| {
         let mut run = Run {
             begun: base::clock::steady_us(),
             nested,
@@ -102,7 +107,7 @@ pub(crate) fn run<T>(
             must_end: None,
             slow: None,
             journals: true,
-            borrowed: SmallVec::new(),
+            settled_to: 0,
             waited_long: false,
             sees_all: false,
             has_errors: false,
@@ -115,14 +120,21 @@ pub(crate) fn run<T>(
     output.forget_all();
     cx.db.effects.script_output = output;
     cx.row = row;
-    let Ended { left, missed, sees_all, needs_gates } = ended;
+    let Ended { left, missed, sees_all, needs_gates, settled_to } = ended;
     if sees_all {
         cx.depend_on_all();
     }
+    if settled_to > 0 {
+        cx.session.written_to = settled_to;
+    }
     match left.ending {
         Some(Ending::Again) => begin_again(cx, missed, needs_gates),
-        // It ends in the middle: nothing of it is to outlive the process.
-        Some(Ending::Stopped) => drop(cx.db.effects.journal.split_off(0)),
+        Some(Ending::Stopped) => {
+            // It ends in the middle: nothing of it is to outlive the process, nor of the transaction
+            // that it belongs to.
+            drop(cx.db.effects.journal.split_off(0));
+            cx.db.effects.journaling = false;
+        }
         Some(Ending::Killed) | None => {}
     }
     (result, left)
@@ -201,6 +213,23 @@ fn may_write(cx: &Context<'_>) -> CommandResult {
     Ok(())
 }
 
+/// Has a script that may empty databases (`is_named`, or a word of its command says so) begin with all
+/// gates closed.
+pub(crate) fn take_gates(
+    cx: &mut Context<'_>,
+    subject: &Subject<'_>,
+    is_named: bool,
+) -> CommandResult {
+    let writes = !subject.read_only && subject.flags & NO_WRITES == 0;
+    let has_them = cx.nested || cx.db.held.is_everything();
+    if !writes || has_them || !(is_named || emptying::is_among(subject.argv)) {
+        return Ok(());
+    }
+    cx.session.script_needs = Some(ScriptNeeds::Gates);
+    cx.db.held.note_missed(0);
+    Err(CommandError::MISSED_SLOT)
+}
+
 /// Has the script of a command begin again: at first when a slot is free, then with all of them.
 fn begin_again(cx: &mut Context<'_>, slot: Option<u16>, needs_gates: bool) {
     cx.session.script_tries += 1;
@@ -217,6 +246,7 @@ struct Ended {
     missed: Option<u16>,
     sees_all: bool,
     needs_gates: bool,
+    settled_to: u64,
 }
 
 impl Running for Run<'_, '_> {
@@ -288,13 +318,11 @@ impl Running for Run<'_, '_> {
         if self.must_end.is_some() {
             return false;
         }
-        let scripts = &self.cx.engine.scripts;
-        let threshold = self.cx.db.config.busy_reply_threshold.saturating_mul(1000);
-        if scripts.slow.is_stopping() {
+        let ends_soon = base::clock::steady_us().saturating_sub(self.begun) < STOP_PATIENCE;
+        if self.cx.engine.scripts.slow.is_stopping() && !ends_soon {
             self.must_end = Some(Ending::Stopped);
-        } else if threshold > 0 && base::clock::steady_us().saturating_sub(self.begun) >= threshold
-        {
-            self.tell_others();
+        } else {
+            self.look_at_clock();
         }
         self.must_end.is_none()
     }
@@ -384,10 +412,14 @@ impl Run<'_, '_> {
         if is_program(command, self.cx.session, argv) || reaches_all(command, argv) {
             return self.reach_for_all();
         }
+        let before = self.cx.db.held.count();
         for key in keys {
             if !self.cx.db.held.covers(key.slot) {
                 self.reach_for(key.slot)?;
             }
+        }
+        if self.cx.db.held.count() > before {
+            self.show_slots();
         }
         Ok(())
     }
@@ -395,7 +427,7 @@ impl Run<'_, '_> {
     fn reach_for_gates(&mut self, command: &Spec) -> Called {
         if self.wrote || self.nested {
             return Called::Refused(CommandError::owned(format!(
-                "ERR '{}' cannot follow a write in a script that does not name it in its text",
+                "ERR '{}' cannot follow a write in a script whose text does not name it",
                 command.full_name()
             )));
         }
@@ -414,6 +446,7 @@ impl Run<'_, '_> {
             // What serving waiters needs is among them.
             let _ = self.cx.db.held.try_cover_briefly(slot) || self.wait_for(slot)?;
         }
+        self.show_slots();
         Ok(())
     }
 
@@ -450,14 +483,18 @@ impl Run<'_, '_> {
         let promotion = Promotion::new(&self.cx.db.held, slot);
         loop {
             match promotion.next(&self.cx.db.held) {
-                Next::Locked => break,
-                Next::Borrowed => {
-                    self.borrowed.push(slot);
-                    break;
+                Next::Locked | Next::Borrowed => break,
+                Next::Wait => {
+                    std::thread::sleep(PAUSE);
+                    // Whoever has it may keep it for long. Meanwhile this thread serves others.
+                    self.look_at_clock();
+                    if self.must_end.is_some() {
+                        return Err(Called::Ended);
+                    }
                 }
-                Next::Wait => std::thread::sleep(PAUSE),
                 Next::Settle => {
-                    self.cx.engine.settle(&mut self.cx.db);
+                    let end = self.cx.engine.settle(&mut self.cx.db);
+                    self.settled_to = self.settled_to.max(end);
                     promotion.note_settled();
                 }
             }
@@ -468,9 +505,19 @@ impl Run<'_, '_> {
 
     /// Has the script begin again, with all that it may need.
     fn begin_again(&mut self, slot: Option<u16>) -> Called {
-        self.must_end = Some(Ending::Again);
+        let is_killed = self.slow.as_ref().is_some_and(|slow| slow.is_killed());
+        self.must_end = Some(if is_killed { Ending::Killed } else { Ending::Again });
         self.missed = slot;
         Called::Ended
+    }
+
+    /// Tells others when the script has run for long.
+    fn look_at_clock(&mut self) {
+        let threshold = self.cx.db.config.busy_reply_threshold.saturating_mul(1000);
+        let now = base::clock::steady_us();
+        if threshold > 0 && now.saturating_sub(self.begun) >= threshold {
+            self.tell_others();
+        }
     }
 
     /// The script has run for long.
@@ -479,7 +526,8 @@ impl Run<'_, '_> {
             Some(slow) => Arc::clone(slow),
             None => self.become_slow(),
         };
-        if let Some(busy) = self.cx.busy {
+        // In a transaction that has closed all gates nobody can be served.
+        if let Some(busy) = self.cx.busy.filter(|_| !self.cx.db.held.is_everything()) {
             busy.note_slow_script();
         }
         if slow.is_killed() {
@@ -487,13 +535,31 @@ impl Run<'_, '_> {
         }
     }
 
-    fn become_slow(&mut self) -> Arc<SlowScript> {
+    /// The slots that it holds; all when absent.
+    fn slots(&self) -> Option<Vec<u16>> {
         let all = self.cx.db.held.is_everything() || self.holds_all();
-        let slots = (!all).then(|| {
+        (!all).then(|| {
             let mut slots = Vec::new();
             self.cx.db.held.each_slot(|slot| slots.push(slot));
             slots
-        });
+        })
+    }
+
+    /// Others are told that it holds more than before, if they are told of it at all.
+    fn show_slots(&self) {
+        if let Some(slow) = &self.slow {
+            slow.note_slots(self.slots());
+        }
+    }
+
+    fn become_slow(&mut self) -> Arc<SlowScript> {
+        // Others cannot even be refused while all gates are closed.
+        if let Authority::Closed(closed) = self.cx.authority
+            && !self.nested
+        {
+            self.cx.db.held.let_others_in(closed);
+        }
+        let slots = self.slots();
         let subject = self.subject;
         let words = subject.argv.iter().map(<[u8]>::to_vec).collect();
         let about = (subject.name.to_vec(), words);
@@ -516,15 +582,13 @@ impl Run<'_, '_> {
         if let Some(slow) = &self.slow {
             self.cx.engine.scripts.slow.remove(slow);
         }
-        for &slot in &self.borrowed {
-            self.cx.db.held.give_back(slot);
-        }
         let left = Left {
             ending: self.must_end,
             has_errors: self.has_errors,
             waited_long: self.waited_long,
         };
-        Ended { left, missed: self.missed, sees_all: self.sees_all, needs_gates: self.needs_gates }
+        let Run { missed, sees_all, needs_gates, settled_to, .. } = self;
+        Ended { left, missed, sees_all, needs_gates, settled_to }
     }
 }
 

@@ -34,8 +34,19 @@ pub struct SlowScript {
     /// When it began, in microseconds of the steady clock.
     pub begun: u64,
     /// The slots that it holds; all when absent.
-    slots: Option<Vec<u16>>,
+    slots: Mutex<Option<Vec<u16>>>,
     fate: AtomicU8,
+}
+
+/// What somebody needs besides a slow script.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need<'s> {
+    /// These slots.
+    Slots(&'s [u16]),
+    /// All slots.
+    AllSlots,
+    /// That nobody else is inside a gate, or the thread's interpreter.
+    Thread,
 }
 
 impl SlowScript {
@@ -48,7 +59,23 @@ impl SlowScript {
         wrote: bool,
     ) -> SlowScript {
         let fate = AtomicU8::new(if wrote { WROTE } else { UNDECIDED });
-        SlowScript { kind, name, command, begun, slots, fate }
+        SlowScript { kind, name, command, begun, slots: Mutex::new(slots), fate }
+    }
+
+    /// It holds these slots by now; all when absent.
+    pub(crate) fn note_slots(&self, slots: Option<Vec<u16>>) {
+        *self.slots.lock() = slots;
+    }
+
+    /// Whether others have to wait for it who need something.
+    fn keeps(&self, need: Need<'_>) -> bool {
+        match (&*self.slots.lock(), need) {
+            (_, Need::Thread) => true,
+            (None, Need::AllSlots) => true,
+            (None, Need::Slots(slots)) => !slots.is_empty(),
+            (Some(held), Need::AllSlots) => !held.is_empty(),
+            (Some(held), Need::Slots(slots)) => slots.iter().any(|slot| held.contains(slot)),
+        }
     }
 
     fn decide(&self, fate: u8) -> bool {
@@ -115,17 +142,13 @@ impl SlowScripts {
         self.stopping.load(Relaxed)
     }
 
-    /// What others are told who need a slot that such a script holds; any slot when none is named.
-    pub fn refusal(&self, slot: Option<u16>) -> Option<CommandError> {
+    /// What others are told who would have to wait for such a script.
+    pub fn refusal(&self, need: Need<'_>) -> Option<CommandError> {
         if !self.any() {
             return None;
         }
         let scripts = self.scripts.lock();
-        let keeps = |script: &&Arc<SlowScript>| match (&script.slots, slot) {
-            (Some(slots), Some(slot)) => slots.contains(&slot),
-            _ => true,
-        };
-        scripts.iter().find(keeps).map(|script| busy(script.kind))
+        scripts.iter().find(|script| script.keeps(need)).map(|script| busy(script.kind))
     }
 
     /// SCRIPT KILL and FUNCTION KILL: ends those of a kind that have written nothing.
@@ -193,14 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn only_those_are_told_who_need_a_slot_of_it() {
+    fn only_those_are_told_who_have_to_wait() {
         let all = SlowScripts::default();
-        assert!(all.refusal(None).is_none());
-        all.add(slow(Kind::Script, Some(vec![3, 9]), true));
-        assert!(all.refusal(Some(3)).is_some() && all.refusal(None).is_some());
-        assert!(all.refusal(Some(4)).is_none());
+        let is_told = |need| all.refusal(need).is_some();
+        assert!(!is_told(Need::Thread) && !is_told(Need::AllSlots));
+        let one = slow(Kind::Script, Some(vec![]), true);
+        all.add(Arc::clone(&one));
+        assert!(is_told(Need::Thread) && !is_told(Need::AllSlots) && !is_told(Need::Slots(&[3])));
+        one.note_slots(Some(vec![3, 9]));
+        assert!(is_told(Need::Slots(&[1, 3])) && is_told(Need::AllSlots));
+        assert!(!is_told(Need::Slots(&[4])) && !is_told(Need::Slots(&[])));
         all.add(slow(Kind::Function, None, true));
-        let told = all.refusal(Some(4)).unwrap().to_string();
+        assert!(!is_told(Need::Slots(&[])), "who needs nothing");
+        let told = all.refusal(Need::Slots(&[4])).unwrap().to_string();
         assert!(told.contains("FUNCTION KILL"), "{told}");
     }
 }

@@ -154,7 +154,10 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
     session.database = waiter.database;
     let own_database = std::mem::replace(&mut cx.db.index, waiter.database);
     let own_nested = std::mem::replace(&mut cx.nested, true);
-    cx.with_receiver(&mut session, &mut output, |cx| {
+    // It is no affair of the connection whose command makes the key ready.
+    let (busy, hears_itself) = (cx.busy.take(), std::mem::take(&mut cx.hears_itself));
+    let block = cx.block.take();
+    cx.with_session(&mut session, &mut output, |cx, _| {
         let serve = waiter.serve.downcast_ref::<Serve>();
         let serve = serve.expect("who waits for a key says how it is served");
         match serve(cx, key, waiter.argv.view()) {
@@ -166,15 +169,16 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
             }
         }
     });
+    (cx.busy, cx.hears_itself, cx.block) = (busy, hears_itself, block);
     cx.db.index = own_database;
     cx.nested = own_nested;
     cx.db.effects.woken.push((Arc::clone(&waiter.client), output.to_vec()));
 }
 
 impl Context<'_> {
-    /// Runs `action` with a script in the place of the connection, on the same locks, and beside it
-    /// the connection's own reply.
-    pub(crate) fn with_script<T>(
+    /// Runs `action` with another session in the place of the connection's, on the same locks; with
+    /// `output` for its replies, and beside it the connection's own reply.
+    pub(crate) fn with_session<T>(
         &mut self,
         session: &mut Session,
         output: &mut Output,
@@ -182,50 +186,9 @@ impl Context<'_> {
     ) -> T {
         let (keyspace, presence) = (&self.engine.keyspace, self.authority.presence());
         let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none(presence)).detach();
-        let mut inner = Context {
-            db: crate::handler::db::Db {
-                held: keyspace.attach(presence, locks),
-                index: self.db.index,
-                now: self.db.now,
-                steady: self.db.steady,
-                config: self.db.config,
-                effects: self.db.effects,
-                stats: self.db.stats,
-                packed_threshold: self.db.packed_threshold,
-                clock: self.db.clock,
-                touch: self.db.touch,
-            },
-            reply: Reply::new(output, false),
-            session,
-            engine: self.engine,
-            row: self.row,
-            authority: self.authority,
-            nested: true,
-            busy: self.busy,
-            hears_itself: self.hears_itself,
-            block: None,
-            sync_wait: None,
-        };
-        let result = action(&mut inner, &mut self.reply);
-        self.hears_itself = inner.hears_itself;
-        self.block = inner.block.take().or(self.block.take());
-        let locks = inner.db.held.detach();
-        self.db.held = keyspace.attach(presence, locks);
-        result
-    }
-
-    /// Runs `action` with another connection as the receiver of replies.
-    fn with_receiver(
-        &mut self,
-        session: &mut Session,
-        output: &mut Output,
-        action: impl FnOnce(&mut Context<'_>),
-    ) {
-        let (keyspace, presence) = (&self.engine.keyspace, self.authority.presence());
-        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none(presence)).detach();
         let resp3 = session.resp3;
         let mut inner = Context {
-            db: crate::handler::db::Db {
+            db: Db {
                 held: keyspace.attach(presence, locks),
                 index: self.db.index,
                 now: self.db.now,
@@ -243,14 +206,17 @@ impl Context<'_> {
             row: self.row,
             authority: self.authority,
             nested: true,
-            busy: None,
-            hears_itself: false,
+            busy: self.busy,
+            hears_itself: self.hears_itself,
             block: None,
             sync_wait: None,
         };
-        action(&mut inner);
+        let result = action(&mut inner, &mut self.reply);
+        self.hears_itself = inner.hears_itself;
+        self.block = inner.block.take().or(self.block.take());
         let locks = inner.db.held.detach();
         self.db.held = keyspace.attach(presence, locks);
+        result
     }
 }
 

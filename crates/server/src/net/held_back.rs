@@ -153,12 +153,15 @@ impl HeldBack {
     /// Runs what held the connection back, where that needs slots that were locked, closed gates, or
     /// just another attempt; then the commands behind it.
     ///
-    /// To be called outside the gate. `run` runs a command and says what became of it.
+    /// To be called outside the gate, or where the thread may enter it again ([`Gate::within`]): then
+    /// without all gates, since it cannot close its own. `run` runs a command and says what became of
+    /// it. While a script has run for long (`slow`), commands are tried that would wait in vain
+    /// otherwise: they are refused.
     pub fn run<X>(
         &mut self,
         space: &Keyspace<X>,
-        gates: &Gates,
-        gate: &Gate,
+        gates: Option<&Gates>,
+        (gate, slow): (&Gate, bool),
         now: impl Fn() -> Instant,
         mut run: impl FnMut(Pending, Authority<'_>) -> Ran,
     ) {
@@ -169,7 +172,7 @@ impl HeldBack {
                 self.hold = Hold::None;
                 true
             }
-            Hold::Contended(_) => self.try_again(space, gate, &now, &mut run),
+            Hold::Contended(_) => self.try_again(space, (gate, slow), &now, &mut run),
             Hold::NeedsGates(next) => *next <= now() && self.try_alone(gates, gate, &now, &mut run),
         };
         if open && self.runs() && !self.is_empty() {
@@ -188,12 +191,12 @@ impl HeldBack {
     fn try_again<X>(
         &mut self,
         space: &Keyspace<X>,
-        gate: &Gate,
+        (gate, slow): (&Gate, bool),
         now: &impl Fn() -> Instant,
         run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
     ) -> bool {
         let Hold::Contended(parked) = &mut self.hold else { return true };
-        if !parked.may_try(space, now()) {
+        if !parked.may_try(space, now(), slow) {
             return true;
         }
         let Hold::Contended(mut parked) = std::mem::take(&mut self.hold) else { return true };
@@ -215,13 +218,13 @@ impl HeldBack {
     /// it does then: it may be refused. Whether its connection stays.
     fn try_alone(
         &mut self,
-        gates: &Gates,
+        gates: Option<&Gates>,
         gate: &Gate,
         now: &impl Fn() -> Instant,
         run: &mut impl FnMut(Pending, Authority<'_>) -> Ran,
     ) -> bool {
         self.hold = Hold::None;
-        if let Some(closed) = gates.try_close() {
+        if let Some(closed) = gates.and_then(|gates| gates.try_close(gate)) {
             return self.run_first(Authority::Closed(&closed), now, run);
         }
         let inside = gate.enter();

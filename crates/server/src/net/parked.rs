@@ -48,8 +48,9 @@ impl Parked {
         self.next_try
     }
 
-    /// Whether there is any use in trying now. If not, the next try is put off.
-    pub(super) fn may_try<X>(&mut self, space: &Keyspace<X>, now: Instant) -> bool {
+    /// Whether there is any use in trying now. If not, the next try is put off. There always is where
+    /// whoever has the slots is `slow`: then the command may be refused.
+    pub(super) fn may_try<X>(&mut self, space: &Keyspace<X>, now: Instant, slow: bool) -> bool {
         if now < self.next_try {
             return false;
         }
@@ -63,7 +64,8 @@ impl Parked {
         if let (Some(slot), Some(reservation)) = (busy, reservation) {
             reservation.note_locked(slot);
         }
-        let may_try = busy.is_none() && (!self.is_program || reservation.is_some());
+        let is_ready = busy.is_none() && (!self.is_program || reservation.is_some());
+        let may_try = slow || is_ready;
         if !may_try {
             self.put_off(now);
         }

@@ -42,6 +42,7 @@ fn call(cx: &mut Context<'_>, args: &mut Args<'_>, read_only: bool) -> CommandRe
         read_only,
         argv: args.argv(),
     };
+    run::take_gates(cx, &subject, library.may_empty)?;
     let call = Call { argv: args.rest(), keys };
     let interpreter = &*cx.engine.scripts.interpreter;
     let evaluate = |run: &mut Run<'_, '_>, reply: &mut Reply<'_>| {

@@ -101,6 +101,7 @@ fn run(
         read_only,
         argv: args.argv(),
     };
+    script_run::take_gates(cx, &subject, script.may_empty)?;
     let call = Call { argv: args.rest(), keys };
     let interpreter = &*cx.engine.scripts.interpreter;
     let evaluate =

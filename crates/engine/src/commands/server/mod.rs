@@ -14,6 +14,7 @@ use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::flush::{closed, empty, note_emptied};
 use crate::host::Shutdown;
+use crate::script::slow::Need;
 
 mod lolwut;
 
@@ -154,7 +155,7 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (_, true) => Some(false),
         _ => None,
     };
-    if !nosave && let Some(busy) = cx.engine.scripts.slow.refusal(None) {
+    if !nosave && let Some(busy) = cx.engine.scripts.slow.refusal(Need::Thread) {
         return Err(busy);
     }
     let waiter = cx.wait_for_host();

@@ -95,14 +95,12 @@ impl Worker {
             }
             connection.held_back.hold = Hold::None;
         }
-        if self.relieves && matches!(connection.held_back.hold, Hold::NeedsGates(_)) {
-            // The gate of this thread stays shut until the script has ended.
-            return;
-        }
         let mut held_back = std::mem::take(&mut connection.held_back);
         let gate = Arc::clone(&self.gate);
-        let (space, gates) = (&engine.keyspace, &engine.gates);
-        held_back.run(space, gates, &gate, Instant::now, |command, authority| {
+        // The gate of this thread stays shut until its script has ended.
+        let gates = (!self.relieves).then_some(&engine.gates);
+        let (space, slow) = (&engine.keyspace, engine.scripts.slow.any());
+        held_back.run(space, gates, (&gate, slow), Instant::now, |command, authority| {
             self.run_pending(place, command, authority)
         });
         if let Some(connection) = &mut self.connections[place] {
@@ -114,11 +112,9 @@ impl Worker {
     fn run_pending(&mut self, place: usize, command: Pending, authority: Authority<'_>) -> Ran {
         let Worker { engine, turn, connections, .. } = self;
         let Some(connection) = &mut connections[place] else { return GONE };
-        // With all gates closed nobody else may run.
-        let is_alone = matches!(authority, Authority::Closed(_));
         let is_script =
             command.row.is_some_and(|row| runs_scripts(row.command, &connection.session));
-        if is_alone || !is_script {
+        if !is_script {
             return run_pending(engine, turn, connection, command, authority, None);
         }
         let ran = self.with_relief(

@@ -28,6 +28,7 @@ use engine::host::LogLevel;
 use engine::run::turn::Turn;
 use engine::session::memory_limit;
 use hashbrown::HashMap;
+use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;
 use views::Views;
@@ -62,6 +63,8 @@ pub(super) struct Worker {
     relief_turn: Option<Box<Turn>>,
     /// A script keeps the thread busy, and others are served meanwhile: see [`relief`].
     relieves: bool,
+    /// The connection whose script runs.
+    away: Option<Away>,
     gate: Arc<Gate>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
@@ -80,6 +83,19 @@ pub(super) struct Worker {
     coalescing: Coalescing,
     /// Whether `maxmemory-clients` is set, as of the last tick.
     limits_client_memory: bool,
+}
+
+/// What came at the socket of the connection whose script runs, while it is not in its place.
+struct Away {
+    place: usize,
+    read_closed: bool,
+}
+
+impl Away {
+    /// Notes an event at a place where no connection is.
+    fn note(&mut self, place: usize, event: &Event) {
+        self.read_closed |= place == self.place && event.is_read_closed();
+    }
 }
 
 impl Worker {
@@ -101,6 +117,7 @@ impl Worker {
             turn: Box::new(Turn::new(&engine, &format!("worker-{index}"))),
             relief_turn: None,
             relieves: false,
+            away: None,
             gate: Arc::new(engine.gates.register()),
             engine,
             views,
@@ -267,6 +284,7 @@ impl Worker {
                 continue;
             }
             let Some(connection) = self.connections.get_mut(place).and_then(Option::as_mut) else {
+                self.away.iter_mut().for_each(|away| away.note(place, event));
                 continue;
             };
             connection.readable |= event.is_readable() || event.is_read_closed();

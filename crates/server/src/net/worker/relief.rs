@@ -17,8 +17,8 @@ use engine::run::turn::Turn;
 use mio::Events;
 use store::gate::Presence;
 
-use super::Worker;
 use super::execution::put_off;
+use super::{Away, Worker};
 use crate::net::batch::Batch;
 use crate::net::connection::Connection;
 
@@ -30,6 +30,8 @@ struct Relief<'w> {
     worker: &'w mut Worker,
     presence: Presence<'w>,
     rest: Option<Rest<'w>>,
+    /// The journal was not told yet of what was appended before.
+    unannounced: bool,
     last: Option<Instant>,
     events: Option<Events>,
 }
@@ -55,18 +57,20 @@ impl Relief<'_> {
             return;
         }
         if self.last.is_none() {
+            if self.unannounced {
+                // Before the replies leave that depend on it.
+                self.worker.engine.journal.nudge();
+            }
             self.worker.begin_relief(self.rest);
         }
         let gate = Arc::clone(&self.worker.gate);
-        let again = gate.again(self.presence);
         self.worker.relieves = true;
         let events =
             self.events.get_or_insert_with(|| Events::with_capacity(limits::EVENTS_PER_TURN));
         events.clear();
         self.worker.poll(events, Duration::ZERO);
-        self.worker.take_turn(events);
+        gate.within(self.presence, || self.worker.take_turn(events));
         self.worker.relieves = false;
-        drop(again);
         self.last = Some(Instant::now());
     }
 }
@@ -87,18 +91,23 @@ impl Worker {
         let spare = spare.unwrap_or_else(|| Box::new(self.turn.beside_script()));
         let mut turn = std::mem::replace(&mut self.turn, spare);
         let engine = Arc::clone(&self.engine);
-        let relief = Relief { worker: self, presence, rest, last: None, events: None };
+        let unannounced = turn.has_unannounced();
+        self.away = Some(Away { place, read_closed: false });
+        let relief = Relief { worker: self, presence, rest, unannounced, last: None, events: None };
         let shared = Shared(RefCell::new(relief));
         let result = run(&engine, &mut turn, &mut connection, &shared);
         let Relief { worker, last, .. } = shared.0.into_inner();
-        worker.relief_turn = Some(std::mem::replace(&mut worker.turn, turn));
+        let mut spare = std::mem::replace(&mut worker.turn, turn);
+        worker.turn.take_over(&mut spare);
+        worker.relief_turn = Some(spare);
+        let away = worker.away.take();
         if last.is_none() {
             worker.connections[place] = Some(connection);
             return Some((result, false));
         }
+        connection.read_closed |= away.is_some_and(|away| away.read_closed);
         let gate = Arc::clone(&worker.gate);
-        let _again = gate.again(presence);
-        worker.put_back(place, connection);
+        gate.within(presence, || worker.put_back(place, connection));
         Some((result, true))
     }
 
