@@ -2221,3 +2221,127 @@ resp3:
 (error) ERR syntax error
 > XTRIM s ACKED
 (error) ERR wrong number of arguments for 'xtrim' command
+
+== a consumer claims what has been pending for long, and reads on
+@dunlin: Redis has this from 8.4 on: its manual is the reference
+> XADD s 1-1 a 1
+"1-1"
+> XADD s 1-2 a 2
+"1-2"
+> XADD s 1-3 a 3
+"1-3"
+> XADD s 1-4 a 4
+"1-4"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g one COUNT 3 STREAMS s >
+...
+> XDEL s 1-2
+(integer) 1
+sleep 30
+> XREADGROUP GROUP g two COUNT 1 CLAIM 20 STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "a"
+            2) "1"
+~          3\) \(integer\) \d+
+         4) (integer) 1
+resp3:
+1# "s" =>
+     1) 1) "1-1"
+        2) 1) "a"
+           2) "1"
+~         3\) \(integer\) \d+
+        4) (integer) 1
+> XREADGROUP GROUP g two CLAIM 20 NOACK STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-3"
+         2) 1) "a"
+            2) "3"
+~          3\) \(integer\) \d+
+         4) (integer) 1
+      2) 1) "1-4"
+         2) 1) "a"
+            2) "4"
+         3) (integer) 0
+         4) (integer) 0
+resp3:
+1# "s" =>
+     1) 1) "1-3"
+        2) 1) "a"
+           2) "3"
+~         3\) \(integer\) \d+
+        4) (integer) 1
+     2) 1) "1-4"
+        2) 1) "a"
+           2) "4"
+        3) (integer) 0
+        4) (integer) 0
+> XPENDING s g - + 10 two
+1) 1) "1-1"
+   2) "two"
+~    3\) \(integer\) \d+
+   4) (integer) 2
+2) 1) "1-3"
+   2) "two"
+~    3\) \(integer\) \d+
+   4) (integer) 2
+> XPENDING s g - + 10 one
+(empty array)
+> XREADGROUP GROUP g one CLAIM 100000 STREAMS s >
+(nil array)
+> XREADGROUP GROUP g one CLAIM 0 STREAMS s 0
+1) 1) "s"
+   2) (empty array)
+resp3:
+1# "s" => (empty array)
+> XREADGROUP GROUP g one CLAIM -1 STREAMS s >
+(error) ERR min-idle-time must be a positive integer
+> XREADGROUP GROUP g one CLAIM x STREAMS s >
+(error) ERR min-idle-time is not an integer or out of range
+> XREAD CLAIM 1 STREAMS s 0
+(error) ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead.
+
+== who waits gets what becomes old enough meanwhile
+@dunlin: Redis has this from 8.4 on: its manual is the reference
+> XADD s 1-1 a 1
+"1-1"
+> XGROUP CREATE s g 0
+OK
+> XREADGROUP GROUP g one STREAMS s >
+...
+2> XREADGROUP GROUP g two BLOCK 0 CLAIM 100 STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "a"
+            2) "1"
+~          3\) \(integer\) \d{3}
+         4) (integer) 1
+resp3:
+1# "s" =>
+     1) 1) "1-1"
+        2) 1) "a"
+           2) "1"
+~         3\) \(integer\) \d{3}
+        4) (integer) 1
+2> XREADGROUP GROUP g two BLOCK 60 CLAIM 100000 STREAMS s >
+(nil array)
+3> XREADGROUP GROUP g two BLOCK 0 CLAIM 100000 STREAMS s >
+(blocked)
+sleep 1100
+> XADD s 1-2 a 2
+"1-2"
+3<
+1) 1) "s"
+   2) 1) 1) "1-2"
+         2) 1) "a"
+            2) "2"
+         3) (integer) 0
+         4) (integer) 0
+resp3:
+1# "s" =>
+     1) 1) "1-2"
+        2) 1) "a"
+           2) "2"
+        3) (integer) 0
+        4) (integer) 0

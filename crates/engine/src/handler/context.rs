@@ -21,6 +21,8 @@ pub struct WaitFor<'w> {
     pub awaited: Awaited,
     /// For so many milliseconds; for ever when absent.
     pub timeout: Option<u64>,
+    /// The command runs again after so many milliseconds, if it still waits then.
+    pub again_in: Option<u64>,
     /// The command, to be passed to `serve`.
     pub argv: Arguments<'w>,
     /// How it is served when a key is there.
@@ -36,7 +38,7 @@ impl Context<'_> {
     /// Lets the client wait. The handler returns without a reply afterwards.
     pub fn wait(&mut self, wait: &WaitFor<'_>) {
         debug_assert!(self.may_block(), "handlers ask first");
-        let waiter = Waiter::new(
+        let mut waiter = Waiter::new(
             Arc::clone(&self.session.client),
             self.db.index,
             wait.keys.iter().map(|key| key.bytes.into()).collect(),
@@ -47,6 +49,7 @@ impl Context<'_> {
             self.session.resp3,
             wait.timeout.map(|timeout| self.db.steady.saturating_add(timeout)),
         );
+        waiter.again_at = wait.again_in.map(|pause| self.db.steady.saturating_add(pause));
         self.block = Some(Arc::new(waiter));
     }
 

@@ -311,6 +311,8 @@ pub struct Waiter {
     pub resp3: bool,
     /// When it gives up, as [`crate::run::turn::Turn::steady`].
     pub deadline: Option<u64>,
+    /// When its command runs again, if it still waits then.
+    pub again_at: Option<u64>,
     state: store::sync::AtomicU8,
 }
 
@@ -328,7 +330,20 @@ impl Waiter {
         deadline: Option<u64>,
     ) -> Waiter {
         let state = store::sync::AtomicU8::new(WAITING);
-        Waiter { client, database, keys, destination, awaited, argv, serve, resp3, deadline, state }
+        let again_at = None;
+        Waiter {
+            client,
+            database,
+            keys,
+            destination,
+            awaited,
+            argv,
+            serve,
+            resp3,
+            deadline,
+            again_at,
+            state,
+        }
     }
 
     /// A client that waits for no key, but for the host's answer.

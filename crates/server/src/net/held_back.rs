@@ -135,7 +135,7 @@ impl HeldBack {
     pub fn deadline(&self) -> Option<u64> {
         match &self.hold {
             Hold::None | Hold::Contended(_) | Hold::NeedsGates(_) => None,
-            Hold::Blocked(waiter) => waiter.deadline,
+            Hold::Blocked(waiter) => waiter.deadline.into_iter().chain(waiter.again_at).min(),
             Hold::Paused(until) => Some(*until),
             Hold::AwaitsSync(wait) => wait.deadline,
         }

@@ -157,5 +157,6 @@ fn wait_for_lists(cx: &mut Context<'_>, args: &Args<'_>, waiting: Waiting<'_>) {
     }
     let Waiting { keys, destination, timeout, serve } = waiting;
     let argv: Arguments<'_> = args.argv();
-    cx.wait(&WaitFor { keys, destination, awaited: Awaited::List, timeout, argv, serve });
+    let (awaited, again_in) = (Awaited::List, None);
+    cx.wait(&WaitFor { keys, destination, awaited, timeout, again_in, argv, serve });
 }

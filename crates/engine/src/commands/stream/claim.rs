@@ -238,6 +238,70 @@ pub(super) fn xautoclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
     Ok(())
 }
 
+/// An entry that XREADGROUP has claimed.
+pub(super) struct Idle {
+    pub(super) id: StreamId,
+    /// Milliseconds for which it was pending.
+    pub(super) idle: i64,
+    /// How often it had been delivered before.
+    pub(super) before: u64,
+}
+
+/// What XREADGROUP has claimed.
+pub(super) struct IdleClaimed {
+    /// Those that were pending for longest first.
+    pub(super) entries: Vec<Idle>,
+    claimed: Claimed,
+}
+
+impl IdleClaimed {
+    /// Counts and journals it.
+    pub(super) fn settle(&self, cx: &mut Context<'_>, key: &Key<'_>, names: (&[u8], &[u8])) {
+        settle(cx, key, names, &self.claimed);
+    }
+}
+
+/// Gives a consumer what has been pending for so many milliseconds, up to so many entries. What is in
+/// the stream no more is pending no more.
+pub(super) fn claim_idle(
+    stream: &mut Stream,
+    (name, consumer): (&[u8], u32),
+    (min_idle, count): (i64, usize),
+    now: i64,
+) -> IdleClaimed {
+    let mut due: Vec<(i64, StreamId, Pending)> = Vec::new();
+    if let Some(group) = stream.group(name) {
+        let idle = |pending: &Pending| now.saturating_sub(pending.delivered_ms);
+        let pending = group.pending_from(StreamId::MIN).filter(|(_, own)| idle(own) >= min_idle);
+        due.extend(pending.map(|(id, own)| (own.delivered_ms, id, own)));
+    }
+    due.sort_unstable_by_key(|(since, id, _)| (*since, *id));
+    let (mut entries, mut claimed) = (Vec::new(), Claimed::default());
+    for (since, id, mut own) in due {
+        if entries.len() == count {
+            break;
+        }
+        if stream.get(id).is_none() {
+            claimed.deleted.push(id);
+            continue;
+        }
+        let idle = now.saturating_sub(since).max(0);
+        entries.push(Idle { id, idle, before: own.deliveries });
+        own.consumer = consumer;
+        own.delivered_ms = now;
+        own.deliveries = own.deliveries.saturating_add(1);
+        claimed.ids.push((id, own));
+    }
+    if let Some(group) = stream.group_mut(name) {
+        for id in &claimed.deleted {
+            group.acknowledge(*id);
+        }
+        claimed.ids.iter().for_each(|(id, own)| group.assign(*id, *own));
+    }
+    note_active(stream, name, consumer, &claimed, now);
+    IdleClaimed { entries, claimed }
+}
+
 /// What XAUTOCLAIM looks for.
 struct Wanted {
     consumer: u32,

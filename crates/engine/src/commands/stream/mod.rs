@@ -121,6 +121,8 @@ fn no_group(key: &[u8], group: &[u8]) -> CommandError {
 trait ReplyStreams {
     fn stream_id(&mut self, id: StreamId);
     fn stream_entry(&mut self, entry: &StreamEntry<'_>);
+    /// The two parts of an entry, where more follow.
+    fn stream_entry_parts(&mut self, entry: &StreamEntry<'_>);
     /// A text of a fixed kind, as names of fields of a reply are.
     fn label(&mut self, text: &str);
 }
@@ -134,6 +136,11 @@ impl ReplyStreams for Reply<'_> {
     #[inline]
     fn stream_entry(&mut self, entry: &StreamEntry<'_>) {
         self.array(2);
+        self.stream_entry_parts(entry);
+    }
+
+    #[inline]
+    fn stream_entry_parts(&mut self, entry: &StreamEntry<'_>) {
         self.stream_id(entry.id);
         self.array(2 * entry.fields.len());
         for (name, value) in entry.fields.clone() {

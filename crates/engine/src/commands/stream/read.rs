@@ -3,19 +3,25 @@
 //! Who waits is served by the same request again, from the one key that changed. XREAD wakes all who
 //! read there; of those who share a group each is served in turn, as long as there are entries that
 //! none of them has got. Those wait for the group, too: when it goes, they get the error that they
-//! would have got without it.
+//! would have got without it. With CLAIM the command of who waits runs again when something may have
+//! been pending for long enough.
 
 use resp::args::{Arguments, OwnedArguments};
 use smallvec::SmallVec;
 use store::stream::{Delivery, Pending, Stream};
 use store::{Key, StreamId, ValueRef};
 
-use super::claim::{Claims, propagate_claims};
+use super::claim::{Claims, claim_idle, propagate_claims};
 use super::{GroupPlace, ReplyStreams, event, parse_id, text_of};
 use crate::handler::args::Args;
 use crate::handler::context::{Context, WaitFor};
 use crate::handler::error::{CommandError, CommandResult};
 use crate::wait::waiting::Awaited;
+
+/// Who waits and claims looks at what is pending again after so many milliseconds at least.
+const CLAIM_PAUSE_LEAST: u64 = 10;
+/// And at most: entries may have become older by other ways than waiting.
+const CLAIM_PAUSE_MOST: u64 = 1000;
 
 /// What XREAD and XREADGROUP are asked to do.
 struct Request<'a> {
@@ -25,8 +31,12 @@ struct Request<'a> {
     pending: bool,
     /// Entries of each stream at most.
     count: usize,
+    /// What is pending for so many milliseconds is read first, whoever has it.
+    claim: Option<i64>,
     /// Wait if there is nothing: for so many milliseconds, or for ever.
     block: Option<Option<u64>>,
+    /// Which argument says for how long.
+    block_at: usize,
     keys: Vec<Key<'a>>,
     /// From where to read each.
     ids: SmallVec<[&'a [u8]; 4]>,
@@ -51,11 +61,12 @@ impl<'a> Request<'a> {
                 "ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."
             ))
         };
-        let (mut group, mut pending) = (None, true);
-        let (mut count, mut block) = (usize::MAX, None);
+        let (mut group, mut pending, mut claim) = (None, true, None);
+        let (mut count, mut block, mut block_at) = (usize::MAX, None, 0);
         loop {
             let more = args.len() > 1;
             if more && args.word("block") {
+                block_at = args.position();
                 block = Some(parse_timeout(args)?);
             } else if more && args.word("count") {
                 // None and fewer are all.
@@ -68,6 +79,11 @@ impl<'a> Request<'a> {
                     return Err(only_in_group("GROUP"));
                 }
                 group = Some((args.bytes()?, args.bytes()?));
+            } else if more && args.word("claim") {
+                if !in_group {
+                    return Err(only_in_group("CLAIM"));
+                }
+                claim = Some(parse_idle(args)?);
             } else if args.word("noack") {
                 if !in_group {
                     return Err(only_in_group("NOACK"));
@@ -91,7 +107,7 @@ impl<'a> Request<'a> {
         let keys = args.keys(args.len() / 2)?;
         let ids_at = args.position();
         let ids = args.rest().iter().collect();
-        Ok(Request { group, pending, count, block, keys, ids, ids_at })
+        Ok(Request { group, pending, count, claim, block, block_at, keys, ids, ids_at })
     }
 
     /// From where to read the stream of this index.
@@ -171,7 +187,7 @@ impl<'a> Request<'a> {
         Ok(true)
     }
 
-    /// Reads entries that nobody of the group has got.
+    /// Reads entries that nobody of the group has got, and before them what others have had for long.
     fn read_new(
         &self,
         cx: &mut Context<'_>,
@@ -180,33 +196,62 @@ impl<'a> Request<'a> {
     ) -> Result<bool, CommandError> {
         let number = cx.meet_consumer(key, group, consumer)?;
         let now_ms = cx.stream_now();
-        let delivery =
-            Delivery { consumer: number, now_ms, count: self.count, pending: self.pending };
         let Some(stream) = cx.db.stream_mut(key)? else { return Ok(false) };
+        let idle = self.claim.map(|min_idle| (min_idle, self.count));
+        let claimed = idle.map(|idle| claim_idle(stream, (group, number), idle, now_ms));
+        let taken = claimed.as_ref().map_or(0, |claimed| claimed.entries.len());
         let last = stream.group(group).map_or(StreamId::MAX, |group| group.last_id);
-        if !has_entry_after(stream, last) {
-            return Ok(false);
-        }
+        let has_new = taken < self.count && has_entry_after(stream, last);
         let reply = &mut cx.reply;
+        let begun = reply.mark();
         begin_stream(reply, key);
         let mark = reply.mark();
+        for entry in claimed.iter().flat_map(|claimed| &claimed.entries) {
+            reply.array(4);
+            answer_parts(reply, stream, entry.id);
+            reply.integer(entry.idle);
+            reply.integer(entry.before.cast_signed());
+        }
+        let count = self.count - taken;
+        let delivery = Delivery { consumer: number, now_ms, count, pending: self.pending };
         let mut given: SmallVec<[StreamId; 16]> = SmallVec::new();
-        let entries = stream.deliver(group, &delivery, |entry| {
-            reply.stream_entry(entry);
-            given.push(entry.id);
-        });
-        reply.close_array(mark, entries);
+        let mut entries = 0;
+        if has_new {
+            entries = stream.deliver(group, &delivery, |entry| {
+                match self.claim {
+                    None => reply.stream_entry(entry),
+                    Some(_) => {
+                        reply.array(4);
+                        reply.stream_entry_parts(entry);
+                        // It waited for nobody, and was delivered never before.
+                        reply.integer(0);
+                        reply.integer(0);
+                    }
+                }
+                given.push(entry.id);
+            });
+        }
+        reply.close_array(mark, taken + entries);
         let place = stream.group(group).map(GroupPlace::of);
-        cx.add_dirty(1);
-        if self.pending {
-            let pending = Pending { delivered_ms: now_ms, deliveries: 1, consumer: number };
-            let last_id = given.last().copied();
-            propagate_claims(cx, key, (group, consumer), &Claims { ids: &given, pending, last_id });
+        if taken + entries == 0 {
+            cx.reply.rollback(begun);
         }
-        if let Some(place) = place {
-            cx.propagate_group_place(key, group, place);
+        if let Some(claimed) = claimed {
+            claimed.settle(cx, key, (group, consumer));
         }
-        Ok(true)
+        if has_new {
+            cx.add_dirty(1);
+            if self.pending {
+                let pending = Pending { delivered_ms: now_ms, deliveries: 1, consumer: number };
+                let last_id = given.last().copied();
+                let claims = Claims { ids: &given, pending, last_id };
+                propagate_claims(cx, key, (group, consumer), &claims);
+            }
+            if let Some(place) = place {
+                cx.propagate_group_place(key, group, place);
+            }
+        }
+        Ok(taken + entries > 0)
     }
 
     /// Reads again what this consumer has got and not acknowledged.
@@ -264,6 +309,28 @@ fn has_entry_after(stream: &Stream, id: StreamId) -> bool {
     stream.last_id() > id && stream.last_entry_id().is_some_and(|last| last > id)
 }
 
+/// How long what is claimed has been pending at least.
+fn parse_idle(args: &mut Args<'_>) -> Result<i64, CommandError> {
+    let idle = args
+        .i64()
+        .map_err(|_| CommandError::text("ERR min-idle-time is not an integer or out of range"))?;
+    match idle {
+        0.. => Ok(idle),
+        _ => Err(CommandError::text("ERR min-idle-time must be a positive integer")),
+    }
+}
+
+/// Writes id and fields of an entry that is there.
+fn answer_parts(reply: &mut resp::reply::Reply<'_>, stream: &Stream, id: StreamId) {
+    match stream.get(id) {
+        Some(entry) => reply.stream_entry_parts(&entry),
+        None => {
+            reply.stream_id(id);
+            reply.null_array();
+        }
+    }
+}
+
 fn parse_timeout(args: &mut Args<'_>) -> Result<Option<u64>, CommandError> {
     let milliseconds = args
         .i64()
@@ -302,7 +369,7 @@ pub(super) fn xread(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult 
     read(cx, args, "xread")
 }
 
-/// XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK]
+/// XREADGROUP GROUP group consumer [COUNT count] [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK]
 ///     STREAMS key [key ...] id [id ...]
 pub(super) fn xreadgroup(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     read(cx, args, "xreadgroup")
@@ -338,8 +405,14 @@ fn wait(
     starts: &[Start],
     timeout: Option<u64>,
 ) {
+    let again_in = next_claim(cx, request).filter(|next| timeout.is_none_or(|all| *next < all));
     let mut argv = OwnedArguments::new();
     for (index, argument) in args.argv().iter().enumerate() {
+        if let Some(next) = again_in.filter(|_| index == request.block_at) {
+            // What is left of it when the command runs again.
+            argv.push(timeout.map_or(0, |all| all - next).to_string().as_bytes());
+            continue;
+        }
         match index.checked_sub(request.ids_at).map(|index| starts[index]) {
             Some(Start::After(id)) => argv.push(&text_of(id)),
             _ => argv.push(argument),
@@ -347,7 +420,21 @@ fn wait(
     }
     let (keys, argv) = (&request.keys[..], argv.view());
     let awaited = Awaited::Stream(|value, key, argv| is_ready(value, key, argv).unwrap_or(true));
-    cx.wait(&WaitFor { keys, destination: None, awaited, timeout, argv, serve });
+    cx.wait(&WaitFor { keys, destination: None, awaited, timeout, again_in, argv, serve });
+}
+
+/// In how many milliseconds something may be there to be claimed, if that is asked for. What others
+/// are given meanwhile may be so, too.
+fn next_claim(cx: &Context<'_>, request: &Request<'_>) -> Option<u64> {
+    let (group, min_idle) = (request.group?.0, request.claim?);
+    let now = cx.stream_now();
+    let oldest = request.keys.iter().filter_map(|key| {
+        let own = cx.db.stream(key).ok()??.group(group)?;
+        own.pending_from(StreamId::MIN).map(|(_, pending)| pending.delivered_ms).min()
+    });
+    let due = oldest.min().map_or(now, |oldest| oldest.min(now)).saturating_add(min_idle);
+    let wait = u64::try_from(due.saturating_sub(now)).unwrap_or(0);
+    Some(wait.clamp(CLAIM_PAUSE_LEAST, CLAIM_PAUSE_MOST))
 }
 
 /// The request of a client that waits.

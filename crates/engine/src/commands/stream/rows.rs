@@ -170,6 +170,10 @@ pub(crate) const COMMANDS: &[Command] = &[
             block("group-block", &[GROUP, CONSUMER]).token("GROUP"),
             COUNT,
             MILLISECONDS,
+            argument("min-idle-time", ArgumentKind::Integer)
+                .token("CLAIM")
+                .since("8.4.0")
+                .optional(),
             word("noack", "NOACK").optional(),
             STREAMS,
         ]),

@@ -270,5 +270,6 @@ fn wait_for_zsets(
         return cx.reply.null_array();
     }
     let (awaited, argv) = (Awaited::Zset, args.argv());
-    cx.wait(&WaitFor { keys, destination: None, awaited, timeout, argv, serve });
+    let again_in = None;
+    cx.wait(&WaitFor { keys, destination: None, awaited, timeout, again_in, argv, serve });
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use base::limits;
 use engine::host::LogLevel;
+use engine::wait::waiting::Waiter;
 
 use super::{NOT_DURABLE, Worker};
 use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
-use crate::net::held_back::Hold;
+use crate::net::held_back::{Hold, Pending};
 
 /// Milliseconds that a stopping worker goes on sending what waits.
 const FLUSH_ON_STOP: u64 = 2000;
@@ -26,6 +27,14 @@ impl Worker {
                 continue;
             };
             let waiter = Arc::clone(waiter);
+            let now = self.turn.steady;
+            if waiter.deadline.is_none_or(|deadline| deadline > now) {
+                if waiter.again_at.is_some_and(|at| at <= now) {
+                    self.run_again(place, &waiter);
+                }
+                self.schedule(place);
+                continue;
+            }
             if let Some(nothing) = self.engine.time_out(&waiter) {
                 connection.held_back.hold = Hold::None;
                 let inside = self.gate.enter();
@@ -37,6 +46,19 @@ impl Worker {
                 });
                 self.schedule(place);
             }
+        }
+    }
+
+    /// Has the command of a client run again that waits, unless it was served just now.
+    fn run_again(&mut self, place: usize, waiter: &Arc<Waiter>) {
+        let Some(connection) = &mut self.connections[place] else { return };
+        if waiter.claim() {
+            connection.held_back.hold = Hold::None;
+            let inside = self.gate.enter();
+            self.engine.end_wait(inside.presence(), &connection.session, waiter);
+            drop(inside);
+            let command = Pending::new(self.engine.commands, waiter.argv.clone());
+            connection.held_back.push_first(command);
         }
     }
 
