@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -28,6 +28,10 @@ pub(crate) struct World {
     pub(crate) life: u64,
     /// That the clients come to an end.
     pub(crate) stop: AtomicBool,
+    /// That no more scripts are to be run that take long: a stop is refused beside them.
+    pub(crate) calm: AtomicBool,
+    /// Those that run.
+    pub(crate) long_scripts: AtomicUsize,
     pub(crate) violations: Mutex<Vec<String>>,
     pub(crate) happenings: Mutex<Vec<Happening>>,
 }
@@ -39,6 +43,8 @@ impl World {
             clock,
             life,
             stop: AtomicBool::new(false),
+            calm: AtomicBool::new(false),
+            long_scripts: AtomicUsize::new(0),
             violations: Mutex::default(),
             happenings: Mutex::default(),
         }
@@ -46,6 +52,14 @@ impl World {
 
     pub(crate) fn goes_on(&self) -> bool {
         !self.stop.load(Ordering::SeqCst)
+    }
+
+    /// Waits until no script takes long, and none will.
+    pub(crate) fn become_calm(&self) {
+        self.calm.store(true, Ordering::SeqCst);
+        while self.long_scripts.load(Ordering::SeqCst) > 0 {
+            sleep(Duration::from_millis(3));
+        }
     }
 
     pub(crate) fn complain(&self, violation: String) {
@@ -84,7 +98,18 @@ pub(crate) struct Actor<'w> {
 }
 
 /// Errors that say that nothing was done.
-const REFUSALS: &[&[u8]] = &[b"MISCONF ", b"LOADING ", b"EXECABORT ", b"OOM ", b"BUSY "];
+const REFUSALS: &[&[u8]] = &[
+    b"MISCONF ",
+    b"LOADING ",
+    b"EXECABORT ",
+    b"OOM ",
+    b"BUSY ",
+    // A flush takes groups with it; functions may be lost where nothing promised them.
+    b"NOGROUP ",
+    b"BUSYGROUP ",
+    b"ERR Function not found",
+    b"ERR The server is stopping.",
+];
 
 /// Whether a reply is an error that a busy server with a failing disk may give.
 pub(crate) fn is_refusal(reply: &Reply) -> bool {

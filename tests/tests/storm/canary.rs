@@ -114,6 +114,27 @@ fn elements_are_popped_once() {
 }
 
 #[test]
+fn what_a_group_delivers_stays_until_it_is_settled() {
+    // An element of a stream.
+    const ELEMENT: u64 = 33 << 30;
+    let at = |action, begin| operation(action, begin, begin + 5);
+    let delivered = || {
+        vec![at(Action::Push { element: ELEMENT }, 140), at(Action::Pop { element: ELEMENT }, 150)]
+    };
+    let settled = || {
+        let mut all = delivered();
+        all.push(at(Action::Settle { element: ELEMENT }, 160));
+        all
+    };
+    let mut pending = holding(Some(6));
+    pending.pending.insert(ELEMENT);
+    is_content(&life(delivered(), pending.clone()));
+    is_content(&life(settled(), holding(Some(6))));
+    complains(&life(delivered(), holding(Some(6))), "delivery of element");
+    complains(&life(settled(), pending), "settling of element");
+}
+
+#[test]
 fn a_value_has_one_successor_under_watch() {
     let swap = |from, to, begin| {
         let action = Action::Swap { counter: 0, from: Some(from), to, seen: begin };

@@ -5,7 +5,8 @@
 //!
 //! The rules while the process runs: a read sees the last value that was acknowledged before the
 //! read began, or a newer one, or nothing after a flush; an element is popped once, and only after it
-//! was pushed; a value of a watched counter has one successor.
+//! was pushed, which goes for entries of streams and a group's new deliveries as well; a value of a
+//! watched counter has one successor.
 //!
 //! The rules when it has ended: what was promised is there (a value that was acknowledged, or that
 //! somebody has read), and the state is one of some instant: nothing is lost that had been
@@ -13,6 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::data;
 use crate::history::{Action, Life, NEVER, Operation, Time};
 
 /// Violations of one kind that are reported.
@@ -300,6 +302,43 @@ fn check_queues(life: &Life, flushes: &[Flush], marked: &Survivors, fates: &mut 
         }
     }
     judge_queues(life, &pushes, &pops, marked, unanswered, fates);
+    judge_groups(life, &pops, marked, fates);
+}
+
+/// Holds what groups wait for against what was delivered to them and settled.
+fn judge_groups(
+    life: &Life,
+    deliveries: &BTreeMap<u64, (Time, Time)>,
+    marked: &Survivors,
+    fates: &mut Fates,
+) {
+    let mut settled: BTreeMap<u64, (Time, Time)> = BTreeMap::new();
+    for &Operation { ref action, begin, end } in &life.operations {
+        if let Action::Settle { element } = *action {
+            let known = settled.entry(element).or_insert((begin, end));
+            *known = (known.0.min(begin), known.1.min(end));
+        }
+    }
+    for (element, &(begin, end)) in &settled {
+        if end == NEVER {
+            continue;
+        }
+        let is_back = life.after.pending.contains(element) || life.after.elements.contains(element);
+        if is_back {
+            fates.lose(format!("settling of element {element}"), begin, end);
+        }
+    }
+    let before = life.before.pending.iter().map(|&element| (element, (0, 0)));
+    let delivered = deliveries.iter().map(|(&element, &times)| (element, times));
+    for (element, (begin, end)) in before.chain(delivered) {
+        let waits = data::is_of_stream(element) && !settled.contains_key(&element);
+        // What is not delivered any more is a lost delivery, which is judged elsewhere.
+        let is_there =
+            life.after.pending.contains(&element) || life.after.elements.contains(&element);
+        if waits && end != NEVER && !is_there && !marked.may_have_removed(begin) {
+            fates.lose(format!("delivery of element {element}"), begin, end);
+        }
+    }
 }
 
 /// Holds what is left in the queues against what was pushed and popped.

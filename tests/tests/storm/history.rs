@@ -33,12 +33,14 @@ pub(crate) enum Action {
     /// The only operator swapped two databases, or emptied all, and set the mark in the same
     /// transaction.
     Mark { number: u64, flush: bool },
-    /// A fresh element was pushed to one of the queues.
+    /// A fresh element was pushed to one of the queues, or added to a stream.
     Push { element: u64 },
-    /// An element was popped.
+    /// An element was popped, or delivered to a group for the first time.
     Pop { element: u64 },
     /// A pop of up to this many elements got no answer.
     PopUnanswered { most: usize },
+    /// An element that a group's consumer had got was acknowledged to the group.
+    Settle { element: u64 },
     /// A counter was changed under WATCH; `seen` is when its value had been read.
     Swap { counter: usize, from: Option<u64>, to: u64, seen: Time },
 }
@@ -64,6 +66,8 @@ pub(crate) struct State {
     pub(crate) registers: BTreeMap<usize, u64>,
     pub(crate) mark: u64,
     pub(crate) elements: BTreeSet<u64>,
+    /// Elements that groups have delivered and wait for.
+    pub(crate) pending: BTreeSet<u64>,
     pub(crate) counters: BTreeMap<usize, u64>,
 }
 

@@ -136,6 +136,9 @@ impl Storm {
     /// One process, from its start to what it left behind.
     fn live(&mut self, plan: &Plan, number: u64) -> Result<()> {
         self.start(plan)?;
+        let loaded =
+            self.server.connect()?.call(&["FUNCTION", "LOAD", "REPLACE", data::LIBRARY])?;
+        ensure!(!loaded.is_error() || actor::is_refusal(&loaded), "{loaded:?}");
         let world = World::new(self.server.port(), self.clock, number + 1);
         let mut life = Life { before: self.state.clone(), ..Life::default() };
         let pid = self.server.pid();
@@ -155,6 +158,9 @@ impl Storm {
                 conductor.perform(event);
             }
             thread::sleep(Duration::from_millis(plan.rest));
+            if matches!(plan.ending, Ending::Shutdown(_) | Ending::ShutdownAndUnpause) {
+                world.become_calm();
+            }
             let begin = world.clock.now();
             let ended = match plan.ending {
                 Ending::Idle => Ok(None),
@@ -276,6 +282,7 @@ impl Storm {
             ("appendonly", if self.appends { "yes" } else { "no" }.to_owned()),
             // So that a stop saves.
             ("save", "3600 1".to_owned()),
+            ("busy-reply-threshold", "25".to_owned()),
         ]
     }
 

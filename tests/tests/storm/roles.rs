@@ -1,6 +1,7 @@
 //! What the clients of the storm do, each in its own thread.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tests::client::{Received, Reply};
@@ -23,6 +24,9 @@ const ROLES: &[(&str, bool, usize, Play)] = &[
     ("victim", false, 2, read),
     ("pusher", false, 2, push),
     ("popper", false, 3, pop),
+    ("pusher", false, 2, feed),
+    ("popper", false, 3, consume),
+    ("victim", false, 1, take_long),
     ("victim", false, 3, count),
     ("publisher", false, 1, publish),
     ("subscriber", false, 1, listen),
@@ -209,6 +213,140 @@ fn popped(reply: &Reply) -> Vec<u64> {
         },
         one => element(one).into_iter().collect(),
     }
+}
+
+// ---- Streams and their groups -------------------------------------------------------------------
+
+/// Adds entries: alone, in a transaction, or by a script that knows one stream of two.
+fn feed(actor: &mut Actor<'_>, number: usize) {
+    const SCRIPT: &str = "redis.call('xadd',KEYS[1],'*','v',ARGV[1])\n\
+        return(redis.call('xadd',ARGV[3],'*','v',ARGV[2]))";
+    let mut count = 0;
+    while actor.world.goes_on() {
+        let elements = [1, 2].map(|index| actor.fresh(data::FEEDERS + number, count + index));
+        count += 2;
+        let [first, second] = elements;
+        let mut stream = || format!("stream:{}", actor.random.below(data::STREAMS));
+        let (one, other) = (stream(), stream());
+        let add = |stream: &str, element: u64| format!("XADD {stream} * v {element}");
+        let begin = actor.now();
+        let end = match actor.random.below(3) {
+            0 => match actor.transaction(&[add(&one, first), add(&other, second)]) {
+                (Executed::Done(_), end) => Some(end),
+                (Executed::Unanswered, _) => Some(None),
+                _ => None,
+            },
+            1 => answered(actor.call(&format!("EVAL {SCRIPT} 1 {one} {first} {second} {other}"))),
+            _ => {
+                let answer = answered(actor.call(&add(&one, first)));
+                if let Some(end) = answer {
+                    actor.record(Action::Push { element: first }, begin, end);
+                }
+                None
+            }
+        };
+        if let Some(end) = end {
+            elements.iter().for_each(|&element| actor.record(Action::Push { element }, begin, end));
+        }
+        actor.rest(6000);
+    }
+}
+
+/// When a command was answered, if it may have been executed.
+fn answered(answer: Option<(Reply, u64)>) -> Option<Option<u64>> {
+    match answer {
+        Some((reply, _)) if reply.is_error() => None,
+        Some((_, end)) => Some(Some(end)),
+        None => Some(None),
+    }
+}
+
+/// Takes entries as a consumer of the group, and settles most of them.
+fn consume(actor: &mut Actor<'_>, number: usize) {
+    let mut stream = || actor.random.below(data::STREAMS);
+    let (one, other) = (format!("stream:{}", stream()), format!("stream:{}", stream()));
+    let group = data::GROUP;
+    let begin = actor.now();
+    let mut taken = Vec::new();
+    if actor.random.percent(15) {
+        // What another one was given and has not settled.
+        let claim = format!("XAUTOCLAIM {one} {group} consumer{number} 0 0 COUNT 3");
+        if let Some((Reply::Array(parts), _)) = actor.call(&claim)
+            && let Some(claimed) = parts.get(1)
+        {
+            let claimed = data::entries(claimed).into_iter();
+            taken.extend(claimed.map(|(id, element)| (one.clone(), id, element)));
+        }
+    } else {
+        let most = 1 + actor.random.below(4);
+        let block = *actor.random.pick(&["", "BLOCK 40 ", "BLOCK 5000 "]);
+        let read = format!("XREADGROUP GROUP {group} consumer{number} COUNT {most}");
+        match actor.call(&format!("{read} {block}STREAMS {one} {other} > >")) {
+            None => actor.record(Action::PopUnanswered { most: 2 * most }, begin, None),
+            Some((Reply::Array(streams), end)) => {
+                for part in streams {
+                    let Reply::Array(part) = part else { continue };
+                    let name = part.first().and_then(Reply::text).unwrap_or_default();
+                    let name = String::from_utf8_lossy(name).into_owned();
+                    for (id, element) in part.get(1).map(data::entries).unwrap_or_default() {
+                        actor.record(Action::Pop { element }, begin, Some(end));
+                        taken.push((name.clone(), id, element));
+                    }
+                }
+            }
+            Some((reply, _)) if reply.is_error() => {
+                for stream in [&one, &other] {
+                    actor.call(&format!("XGROUP CREATE {stream} {group} 0 MKSTREAM"));
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    for (stream, id, element) in taken {
+        if actor.random.percent(85) {
+            settle(actor, &stream, &String::from_utf8_lossy(&id), element);
+        }
+    }
+    actor.rest(2000);
+}
+
+/// Acknowledges an entry and removes it, in one of several ways.
+fn settle(actor: &mut Actor<'_>, stream: &str, id: &str, element: u64) {
+    let (group, begin) = (data::GROUP, actor.now());
+    let end = match actor.random.below(3) {
+        0 => answered(actor.call(&format!("XACKDEL {stream} {group} IDS 1 {id}"))),
+        1 => {
+            let script = "redis.call('xack',KEYS[1],ARGV[1],ARGV[2])\n\
+                          return(redis.call('xdel',KEYS[1],ARGV[2]))";
+            answered(actor.call(&format!("EVAL {script} 1 {stream} {group} {id}")))
+        }
+        _ => answered(actor.call(&format!("XACK {stream} {group} {id}"))),
+    };
+    if let Some(end) = end {
+        actor.record(Action::Settle { element }, begin, end);
+    }
+}
+
+// ---- Scripts that take long ---------------------------------------------------------------------
+
+/// Runs scripts for longer than others are to wait, which read further keys afterwards or before.
+fn take_long(actor: &mut Actor<'_>, number: usize) {
+    let spin = "local\tt=os.clock()+tonumber(ARGV[1])\nwhile(os.clock()<t)do\nend\n";
+    let look = "redis.call('get',ARGV[2])\n";
+    let write = "redis.call('set',KEYS[1],ARGV[1])\n";
+    let parts: [&[&str]; 4] =
+        [&[spin], &[look, spin], &[write, spin, look], &[write, look, spin, look]];
+    let script = format!("{}return(1)", actor.random.pick(&parts).concat());
+    let seconds = actor.random.below(120) as f64 / 1000.0;
+    let other = format!("register:{}", actor.random.below(data::REGISTERS) / 8 * 8);
+    let begin = actor.now();
+    actor.world.long_scripts.fetch_add(1, Ordering::SeqCst);
+    if !actor.world.calm.load(Ordering::SeqCst) {
+        actor.call(&format!("EVAL {script} 1 long:{number} {seconds} {other}"));
+        actor.world.note("a long script", begin);
+    }
+    actor.world.long_scripts.fetch_sub(1, Ordering::SeqCst);
+    actor.rest(150_000);
 }
 
 // ---- Counters under WATCH -----------------------------------------------------------------------
