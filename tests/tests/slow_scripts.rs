@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
 use tests::observe::wait_until;
 use tests::server::{Server, Target};
@@ -258,6 +258,21 @@ fn one_that_empties_databases_and_never_ends_does_not_stop_everybody() -> Result
         let mut server = start_with(threads, &[])?;
         let (mut runner, mut other) = (server.connect()?, server.connect()?);
         ensure!(say(&mut other, "SET held 1")? == "OK");
+        // In a transaction as well; what needs all gates behind it comes too late.
+        let spin = "local t = os.clock() + 0.3 while os.clock() < t do end return 1";
+        runner.call_text("MULTI")?;
+        runner.call_text("FLUSHALL")?;
+        runner.call(&["EVAL", spin, "0"])?;
+        runner.call_text("FLUSHALL")?;
+        runner.call_text("SET held 2")?;
+        runner.send(&["EXEC"])?;
+        wait_until_slow(&mut other)?;
+        ensure!(runner.has_input(Duration::from_secs(20))?);
+        let Received::Reply(Reply::Array(replies)) = runner.receive()? else { bail!("no replies") };
+        let shown = format!("{replies:?}");
+        ensure!(replies[1] == Reply::Integer(1) && replies[2].is_error(), "{shown}");
+        ensure!(say(&mut other, "GET held")? == "2", "{shown}");
+        ensure!(say(&mut other, "FLUSHALL")? == "OK");
         runner.send(&["EVAL", "redis.call('flushall') while true do end", "0"])?;
         wait_until_slow(&mut other)?;
         ensure!(say(&mut other, "PING")? == "PONG");

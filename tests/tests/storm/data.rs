@@ -157,6 +157,11 @@ pub(crate) fn entries(reply: &Reply) -> Vec<(Vec<u8>, u64)> {
     entries.iter().filter_map(entry).collect()
 }
 
+/// Whether somebody had got an entry before who reads with CLAIM.
+pub(crate) fn was_delivered(entry: &Reply) -> bool {
+    matches!(entry, Reply::Array(parts) if matches!(parts.get(3), Some(Reply::Integer(1..))))
+}
+
 /// From this one on, clients give elements to streams: see [`crate::actor::Actor::fresh`].
 pub(crate) const FEEDERS: usize = 32;
 

@@ -280,17 +280,25 @@ fn consume(actor: &mut Actor<'_>, number: usize) {
     } else {
         let most = 1 + actor.random.below(4);
         let block = *actor.random.pick(&["", "BLOCK 40 ", "BLOCK 5000 "]);
+        let claim = *actor.random.pick(&["", "CLAIM 30 "]);
         let read = format!("XREADGROUP GROUP {group} consumer{number} COUNT {most}");
-        match actor.call(&format!("{read} {block}STREAMS {one} {other} > >")) {
+        match actor.call(&format!("{read} {block}{claim}STREAMS {one} {other} > >")) {
             None => actor.record(Action::PopUnanswered { most: 2 * most }, begin, None),
             Some((Reply::Array(streams), end)) => {
                 for part in streams {
                     let Reply::Array(part) = part else { continue };
                     let name = part.first().and_then(Reply::text).unwrap_or_default();
                     let name = String::from_utf8_lossy(name).into_owned();
-                    for (id, element) in part.get(1).map(data::entries).unwrap_or_default() {
-                        actor.record(Action::Pop { element }, begin, Some(end));
-                        taken.push((name.clone(), id, element));
+                    let Some(Reply::Array(entries)) = part.get(1) else { continue };
+                    for entry in entries {
+                        let was_delivered = data::was_delivered(entry);
+                        let entry = Reply::Array(vec![entry.clone()]);
+                        for (id, element) in data::entries(&entry) {
+                            if !was_delivered {
+                                actor.record(Action::Pop { element }, begin, Some(end));
+                            }
+                            taken.push((name.clone(), id, element));
+                        }
                     }
                 }
             }

@@ -13,6 +13,12 @@ use crate::handler::args::{Args, KeyAt};
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::persistence::durability::SEES_ALL;
+use crate::run::consists::needs_gates;
+
+/// What is left of a transaction that may not keep everybody waiting.
+const TOO_LATE: CommandError = CommandError::text(
+    "ERR this command cannot follow a script in a transaction that has run for busy-reply-threshold",
+);
 
 /// MULTI
 fn multi(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
@@ -62,6 +68,11 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         let row = &cx.engine.commands.rows()[queued.row];
         collect_keys(queued.command, argv, &mut keys);
         cx.db.index = cx.session.database;
+        if needs_gates(queued.command, argv) && !cx.db.held.is_everything() {
+            // A script before it has run for so long that others were let in.
+            cx.reply.error(TOO_LATE.as_bytes());
+            continue;
+        }
         cx.run_handler(row, &mut Args::new(argv, &keys));
         sees_all |= queued.command.has(SEES_ALL);
         // The commands run to the end, whatever becomes of their replies.

@@ -526,7 +526,7 @@ impl Run<'_, '_> {
             Some(slow) => Arc::clone(slow),
             None => self.become_slow(),
         };
-        // In a transaction that has closed all gates nobody can be served.
+        // With all gates closed nobody can be served.
         if let Some(busy) = self.cx.busy.filter(|_| !self.cx.db.held.is_everything()) {
             busy.note_slow_script();
         }
@@ -554,9 +554,7 @@ impl Run<'_, '_> {
 
     fn become_slow(&mut self) -> Arc<SlowScript> {
         // Others cannot even be refused while all gates are closed.
-        if let Authority::Closed(closed) = self.cx.authority
-            && !self.nested
-        {
+        if let Authority::Closed(closed) = self.cx.authority {
             self.cx.db.held.let_others_in(closed);
         }
         let slots = self.slots();
