@@ -86,7 +86,7 @@ impl Registry {
     /// Finds a command by its name, in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&'static Row> {
-        // Zero bytes before a short name do not show in what it is found by.
+        // The length of a short name does not show in what it is found by.
         self.names.find(name).filter(|row| row.command.name.len() == name.len())
     }
 

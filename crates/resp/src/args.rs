@@ -18,11 +18,12 @@ pub struct ArgRange {
 
 const PLACE_SHIFT: u32 = 30;
 const IN_BUFFER: u32 = 0;
-const IN_SIDE: u32 = 1;
-const IN_BIG: u32 = 2;
 /// As [`IN_BUFFER`], of a command's first argument: around all arguments lie the headers and line
 /// ends of the protocol and nothing else.
-const IN_BUFFER_PLAIN: u32 = 3;
+const IN_BUFFER_PLAIN: u32 = 1;
+/// This and what is above it lies elsewhere, so that one comparison tells.
+const IN_SIDE: u32 = 2;
+const IN_BIG: u32 = 3;
 
 /// Longest argument that may lie in a buffer; a longer one must have its own allocation.
 pub(crate) const MAX_IN_BUFFER: usize = (1 << PLACE_SHIFT) - 1;
@@ -174,10 +175,14 @@ impl<'a> Arguments<'a> {
 
     #[inline]
     fn resolve(&self, range: ArgRange) -> &'a [u8] {
+        if range.place() < IN_SIDE { &self.buffer[range.span()] } else { self.resolve_apart(range) }
+    }
+
+    #[inline(never)]
+    fn resolve_apart(&self, range: ArgRange) -> &'a [u8] {
         match range.place() {
             IN_SIDE => &self.side[range.span()],
-            IN_BIG => self.big[range.start as usize].as_slice(),
-            _ => &self.buffer[range.span()],
+            _ => self.big[range.start as usize].as_slice(),
         }
     }
 }

@@ -331,8 +331,25 @@ impl<'s> Conductor<'s> {
 
     fn stop_by(&mut self, signal: Signal) -> Result<bool> {
         let pid = i32::try_from(self.server.pid()).ok().and_then(Pid::from_raw);
-        kill_process(pid.context("a process id")?, signal)?;
-        self.wait_for_end()
+        let pid = pid.context("a process id")?;
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            let refusals = self.refused_stops();
+            kill_process(pid, signal)?;
+            let sent = Instant::now();
+            // While the first append-only file is written, a stop is refused.
+            while self.refused_stops() == refusals {
+                if !self.server.is_running() || sent.elapsed() > Duration::from_secs(2) {
+                    return self.wait_for_end();
+                }
+                sleep(Duration::from_millis(20));
+            }
+        }
+        bail!("the process refuses to stop:\n{}", self.server.log_tail())
+    }
+
+    fn refused_stops(&self) -> usize {
+        self.server.log().matches("Writing initial AOF, can't exit").count()
     }
 
     fn shut_down(&mut self, command: &str, unpause: bool) -> Result<bool> {
@@ -351,7 +368,7 @@ impl<'s> Conductor<'s> {
         if let Ok(tests::client::Received::Reply(reply)) = client.receive() {
             ensure!(is_refusal(&reply) || reply.is_error(), "{command} was answered {reply:?}");
             ensure!(
-                self.failing_since.is_some(),
+                self.failing_since.is_some() || self.refused_stops() > 0,
                 "{command} was refused on a healthy disk: {reply:?}\n{}",
                 self.server.log_tail()
             );

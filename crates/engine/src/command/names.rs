@@ -24,7 +24,8 @@ impl<T: Copy> Names<T> {
             }
             let word = short_word(name);
             let mut place = short_place(word);
-            while names.short[place].is_some() {
+            while let Some((other, _)) = names.short[place] {
+                debug_assert!(other != word, "{name:?} would not be found");
                 place = (place + 1) % SHORT_PLACES;
             }
             names.short[place] = Some((word, value));
@@ -32,8 +33,8 @@ impl<T: Copy> Names<T> {
         names
     }
 
-    /// What stands under a name, in any case. A name of up to eight bytes may be found by one that
-    /// has zero bytes before it.
+    /// What stands under a name, in any case. A name of up to eight bytes may be found by one of
+    /// another length.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<T> {
         if name.len() <= size_of::<u64>() {
@@ -65,17 +66,47 @@ impl<T: Copy> Names<T> {
     }
 }
 
-/// Up to eight bytes as a number, letters made small.
+/// Up to eight bytes as a number, letters made small. From four bytes on, the first four and the last
+/// four, which may be the same. Names of different lengths may have one number.
 #[inline]
 fn short_word(name: &[u8]) -> u64 {
-    let mut word = 0;
-    for &byte in name {
-        word = word << 8 | u64::from(byte.to_ascii_lowercase());
-    }
-    word
+    let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));
+    small_letters(match (name.first_chunk::<4>(), name.last_chunk::<4>()) {
+        (Some(first), Some(last)) => half(first) | half(last) << 32,
+        _ => name.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    })
+}
+
+/// Eight bytes with their capital letters made small.
+#[inline]
+fn small_letters(word: u64) -> u64 {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    const HIGHEST_BITS: u64 = 0x80 * EACH;
+    // Without their highest bits, bytes cannot carry into each other: the sums have that bit where a
+    // byte is at least `A`, and where it is beyond `Z`.
+    let low = word & !HIGHEST_BITS;
+    let from_a = low + u64::from(0x80 - b'A') * EACH;
+    let beyond_z = low + u64::from(0x7f - b'Z') * EACH;
+    let capital = (from_a ^ beyond_z) & !word & HIGHEST_BITS;
+    word | capital >> 2
 }
 
 #[inline]
 fn short_place(word: u64) -> usize {
     (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SHORT_PLACES.ilog2())) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_alone_are_made_small() {
+        for byte in 0..=u8::MAX {
+            let all = small_letters(u64::from_le_bytes([byte; 8]));
+            assert_eq!(all, u64::from_le_bytes([byte.to_ascii_lowercase(); 8]), "{byte}");
+        }
+        let mixed = u64::from_le_bytes(*b"aZ[@\xdaA\x7f_");
+        assert_eq!(small_letters(mixed).to_le_bytes(), *b"az[@\xdaa\x7f_");
+    }
 }

@@ -8,7 +8,7 @@
 //!
 //! Counts are of spans of ten seconds, of which the last full one and the present one are told.
 
-use hashbrown::HashMap;
+use hashbrown::{Equivalent, HashMap};
 use parking_lot::Mutex;
 
 /// Commands to one that is looked at, on average.
@@ -25,6 +25,16 @@ const LEAST: u64 = 3;
 /// A database, and a key of it.
 type Name = (usize, Box<[u8]>);
 
+/// A name that is looked for.
+#[derive(Hash)]
+struct Sought<'k>(usize, &'k [u8]);
+
+impl Equivalent<Name> for Sought<'_> {
+    fn equivalent(&self, (database, key): &Name) -> bool {
+        self.0 == *database && *self.1 == **key
+    }
+}
+
 #[derive(Clone, Copy, Default)]
 struct Count {
     seen: u64,
@@ -38,6 +48,8 @@ struct Span {
     keys: HashMap<Name, Count>,
     /// Keys that were looked at, counted or not.
     looked: u64,
+    /// No count is lower than this while all places are taken.
+    least: u64,
 }
 
 impl Span {
@@ -46,20 +58,25 @@ impl Span {
         if key.len() > LONGEST {
             return;
         }
-        let name: Name = (database, key.into());
-        if let Some(count) = self.keys.get_mut(&name) {
+        if let Some(count) = self.keys.get_mut(&Sought(database, key)) {
             count.seen += 1;
             return;
         }
-        let mut least = Count::default();
-        if self.keys.len() >= PLACES {
-            let lowest = self.keys.iter().min_by_key(|(_, count)| count.seen);
-            if let Some((name, count)) = lowest.map(|(name, count)| (name.clone(), *count)) {
-                self.keys.remove(&name);
-                least = count;
-            }
+        let replaced = if self.keys.len() < PLACES { 0 } else { self.give_up_one() };
+        let count = Count { seen: replaced + 1, error: replaced };
+        self.keys.insert((database, key.into()), count);
+    }
+
+    /// Takes out one of those with the lowest count, and says which count that is. Most have it where
+    /// many keys are seen, so that the first one is found soon.
+    fn give_up_one(&mut self) -> u64 {
+        let is_least = |count: &Count| count.seen <= self.least;
+        if !self.keys.values().any(is_least) {
+            self.least = self.keys.values().map(|count| count.seen).min().unwrap_or(0);
         }
-        self.keys.insert(name, Count { seen: least.seen + 1, error: least.seen });
+        let least = self.least;
+        self.keys.extract_if(|_, count| count.seen <= least).next();
+        least
     }
 }
 
