@@ -307,3 +307,21 @@ fn who_is_answered_beside_it_does_not_lose_what_came_before_it() -> Result<()> {
     }
     Ok(())
 }
+
+/// A script whose commands take long is looked at between them.
+#[test]
+fn one_of_slow_commands_is_ended_soon() -> Result<()> {
+    let server = start()?;
+    let (mut runner, mut other) = (server.connect()?, server.connect()?);
+    ensure!(say(&mut other, "SET held x")? == "OK");
+    let fill = "for i = 1, 40000 do redis.call('rpush', KEYS[1], i * 7919 % 40009) end";
+    ensure!(!other.call(&["EVAL", fill, "1", "numbers"])?.is_error());
+    let script = "redis.call('get', KEYS[1]) while true do redis.call('sort_ro', KEYS[2]) end";
+    runner.send(&["EVAL", script, "2", "held", "numbers"])?;
+    wait_until_slow(&mut other)?;
+    let begun = std::time::Instant::now();
+    ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
+    ensure!(received(&mut runner)?.contains("SCRIPT KILL"));
+    ensure!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    Ok(())
+}

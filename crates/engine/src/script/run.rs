@@ -43,6 +43,9 @@ const LONG_WAIT: u64 = 10_000;
 /// moment, so one that is about to end by itself does that.
 const STOP_PATIENCE: u64 = 100_000;
 
+/// Commands between two looks at the clock: one may take milliseconds.
+const CALLS_PER_LOOK: u32 = 16;
+
 /// What a script is, and for which command it runs.
 pub(crate) struct Subject<'s> {
     pub(crate) kind: Kind,
@@ -64,6 +67,8 @@ pub(crate) struct Run<'r, 'c> {
     must_end: Option<Ending>,
     /// When it began, in microseconds of the steady clock.
     begun: u64,
+    /// Commands so far.
+    calls: u32,
     slow: Option<Arc<SlowScript>>,
     /// Whether the effects of its commands go into the journal.
     journals: bool,
@@ -105,6 +110,7 @@ pub(crate) fn run<T>(
             keys: Vec::new(),
             wrote: false,
             must_end: None,
+            calls: 0,
             slow: None,
             journals: true,
             settled_to: 0,
@@ -299,7 +305,9 @@ impl Running for Run<'_, '_> {
     }
 
     fn call(&mut self, argv: Arguments<'_>, resp3: bool) -> Called {
-        if self.must_end.is_some() {
+        self.calls = self.calls.wrapping_add(1);
+        let looks = self.calls.is_multiple_of(CALLS_PER_LOOK);
+        if self.must_end.is_some() || (looks && !self.may_go_on()) {
             return Called::Ended;
         }
         let row = match self.admit(argv) {
