@@ -467,11 +467,12 @@ fn exchanged(clients: &mut [Client; 2], key: &[u8]) -> Result<Option<&'static st
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by the names
 /// that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 34] = [
+const FROM_ELSEWHERE: [&str; 35] = [
     "script|show",
     "changes",
     "xadd condition",
     "xtrim condition",
+    "xreadgroup min-idle-time",
     "contenttype",
     "xackdel",
     "xdelex",
