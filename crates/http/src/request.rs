@@ -7,7 +7,6 @@
 use std::mem::MaybeUninit;
 
 use base::limits;
-use memchr::memmem;
 use resp::args::ArgRange;
 
 /// The most bytes of a number that tells the length of a body.
@@ -371,6 +370,10 @@ fn chunk_size(rest: &[u8]) -> Result<Option<(usize, u64)>, Refusal> {
         return if rest.len() > limits::HTTP_CHUNK_LINE { Err(BAD_CHUNK) } else { Ok(None) };
     };
     let line = rest[..end].strip_suffix(b"\r").ok_or(BARE_LINE_END)?;
+    // Some take a carriage return alone for the end of a line.
+    if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Err(BAD_CHUNK);
+    }
     // Whatever stands behind a semicolon is an extension, and nobody has agreed on any.
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
     let text = std::str::from_utf8(digits).map_err(|_| BAD_CHUNK)?;
@@ -381,15 +384,15 @@ fn chunk_size(rest: &[u8]) -> Result<Option<(usize, u64)>, Refusal> {
     }
 }
 
-/// The length of the lines behind the last chunk, which are not looked at, with the empty one.
+/// The length of the lines behind the last chunk, with the empty one. What they say is not looked at, but
+/// that each ends as it should is: else the next request could begin somewhere else for others.
 fn end_of_trailers(rest: &[u8]) -> Result<Option<usize>, Refusal> {
     if rest.starts_with(b"\r\n") {
         return Ok(Some(2));
     }
-    match memmem::find(rest, b"\r\n\r\n") {
-        Some(end) if end <= limits::HTTP_HEAD => Ok(Some(end + 4)),
-        None if rest.len() <= limits::HTTP_HEAD => Ok(None),
-        _ => Err(refusal(431, "the trailers are too long")),
+    match end_of_head(&rest[..rest.len().min(limits::HTTP_HEAD)], 0)? {
+        None if rest.len() > limits::HTTP_HEAD => Err(refusal(431, "the trailers are too long")),
+        end => Ok(end),
     }
 }
 

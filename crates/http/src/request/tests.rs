@@ -133,9 +133,19 @@ fn chunks_are_read_strictly() {
         "ffffffffffffffff\r\n",
         "fffffffffffff\r\n",
         " 1\r\na\r\n",
+        "1\r\r\na\r\n",
+        "1;a\rb\r\na\r\n",
+        "1;a\0b\r\na\r\n",
+        // Who ends trailers here sees a request behind them.
+        "0\r\nX: y\n\nGET /hidden HTTP/1.1\r\n\r\n",
+        "0\r\nX: y\n\r\n",
     ] {
         assert_eq!(refused(&with(broken)), Some(400), "{broken:?}");
     }
+    let long = format!("0\r\nX: {}", "y".repeat(limits::HTTP_HEAD));
+    assert_eq!(refused(&with(&long)), Some(431));
+    let (found, refusal) = parsed(with("1\t ;x\r\na\r\n0\r\nX: y\r\n\r\n").as_bytes(), 3, LARGE);
+    assert_eq!((found.len(), refusal), (1, None), "blanks may stand behind the digits");
     assert_eq!(refused(&with(&format!("1;{}\r\n", "x".repeat(300)))), Some(400));
     assert_eq!(refused(&with("fffffffffff\r\n")), Some(413));
 }
