@@ -94,6 +94,14 @@ fn conditions_are_decided_by_the_version() -> Result<()> {
     assert_eq!(status("GET /v1/keys/k", &[&matches])?, (412, second.clone()));
     assert_eq!(status("DELETE /v1/keys/k", &[&matches])?, (412, second.clone()));
     assert_eq!(status("DELETE /v1/keys/k", &[&format!("If-Match: {second}")])?.0, 204);
+    // A cache may have made the tag weak: it is that of the version still, for If-None-Match alone.
+    let now = ask(&mut web, "PUT /v1/keys/weak", &[], "x")?.tag().to_owned();
+    let (none, one) = (format!("If-None-Match: W/{now}"), format!("If-Match: W/{now}"));
+    assert_eq!(ask(&mut web, "PUT /v1/keys/weak", &[&none], "y")?.status, 412);
+    assert_eq!(ask(&mut web, "PUT /v1/keys/weak", &[&one], "y")?.status, 412);
+    // No version is as large as that.
+    let large = ["If-Match: \"ffffffffffffffff\""];
+    assert_eq!(ask(&mut web, "PUT /v1/keys/weak", &large, "y")?.status, 412);
     Ok(())
 }
 

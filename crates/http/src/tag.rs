@@ -41,7 +41,8 @@ pub fn version(digits: &[u8]) -> Option<u64> {
             && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
             && !text.starts_with('0')
     });
-    u64::from_str_radix(plain?, 16).ok()
+    // Commands are told versions as signed numbers, and no version gets anywhere near.
+    i64::from_str_radix(plain?, 16).ok().map(i64::cast_unsigned)
 }
 
 /// Reads lists of tags. A weak tag is that of no version where `strong` tags are asked for.
@@ -104,6 +105,12 @@ mod tests {
         let list = br#""1f", W/"2", "other" ,"A", "01", x, """#;
         assert_eq!(parse([&list[..]].into_iter(), true), Tags::Versions(vec![0x1f]));
         assert_eq!(parse([&list[..]].into_iter(), false), Tags::Versions(vec![0x1f, 2]));
+        let large = [&b"\"8000000000000000\""[..], b"\"ffffffffffffffff\""];
+        assert_eq!(
+            parse(large.into_iter(), true),
+            Tags::Versions(vec![]),
+            "no version is so large"
+        );
         let lists = [&b"\"1\""[..], b"\"2\""];
         assert!(parse(lists.into_iter(), true).has(2));
         assert_eq!(parse([&b" * "[..]].into_iter(), true), Tags::Any);

@@ -588,7 +588,8 @@ impl Route<'_> {
             if lists.peek().is_none() {
                 continue;
             }
-            match tag::parse(lists, true) {
+            // If-None-Match compares weakly: a tag that a cache has made weak is that of the version still.
+            match tag::parse(lists, name == "if-match") {
                 Tags::Any => self.word(any),
                 Tags::Versions(versions) => {
                     if versions.is_empty() && one == b"MATCH" {
