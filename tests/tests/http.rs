@@ -645,6 +645,27 @@ fn smuggled_and_oversized_requests_end_the_connection() -> Result<()> {
     ] {
         let mut web = Web::connect(port)?;
         let head = format!("POST /v1/command HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n");
+/// To the address of another machine, browsers send what any page asks for, and do not say which.
+#[test]
+fn a_browser_that_names_no_page_changes_nothing() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let mut web = Web::connect(port)?;
+    let browser = "User-Agent: Mozilla/5.0 (X11; Linux x86_64) Gecko/20100101 Firefox/128.0";
+    for line in ["GET /set/k/v", "HEAD /set/k/v", "GET /flushall", "GET /eval/return%201/0"] {
+        let head = line.starts_with("HEAD");
+        web.request(line, &[browser], b"")?;
+        assert_eq!(web.answer(head)?.status, 403, "{line}");
+    }
+    for allowed in [&["User-Agent: curl/8.0"][..], &[browser, "Authorization: Bearer any"]] {
+        expect(&mut web, "GET /set/k/v", allowed, "", 200, r#"{"result":"OK"}"#);
+    }
+    let own = [browser, "Sec-Fetch-Site: same-origin"];
+    expect(&mut web, "GET /set/k/v", &own, "", 200, r#"{"result":"OK"}"#);
+    expect(&mut web, "POST /set/k", &[browser], "w", 200, r#"{"result":"OK"}"#);
+    expect(&mut web, "GET /get/k", &[browser], "", 200, r#"{"result":"w"}"#);
+    Ok(())
+}
+
         web.send(head.as_bytes())?;
         assert_eq!(web.answer(false)?.status, status, "{lines:?}");
         assert_eq!(web.rest()?, b"", "{lines:?}");

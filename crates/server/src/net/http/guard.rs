@@ -96,6 +96,20 @@ pub(super) fn origin<'h>(
     if allowed || own { Ok(Some(origin)) } else { Err(Stranger::Page) }
 }
 
+/// Whether a browser has sent a GET without saying for which page. It says so to `localhost` and over
+/// TLS alone: to the address of another machine, any page can have it send one, as an image's address.
+/// No page can give it a token, though.
+pub(super) fn may_be_of_any_page(head: &Head<'_>) -> bool {
+    let begins = |name: &str, text: &[u8]| {
+        let value = head.header(name).and_then(|value| value.get(..text.len()));
+        value.is_some_and(|value| value.eq_ignore_ascii_case(text))
+    };
+    begins("user-agent", b"Mozilla/")
+        && !begins("authorization", b"Bearer ")
+        && head.header("origin").is_none()
+        && head.header("sec-fetch-site").is_none()
+}
+
 /// The name in a host, without its port.
 fn name_of(host: &[u8]) -> &[u8] {
     if host.starts_with(b"[") {
@@ -178,6 +192,19 @@ mod tests {
         assert_eq!(origin_of("", &config, false), Err(Stranger::NoHost));
         let twice = "Host: localhost\r\nHost: localhost\r\n";
         assert_eq!(origin_of(twice, &config, false), Err(Stranger::NoHost));
+    }
+
+    #[test]
+    fn a_browser_that_names_no_page_may_have_been_sent_by_any() {
+        let browser = "User-Agent: Mozilla/5.0 (X11; Linux) Gecko\r\n";
+        let may = |lines: &str| with(&format!("{browser}{lines}"), may_be_of_any_page);
+        assert!(may(""));
+        assert!(may("Authorization: Basic OnNlY3JldA==\r\n"), "browsers send that by themselves");
+        for known in ["Sec-Fetch-Site: none", "Origin: http://a", "Authorization: bearer any"] {
+            assert!(!may(&format!("{known}\r\n")), "{known}");
+        }
+        assert!(!with("User-Agent: curl/8.0\r\n", may_be_of_any_page));
+        assert!(!with("", may_be_of_any_page));
     }
 
     #[test]

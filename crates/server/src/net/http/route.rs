@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use base::limits;
 use engine::host::LogLevel;
+use engine::command::READONLY;
 use engine::registry::{HttpRows, Row};
 use http::answer::Envelope;
 use http::json::{self, Malformed, Word};
@@ -311,7 +312,8 @@ impl Route<'_> {
             Place::View(name) => self.view(head, target, name, body),
             Place::Words(path) => {
                 let strings = strings.unwrap_or(Strings::Lossy);
-                Ok((self.words(path, target, body, Style { resp3: false, strings })?, 0))
+                let style = Style { resp3: false, strings };
+                Ok((self.words(head, target, (path, body), style)?, 0))
             }
             place => {
                 let database = self.database_alone(target)?;
@@ -717,7 +719,7 @@ impl Route<'_> {
         &mut self,
         path: &[u8],
         target: &Target<'_>,
-        body: Body<'_>,
+        (path, body): (&[u8], Body<'_>),
         style: Style,
     ) -> Routed<Kind> {
         let first = self.begin();
@@ -743,6 +745,12 @@ impl Route<'_> {
 
     /// Visits the parameters but for `db`, whose value is returned. `visit` says whether it knows one.
     fn parameters(
+        let row = self.intake.engine.commands.resolve(self.arguments(first));
+        let only_reads = row.is_none_or(|row| row.command.flags & READONLY != 0);
+        if matches!(head.method, "GET" | "HEAD") && !only_reads && guard::may_be_of_any_page(head) {
+            let reason = "a browser's GET changes nothing here: send POST, or a bearer token";
+            return Err((403, reason).into());
+        }
         &mut self,
         target: &Target<'_>,
         mut visit: impl FnMut(&mut Self, &[u8], &[u8]) -> Routed<bool>,
