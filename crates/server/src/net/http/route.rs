@@ -931,8 +931,9 @@ fn options(place: &Place<'_>) -> Kind {
         ("Access-Control-Allow-Methods", methods),
         (
             "Access-Control-Allow-Headers",
-            b"Authorization, Content-Type, If-Match, If-None-Match, Range, X-Request-Id, \
-              Upstash-Encoding"
+            b"Authorization, Content-Type, If-Match, If-None-Match, If-Range, Last-Event-ID, Range, \
+              X-Request-Id, Upstash-Encoding, Upstash-Sync-Token, Upstash-Telemetry-Platform, \
+              Upstash-Telemetry-Runtime, Upstash-Telemetry-Sdk"
                 .to_vec(),
         ),
         ("Access-Control-Max-Age", b"600".to_vec()),
