@@ -482,6 +482,42 @@ fn a_follower_that_talks_is_closed() -> Result<()> {
     let mut stream = follower.input.into_inner();
     let noise = vec![b'x'; 64 * 1024];
     let begun = Instant::now();
+#[test]
+fn who_waits_hears_of_a_flood() -> Result<()> {
+    // Less is kept than happens between two looks of whoever tells.
+    let (server, port) = start(&[("changes-backlog-size", "1kb")])?;
+    let (mut writer, mut observer) = (server.connect()?, server.connect()?);
+    let mut flood = String::new();
+    let mut since = position(&mut writer)?;
+    for round in 0..20 {
+        let mut waits = server.connect()?;
+        waits.send(&["CHANGES", "SINCE", &since, "KEY", "k", "BLOCK", "4000"])?;
+        let mut web = Web::connect(port)?;
+        web.request("GET /v1/keys/k?wait=true&timeout=4", &[], b"")?;
+        let begun = Instant::now();
+        while !String::from_utf8_lossy(observer.call_text("INFO clients")?.text().context("text")?)
+            .contains("changes_waiting:2\r")
+        {
+            ensure!(begun.elapsed() < PATIENCE, "they wait");
+        }
+        flood.clear();
+        flood += &format!("SET k {round}\r\n");
+        (0..3000).for_each(|number| flood += &format!("SET other{number} {}\r\n", "x".repeat(100)));
+        writer.send_raw(flood.as_bytes())?;
+        for _ in 0..=3000 {
+            writer.receive()?;
+        }
+        // The change, or that it can have been there: not that nothing has happened.
+        let told = format!("{:?}", waits.receive()?);
+        ensure!(told.contains("GONE") || told.contains("set"), "round {round}: {told}");
+        let answer = web.answer(false)?;
+        ensure!((answer.status, answer.text()) == (200, round.to_string()), "{answer:?}");
+        ensure!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+        since = position(&mut writer)?;
+    }
+    Ok(())
+}
+
     let mut buffer = [0; 1024];
     loop {
         ensure!(begun.elapsed() < PATIENCE, "it may say what it likes");

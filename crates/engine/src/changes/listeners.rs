@@ -88,13 +88,23 @@ impl Listener {
     }
 
     /// It does not keep up from here on.
-    pub(super) fn fall_behind(&self, offset: u64) {
+    fn fall_behind(&self, offset: u64) {
         self.behind.store(offset.max(self.knows.load(Relaxed)), Release);
     }
 
     /// Whether it is to be told of a record that ends at this offset.
     pub(super) fn wants(&self, end: u64) -> bool {
         self.behind().is_none() && end > self.knows.load(Relaxed)
+    }
+
+    /// Whether it keeps up, and is to be told of what came before an offset.
+    pub(super) fn misses(&self, oldest: u64) -> bool {
+        self.behind().is_none() && self.knows.load(Relaxed) < oldest
+    }
+
+    /// Whether it was told all of what it is to know up to this offset, and has read no further.
+    pub(super) fn is_at(&self, told: u64) -> bool {
+        self.behind().is_none() && self.knows.load(Relaxed) <= told
     }
 }
 
@@ -167,11 +177,29 @@ impl Index {
     }
 }
 
+/// How many listen, and how they keep up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Figures {
+    /// Those who follow.
+    pub following: usize,
+    /// Those who wait for one change.
+    pub waiting: usize,
+    /// How often somebody did not keep up, and had to read on from what is kept.
+    pub fallen_behind: u64,
+    /// How often what somebody was to read next was not kept any more.
+    pub given_up: u64,
+}
+
 /// See the module's text.
 #[derive(Default)]
 pub struct Listeners {
     pub(super) index: Mutex<Index>,
-    count: AtomicUsize,
+    /// Those who follow, and those who wait for one change.
+    following: AtomicUsize,
+    waiting: AtomicUsize,
+    /// How often somebody did not keep up, and how often that ended it.
+    fallen_behind: AtomicU64,
+    given_up: AtomicU64,
     /// Up to here all have been told who are to be.
     heard: AtomicU64,
 }
@@ -179,12 +207,27 @@ pub struct Listeners {
 impl Listeners {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.count.load(Relaxed)
+        let figures = self.figures();
+        figures.following + figures.waiting
     }
 
     /// Whether there is nobody.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The figures for operators.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            following: self.following.load(Relaxed),
+            waiting: self.waiting.load(Relaxed),
+            fallen_behind: self.fallen_behind.load(Relaxed),
+            given_up: self.given_up.load(Relaxed),
+        }
+    }
+
+    fn count_of(&self, listener: &Listener) -> &AtomicUsize {
+        if listener.waiter.is_some() { &self.waiting } else { &self.following }
     }
 
     /// Adds somebody who follows from an offset, behind for the time being: its worker reads on from
@@ -227,13 +270,13 @@ impl Listeners {
 
     fn insert(&self, index: &mut Index, listener: &Arc<Listener>) {
         index.of(&listener.filter.keys).push(Arc::clone(listener));
-        self.count.fetch_add(1, Relaxed);
+        self.count_of(listener).fetch_add(1, Relaxed);
     }
 
     /// Forgets somebody who listens no more.
     pub fn remove(&self, listener: &Arc<Listener>) {
         if self.index.lock().remove(listener) {
-            self.count.fetch_sub(1, Relaxed);
+            self.count_of(listener).fetch_sub(1, Relaxed);
         }
     }
 
@@ -247,6 +290,17 @@ impl Listeners {
         listener.knows.store(read, Relaxed);
         listener.behind.store(LIVE, Release);
         true
+    }
+
+    /// Somebody does not keep up from an offset on.
+    pub(super) fn leave_behind(&self, listener: &Listener, offset: u64) {
+        listener.fall_behind(offset);
+        self.fallen_behind.fetch_add(1, Relaxed);
+    }
+
+    /// What somebody was to be told is not kept any more.
+    pub(super) fn note_given_up(&self) {
+        self.given_up.fetch_add(1, Relaxed);
     }
 
     /// Up to where anybody may know what has happened, since others are told of it.

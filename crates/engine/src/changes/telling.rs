@@ -142,18 +142,38 @@ impl Engine {
                 records.len() == limits::CHANGES_STEP
             }
             Err(_) => {
-                let mut index = self.listeners.index.lock();
-                // More has happened than is kept. Each finds out where it is when it reads on.
-                let told = index.told;
-                for listener in index.all().filter(|listener| listener.behind().is_none()) {
-                    listener.fall_behind(told);
-                    self.host.wake(&listener.client);
-                }
-                index.told = backlog.oldest();
-                self.listeners.note_heard(index.told);
+                self.skip_what_is_gone(backlog);
                 true
             }
         }
+    }
+
+    /// More has happened than is kept since anybody was told. Who follows finds out where it is when it
+    /// reads on. Who waits for a change cannot: it is told that there may have been one.
+    fn skip_what_is_gone(&self, backlog: &Backlog) {
+        let (oldest, behind) = {
+            let mut index = self.listeners.index.lock();
+            let (told, oldest) = (index.told, backlog.oldest());
+            let behind: Vec<_> =
+                index.all().filter(|listener| listener.misses(oldest)).cloned().collect();
+            let follow = behind.iter().filter(|listener| listener.waiter.is_none());
+            follow.for_each(|listener| self.listeners.leave_behind(listener, told));
+            index.told = oldest;
+            (oldest, behind)
+        };
+        let reply = format!("-{}\r\n", backlog.gone(self.journal.shown()));
+        for listener in behind {
+            match &listener.waiter {
+                Some(waiter) => {
+                    self.answer(waiter, reply.as_bytes());
+                    self.listeners.note_given_up();
+                    self.listeners.remove(&listener);
+                }
+                None => self.host.wake(&listener.client),
+            }
+        }
+        // Only now: whoever gives up waiting before has missed nothing up to where all have heard.
+        self.listeners.note_heard(oldest);
     }
 
     fn tell(&self, backlog: &Backlog, record: &Record, form: &dyn Form) {
@@ -175,7 +195,7 @@ impl Engine {
             let messages = places.iter().enumerate();
             let messages = messages.map(|(at, &place)| telling.message(place, at == last));
             if !self.push_to(&listener, messages) {
-                listener.fall_behind(before);
+                self.listeners.leave_behind(&listener, before);
                 self.host.wake(&listener.client);
             }
         }
@@ -207,15 +227,19 @@ impl Engine {
         let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
             return;
         };
-        let index = self.listeners.index.lock();
+        // Workers need the index too, so nobody has it for long.
+        let (told, listeners) = {
+            let index = self.listeners.index.lock();
+            let told = index.told;
+            let follow = |own: &&Arc<Listener>| own.waiter.is_none() && own.is_at(told);
+            (told, index.all().filter(follow).cloned().collect::<Vec<_>>())
+        };
         let mut text = Vec::new();
-        form.write_position(&backlog.position(index.told), &mut text);
+        form.write_position(&backlog.position(told), &mut text);
         let text = Arc::new(text);
-        for listener in index.all() {
-            if listener.waiter.is_none() && listener.behind().is_none() {
-                // For whom much waits is told later.
-                self.push_to(listener, std::iter::once(Arc::clone(&text)));
-            }
+        for listener in listeners {
+            // For whom much waits is told later.
+            self.push_to(&listener, std::iter::once(Arc::clone(&text)));
         }
     }
 
@@ -228,7 +252,10 @@ impl Engine {
         let shown = self.journal.shown().max(self.listeners.told());
         let records = match backlog.read(from, shown, limits::CHANGES_STEP) {
             Ok(records) => records,
-            Err(gone) => return Reading::Gone(gone),
+            Err(gone) => {
+                self.listeners.note_given_up();
+                return Reading::Gone(gone);
+            }
         };
         if records.is_empty() {
             let live = self.listeners.catch_up(listener, from);

@@ -65,11 +65,7 @@ impl Request {
 
 /// How a client learns that it has to read anew what it wants to follow.
 fn refusal(gone: &Gone) -> CommandError {
-    CommandError::owned(format!(
-        "GONE oldest={} newest={} what follows that position is not kept: read the keys anew, and \
-         follow from newest",
-        gone.oldest, gone.newest
-    ))
+    CommandError::owned(gone.to_string())
 }
 
 /// CHANGES SINCE position [PREFIX prefix | KEY key] [DB number] [COUNT count] [BLOCK milliseconds]

@@ -20,6 +20,9 @@ use store::sync::{AtomicBool, AtomicU64, Mutex};
 
 use super::batch::Batch;
 
+/// The name of none: what is behind a gap, before another history has begun. Nobody follows from there.
+const NO_HISTORY: &str = "none";
+
 /// What a batch takes besides its bytes, about: the allocations that it is made of.
 const FRAME: usize = 160;
 
@@ -53,7 +56,10 @@ impl Position {
         let (history, offset) = text.split_once(':')?;
         let is_number = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_digit());
         let offset = offset.parse().ok().filter(|_| is_number)?;
-        (!history.is_empty()).then(|| Position { history: history.to_owned(), offset })
+        // Positions stand in headers and in lines of events.
+        let is_name =
+            !history.is_empty() && history.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        is_name.then(|| Position { history: history.to_owned(), offset })
     }
 }
 
@@ -81,6 +87,18 @@ pub struct Gone {
     pub oldest: String,
     /// The present one.
     pub newest: String,
+}
+
+impl fmt::Display for Gone {
+    /// An error reply, without the dash before it.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "GONE oldest={} newest={} what follows that position is not kept: read the keys anew, and \
+             follow from newest",
+            self.oldest, self.newest
+        )
+    }
 }
 
 /// Where offsets begin to be those of a history.
@@ -266,6 +284,17 @@ impl Backlog {
         self.kept.lock().start
     }
 
+    /// Bytes that are kept.
+    pub fn bytes(&self) -> usize {
+        self.kept.lock().bytes
+    }
+
+    /// What somebody is told for whom something has happened that is not kept any more.
+    pub fn gone(&self, shown: u64) -> Gone {
+        let kept = self.kept.lock();
+        kept.gone(shown.min(kept.end))
+    }
+
     /// The position of an offset.
     pub fn position(&self, offset: u64) -> String {
         self.kept.lock().position(offset)
@@ -370,8 +399,8 @@ impl Kept {
 
     fn position(&self, offset: u64) -> String {
         let own = self.histories.iter().rev().find(|history| history.from <= offset);
-        let history = own.or(self.histories.front()).map(|history| history.name.clone());
-        Position { history: history.unwrap_or_default(), offset }.to_string()
+        let history = own.or(self.histories.front()).map_or(NO_HISTORY, |history| &history.name);
+        Position { history: history.to_owned(), offset }.to_string()
     }
 
     /// Where the history of a position ends, if it is one that this server knows.
@@ -410,7 +439,8 @@ mod tests {
     fn positions_are_read_as_they_are_written() {
         let position = Position { history: "ab12".into(), offset: 7 };
         assert_eq!(Position::parse(position.to_string().as_bytes()), Some(position));
-        for wrong in ["", ":", "a:", ":1", "a:-1", "a:+1", "a:1x", "a:99999999999999999999"] {
+        let long = "a:99999999999999999999";
+        for wrong in ["", ":", "a:", ":1", "a:-1", "a:+1", "a:1x", "a\r\nX: y:1", "a b:1", long] {
             assert_eq!(Position::parse(wrong.as_bytes()), None, "{wrong}");
         }
     }
@@ -474,6 +504,9 @@ mod tests {
         backlog.push(record(10, "x"));
         backlog.break_off();
         assert!(backlog.resolve(&at("a", 10), u64::MAX).is_err());
+        let none =
+            Position::parse(backlog.position(10).as_bytes()).expect("a position like others");
+        assert!(backlog.resolve(&Since::Position(none), u64::MAX).is_err());
         backlog.begin_series(20, "b".into());
         backlog.push(record(30, "x"));
         assert_eq!(backlog.resolve(&at("b", 20), u64::MAX), Ok(20));

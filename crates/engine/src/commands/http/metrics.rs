@@ -108,6 +108,7 @@ pub(super) fn metrics(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     let mut page = Page { text: String::new(), open: args.word("OPEN") };
     process(&mut page, cx);
     connections(&mut page, cx);
+    followers(&mut page, cx);
     traffic(&mut page, cx);
     keys(&mut page, cx);
     memory(&mut page, cx);
@@ -154,6 +155,20 @@ fn connections(page: &mut Page, cx: &Context<'_>) {
     page.counter("dunlin_connections_rejected_total", help, totals.rejected_connections);
     let help = "Channels that somebody is subscribed to.";
     page.gauge("dunlin_pubsub_channels", help, engine.pubsub.len(Kind::Channel));
+}
+
+fn followers(page: &mut Page, cx: &Context<'_>) {
+    let figures = cx.engine.listeners.figures();
+    let help = "Clients that follow changes.";
+    page.gauge("dunlin_changes_followers", help, figures.following);
+    let help = "Clients that wait for one change.";
+    page.gauge("dunlin_changes_waiting", help, figures.waiting);
+    let help = "Times that a client read too slowly to be told at once, and read on by itself.";
+    page.counter("dunlin_changes_fallen_behind_total", help, figures.fallen_behind);
+    let help = "Times that a client was to be told of what was not kept any more.";
+    page.counter("dunlin_changes_given_up_total", help, figures.given_up);
+    let kept = cx.engine.journal.changes().map_or(0, |backlog| backlog.bytes());
+    page.gauge("dunlin_changes_kept_bytes", "Memory of changes that are kept.", kept);
 }
 
 fn traffic(page: &mut Page, cx: &Context<'_>) {

@@ -98,6 +98,18 @@ pub(super) fn clients(page: &mut Page, cx: &Context<'_>) {
     page.field("total_watched_keys", engine.watched_keys.load(Relaxed));
     page.field("total_blocking_keys", occupations.awaited_keys);
     page.field("total_blocking_keys_on_nokey", 0);
+    followers(page, engine);
+}
+
+/// Those who follow the journal, and what is kept for them.
+fn followers(page: &mut Page, engine: &Engine) {
+    let figures = engine.listeners.figures();
+    page.field("changes_followers", figures.following);
+    page.field("changes_waiting", figures.waiting);
+    page.field("changes_fallen_behind", figures.fallen_behind);
+    page.field("changes_given_up", figures.given_up);
+    let kept = engine.journal.changes().map_or(0, |backlog| backlog.bytes());
+    page.field("changes_kept_bytes", kept);
 }
 
 pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {

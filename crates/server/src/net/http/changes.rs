@@ -77,13 +77,22 @@ pub(super) fn position_of<'r>(pieces: &mut Pieces<'r>) -> Option<&'r [u8]> {
 pub(super) fn told_gone(text: &[u8]) -> Vec<u8> {
     let mut body = b"{\"error\":".to_vec();
     json::write_text(&mut body, text);
-    for (name, mark) in [("oldest", &b"oldest="[..]), ("newest", b"newest=")] {
-        let word = text.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(mark));
+    for (name, mark) in [("oldest", OLDEST), ("newest", NEWEST)] {
         body.extend_from_slice(format!(",\"{name}\":").as_bytes());
-        json::write_text(&mut body, word.unwrap_or_default());
+        json::write_text(&mut body, told_position(text, mark));
     }
     body.push(b'}');
     body
+}
+
+/// What stands before the positions in such a refusal.
+const OLDEST: &[u8] = b"oldest=";
+const NEWEST: &[u8] = b"newest=";
+
+/// A position in such a refusal.
+fn told_position<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
+    let mut words = text.split(|byte| *byte == b' ');
+    words.find_map(|word| word.strip_prefix(mark)).unwrap_or_default()
 }
 
 /// Has somebody who follows read on, some way. Returns whether what follows is not kept any more, so that
@@ -120,6 +129,8 @@ pub(super) struct Wait {
     database: usize,
     /// From where on it waits; empty before that is known.
     since: Vec<u8>,
+    /// The client named no position, and so is to hear of the key and not of positions.
+    from_now: bool,
     /// When it gives up, in milliseconds of the steady clock.
     deadline: u64,
     stage: Stage,
@@ -142,9 +153,10 @@ pub(super) enum Step {
 impl Wait {
     /// A request for a key that waits from a position on, or from now on where there is none.
     pub(super) fn new(key: &[u8], database: usize, since: Option<&[u8]>, deadline: u64) -> Wait {
-        let stage = if since.is_some() { Stage::Waits } else { Stage::Asks };
+        let from_now = since.is_none();
+        let stage = if from_now { Stage::Asks } else { Stage::Waits };
         let since = since.unwrap_or_default().to_vec();
-        Wait { key: key.into(), database, since, deadline, stage }
+        Wait { key: key.into(), database, since, from_now, deadline, stage }
     }
 
     /// The first command.
@@ -201,9 +213,16 @@ impl Wait {
         let bytes = reply.to_vec();
         let mut pieces = Pieces::new(&bytes);
         let Some(position) = position_of(&mut pieces) else {
-            // The waiting was ended by an operator.
-            let ended = Pieces::new(&bytes).next() == Some(Piece::Null);
-            return if ended { Step::Nothing } else { Step::Failed };
+            return match Pieces::new(&bytes).next() {
+                // The waiting was ended by an operator.
+                Some(Piece::Null) => Step::Nothing,
+                // So much has happened at once that nobody knows any more whether the key was concerned.
+                Some(Piece::Error(text)) if self.from_now && text.starts_with(b"GONE ") => {
+                    self.since = told_position(text, NEWEST).to_vec();
+                    self.read(Stage::Reads)
+                }
+                _ => Step::Failed,
+            };
         };
         self.since = position.to_vec();
         let happened = !matches!(pieces.next(), Some(Piece::Array(0)));
