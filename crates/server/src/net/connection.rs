@@ -68,6 +68,8 @@ pub(super) struct Connection {
     pub(super) unparsed: bool,
     /// It is in the worker's list of those whose commands wait for slots.
     pub(super) listed_as_parked: bool,
+    /// It is in the worker's list of those that read on in the changes that are kept.
+    pub(super) listed_as_behind: bool,
     /// Its deadline that the worker's timers know.
     pub(super) timer: Option<u64>,
     /// Since when the output is above the soft limit, in milliseconds of the steady clock.
@@ -97,6 +99,7 @@ impl Connection {
             backlog: false,
             unparsed: false,
             listed_as_parked: false,
+            listed_as_behind: false,
             timer: None,
             over_soft_limit_since: None,
             counted_in_window: 0,
@@ -303,23 +306,24 @@ impl Connection {
 
     /// Whether it follows changes, is behind, and has sent most of what it had.
     #[inline]
-    fn is_to_read_on(&self) -> bool {
+    pub(super) fn is_to_read_on(&self) -> bool {
         let Some(listener) = self.protocol.following() else { return false };
         let little_waits = self.output.len() <= limits::CHANGES_PENDING / 2;
         listener.behind().is_some() && little_waits && !self.session.close
     }
 
-    /// Lets a connection that follows changes read on where it is behind.
-    pub(super) fn read_on(&mut self, engine: &Engine) {
-        let is_to_read_on = self.is_to_read_on();
-        let Connection { protocol, session, output, .. } = self;
-        let Some(listener) = protocol.following() else { return };
-        if self.input.len() > limits::READ_BUFFER {
+    /// Ends a connection that follows changes, and has something to say besides.
+    #[inline]
+    pub(super) fn look_at_talk(&mut self) {
+        if self.protocol.following().is_some() && self.input.len() > limits::READ_BUFFER {
             self.doom = Some("it sends while it follows changes");
         }
-        if !is_to_read_on {
-            return;
-        }
+    }
+
+    /// Lets a connection that follows changes read on, where it is behind.
+    pub(super) fn read_on(&mut self, engine: &Engine) {
+        let Connection { protocol, session, output, .. } = self;
+        let Some(listener) = protocol.following() else { return };
         // What it was told before it fell behind comes first.
         let inbox = std::mem::take(&mut *session.client.inbox.lock());
         inbox.pushes.iter().for_each(|message| output.push_shared(message));
@@ -355,9 +359,7 @@ impl Connection {
             }
             Hold::Paused(until) => until <= now,
         };
-        (runnable && !self.session.close)
-            || (self.writable && self.sendable() > 0)
-            || self.is_to_read_on()
+        (runnable && !self.session.close) || (self.writable && self.sendable() > 0)
     }
 
     /// Closes the socket. Returns the buffers, if it would take long to free them.

@@ -85,7 +85,11 @@ impl Worker {
                 connection.doom = Some(NOT_DURABLE);
             }
         }
-        connection.read_on(&self.engine);
+        connection.look_at_talk();
+        if self.reads_on > 0 && connection.is_to_read_on() {
+            self.reads_on -= 1;
+            connection.read_on(&self.engine);
+        }
         connection.look_at_output_limit();
         let over_limit = connection.doom == Some(OVER_OUTPUT_LIMIT);
         let sent = if over_limit { 0 } else { connection.send(limits::WRITE_PER_TURN) };
@@ -113,6 +117,10 @@ impl Worker {
             self.await_journal(place);
         }
         let Some(connection) = &mut self.connections[place] else { return };
+        if connection.is_to_read_on() && !std::mem::replace(&mut connection.listed_as_behind, true)
+        {
+            self.behind.push_back(place);
+        }
         if connection.wants_another_turn(self.turn.steady) {
             self.schedule(place);
         }

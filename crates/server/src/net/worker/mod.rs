@@ -15,6 +15,7 @@ mod execution;
 mod intake;
 mod relief;
 
+use std::collections::VecDeque;
 use std::io;
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -48,6 +49,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// The longest sleep beside a sync, without a look at the sockets: somebody who does not depend on
 /// the sync may have come.
 const NAP_MAX: Duration = Duration::from_micros(500);
+/// Connections that read on in kept changes in one turn: each takes some ten microseconds.
+const READS_ON_PER_TURN: usize = 8;
 /// Why a connection is closed whose replies tell of what the journal has lost.
 const NOT_DURABLE: &str = "what it is to be told could not be made durable";
 
@@ -76,6 +79,10 @@ pub(super) struct Worker {
     awaiting_journal: Vec<usize>,
     /// Connections whose commands wait for slots, those first that were tried first.
     parked: Vec<usize>,
+    /// Connections that read on in the changes that are kept, those first that did so the longest ago.
+    behind: VecDeque<usize>,
+    /// How many of them may do so in this turn.
+    reads_on: usize,
     batch: Batch,
     /// Read buffers without content, for the next connections that read.
     buffers: Vec<Vec<u8>>,
@@ -128,6 +135,8 @@ impl Worker {
             scheduled: Vec::new(),
             awaiting_journal: Vec::new(),
             parked: Vec::new(),
+            behind: VecDeque::new(),
+            reads_on: 0,
             batch: Batch::default(),
             buffers: Vec::new(),
             next_tick: 0,
@@ -164,6 +173,7 @@ impl Worker {
         self.open_mail();
         self.end_waits_that_are_due();
         self.schedule_parked();
+        self.schedule_behind();
         let batch = std::mem::take(&mut self.scheduled);
         // Where replies wait for a sync, all that came is to share one.
         let together = if self.turn.holds_replies() { batch.len().max(1) } else { TOGETHER };
@@ -205,7 +215,7 @@ impl Worker {
     /// already.
     fn wait(&mut self, events: &mut Events) {
         events.clear();
-        if !self.scheduled.is_empty() {
+        if !self.scheduled.is_empty() || !self.behind.is_empty() {
             return self.poll(events, Duration::ZERO);
         }
         if !self.parked.is_empty() {
@@ -257,6 +267,19 @@ impl Worker {
             waits
         });
         self.parked = parked;
+    }
+
+    /// Lets some of those read on that follow changes and are behind. Thousands may be at once, when they
+    /// have all lost their connections: others are served in between.
+    fn schedule_behind(&mut self) {
+        self.reads_on = READS_ON_PER_TURN;
+        for _ in 0..READS_ON_PER_TURN {
+            let Some(place) = self.behind.pop_front() else { return };
+            if let Some(connection) = &mut self.connections[place] {
+                connection.listed_as_behind = false;
+                self.schedule(place);
+            }
+        }
     }
 
     /// Lets requests come in until a sync is worth its while.

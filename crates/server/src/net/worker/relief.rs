@@ -136,6 +136,7 @@ impl Worker {
         connection.writable = true;
         connection.listed_as_waiting = false;
         connection.listed_as_parked = false;
+        connection.listed_as_behind = false;
         self.connections[place] = Some(connection);
         self.take_inbox(place);
         self.schedule(place);
