@@ -194,9 +194,10 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Ends the answer with a body that may be long text: compressed where the client takes that.
+    /// Ends the answer with a body that may be long text: compressed where the client takes that, and
+    /// others need not wait for it for long.
     pub fn text_body(mut self, content_type: &str, body: &[u8]) {
-        if body.len() < limits::HTTP_GZIP_LEAST {
+        if !(limits::HTTP_GZIP_LEAST..=limits::HTTP_GZIP_MOST).contains(&body.len()) {
             return self.body(content_type.as_bytes(), body);
         }
         self.header("Vary", b"Accept-Encoding");
@@ -346,4 +347,7 @@ mod tests {
         let text = written(&envelope, |answer| answer.text_body(JSON, b"{}"));
         assert!(text.ends_with("\r\n\r\n{}"));
     }
+        let long = vec![b' '; limits::HTTP_GZIP_MOST + 1];
+        let text = written(&envelope, |answer| answer.text_body(JSON, &long));
+        assert!(text.len() > long.len(), "others would wait");
 }
