@@ -16,6 +16,9 @@ pub const ABSENT: i64 = 3;
 /// The key exists, and the settings ask for a condition on changing it.
 pub const UNCONDITIONAL: i64 = 4;
 
+/// Kinds that have numbers: the label of an entry is a byte, and 0 is no kind.
+const MOST: usize = u8::MAX as usize;
+
 /// The kinds of content that keys are, such as `text/html`: each has a number, which is the label of the
 /// keys' entries. Numbers are given out in the order in which they are needed, and never taken back.
 #[derive(Default)]
@@ -29,17 +32,25 @@ impl ContentTypes {
         let known = number(&self.0.read());
         let index = known.or_else(|| {
             let mut names = self.0.write();
-            let fits = (1..=limits::CONTENT_TYPE).contains(&name.len())
-                && name.iter().all(|byte| matches!(byte, b' '..=b'~'));
+            let fits = ContentTypes::is_name(name);
+            // A type with parameters, such as a boundary, may be another one each time: these are not to take
+            // the places of all others.
+            let most = if name.contains(&b';') { MOST / 2 } else { MOST };
             // Somebody may have been first.
             number(&names).or_else(|| {
-                (fits && names.len() < usize::from(u8::MAX)).then(|| {
+                (fits && names.len() < most).then(|| {
                     names.push(name.into());
                     names.len() - 1
                 })
             })
         })?;
         u8::try_from(index + 1).ok()
+    }
+
+    /// Whether this may be the name of a kind.
+    pub fn is_name(name: &[u8]) -> bool {
+        (1..=limits::CONTENT_TYPE).contains(&name.len())
+            && name.iter().all(|byte| matches!(byte, b' '..=b'~'))
     }
 
     /// The kind that has a number; `None` for 0.
@@ -62,7 +73,12 @@ mod tests {
         for wrong in [&b""[..], b"a\r\nb", b"\xff", &[b'x'; limits::CONTENT_TYPE + 1]] {
             assert_eq!(kinds.label(wrong), None);
         }
-        for number in 3..=u8::MAX {
+        for number in 3..=127 {
+            let name = format!("multipart/form-data; boundary={number}");
+            assert_eq!(kinds.label(name.as_bytes()), Some(number));
+        }
+        assert_eq!(kinds.label(b"a/b; c=d"), None, "others have their places");
+        for number in 128..=u8::MAX {
             assert_eq!(kinds.label(format!("kind/{number}").as_bytes()), Some(number));
         }
         assert_eq!(kinds.label(b"one/more"), None);

@@ -29,10 +29,11 @@ use crate::observe::notify::{Class, Event};
 const NOT_A_COLLECTION: CommandError = CommandError::text(
     "ERR fields, range, limit and cursor are of collections, and this is a string",
 );
-const NO_CONTENT_TYPE: CommandError = CommandError::text(
-    "ERR the content type is too long, has unusual characters, or is one more than the 255 that are kept",
-);
-const NO_FIELDS: CommandError = CommandError::text("ERR a list has no fields: use range");
+const NO_CONTENT_TYPE: CommandError =
+    CommandError::text("ERR the content type is too long, or has unusual characters");
+const ONE_TOO_MANY: CommandError =
+    CommandError::text("OOM the server keeps 255 different content types, and this is one more");
+const NO_FIELDS: CommandError = CommandError::text("WRONGTYPE a list has no fields: use range");
 const NO_STREAM_FIELDS: CommandError = CommandError::text(
     "ERR the entries of a stream have fields, it has none: use limit and cursor",
 );
@@ -130,7 +131,10 @@ fn label_of(cx: &Context<'_>, name: &[u8]) -> Result<u8, CommandError> {
     if name.is_empty() {
         return Ok(0);
     }
-    cx.engine.content_types.label(name).ok_or(NO_CONTENT_TYPE)
+    if !ContentTypes::is_name(name) {
+        return Err(NO_CONTENT_TYPE);
+    }
+    cx.engine.content_types.label(name).ok_or(ONE_TOO_MANY)
 }
 
 /// CONTENTTYPE key [content-type]
