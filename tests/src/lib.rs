@@ -27,6 +27,7 @@ pub mod notation;
 pub mod observe;
 pub mod peers;
 pub mod play;
+pub mod postgresql;
 pub mod process;
 pub mod quoting;
 pub mod random;

@@ -6,7 +6,8 @@
 //! a request into a queue of bounded length.
 //!
 //! Results are kept by commands as clients send them, so they are journalled, expire and are evicted
-//! as anything else is. The keys of a tag are members of a set, of the name that [`tag_key`] makes.
+//! as anything else is. The keys of a tag are members of a sorted set, of the name that [`tag_key`] makes,
+//! by the time when they expire: those that have expired are taken out when another one is added.
 //!
 //! What was read before a tag was forgotten must not be kept after it. So every view has an epoch, which
 //! grows when one of its tags is forgotten; a flight knows the epoch that it began in, and its result
@@ -21,7 +22,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use engine::engine::Engine;
-use engine::host::ViewRequest;
+use engine::host::{LogLevel, ViewRequest};
 use engine::run::authority::Authority;
 use engine::run::request::{Outcome, Request};
 use engine::run::turn::Turn;
@@ -49,6 +50,7 @@ const KEYS_AT_ONCE: usize = 100;
 
 const TOO_MANY: &[u8] = b"-BUSY too many requests wait for the database\r\n";
 const FAILED: &[u8] = b"-DATABASE the database does not answer as it should: the log says more\r\n";
+const REFUSED: &[u8] = b"-REFUSED the database refuses the request: the log says more\r\n";
 const NO_VIEW: &[u8] = b"-ERR there is no such view\r\n";
 
 /// A request on its way to a thread.
@@ -86,7 +88,7 @@ pub struct Keeper {
     queues: Vec<SyncSender<Job>>,
 }
 
-/// The set of the keys that have a tag.
+/// The sorted set of the keys that have a tag.
 fn tag_key(tag: &[u8]) -> Vec<u8> {
     [b"view-tag:", tag].concat()
 }
@@ -326,8 +328,9 @@ impl Worker {
         let Ok((view, call)) = shared.views.at_key(key) else {
             return shared.land(key, epoch, NO_VIEW);
         };
-        let Some(json) = self.with_connection(view, |connection| connection.query(&call)) else {
-            return shared.land(key, epoch, FAILED);
+        let json = match self.with_connection(view, |connection| connection.query(&call)) {
+            Ok(json) => json,
+            Err(reply) => return shared.land(key, epoch, reply),
         };
         self.keep(view, key, epoch, &json);
         let seconds = view.ttl.as_secs();
@@ -342,14 +345,18 @@ impl Worker {
         if *stopping || self.shared.epoch(&view.name) != epoch {
             return;
         }
-        let time = (view.ttl + view.stale).as_millis().to_string();
+        let time = (view.ttl + view.stale).as_millis();
+        let now = u128::from(base::clock::now_us() / 1000);
+        let (expires, now) = ((now + time).to_string(), now.to_string());
+        let time = time.to_string();
         let time = time.as_bytes();
         for tag in &view.tags {
             let tag = tag_key(tag.as_bytes());
             // Without its tags it could not be forgotten.
-            if !hand.succeeds(&[b"SADD", &tag, key]) {
+            if !hand.succeeds(&[b"ZADD", &tag, expires.as_bytes(), key]) {
                 return;
             }
+            hand.run(&[b"ZREMRANGEBYSCORE", &tag, b"-inf", now.as_bytes()]);
             hand.run(&[b"PEXPIRE", &tag, time, b"NX"]);
             hand.run(&[b"PEXPIRE", &tag, time, b"GT"]);
         }
@@ -372,8 +379,8 @@ impl Worker {
         tags.iter().for_each(|tag| shared.begin_epochs(tag));
         self.forget(&tags);
         match changed {
-            Some(changed) => format!(":{changed}\r\n").into_bytes(),
-            None => FAILED.to_vec(),
+            Ok(changed) => format!(":{changed}\r\n").into_bytes(),
+            Err(reply) => reply.to_vec(),
         }
     }
 
@@ -384,7 +391,7 @@ impl Worker {
         let mut forgotten = 0;
         for tag in tags.iter().filter(|_| !*stopping) {
             let tag = tag_key(tag);
-            let Some(reply) = hand.run(&[b"SMEMBERS", &tag]) else { continue };
+            let Some(reply) = hand.run(&[b"ZRANGE", &tag, b"0", b"-1"]) else { continue };
             let mut pieces = Pieces::new(&reply);
             let Some(Piece::Array(count)) = pieces.next() else { continue };
             let keys: Vec<&[u8]> = (0..count)
@@ -405,12 +412,13 @@ impl Worker {
         forgotten
     }
 
-    /// Does something with the thread's connection to the database of a view. What fails is logged.
+    /// Does something with the thread's connection to the database of a view. What fails is logged, and
+    /// returns what to reply.
     fn with_connection<T>(
         &mut self,
         view: &View,
         action: impl Fn(&mut Connection) -> Result<T, Failure>,
-    ) -> Option<T> {
+    ) -> Result<T, &'static [u8]> {
         // A connection that was idle for long may have been closed by the database.
         let had_one = self.connection.is_some();
         let mut result = self.attempt(&action);
@@ -418,12 +426,17 @@ impl Worker {
             result = self.attempt(&action);
         }
         match result {
-            Ok(value) => Some(value),
+            Ok(value) => Ok(value),
+            Err(failure) if failure.refused => {
+                let line = format!("View {}: {failure}", view.name);
+                self.shared.log.write(LogLevel::Verbose, &line);
+                Err(REFUSED)
+            }
             Err(failure) => {
                 let until = base::clock::steady_ms() + PAUSE_AFTER_FAILURE;
                 self.shared.rests_until[self.database].store(until, SeqCst);
                 self.shared.log.warning(format!("View {}: {failure}", view.name));
-                None
+                Err(FAILED)
             }
         }
     }

@@ -16,11 +16,10 @@ impl Connection {
     /// # Errors
     /// The database cannot be reached, or refuses.
     pub fn open(database: &Database) -> Result<Connection, Failure> {
-        let begin = &database.begin;
         let driver: Box<dyn Driver> = match database.kind {
-            Kind::Sqlite => Box::new(Sqlite::open(&database.url, begin)?),
-            Kind::Mariadb => Box::new(Mariadb::open(&database.url, begin)?),
-            Kind::Postgres => Box::new(Postgres::open(&database.url, begin)?),
+            Kind::Sqlite => Box::new(Sqlite::open(database)?),
+            Kind::Mariadb => Box::new(Mariadb::open(database)?),
+            Kind::Postgres => Box::new(Postgres::open(database)?),
         };
         Ok(Connection(driver))
     }

@@ -17,6 +17,8 @@ const LONGEST_NAME: usize = 64;
 const CONNECTIONS: usize = 4;
 /// The most of them.
 const MOST_CONNECTIONS: usize = 64;
+/// Seconds that a statement may take unless the file says otherwise.
+const TIMEOUT: f64 = 60.0;
 /// The longest time, in seconds: about thirty years.
 const LONGEST: f64 = 1e9;
 
@@ -34,6 +36,8 @@ struct File {
 struct DatabaseEntry {
     url: String,
     connections: Option<usize>,
+    /// Seconds that a statement may take.
+    timeout: Option<f64>,
     /// Statements that every new connection begins with.
     #[serde(default)]
     begin: Vec<String>,
@@ -66,6 +70,8 @@ pub struct Database {
     pub(crate) url: String,
     pub(crate) kind: Kind,
     pub(crate) begin: Vec<String>,
+    /// How long a statement may take.
+    pub(crate) timeout: Duration,
 }
 
 /// A view.
@@ -152,7 +158,9 @@ impl DatabaseEntry {
         }
         let kind = Kind::of(&self.url)
             .ok_or("its url begins with sqlite:, mariadb:, mysql: or postgres:")?;
-        Ok(Database { name: name.to_owned(), connections, url: self.url, kind, begin: self.begin })
+        let timeout = seconds("timeout", self.timeout.unwrap_or(TIMEOUT), 0.001)?;
+        let DatabaseEntry { url, begin, .. } = self;
+        Ok(Database { name: name.to_owned(), connections, url, kind, begin, timeout })
     }
 }
 
@@ -403,3 +411,4 @@ mod tests {
         );
     }
 }
+        assert!(with(":memory:\"", ":memory:\"\ntimeout = 0").contains("timeout"));

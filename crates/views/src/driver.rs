@@ -11,6 +11,8 @@ pub struct Failure {
     pub reason: String,
     /// The connection is of no further use.
     pub lost: bool,
+    /// It is the request's: what it gives does not go with what is there, such as a number that is taken.
+    pub refused: bool,
 }
 
 impl fmt::Display for Failure {

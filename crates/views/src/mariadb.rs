@@ -5,14 +5,12 @@ use std::time::Duration;
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, OptsBuilder, Params};
 
-use crate::definition::Call;
+use crate::definition::{Call, Database};
 use crate::driver::{Cell, Driver, Failure, Rows};
 use crate::parameter::Value;
 
-/// How long the database may take to accept a connection.
+/// How long the database may take to accept a connection, and to say that a statement took too long.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may take to answer.
-const LONGEST_ANSWER: Duration = Duration::from_secs(60);
 
 pub(crate) struct Mariadb(Conn);
 
@@ -20,28 +18,54 @@ impl From<mysql::Error> for Failure {
     fn from(error: mysql::Error) -> Failure {
         // What the server says leaves the connection as it is.
         let lost = !matches!(error, mysql::Error::MySqlError(_));
-        Failure { reason: error.to_string(), lost }
+        // Classes of codes: data that do not fit, and constraints that would not hold.
+        let refused = match &error {
+            mysql::Error::MySqlError(own) => {
+                own.state.starts_with("22") || own.state.starts_with("23")
+            }
+            _ => false,
+        };
+        Failure { reason: error.to_string(), lost, refused }
     }
 }
 
 impl Mariadb {
-    pub(crate) fn open(url: &str, begin: &[String]) -> Result<Mariadb, Failure> {
+    pub(crate) fn open(database: &Database) -> Result<Mariadb, Failure> {
+        let Database { url, begin, timeout, .. } = database;
         let url = match url.strip_prefix("mariadb:") {
             Some(rest) => format!("mysql:{rest}"),
-            None => url.to_owned(),
+            None => url.clone(),
         };
         let options = Opts::from_url(&url).map_err(mysql::Error::from)?;
         let options = OptsBuilder::from_opts(options)
             .tcp_connect_timeout(Some(PATIENCE))
-            .read_timeout(Some(LONGEST_ANSWER))
-            .write_timeout(Some(LONGEST_ANSWER));
+            .read_timeout(Some(*timeout + PATIENCE))
+            .write_timeout(Some(*timeout + PATIENCE));
         let mut connection = Conn::new(options)?;
+        limit(&mut connection, *timeout)?;
         for statement in begin {
             connection.query_drop(statement)?;
         }
         Ok(Mariadb(connection))
     }
 }
+
+/// Has the database end statements that take too long. MySQL does so with SELECT alone: others end with
+/// the connection.
+fn limit(connection: &mut Conn, timeout: Duration) -> Result<(), mysql::Error> {
+    let seconds = timeout.as_secs_f64();
+    let set = connection.query_drop(format!("SET SESSION max_statement_time = {seconds}"));
+    match set {
+        Err(mysql::Error::MySqlError(error)) if error.code == UNKNOWN_VARIABLE => {
+            let milliseconds = timeout.as_millis();
+            connection.query_drop(format!("SET SESSION max_execution_time = {milliseconds}"))
+        }
+        other => other,
+    }
+}
+
+/// What the database says to a setting that it does not have.
+const UNKNOWN_VARIABLE: u16 = 1193;
 
 fn parameters(call: &Call<'_>) -> Params {
     let value = |value: &Value| match value {

@@ -7,7 +7,7 @@ use postgres::types::private::BytesMut;
 use postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, NoTls};
 
-use crate::definition::Call;
+use crate::definition::{Call, Database};
 use crate::driver::{Driver, Failure};
 use crate::parameter::Value;
 
@@ -22,17 +22,26 @@ impl From<postgres::Error> for Failure {
             Some(own) => own.to_string(),
             None => error.to_string(),
         };
-        Failure { reason, lost: error.as_db_error().is_none() }
+        // Classes of codes: data that do not fit, and constraints that would not hold.
+        let code = error.code().map(|code| code.code());
+        let refused = code.is_some_and(|code| code.starts_with("22") || code.starts_with("23"));
+        Failure { reason, lost: error.as_db_error().is_none(), refused }
     }
 }
 
 impl Postgres {
-    pub(crate) fn open(url: &str, begin: &[String]) -> Result<Postgres, Failure> {
+    pub(crate) fn open(database: &Database) -> Result<Postgres, Failure> {
+        let Database { url, begin, timeout, .. } = database;
         let mut config: Config = url.parse()?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(PATIENCE);
         }
+        // The database keeps the time of statements; that of a machine which is gone, the system does.
+        config.tcp_user_timeout(*timeout + PATIENCE).keepalives_idle(*timeout + PATIENCE);
         let mut client = config.connect(NoTls)?;
+        // In milliseconds; none at all would be 0, and the most is that of 32 bits.
+        let most = timeout.as_millis().clamp(1, i32::MAX as u128);
+        client.batch_execute(&format!("SET statement_timeout = {most}"))?;
         for statement in begin {
             client.batch_execute(statement)?;
         }
@@ -89,7 +98,8 @@ fn borrowed(values: &[AsText]) -> Vec<&(dyn ToSql + Sync)> {
 impl Driver for Postgres {
     fn query(&mut self, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
         // The statement is in lines of its own, since it may end with a comment.
-        let sql = format!("SELECT coalesce(json_agg(v), '[]')::text FROM (\n{}\n) v", call.sql);
+        let rows = "'[' || coalesce(string_agg(row_to_json(v)::text, ','), '') || ']'";
+        let sql = format!("SELECT {rows} FROM (\n{}\n) v", call.sql);
         let values = parameters(call);
         let row = self.0.query_one(&sql, &borrowed(&values))?;
         let text: String = row.try_get(0)?;

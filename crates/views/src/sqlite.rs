@@ -1,18 +1,24 @@
 //! SQLite, in this process.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, ToSql, params_from_iter};
 
-use crate::definition::Call;
+use crate::definition::{Call, Database};
 use crate::driver::{Cell, Driver, Failure, Rows};
 use crate::parameter::Value;
 
 /// How long a statement waits for another connection's transaction.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(crate) struct Sqlite(Connection);
+/// Instructions of its machine between two looks at the clock: some ten microseconds.
+const INSTRUCTIONS: i32 = 1000;
+
+pub(crate) struct Sqlite {
+    connection: Connection,
+    timeout: Duration,
+}
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Failure {
@@ -20,19 +26,35 @@ impl From<rusqlite::Error> for Failure {
             error.sqlite_error_code(),
             Some(ErrorCode::CannotOpen | ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt)
         );
-        Failure { reason: error.to_string(), lost }
+        let reason = match error.sqlite_error_code() {
+            Some(ErrorCode::OperationInterrupted) => "the statement took too long".to_owned(),
+            _ => error.to_string(),
+        };
+        let refused = matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+        );
+        Failure { reason, lost, refused }
     }
 }
 
 impl Sqlite {
     /// `sqlite:path`, or `sqlite::memory:`, of which every connection has its own.
-    pub(crate) fn open(url: &str, begin: &[String]) -> Result<Sqlite, Failure> {
+    pub(crate) fn open(database: &Database) -> Result<Sqlite, Failure> {
+        let Database { url, begin, timeout, .. } = database;
         let connection = Connection::open(url.strip_prefix("sqlite:").unwrap_or(url))?;
-        connection.busy_timeout(PATIENCE)?;
+        connection.busy_timeout(PATIENCE.min(*timeout))?;
         for statement in begin {
             connection.execute_batch(statement)?;
         }
-        Ok(Sqlite(connection))
+        Ok(Sqlite { connection, timeout: *timeout })
+    }
+
+    /// Has the next statement end when its time is up.
+    fn limit(&self) {
+        let begun = Instant::now();
+        let timeout = self.timeout;
+        self.connection.progress_handler(INSTRUCTIONS, Some(move || begun.elapsed() > timeout));
     }
 }
 
@@ -50,7 +72,8 @@ impl ToSql for Value {
 
 impl Driver for Sqlite {
     fn query(&mut self, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
-        let mut statement = self.0.prepare(call.sql)?;
+        self.limit();
+        let mut statement = self.connection.prepare(call.sql)?;
         let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
         let mut told = Rows::new(names.iter().map(String::as_str));
         let mut rows = statement.query(params_from_iter(&call.values))?;
@@ -67,6 +90,7 @@ impl Driver for Sqlite {
     }
 
     fn execute(&mut self, call: &Call<'_>) -> Result<u64, Failure> {
-        Ok(self.0.execute(call.sql, params_from_iter(&call.values))? as u64)
+        self.limit();
+        Ok(self.connection.execute(call.sql, params_from_iter(&call.values))? as u64)
     }
 }

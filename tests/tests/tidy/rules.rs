@@ -112,6 +112,7 @@ pub(crate) const CLOCKS: &[(&str, &str)] = &[
     ("crates/base/src/clock.rs", "it is the place"),
     ("crates/lab/src/agent/server.rs", "machines compare their wall clocks"),
     ("crates/lab/src/targets/tree.rs", "it asks for the processor time of another process"),
+    ("crates/views/src/sqlite.rs", "it ends statements whose time is up"),
 ];
 
 /// Files with unsafe code. Each says so in its first lines, and each block says why it is sound.

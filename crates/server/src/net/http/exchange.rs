@@ -490,7 +490,8 @@ fn status_of(text: &[u8]) -> u16 {
         b"OOM" => 507,
         b"DATABASE" => 502,
         b"NOAUTH" => 401,
-        b"WRONGTYPE" => 409,
+        b"WRONGTYPE" | b"REFUSED" => 409,
+        b"UNFIT" => 422,
         b"GONE" => 410,
         _ => 400,
     }

@@ -1,0 +1,145 @@
+//! A PostgreSQL of Debian's package, with a user for a test.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::peers;
+
+/// How long a start may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The number of the user who owns nothing.
+const NOBODY: u32 = 65534;
+
+/// A running PostgreSQL; dropping it ends the process and removes its data.
+#[derive(Debug)]
+pub struct Postgresql {
+    child: Child,
+    port: u16,
+    /// Removed behind the process.
+    _directory: TempDir,
+}
+
+/// How a program is started as somebody who is not root, whom it refuses: the words before it.
+fn wrappers() -> Vec<Vec<String>> {
+    if !rustix::process::geteuid().is_root() {
+        return vec![Vec::new()];
+    }
+    let words = |text: String| text.split(' ').map(str::to_owned).collect();
+    vec![
+        words(format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups")),
+        // Where nobody cannot read what root has made: another name for root.
+        words(format!("unshare --user --map-user={NOBODY}")),
+    ]
+}
+
+fn command(wrapper: &[String], program: &str) -> Command {
+    let path = peers::directory().join("postgresql/bin").join(program);
+    let Some((first, rest)) = wrapper.split_first() else { return Command::new(path) };
+    let mut command = Command::new(first);
+    command.args(rest).arg(path);
+    command
+}
+
+impl Postgresql {
+    /// Serves an empty database for a user `dunlin` with the password `secret`. Nothing where this
+    /// machine lets no program run as somebody else than root.
+    ///
+    /// # Errors
+    /// The package is missing, or the server does not start in time.
+    pub fn start() -> Result<Option<Postgresql>> {
+        let runs = |wrapper: &Vec<String>| {
+            let mut version = command(wrapper, "postgres");
+            let version = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+            version.status().is_ok_and(|status| status.success())
+        };
+        ensure!(runs(&Vec::new()), "there is no PostgreSQL: scripts/install-peers brings it");
+        let Some(wrapper) = wrappers().into_iter().find(runs) else { return Ok(None) };
+        let directory = tempfile::Builder::new().prefix("dunlin-postgresql-").tempdir()?;
+        let (data, password) = (directory.path().join("data"), directory.path().join("password"));
+        fs::create_dir(&data)?;
+        fs::write(&password, "secret\n")?;
+        if wrapper.first().is_some_and(|word| word == "setpriv") {
+            for path in [directory.path(), &data, &password] {
+                chown(path, Some(NOBODY), Some(NOBODY))?;
+            }
+        }
+        let made = command(&wrapper, "initdb")
+            .args(["--username=dunlin", "--auth=scram-sha-256", "--encoding=UTF8", "--no-locale"])
+            .args(["--no-sync", "--pgdata"])
+            .arg(&data)
+            .arg(format!("--pwfile={}", password.display()))
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .output()?;
+        let complaints = String::from_utf8_lossy(&made.stderr);
+        ensure!(made.status.success(), "the database cannot be made: {complaints}");
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let child = serve(&wrapper, directory.path(), port)?;
+        Ok(Some(Postgresql { child, port, _directory: directory }))
+    }
+
+    /// Its address for a file of views.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://dunlin:secret@127.0.0.1:{}/postgres", self.port)
+    }
+
+    /// Ends the process, as fast as it ends in order.
+    pub fn stop(&mut self) {
+        // All of it fails only when it is gone already.
+        if let Some(pid) =
+            i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
+        {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
+        }
+        let begun = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) && begun.elapsed() < PATIENCE {
+            sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Postgresql {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn serve(wrapper: &[String], place: &Path, port: u16) -> Result<Child> {
+    let log = place.join("log");
+    let file = fs::File::create(&log)?;
+    let mut child = command(wrapper, "postgres")
+        .arg("-D")
+        .arg(place.join("data"))
+        .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k", ""])
+        .args(["-c", "fsync=off", "-c", "jit=off"])
+        .current_dir(place)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file)
+        .spawn()
+        .context("PostgreSQL does not start")?;
+    let begun = Instant::now();
+    while !fs::read_to_string(&log)?.contains("ready to accept connections") {
+        let ended = child.try_wait()?.is_some();
+        if ended || begun.elapsed() > PATIENCE {
+            // It is of no use, and may be gone.
+            let _ = child.kill();
+            let _ = child.wait();
+            bail!("PostgreSQL does not start:\n{}", fs::read_to_string(&log)?);
+        }
+        sleep(Duration::from_millis(50));
+    }
+    Ok(child)
+}
