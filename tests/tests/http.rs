@@ -293,7 +293,18 @@ fn json_is_patched_and_collections_are_pushed_to() -> Result<()> {
     let stale = [patch[0], "If-Match: \"1\""];
     assert_eq!(ask(&mut web, "PATCH /v1/keys/doc", &stale, "{}")?.status, 412);
     ask(&mut web, "PUT /v1/keys/text", &[], "text")?;
-    assert_eq!(ask(&mut web, "PATCH /v1/keys/text", &patch, "{}")?.status, 400);
+    assert_eq!(ask(&mut web, "PATCH /v1/keys/text", &patch, "{}")?.status, 409);
+    // Numbers are those that were sent, whatever a float could hold of them.
+    let numbers = r#"{"a":12345678901234567890123,"b":1.10}"#;
+    ask(&mut web, "PUT /v1/keys/doc", &[], numbers)?;
+    ask(&mut web, "PATCH /v1/keys/doc", &patch, r#"{"c":-0.10000000000000000001}"#)?;
+    let all = r#"{"a":12345678901234567890123,"b":1.10,"c":-0.10000000000000000001}"#;
+    expect(&mut web, "GET /v1/keys/doc", &[], "", 200, all);
+    ask(&mut web, "POST /v1/keys/numbers", &[], "[12345678901234567890123,1.10]")?;
+    expect(&mut web, "GET /v1/keys/numbers", &[], "", 200, r#"["12345678901234567890123","1.10"]"#);
+    let long = format!("\"{}\"", "x".repeat(9 << 20));
+    ask(&mut web, "PUT /v1/keys/long", &[], &long)?;
+    assert_eq!(ask(&mut web, "PATCH /v1/keys/long", &patch, "{}")?.status, 409);
 
     assert_eq!(ask(&mut web, "POST /v1/keys/l", &[], r#"["b",1]"#)?.status, 201);
     assert_eq!(ask(&mut web, "POST /v1/keys/l", &[], r#""c""#)?.status, 204);

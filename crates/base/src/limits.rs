@@ -111,6 +111,9 @@ pub const HTTP_JSON: u64 = 64 * 1024 * 1024;
 /// Longest merge patch, in bytes: it is applied under the lock of the key's slot.
 pub const HTTP_PATCH: usize = 1024 * 1024;
 
+/// The longest JSON that is patched: its slot is locked while it is read and written.
+pub const HTTP_PATCHED: usize = 8 * 1024 * 1024;
+
 /// Most commands of one request.
 pub const HTTP_COMMANDS: usize = 10_000;
 

@@ -8,6 +8,7 @@ mod memory;
 mod metrics;
 mod views;
 
+use base::limits;
 use resp::reply::Reply;
 use store::list::ListInput;
 use store::pack::{End, INTEGER_TEXT_BYTES};
@@ -38,7 +39,13 @@ const NO_STREAM_FIELDS: CommandError = CommandError::text(
     "ERR the entries of a stream have fields, it has none: use limit and cursor",
 );
 const NO_RANGE: CommandError =
-    CommandError::text("ERR a range is of lists and sorted sets: use limit and cursor");
+    CommandError::text("WRONGTYPE a range is of lists and sorted sets: use limit and cursor");
+const NO_SUCH_CURSOR: CommandError =
+    CommandError::text("WRONGTYPE the cursor is of another type of collection");
+const NO_SCORE: CommandError = CommandError::text("UNFIT the scores of a sorted set are numbers");
+const NOT_JSON: CommandError = CommandError::text("WRONGTYPE the value of the key is not JSON");
+const TOO_LONG_TO_PATCH: CommandError =
+    CommandError::text("WRONGTYPE the value of the key is too long to be patched");
 
 /// On what a request depends.
 #[derive(Default)]
@@ -560,6 +567,7 @@ fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let expire_at = cx.db.expire_at(&key);
     let kind = cx.db.peek(&key).map_or(0, Entry::label);
     let merged = match cx.db.string(&key)? {
+        Some(string) if string.len() > limits::HTTP_PATCHED => return Err(TOO_LONG_TO_PATCH),
         Some(string) => merged(&string.bytes(), patch)?,
         None => return Err(CommandError::NO_SUCH_KEY),
     };
@@ -579,8 +587,7 @@ fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// A JSON text with a merge patch (RFC 7396) applied to it.
 fn merged(document: &[u8], patch: &[u8]) -> Result<Vec<u8>, CommandError> {
     let read = |text: &[u8]| serde_json::from_slice::<serde_json::Value>(text).ok();
-    let mut document =
-        read(document).ok_or(CommandError::text("ERR the value of the key is not JSON"))?;
+    let mut document = read(document).ok_or(NOT_JSON)?;
     let patch = read(patch).ok_or(CommandError::text("ERR the patch is not JSON"))?;
     merge(&mut document, patch);
     serde_json::to_vec(&document).map_err(|_| CommandError::text("ERR the patch cannot be applied"))
