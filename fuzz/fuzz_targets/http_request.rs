@@ -31,7 +31,7 @@ fn take(head: &Head<'_>, body: Body<'_>) -> Found {
     assert!(decoded.len() <= limits::HTTP_TARGET, "decoding makes nothing longer");
     let _ = tag::parse(head.all("if-match"), true);
     let mut words = Vec::new();
-    let _ = json::read_command(&body, |word| words.push(word));
+    let _ = json::read_command(&body, &mut |word| words.push(word));
     let _ = json::read_commands(&body, |word| words.extend(word));
     for word in words {
         match word {

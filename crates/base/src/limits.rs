@@ -170,12 +170,12 @@ pub const HTTP_REQUEST_ID: usize = 128;
 /// packet as it is.
 pub const HTTP_GZIP_LEAST: usize = 1400;
 
-/// Milliseconds within which the head of a request arrives.
-pub const HTTP_PATIENCE_MS: u64 = 10_000;
-
 /// Text beyond this many bytes is not compressed: that takes ten milliseconds, in which the thread serves
 /// nobody else.
 pub const HTTP_GZIP_MOST: usize = 1024 * 1024;
+
+/// Milliseconds within which the head of a request arrives.
+pub const HTTP_PATIENCE_MS: u64 = 10_000;
 
 /// Bytes of a body that arrive each second on average.
 pub const HTTP_LEAST_RATE: u64 = 1024;

@@ -55,6 +55,7 @@ fn reason(status: u16) -> &'static str {
         416 => "Range Not Satisfiable",
         417 => "Expectation Failed",
         421 => "Misdirected Request",
+        422 => "Unprocessable Content",
         428 => "Precondition Required",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
@@ -346,8 +347,8 @@ mod tests {
         let envelope = Envelope { gzip: true, ..Envelope::default() };
         let text = written(&envelope, |answer| answer.text_body(JSON, b"{}"));
         assert!(text.ends_with("\r\n\r\n{}"));
-    }
         let long = vec![b' '; limits::HTTP_GZIP_MOST + 1];
         let text = written(&envelope, |answer| answer.text_body(JSON, &long));
         assert!(text.len() > long.len(), "others would wait");
+    }
 }

@@ -19,15 +19,27 @@ pub enum Word {
     Escaped(Range<usize>),
 }
 
-/// Reads one command: a flat array of strings, numbers and truth values. Calls `visit` with each
-/// word.
+/// Reads one command: a flat array of strings, numbers and truth values, of which the first is a string.
+/// Calls `visit` with each word.
 ///
 /// # Errors
 /// It is none, or something stands behind it.
-pub fn read_command(text: &[u8], mut visit: impl FnMut(Word)) -> Result<(), Malformed> {
+pub fn read_command(text: &[u8], visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
+    read_array(text, true, visit)
+}
+
+/// Reads an array of words, of which each may be of any kind.
+///
+/// # Errors
+/// As [`read_command`].
+pub fn read_words(text: &[u8], visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
+    read_array(text, false, visit)
+}
+
+fn read_array(text: &[u8], is_command: bool, visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
     let mut reader = Reader { text, at: 0 };
     reader.expect(b'[')?;
-    reader.words(&mut visit)?;
+    reader.words(is_command, visit)?;
     reader.end()
 }
 
@@ -44,7 +56,7 @@ pub fn read_commands(text: &[u8], mut visit: impl FnMut(Option<Word>)) -> Result
             return Err(Malformed("there are too many commands"));
         }
         reader.expect(b'[')?;
-        reader.words(&mut |word| visit(Some(word)))?;
+        reader.words(true, &mut |word| visit(Some(word)))?;
         visit(None);
         commands += 1;
     }
@@ -95,10 +107,15 @@ impl Reader<'_> {
         }
     }
 
-    fn words(&mut self, visit: &mut impl FnMut(Word)) -> Result<(), Malformed> {
+    fn words(&mut self, is_command: bool, visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
         let mut read = 0;
         while self.next_item(read)? {
+            let is_text = self.peek() == Some(b'"');
             let word = self.word()?;
+            let is_empty = matches!(&word, Word::Plain(range) if range.is_empty());
+            if is_command && read == 0 && (!is_text || is_empty) {
+                return Err(Malformed("a command begins with its name"));
+            }
             visit(word);
             read += 1;
         }
@@ -210,7 +227,7 @@ mod tests {
     fn command(text: &str) -> Result<Vec<String>, Malformed> {
         let mut words = Vec::new();
         let mut result = Ok(());
-        read_command(text.as_bytes(), |word| match word {
+        read_command(text.as_bytes(), &mut |word| match word {
             Word::Plain(range) => words.push(text[range].to_owned()),
             Word::Escaped(range) => {
                 let mut bytes = Vec::new();
@@ -244,11 +261,15 @@ mod tests {
             "[\"\\x\"]",
             "\"a\"",
             "[1 2]",
+            "[1,2]",
+            "[false]",
+            "[\"\",1]",
             "[\"a\\ud800\"]",
         ] {
             assert!(command(broken).is_err(), "{broken}");
         }
-        assert!(read_command(b"[\"\xff\"]", |_| ()).is_err());
+        assert!(read_command(b"[\"\xff\"]", &mut |_| ()).is_err());
+        assert!(read_words(b"[1,\"\",true]", &mut |_| ()).is_ok(), "keys may be anything");
     }
 
     #[test]
@@ -274,13 +295,13 @@ mod tests {
             let mut written = Vec::new();
             write_str(&mut written, &text);
             prop_assert_eq!(serde_json::from_slice::<String>(&written).unwrap(), text.clone());
-            let body = [b"[", &*written, b"]"].concat();
-            prop_assert_eq!(command(std::str::from_utf8(&body).unwrap()).unwrap(), [text]);
+            let body = [b"[\"x\",", &*written, b"]"].concat();
+            prop_assert_eq!(command(std::str::from_utf8(&body).unwrap()).unwrap(), ["x".into(), text]);
         }
 
         #[test]
         fn no_text_breaks_the_reader(text in any::<Vec<u8>>()) {
-            let _ = read_command(&text, |_| ());
+            let _ = read_command(&text, &mut |_| ());
             let _ = read_commands(&text, |_| ());
         }
     }

@@ -292,11 +292,27 @@ impl View {
         Ok(bound(statement, &values))
     }
 
+    /// The parameters of its results: their names, and what they may be as JSON Schema says it.
+    pub fn parameters(&self) -> impl Iterator<Item = (&str, serde_json::Value)> {
+        described(&self.parameters)
+    }
+
+    /// Those of what is written through it, if anything is.
+    pub fn write_parameters(&self) -> Option<impl Iterator<Item = (&str, serde_json::Value)>> {
+        self.write.as_ref().map(|(_, parameters)| described(parameters))
+    }
+
     /// Whether it is written to.
     #[must_use]
     pub fn is_written(&self) -> bool {
         self.write.is_some()
     }
+}
+
+fn described(
+    parameters: &[(String, Parameter)],
+) -> impl Iterator<Item = (&str, serde_json::Value)> {
+    parameters.iter().map(|(name, parameter)| (name.as_str(), parameter.schema()))
 }
 
 fn bound<'v>(statement: &'v Statement, values: &[Value]) -> Call<'v> {
@@ -403,6 +419,7 @@ mod tests {
         assert!(with("sqlite::memory:", "oracle:x").contains("database main"));
         assert!(with(":rows\"", ":lines\"").contains("no parameter lines"));
         assert!(with("ttl = 60", "ttl = 0").contains("ttl"));
+        assert!(with(":memory:\"", ":memory:\"\ntimeout = 0").contains("timeout"));
         assert!(with("default = 10", "default = 0").contains("out of range"));
         assert!(with("default = 10", "default = \"x\"").contains("another type"));
         assert!(with("ttl = 60", "tttl = 60").contains("tttl"));
@@ -411,4 +428,3 @@ mod tests {
         );
     }
 }
-        assert!(with(":memory:\"", ":memory:\"\ntimeout = 0").contains("timeout"));

@@ -68,6 +68,35 @@ impl Parameter {
         }
     }
 
+    /// What it may be, as JSON Schema says it.
+    pub(crate) fn schema(&self) -> serde_json::Value {
+        use serde_json::json;
+        let mut schema = match self.kind {
+            Kind::Integer => json!({"type": "integer", "minimum": i64::MIN, "maximum": i64::MAX}),
+            Kind::Number => json!({"type": "number"}),
+            Kind::Text => {
+                let longest = self.max_length.unwrap_or(LONGEST_TEXT);
+                json!({"type": "string", "maxLength": longest, "pattern": "^[^\\u0000]*$"})
+            }
+            Kind::Boolean => json!({"type": "boolean"}),
+        };
+        for (name, bound) in [("minimum", self.min), ("maximum", self.max)] {
+            match (bound, self.kind) {
+                (Some(bound), Kind::Integer) => schema[name] = json!(bound as i64),
+                (Some(bound), Kind::Number) => schema[name] = json!(bound),
+                _ => {}
+            }
+        }
+        match self.default() {
+            Ok(Value::Integer(number)) => schema["default"] = json!(number),
+            Ok(Value::Number(number)) => schema["default"] = json!(number),
+            Ok(Value::Text(text)) => schema["default"] = json!(text),
+            Ok(Value::Boolean(value)) => schema["default"] = json!(value),
+            Ok(Value::Null) | Err(_) => {}
+        }
+        schema
+    }
+
     /// Reads it from the text of an address.
     pub(crate) fn read(&self, text: &str) -> Result<Value, String> {
         let value = match self.kind {

@@ -28,7 +28,7 @@ use crate::http::{ABSENT, CREATED, ContentTypes, FAILED, REPLACED, UNCONDITIONAL
 use crate::observe::notify::{Class, Event};
 
 const NOT_A_COLLECTION: CommandError = CommandError::text(
-    "ERR fields, range, limit and cursor are of collections, and this is a string",
+    "WRONGTYPE fields, range, limit and cursor are of collections, and this is a string",
 );
 const NO_CONTENT_TYPE: CommandError =
     CommandError::text("ERR the content type is too long, or has unusual characters");
@@ -36,7 +36,7 @@ const ONE_TOO_MANY: CommandError =
     CommandError::text("OOM the server keeps 255 different content types, and this is one more");
 const NO_FIELDS: CommandError = CommandError::text("WRONGTYPE a list has no fields: use range");
 const NO_STREAM_FIELDS: CommandError = CommandError::text(
-    "ERR the entries of a stream have fields, it has none: use limit and cursor",
+    "WRONGTYPE the entries of a stream have fields, it has none: use limit and cursor",
 );
 const NO_RANGE: CommandError =
     CommandError::text("WRONGTYPE a range is of lists and sorted sets: use limit and cursor");
@@ -279,7 +279,7 @@ fn reply_entry(
         label => reply.bulk(&content_types.name(label).unwrap_or_default()),
     }
     if part.after.is_some() && entry.value().type_name() != "stream" {
-        return Err(CommandError::INVALID_CURSOR);
+        return Err(NO_SUCH_CURSOR);
     }
     match entry.value() {
         ValueRef::String(string) => {
@@ -453,7 +453,7 @@ fn reply_stream(reply: &mut Reply<'_>, stream: &Stream, part: &Part<'_>) -> Comm
         return Err(NO_RANGE);
     }
     if part.cursor != 0 {
-        return Err(CommandError::INVALID_CURSOR);
+        return Err(NO_SUCH_CURSOR);
     }
     let from = part.after.map_or(Some(StreamId::MIN), StreamId::next);
     let mut entries =
@@ -762,7 +762,7 @@ fn set_scores(
 ) -> Result<&'static [u8], CommandError> {
     let score = |text: &[u8]| {
         let number = base::num::parse_f64(text).filter(|number| !number.is_nan());
-        number.ok_or(CommandError::NOT_A_FLOAT)
+        number.ok_or(NO_SCORE)
     };
     let pairs = values.chunks_exact(2).map(|pair| Ok((pair[0], score(pair[1])?)));
     let pairs = pairs.collect::<Result<Vec<_>, CommandError>>()?;

@@ -599,6 +599,9 @@ fn answer_found(
         if get.none_match.as_ref().is_some_and(|tags| tags.has(version)) {
             let mut answer = Answer::begin(output, envelope, 304, now);
             state.write(&mut answer);
+            if kind != b"string" {
+                answer.header("Vary", b"Accept");
+            }
             answer.empty();
             return Some(());
         }
@@ -632,6 +635,8 @@ fn answer_found(
     }
     let mut answer = Answer::begin(output, envelope, 200, now);
     state.write(&mut answer);
+    // A cache keeps each form for those who ask for it.
+    answer.header("Vary", b"Accept");
     answer.header("X-Type", kind);
     if let Some(cursor) = cursor {
         answer.header("X-Cursor", cursor);

@@ -3,7 +3,7 @@
 use config::Config;
 use engine::engine::Engine;
 use engine::session::client::Client;
-use views::Views;
+use views::{View, Views};
 
 /// See the module's text.
 #[derive(Clone, Copy)]
@@ -18,4 +18,12 @@ pub(in crate::net) struct Intake<'a> {
     pub(in crate::net) place: usize,
     /// Milliseconds of the steady clock.
     pub(in crate::net) steady: u64,
+}
+
+impl Intake<'_> {
+    /// Whether a view is one that is written through.
+    pub(super) fn writes_through(&self, view: &[u8]) -> bool {
+        let name = std::str::from_utf8(view).ok();
+        name.and_then(|name| self.views.views.get(name)).is_some_and(View::is_written)
+    }
 }

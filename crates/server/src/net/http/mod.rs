@@ -9,6 +9,7 @@
 
 mod changes;
 mod dashboard;
+mod description;
 mod exchange;
 mod guard;
 mod intake;

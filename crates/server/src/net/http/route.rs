@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use base::limits;
-use engine::host::LogLevel;
 use engine::command::READONLY;
+use engine::host::LogLevel;
 use engine::registry::{HttpRows, Row};
 use http::answer::Envelope;
 use http::json::{self, Malformed, Word};
@@ -19,15 +19,13 @@ use http::target::{self, Target};
 use resp::args::{ArgRange, Arguments};
 
 use super::dashboard;
+use super::description::description;
 use super::exchange::{Condition, Exchange, Form, Get, Kind, List, Prepared, Style, Tree};
 use super::guard::{self, Stranger};
 use super::intake::Intake;
 use crate::net::batch::Batch;
 
 mod follow;
-
-/// The description of all this for programs.
-const DESCRIPTION: &str = include_str!("openapi.json");
 
 /// Where the body of a request lies.
 #[derive(Clone, Copy)]
@@ -220,8 +218,9 @@ impl<'t> Place<'t> {
     }
 
     /// The methods that it takes.
-    fn methods(&self) -> &'static str {
+    fn methods(&self, intake: Intake<'_>) -> &'static str {
         match self {
+            Place::View(name) if !intake.writes_through(name) => "GET, HEAD, DELETE, OPTIONS",
             Place::Key(_) => "GET, HEAD, PUT, PATCH, POST, DELETE, OPTIONS",
             Place::Keys
             | Place::Health
@@ -241,10 +240,10 @@ impl<'t> Place<'t> {
     }
 
     #[inline]
-    fn takes(&self, method: &str) -> bool {
+    fn takes(&self, method: &str, intake: Intake<'_>) -> bool {
         match (self, method) {
             (Place::Key(_), "GET" | "PUT") => true,
-            _ => self.methods().split(", ").any(|own| own == method),
+            _ => self.methods(intake).split(", ").any(|own| own == method),
         }
     }
 }
@@ -291,11 +290,11 @@ impl Route<'_> {
         let place =
             Place::of(target.path, strings).ok_or((404, "there is nothing at this address"))?;
         if head.method == "OPTIONS" {
-            return Ok((options(&place), 0));
+            return Ok((options(place.methods(self.intake)), 0));
         }
-        if !place.takes(head.method) {
+        if !place.takes(head.method, self.intake) {
             let mut prepared = Prepared::error(405, "this address does not take this method");
-            prepared.headers.push(("Allow", place.methods().into()));
+            prepared.headers.push(("Allow", place.methods(self.intake).into()));
             return Err(Refused(prepared));
         }
         if self.bytes(body).len() as u64 > longest_body(target.path, self.intake) {
@@ -328,7 +327,7 @@ impl Route<'_> {
             Place::Mget => {
                 let first = self.begin();
                 self.word(b"MGET");
-                self.command_of(body)?;
+                self.words_of(body, json::read_words)?;
                 if self.batch.args.len() - first > limits::HTTP_MGET + 1 {
                     return Err((400, "there are too many keys").into());
                 }
@@ -337,7 +336,7 @@ impl Route<'_> {
             }
             Place::Command(style) => {
                 let first = self.begin();
-                self.command_of(body)?;
+                self.words_of(body, json::read_command)?;
                 self.add_named(first)?;
                 Ok(Kind::One(style))
             }
@@ -347,7 +346,10 @@ impl Route<'_> {
                 Ok(Kind::ready(Prepared::status(503, "loading")))
             }
             Place::Readiness => Ok(Kind::ready(Prepared::status(200, "ready"))),
-            Place::Description => Ok(Kind::ready(Prepared::json(200, DESCRIPTION.into()))),
+            Place::Description => {
+                let text = description(self.intake.config, self.intake.views);
+                Ok(Kind::ready(Prepared::json(200, text)))
+            }
             Place::Metrics => {
                 let accept = head.header("accept").unwrap_or_default();
                 let open = memchr::memmem::find(accept, b"application/openmetrics-text").is_some();
@@ -416,6 +418,9 @@ impl Route<'_> {
     fn part(&mut self, target: &Target<'_>) -> Routed<usize> {
         self.parameters(target, |route, name, value| {
             match name {
+                b"since" | b"timeout" => {
+                    return Err((422, "since and timeout go with wait=true").into());
+                }
                 b"fields" => route.pair(b"FIELDS", value)?,
                 b"limit" => route.pair(b"LIMIT", value)?,
                 b"cursor" => route.pair(b"CURSOR", value)?,
@@ -480,8 +485,16 @@ impl Route<'_> {
                 (b"type", b"zset", true) => b"ZSET",
                 (b"end", b"front", false) => b"FRONT",
                 (b"end", b"back", false) => b"LIST",
+                (
+                    b"type" | b"end",
+                    b"list" | b"set" | b"hash" | b"zset" | b"front" | b"back",
+                    _,
+                ) => {
+                    return Err((422, "the parameter does not fit the body").into());
+                }
                 (b"type" | b"end", ..) => {
-                    return Err((400, "the parameter does not fit the body").into());
+                    let reason = "type is list, set, hash or zset, and end is front or back";
+                    return Err((400, reason).into());
                 }
                 _ => return Ok(false),
             };
@@ -627,7 +640,7 @@ impl Route<'_> {
         })?;
         let is_conditional = head.header("if-match").or(head.header("if-none-match")).is_some();
         if is_conditional && key.is_none() {
-            return Err((400, "the parameter key names the key that the condition is about").into());
+            return Err((422, "the parameter key names the key that the condition is about").into());
         }
         let condition = match &key {
             None => Condition::None,
@@ -683,18 +696,22 @@ impl Route<'_> {
         })
     }
 
-    /// Adds the words of a command that is the whole body.
-    fn command_of(&mut self, body: Body<'_>) -> Routed<()> {
+    /// Adds the words of an array that is the whole body.
+    fn words_of(
+        &mut self,
+        body: Body<'_>,
+        read: impl Fn(&[u8], &mut dyn FnMut(Word)) -> Result<(), Malformed>,
+    ) -> Routed<()> {
         match body {
             Body::Here(text) => {
                 let mut words = Vec::new();
-                json::read_command(text, |word| words.push(word))?;
+                read(text, &mut |word| words.push(word))?;
                 words.into_iter().try_for_each(|word| self.json_part(text, word, Some(text)))
             }
             Body::Apart(number) => {
                 let text = Arc::clone(&self.big[number]);
                 let mut words = Vec::new();
-                json::read_command(&text, |word| words.push(word))?;
+                read(&text, &mut |word| words.push(word))?;
                 words.into_iter().try_for_each(|word| self.json_part(&text, word, None))
             }
         }
@@ -717,7 +734,7 @@ impl Route<'_> {
     /// A command whose words are the segments of a path, its last one perhaps the body.
     fn words(
         &mut self,
-        path: &[u8],
+        head: &Head<'_>,
         target: &Target<'_>,
         (path, body): (&[u8], Body<'_>),
         style: Style,
@@ -725,6 +742,12 @@ impl Route<'_> {
         let first = self.begin();
         for segment in path.split(|byte| *byte == b'/') {
             self.path_part(segment)?;
+        }
+        let row = self.intake.engine.commands.resolve(self.arguments(first));
+        let only_reads = row.is_none_or(|row| row.command.flags & READONLY != 0);
+        if matches!(head.method, "GET" | "HEAD") && !only_reads && guard::may_be_of_any_page(head) {
+            let reason = "a browser's GET changes nothing here: send POST, or a bearer token";
+            return Err((403, reason).into());
         }
         if !self.bytes(body).is_empty() {
             self.body(body);
@@ -745,12 +768,6 @@ impl Route<'_> {
 
     /// Visits the parameters but for `db`, whose value is returned. `visit` says whether it knows one.
     fn parameters(
-        let row = self.intake.engine.commands.resolve(self.arguments(first));
-        let only_reads = row.is_none_or(|row| row.command.flags & READONLY != 0);
-        if matches!(head.method, "GET" | "HEAD") && !only_reads && guard::may_be_of_any_page(head) {
-            let reason = "a browser's GET changes nothing here: send POST, or a bearer token";
-            return Err((403, reason).into());
-        }
         &mut self,
         target: &Target<'_>,
         mut visit: impl FnMut(&mut Self, &[u8], &[u8]) -> Routed<bool>,
@@ -924,8 +941,8 @@ fn range(text: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     }
 }
 
-fn options(place: &Place<'_>) -> Kind {
-    let methods: Vec<u8> = place.methods().into();
+fn options(methods: &str) -> Kind {
+    let methods: Vec<u8> = methods.into();
     let headers = vec![
         ("Allow", methods.clone()),
         ("Access-Control-Allow-Methods", methods),

@@ -38,6 +38,9 @@ impl Route<'_> {
                     let wrong = (400, "timeout is a number of seconds from 1 to 3600");
                     timeout = seconds.ok_or(wrong)?.unsigned_abs() * 1000;
                 }
+                (b"fields" | b"range" | b"limit" | b"cursor", _) => {
+                    return Err((422, "who waits for a key gets all of it").into());
+                }
                 _ => return Ok(false),
             }
             Ok(true)

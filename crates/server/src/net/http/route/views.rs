@@ -62,11 +62,6 @@ impl Route<'_> {
             "POST" | "DELETE" if !given.is_empty() => Err(super::UNKNOWN_PARAMETER.into()),
             "DELETE" => Ok((self.forget(name), 0)),
             "POST" => {
-                if !view.is_written() {
-                    let mut prepared = Prepared::error(405, "nothing is written through this view");
-                    prepared.headers.push(("Allow", b"GET, HEAD, DELETE, OPTIONS".to_vec()));
-                    return Err(Refused(prepared));
-                }
                 view.write(self.bytes(body)).map_err(|reason| refused(400, &reason))?;
                 let first = self.begin();
                 self.word(b"VIEWCHANGE");
