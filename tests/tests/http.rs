@@ -256,7 +256,7 @@ fn collections_are_json_text_or_messagepack() -> Result<()> {
     assert_eq!(packed.body, [0x92, 0xa1, b'a', 0xa1, b'b']);
     assert_eq!(web.ask("GET /v1/keys/l", &["Accept: image/png"], b"")?.status, 406);
     let wrong = web.ask("GET /v1/keys/l?fields=a", &[], b"")?;
-    assert_eq!(wrong.status, 400);
+    assert_eq!(wrong.status, 409);
     // Pages of a list and of a set.
     let mut seen = Vec::new();
     for key in ["l", "i"] {

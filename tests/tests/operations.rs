@@ -334,7 +334,7 @@ fn a_transaction_may_depend_on_a_version() -> Result<()> {
     let again = web.ask(line, &[&condition], body)?;
     ensure!(again.status == 412 && !again.tag().is_empty() && again.tag() != tag, "{again:?}");
     ensure!(web.ask(line, &["If-None-Match: *"], body)?.status == 412);
-    ensure!(web.ask("POST /v1/transaction", &[&condition], body)?.status == 400, "of which key?");
+    ensure!(web.ask("POST /v1/transaction", &[&condition], body)?.status == 422, "of which key?");
     ensure!(web.ask(line, &[&condition], b"[]")?.status == 400);
     let made = web.ask(
         "POST /v1/transaction?key=new&db=1",
@@ -407,11 +407,17 @@ fn a_stream_is_read_in_pages() -> Result<()> {
     ensure!(
         rest.text() == r#"[{"id":"2-0","fields":{"a":"4"}}]"# && rest.header("x-cursor").is_none()
     );
-    for wrong in ["cursor=7", "cursor=1-", "cursor=x", "range=0,1", "fields=a"] {
+    for (wrong, status) in [
+        ("cursor=7", 409),
+        ("cursor=1-", 400),
+        ("cursor=x", 400),
+        ("range=0,1", 409),
+        ("fields=a", 409),
+    ] {
         let answer = web.ask(&format!("GET /v1/keys/s?{wrong}"), &[], b"")?;
-        ensure!(answer.status == 400, "{wrong}: {answer:?}");
+        ensure!(answer.status == status, "{wrong}: {answer:?}");
     }
     client.call_text("RPUSH l a")?;
-    ensure!(web.ask("GET /v1/keys/l?cursor=1-2", &[], b"")?.status == 400);
+    ensure!(web.ask("GET /v1/keys/l?cursor=1-2", &[], b"")?.status == 409);
     Ok(())
 }
