@@ -41,6 +41,9 @@ const PATIENCE_PASS: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub struct Gates {
     gates: Arc<List>,
+    /// The gate whose thread stayed inside for too long at the last attempt to close all, by its address;
+    /// 0 for none.
+    stubborn: AtomicUsize,
 }
 
 /// One thread's gate. It is among all gates for as long as it can be entered: dropping it takes it
@@ -145,9 +148,18 @@ impl Gates {
     fn try_close_within(&self, patience: Duration, own: Option<Arc<Padded>>) -> Option<Closed<'_>> {
         let gates = self.gates.lock();
         let own = own.filter(|own| gates.iter().any(|gate| Arc::ptr_eq(gate, own)));
+        // Whoever stayed inside for long comes first: the others are not kept out while it is waited for.
+        let address = |gate: &Arc<Padded>| Arc::as_ptr(gate).addr();
+        let stubborn = self.stubborn.swap(0, Relaxed);
+        let (first, others): (Vec<_>, Vec<_>) =
+            gates.iter().partition(|gate| address(gate) == stubborn);
         let mut closed = Vec::with_capacity(gates.len());
-        for gate in gates.iter() {
-            closed.push(gate.0.try_lock_for(patience)?);
+        for gate in first.into_iter().chain(others) {
+            let Some(guard) = gate.0.try_lock_for(patience) else {
+                self.stubborn.store(address(gate), Relaxed);
+                return None;
+            };
+            closed.push(guard);
         }
         // Forgotten on purpose: `Closed` releases them.
         closed.into_iter().for_each(std::mem::forget);
@@ -311,6 +323,28 @@ mod tests {
             entering.join().unwrap();
         });
         assert!(gates.try_close(&other).is_some());
+    }
+
+    #[test]
+    fn others_are_not_kept_out_while_one_stays_inside() {
+        let gates = Gates::new();
+        let (one, other, own) = (gates.register(), gates.register(), gates.register());
+        let inside = other.enter();
+        assert!(gates.try_close(&own).is_none());
+        let kept_out = std::thread::scope(|scope| {
+            let closing = scope.spawn(|| {
+                (0..20).for_each(|_| assert!(gates.try_close(&own).is_none(), "it is inside"));
+            });
+            let mut kept_out = 0;
+            while !closing.is_finished() {
+                kept_out += usize::from(one.is_entered());
+                std::thread::yield_now();
+            }
+            kept_out
+        });
+        assert_eq!(kept_out, 0, "nobody has closed its gate");
+        drop(inside);
+        assert!(gates.try_close(&own).is_some());
     }
 
     #[test]
