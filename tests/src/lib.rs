@@ -12,6 +12,7 @@
 //! * [`play`] plays one section of a transcript;
 //! * [`observe`] looks at a server until something can be seen;
 //! * [`peers`] says where the programs of Redis and Valkey are;
+//! * [`etcd`] starts an etcd, and makes its answers and ours comparable;
 //! * [`process`] asks the system about a process;
 //! * [`volume`] mounts a disk of its own, which can be full;
 //! * [`mutation`] damages files, [`allocation`] counts what reading them takes;
@@ -20,6 +21,7 @@
 
 pub mod allocation;
 pub mod client;
+pub mod etcd;
 pub mod grammar;
 pub mod mariadb;
 pub mod mutation;

@@ -41,6 +41,12 @@ pub fn oldest(name: &str) -> PathBuf {
     programs_of(OLDEST).join(name)
 }
 
+/// A program of etcd 3.4: `etcd` or `etcdctl`.
+#[must_use]
+pub fn etcd(name: &str) -> PathBuf {
+    programs_of("etcd").join(name)
+}
+
 /// A search path for programs that start these by their names alone.
 #[must_use]
 pub fn search_path() -> OsString {

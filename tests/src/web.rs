@@ -123,6 +123,29 @@ impl Web {
         Ok(answer)
     }
 
+    /// Reads the next part of a body that comes in chunks; nothing where it ends.
+    ///
+    /// # Errors
+    /// None comes in time.
+    pub fn chunk(&mut self) -> Result<Option<Vec<u8>>> {
+        let length = usize::from_str_radix(&self.line()?, 16)?;
+        let mut chunk = vec![0; length];
+        self.stream.read_exact(&mut chunk)?;
+        let end = self.line()?;
+        if !end.is_empty() {
+            bail!("behind a chunk there is {end:?}");
+        }
+        Ok((length > 0).then_some(chunk))
+    }
+
+    /// Waits for no more than so long for what is read next.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn set_patience(&self, patience: Duration) -> Result<()> {
+        Ok(self.stream.get_ref().set_read_timeout(Some(patience))?)
+    }
+
     fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;

@@ -177,6 +177,18 @@ pub const HTTP_GZIP_MOST: usize = 1024 * 1024;
 /// Milliseconds within which the head of a request arrives.
 pub const HTTP_PATIENCE_MS: u64 = 10_000;
 
+/// Longest form of `/v2/keys`, in bytes: what etcd takes.
+pub const ETCD_FORM: u64 = 10 * 1024 * 1024;
+
+/// Events of the tree of `/v2/keys` that are kept for those who ask for the past: as many as etcd keeps.
+pub const ETCD_EVENTS: u64 = 1000;
+
+/// Nodes that have expired which a write to that tree removes before it does its own work.
+pub const ETCD_EXPIRED_PER_WRITE: usize = 16;
+
+/// Such nodes that are removed while the slot of the tree is held for nothing else.
+pub const ETCD_EXPIRED_PER_HOLD: usize = 64;
+
 /// Bytes of a body that arrive each second on average.
 pub const HTTP_LEAST_RATE: u64 = 1024;
 

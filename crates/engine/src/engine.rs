@@ -19,6 +19,7 @@ use crate::handler::db::Db;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::host::Host;
 use crate::http::ContentTypes;
+use crate::nodes::hub::Hub;
 use crate::observe::latency::LatencyMonitor;
 use crate::observe::slowlog::SlowLog;
 use crate::observe::stats::Stats;
@@ -85,6 +86,8 @@ pub struct Engine {
     pub scripts: Scripts,
     /// Who follows the journal.
     pub listeners: Listeners,
+    /// Who watches the tree of `/v2/keys`.
+    pub nodes: Hub,
     pub(crate) slot_offsets: SlotOffsets,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
@@ -185,6 +188,14 @@ pub struct HttpRows {
     pub view_change: &'static Row,
     /// DELETE of results.
     pub view_forget: &'static Row,
+    /// GET of a node.
+    pub node_get: &'static Row,
+    /// PUT and POST of a node.
+    pub node_put: &'static Row,
+    /// DELETE of a node.
+    pub node_delete: &'static Row,
+    /// An event of a node.
+    pub node_wait: &'static Row,
 }
 
 /// Something that a slow disk may hold up, done away from the workers. Returns the reply.
@@ -308,6 +319,7 @@ impl Engine {
             loading: Loading::default(),
             scripts: Scripts::default(),
             listeners: Listeners::default(),
+            nodes: Hub::default(),
             slot_offsets: SlotOffsets::default(),
             memory: Memory::default(),
             pause: Pause::default(),

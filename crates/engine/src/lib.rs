@@ -20,6 +20,7 @@
 //! | [`observe`] | what may an operator look at? |
 //! | [`host`] | what is asked of the world outside? |
 //! | [`http`] | what are keys to HTTP besides their values? |
+//! | [`nodes`] | where is the tree of `/v2/keys`, and who watches it? |
 //!
 //! Files import in one direction, within rooms and between them.
 
@@ -39,6 +40,7 @@ pub mod host;
 pub mod http;
 #[cfg(any(test, feature = "explore"))]
 pub mod no_host;
+pub mod nodes;
 pub mod observe;
 pub mod persistence;
 pub mod reclaim;

@@ -43,6 +43,10 @@ impl HttpRows {
             view: find("view")?,
             view_change: find("viewchange")?,
             view_forget: find("viewforget")?,
+            node_get: find("nodeget")?,
+            node_put: find("nodeput")?,
+            node_delete: find("nodedelete")?,
+            node_wait: find("nodewait")?,
         })
     }
 }

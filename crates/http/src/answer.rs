@@ -38,6 +38,7 @@ fn reason(status: u16) -> &'static str {
         201 => "Created",
         204 => "No Content",
         206 => "Partial Content",
+        301 => "Moved Permanently",
         304 => "Not Modified",
         400 => "Bad Request",
         401 => "Unauthorized",
@@ -149,7 +150,8 @@ impl<'a> Answer<'a> {
             self.header("Access-Control-Allow-Origin", origin);
             self.header(
                 "Access-Control-Expose-Headers",
-                b"ETag, Age, Warning, X-Cache, X-Cursor, X-Position, X-Request-Id, X-Type",
+                b"ETag, Age, Warning, X-Cache, X-Cursor, X-Etcd-Cluster-Id, X-Etcd-Index, X-Position, \
+                  X-Raft-Index, X-Raft-Term, X-Request-Id, X-Type",
             );
             self.header("Vary", b"Origin");
         }
@@ -232,6 +234,12 @@ impl<'a> Answer<'a> {
         self.output.push(&self.head[..self.used]);
     }
 
+    /// Ends the head of an answer whose body comes in chunks.
+    pub fn chunked_body(mut self, content_type: &str) {
+        self.header("Transfer-Encoding", b"chunked");
+        self.endless_body(content_type);
+    }
+
     /// Ends the answer without a body.
     pub fn empty(mut self) {
         // These two never have a body, and so no length of one.
@@ -249,6 +257,18 @@ impl<'a> Answer<'a> {
         body.push(b'}');
         self.body(JSON.as_bytes(), &body);
     }
+}
+
+/// Writes a part of a body, which is not empty.
+pub fn chunk(output: &mut Output, part: &[u8]) {
+    output.push(format!("{:x}\r\n", part.len()).as_bytes());
+    output.push(part);
+    output.push(b"\r\n");
+}
+
+/// Ends such a body.
+pub fn last_chunk(output: &mut Output) {
+    output.push(b"0\r\n\r\n");
 }
 
 /// A second as a date in the form of HTTP.

@@ -85,6 +85,7 @@ impl Rounds {
         if !engine.debug.pause_cron.load(Relaxed) && !engine.loading.is_on() {
             self.make_room(engine);
             self.expiry.round(engine, &mut self.turn, &self.gate);
+            engine.expire_nodes(&mut self.turn, &self.gate);
         }
         self.turn.announce_appends(engine);
         if self.last_sample.elapsed() >= ROUND_MAX {

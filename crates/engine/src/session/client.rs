@@ -284,6 +284,8 @@ pub enum Awaited {
     Stream(Ready),
     /// Nothing under a key of its own: a change that the journal tells of.
     Changes,
+    /// Nothing under a key of its own: an event of the tree of [`crate::nodes`].
+    Event,
 }
 
 const WAITING: u8 = 0;
@@ -305,7 +307,8 @@ pub struct Waiter {
     /// The command.
     pub argv: OwnedArguments,
     /// How it is served: a [`crate::engine::Serve`], or where it listens, a
-    /// [`crate::changes::listeners::Listener`]. This file need not know of either.
+    /// [`crate::changes::listeners::Listener`] or a [`crate::nodes::hub::Place`]. This file need not
+    /// know of them.
     pub(crate) serve: Box<dyn Any + Send + Sync>,
     /// Whether its connection speaks RESP3.
     pub resp3: bool,
@@ -365,6 +368,17 @@ impl Waiter {
         Waiter::new(client, database, keys, None, awaited, argv, listener, resp3, deadline)
     }
 
+    /// A client that waits for an event; `place` says where it is found when it waits no more.
+    pub(crate) fn for_event(
+        client: Arc<Client>,
+        database: usize,
+        resp3: bool,
+        place: Box<dyn Any + Send + Sync>,
+    ) -> Waiter {
+        let (argv, keys, awaited) = (OwnedArguments::default(), Vec::new(), Awaited::Event);
+        Waiter::new(client, database, keys, None, awaited, argv, place, resp3, None)
+    }
+
     /// Bytes of memory that it takes, about: each key lies in the arguments, here, and at its slot.
     pub(crate) fn memory(&self) -> usize {
         let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
@@ -382,7 +396,7 @@ impl Waiter {
             Awaited::List => matches!(value, Some(ValueRef::List(_))),
             Awaited::Zset => matches!(value, Some(ValueRef::Zset(_))),
             Awaited::Stream(ready) => ready(value, key, self.argv.view()),
-            Awaited::Changes => false,
+            Awaited::Changes | Awaited::Event => false,
         }
     }
 
@@ -391,9 +405,10 @@ impl Waiter {
         matches!(self.awaited, Awaited::Stream(_))
     }
 
-    /// Whether it waits for keys or changes. Who waits for the host has to wait for what that does.
+    /// Whether it waits for keys, changes or events. Who waits for the host has to wait for what that
+    /// does.
     pub(crate) fn may_give_up(&self) -> bool {
-        !self.keys.is_empty() || self.awaits_changes()
+        !self.keys.is_empty() || matches!(self.awaited, Awaited::Changes | Awaited::Event)
     }
 
     /// Whether it waits for a change that the journal tells of.

@@ -18,6 +18,7 @@ use store::{Entry, Held, Key, ValueRef};
 use crate::changes::listeners::Listener;
 use crate::engine::{Context, Engine, Serve};
 use crate::handler::db::Db;
+use crate::nodes::hub::Place;
 use crate::run::authority::Authority;
 use crate::run::request::Outcome;
 use crate::run::slots::Slots;
@@ -259,6 +260,9 @@ impl Engine {
         }
         if let Some(listener) = waiter.serve.downcast_ref::<Weak<Listener>>() {
             listener.upgrade().into_iter().for_each(|own| self.listeners.remove(&own));
+        }
+        if let Some(place) = waiter.serve.downcast_ref::<Place>() {
+            self.nodes.remove(place, waiter);
         }
         session.show_blocked(false);
         *session.client.waiter.lock() = None;

@@ -312,6 +312,22 @@ impl Connection {
         listener.behind().is_some() && little_waits && !self.session.close
     }
 
+    /// Whether a request goes on now, which had to wait until most of what it wrote was sent.
+    #[inline]
+    fn is_to_go_on(&self) -> bool {
+        let little_waits = self.output.len() <= limits::CHANGES_PENDING / 2;
+        self.protocol.goes_on() && little_waits && !self.session.close
+    }
+
+    /// Lets such a request go on.
+    pub(super) fn go_on(&mut self) {
+        if self.is_to_go_on()
+            && let Some(next) = self.protocol.go_on()
+        {
+            self.held_back.push_first(next);
+        }
+    }
+
     /// Ends a connection that follows changes, and has something to say besides.
     #[inline]
     pub(super) fn look_at_talk(&mut self) {
@@ -339,7 +355,7 @@ impl Connection {
         // What a client sent behind the command that it waits in is not read while it waits, so the
         // end of its input may lie behind that.
         // Who follows changes has nothing more to say, but not when it goes.
-        let follows = self.protocol.following().is_some();
+        let follows = self.protocol.following().is_some() || self.protocol.goes_on();
         ((blocked || follows) && (self.ended || self.read_closed))
             || (self.ended && running && answered && self.output.is_empty())
     }
@@ -359,7 +375,9 @@ impl Connection {
             }
             Hold::Paused(until) => until <= now,
         };
-        (runnable && !self.session.close) || (self.writable && self.sendable() > 0)
+        (runnable && !self.session.close)
+            || (self.writable && self.sendable() > 0)
+            || self.is_to_go_on()
     }
 
     /// Closes the socket. Returns the buffers, if it would take long to free them.

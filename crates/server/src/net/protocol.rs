@@ -8,6 +8,7 @@ use resp::args::{ArgRange, Arguments};
 use resp::output::Output;
 
 use super::batch::Batch;
+use super::held_back::Pending;
 use super::http::{Http, Intake};
 use super::resp::Resp;
 
@@ -96,6 +97,23 @@ impl Protocol {
         match self {
             Protocol::Resp(_) => None,
             Protocol::Http(http) => http.following(),
+        }
+    }
+
+    /// Whether a request goes on when what was written is sent.
+    #[inline]
+    pub(super) fn goes_on(&self) -> bool {
+        match self {
+            Protocol::Resp(_) => false,
+            Protocol::Http(http) => http.goes_on(),
+        }
+    }
+
+    /// The command with which it does.
+    pub(super) fn go_on(&mut self) -> Option<Pending> {
+        match self {
+            Protocol::Resp(_) => None,
+            Protocol::Http(http) => http.go_on(),
         }
     }
 

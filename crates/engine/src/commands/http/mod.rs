@@ -6,6 +6,7 @@
 
 mod memory;
 mod metrics;
+mod nodes;
 mod views;
 
 use base::limits;
@@ -17,8 +18,8 @@ use store::{
 };
 
 use crate::command::{
-    ACCESS, ArgumentKind, Command, DENYOOM, FAST, Group, INTERNAL, KeySpec, LOADING, NEVER_QUEUED,
-    READONLY, RO, RW, STALE, UPDATE, WRITE, argument, key,
+    ACCESS, ArgumentKind, BLOCKING, Command, DENYOOM, FAST, Group, INTERNAL, KeySpec, LOADING,
+    NEVER_QUEUED, READONLY, RO, RW, STALE, UPDATE, WRITE, argument, key,
 };
 use crate::handler::args::Args;
 use crate::handler::context::Context;
@@ -812,5 +813,17 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::at(RO | ACCESS, 1)]),
     row("viewchange", views::change, 3, "Changes rows of a database.").flags(WRITE | INTERNAL),
     row("viewforget", views::forget, 2, "Forgets results of databases.").flags(WRITE | INTERNAL),
+    row("nodeget", nodes::request, -4, "Answers a node.")
+        .flags(READONLY | INTERNAL)
+        .keys(&[KeySpec::at(RO, 1)]),
+    row("nodeput", nodes::request, -4, "Writes a node.")
+        .flags(WRITE | DENYOOM | INTERNAL)
+        .keys(&[KeySpec::at(RW, 1)]),
+    row("nodedelete", nodes::request, -4, "Deletes a node.")
+        .flags(WRITE | INTERNAL)
+        .keys(&[KeySpec::at(RW, 1)]),
+    row("nodewait", nodes::wait, 6, "Answers an event of a node.")
+        .flags(READONLY | BLOCKING | INTERNAL)
+        .keys(&[KeySpec::at(RO, 1)]),
     row("metrics", metrics::metrics, -1, "Answers figures.").flags(LOADING | STALE | INTERNAL),
 ];

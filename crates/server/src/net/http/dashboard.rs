@@ -5,7 +5,7 @@
 
 use http::request::Head;
 
-use super::exchange::Prepared;
+use super::prepared::Prepared;
 
 const PAGE: &str = include_str!("dashboard/page.html");
 const STYLE: &str = include_str!("dashboard/page.css");

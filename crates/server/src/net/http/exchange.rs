@@ -17,6 +17,8 @@ use resp::args::OwnedArguments;
 use resp::output::Output;
 
 use super::changes::{Step, Wait, begin_events, position_of, told_gone};
+use super::etcd::answer::{Step as EventStep, Watch, answer_node};
+use super::prepared::Prepared;
 
 /// How replies are told to a client that sends commands.
 #[derive(Clone, Copy, Debug)]
@@ -41,32 +43,6 @@ pub(super) struct Get {
     pub(super) if_range: Option<Tags>,
     /// Absent where the client takes no form that there is.
     pub(super) form: Option<Form>,
-}
-
-/// An answer that depends on no command.
-pub(super) struct Prepared {
-    pub(super) status: u16,
-    pub(super) headers: Vec<(&'static str, Vec<u8>)>,
-    pub(super) content_type: &'static str,
-    pub(super) body: Vec<u8>,
-}
-
-impl Prepared {
-    /// An error, with its reason as JSON.
-    pub(super) fn error(status: u16, reason: &str) -> Prepared {
-        let mut body = b"{\"error\":".to_vec();
-        json::write_str(&mut body, reason);
-        body.push(b'}');
-        Prepared::json(status, body)
-    }
-
-    pub(super) fn json(status: u16, body: Vec<u8>) -> Prepared {
-        Prepared { status, headers: Vec::new(), content_type: JSON, body }
-    }
-
-    pub(super) fn status(status: u16, word: &str) -> Prepared {
-        Prepared::json(status, format!("{{\"status\":\"{word}\"}}").into_bytes())
-    }
 }
 
 /// What a request is about.
@@ -101,6 +77,10 @@ pub(super) enum Kind {
     Wait(Box<Wait>, Option<Box<Get>>),
     /// Changes from a position on, without an end.
     Follow(Box<Filter>),
+    /// A node of the tree of `/v2/keys`.
+    Node,
+    /// Events of such a node that are waited for.
+    Watch(Box<Watch>),
 }
 
 /// On what a transaction depends.
@@ -119,6 +99,15 @@ pub(super) enum Condition {
 impl Kind {
     pub(super) fn ready(prepared: Prepared) -> Kind {
         Kind::Ready(Box::new(prepared))
+    }
+
+    /// Whether the answer goes on until the connection ends.
+    pub(super) fn ends_connection(&self) -> bool {
+        match self {
+            Kind::Follow(_) => true,
+            Kind::Watch(watch) => watch.ends_connection(),
+            _ => false,
+        }
     }
 }
 
@@ -259,6 +248,10 @@ pub(super) enum Next {
     Reads(OwnedArguments),
     /// The head of the answer is written: what happens behind this offset follows.
     Follows(Filter, u64),
+    /// An event of the tree is to be waited for with these words.
+    Watches(OwnedArguments),
+    /// The same, when what is written is sent.
+    GoesOn(OwnedArguments),
 }
 
 impl Exchange {
@@ -347,6 +340,13 @@ impl Exchange {
             }
         }
         let envelope = &self.envelope;
+        if let Kind::Watch(watch) = &mut self.kind {
+            return match watch.take(reply, envelope, now, output) {
+                EventStep::Answered => Next::Answered,
+                EventStep::Waits(argv) => Next::Watches(argv),
+                EventStep::GoesOn(argv) => Next::GoesOn(argv),
+            };
+        }
         if let Kind::Get(get) = &self.kind {
             answer_get(get.as_deref(), envelope, now, reply, output);
             return Next::Answered;
@@ -368,7 +368,11 @@ impl Exchange {
         };
         let mut pieces = Pieces::new(bytes);
         let answered = match &mut self.kind {
-            Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) => None,
+            Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) | Kind::Watch(_) => None,
+            Kind::Node => {
+                answer_node(pieces.clone(), envelope, now, output);
+                Some(())
+            }
             Kind::Follow(filter) => match position_of(&mut pieces) {
                 Some(position) => {
                     let from = begin_events(position, envelope, now, output);

@@ -5,14 +5,16 @@
 //! request says anew who asks and for which database ([`guard`]), and that its replies become one
 //! answer ([`exchange`]), when the locks are free again. [`route`] says which request is which
 //! command, and [`dashboard`] is the page for browsers. Requests that wait for changes, or follow them,
-//! are in [`changes`].
+//! are in [`changes`], and answers for clients of etcd in [`etcd`].
 
 mod changes;
 mod dashboard;
 mod description;
+mod etcd;
 mod exchange;
 mod guard;
 mod intake;
+mod prepared;
 mod route;
 
 use std::cell::Cell;
@@ -73,6 +75,8 @@ pub(super) struct Exchanges {
     closed: bool,
     /// The first request follows changes: its answer does not end.
     following: Option<Arc<Listener>>,
+    /// With this the first request goes on when what was written is sent.
+    goes_on: Option<Pending>,
 }
 
 impl Http {
@@ -159,8 +163,18 @@ impl Http {
 
     /// Whether [`Http::answer_ready`] may have something to do.
     pub(super) fn has_answer(&self) -> bool {
-        let follows = self.exchanges.following.is_some();
+        let follows = self.exchanges.following.is_some() || self.exchanges.goes_on.is_some();
         (!self.exchanges.waiting.is_empty() && !follows) || self.input.wants_continue
+    }
+
+    /// Whether the first request goes on when what was written is sent.
+    pub(super) fn goes_on(&self) -> bool {
+        self.exchanges.goes_on.is_some()
+    }
+
+    /// The command with which it does.
+    pub(super) fn go_on(&mut self) -> Option<Pending> {
+        self.exchanges.goes_on.take()
     }
 
     /// Who follows changes here, if the connection does.
@@ -292,6 +306,13 @@ impl Exchanges {
             exchange::Next::Runs(argv) => Some(Pending::new(engine.commands, argv)),
             exchange::Next::Reads(argv) => {
                 Some(Pending { row: Some(engine.commands.http().get), argv })
+            }
+            exchange::Next::Watches(argv) => {
+                Some(Pending { row: Some(engine.commands.http().node_wait), argv })
+            }
+            exchange::Next::GoesOn(argv) => {
+                self.goes_on = Some(Pending { row: Some(engine.commands.http().node_wait), argv });
+                None
             }
             exchange::Next::Follows(filter, from) => {
                 let client = Arc::clone(&session.client);

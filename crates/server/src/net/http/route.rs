@@ -1,5 +1,6 @@
 //! Which request is which command.
 
+mod etcd;
 mod operator;
 mod views;
 
@@ -20,9 +21,11 @@ use resp::args::{ArgRange, Arguments};
 
 use super::dashboard;
 use super::description::description;
-use super::exchange::{Condition, Exchange, Form, Get, Kind, List, Prepared, Style, Tree};
+use super::etcd::cluster::{is_own, reworded};
+use super::exchange::{Condition, Exchange, Form, Get, Kind, List, Style, Tree};
 use super::guard::{self, Stranger};
 use super::intake::Intake;
+use super::prepared::Prepared;
 use crate::net::batch::Batch;
 
 mod follow;
@@ -73,7 +76,11 @@ type Routed<T> = Result<T, Refused>;
 /// The longest body of a request to this path.
 fn longest_body(path: &[u8], intake: Intake<'_>) -> u64 {
     let of_value = intake.config.proto_max_bulk_len;
-    if path.starts_with(b"/v1/keys/") { of_value } else { of_value.min(limits::HTTP_JSON) }
+    match path {
+        _ if path.starts_with(b"/v1/keys/") => of_value,
+        _ if is_own(path) => of_value.min(limits::ETCD_FORM),
+        _ => of_value.min(limits::HTTP_JSON),
+    }
 }
 
 /// Decides by the head of a request whether its body is worth receiving. Says whether the client
@@ -96,8 +103,13 @@ pub(super) fn look_at_head(head: &Head<'_>, intake: Intake<'_>) -> Result<bool, 
     envelope.close = true;
     verdict.map_err(|Refused(prepared)| {
         log_refusal(head, &envelope, &prepared, intake);
-        Box::new(Exchange::prepared(envelope, prepared))
+        Box::new(Exchange::prepared(envelope, told(head, prepared)))
     })
+}
+
+/// A refusal in the words that its address has for it.
+fn told(head: &Head<'_>, prepared: Prepared) -> Prepared {
+    if head.target.starts_with("/v2/keys") { reworded(prepared) } else { prepared }
 }
 
 /// Says in the log which request was refused. Its address may hold data, and is not said.
@@ -132,8 +144,9 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
         Err(Stranger::Page) if is_page && head.header("origin").is_none() => None,
         origin => origin.map_err(refused_stranger)?.map(Into::into),
     };
-    let is_open =
-        is_page || matches!(target.path, b"/healthz" | b"/readyz") || head.method == "OPTIONS";
+    let is_open = is_page
+        || matches!(target.path, b"/healthz" | b"/readyz" | b"/health")
+        || head.method == "OPTIONS";
     if user.is_none() && !is_open {
         let mut prepared = Prepared::error(401, "NOAUTH Authentication required.");
         prepared.headers.push(("WWW-Authenticate", b"Bearer, Basic realm=\"dunlin\"".to_vec()));
@@ -183,6 +196,8 @@ enum Place<'t> {
     Views,
     View(&'t [u8]),
     Description,
+    /// Something that clients of etcd ask for.
+    Etcd,
 }
 
 impl<'t> Place<'t> {
@@ -213,6 +228,7 @@ impl<'t> Place<'t> {
             b"/v1/views" => Place::Views,
             b"/v1/openapi.json" => Place::Description,
             _ if path.starts_with(b"/v1/") => return None,
+            _ if is_own(path) => Place::Etcd,
             _ => Place::Words(&path[1..]),
         })
     }
@@ -236,6 +252,7 @@ impl<'t> Place<'t> {
             Place::Views => "GET, HEAD, DELETE, OPTIONS",
             Place::View(_) => "GET, HEAD, POST, DELETE, OPTIONS",
             Place::Words(_) => "GET, HEAD, POST, PUT, OPTIONS",
+            Place::Etcd => "GET, HEAD, PUT, POST, DELETE, OPTIONS",
         }
     }
 
@@ -243,6 +260,8 @@ impl<'t> Place<'t> {
     fn takes(&self, method: &str, intake: Intake<'_>) -> bool {
         match (self, method) {
             (Place::Key(_), "GET" | "PUT") => true,
+            // Each of its addresses says so itself.
+            (Place::Etcd, _) => true,
             _ => self.methods(intake).split(", ").any(|own| own == method),
         }
     }
@@ -265,13 +284,13 @@ impl Route<'_> {
         match routed {
             Ok((kind, database)) => {
                 // Its answer goes on until the connection ends.
-                envelope.close |= matches!(kind, Kind::Follow(_));
+                envelope.close |= kind.ends_connection();
                 Exchange::new(envelope, kind, database)
             }
             Err(Refused(prepared)) => {
                 self.batch.roll_back(mark);
                 log_refusal(head, &envelope, &prepared, self.intake);
-                Exchange::prepared(envelope, prepared)
+                Exchange::prepared(envelope, told(head, prepared))
             }
         }
     }
@@ -309,6 +328,7 @@ impl Route<'_> {
             Place::Changes => self.changes(head, target),
             Place::Views => self.views(head, target),
             Place::View(name) => self.view(head, target, name, body),
+            Place::Etcd => self.etcd(head, target, body),
             Place::Words(path) => {
                 let strings = strings.unwrap_or(Strings::Lossy);
                 let style = Style { resp3: false, strings };

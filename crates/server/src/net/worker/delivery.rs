@@ -90,6 +90,7 @@ impl Worker {
             self.reads_on -= 1;
             connection.read_on(&self.engine);
         }
+        connection.go_on();
         connection.look_at_output_limit();
         let over_limit = connection.doom == Some(OVER_OUTPUT_LIMIT);
         let sent = if over_limit { 0 } else { connection.send(limits::WRITE_PER_TURN) };

@@ -4,7 +4,8 @@ use base::limits;
 use http::target::Target;
 
 use super::{Refused, Route, Routed, UNKNOWN_PARAMETER};
-use crate::net::http::exchange::{Kind, Prepared};
+use crate::net::http::exchange::Kind;
+use crate::net::http::prepared::Prepared;
 
 impl Route<'_> {
     /// `GET /v1/memory`: what takes memory.

@@ -6,7 +6,8 @@ use http::tag::{self, Tags};
 use http::target::Target;
 
 use super::{Body, Refused, Route, Routed, query_part};
-use crate::net::http::exchange::{Kind, Prepared};
+use crate::net::http::exchange::Kind;
+use crate::net::http::prepared::Prepared;
 
 /// Text of a request.
 fn text(bytes: &[u8]) -> Routed<String> {

@@ -1,0 +1,156 @@
+//! Requests for nodes of the tree: see [`crate::nodes`].
+//!
+//! Their replies are the status of HTTP, the index of the tree, the index of an event where one was waited
+//! for, and the body.
+
+use std::borrow::Cow;
+
+use base::limits;
+use etcd::change;
+use etcd::error::{Code, Error};
+use etcd::event::Event;
+use etcd::form::Form;
+use etcd::listing;
+use etcd::request::{Method, Request};
+use etcd::tree::Tree;
+use etcd::watch;
+
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::nodes::hub::reply_event;
+use crate::nodes::kept::Kept;
+
+/// A request: the key of a directory, for its slot alone, the method, the path, and fields of the form,
+/// names and values.
+pub(super) fn request(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    // What the command leaves in the journal is what the tree says.
+    cx.propagate_nothing();
+    let _slot = args.key()?;
+    let (method, path) = (args.bytes()?, args.bytes()?);
+    let mut form = Form::default();
+    while !args.is_empty() {
+        form.add(args.bytes()?, Cow::Borrowed(args.bytes()?));
+    }
+    let mut body = Vec::new();
+    let done = Request::read(method, path, &form).and_then(|request| {
+        let operation = request.operation();
+        let done = match request.method {
+            Method::Get => read(cx, &request, &mut body),
+            _ => write(cx, &request, &mut body),
+        };
+        cx.engine.nodes.count(operation, done.is_ok());
+        done
+    });
+    match done {
+        Ok((status, index)) => answer(cx, status, index, &body),
+        Err(error) => refuse(cx, &error),
+    }
+    Ok(())
+}
+
+fn read(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    body: &mut Vec<u8>,
+) -> Result<(u16, u64), Error> {
+    let tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
+    let how = (request.recursive, request.sorted);
+    listing::write_node(&tree, request.path, how, tree.now(), body)?;
+    Ok((200, tree.index()?))
+}
+
+fn write(
+    cx: &mut Context<'_>,
+    request: &Request<'_>,
+    body: &mut Vec<u8>,
+) -> Result<(u16, u64), Error> {
+    let mut tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
+    // What is gone by the clock is gone for what follows.
+    tree.expire(limits::ETCD_EXPIRED_PER_WRITE)?;
+    let now = tree.now();
+    let change = change::apply(&mut tree, request, now)?;
+    tree.tell(&change);
+    let event = &change.event;
+    if request.no_value {
+        event.write_outcome(body)
+    } else {
+        event.write(body)
+    }
+    Ok((if event.is_created() { 201 } else { 200 }, event.index()))
+}
+
+/// Who waits: the key of a directory, the path, `ALL` for what is below too or else `ONE`, an index, and
+/// `FIND` or `NEXT`. FIND answers an event of the past, if there is one; with the index 0 there is none.
+/// NEXT waits until there is one.
+pub(super) fn wait(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let _slot = args.key()?;
+    let path = args.bytes()?;
+    let recursive = args.word("ALL") || !args.word("ONE");
+    let since = base::num::parse_u64(args.bytes()?).ok_or(CommandError::OUT_OF_RANGE)?;
+    let waits = args.word("NEXT");
+    let found = find(cx, path, recursive, since, waits);
+    match found {
+        Err(error) => refuse(cx, &error),
+        Ok(Some(())) => {}
+        Ok(None) if waits => {
+            if !cx.may_block() {
+                return Err(CommandError::text("ERR an event is waited for in no transaction"));
+            }
+            let client = &cx.session.client;
+            cx.block = Some(cx.engine.nodes.add(client, path, recursive, since));
+        }
+        Ok(None) => {
+            let tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
+            match tree.index() {
+                Ok(index) => {
+                    cx.reply.array(4);
+                    cx.reply.integer(200);
+                    cx.reply.integer(index.cast_signed());
+                    cx.reply.integer(0);
+                    cx.reply.null();
+                }
+                Err(error) => refuse(cx, &error),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Answers the first event of those that are kept which somebody is waiting for, if there is one.
+fn find(
+    cx: &mut Context<'_>,
+    path: &[u8],
+    recursive: bool,
+    since: u64,
+    waits: bool,
+) -> Result<Option<()>, Error> {
+    if since == 0 {
+        return Ok(None);
+    }
+    let tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
+    let index = tree.index()?;
+    if let Some(oldest) = tree.oldest()?.filter(|oldest| since < *oldest) {
+        let cause = format!("the requested history has been cleared [{oldest}/{since}]");
+        return Err(Error::new(Code::EventIndexCleared, cause.as_bytes(), index));
+    }
+    // Who goes on from event to event is told of what it would have been told at once.
+    let is_wanted: fn(&Event<'_>, &[u8], bool) -> bool =
+        if waits { watch::concerns } else { watch::is_found };
+    let event = tree.first_event(since, |event| is_wanted(event, path, recursive))?;
+    Ok(event.map(|event| reply_event(&mut cx.reply, index, &event)))
+}
+
+fn answer(cx: &mut Context<'_>, status: u16, index: u64, body: &[u8]) {
+    cx.reply.array(4);
+    cx.reply.integer(i64::from(status));
+    cx.reply.integer(index.cast_signed());
+    cx.reply.integer(0);
+    cx.reply.bulk(body);
+}
+
+fn refuse(cx: &mut Context<'_>, error: &Error) {
+    let mut body = Vec::new();
+    error.write(&mut body);
+    answer(cx, error.code.status(), error.index, &body);
+}

@@ -1,0 +1,58 @@
+//! Nodes whose time is up go even if nobody looks at them.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use base::clock::Ticks;
+use base::limits;
+use store::Key;
+use store::gate::{Gate, Presence};
+
+use crate::engine::Engine;
+use crate::nodes::kept::{EXPIRIES, Kept};
+use crate::run::turn::Turn;
+
+/// How long a round may take, in nanoseconds.
+const ROUND_NS: u64 = 20_000_000;
+
+impl Engine {
+    /// Removes nodes whose time is up, for as long as one round may take. The caller is outside its gate,
+    /// and holds nothing.
+    pub fn expire_nodes(&self, turn: &mut Turn, gate: &Gate) {
+        let begun = Ticks::now();
+        while begun.elapsed_ns() < ROUND_NS {
+            turn.begin(self);
+            if self.is_paused(turn.steady)
+                || turn.effects.journal_failed
+                || !self.debug.active_expire.load(Relaxed)
+            {
+                // The data is to stand still.
+                return;
+            }
+            let inside = gate.enter();
+            let more = self.expire_some_nodes(inside.presence(), turn);
+            drop(inside);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// Removes some of them. Whether there may be more.
+    fn expire_some_nodes(&self, presence: Presence<'_>, turn: &mut Turn) -> bool {
+        let key = Key::new(EXPIRIES);
+        // A contended slot is busy: its turn comes again.
+        let Some(held) = self.keyspace.try_hold_one(presence, key.slot, turn.clock) else {
+            return false;
+        };
+        if held.find(0, &key).is_none() {
+            return false;
+        }
+        let mut looked_at = 0;
+        self.delete_unasked(turn, held, 0, |db| {
+            let mut tree = Kept { db, hub: &self.nodes };
+            // What else lies under the keys of the tree keeps it from expiring, and requests say so.
+            looked_at = tree.expire(limits::ETCD_EXPIRED_PER_HOLD).unwrap_or(0);
+        });
+        looked_at == limits::ETCD_EXPIRED_PER_HOLD
+    }
+}

@@ -1,0 +1,227 @@
+//! Who watches the tree, and what is counted about it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use etcd::change::Change;
+use etcd::json::Object;
+use etcd::path;
+use etcd::request::Operation;
+use parking_lot::Mutex;
+use resp::output::Output;
+use resp::reply::Reply;
+
+use crate::session::client::{Client, Waiter};
+
+/// Somebody who waits for an event.
+struct Watch {
+    waiter: Arc<Waiter>,
+    /// Of this node, or of all that are below it too.
+    recursive: bool,
+    /// The first index that counts.
+    since: u64,
+}
+
+/// Where a waiter lies: the path that it watches.
+pub struct Place(Box<[u8]>);
+
+/// How often an operation has succeeded and failed.
+#[derive(Default)]
+struct Tally {
+    succeeded: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// The operations with the names of their counters, in the order in which they are told.
+const OPERATIONS: [(Operation, &str); 7] = [
+    (Operation::Get, "gets"),
+    (Operation::Set, "sets"),
+    (Operation::Delete, "delete"),
+    (Operation::Update, "update"),
+    (Operation::Create, "create"),
+    (Operation::CompareAndSwap, "compareAndSwap"),
+    (Operation::CompareAndDelete, "compareAndDelete"),
+];
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Hub {
+    /// The largest index that an event of this process had: no other event gets it, whatever becomes of
+    /// the key that events are kept in.
+    last: AtomicU64,
+    /// By path. Changed by those who hold the slot of the tree, and by those who give up.
+    watches: Mutex<BTreeMap<Box<[u8]>, Vec<Watch>>>,
+    tallies: [Tally; OPERATIONS.len()],
+    expired: AtomicU64,
+}
+
+impl Hub {
+    /// The largest index that was given in this process.
+    pub(crate) fn last(&self) -> u64 {
+        self.last.load(Relaxed)
+    }
+
+    /// Notes that an index was given.
+    pub(crate) fn note_index(&self, index: u64) {
+        self.last.fetch_max(index, Relaxed);
+    }
+
+    /// Counts an operation.
+    pub(crate) fn count(&self, operation: Operation, succeeded: bool) {
+        let tally = &self.tallies[operation as usize];
+        let counter = if succeeded { &tally.succeeded } else { &tally.failed };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// Adds somebody who waits for an event of a path with this index or a later one. To be called with
+    /// the slot of the tree held, by who has seen that there is none.
+    pub(crate) fn add(
+        &self,
+        client: &Arc<Client>,
+        path: &[u8],
+        recursive: bool,
+        since: u64,
+    ) -> Arc<Waiter> {
+        let place = Box::new(Place(path.into()));
+        let waiter = Arc::new(Waiter::for_event(Arc::clone(client), 0, true, place));
+        let watch = Watch { waiter: Arc::clone(&waiter), recursive, since };
+        self.watches.lock().entry(path.into()).or_default().push(watch);
+        waiter
+    }
+
+    /// Forgets somebody who waits no more.
+    pub(crate) fn remove(&self, Place(path): &Place, waiter: &Arc<Waiter>) {
+        let mut watches = self.watches.lock();
+        let Some(own) = watches.get_mut(path) else { return };
+        own.retain(|watch| !Arc::ptr_eq(&watch.waiter, waiter));
+        if own.is_empty() {
+            watches.remove(path);
+        }
+    }
+
+    /// Paths below this one that somebody watches.
+    pub(crate) fn below(&self, path: &[u8]) -> Vec<Box<[u8]>> {
+        let inside: Box<[u8]> = path::inside(path).into();
+        let watches = self.watches.lock();
+        let own = watches.range(inside.clone()..).map(|(path, _)| path);
+        own.take_while(|path| path.starts_with(&inside)).cloned().collect()
+    }
+
+    /// Takes out all who are to be told of what has happened: they are claimed for the caller.
+    pub(crate) fn claim(&self, change: &Change) -> Vec<Arc<Waiter>> {
+        let (event, mut claimed) = (&change.event, Vec::new());
+        let mut watches = self.watches.lock();
+        if watches.is_empty() || event.refresh {
+            return claimed;
+        }
+        let mut take = |place: &[u8], is_told: &dyn Fn(&Watch) -> bool| {
+            let Some(own) = watches.get_mut(place) else { return };
+            own.retain(|watch| {
+                let is_told = event.index() >= watch.since && is_told(watch);
+                if is_told && watch.waiter.claim() {
+                    claimed.push(Arc::clone(&watch.waiter));
+                }
+                !is_told
+            });
+            if own.is_empty() {
+                watches.remove(place);
+            }
+        };
+        for place in path::and_above(&event.path) {
+            let is_itself = *place == *event.path;
+            let is_seen = !path::is_hidden_from(place, &event.path);
+            take(place, &|watch| is_itself || (watch.recursive && is_seen));
+        }
+        change.gone.iter().for_each(|place| take(place, &|_| true));
+        claimed
+    }
+
+    /// Counts a node whose time was up.
+    pub(crate) fn count_expired(&self) {
+        self.expired.fetch_add(1, Relaxed);
+    }
+
+    /// What was counted, as JSON.
+    pub fn figures(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut object = Object::begin(&mut out);
+        let mut write = |name: &str, number: u64| {
+            base::num::write_u64(object.member(name), number);
+        };
+        for (operation, name) in OPERATIONS {
+            let tally = &self.tallies[operation as usize];
+            write(&format!("{name}Success"), tally.succeeded.load(Relaxed));
+            write(&format!("{name}Fail"), tally.failed.load(Relaxed));
+        }
+        write("expireCount", self.expired.load(Relaxed));
+        let watchers: usize = self.watches.lock().values().map(Vec::len).sum();
+        write("watchers", watchers as u64);
+        object.end();
+        out
+    }
+}
+
+/// The reply to who has waited: the status, the index of the tree, that of the event, and the event.
+pub(crate) fn reply_event(reply: &mut Reply<'_>, index: u64, event: &etcd::event::Event<'_>) {
+    let mut body = Vec::new();
+    event.write(&mut body);
+    reply.array(4);
+    reply.integer(200);
+    reply.integer(index.cast_signed());
+    reply.integer(event.index().cast_signed());
+    reply.bulk(&body);
+}
+
+/// The same, for who has waited in a command of its own.
+pub(crate) fn told_event(event: &etcd::event::Event<'_>) -> Vec<u8> {
+    let mut output = Output::default();
+    reply_event(&mut Reply::new(&mut output, true), event.index(), event);
+    output.to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+
+    #[test]
+    fn who_waits_is_told_once() {
+        let mut server = TestServer::new();
+        let client = Arc::clone(&server.session.client);
+        let hub = Hub::default();
+        let at = |path: &[u8], recursive, since| hub.add(&client, path, recursive, since);
+        let exact = at(b"/a/b", false, 1);
+        let above = at(b"/a", true, 1);
+        let beside = at(b"/a", false, 1);
+        let later = at(b"/a/b", false, 9);
+        let change = |path: &[u8], index: u64, gone: &[&[u8]]| {
+            let node = etcd::node::Node { modified: index, ..etcd::node::Node::ROOT };
+            let event = etcd::event::Event {
+                action: etcd::event::Action::Delete,
+                path: path.to_vec().into(),
+                prev: Some(node.clone()),
+                node,
+                at: 0,
+                refresh: false,
+            };
+            Change { event, gone: gone.iter().map(|path| Box::from(*path)).collect() }
+        };
+        let is = |claimed: Vec<Arc<Waiter>>, expected: &[&Arc<Waiter>]| {
+            assert_eq!(claimed.len(), expected.len());
+            expected.iter().for_each(|own| assert!(claimed.iter().any(|it| Arc::ptr_eq(it, own))));
+        };
+        is(hub.claim(&change(b"/a/b", 5, &[])), &[&above, &exact]);
+        is(hub.claim(&change(b"/a/b", 6, &[])), &[]);
+        assert_eq!(hub.below(b"/a"), [Box::from(&b"/a/b"[..])]);
+        assert_eq!(hub.below(b"/"), [Box::from(&b"/a"[..]), Box::from(&b"/a/b"[..])]);
+        is(hub.claim(&change(b"/a", 9, &[b"/a/b"])), &[&beside, &later]);
+        let hidden = at(b"/", true, 1);
+        is(hub.claim(&change(b"/_h/x", 10, &[])), &[]);
+        assert!(String::from_utf8(hub.figures()).unwrap().ends_with("\"watchers\":1}"));
+        hub.remove(&Place(Box::from(&b"/"[..])), &hidden);
+        assert!(hub.watches.lock().is_empty());
+        assert_eq!(server.text("PING"), "+PONG\r\n");
+    }
+}

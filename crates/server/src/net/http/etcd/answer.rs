@@ -1,0 +1,176 @@
+//! Answers of `/v2/keys` and what belongs to it, in the form that clients of etcd know.
+//!
+//! Who waits for an event gets the head of the answer first, and the event when there is one, in a chunk: a
+//! client may be impatient for the one and patient for the other. A stream goes on from event to event, at
+//! the pace at which the client reads: the next one is looked for when most of what was found is sent.
+
+use engine::nodes::kept::place;
+use etcd::error::Error;
+use etcd::request::Wait;
+use http::answer::{Answer, Envelope, JSON, chunk, last_chunk};
+use http::reply::{Piece, Pieces};
+use resp::args::OwnedArguments;
+use resp::output::Output;
+
+use super::cluster::CLUSTER;
+
+/// Elections that there were.
+const TERM: u64 = 1;
+
+/// What a reply says: the status, the index of the tree, that of the event, and the body.
+struct Said<'r> {
+    status: u16,
+    index: u64,
+    event: u64,
+    body: Option<&'r [u8]>,
+}
+
+impl<'r> Said<'r> {
+    fn read(mut pieces: Pieces<'r>) -> Option<Said<'r>> {
+        let Some(Piece::Array(4)) = pieces.next() else { return None };
+        let mut number = || match pieces.next()? {
+            Piece::Integer(number) => Some(number.cast_unsigned()),
+            _ => None,
+        };
+        let (status, index, event) = (number()?, number()?, number()?);
+        let body = match pieces.next()? {
+            Piece::Bytes(body) => Some(body),
+            _ => None,
+        };
+        Some(Said { status: u16::try_from(status).ok()?, index, event, body })
+    }
+
+    fn begin<'a>(&self, envelope: &'a Envelope, now: u64, output: &'a mut Output) -> Answer<'a> {
+        let mut answer = Answer::begin(output, envelope, self.status, now);
+        answer.header("X-Etcd-Cluster-Id", CLUSTER.as_bytes());
+        answer.number("X-Etcd-Index", self.index);
+        if self.status < 400 {
+            answer.number("X-Raft-Index", self.index);
+            answer.number("X-Raft-Term", TERM);
+        }
+        answer
+    }
+}
+
+/// Answers a request that is over.
+pub(in crate::net::http) fn answer_node(
+    pieces: Pieces<'_>,
+    envelope: &Envelope,
+    now: u64,
+    output: &mut Output,
+) {
+    if let Some(said) = Said::read(pieces.clone()) {
+        let body = said.body.unwrap_or_default();
+        return said.begin(envelope, now, output).text_body(JSON, body);
+    }
+    // The command was refused: there is no memory, the disk has failed, data is being loaded.
+    let cause = match pieces.clone().next() {
+        Some(Piece::Error(text)) => text,
+        _ => b"ERR the reply is not as expected",
+    };
+    let error = Error::internal(cause);
+    let mut body = Vec::new();
+    error.write(&mut body);
+    let said = Said { status: error.code.status(), index: 0, event: 0, body: None };
+    said.begin(envelope, now, output).text_body(JSON, &body);
+}
+
+/// What follows from a reply to a request that waits for an event.
+pub(in crate::net::http) enum Step {
+    /// The answer is written.
+    Answered,
+    /// An event is to be waited for with these words.
+    Waits(OwnedArguments),
+    /// The same, when what is written is sent.
+    GoesOn(OwnedArguments),
+}
+
+/// A request that waits for an event, or for one after the other.
+pub(in crate::net::http) struct Watch {
+    path: Vec<u8>,
+    recursive: bool,
+    /// The index from which on events count; 0 before that is known.
+    since: u64,
+    stream: bool,
+    /// The client reads chunks.
+    chunked: bool,
+    /// The head of the answer is written.
+    begun: bool,
+}
+
+impl Watch {
+    pub(in crate::net::http) fn new(
+        path: &[u8],
+        recursive: bool,
+        wait: Wait,
+        chunked: bool,
+    ) -> Watch {
+        let Wait { since, stream } = wait;
+        Watch { path: path.into(), recursive, since, stream, chunked, begun: false }
+    }
+
+    /// Whether the answer goes on until the connection ends.
+    pub(in crate::net::http) fn ends_connection(&self) -> bool {
+        self.stream || !self.chunked
+    }
+
+    /// The command that looks for an event, or waits for one where the head of the answer is written.
+    pub(in crate::net::http) fn command(&self) -> OwnedArguments {
+        let scope: &[u8] = if self.recursive { b"ALL" } else { b"ONE" };
+        let mode: &[u8] = if self.begun { b"NEXT" } else { b"FIND" };
+        let (key, since) = (place(b"/"), self.since.to_string());
+        let words: [&[u8]; 6] = [b"NODEWAIT", &key, &self.path, scope, since.as_bytes(), mode];
+        words.iter().collect()
+    }
+
+    /// Takes a reply, and writes what it says.
+    pub(in crate::net::http) fn take(
+        &mut self,
+        reply: &Output,
+        envelope: &Envelope,
+        now: u64,
+        output: &mut Output,
+    ) -> Step {
+        let bytes = reply.to_vec();
+        let said = Said::read(Pieces::new(&bytes)).filter(|said| said.status < 400);
+        let Some(said) = said else {
+            if self.begun {
+                // Somebody has unblocked it, or it was too slow for what is kept of the past.
+                self.end(output);
+            } else {
+                answer_node(Pieces::new(&bytes), envelope, now, output);
+            }
+            return Step::Answered;
+        };
+        if !std::mem::replace(&mut self.begun, true) {
+            let answer = said.begin(envelope, now, output);
+            if self.chunked {
+                answer.chunked_body(JSON)
+            } else {
+                answer.endless_body(JSON)
+            }
+            self.since = self.since.max(1);
+            if said.body.is_none() {
+                self.since = self.since.max(said.index.saturating_add(1));
+            }
+        }
+        let Some(event) = said.body else { return Step::Waits(self.command()) };
+        if self.chunked {
+            chunk(output, event);
+        } else {
+            output.push(event);
+        }
+        if !self.stream {
+            self.end(output);
+            return Step::Answered;
+        }
+        self.since = said.event.saturating_add(1);
+        Step::GoesOn(self.command())
+    }
+
+    fn end(&self, output: &mut Output) {
+        if self.chunked {
+            last_chunk(output);
+        }
+    }
+}

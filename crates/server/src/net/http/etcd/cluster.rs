@@ -1,0 +1,44 @@
+//! What clients of etcd are told that depends on no node.
+
+use etcd::error::{Code, Error};
+
+use crate::net::http::prepared::Prepared;
+
+/// The cluster that this server is, and its one member: the same for all, as with an etcd that was told
+/// nothing else.
+pub(super) const CLUSTER: &str = "64756e6c696e3a00";
+/// See [`CLUSTER`].
+pub(in crate::net::http) const MEMBER: &str = "64756e6c696e3a01";
+
+/// Whether an address is one that clients of etcd ask for.
+pub(in crate::net::http) fn is_own(path: &[u8]) -> bool {
+    path.starts_with(b"/v2/") || matches!(path, b"/version" | b"/health")
+}
+
+/// An answer with a header that names the cluster.
+pub(in crate::net::http) fn of_cluster(mut prepared: Prepared) -> Prepared {
+    prepared.headers.push(("X-Etcd-Cluster-Id", CLUSTER.into()));
+    prepared
+}
+
+/// A refusal that depends on no command.
+pub(in crate::net::http) fn refused(error: &Error) -> Prepared {
+    let mut body = Vec::new();
+    error.write(&mut body);
+    let mut prepared = of_cluster(Prepared::json(error.code.status(), body));
+    prepared.headers.push(("X-Etcd-Index", error.index.to_string().into_bytes()));
+    prepared
+}
+
+/// What was refused before anybody looked at the tree, in the words of etcd.
+pub(in crate::net::http) fn reworded(prepared: Prepared) -> Prepared {
+    let code = match prepared.status {
+        401 | 403 | 421 => Code::Unauthorized,
+        _ => Code::InvalidForm,
+    };
+    let said: Option<serde_json::Value> = serde_json::from_slice(&prepared.body).ok();
+    let cause = said.as_ref().and_then(|said| said["error"].as_str()).unwrap_or_default();
+    let own = refused(&Error::of_request(code, cause));
+    let headers = [own.headers, prepared.headers].concat();
+    Prepared { status: prepared.status, headers, ..own }
+}

@@ -1,0 +1,30 @@
+//! Answers that depend on no command.
+
+use http::answer::JSON;
+use http::json;
+
+/// An answer that depends on no command.
+pub(super) struct Prepared {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, Vec<u8>)>,
+    pub(super) content_type: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+impl Prepared {
+    /// An error, with its reason as JSON.
+    pub(super) fn error(status: u16, reason: &str) -> Prepared {
+        let mut body = b"{\"error\":".to_vec();
+        json::write_str(&mut body, reason);
+        body.push(b'}');
+        Prepared::json(status, body)
+    }
+
+    pub(super) fn json(status: u16, body: Vec<u8>) -> Prepared {
+        Prepared { status, headers: Vec::new(), content_type: JSON, body }
+    }
+
+    pub(super) fn status(status: u16, word: &str) -> Prepared {
+        Prepared::json(status, format!("{{\"status\":\"{word}\"}}").into_bytes())
+    }
+}

@@ -1,0 +1,254 @@
+//! `/v2/keys` and what belongs to it: which request is which command.
+
+use engine::nodes::kept::place;
+use etcd::form::Form;
+use etcd::json::Object;
+use etcd::path;
+use etcd::request::{Method, Request};
+use http::request::Head;
+use http::target::{self, Target};
+
+use super::{Body, Route, Routed};
+use crate::net::http::etcd::answer::Watch;
+use crate::net::http::etcd::cluster::{MEMBER, of_cluster, refused};
+use crate::net::http::exchange::Kind;
+use crate::net::http::prepared::Prepared;
+
+/// What the one member is called.
+const NAME: &str = "dunlin";
+
+/// A text that is no JSON.
+fn text(status: u16, body: &str) -> Prepared {
+    Prepared {
+        status,
+        headers: vec![("X-Content-Type-Options", b"nosniff".to_vec())],
+        content_type: "text/plain; charset=utf-8",
+        body: body.into(),
+    }
+}
+
+fn json(write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut object = Object::begin(&mut out);
+    write(&mut object);
+    object.end();
+    out
+}
+
+/// A refusal that has nothing to do with the tree.
+fn message(status: u16, message: &str) -> Prepared {
+    of_cluster(Prepared::json(status, json(|object| object.text("message", message.as_bytes()))))
+}
+
+fn not_found() -> Prepared {
+    text(404, "404 page not found\n")
+}
+
+/// Refuses methods that an address does not take.
+fn allow(head: &Head<'_>, methods: &str) -> Result<(), Prepared> {
+    if methods.split(',').any(|own| own == head.method) {
+        return Ok(());
+    }
+    let mut prepared = text(405, "Method Not Allowed\n");
+    prepared.headers.push(("Allow", methods.into()));
+    Err(prepared)
+}
+
+/// A path as it is written into an address.
+fn encoded(path: &[u8], query: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for &byte in path {
+        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte) {
+            text.push(byte);
+        } else {
+            text.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        }
+    }
+    if !query.is_empty() {
+        text.push(b'?');
+        text.extend_from_slice(query);
+    }
+    text
+}
+
+impl Route<'_> {
+    /// A request to one of those addresses.
+    pub(super) fn etcd(
+        &mut self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        body: Body<'_>,
+    ) -> Routed<(Kind, usize)> {
+        let mut path = Vec::new();
+        target::decode(target.path, &mut path)?;
+        if let Some(canonical) = path::canonical(&path) {
+            let mut prepared = Prepared { content_type: "", ..text(301, "") };
+            prepared.headers = vec![("Location", encoded(&canonical, target.query))];
+            return Ok((Kind::ready(prepared), 0));
+        }
+        let is_keys = path == b"/v2/keys" || path.starts_with(b"/v2/keys/");
+        let kind = if is_keys {
+            let path = path::clean(&path[b"/v2/keys".len()..]);
+            self.node(head, target, &path, body)
+        } else {
+            self.about_server(head, target, &path)
+        };
+        Ok((kind.unwrap_or_else(Kind::ready), 0))
+    }
+
+    /// A request for a node.
+    fn node(
+        &mut self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        path: &[u8],
+        body: Body<'_>,
+    ) -> Result<Kind, Prepared> {
+        allow(head, "HEAD,GET,PUT,POST,DELETE")?;
+        let media = head.header("content-type").unwrap_or_default();
+        let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let is_form = media.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
+            && matches!(head.method, "PUT" | "POST");
+        let body = if is_form { self.bytes(body).to_vec() } else { Vec::new() };
+        let form = Form::read(&body, target.query).map_err(|error| refused(&error))?;
+        let method = head.method.as_bytes();
+        let request = Request::read(method, path, &form).map_err(|error| refused(&error))?;
+        let first = self.begin();
+        if let Some(wait) = request.wait {
+            let watch = Watch::new(path, request.recursive, wait, !head.is_1_0);
+            watch.command().view().iter().for_each(|word| self.word(word));
+            self.add(first, self.rows().node_wait);
+            return Ok(Kind::Watch(Box::new(watch)));
+        }
+        let rows = self.rows();
+        let row = match request.method {
+            Method::Get => rows.node_get,
+            Method::Put | Method::Post => rows.node_put,
+            Method::Delete => rows.node_delete,
+        };
+        self.word(b"NODE");
+        // Its slot is that of all.
+        self.word(&place(path::split(path).0));
+        self.word(method);
+        self.word(path);
+        for (name, value) in form.each() {
+            self.word(name.as_bytes());
+            self.word(value);
+        }
+        self.add(first, row);
+        Ok(Kind::Node)
+    }
+
+    /// What clients ask about the server and its cluster.
+    fn about_server(
+        &self,
+        head: &Head<'_>,
+        target: &Target<'_>,
+        path: &[u8],
+    ) -> Result<Kind, Prepared> {
+        let engine = self.intake.engine;
+        let body = match path {
+            b"/version" => {
+                allow(head, "GET")?;
+                json(|object| {
+                    object.text("etcdserver", etcd::ETCD_VERSION.as_bytes());
+                    object.text("etcdcluster", etcd::CLUSTER_VERSION.as_bytes());
+                })
+            }
+            b"/health" => {
+                allow(head, "GET")?;
+                let is_well = !engine.loading.is_on() && !engine.journal.state().failed;
+                let body = json(|object| {
+                    object.text("health", if is_well { b"true" } else { b"false" });
+                });
+                return Ok(Kind::ready(Prepared::json(if is_well { 200 } else { 503 }, body)));
+            }
+            b"/v2/stats/store" => {
+                allow(head, "GET")?;
+                engine.nodes.figures()
+            }
+            b"/v2/stats/self" => {
+                allow(head, "GET")?;
+                self.about_member()
+            }
+            b"/v2/stats/leader" => {
+                allow(head, "GET")?;
+                json(|object| {
+                    object.text("leader", MEMBER.as_bytes());
+                    object.member("followers").extend_from_slice(b"{}");
+                })
+            }
+            b"/v2/machines" => {
+                allow(head, "GET,HEAD")?;
+                return Ok(Kind::ready(text(200, &own_url(head, target))));
+            }
+            _ => {
+                let rest = path.strip_prefix(b"/v2/members").ok_or_else(not_found)?;
+                return match rest {
+                    b"" | [b'/', ..] => members(head, target, rest),
+                    _ => Err(not_found()),
+                };
+            }
+        };
+        Ok(Kind::ready(Prepared::json(200, body)))
+    }
+
+    fn about_member(&self) -> Vec<u8> {
+        let engine = self.intake.engine;
+        let up = self.intake.steady.saturating_sub(engine.started_at);
+        let mut started = Vec::new();
+        etcd::date::write(&mut started, base::clock::now_ms().saturating_sub(up).cast_signed());
+        let leader = json(|object| {
+            object.text("leader", MEMBER.as_bytes());
+            object.text("uptime", etcd::date::duration(up).as_bytes());
+            object.text("startTime", &started);
+        });
+        json(|object| {
+            object.text("name", NAME.as_bytes());
+            object.text("id", MEMBER.as_bytes());
+            object.text("state", b"StateLeader");
+            object.text("startTime", &started);
+            object.member("leaderInfo").extend_from_slice(&leader);
+            for name in ["recvAppendRequestCnt", "sendAppendRequestCnt"] {
+                object.member(name).push(b'0');
+            }
+        })
+    }
+}
+
+/// Where the client has found this server.
+fn own_url(head: &Head<'_>, target: &Target<'_>) -> String {
+    let host = target.authority.or(head.header("host")).unwrap_or(b"localhost");
+    format!("http://{}", String::from_utf8_lossy(host))
+}
+
+/// The members of the cluster: there is one, and it stays alone.
+fn members(head: &Head<'_>, target: &Target<'_>, rest: &[u8]) -> Result<Kind, Prepared> {
+    allow(head, "GET,POST,DELETE,PUT")?;
+    let name = rest.strip_prefix(b"/").unwrap_or_default();
+    if head.method != "GET" {
+        let is_own = name == MEMBER.as_bytes();
+        return Err(match (head.method, name) {
+            ("POST", _) => message(409, "this server is its cluster's only member"),
+            (_, b"") => of_cluster(text(405, "Method Not Allowed\n")),
+            (_, _) if is_own => message(409, "this server is its cluster's only member"),
+            _ => message(404, &format!("No such member: {}", String::from_utf8_lossy(name))),
+        });
+    }
+    let member = json(|object| {
+        object.text("id", MEMBER.as_bytes());
+        object.text("name", NAME.as_bytes());
+        object.member("peerURLs").extend_from_slice(b"[]");
+        let urls = object.member("clientURLs");
+        urls.push(b'[');
+        etcd::json::string(urls, own_url(head, target).as_bytes());
+        urls.push(b']');
+    });
+    let mut body = match name {
+        b"" => [b"{\"members\":[", &member[..], b"]}"].concat(),
+        b"leader" => member,
+        _ => return Err(message(404, "Not found")),
+    };
+    body.push(b'\n');
+    Ok(Kind::ready(of_cluster(Prepared::json(200, body))))
+}
