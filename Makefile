@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench peers peers-newest oracle suite update differential
+.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab peers peers-newest oracle suite update differential
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -108,6 +108,15 @@ bench: peers-newest
 	cargo build --release --package dunlin
 	DUNLIN_BIN=$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/release/dunlin DUNLIN_PEERS=sid \
 		cargo run --quiet --profile ci --package tests --bin bench -- $(BENCH_ARGS)
+
+# Experiments of the lab, with the servers of Debian and the services in examples/ beside ours:
+# make lab EXPERIMENTS="api-read api-departments" LAB_ARGS="--full". docs/lab.md says what there is.
+EXPERIMENTS ?= all
+lab: peers
+	cargo build --release --package dunlin
+	target=$$(cd $${CARGO_TARGET_DIR:-target} && pwd) && \
+		PATH="$$target/peers/trixie/bin:$$target/peers/go/bin:$$PATH" \
+		"$$target/release/dunlin" lab run $(EXPERIMENTS) $(LAB_ARGS)
 
 peers:
 	@scripts/install-peers

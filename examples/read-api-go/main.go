@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -46,8 +47,13 @@ func main() {
 
 func routes(store *redis.Client) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/keys/{key...}", func(answer http.ResponseWriter, request *http.Request) {
-		value, err := store.Get(request.Context(), request.PathValue("key")).Bytes()
+	mux.HandleFunc("/v1/keys/", func(answer http.ResponseWriter, request *http.Request) {
+		if request.Method != http.MethodGet {
+			http.Error(answer, "keys are read", http.StatusMethodNotAllowed)
+			return
+		}
+		key := strings.TrimPrefix(request.URL.Path, "/v1/keys/")
+		value, err := store.Get(request.Context(), key).Bytes()
 		switch {
 		case errors.Is(err, redis.Nil):
 			http.Error(answer, "there is no such key", http.StatusNotFound)
@@ -61,7 +67,7 @@ func routes(store *redis.Client) http.Handler {
 			}
 		}
 	})
-	mux.HandleFunc("GET /healthz", func(answer http.ResponseWriter, request *http.Request) {
+	mux.HandleFunc("/healthz", func(answer http.ResponseWriter, request *http.Request) {
 		if err := store.Ping(request.Context()).Err(); err != nil {
 			http.Error(answer, err.Error(), http.StatusServiceUnavailable)
 		}

@@ -47,10 +47,13 @@ pub fn etcd(name: &str) -> PathBuf {
     programs_of("etcd").join(name)
 }
 
-/// A search path for programs that start these by their names alone.
+/// A search path for programs that start these, and the services in `examples` that are built with them,
+/// by their names alone.
 #[must_use]
 pub fn search_path() -> OsString {
     let mut path = programs().into_os_string();
+    path.push(":");
+    path.push(directory().join("go/bin"));
     if let Some(usual) = std::env::var_os("PATH") {
         path.push(":");
         path.push(usual);

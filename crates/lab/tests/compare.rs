@@ -287,7 +287,7 @@ fn requests_that_never_left_are_worse() {
     assert!(!compare(&of(0), &of(2)).is_regression(), "the last ones of a run may be left over");
     let comparison = compare(&of(0), &of(600));
     let worse: Vec<&str> = comparison.regressions().map(|row| row.figure.as_str()).collect();
-    assert_eq!(worse, ["requests that never left"]);
+    assert_eq!(worse, ["requests that were never sent"]);
 }
 
 #[test]

@@ -177,7 +177,7 @@ fn an_overloaded_run_counts_and_is_named() {
     let results = with(experiment);
     let page = check(&results);
     for text in [
-        "Did not bear what was sent: redis-server in 3 of 3 runs.",
+        "Could not keep up with what was sent: redis-server in 3 of 3 runs.",
         "redis-server, repetitions 1, 2, 3, overloaded, which counts: Requests never left.",
         " overloaded in 3 of 3</small>",
         "valid, overloaded: Requests never left.",
@@ -267,7 +267,7 @@ fn errors_that_nobody_caused_are_named() {
     one.loads[0].recording.operations[0].errors.insert("LOADING".to_owned(), 3);
     experiment.runs.push(one);
     let page = check(&with(experiment.clone()));
-    assert!(page.contains("dunlin, repetition 1, met errors that no event explains: LOADING."));
+    assert!(page.contains("dunlin, repetition 1, had errors that no event explains: LOADING."));
     experiment.runs[0].events.push(lab::results::Event::new(
         1.0,
         Some(1.5),
@@ -510,6 +510,43 @@ fn logs_are_read_back_by_their_own_reader() {
     let other: Histogram<u64> =
         Deserializer::new().deserialize(&mut &bytes[..]).expect("an HDR histogram");
     assert_eq!(other.len(), latency.count());
+}
+
+#[test]
+fn figures_stand_side_by_side_where_the_file_asks_for_that() {
+    let mut experiment = sample::experiment("side", "Side by side", "What is what?", Some("E2"));
+    experiment.columns =
+        ["throughput", "server_cpu_processors", "errors_percent", "peak_memory_bytes"]
+            .map(str::to_owned)
+            .to_vec();
+    experiment.matrix = vec![("request".to_owned(), vec!["read".to_owned(), "store".to_owned()])];
+    for (request, target, cpu) in
+        [("read", "dunlin", 0.25), ("read", "redis-server", 0.9), ("store", "dunlin", 0.5)]
+    {
+        let shape = Shape { rate: 1000.0, ..SHAPE };
+        let mut run = sample::run(target, &[("request", request)], 0, &shape, steady);
+        // Another load at each point, and one column for both.
+        run.loads[0].name = format!("users {request}");
+        run.figures.insert("server_cpu_processors".to_owned(), cpu);
+        run.figures.insert("errors_percent".to_owned(), 0.5);
+        run.figures.insert("peak_memory_bytes".to_owned(), 64.0 * 1024.0 * 1024.0);
+        experiment.runs.push(run);
+    }
+    let results = with(experiment);
+    let markdown = report::markdown(&results);
+    let lines: Vec<&str> = markdown.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(lines[0], "| request | target | TPS | CPU (millicores) | errors | memory |");
+    assert_eq!(lines[1], "|---|---|--:|--:|--:|--:|");
+    assert_eq!(lines.len(), 5, "a row for each target at each point: {markdown}");
+    assert!(lines[2].starts_with("| read | dunlin | "), "{}", lines[2]);
+    assert!(lines[2].ends_with(" | 250 | 0.5 % | 64 MiB |"), "{}", lines[2]);
+    assert!(
+        lines[4].starts_with("| store | dunlin | ") && lines[4].contains("| 500 |"),
+        "{}",
+        lines[4]
+    );
+    let page = check(&results);
+    assert!(page.contains("CPU (millicores)") && page.contains("0.5 %"));
 }
 
 #[test]

@@ -67,6 +67,7 @@ fn results(options: &Options, recordings: &[(String, Recording)]) -> Results {
         version: String::new(),
         command: Vec::new(),
         cpus: String::new(),
+        limits: String::new(),
     };
     let mut results = Results {
         format: FORMAT,
@@ -84,6 +85,7 @@ fn results(options: &Options, recordings: &[(String, Recording)]) -> Results {
             skipped: Vec::new(),
             runs: recordings.iter().map(run).collect(),
             views: Vec::new(),
+            columns: Vec::new(),
         }],
     };
     // What the command line entered with may be in what the server said.

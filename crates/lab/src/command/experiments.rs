@@ -14,7 +14,7 @@ use crate::agent::{Agents, Token, TokenError};
 use crate::experiment::{Choice, Definition, RunSettings, bundled, machine, progress, suite};
 use crate::report;
 use crate::results::{ExperimentResult, Machine, Results};
-use crate::targets::{Interrupt, directory};
+use crate::targets::{Interrupt, cgroup, directory};
 
 /// Runs what was asked for. Every file is read and filled in before anything starts.
 pub(super) fn run(options: &RunOptions) -> ExitCode {
@@ -44,6 +44,10 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     match directory::remove_leftovers(&data) {
         0 => {}
         count => say(&format!("Removed {count} directories that a killed lab had left behind.\n")),
+    }
+    match cgroup::remove_leftovers() {
+        0 => {}
+        count => say(&format!("Removed {count} cgroups that a killed lab had left behind.\n")),
     }
     let means = RunSettings { interrupt: interrupt.clone(), agents, directory: Some(data) };
     let results = run_all(&definitions, options.full, &directory, &means);

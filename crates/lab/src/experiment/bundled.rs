@@ -14,6 +14,8 @@ pub const BUNDLED: &[(&str, &str)] = bundled![
     "rewrite-memory",
     "self-heal",
     "api-departments",
+    "api-kill",
+    "api-starved",
     "pipeline",
     "snapshot",
     "blob-batch",

@@ -9,6 +9,8 @@ use crate::targets::{Origin, Target};
 pub struct Case {
     /// Who is measured.
     pub target: Target,
+    /// Whether it is measured at this point at all.
+    pub is_measured: bool,
     /// What runs before, one after the other.
     pub prefill: Vec<Load>,
     /// What is measured, all at the same time.
@@ -132,13 +134,18 @@ pub struct CheckRule {
 impl Case {
     /// Tells what must not be published of it.
     pub(crate) fn learn_secrets(&self, redactor: &mut Redactor) {
-        self.target.password.iter().for_each(|password| redactor.learn(password));
-        if let Origin::Command { arguments, .. } = &self.target.origin {
-            redactor.learn_words(arguments);
-        }
-        for (name, value) in &self.target.environment {
-            if redact::is_secret_name(name) {
-                redactor.learn(value);
+        for process in self.target.beside.iter().chain([&self.target]) {
+            process.password.iter().for_each(|password| redactor.learn(password));
+            if let Origin::Command { arguments, .. } = &process.origin {
+                redactor.learn_words(arguments);
+            }
+            for (name, value) in &process.environment {
+                if redact::is_secret_name(name) {
+                    redactor.learn(value);
+                }
+            }
+            for text in process.files.values() {
+                redactor.text(text);
             }
         }
         for load in self.prefill.iter().chain(&self.loads) {

@@ -59,8 +59,9 @@ struct Member {
 /// What is known of a run before it starts.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The port that the target is to listen on.
-    pub port: u16,
+    /// The ports that the target is to listen on: its own, that of its HTTP, and one for each of those
+    /// beside it. Those that are not here are 1, for questions that do not depend on them.
+    pub ports: Vec<u16>,
     /// The target's directory.
     pub directory: PathBuf,
     /// Which repetition, from 0.
@@ -71,8 +72,17 @@ pub struct Place {
 pub type Point = BTreeMap<String, String>;
 
 /// What placeholders stand for besides what a file says.
-const BUILT_IN: [&str; 8] =
-    ["cores", "last_core", "other_cores", "dunlin", "port", "directory", "repetition", "target"];
+const BUILT_IN: [&str; 9] = [
+    "cores",
+    "last_core",
+    "other_cores",
+    "dunlin",
+    "port",
+    "http_port",
+    "directory",
+    "repetition",
+    "target",
+];
 
 /// What the report itself reads out of recordings, besides percentiles.
 const OWN_FIGURES: [&str; 10] = [
@@ -108,6 +118,7 @@ impl Definition {
             file,
         };
         definition.check_views()?;
+        definition.check_columns()?;
         definition.targets = definition.members(choice)?;
         definition.fill_in_values(choice)?;
         definition.repetitions = definition.count_repetitions(choice)?;
@@ -168,26 +179,65 @@ impl Definition {
     /// A field's text is no value that it can have.
     pub fn case(&self, target: usize, point: &Point, place: &Place) -> Result<Case, FileError> {
         let member = &self.targets[target];
-        let scope = self.scope(&member.name, point, place)?;
         let section = self.file.targets[member.section].get_ref();
+        let scope = self.scope(section, &member.name, point, place)?;
         super::fill::case(&self.file, section, member.kind, &member.name, &scope)
     }
 
-    fn scope(&self, target: &str, point: &Point, place: &Place) -> Result<Scope<'_>, FileError> {
+    /// How many ports a target needs.
+    pub fn port_count(&self, target: usize) -> usize {
+        2 + self.file.targets[self.targets[target].section].get_ref().beside.len()
+    }
+
+    /// Whether a target is measured at a point.
+    pub fn is_measured(&self, target: usize, point: &Point, place: &Place) -> bool {
+        self.case(target, point, place).is_ok_and(|case| case.is_measured)
+    }
+
+    fn scope(
+        &self,
+        section: &TargetSection,
+        target: &str,
+        point: &Point,
+        place: &Place,
+    ) -> Result<Scope<'_>, FileError> {
         let mut values = built_in();
-        values.insert("port".to_owned(), place.port.to_string());
+        let mut ports = place.ports.iter().map(u16::to_string);
+        let mut port = || ports.next().unwrap_or_else(|| "1".to_owned());
+        values.insert("port".to_owned(), port());
+        values.insert("http_port".to_owned(), port());
+        let names = section.beside.iter().filter_map(|beside| beside.get_ref().name.as_ref());
+        for name in names.map(Spanned::get_ref) {
+            values.insert(format!("{name}.port"), port());
+            let directory = place.directory.join(name).to_string_lossy().into_owned();
+            values.insert(format!("{name}.directory"), directory);
+        }
         values.insert("directory".to_owned(), place.directory.to_string_lossy().into_owned());
         values.insert("repetition".to_owned(), place.repetition.to_string());
         values.insert("target".to_owned(), target.to_owned());
         values.extend(point.clone());
         let mut scope = Scope { path: &self.path, text: &self.text, values };
-        // A value may be made of built-in and of swept ones.
-        let filled: BTreeMap<String, String> = self
-            .values
-            .iter()
-            .map(|(name, value)| Ok((name.clone(), value_at(&scope, value)?)))
-            .collect::<Result<_, FileError>>()?;
-        scope.values.extend(filled);
+        // A value may be made of built-in ones, of swept ones, and of others.
+        let mut left: Vec<(&String, &Spanned<Value>)> = self.values.iter().collect();
+        while !left.is_empty() {
+            let mut later = Vec::new();
+            let mut mistake = None;
+            for &(name, value) in &left {
+                match value_at(&scope, value) {
+                    Ok(text) => {
+                        scope.values.insert(name.clone(), text);
+                    }
+                    Err(error) => {
+                        later.push((name, value));
+                        mistake = mistake.or(Some(error));
+                    }
+                }
+            }
+            if let Some(error) = mistake.filter(|_| later.len() == left.len()) {
+                return Err(error);
+            }
+            left = later;
+        }
         Ok(scope)
     }
 
@@ -245,7 +295,7 @@ impl Definition {
             }
             _ => {
                 return match &target.name {
-                    Some(name) => Ok(vec![(None, name.clone())]),
+                    Some(name) => Ok(vec![(None, name.get_ref().clone())]),
                     None => error(section.span().start, "this target needs a name".to_owned()),
                 };
             }
@@ -257,8 +307,10 @@ impl Definition {
                 return error(offset, format!("there is no kind '{word}'{}", guess(word, known)));
             };
             let name = match &target.name {
-                Some(name) if target.kinds.is_some() => format!("{} {name}", kind.title),
-                Some(name) => name.clone(),
+                Some(name) if target.kinds.is_some() => {
+                    format!("{} {}", kind.title, name.get_ref())
+                }
+                Some(name) => name.get_ref().clone(),
                 None => kind.title.to_owned(),
             };
             kinds.push((Some(kind), name));
@@ -347,9 +399,25 @@ impl Definition {
         }
     }
 
+    /// The same of what the page for a repository shows.
+    fn check_columns(&self) -> Result<(), FileError> {
+        let known = || OWN_FIGURES.iter().chain(&figures::NAMES).copied();
+        let known = || known().chain(QUANTILES.iter().map(|(name, _)| *name));
+        let unknown = |column: &&String| known().all(|name| name != column.as_str());
+        match self.file.columns().iter().find(unknown) {
+            None => Ok(()),
+            Some(column) => {
+                let offset = self.file.columns.as_ref().map_or(0, |columns| columns.span().start);
+                let guess = guess(column, known());
+                Err(self.error_at(offset, format!("there is no figure '{column}'{guess}")))
+            }
+        }
+    }
+
     /// Fills in everything once.
     fn check_all(&self) -> Result<(), FileError> {
-        let place = Place { port: 1, directory: PathBuf::from("directory"), repetition: 0 };
+        let directory = PathBuf::from("directory");
+        let place = Place { ports: Vec::new(), directory, repetition: 0 };
         for point in self.points() {
             for target in 0..self.targets.len() {
                 self.case(target, &point, &place)?;

@@ -4,15 +4,17 @@
 use std::collections::BTreeMap;
 
 use crate::check::recovery_seconds;
+use crate::load::left_too_many;
 use crate::record::{Latency, Recording};
 use crate::results::figure::answers_by_second;
 use crate::results::{Event, Run};
 
 /// All that [`of`] may tell.
-pub(crate) const NAMES: [&str; 14] = [
+pub(crate) const NAMES: [&str; 15] = [
     "server_cpu_us_per_request",
     "generator_cpu_us_per_request",
     "server_cpu_processors",
+    "errors_percent",
     "base_memory_bytes",
     "peak_memory_bytes",
     "peak_memory_ratio",
@@ -61,6 +63,7 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
     }
     let processors = measured.cpu_seconds.filter(|_| measured.seconds > 0.0);
     put("server_cpu_processors", processors.map(|cpu| cpu / measured.seconds));
+    put("errors_percent", errors_percent(&recordings));
     for (name, value) in memory(run, requests) {
         put(name, Some(value));
     }
@@ -76,6 +79,20 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
         put("p999_during_events_ms", Some(busy.quantile_ms(0.999)));
     }
     figures
+}
+
+/// How many of a hundred requests that were due failed: answered with an error, not answered, or never
+/// sent, since all connections waited for the server.
+fn errors_percent(recordings: &[&Recording]) -> Option<f64> {
+    let (mut bad, mut all) = (0, 0);
+    for recording in recordings {
+        let errors = recording.errors();
+        let answered: u64 = recording.operations.iter().map(|operation| operation.failed).sum();
+        let unsent = if left_too_many(recording) { recording.generator.unsent } else { 0 };
+        bad += errors + unsent;
+        all += recording.requests() + errors.saturating_sub(answered) + unsent;
+    }
+    (all > 0).then(|| bad as f64 * 100.0 / all as f64)
 }
 
 /// How much memory there was before, at most, and more for each request.
@@ -191,6 +208,7 @@ mod tests {
         assert_eq!(figures["server_cpu_processors"], 0.4);
         assert_eq!(figures["base_memory_bytes"], 1000.0);
         assert_eq!(figures["peak_memory_ratio"], 3.0);
+        assert_eq!(figures["errors_percent"], 0.0);
         assert!(!figures.contains_key("memory_bytes_per_request"), "it has not grown much");
         run.samples[2].pss_bytes = 6000;
         assert_eq!(of(&run, &measured)["memory_bytes_per_request"], 10.0);
@@ -210,6 +228,21 @@ mod tests {
         assert_eq!(figures["server_cpu_us_per_request"], 4000.0);
         assert_eq!(figures["generator_cpu_us_per_request"], 1000.0);
         assert_eq!(figures["memory_bytes_per_request"], 10.0);
+    }
+
+    #[test]
+    fn what_failed_is_told_as_a_share_of_what_was_due() {
+        let mut run = run(recording(&[90, 90], &[]));
+        let recording = &mut run.loads[0].recording;
+        // Ten were refused, and ten never answered.
+        recording.operations[0].requests += 10;
+        recording.operations[0].failed = 10;
+        recording.operations[0].errors =
+            [("ERR".to_owned(), 10), ("connection".to_owned(), 10)].into();
+        assert_eq!(of(&run, &Measured::default())["errors_percent"], 10.0);
+        // And as many never left.
+        run.loads[0].recording.generator.unsent = 200;
+        assert_eq!(of(&run, &Measured::default())["errors_percent"], 55.0);
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct File {
     pub answers: Option<String>,
     /// The charts and tables that the report shows; none: those that fit.
     pub views: Option<Spanned<Vec<String>>>,
+    /// The figures that the page for a repository shows side by side; none: the most important one.
+    pub columns: Option<Spanned<Vec<String>>>,
     /// How often each point is measured.
     pub repetitions: Option<Field>,
     /// What placeholders stand for.
@@ -105,7 +107,9 @@ pub struct SizeSection {
 #[serde(deny_unknown_fields)]
 pub struct TargetSection {
     /// Its name in tables; by default its kind.
-    pub name: Option<String>,
+    pub name: Option<Spanned<String>>,
+    /// False at points of the matrix where it is not measured, or not beside the target.
+    pub on: Option<Field>,
     /// A server that the lab knows how to start.
     pub kind: Option<Spanned<String>>,
     /// Several of these, each a target.
@@ -119,15 +123,25 @@ pub struct TargetSection {
     pub options: BTreeMap<String, Field>,
     /// How many threads serve clients.
     pub threads: Option<Field>,
-    /// The processors it may use, as of taskset.
+    /// The processors it may use, as of taskset; a share of one, as `0.1`; or both: `0.1 of 0`.
     pub cpus: Option<Field>,
+    /// How much memory it may use: `256mb`.
+    pub memory: Option<Field>,
     /// Environment variables.
     #[serde(default)]
     pub environment: BTreeMap<String, Field>,
+    /// Files that are put into its directory: names and texts.
+    #[serde(default)]
+    pub files: BTreeMap<String, Field>,
     /// The password that clients send.
     pub password: Option<Field>,
-    /// `ping`, `http` or `connect`: what shows that it is ready.
+    /// `ping`, `replica`, `http` or `connect`: what shows that it is ready.
     pub probe: Option<Field>,
+    /// Processes that belong to it and are started before it.
+    #[serde(default)]
+    pub beside: Vec<Spanned<TargetSection>>,
+    /// Which of these keeps the data.
+    pub store: Option<Spanned<String>>,
 }
 
 /// A load, or what is there before.
@@ -290,6 +304,11 @@ impl File {
         self.views.as_ref().map_or(&[], |views| views.get_ref().as_slice())
     }
 
+    /// The figures that it wants side by side.
+    pub fn columns(&self) -> &[String] {
+        self.columns.as_ref().map_or(&[], |columns| columns.get_ref().as_slice())
+    }
+
     /// Reads a file's text. `path` is what errors call it.
     ///
     /// # Errors
@@ -322,7 +341,9 @@ impl<'de> Deserialize<'de> for Template {
             }
 
             fn visit_f64<E>(self, value: f64) -> Result<Template, E> {
-                Ok(Template(value.to_string()))
+                // `1.0` is a share of the processors, `1` the second of them.
+                let is_whole = value.fract() == 0.0 && value.abs() < 1e15;
+                Ok(Template(if is_whole { format!("{value:.1}") } else { value.to_string() }))
             }
 
             fn visit_bool<E>(self, value: bool) -> Result<Template, E> {

@@ -1,6 +1,6 @@
 //! Makes a case of a file's sections: every text becomes a value, or a mistake with its line.
 
-use std::collections::BTreeMap;
+mod target;
 
 use toml::Spanned;
 
@@ -14,9 +14,8 @@ use crate::load::{
     self, Address, HttpRequest, HttpWork, Keys, Mix, Operation, Pace, Plan, RespWork, Schedule,
     Size, Sizes, Work,
 };
-use crate::targets::cpus;
 use crate::targets::kinds::Kind;
-use crate::targets::{Origin, Probe, Target};
+use target::{is_on, processors};
 
 /// Fills in a whole file for one target.
 ///
@@ -29,7 +28,8 @@ pub(crate) fn case(
     name: &str,
     scope: &Scope<'_>,
 ) -> Result<Case, FileError> {
-    let target = self::target(target, kind, name, scope)?;
+    let is_measured = is_on(target.on.as_ref(), scope)?;
+    let target = target::target(target, kind, name, scope)?;
     let mut events = Vec::new();
     for section in &file.events {
         let event = event(section, scope)?;
@@ -72,6 +72,7 @@ pub(crate) fn case(
     }
     let case = Case {
         target,
+        is_measured,
         prefill,
         events,
         sampling: sampling(file, scope)?,
@@ -94,98 +95,6 @@ pub(crate) fn case(
         ));
     }
     Ok(case)
-}
-
-/// Whether a section takes part at this point; without the field it does.
-fn is_on(field: Option<&Field>, scope: &Scope<'_>) -> Result<bool, FileError> {
-    scope.value_or(field, "true or false", true)
-}
-
-fn target(
-    section: &TargetSection,
-    kind: Option<&'static Kind>,
-    name: &str,
-    scope: &Scope<'_>,
-) -> Result<Target, FileError> {
-    let texts = |fields: &BTreeMap<String, Field>| {
-        let text = |(name, field): (&String, &Field)| Ok((name.clone(), scope.text(field)?));
-        fields.iter().map(text).collect::<Result<BTreeMap<_, _>, FileError>>()
-    };
-    let options = texts(&section.options)?;
-    let threads = section.threads.as_ref();
-    let threads = threads.map(|_| scope.positive_or::<u32>(threads, 1)).transpose()?;
-    let origin = match (kind, &section.command, &section.address) {
-        (Some(kind), _, _) => {
-            let count = threads.map(|count| count.to_string());
-            filled(kind.origin(&options, count.as_deref()), scope)
-        }
-        (_, Some(words), _) => command_origin(words, scope)?,
-        (_, _, Some(address)) => address_origin(address, scope)?,
-        _ => Origin::Missing("the file does not say where it is".to_owned()),
-    };
-    if kind.is_none()
-        && let Some(field) = section.options.values().next().or(section.threads.as_ref())
-    {
-        return Err(scope.error(field, "only a target with a kind has options and threads"));
-    }
-    Ok(Target {
-        name: name.to_owned(),
-        origin,
-        cpus: processors(section.cpus.as_ref(), scope)?,
-        environment: texts(&section.environment)?,
-        password: section.password.as_ref().map(|field| scope.text(field)).transpose()?,
-        probe: match section.probe.as_ref() {
-            None => Probe::Ping,
-            Some(field) => match scope.text(field)?.as_str() {
-                "ping" => Probe::Ping,
-                "http" => Probe::Http,
-                "connect" => Probe::Connect,
-                other => {
-                    let guess = guess(other, ["ping", "http", "connect"].into_iter());
-                    return Err(scope.error(field, format!("there is no probe '{other}'{guess}")));
-                }
-            },
-        },
-    })
-}
-
-/// The placeholders in the usual options of a kind.
-fn filled(origin: Origin, scope: &Scope<'_>) -> Origin {
-    let Origin::Command { program, arguments } = origin else { return origin };
-    let fill = |argument: String| {
-        ["port", "directory"].iter().fold(argument, |argument, name| {
-            let value = scope.values.get(*name).map_or("", String::as_str);
-            argument.replace(&format!("{{{name}}}"), value)
-        })
-    };
-    Origin::Command { program, arguments: arguments.into_iter().map(fill).collect() }
-}
-
-fn command_origin(words: &[Field], scope: &Scope<'_>) -> Result<Origin, FileError> {
-    let words: Vec<String> = words.iter().map(|word| scope.text(word)).collect::<Result<_, _>>()?;
-    match words.split_first() {
-        Some((program, arguments)) => {
-            Ok(Origin::Command { program: program.into(), arguments: arguments.to_vec() })
-        }
-        None => Err(FileError::whole(scope.path, "a target's command is empty")),
-    }
-}
-
-fn address_origin(field: &Field, scope: &Scope<'_>) -> Result<Origin, FileError> {
-    let text = scope.text(field)?;
-    let parts = text.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
-    match parts {
-        Some((host, port)) if !host.is_empty() => {
-            Ok(Origin::Running { host: host.trim_matches(['[', ']']).to_owned(), port })
-        }
-        _ => Err(scope.error(field, format!("'{text}' is no address, as 127.0.0.1:6379"))),
-    }
-}
-
-fn processors(field: Option<&Field>, scope: &Scope<'_>) -> Result<Vec<usize>, FileError> {
-    let Some(field) = field else { return Ok(Vec::new()) };
-    let list = cpus::parse(&scope.text(field)?).map_err(|message| scope.error(field, message))?;
-    cpus::available(&list).map_err(|message| scope.error(field, message))
 }
 
 fn load(

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use base::clock;
@@ -16,7 +15,7 @@ use super::running::{ActiveLoad, address};
 use super::sampler::Sampler;
 use crate::agent::Agents;
 use crate::check::Checker;
-use crate::load::Pace;
+use crate::load::{Pace, Work};
 use crate::results::{Knee, LoadRecording, Run};
 use crate::targets::Interrupt;
 use crate::targets::server::Server;
@@ -91,7 +90,7 @@ impl ActiveRun<'_> {
         self.run.started_unix_ms = clock::now_ms();
         let door = self.server.door().clone();
         let sampler =
-            Sampler::start(zero, self.server.pid(), door.clone(), self.case.sampling.clone());
+            Sampler::start(zero, self.server.pids(), door.clone(), self.case.sampling.clone());
         let checker = self.case.check.as_ref().map(|rule| Checker::start(rule, &door, zero));
         let turn = checker.as_ref().map_or_else(|| Arc::new(|| {}) as Turn, Checker::turner);
         let mut events = Events::new(&self.case.events, zero, turn);
@@ -241,7 +240,11 @@ impl ActiveRun<'_> {
 
     fn start(&self, load: &Load, step: Option<(&KneeRule, f64)>) -> ActiveLoad {
         let mut plan = load.plan.clone();
-        plan.address = address(self.server.door());
+        let door = match plan.work {
+            Work::Resp(_) => self.server.door(),
+            Work::Http(_) => self.server.web(),
+        };
+        plan.address = address(door);
         let mut delay = load.start_seconds;
         if let Some(rule) = &self.case.knee
             && self.case.loads.iter().any(|measured| std::ptr::eq(measured, load))
@@ -322,8 +325,7 @@ impl ActiveRun<'_> {
         let start = Instant::now();
         while events.is_busy() && start.elapsed() < EVENT_PATIENCE && !self.interrupt.is_set() {
             events.tick(self.server);
-            let is_down = self.server.pid().load(Ordering::Acquire) == 0;
-            if !is_down && self.server.unexpected_end().is_some() {
+            if !self.server.is_gone() && self.server.unexpected_end().is_some() {
                 break;
             }
             std::thread::sleep(TICK);

@@ -26,22 +26,22 @@ pub(crate) struct Sampler {
 /// Whom to look at, and for what.
 struct Watch {
     zero: Instant,
-    pid: Arc<AtomicU32>,
+    pids: Vec<Arc<AtomicU32>>,
     door: Endpoint,
     sampling: Sampling,
     connection: Option<Connection>,
 }
 
 impl Sampler {
-    /// Begins. Times are counted from `zero`; `pid` may change.
+    /// Begins. Times are counted from `zero`; the numbers of processes may change.
     pub(crate) fn start(
         zero: Instant,
-        pid: Arc<AtomicU32>,
+        pids: Vec<Arc<AtomicU32>>,
         door: Endpoint,
         sampling: Sampling,
     ) -> Self {
         let (end, ended) = mpsc::channel();
-        let mut watch = Watch { zero, pid, door, sampling, connection: None };
+        let mut watch = Watch { zero, pids, door, sampling, connection: None };
         let thread = std::thread::spawn(move || {
             step_back();
             let mut samples = vec![watch.sample()];
@@ -71,12 +71,12 @@ impl Sampler {
 
 impl Watch {
     fn sample(&mut self) -> Sample {
-        let pid = self.pid.load(Ordering::Acquire);
         let at = self.zero.elapsed().as_secs_f64();
-        let usage = if pid == 0 { None } else { tree::usage(pid) };
-        let is_elsewhere = usage.is_none();
+        let pids = self.pids.iter().map(|pid| pid.load(Ordering::Acquire)).filter(|pid| *pid > 0);
+        let usages: Vec<Usage> = pids.filter_map(tree::usage).collect();
+        let is_elsewhere = usages.is_empty();
         let Usage { cpu_user_seconds, cpu_system_seconds, rss_bytes, pss_bytes } =
-            usage.unwrap_or_default();
+            usages.into_iter().fold(Usage::default(), Usage::and);
         let mut sample = Sample {
             at,
             cpu_user_seconds,

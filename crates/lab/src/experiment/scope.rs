@@ -21,6 +21,17 @@ pub(crate) struct Scope<'a> {
 const LARGEST: f64 = 1e9;
 
 impl Scope<'_> {
+    /// The same for somebody beside a target, who has a port and a directory of its own.
+    pub(crate) fn beside(&self, name: &str) -> Self {
+        let mut own = self.clone();
+        for what in ["port", "directory"] {
+            if let Some(value) = self.values.get(&format!("{name}.{what}")) {
+                own.values.insert(what.to_owned(), value.clone());
+            }
+        }
+        own
+    }
+
     /// A field's text with all placeholders filled in.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use crate::results::{ExperimentResult, Run, Skipped, TargetInfo};
 use crate::targets::Origin;
 use crate::targets::cpus;
 use crate::targets::directory::Directory;
-use crate::targets::process::free_port;
+use crate::targets::process::free_ports;
 use crate::targets::server::{Server, StartError};
 
 /// How often a start is tried: another process may take the port that was free.
@@ -58,9 +58,19 @@ pub fn estimate_seconds(definition: &Definition) -> f64 {
         let case = definition.case(*target, &point, &place);
         case.is_ok_and(|case| !matches!(case.target.origin, Origin::Missing(_)))
     };
-    let targets = (0..definition.targets().count()).filter(present).count();
-    let runs = targets * definition.points().len() * definition.repetitions() as usize;
+    let targets: Vec<usize> = (0..definition.targets().count()).filter(present).collect();
+    let runs = measured_points(definition, &targets) * definition.repetitions() as usize;
     runs as f64 * (seconds_of_a_run(definition) + OVERHEAD_SECONDS)
+}
+
+/// How many points these targets have in all.
+fn measured_points(definition: &Definition, targets: &[usize]) -> usize {
+    let (points, place) = (definition.points(), place_holder());
+    let measured = targets.iter().flat_map(|target| {
+        let at = |point: &&Point| definition.is_measured(*target, point, &place);
+        points.iter().filter(at)
+    });
+    measured.count()
 }
 
 fn seconds_of_a_run(definition: &Definition) -> f64 {
@@ -72,7 +82,7 @@ fn seconds_of_a_run(definition: &Definition) -> f64 {
 
 /// For questions that do not depend on where a target runs.
 fn place_holder() -> Place {
-    Place { port: 1, directory: std::env::temp_dir(), repetition: 0 }
+    Place { ports: Vec::new(), directory: std::env::temp_dir(), repetition: 0 }
 }
 
 impl Suite<'_> {
@@ -81,7 +91,9 @@ impl Suite<'_> {
         let points = self.definition.points();
         let targets = self.definition.targets().count();
         self.leave_out_missing(targets);
-        let mut left = (targets - self.left_out.len()) * points.len();
+        let present: Vec<usize> =
+            (0..targets).filter(|target| !self.left_out.contains_key(target)).collect();
+        let mut left = measured_points(self.definition, &present);
         left *= self.definition.repetitions() as usize;
         self.progress.begin(self.definition, left, seconds_of_a_run(self.definition));
         for (name, reason) in self
@@ -99,7 +111,10 @@ impl Suite<'_> {
                 let forward = repetition.is_multiple_of(2);
                 for turn in 0..targets {
                     let target = if forward { turn } else { targets - 1 - turn };
-                    if self.left_out.contains_key(&target) {
+                    let place = place_holder();
+                    if self.left_out.contains_key(&target)
+                        || !self.definition.is_measured(target, point, &place)
+                    {
                         continue;
                     }
                     let took = start.elapsed().as_secs_f64();
@@ -201,16 +216,18 @@ impl Suite<'_> {
         };
         let parent = self.means.directory.as_deref();
         let directory = Directory::fresh(parent).map_err(|error| failed("no directory", &error))?;
-        let port = free_port().map_err(|error| failed("no port", &error))?;
-        let place = Place { port, directory: directory.path().to_owned(), repetition };
+        let ports = free_ports(self.definition.port_count(target));
+        let ports = ports.map_err(|error| failed("no port", &error))?;
+        let place = Place { ports, directory: directory.path().to_owned(), repetition };
         let case = self.definition.case(target, point, &place);
         let case = case.map_err(|error| StartError::Unfit(error.to_string()))?;
-        let mut server = Server::start(&case.target, port, directory, &self.means.interrupt)?;
+        let mut server = Server::start(&case.target, directory, &self.means.interrupt)?;
         self.infos.entry(target).or_insert_with(|| TargetInfo {
             name: case.target.name.clone(),
             version: server.version(),
             command: server.command_line(),
             cpus: cpus::format(&case.target.cpus),
+            limits: server.limits(),
         });
         let mut run = run::run(&case, &mut server, self.means);
         // Warm-ups are loads of their own, which are not recorded: only the case knows of them.
@@ -271,6 +288,7 @@ impl Suite<'_> {
             targets: self.infos.into_values().collect(),
             runs: self.runs,
             views: file.views().to_vec(),
+            columns: file.columns().to_vec(),
         };
         secrets.experiment(&mut result);
         result

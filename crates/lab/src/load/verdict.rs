@@ -83,15 +83,15 @@ fn faults(recording: &Recording) -> Vec<String> {
         let is_late = generator.lateness.count() > 0 && late > borne;
         if is_late {
             faults.push(format!(
-                "1 % of the requests left more than {late:.1} ms after they were due though a \
-                 connection was free (up to {borne:.1} ms is borne)."
+                "1 % of the requests were sent more than {late:.1} ms late although a connection was \
+                 free (up to {borne:.1} ms is allowed)."
             ));
         }
         let held_up = generator.held_up.quantile_ms(0.99);
         if is_long && generator.held_up.count() > 0 && held_up > borne {
             faults.push(format!(
-                "For 1 % of the time a thread of the generator waited for a processor, {held_up:.1} ms \
-                 at once or within 10 ms (up to {borne:.1} ms is borne): other work ran on it."
+                "For 1 % of the time, a thread of the generator waited {held_up:.1} ms or more for a \
+                 processor (up to {borne:.1} ms is allowed): other work was running there."
             ));
         }
         let has_missed = is_late || left_too_many(recording);
@@ -111,14 +111,14 @@ fn faults(recording: &Recording) -> Vec<String> {
         let held_up = held_up_share(generator);
         if is_long && held_up > HELD_UP_CLOSED {
             faults.push(format!(
-                "The generator waited for a processor {:.0} % of its time: other work ran on it.",
+                "The generator waited for a processor {:.0} % of its time: other work was running there.",
                 held_up * 100.0
             ));
         }
     }
     if generator.own_errors > 0 {
         faults.push(format!(
-            "{} connections could not be opened for want of descriptors, ports or memory here.",
+            "{} connections could not be opened: this machine ran out of descriptors, ports or memory.",
             generator.own_errors
         ));
     }
@@ -139,7 +139,7 @@ fn held_up_share(generator: &Generator) -> f64 {
     waited / (HELD_UP_UNIT_MS * counts.len().max(1) as f64)
 }
 
-/// What the server did not bear, one sentence each. Requests that never left are its doing only if
+/// What was too much for the server, one sentence each. Requests that never left are its doing only if
 /// the generator had no faults.
 fn overloads(recording: &Recording, has_faults: bool) -> Vec<String> {
     let mut overloads = Vec::new();
@@ -147,8 +147,8 @@ fn overloads(recording: &Recording, has_faults: bool) -> Vec<String> {
     let unsent = unsent_share(recording);
     if left_too_many(recording) && !has_faults {
         overloads.push(format!(
-            "{} requests ({:.1} %) were due and never left: all connections waited for the server, \
-             so that the offered rate was not reached.",
+            "{} requests ({:.1} %) were due and never sent: all connections were waiting for the \
+             server, so the offered rate was not reached.",
             generator.unsent,
             unsent * 100.0
         ));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::analysis::Analysis;
 use super::chart::Chart;
+use super::columns::{self, Columns};
 use super::view::{Colours, Context, sections};
 use super::words::free_name;
 use super::{number, page, verdict};
@@ -76,12 +77,25 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
     for caution in cautions {
         text.push_str(&format!("- {}\n", escape(&caution)));
     }
-    table(analysis, text);
+    match columns::columns(analysis) {
+        Some(columns) => side_by_side(&columns, text),
+        None => table(analysis, text),
+    }
     let first = sections(&Context { analysis, colours }).into_iter().next();
     for mut chart in first.into_iter().flat_map(|section| section.charts).take(MOST_PICTURES) {
         chart.name = free_name(&chart.name, &mut used.taken);
         text.push_str(&format!("\n![{}](charts/{}.svg)\n", escape(&chart.title), chart.name));
         used.charts.push(chart);
+    }
+}
+
+/// The figures that the experiment wants side by side.
+fn side_by_side(columns: &Columns, text: &mut String) {
+    text.push_str(&format!("\n{}", table_row(&columns.heads)));
+    let figures = columns.heads.len() - columns.names;
+    text.push_str(&format!("|{}{}\n", "---|".repeat(columns.names), "--:|".repeat(figures)));
+    for row in &columns.rows {
+        text.push_str(&table_row(row));
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod analysis;
 mod chart;
+mod columns;
 mod csv;
 pub(crate) mod hlog;
 mod markdown;

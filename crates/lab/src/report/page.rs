@@ -2,6 +2,7 @@
 
 use super::analysis::Analysis;
 use super::chart::{CHART_SHEET, COLOUR_SHEET, Chart};
+use super::columns::columns;
 use super::markup::Markup;
 use super::view::{Colours, Context, Section, sections, slug};
 use super::{number, setup, table, verdict};
@@ -143,6 +144,9 @@ fn experiment(index: usize, analysis: &Analysis<'_>, colours: &Colours, page: &m
         }
         page.close();
     }
+    if let Some(columns) = columns(analysis) {
+        table::side_by_side(&columns, page);
+    }
     tables(analysis, page);
     for section in sections(&Context { analysis, colours }) {
         charts(&section, page);
@@ -201,15 +205,14 @@ fn footer(page: &mut Markup) {
     page.leaf("h2", &[], "How to read this");
     for text in [
         "A figure is the median over repetitions, ± half of the way from the smallest to the \
-         largest. Repetitions took turns between the targets, so that a slow minute of the machine \
-         meets all of them.",
+         largest. Targets took turns, so that a slow minute of the machine affects all of them.",
         "A ratio is a target's median divided by that of the server named after the stroke: the \
          first that is neither Dunlin nor the built-in limit, or, where there is none, the first \
-         target. Two figures whose medians are no further apart than the figures of either side lie \
+         target. Two figures whose medians are no further apart than the runs of either side are \
          among themselves, or less than 5 % (15 % where either has fewer than three runs), are called a tie.",
         "A run in which the load generator, and not the server, was the limit is INVALID: it is \
-         named, and counts in no figure, chart or answer. One in which the server did not bear what \
-         was sent, so that requests never left or connections were lost, is overloaded: it counts.",
+         named, and counts in no figure, chart or answer. One in which the server could not keep \
+         up, so that requests were never sent or connections were lost, is overloaded: it counts.",
         "Response time counts from when a request was due; in a closed loop, where the next request \
          waits for the last reply, that is when it was sent. A memory figure counts pages that \
          processes share once.",

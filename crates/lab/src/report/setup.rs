@@ -23,6 +23,9 @@ pub(crate) fn setup(analysis: &Analysis<'_>, page: &mut Markup) {
         if !target.cpus.is_empty() {
             page.text(format!(", bound to processors {}", target.cpus));
         }
+        if !target.limits.is_empty() {
+            page.text(format!(", starved ({})", target.limits));
+        }
         if target.command.is_empty() {
             page.text(", was running already");
         }

@@ -1,6 +1,7 @@
 //! The tables of a report.
 
 use super::analysis::{Analysis, Cell, invalid_reasons, overloaded_reasons};
+use super::columns::Columns;
 use super::markup::Markup;
 use super::number;
 use super::view::capital;
@@ -46,6 +47,32 @@ pub(crate) fn figure_table(analysis: &Analysis<'_>, figure: &Figure, page: &mut 
         }
         for target in &compared {
             ratio_cell(figure, analysis.against_baseline(figure, point, *target), page);
+        }
+        page.close();
+    }
+    page.close();
+    page.close();
+    page.close();
+}
+
+/// The figures that the experiment wants side by side.
+pub(crate) fn side_by_side(columns: &Columns, page: &mut Markup) {
+    page.open("div", &[("class", &"box")]);
+    page.open("table", &[]);
+    page.open("thead", &[]);
+    page.open("tr", &[]);
+    for (at, text) in columns.heads.iter().enumerate() {
+        let class = if at < columns.names { "" } else { "number" };
+        page.leaf("th", &[("scope", &"col"), ("class", &class)], text);
+    }
+    page.close();
+    page.close();
+    page.open("tbody", &[]);
+    for row in &columns.rows {
+        page.open("tr", &[]);
+        for (at, text) in row.iter().enumerate() {
+            let class = if at < columns.names { "" } else { "number" };
+            page.leaf("td", &[("class", &class)], text);
         }
         page.close();
     }

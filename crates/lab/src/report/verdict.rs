@@ -175,7 +175,8 @@ fn not_borne(analysis: &Analysis<'_>) -> Option<String> {
             parts.push(format!("{target} in {overloaded} of {runs} runs"));
         }
     }
-    (!parts.is_empty()).then(|| format!("Did not bear what was sent: {}.", parts.join(", ")))
+    (!parts.is_empty())
+        .then(|| format!("Could not keep up with what was sent: {}.", parts.join(", ")))
 }
 
 /// How many writes are gone, of how many that were acknowledged; none where no checker looked.
@@ -363,7 +364,7 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
                     add(&place, run, format!("overloaded, which counts: {}.", why.join("; ")));
                 }
                 if let Some(kinds) = unexplained_errors(run) {
-                    add(&place, run, format!("met errors that no event explains: {kinds}."));
+                    add(&place, run, format!("had errors that no event explains: {kinds}."));
                 }
                 if run.knee.as_ref().is_some_and(|knee| knee.limited_by_generator) {
                     let what = "the generator could not offer more: the rate is a lower bound.";

@@ -13,11 +13,12 @@ pub(super) fn free_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     free
 }
 
-/// A command as a shell takes it: words that need quotes have them.
+/// A command as a shell takes it: words that need quotes have them. Between several stands `&`.
 pub(crate) fn command_line(command: &[String]) -> String {
     let plain = |word: &str| {
-        !word.is_empty()
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c))
+        word == "&"
+            || !word.is_empty()
+                && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c))
     };
     let words = command.iter().map(|word| {
         if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }

@@ -288,7 +288,13 @@ fn load_figures(experiment: &ExperimentResult, name: &str, shown: &str, figures:
     }
     if open {
         let source = Source::Unsent(owned());
-        add("unsent_percent", "requests that never left", Unit::Percent, Better::Lower, source);
+        add(
+            "unsent_percent",
+            "requests that were never sent",
+            Unit::Percent,
+            Better::Lower,
+            source,
+        );
     }
     add("errors", "errors", Unit::Count, Better::Lower, Source::Errors(owned()));
 }
@@ -323,7 +329,7 @@ fn check_figures(figures: &mut Vec<Figure>) {
 }
 
 /// Endings of names, the longest that fits first.
-const ENDINGS: [(&str, Unit, &str, Better); 9] = [
+const ENDINGS: [(&str, Unit, &str, Better); 10] = [
     ("_us_per_request", Unit::Microseconds, " per request", Better::Lower),
     ("_bytes_per_request", Unit::Bytes, " per request", Better::Lower),
     ("_per_second", Unit::PerSecond, "", Better::Higher),
@@ -333,6 +339,8 @@ const ENDINGS: [(&str, Unit, &str, Better); 9] = [
     ("_bytes", Unit::Bytes, "", Better::Lower),
     ("_ratio", Unit::Ratio, " ratio", Better::Lower),
     ("_processors", Unit::Processors, "", Better::Lower),
+    // Errors are judged where they are counted.
+    ("_percent", Unit::Percent, "", Better::Neither),
 ];
 
 /// A figure that the experiment itself computed; its name ends in its unit.
@@ -357,6 +365,7 @@ fn named_figure(name: &str) -> Figure {
         .collect();
     let label = match name {
         LOAD_RECOVERY => "time until the load had recovered".to_owned(),
+        "errors_percent" => "requests that failed".to_owned(),
         _ => format!("{}{suffix}", words.join(" ")),
     };
     Figure {

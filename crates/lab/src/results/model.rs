@@ -63,6 +63,9 @@ pub struct ExperimentResult {
     pub runs: Vec<Run>,
     /// The views that the file asks for, in order; empty: those that fit the data.
     pub views: Vec<String>,
+    /// The figures that the file wants side by side; empty: the most important one alone.
+    #[serde(default)]
+    pub columns: Vec<String>,
 }
 
 /// A server that was measured.
@@ -76,6 +79,9 @@ pub struct TargetInfo {
     pub command: Vec<String>,
     /// The processors it was bound to, as of taskset; empty: any.
     pub cpus: String,
+    /// What its processes got less of than the machine has; empty: nothing.
+    #[serde(default)]
+    pub limits: String,
 }
 
 /// A target that was named and not measured.

@@ -1,5 +1,5 @@
 //! Ctrl-C: the first asks the lab to end in order, with what it has; the second ends it at once, with
-//! its servers and their directories; a third does not even wait for that.
+//! its servers, their directories and their cgroups; a third does not even wait for that.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
-use super::{directory, process};
+use super::{cgroup, directory, process};
 
 /// Whether the lab was asked to end.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,7 @@ impl Interrupt {
                     is_ending.store(true, Ordering::Release);
                     process::kill_all();
                     directory::remove_all();
+                    cgroup::remove_all();
                     signal_hook::low_level::exit(128 + signal);
                 }
             }

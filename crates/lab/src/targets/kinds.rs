@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::target::Origin;
+use super::target::{Origin, Probe};
 
 /// A server that the lab knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,26 @@ pub(crate) struct Kind {
     words: &'static [&'static str],
     /// What every one is started with, unless the file says otherwise.
     usual: &'static [(&'static str, &'static str)],
+    /// How an option is written.
+    form: Form,
+    /// What shows that it is ready, unless the file says otherwise.
+    pub(crate) probe: Probe,
+    /// The option for the port of its HTTP, of one that has another for that.
+    pub(crate) http: Option<&'static str>,
     /// The option that sets how many threads serve clients.
     threads: &'static str,
     /// What several threads need besides, to share out all of a client's work that can be, unless
     /// the file says otherwise.
     several: &'static [(&'static str, &'static str)],
+}
+
+/// How a server takes its options.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// `--name value`
+    TwoWords,
+    /// `--name=value`
+    OneWord,
 }
 
 /// Redis and Valkey let their threads write replies only, unless they are told to read too.
@@ -37,7 +52,8 @@ const USUAL: &[(&str, &str)] = &[
     ("appendonly", "no"),
 ];
 
-/// Dunlin serves HTTP too, on one port for all servers unless it is told otherwise.
+/// Dunlin serves HTTP too, on one port for all servers unless it is told otherwise; with the probe
+/// `http` it has one of its own.
 const USUAL_OF_DUNLIN: &[(&str, &str)] = &[
     ("bind", "127.0.0.1"),
     ("dir", "{directory}"),
@@ -55,6 +71,9 @@ pub(crate) const KINDS: &[Kind] = &[
         program: None,
         words: &["serve"],
         usual: USUAL_OF_DUNLIN,
+        form: Form::TwoWords,
+        probe: Probe::Ping,
+        http: Some("http-port"),
         threads: "threads",
         several: &[],
     },
@@ -64,6 +83,9 @@ pub(crate) const KINDS: &[Kind] = &[
         program: Some("redis-server"),
         words: &[],
         usual: USUAL,
+        form: Form::TwoWords,
+        probe: Probe::Ping,
+        http: None,
         threads: "io-threads",
         several: READ_TOO,
     },
@@ -73,6 +95,9 @@ pub(crate) const KINDS: &[Kind] = &[
         program: Some("valkey-server"),
         words: &[],
         usual: USUAL,
+        form: Form::TwoWords,
+        probe: Probe::Ping,
+        http: None,
         threads: "io-threads",
         several: READ_TOO,
     },
@@ -82,6 +107,9 @@ pub(crate) const KINDS: &[Kind] = &[
         program: Some("keydb-server"),
         words: &[],
         usual: USUAL,
+        form: Form::TwoWords,
+        probe: Probe::Ping,
+        http: None,
         threads: "server-threads",
         several: &[],
     },
@@ -96,6 +124,9 @@ pub(crate) const KINDS: &[Kind] = &[
             ("port", "{port}"),
             ("dbfilename", ""),
         ],
+        form: Form::OneWord,
+        probe: Probe::Ping,
+        http: None,
         threads: "proactor_threads",
         several: &[],
     },
@@ -105,7 +136,34 @@ pub(crate) const KINDS: &[Kind] = &[
         program: None,
         words: &["lab", "limit"],
         usual: &[("port", "{port}")],
+        form: Form::TwoWords,
+        probe: Probe::Ping,
+        http: None,
         threads: "threads",
+        several: &[],
+    },
+    // A database that others are put before: it speaks no protocol that loads do.
+    Kind {
+        name: "mariadb",
+        title: "mariadb",
+        program: Some("mariadbd"),
+        words: &["--no-defaults", "--skip-grant-tables", "--skip-log-bin"],
+        usual: &[
+            ("user", "root"),
+            ("bind-address", "127.0.0.1"),
+            ("port", "{port}"),
+            ("datadir", "{directory}"),
+            ("socket", "{directory}/socket"),
+            ("pid-file", "{directory}/pid"),
+            // It starts and ends many times, and its directory goes with it.
+            ("innodb-log-file-size", "16M"),
+            ("innodb-fast-shutdown", "2"),
+            ("thread-handling", "pool-of-threads"),
+        ],
+        form: Form::OneWord,
+        probe: Probe::Connect,
+        http: None,
+        threads: "thread-pool-size",
         several: &[],
     },
 ];
@@ -145,20 +203,21 @@ impl Kind {
         let options = options.iter().map(|(name, value)| (name.clone(), value.clone()));
         let mut arguments: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
         for (name, value) in usual.chain(options).chain(threads).chain(several) {
-            if self.name == "dragonfly" {
-                arguments.push(format!("--{name}={value}"));
-            } else {
-                arguments.extend([format!("--{name}"), value]);
+            match self.form {
+                Form::OneWord => arguments.push(format!("--{name}={value}")),
+                Form::TwoWords => arguments.extend([format!("--{name}"), value]),
             }
         }
         arguments
     }
 }
 
-/// A program of the PATH.
-fn find(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|file| file.is_file())
+/// A program of the PATH, or of where Debian puts servers, which the PATH of users may lack.
+pub(crate) fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let own = std::env::split_paths(&path);
+    let all = own.chain(["/usr/local/sbin", "/usr/sbin"].map(PathBuf::from));
+    all.map(|directory| directory.join(name)).find(|file| file.is_file())
 }
 
 #[cfg(test)]

@@ -3,23 +3,26 @@
 //! | file | what it answers |
 //! |---|---|
 //! | `target`, `kinds` | what is a target, and which servers does the lab know? |
-//! | `server` | how does a target start, answer, restart and end? |
+//! | `server`, `member` | how does a target start, answer, restart and end, and each process of it? |
 //! | `process`, `tree` | what is its process, and what do it and its children use? |
 //! | [`connection`] | how is it spoken to beside the load? |
 //! | `directory`, `cpus` | where does it keep its data, and on which processors does it run? |
+//! | `cgroup` | how does it get less than the machine has? |
 //! | [`interrupt`] | how does all of this end when somebody interrupts the lab? |
 //!
 //! It imports nothing of the experiments, the load or the report.
 
+pub(crate) mod cgroup;
 pub mod connection;
 pub(crate) mod cpus;
 pub(crate) mod directory;
 pub mod interrupt;
 pub(crate) mod kinds;
+mod member;
 pub(crate) mod process;
 pub(crate) mod server;
 pub mod target;
 pub(crate) mod tree;
 
 pub use interrupt::Interrupt;
-pub use target::{Origin, Probe, Target};
+pub use target::{Limits, Origin, Probe, Target};

@@ -10,11 +10,12 @@ use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group};
 
+use super::cgroup::Cgroup;
 use super::cpus;
 use crate::redact::Redactor;
 
@@ -31,6 +32,8 @@ pub(crate) struct Launch {
     pub(crate) cpus: Vec<usize>,
     /// Its working directory; its output goes to `server.log` in it.
     pub(crate) directory: PathBuf,
+    /// What it and all that it starts are in, if they are starved.
+    pub(crate) cgroup: Option<Arc<Cgroup>>,
 }
 
 /// A running process. Dropping it ends the process and all that it has started.
@@ -57,9 +60,14 @@ impl Launch {
         // Ctrl-C in a terminal goes to the lab alone, which then ends its servers in order.
         command.process_group(0);
         let parent = rustix::process::getpid();
-        // SAFETY: the closure makes two system calls and neither allocates nor takes a lock.
+        let doors = self.cgroup.as_ref().map(|cgroup| cgroup.doors()).transpose()?;
+        let doors = doors.unwrap_or_default();
+        // SAFETY: the closure makes system calls, and neither allocates nor takes a lock.
         unsafe {
             command.pre_exec(move || {
+                for door in &doors {
+                    rustix::io::write(door, b"0")?;
+                }
                 rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
                 // The parent may have gone before that took effect.
                 if getppid() == Some(parent) {
@@ -197,12 +205,14 @@ fn has_ended(pid: Pid) -> bool {
     stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
 
-/// A port of the loopback that was free a moment ago.
+/// So many different ports of the loopback that were free a moment ago.
 ///
 /// # Errors
-/// There is none.
-pub(crate) fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
+/// There are none.
+pub(crate) fn free_ports(count: usize) -> io::Result<Vec<u16>> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<io::Result<_>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
 }
 
 #[cfg(test)]
@@ -219,6 +229,7 @@ mod tests {
             environment: BTreeMap::new(),
             cpus: Vec::new(),
             directory: directory.to_owned(),
+            cgroup: None,
         }
     }
 

@@ -3,21 +3,42 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A server: how to start it, or where it is.
+/// A server, alone or with others beside it: how to start it, or where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// Its name in tables.
     pub name: String,
     /// How it comes to be there.
     pub origin: Origin,
+    /// The TCP port that it listens on.
+    pub port: u16,
+    /// The port of its HTTP, where that is another one.
+    pub http_port: Option<u16>,
     /// The processors it may use; empty: any.
     pub cpus: Vec<usize>,
+    /// What it gets less of than the machine has.
+    pub limits: Limits,
     /// Environment variables besides those of the lab itself.
     pub environment: BTreeMap<String, String>,
+    /// Files that are in its directory when it starts: their names and what is in them.
+    pub files: BTreeMap<String, String>,
     /// The password that clients send.
     pub password: Option<String>,
     /// What shows that it is ready.
     pub probe: Probe,
+    /// Who is started before it, in this order, and measured with it.
+    pub beside: Vec<Target>,
+    /// Who of those beside it keeps the data: commands go there, and kills and stops.
+    pub store: Option<usize>,
+}
+
+/// What a process gets less of than the machine has.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// So many processors' worth of time: 0.1 is a tenth of one.
+    pub cpus: Option<f64>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
 }
 
 /// How a target comes to be there.
@@ -46,8 +67,17 @@ pub enum Origin {
 pub enum Probe {
     /// PING is answered, and not with LOADING.
     Ping,
+    /// It is a replica, and has all that its master has.
+    Replica,
     /// `GET /` is answered as HTTP.
     Http,
     /// A connection is accepted.
     Connect,
+}
+
+impl Limits {
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        *self == Limits::default()
+    }
 }

@@ -18,6 +18,18 @@ pub(crate) struct Usage {
     pub(crate) pss_bytes: u64,
 }
 
+impl Usage {
+    /// Both together.
+    pub(crate) fn and(self, other: Usage) -> Usage {
+        Usage {
+            cpu_user_seconds: self.cpu_user_seconds + other.cpu_user_seconds,
+            cpu_system_seconds: self.cpu_system_seconds + other.cpu_system_seconds,
+            rss_bytes: self.rss_bytes + other.rss_bytes,
+            pss_bytes: self.pss_bytes + other.pss_bytes,
+        }
+    }
+}
+
 /// The fields of /proc/PID/stat that are of use here, in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stat {

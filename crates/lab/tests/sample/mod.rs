@@ -79,6 +79,7 @@ pub(crate) fn experiment(
         skipped: Vec::new(),
         runs: Vec::new(),
         views: Vec::new(),
+        columns: Vec::new(),
     }
 }
 
@@ -88,6 +89,7 @@ fn target(name: &str, version: &str, command: &[&str]) -> TargetInfo {
         version: version.to_owned(),
         command: command.iter().map(|word| (*word).to_owned()).collect(),
         cpus: "0".to_owned(),
+        limits: String::new(),
     }
 }
 

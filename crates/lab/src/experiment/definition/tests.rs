@@ -1,7 +1,7 @@
 use super::super::case::{Action, Case};
 use super::*;
 use crate::load::{Pace, Work};
-use crate::targets::{Origin, Probe};
+use crate::targets::{Origin, Probe, Target};
 
 /// The least that an experiment needs, with a place for more.
 fn experiment(more: &str) -> String {
@@ -10,6 +10,12 @@ fn experiment(more: &str) -> String {
          [[target]]\nname = \"there\"\naddress = \"127.0.0.1:7000\"\n\
          [[load]]\nname = \"get\"\nmix = \"get:1\"\nseconds = 1\n"
     )
+}
+
+/// One whose target the lab starts, with more of that.
+fn started(more: &str) -> String {
+    let target = format!("command = [\"/bin/true\"]\n{more}");
+    experiment("").replace("address = \"127.0.0.1:7000\"", &target)
 }
 
 fn definition(text: &str) -> Definition {
@@ -23,7 +29,8 @@ fn error(text: &str) -> String {
 }
 
 fn first_case(definition: &Definition) -> Case {
-    let place = Place { port: 6400, directory: PathBuf::from("/data"), repetition: 0 };
+    let place =
+        Place { ports: (6400..6410).collect(), directory: PathBuf::from("/data"), repetition: 0 };
     let point = definition.points().remove(0);
     definition.case(0, &point, &place).expect("all cases were filled in before")
 }
@@ -191,6 +198,54 @@ fn mistakes_are_named_by_line_and_field() {
             experiment("views = [\"p99\", \"memory\"]"),
             "small.toml:4: views: there is no view 'memory'",
         ),
+        (
+            experiment("columns = [\"throughput\", \"cpu\"]"),
+            "small.toml:4: columns: there is no figure 'cpu'",
+        ),
+        (
+            experiment("").replace("7000\"", "7000\"\nmemory = \"1gb\""),
+            "small.toml:7: address in [[target]]: the lab has not started it",
+        ),
+        (
+            started("cpus = 0.001"),
+            "small.toml:8: cpus in [[target]]: '0.001' is neither a list of processors nor a share",
+        ),
+        (
+            started("cpus = \"much of 0\""),
+            "small.toml:8: cpus in [[target]]: 'much of 0' is neither",
+        ),
+        (
+            started("memory = \"little\""),
+            "small.toml:8: memory in [[target]]: 'little' is no size from 1mb up",
+        ),
+        (
+            started("store = \"redis\"\n[[target.beside]]\nname = \"reddis\"\nkind = \"redis\""),
+            "small.toml:8: store in [[target]]: nobody beside it is 'redis'; did you mean 'reddis'?",
+        ),
+        (
+            started("[[target.beside]]\nname = \"a/b\"\nkind = \"redis\""),
+            "small.toml:9: name in [[target.beside]]: 'a/b' is also its directory",
+        ),
+        (
+            started("[[target.beside]]\nname = \"a\"\nkind = \"redi\""),
+            "small.toml:10: kind in [[target.beside]]: there is no kind 'redi'; did you mean 'redis'?",
+        ),
+        (
+            started("[[target.beside]]\nname = \"a\"\naddress = \"127.0.0.1:1\""),
+            "small.toml:8: [[target.beside]]: what is beside a target is started with it",
+        ),
+        (
+            started("[[target.beside]]\nkind = \"redis\""),
+            "small.toml:8: [[target.beside]]: what is beside a target needs a name",
+        ),
+        (
+            started("files = { \"../a\" = \"\" }"),
+            "small.toml:8: files in [[target]]: '../a' is no name of a file",
+        ),
+        (
+            experiment("[values]\na = \"{b}\"\nb = \"{a}\""),
+            "small.toml:5: a in [values]: nothing is called {b}",
+        ),
         (experiment("x = ["), "small.toml:"),
     ];
     for (text, expected) in cases {
@@ -240,6 +295,78 @@ fn kinds_become_targets_and_can_be_chosen() {
 }
 
 #[test]
+fn those_beside_a_target_have_ports_and_directories_of_their_own() {
+    let text = started(
+        "store = \"data\"\nfiles = { \"a.txt\" = \"{data.port} {http_port}\" }\n\
+         [[target.beside]]\nname = \"gone\"\non = false\nkind = \"redis\"\n\
+         [[target.beside]]\nname = \"data\"\nkind = \"limit\"\nthreads = 1\ncpus = \"0\"\n\
+         environment = { OWN = \"{directory} of {port}\" }",
+    );
+    let case = first_case(&definition(&text));
+    assert!(case.is_measured);
+    assert_eq!((case.target.port, case.target.http_port), (6400, None));
+    assert_eq!(case.target.files["a.txt"], "6403 6401");
+    let [data] = &case.target.beside[..] else { panic!("{:?}", case.target.beside) };
+    assert_eq!((case.target.store, data.port), (Some(0), 6403));
+    assert_eq!(data.environment["OWN"], "/data/data of 6403");
+    let Origin::Command { arguments, .. } = &data.origin else { panic!("it is this program") };
+    assert!(arguments.join(" ").contains("--port 6403"), "{arguments:?}");
+    // What is not installed is missing with all that it belongs to.
+    let missing =
+        text.replace("kind = \"limit\"\nthreads = 1", "command = [\"nobody-wrote-this\"]");
+    let case = first_case(&definition(&missing));
+    let Origin::Missing(reason) = case.target.origin else { panic!("{:?}", case.target.origin) };
+    assert_eq!(reason, "nobody-wrote-this is not installed on this machine");
+}
+
+#[test]
+fn a_server_with_another_port_for_http_is_given_one() {
+    let with = |more: &str| {
+        let text = experiment("");
+        let kind = format!("kind = \"dunlin\"\n{more}");
+        first_case(&definition(&text.replace("address = \"127.0.0.1:7000\"", &kind))).target
+    };
+    let words = |target: &Target| match &target.origin {
+        Origin::Command { arguments, .. } => arguments.join(" "),
+        other => panic!("{other:?}"),
+    };
+    let spoken_to = with("probe = \"http\"");
+    assert_eq!((spoken_to.port, spoken_to.http_port), (6400, Some(6401)));
+    assert!(words(&spoken_to).contains("--http-port 6401"), "{}", words(&spoken_to));
+    let own = with("probe = \"http\"\noptions = { http-port = 7777 }");
+    assert_eq!(own.http_port, Some(7777));
+    let silent = with("");
+    assert_eq!(silent.http_port, None);
+    assert!(words(&silent).contains("--http-port 0"), "{}", words(&silent));
+}
+
+#[test]
+fn a_share_of_the_machine_is_no_list_of_processors() {
+    let limited = |more: &str| {
+        let target = first_case(&definition(&started(more))).target;
+        (target.cpus.len(), target.limits.cpus, target.limits.memory)
+    };
+    assert_eq!(limited("cpus = 0.1\nmemory = \"256mb\""), (0, Some(0.1), Some(256 << 20)));
+    assert_eq!(limited("cpus = 1.0"), (0, Some(1.0), None));
+    assert_eq!(limited("cpus = 0"), (1, None, None));
+    assert_eq!(limited("cpus = \"0.25 of 0\""), (1, Some(0.25), None));
+    assert_eq!(limited(""), (0, None, None));
+}
+
+#[test]
+fn a_target_is_measured_where_it_is_on() {
+    let text = started("on = \"{with}\"");
+    let values = "[values]\nwith = { by = \"mode\", b = false, else = true }\n\
+                  mode = { by = \"fsync\", none = \"a\", else = \"b\" }\n\
+                  [matrix]\nfsync = [\"none\", \"always\"]\n";
+    let definition = definition(&text.replace("[[target]]", &format!("{values}[[target]]")));
+    let place = Place { ports: Vec::new(), directory: PathBuf::new(), repetition: 0 };
+    let measured: Vec<bool> =
+        definition.points().iter().map(|point| definition.is_measured(0, point, &place)).collect();
+    assert_eq!(measured, [true, false]);
+}
+
+#[test]
 fn events_are_in_the_order_of_time() {
     let text = experiment(
         "[[event]]\nat = 5\ndo = \"kill\"\nrestart_after = 0.5\n\
@@ -282,7 +409,7 @@ fn a_value_depends_on_a_swept_parameter() {
     let text =
         format!("{text}[[load]]\nname = \"set\"\nmix = \"set\"\nseconds = 1\non = \"{{with}}\"\n");
     let definition = definition(&text);
-    let place = Place { port: 1, directory: PathBuf::new(), repetition: 0 };
+    let place = Place { ports: vec![1; 9], directory: PathBuf::new(), repetition: 0 };
     let cases: Vec<Case> = definition
         .points()
         .iter()

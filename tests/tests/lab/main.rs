@@ -1,124 +1,18 @@
 //! `dunlin lab` as a process: experiments with real servers, what is done to them, what is left
 //! behind, and what is said about mistakes.
 
+mod targets;
+mod workbench;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use lab::results::{Results, Run};
-use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
-use tests::peers;
+use lab::results::Run;
+use rustix::process::Signal;
 use tests::server::dunlin_binary;
-
-/// How long anything may take; nothing does.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A directory with an experiment's file, and the results beside it.
-struct Bench {
-    directory: TempDir,
-}
-
-impl Bench {
-    fn new(experiment: &str) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix("dunlin-test-lab-").tempdir()?;
-        fs::write(directory.path().join("own.toml"), experiment)?;
-        Ok(Bench { directory })
-    }
-
-    fn out(&self) -> PathBuf {
-        self.directory.path().join("out")
-    }
-
-    /// Servers' directories go into this one, which tells their processes from all others.
-    fn command(&self, arguments: &[&str]) -> Result<Command> {
-        let mut command = Command::new("timeout");
-        command.args(["--foreground", "--kill-after=5", "110"]).arg(dunlin_binary()?);
-        command.args(["lab", "run", "own.toml", "--out", "out"]).args(arguments);
-        command.current_dir(self.directory.path()).env("TMPDIR", self.directory.path());
-        command.env("PATH", peers::search_path());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Ok(command)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Result<Output> {
-        self.command(arguments)?.output().context("timeout is part of the system")
-    }
-
-    /// Runs the experiment to its end, and reads what it wrote.
-    fn results(&self, arguments: &[&str]) -> Result<Results> {
-        let output = self.run(arguments)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "{}: {said}", output.status);
-        self.read()
-    }
-
-    fn read(&self) -> Result<Results> {
-        Ok(Results::read(&self.out().join("results.json"))?)
-    }
-
-    /// Servers that run in directories below this one, which may be removed already. Not by their
-    /// command lines: servers write their own titles there.
-    fn processes(&self) -> Result<Vec<String>> {
-        let mut mark = self.directory.path().canonicalize()?.into_os_string();
-        mark.push("/dunlin-lab-");
-        let mark = mark.to_string_lossy().into_owned();
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc")?.flatten() {
-            // Processes of others do not tell, and those that are ending have none.
-            let Ok(place) = fs::read_link(entry.path().join("cwd")) else { continue };
-            if place.to_string_lossy().starts_with(&mark) {
-                let name = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-                found.push(format!("{} in {}", name.trim(), place.display()));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Watches while the experiment runs: which servers were found at some moment.
-    fn results_and_processes(&self, arguments: &[&str]) -> Result<(Results, Vec<String>)> {
-        let mut child = self.command(arguments)?.stderr(Stdio::null()).spawn()?;
-        let mut found = Vec::new();
-        while child.try_wait()?.is_none() {
-            found.extend(self.processes()?);
-            sleep(Duration::from_millis(20));
-        }
-        let status = child.wait()?;
-        ensure!(status.success(), "{status}");
-        found.sort_unstable();
-        found.dedup();
-        Ok((self.read()?, found))
-    }
-
-    fn is_left_clean(&self) -> Result<()> {
-        let processes = self.processes()?;
-        ensure!(processes.is_empty(), "left behind: {processes:?}");
-        for entry in fs::read_dir(self.directory.path())? {
-            let name = entry?.file_name().to_string_lossy().into_owned();
-            ensure!(!name.starts_with("dunlin-lab-"), "{name} is left behind");
-        }
-        Ok(())
-    }
-}
-
-/// Waits until something is so.
-fn eventually(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
-    let start = Instant::now();
-    while !holds()? {
-        if start.elapsed() > PATIENCE {
-            bail!("{what} does not happen");
-        }
-        sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
-fn event<'a>(run: &'a Run, name: &str) -> Result<&'a lab::results::Event> {
-    run.events.iter().find(|event| event.name == name).with_context(|| format!("{:?}", run.events))
-}
+use workbench::{Bench, event, eventually, signal, started};
 
 const EVENTFUL: &str = r#"
 name = "eventful"
@@ -340,7 +234,7 @@ size = [10, 1000]
 kind = "redis"
 
 [[target]]
-kind = "dunlin"
+kind = "valkey"
 probe = "http"
 
 [[load]]
@@ -406,7 +300,7 @@ fn a_rate_is_judged_by_the_limit() -> Result<()> {
     let paused = KNEE
         .replace("[[target]]\nkind = \"redis\"\n\n", "")
         .replace(
-            "kind = \"dunlin\"\nprobe = \"http\"",
+            "kind = \"valkey\"\nprobe = \"http\"",
             "kind = \"limit\"\noptions = { stall = \"150ms:200ms\" }",
         )
         // So many that no request has to wait for a connection.
@@ -456,31 +350,6 @@ mix = "get"
 seconds = 0.3
 connections = 2
 "#;
-
-/// Starts the experiment and waits until it has measured something.
-fn started(bench: &Bench) -> Result<Child> {
-    use std::io::{BufRead, BufReader};
-    let mut command = Command::new(dunlin_binary()?);
-    command.args(["lab", "run", "own.toml", "--out", "out"]);
-    command.current_dir(bench.directory.path()).env("TMPDIR", bench.directory.path());
-    command.env("PATH", peers::search_path());
-    let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    let mut lines = BufReader::new(child.stderr.take().context("it was piped")?).lines();
-    for line in lines.by_ref() {
-        if line?.contains("requests/s") {
-            // Whoever stops reading must not end the lab.
-            std::thread::spawn(move || lines.for_each(drop));
-            return Ok(child);
-        }
-    }
-    let status = child.wait()?;
-    bail!("ended with {status} before anything was measured")
-}
-
-fn signal(child: &Child, signal: Signal) -> Result<()> {
-    let pid = Pid::from_raw(i32::try_from(child.id())?).context("a process id")?;
-    Ok(kill_process(pid, signal)?)
-}
 
 #[test]
 fn ctrl_c_ends_in_order_and_keeps_what_was_measured() -> Result<()> {
@@ -666,42 +535,6 @@ fn the_list_and_the_files_are_told() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn the_experiments_over_http_run_where_http_is_answered() -> Result<()> {
-    for name in ["api-read", "api-departments"] {
-        let shown = Command::new(dunlin_binary()?).args(["lab", "show", name]).output()?;
-        let file =
-            String::from_utf8(shown.stdout)?.replace("kind = \"dunlin\"", "kind = \"limit\"");
-        // The responder has no options of a store.
-        let file: String = file
-            .lines()
-            .filter(|line| !line.starts_with("options"))
-            .flat_map(|line| [line, "\n"])
-            .collect();
-        let bench = Bench::new(&file)?;
-        let few: &[&str] = match name {
-            "api-read" => &["--set", "start=300", "--set", "limit_ms=100"],
-            _ => &["--set", "users=5", "--set", "fsync=none"],
-        };
-        let usual = ["--repetitions", "1", "--set", "seconds=0.2"];
-        let results = bench.results(&[&usual, few].concat())?;
-        let experiment = &results.experiments[0];
-        ensure!(experiment.skipped.is_empty() && !experiment.runs.is_empty(), "{name}");
-        for run in &experiment.runs {
-            ensure!(run.failure.is_none(), "{name}: {:?}", run.failure);
-            let loads = run.loads.iter().map(|load| load.recording.requests());
-            let steps = run.knee.iter().flat_map(|knee| &knee.steps);
-            let errors = steps.clone().map(|step| step.errors).sum::<u64>()
-                + run.loads.iter().map(|load| load.recording.errors()).sum::<u64>();
-            let answered =
-                loads.sum::<u64>() as f64 + steps.map(|step| step.answered_rate).sum::<f64>();
-            ensure!(answered > 0.0 && errors == 0, "{name}: {answered} answers, {errors} errors");
-        }
-        bench.is_left_clean()?;
-    }
-    Ok(())
-}
-
 /// Results of two short runs, for what is made of results.
 #[test]
 fn reports_are_made_again_and_results_are_compared() -> Result<()> {
@@ -709,12 +542,12 @@ fn reports_are_made_again_and_results_are_compared() -> Result<()> {
     bench.results(&[])?;
     let lab = |arguments: &[&str]| -> Result<Output> {
         let mut command = Command::new(dunlin_binary()?);
-        command.arg("lab").args(arguments).current_dir(bench.directory.path());
+        command.arg("lab").args(arguments).current_dir(bench.path());
         command.output().context("the binary was built")
     };
     let output = lab(&["report", "out/results.json", "--out", "again"])?;
     ensure!(output.status.success(), "{output:?}");
-    let page = fs::read_to_string(bench.directory.path().join("again/report.html"))?;
+    let page = fs::read_to_string(bench.path().join("again/report.html"))?;
     ensure!(page.contains("Can it be ended?"));
     // What is compared with itself has not changed.
     let output = lab(&["compare", "out/results.json", "out/results.json"])?;
@@ -724,13 +557,13 @@ fn reports_are_made_again_and_results_are_compared() -> Result<()> {
     for run in &mut before.experiments[0].runs {
         run.loads.iter_mut().for_each(|load| load.recording.generator.invalid.clear());
     }
-    before.write(&bench.directory.path().join("before.json"))?;
+    before.write(&bench.path().join("before.json"))?;
     let mut worse = before;
     for run in &mut worse.experiments[0].runs {
         run.loads.clear();
         run.failure = Some("it broke".to_owned());
     }
-    worse.write(&bench.directory.path().join("worse.json"))?;
+    worse.write(&bench.path().join("worse.json"))?;
     let output = lab(&["compare", "before.json", "worse.json"])?;
     ensure!(output.status.code() == Some(1), "{output:?}");
     let output = lab(&["compare", "out/results.json", "own.toml"])?;
@@ -742,13 +575,13 @@ fn reports_are_made_again_and_results_are_compared() -> Result<()> {
 fn agents_send_the_load_of_an_experiment() -> Result<()> {
     use std::io::{BufRead, BufReader};
     let bench = Bench::new(&ENDLESS.replace("1000", "1"))?;
-    fs::write(bench.directory.path().join("secret"), "a secret of two agents")?;
+    fs::write(bench.path().join("secret"), "a secret of two agents")?;
     let mut agents = Vec::new();
     let mut addresses = Vec::new();
     for _ in 0..2 {
         let mut command = Command::new("timeout");
         command.arg("100").arg(dunlin_binary()?).args(["lab", "agent", "--listen", "127.0.0.1:0"]);
-        command.args(["--token-file", "secret"]).current_dir(bench.directory.path());
+        command.args(["--token-file", "secret"]).current_dir(bench.path());
         let mut agent = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(agent.stdout.take().context("it was piped")?).read_line(&mut line)?;
