@@ -175,6 +175,31 @@ const FAMILIES: &[&[(Comparison, &str)]] = &[
         (Shape, "HRANDFIELD <hash> [ <count> [ WITHVALUES ] ]"),
         (Pairs, "HSCAN <hash> 0 COUNT 1000 [ MATCH <pattern> ]"),
     ],
+    // Times are absolute, so that both servers come to the same ones.
+    &[
+        (Exact, "HSET <hash> ( <field> <value> )+"),
+        (Exact, "HEXPIREAT <hash> <unix> [ ( NX | XX | GT | LT ) ] FIELDS 1 <field>"),
+        (Exact, "HEXPIREAT <hash> <unix> [ ( NX | XX | GT | LT ) ] FIELDS 2 <field> <field>"),
+        (Exact, "HPEXPIREAT <hash> <unixms> [ ( NX | XX | GT | LT ) ] FIELDS 2 <field> <field>"),
+        (Exact, "HPEXPIREAT <hash> <unixms> FIELDS 3 <field> <field> <field>"),
+        (Exact, "HPEXPIRE <hash> ( 0 | -1 ) FIELDS 1 <field>"),
+        (Exact, "HPERSIST <hash> FIELDS 2 <field> <field>"),
+        (Exact, "HPEXPIRETIME <hash> FIELDS 3 <field> <field> <field>"),
+        (Exact, "HEXPIRETIME <hash> FIELDS 1 <field>"),
+        (Exact, "HGETDEL <hash> FIELDS 1 <field>"),
+        (
+            Exact,
+            "HGETEX <hash> [ ( PERSIST | EXAT <unix> | PXAT <unixms> ) ] FIELDS 2 <field> <field>",
+        ),
+        (
+            Exact,
+            "HSETEX <hash> [ ( FNX | FXX ) ] [ ( KEEPTTL | EXAT <unix> | PXAT <unixms> ) ] FIELDS 2 <field> <value> <field> <value>",
+        ),
+        (Exact, "HINCRBY <hash> <field> <integer>"),
+        (Pairs, "HGETALL <hash>"),
+        (Exact, "COPY <hash> <hash> REPLACE"),
+        (Exact, "OBJECT ENCODING <hash>"),
+    ],
     &[
         (
             Exact,
@@ -330,7 +355,7 @@ const FAMILIES: &[&[(Comparison, &str)]] = &[
 ];
 
 /// How often each family of [`FAMILIES`] is chosen.
-const WEIGHTS: &[usize] = &[12, 8, 10, 5, 18, 14, 14, 18, 5, 5, 18, 4, 3];
+const WEIGHTS: &[usize] = &[12, 8, 10, 5, 18, 14, 14, 10, 18, 5, 5, 18, 4, 3];
 const _: () = assert!(FAMILIES.len() == WEIGHTS.len());
 
 /// A random command.

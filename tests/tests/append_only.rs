@@ -75,6 +75,10 @@ fn fill(client: &mut Client) -> Result<()> {
         "XACK stream group 0-1 1-1 3-1 60-1",
         "XDEL stream 200-1 250-1",
         "XTRIM stream MINID 2",
+        "HSET timed a 1 b 2 c 3",
+        "HPEXPIREAT timed 33000000000000 FIELDS 1 b",
+        "HPEXPIREAT h 33000000000000 FIELDS 3 field1 field7 field299",
+        "HPERSIST h FIELDS 1 field7",
     ] {
         let reply = client.call_text(line)?;
         ensure!(!reply.is_error(), "{line}: {reply:?}");

@@ -343,8 +343,8 @@ directives! {
     rdbcompression: bool = true => named("rdbcompression"), YesNo;
     /// End snapshots with a checksum, and check it when loading.
     rdbchecksum: bool = true => named("rdbchecksum").immutable(), YesNo;
-    /// Version of the format of snapshots: 11 for Redis 7.2 and Valkey 7.2, 10 for Redis 7.0.
-    rdb_version: u16 = 11 => named("rdb-version"), integer(10, 11);
+    /// Newest version of the format that snapshots may have: 12 for Redis 7.4, which is needed only if fields of hashes expire; 11 for Redis 7.2 and Valkey 7.2, 10 for Redis 7.0.
+    rdb_version: u16 = 12 => named("rdb-version"), integer(10, 12);
     /// Sync a snapshot piece by piece while it is written.
     rdb_save_incremental_fsync: bool = true => named("rdb-save-incremental-fsync"), YesNo;
     /// Remove the files of a full sync when nothing else needs them.

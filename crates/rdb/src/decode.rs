@@ -26,34 +26,15 @@ const TOO_MANY: ReadError =
 const UNPAIRED: ReadError = ReadError::Malformed("a field without a value");
 const FIELD_EXPIRY: ReadError = ReadError::Malformed("a field expires at an impossible time");
 
-/// When a field of a hash expires.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FieldExpiry {
-    /// The field.
-    pub field: Vec<u8>,
-    /// Milliseconds since 1970.
-    pub at_ms: u64,
-}
-
-/// What a value becomes.
-#[derive(Debug)]
-pub(crate) struct Decoded<'a> {
-    /// `None` if nothing is left: an empty collection, or a hash of which all fields expired.
-    pub(crate) value: Option<Value<'a>>,
-    /// Those of a hash's fields that expire.
-    pub(crate) field_expiries: Vec<FieldExpiry>,
-}
-
 impl<'a> Reader<'a> {
     /// Reads a value that is laid out as `layout` says. Fields that expired before `now_ms` are left
-    /// out.
+    /// out. `None` if nothing is left: an empty collection, or a hash of which all fields expired.
     pub(crate) fn value(
         &mut self,
         layout: Layout,
         limits: &ValueLimits,
         now_ms: u64,
-    ) -> Result<Decoded<'a>, ReadError> {
-        let mut field_expiries = Vec::new();
+    ) -> Result<Option<Value<'a>>, ReadError> {
         let mut value = match layout {
             Layout::String => Value::String(self.string_value()?),
             Layout::List => Value::List(self.list_of_strings(&limits.list)?),
@@ -88,7 +69,6 @@ impl<'a> Reader<'a> {
             | Layout::HashExpiringListpackEarly => {
                 let mut hash = ExpiringHash::new(limits.hash, now_ms);
                 self.expiring_hash(layout, &mut hash)?;
-                field_expiries = hash.expiries;
                 Value::Hash(hash.hash)
             }
             Layout::Zset => Value::Zset(self.zset_of_pairs(limits.zset, Self::text_score)?),
@@ -118,8 +98,7 @@ impl<'a> Reader<'a> {
                 _ => list.choose_encoding(&limits.list),
             }
         }
-        let value = (!is_empty(&value)).then_some(value);
-        Ok(Decoded { value, field_expiries })
+        Ok((!is_empty(&value)).then_some(value))
     }
 
     fn string_value(&mut self) -> Result<StringValue<'a>, ReadError> {
@@ -273,14 +252,13 @@ impl<'a> Reader<'a> {
 /// A hash in the making, of which fields expire.
 struct ExpiringHash {
     hash: Hash,
-    expiries: Vec<FieldExpiry>,
     limits: Limits,
     now_ms: u64,
 }
 
 impl ExpiringHash {
     fn new(limits: Limits, now_ms: u64) -> ExpiringHash {
-        ExpiringHash { hash: Hash::new(), expiries: Vec::new(), limits, now_ms }
+        ExpiringHash { hash: Hash::new(), limits, now_ms }
     }
 
     /// Adds a field, unless it expired.
@@ -288,11 +266,9 @@ impl ExpiringHash {
         if at_ms.is_some_and(|at| at < self.now_ms) {
             return Ok(());
         }
-        if !self.hash.set(field, value, self.limits) {
-            return Err(DUPLICATE);
-        }
-        self.expiries.extend(at_ms.map(|at_ms| FieldExpiry { field: field.to_vec(), at_ms }));
-        Ok(())
+        // What is later than any time of ours, or earlier, is so all the same.
+        let at_ms = at_ms.map(|at| at.clamp(1, Hash::LATEST));
+        if self.hash.set_timed(field, value, at_ms, self.limits) { Ok(()) } else { Err(DUPLICATE) }
     }
 
     /// Adds the fields of a listpack: each is followed by its value and its expiry, 0 for never.

@@ -26,9 +26,6 @@ pub enum RestoreError {
     /// Its checksum is right, but it holds no value.
     #[error(transparent)]
     Value(#[from] ReadError),
-    /// It is a hash some of whose fields expire, which no hash of ours can say.
-    #[error("fields of the hash expire")]
-    FieldsExpire,
 }
 
 /// Appends type and value, without a footer. `compress` is the setting `rdbcompression`.
@@ -50,7 +47,8 @@ pub fn dump(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
 
 /// Makes a value of what [`dump`] made of it, here or elsewhere. Bytes between value and footer are
 /// passed over, as Redis does. Strings may be borrowed from the payload. Without `verify` the
-/// checksum may be any, not so the version.
+/// checksum may be any, not so the version. Fields of a hash that have expired are kept, as those of a key
+/// are that nobody has met yet.
 ///
 /// # Errors
 /// [`RestoreError`]. The payload may come from anywhere: all of it is checked.
@@ -63,11 +61,8 @@ pub fn restore<'p>(
     let mut reader = Reader::new(body);
     let layout = Layout::from_byte(reader.byte()?, dialect);
     let layout = layout.ok_or(ReadError::Malformed("an unknown type of value"))?;
-    let decoded = reader.value(layout, limits, 0)?;
-    if !decoded.field_expiries.is_empty() {
-        return Err(RestoreError::FieldsExpire);
-    }
-    Ok(decoded.value.ok_or(ReadError::Malformed("a collection is empty"))?)
+    let value = reader.value(layout, limits, 0)?;
+    Ok(value.ok_or(ReadError::Malformed("a collection is empty"))?)
 }
 
 /// The payload of FUNCTION DUMP: the sources of libraries. `compress` as in [`dump`].

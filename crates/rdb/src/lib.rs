@@ -26,7 +26,6 @@ pub mod write;
 mod ziplist;
 mod zipmap;
 
-pub use decode::FieldExpiry;
 pub use dump::{RestoreError, dump, dump_functions, restore, restore_functions, serialize};
 pub use layout::{Dialect, Layout};
 pub use read::ReadError;
@@ -36,9 +35,12 @@ pub use write::Writer;
 /// The version that the payload of DUMP states: that of Redis 8.0.
 pub const DUMP_VERSION: u16 = 12;
 
-/// The version that files have where nothing else is asked for: that of Redis 7.2 and Valkey 7.2, the
-/// oldest that read all that we write.
+/// The version that files have where nothing else is asked for, and no field of a hash expires: that of
+/// Redis 7.2 and Valkey 7.2.
 pub const FILE_VERSION: u16 = 11;
+
+/// The version that files have where fields of hashes expire: that of Redis 7.4 and later.
+pub const FILE_VERSION_WITH_EXPIRING_FIELDS: u16 = 12;
 
 /// The oldest version that files may be written in: that of Redis 7.0.
 pub const OLDEST_FILE_VERSION: u16 = 10;

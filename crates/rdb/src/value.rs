@@ -37,8 +37,12 @@ pub(crate) fn kind_of(value: ValueRef<'_>) -> u8 {
         ValueRef::Set(set) if set.as_intset().is_some() => kind::SET_INTSET,
         ValueRef::Set(set) if set.as_listpack().is_some() => kind::SET_LISTPACK,
         ValueRef::Set(_) => kind::SET,
-        ValueRef::Hash(hash) if hash.is_packed() => kind::HASH_LISTPACK,
-        ValueRef::Hash(_) => kind::HASH,
+        ValueRef::Hash(hash) => match (hash.is_packed(), hash.next_due().is_some()) {
+            (true, false) => kind::HASH_LISTPACK,
+            (true, true) => kind::HASH_EXPIRING_LISTPACK,
+            (false, false) => kind::HASH,
+            (false, true) => kind::HASH_EXPIRING,
+        },
         ValueRef::Zset(zset) if zset.is_packed() => kind::ZSET_LISTPACK,
         ValueRef::Zset(_) => kind::ZSET_BINARY,
         ValueRef::Stream(_) => kind::STREAM_3,
@@ -107,14 +111,32 @@ impl<W: Write> Writer<W> {
     }
 
     fn hash(&mut self, hash: &Hash) -> io::Result<()> {
+        let earliest = hash.next_due();
+        if let Some(earliest) = earliest {
+            self.bytes(&earliest.to_le_bytes())?;
+        } else if hash.is_timed()
+            && let Some(pairs) = hash.to_pairs()
+        {
+            // Nothing expires any more: it is written like any other.
+            return self.string(pairs.as_bytes());
+        }
         if let Some(listpack) = hash.as_listpack() {
             return self.string(listpack.as_bytes());
         }
         self.length(hash.len() as u64)?;
-        hash.iter().try_for_each(|(field, value)| {
+        hash.iter().try_for_each(|(field, value, expire_at)| {
+            if let Some(earliest) = earliest {
+                self.field_time(expire_at, earliest)?;
+            }
             self.element(field)?;
             self.element(value)
         })
+    }
+
+    /// Writes when a field of a [`kind::HASH_EXPIRING`] expires, of which the first does at
+    /// `earliest`.
+    pub(crate) fn field_time(&mut self, expire_at: Option<u64>, earliest: u64) -> io::Result<()> {
+        self.length(expire_at.map_or(0, |at| at.saturating_sub(earliest) + 1))
     }
 
     /// The highest member comes first, as Redis writes it: its reader inserts each in front.

@@ -7,15 +7,15 @@ mod common;
 use common::assemble::{Assembler, intset, length, listpack, ziplist, zipmap};
 use common::{Found, options, read};
 use rdb::file::{Checksum, DecodeOptions, FileReader, Function, Usage};
-use rdb::{Dialect, FieldExpiry, Layout, ReadError};
+use rdb::{Dialect, Layout, ReadError};
 
 /// Reads a file of which every byte must be right.
 fn found(file: &[u8]) -> Found {
     read(file, &options()).unwrap()
 }
 
-fn expiry(field: &str, at_ms: u64) -> FieldExpiry {
-    FieldExpiry { field: field.into(), at_ms }
+fn expiry(field: &str, at_ms: u64) -> (Vec<u8>, u64) {
+    (field.into(), at_ms)
 }
 
 #[test]

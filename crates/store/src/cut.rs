@@ -169,6 +169,8 @@ impl<T> Queue<T> {
 /// What walker and writers share.
 pub struct Cut {
     version: u64,
+    /// Fields of some hashes expire.
+    has_expiring_fields: bool,
     /// What the walker is at: the database's number times [`SLOTS`], plus the slot. Written under
     /// the lock of the slot that it leaves, if that has keys.
     at: AtomicU64,
@@ -183,9 +185,10 @@ pub struct Cut {
 }
 
 impl Cut {
-    pub(crate) fn new(version: u64, databases: usize) -> Cut {
+    pub(crate) fn new(version: u64, databases: usize, has_expiring_fields: bool) -> Cut {
         Cut {
             version,
+            has_expiring_fields,
             at: AtomicU64::new(0),
             position: AtomicU64::new(0),
             databases: (0..databases).map(AtomicUsize::new).collect(),
@@ -374,6 +377,11 @@ pub struct Walker<'k, X> {
 impl<'k, X> Walker<'k, X> {
     pub(crate) fn new(space: &'k Keyspace<X>, cut: Arc<Cut>) -> Walker<'k, X> {
         Walker { space, cut, open: None }
+    }
+
+    /// Whether there are hashes of which fields expire.
+    pub fn has_expiring_fields(&self) -> bool {
+        self.cut.has_expiring_fields
     }
 
     /// Whether somebody has found a slot locked since this was asked last: time to let others go

@@ -1,12 +1,13 @@
 //! One key and its value in one allocation.
 //!
-//! The table keeps one word per entry: 48 bits of address, four bits of kind, two flags, and a label.
+//! The table keeps one word per entry: 48 bits of address, four bits of kind, three flags, and a
+//! label.
 //!
 //! ```text
-//!  bit 63 62 61    54 53   52     51..48  47                                0
-//!     +-----+--------+----+------+-------+----------------------------------+
-//!     |  0  | label  |WIDE|EXPIRY| kind  |  address of the allocation       |
-//!     +-----+--------+----+------+-------+----------------------------------+
+//!  bit 63 62     61    54 53   52     51..48  47                                0
+//!     +--+------+--------+----+------+-------+----------------------------------+
+//!     |0 |FIELDS| label  |WIDE|EXPIRY| kind  |  address of the allocation       |
+//!     +--+------+--------+----+------+-------+----------------------------------+
 //!
 //!     [expiry: 8 bytes, if EXPIRY] [payload: 8 bytes, unless the value is inline]
 //!     version 7 | clock 3 | key length 1 | value length 1 | key | inline value
@@ -15,7 +16,8 @@
 //!
 //! What needs alignment comes first, so nothing is padded: a 16-byte key with a 3-byte value takes
 //! 31 bytes, one with 100 bytes 128, each just inside an allocator's size class. The payload is an
-//! integer, a shared buffer, or one of the collections, each of which is one thin pointer.
+//! integer, a shared buffer, or one of the collections, each of which is one thin pointer. FIELDS says
+//! that the value is a hash of which fields expire: who looks for what is due asks no other hash.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -39,6 +41,7 @@ const EXPIRY: u64 = 1 << 52;
 const WIDE: u64 = 1 << 53;
 const LABEL_SHIFT: u32 = 54;
 const LABEL: u64 = 0xff << LABEL_SHIFT;
+const FIELDS: u64 = 1 << 62;
 
 const CLOCK_AT: usize = 7;
 const SHORT_LENGTHS_AT: usize = 10;
@@ -311,6 +314,26 @@ impl Word {
         Word(self.0 & !LABEL | u64::from(label) << LABEL_SHIFT)
     }
 
+    /// Whether fields of the hash that is the value expire.
+    pub(crate) fn has_expiring_fields(self) -> bool {
+        self.0 & FIELDS != 0
+    }
+
+    fn with_expiring_fields(self, some: bool) -> Word {
+        Word(self.0 & !FIELDS | if some { FIELDS } else { 0 })
+    }
+
+    /// When the first field of a hash has expired: the first moment at which it is not there.
+    pub(crate) fn fields_due(self) -> Option<u64> {
+        if !self.has_expiring_fields() {
+            return None;
+        }
+        match self.value() {
+            ValueRef::Hash(hash) => hash.next_due().map(|at| at + 1),
+            _ => None,
+        }
+    }
+
     fn payload_offset(self) -> usize {
         usize::from(self.has_expiry()) * 8
     }
@@ -473,7 +496,11 @@ impl Word {
             }
             Value::List(list) => Self::with_payload(Kind::List, key, list, expire_at),
             Value::Set(set) => Self::with_payload(Kind::Set, key, set, expire_at),
-            Value::Hash(hash) => Self::with_payload(Kind::Hash, key, hash, expire_at),
+            Value::Hash(hash) => {
+                let expiring = hash.next_due().is_some();
+                let word = Self::with_payload(Kind::Hash, key, hash, expire_at);
+                word.with_expiring_fields(expiring)
+            }
             Value::Zset(zset) => Self::with_payload(Kind::Zset, key, zset, expire_at),
             Value::Stream(stream) => Self::with_payload(Kind::Stream, key, stream, expire_at),
         }
@@ -634,7 +661,7 @@ impl Word {
             }
             dealloc(self.base(), self.layout());
         }
-        word.with_label(self.label())
+        word.with_label(self.label()).with_expiring_fields(self.has_expiring_fields())
     }
 
     /// Takes the value out and frees the entry.
@@ -717,6 +744,13 @@ impl<'e> Entry<'e> {
     #[inline]
     pub fn expire_at(self) -> Option<u64> {
         self.word.expire_at()
+    }
+
+    /// The first moment, in milliseconds of Unix time, at which a field of the hash that is the value
+    /// has expired.
+    #[inline]
+    pub fn fields_due(self) -> Option<u64> {
+        self.word.fields_due()
     }
 
     /// The number of its last write.
@@ -814,6 +848,19 @@ impl<'e> EntryMut<'e> {
         }
     }
 
+    /// To be called when the times of a hash's fields may have changed, so that those are found that
+    /// are due.
+    #[inline]
+    pub fn note_fields(&mut self) {
+        if let ValueRef::Hash(hash) = self.word.value() {
+            let due = hash.next_due();
+            if due.is_some() || self.word.has_expiring_fields() {
+                self.table.count_fields(self.word.has_expiring_fields(), due.map(|at| at + 1));
+                self.put(self.word.with_expiring_fields(due.is_some()));
+            }
+        }
+    }
+
     /// Puts another value, and another expiry, in place of the old value, which is returned unless
     /// it was overwritten where it lay. The eviction clock stays.
     #[inline]
@@ -830,6 +877,7 @@ impl<'e> EntryMut<'e> {
         word.set_clock(self.word.clock());
         word.set_version(self.word.version());
         self.table.count_expiry(self.word.has_expiry(), expire_at);
+        self.table.count_fields(self.word.has_expiring_fields(), word.fields_due());
         let old = self.word;
         self.put(word);
         // SAFETY: it has left the table.

@@ -19,8 +19,8 @@ use crate::sync::{AtomicBool, Mutex};
 pub enum PieceKind {
     /// Members of a set.
     Member,
-    /// Fields of a hash with their values.
-    Field,
+    /// Fields of a hash with their values; the earliest time at which one expires.
+    Field(Option<u64>),
     /// Members of a sorted set with their scores.
     Scored,
 }
@@ -30,8 +30,8 @@ pub enum PieceKind {
 pub enum Piece<'p> {
     /// A member of a set.
     Member(&'p [u8]),
-    /// A field of a hash, and its value.
-    Field(&'p [u8], &'p [u8]),
+    /// A field of a hash, its value, and when it expires.
+    Field(&'p [u8], &'p [u8], Option<u64>),
     /// A member of a sorted set, and its score.
     Scored(&'p [u8], f64),
 }
@@ -41,7 +41,7 @@ impl Piece<'_> {
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Piece::Member(member) | Piece::Scored(member, _) => member.len(),
-            Piece::Field(field, value) => field.len() + value.len(),
+            Piece::Field(field, value, _) => field.len() + value.len(),
         }
     }
 }
@@ -187,37 +187,50 @@ pub(crate) trait Freezing {
     -> bool;
 }
 
+/// Marks, in the length of a field, that the time follows at which it expires.
+const EXPIRES: usize = 1 << (usize::BITS - 1);
+
 /// Members in one buffer: lengths in eight bytes, then the bytes.
 #[derive(Default)]
 pub(crate) struct Pieces(Vec<u8>);
 
 impl Pieces {
     pub(crate) fn push(&mut self, piece: Piece<'_>) {
-        let mut text = |bytes: &[u8]| {
-            self.0.extend_from_slice(&bytes.len().to_le_bytes());
-            self.0.extend_from_slice(bytes);
-        };
         match piece {
-            Piece::Member(member) => text(member),
-            Piece::Field(field, value) => {
-                text(field);
-                text(value);
+            Piece::Member(member) => self.text(member),
+            Piece::Field(field, value, None) => {
+                self.text(field);
+                self.text(value);
+            }
+            Piece::Field(field, value, Some(at)) => {
+                self.0.extend_from_slice(&(field.len() | EXPIRES).to_le_bytes());
+                self.0.extend_from_slice(&at.to_le_bytes());
+                self.0.extend_from_slice(field);
+                self.text(value);
             }
             Piece::Scored(member, score) => {
-                text(member);
+                self.text(member);
                 self.0.extend_from_slice(&score.to_le_bytes());
             }
         }
+    }
+
+    fn text(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(&bytes.len().to_le_bytes());
+        self.0.extend_from_slice(bytes);
     }
 
     /// Shows all members.
     pub(crate) fn show(&self, kind: PieceKind, mut visit: impl FnMut(Piece<'_>)) {
         let mut rest = &self.0[..];
         while !rest.is_empty() {
-            let first = take_text(&mut rest);
+            let length = usize::from_le_bytes(take_word(&mut rest));
+            let expires = length & EXPIRES != 0;
+            let at = expires.then(|| u64::from_le_bytes(take_word(&mut rest)));
+            let first = take_bytes(&mut rest, length & !EXPIRES);
             visit(match kind {
                 PieceKind::Member => Piece::Member(first),
-                PieceKind::Field => Piece::Field(first, take_text(&mut rest)),
+                PieceKind::Field(_) => Piece::Field(first, take_text(&mut rest), at),
                 PieceKind::Scored => Piece::Scored(first, f64::from_le_bytes(take_word(&mut rest))),
             });
         }
@@ -232,6 +245,10 @@ fn take_word(rest: &mut &[u8]) -> [u8; 8] {
 
 fn take_text<'p>(rest: &mut &'p [u8]) -> &'p [u8] {
     let length = usize::from_le_bytes(take_word(rest));
+    take_bytes(rest, length)
+}
+
+fn take_bytes<'p>(rest: &mut &'p [u8], length: usize) -> &'p [u8] {
     let (text, behind) = rest.split_at(length);
     *rest = behind;
     text

@@ -1,30 +1,70 @@
 //! Hashes: a listpack of fields and values while small, a table of members when large.
 //!
-//! The two encodings, the conditions for leaving the first, and the bytes of the listpack are those of
-//! Redis. A small hash costs its listpack block and nothing else (see [`PackedOr`]).
+//! The encodings, the conditions for leaving the first, and the bytes of the listpack are those of
+//! Redis. A small hash costs its listpack block and nothing else (see [`PackedOr`]), and a hash of
+//! which no field expires pays nothing for those of which some do: of these the listpack holds times
+//! too, which a bit of its pointer says, and the table has an index by time.
+//!
+//! What is read here is all that is there. Who serves a client reads a [`HashView`], which leaves out
+//! what has expired and was not removed yet.
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use base::limits::FREED_AT_ONCE_BYTES;
-use base::rng::Rng;
 
 use crate::freeze::{Freezing, Frozen};
-use crate::member::{Member, MemberIter, Members, Valued};
-use crate::pack::{Element, Elements, Encoded, Form, FormMut, Listpack, ListpackSlice, PackedOr};
-use crate::packed::{Limits, Malformed, choose, has_duplicates, has_room_for_pair};
+use crate::member::{Member, MemberIter, Valued};
+use crate::pack::{
+    Either, EitherBlock, EitherMut, Element, Form, FormMut, Listpack, ListpackMut, ListpackSlice,
+    PackedOr,
+};
+use crate::packed::{Limits, Malformed, has_duplicates};
+
+use fields::Fields;
+use packed::{Packed, PackedIter};
+
+pub use view::HashView;
+
+mod fields;
+mod packed;
+mod view;
 
 /// A map from fields to values: eight bytes, as `Option<Hash>` is.
 #[repr(transparent)]
 #[derive(Clone)]
-pub struct Hash(PackedOr<Listpack, Members<Valued>>);
+pub struct Hash(PackedOr<EitherBlock<Listpack>, Fields>);
+
+/// A hash as a reader sees it.
+enum Parts<'a> {
+    Packed(Packed<'a>),
+    Table(&'a Fields),
+}
+
+/// A field, its value, and when it expires in milliseconds of Unix time.
+pub type Field<'a> = (Element<'a>, Element<'a>, Option<u64>);
 
 impl Hash {
+    /// The latest time at which a field may expire: times have 48 bits, of which the highest number
+    /// means none in Redis.
+    pub const LATEST: u64 = (1 << 48) - 2;
+
+    #[inline]
+    fn parts(&self) -> Parts<'_> {
+        match self.0.get() {
+            Form::Boxed(fields) => Parts::Table(fields),
+            Form::Packed(block) => Parts::Packed(match block.get() {
+                Either::First(listpack) => Packed { listpack, timed: false },
+                Either::Listpack(listpack) => Packed { listpack, timed: true },
+            }),
+        }
+    }
+
     /// The snapshot that reads the table, if one does.
     pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
         match self.0.get() {
             Form::Packed(_) => None,
-            Form::Boxed(members) => members.frozen(),
+            Form::Boxed(fields) => fields.frozen(),
         }
     }
 
@@ -32,13 +72,13 @@ impl Hash {
     pub(crate) fn freezing(&mut self) -> Option<&mut dyn Freezing> {
         match self.0.get_mut() {
             FormMut::Packed(_) => None,
-            FormMut::Boxed(members) => Some(members),
+            FormMut::Boxed(fields) => Some(fields),
         }
     }
 
     /// An empty hash.
     pub fn new() -> Self {
-        Hash(PackedOr::packed(Listpack::new()))
+        Hash(PackedOr::packed(EitherBlock::first(Listpack::new())))
     }
 
     /// Takes over a listpack of fields and values, and unpacks it if it exceeds `limits.entries`.
@@ -52,16 +92,25 @@ impl Hash {
         if has_duplicates(listpack.elements().step_by(2)) {
             return Err(Malformed::Duplicate);
         }
-        let mut hash = Hash(PackedOr::packed(listpack));
+        let mut hash = Hash(PackedOr::packed(EitherBlock::first(listpack)));
         hash.unpack_above(limits.entries);
         Ok(hash)
     }
 
-    /// The listpack, while small: fields and values in turn.
+    /// The listpack, while small: fields and values in turn, and the times behind the values if
+    /// [`Hash::is_timed`].
     pub fn as_listpack(&self) -> Option<&ListpackSlice> {
-        match self.0.get() {
-            Form::Packed(listpack) => Some(listpack),
-            Form::Boxed(_) => None,
+        match self.parts() {
+            Parts::Packed(packed) => Some(packed.listpack),
+            Parts::Table(_) => None,
+        }
+    }
+
+    /// The fields and values of a small hash, without the times, as a listpack of their own.
+    pub fn to_pairs(&self) -> Option<Listpack> {
+        match self.parts() {
+            Parts::Packed(packed) => Some(packed.to_pairs()),
+            Parts::Table(_) => None,
         }
     }
 
@@ -70,186 +119,248 @@ impl Hash {
         self.as_listpack().is_some()
     }
 
+    /// Whether the hash is a listpack with room for times: a field of it was to expire once.
+    pub fn is_timed(&self) -> bool {
+        matches!(self.parts(), Parts::Packed(Packed { timed: true, .. }))
+    }
+
     /// The name that OBJECT ENCODING gives.
     pub fn encoding(&self) -> &'static str {
-        if self.is_packed() { "listpack" } else { "hashtable" }
+        match self.parts() {
+            Parts::Packed(Packed { timed: false, .. }) => "listpack",
+            Parts::Packed(_) => "listpackex",
+            Parts::Table(_) => "hashtable",
+        }
     }
 
     /// Number of fields.
     #[inline]
     pub fn len(&self) -> usize {
-        match self.0.get() {
-            Form::Packed(listpack) => listpack.len() / 2,
-            Form::Boxed(members) => members.len(),
+        match self.parts() {
+            Parts::Packed(packed) => packed.len(),
+            Parts::Table(fields) => fields.len(),
         }
     }
 
     /// Whether there are no fields.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        match self.0.get() {
-            Form::Packed(listpack) => listpack.is_empty(),
-            Form::Boxed(members) => members.is_empty(),
+        match self.parts() {
+            Parts::Packed(packed) => packed.listpack.is_empty(),
+            Parts::Table(fields) => fields.members().is_empty(),
         }
     }
 
     /// The value of `field`.
     #[inline]
     pub fn get(&self, field: &[u8]) -> Option<Element<'_>> {
-        match self.0.get() {
-            Form::Packed(listpack) => {
-                let value = listpack.next(listpack.find(field, 1)?)?;
-                Some(listpack.element(value))
+        match self.parts() {
+            Parts::Packed(packed) => {
+                let value = packed.listpack.next(packed.find(field)?)?;
+                Some(packed.listpack.element(value))
             }
-            Form::Boxed(members) => Some(Element::Str(members.get(field)?.value())),
+            Parts::Table(fields) => Some(Element::Str(fields.members().get(field)?.value())),
+        }
+    }
+
+    /// The value of `field`, and when it expires.
+    pub fn get_timed(&self, field: &[u8]) -> Option<(Element<'_>, Option<u64>)> {
+        match self.parts() {
+            Parts::Packed(packed) => packed.get(field),
+            Parts::Table(fields) => {
+                let member = fields.members().get(field)?;
+                Some((Element::Str(member.value()), member.expire_at()))
+            }
         }
     }
 
     /// Whether there is such a field.
     #[inline]
     pub fn contains(&self, field: &[u8]) -> bool {
-        match self.0.get() {
-            Form::Packed(listpack) => listpack.find(field, 1).is_some(),
-            Form::Boxed(members) => members.find(field).is_some(),
+        match self.parts() {
+            Parts::Packed(packed) => packed.find(field).is_some(),
+            Parts::Table(fields) => fields.members().find(field).is_some(),
         }
     }
 
-    /// Length of the value of `field` in bytes, zero if there is no such field.
-    pub fn value_len(&self, field: &[u8]) -> usize {
-        self.get(field).map_or(0, |value| value.len())
+    /// The earliest time at which a field expires, in milliseconds of Unix time.
+    #[inline]
+    pub fn next_due(&self) -> Option<u64> {
+        match self.parts() {
+            Parts::Packed(packed) => packed.next_due(),
+            Parts::Table(fields) => fields.next_due(),
+        }
     }
 
-    /// Sets the value of `field`. Returns whether the field is new.
-    pub fn set(&mut self, field: &[u8], value: &[u8], limits: Limits) -> bool {
-        if let FormMut::Packed(listpack) = self.0.get_mut() {
-            let fits = limits.admit(field)
-                && limits.admit(value)
-                && has_room_for_pair(listpack, field.len(), value.len());
-            if fits {
-                let added = set_packed(listpack, field, value);
-                self.unpack_above(limits.entries);
-                return added;
+    /// Whether a field's time is over: it expires before `now`.
+    #[inline]
+    pub fn has_due(&self, now: u64) -> bool {
+        self.next_due().is_some_and(|at| at < now)
+    }
+
+    /// Up to `count` fields that expire before `now`.
+    pub fn due(&self, now: u64, count: usize) -> Vec<Vec<u8>> {
+        let mut due = Vec::new();
+        match self.parts() {
+            Parts::Packed(packed) => {
+                let timed = packed.iter().take_while(|field| field.2.is_some_and(|at| at < now));
+                due.extend(timed.take(count).map(|(field, ..)| field.to_vec()));
+            }
+            Parts::Table(fields) => {
+                fields.each_due(now, count, |field| due.push(field.to_vec()));
             }
         }
-        self.convert().set(field, value)
+        due
+    }
+
+    /// How many fields expire before `now`.
+    fn count_due(&self, now: u64) -> usize {
+        match self.parts() {
+            Parts::Packed(packed) => {
+                packed.iter().take_while(|field| field.2.is_some_and(|at| at < now)).count()
+            }
+            Parts::Table(fields) => fields.count_due(now),
+        }
+    }
+
+    /// Sets the value of `field`, which does not expire from now on. Returns whether it is new.
+    #[inline]
+    pub fn set(&mut self, field: &[u8], value: &[u8], limits: Limits) -> bool {
+        if let Some(listpack) = self.pairs_mut()
+            && packed::admits(listpack, field, value, limits)
+        {
+            let added = packed::set_pair(listpack, field, value);
+            self.unpack_above(limits.entries);
+            return added;
+        }
+        self.put(field, value, None, limits)
+    }
+
+    /// Sets the value of `field`, which expires when it did before.
+    pub fn set_keeping(&mut self, field: &[u8], value: &[u8], limits: Limits) -> bool {
+        match self.get_timed(field).and_then(|(_, expire_at)| expire_at) {
+            None => self.set(field, value, limits),
+            expire_at => self.set_timed(field, value, expire_at, limits),
+        }
+    }
+
+    /// Sets the value of `field`, and when it expires, which is from 1 to [`Hash::LATEST`]. Returns
+    /// whether the field is new.
+    pub fn set_timed(
+        &mut self,
+        field: &[u8],
+        value: &[u8],
+        expire_at: Option<u64>,
+        limits: Limits,
+    ) -> bool {
+        if expire_at.is_none() {
+            return self.set(field, value, limits);
+        }
+        self.make_room_for_times();
+        self.put(field, value, expire_at, limits)
+    }
+
+    /// Sets a value and a time in a listpack with times, or in the table that the hash becomes if it is
+    /// neither.
+    fn put(&mut self, field: &[u8], value: &[u8], expire_at: Option<u64>, limits: Limits) -> bool {
+        let packed = match self.triples_mut() {
+            Some(mut listpack) if packed::admits(&listpack, field, value, limits) => {
+                Some(packed::set_triple(&mut listpack, field, value, expire_at))
+            }
+            _ => None,
+        };
+        let Some(added) = packed else { return self.convert().set(field, value, expire_at) };
+        self.unpack_above(limits.entries);
+        added
+    }
+
+    /// Sets when `field` expires, if there is such a field; `None` for never.
+    pub fn set_expire_at(&mut self, field: &[u8], expire_at: Option<u64>) {
+        if expire_at.is_some() {
+            self.make_room_for_times();
+        }
+        match self.0.get_mut() {
+            FormMut::Boxed(fields) => fields.set_expire_at(field, expire_at),
+            FormMut::Packed(block) => {
+                if let EitherMut::Listpack(mut listpack) = block.get_mut() {
+                    packed::set_expire_at(&mut listpack, field, expire_at);
+                }
+            }
+        }
+    }
+
+    /// The listpack without times, for change.
+    #[inline]
+    fn pairs_mut(&mut self) -> Option<&mut Listpack> {
+        match self.0.get_mut() {
+            FormMut::Boxed(_) => None,
+            FormMut::Packed(block) => match block.get_mut() {
+                EitherMut::First(listpack) => Some(listpack),
+                EitherMut::Listpack(_) => None,
+            },
+        }
+    }
+
+    /// The listpack with times, for change.
+    fn triples_mut(&mut self) -> Option<ListpackMut<'_>> {
+        match self.0.get_mut() {
+            FormMut::Boxed(_) => None,
+            FormMut::Packed(block) => match block.get_mut() {
+                EitherMut::First(_) => None,
+                EitherMut::Listpack(listpack) => Some(listpack),
+            },
+        }
+    }
+
+    /// Gives a listpack room for times, for good.
+    pub fn make_room_for_times(&mut self) {
+        if let Parts::Packed(pairs @ Packed { timed: false, .. }) = self.parts() {
+            let triples = packed::with_times(pairs.listpack);
+            self.0 = PackedOr::packed(EitherBlock::listpack(triples));
+        }
     }
 
     /// Removes `field`. Returns whether it was there.
     pub fn remove(&mut self, field: &[u8]) -> bool {
         match self.0.get_mut() {
-            FormMut::Packed(listpack) => {
-                let position = listpack.find(field, 1);
-                position.map(|position| listpack.remove(position, 2)).is_some()
-            }
-            FormMut::Boxed(members) => members.remove(field),
+            FormMut::Packed(block) => match block.get_mut() {
+                EitherMut::First(listpack) => remove(listpack, field, 2),
+                EitherMut::Listpack(mut listpack) => remove(&mut listpack, field, 3),
+            },
+            FormMut::Boxed(fields) => fields.remove(field),
         }
     }
 
-    /// All fields with their values, in no order that means anything.
+    /// All fields with their values, in no order that means anything, expired ones too.
     pub fn iter(&self) -> HashIter<'_> {
-        HashIter(match self.0.get() {
-            Form::Packed(listpack) => Inner::Packed(listpack.elements(), listpack.len() / 2),
-            Form::Boxed(members) => Inner::Table(members.iter()),
+        HashIter(match self.parts() {
+            Parts::Packed(packed) => Inner::Packed(packed.iter()),
+            Parts::Table(fields) => Inner::Table(fields.members().iter()),
         })
-    }
-
-    /// Shows the fields at `position` of a scan, which begins at 0, and returns the next position, or
-    /// `None` at the end. What is there during all of a scan is shown at least once. A listpack is
-    /// shown as a whole.
-    pub fn scan(
-        &self,
-        position: u32,
-        mut visit: impl FnMut(Element<'_>, Element<'_>),
-    ) -> Option<u32> {
-        match self.0.get() {
-            Form::Packed(_) => {
-                self.iter().for_each(|(field, value)| visit(field, value));
-                None
-            }
-            Form::Boxed(members) => members.scan(position, |member| {
-                let (field, value) = pair(member);
-                visit(field, value);
-            }),
-        }
-    }
-
-    /// A field with its value, chosen with equal chances.
-    pub fn random(&self, rng: &mut Rng) -> Option<(Element<'_>, Element<'_>)> {
-        match self.0.get() {
-            Form::Packed(listpack) => {
-                let index = rng.index(self.len());
-                let field = listpack.seek(2 * index as i64)?;
-                let value = listpack.next(field)?;
-                Some((listpack.element(field), listpack.element(value)))
-            }
-            Form::Boxed(members) => members.random(rng).map(pair),
-        }
-    }
-
-    /// Shows `count` fields with their values, each chosen anew, so that some may come repeatedly.
-    /// Nothing if the hash is empty.
-    pub fn random_repeating<'a>(
-        &'a self,
-        count: usize,
-        rng: &mut Rng,
-        mut visit: impl FnMut(Element<'a>, Element<'a>),
-    ) {
-        match self.0.get() {
-            Form::Packed(_) => {
-                let pairs: Vec<_> = self.iter().collect();
-                for _ in 0..count {
-                    let Some(&(field, value)) = pairs.get(rng.index(pairs.len())) else { return };
-                    visit(field, value);
-                }
-            }
-            Form::Boxed(members) => {
-                for _ in 0..count {
-                    let Some(member) = members.random(rng) else { return };
-                    let (field, value) = pair(member);
-                    visit(field, value);
-                }
-            }
-        }
-    }
-
-    /// Shows up to `count` different fields with their values, each set of them with equal chances.
-    pub fn random_distinct<'a>(
-        &'a self,
-        count: usize,
-        rng: &mut Rng,
-        mut visit: impl FnMut(Element<'a>, Element<'a>),
-    ) {
-        let mut visit = |(field, value)| visit(field, value);
-        match self.0.get() {
-            Form::Packed(_) => choose(self.iter(), self.len(), count, rng, visit),
-            Form::Boxed(members) => {
-                members.random_distinct(count, rng, |member| visit(pair(member)));
-            }
-        }
     }
 
     /// How many chains of the table's buckets hold n members each; `None` of a packed hash.
     pub fn chain_histogram(&self) -> Option<Vec<usize>> {
-        match self.0.get() {
-            Form::Packed(_) => None,
-            Form::Boxed(members) => Some(members.chain_histogram()),
+        match self.parts() {
+            Parts::Packed(_) => None,
+            Parts::Table(fields) => Some(fields.members().chain_histogram()),
         }
     }
 
     /// Whether freeing it should be left to the background: see [`crate::Entry::is_large`].
     pub(crate) fn frees_slowly(&self) -> bool {
-        match self.0.get() {
-            Form::Packed(listpack) => listpack.memory_usage() > FREED_AT_ONCE_BYTES,
-            Form::Boxed(members) => members.frees_slowly(),
+        match self.parts() {
+            Parts::Packed(packed) => memory_of(packed.listpack) > FREED_AT_ONCE_BYTES,
+            Parts::Table(fields) => fields.frees_slowly(),
         }
     }
 
     /// Bytes that the hash takes besides its handle; a table's members are estimated from the first
     /// `samples` of them.
     pub fn memory_usage(&self, samples: usize) -> usize {
-        match self.0.get() {
-            Form::Packed(listpack) => listpack.memory_usage(),
-            Form::Boxed(members) => size_of_val(members) + members.memory(samples),
+        match self.parts() {
+            Parts::Packed(packed) => memory_of(packed.listpack),
+            Parts::Table(fields) => fields.memory_usage(samples),
         }
     }
 
@@ -259,17 +370,19 @@ impl Hash {
     }
 
     /// The table, made from the listpack if necessary.
-    fn convert(&mut self) -> &mut Members<Valued> {
+    fn convert(&mut self) -> &mut Fields {
         if self.is_packed() {
-            let mut members = Members::new();
+            let mut fields = Fields::new();
             let (mut field_text, mut value_text) = Default::default();
-            for (field, value) in self.iter() {
-                members.set(field.as_bytes(&mut field_text), value.as_bytes(&mut value_text));
+            for (field, value, expire_at) in self.iter() {
+                let (field, value) =
+                    (field.as_bytes(&mut field_text), value.as_bytes(&mut value_text));
+                fields.set(field, value, expire_at);
             }
-            self.0 = PackedOr::boxed(Box::new(members));
+            self.0 = PackedOr::boxed(Box::new(fields));
         }
         match self.0.get_mut() {
-            FormMut::Boxed(members) => members,
+            FormMut::Boxed(fields) => fields,
             FormMut::Packed(_) => unreachable!("the table was made just now"),
         }
     }
@@ -286,24 +399,29 @@ impl Hash {
     /// If one does not hold.
     #[cfg(any(test, debug_assertions))]
     pub fn check(&self) {
-        match self.0.get() {
-            Form::Packed(listpack) => {
+        match self.parts() {
+            Parts::Packed(packed) => {
+                let (listpack, width) = (packed.listpack, 1 + packed.skip());
                 assert!(ListpackSlice::from_bytes(listpack.as_bytes()).is_ok());
-                assert_eq!(listpack.len() % 2, 0, "each field has a value");
-                assert!(!has_duplicates(listpack.elements().step_by(2)), "fields are unique");
+                assert_eq!(listpack.len() % width, 0, "each field has a value, and a time");
+                assert!(!has_duplicates(listpack.elements().step_by(width)), "fields are unique");
+                let times = packed.iter().map(|field| field.2.unwrap_or(u64::MAX));
+                assert!(times.is_sorted(), "the earliest is in front");
             }
-            Form::Boxed(members) => members.check(),
+            Parts::Table(fields) => fields.check(),
         }
     }
 }
 
-fn set_packed(listpack: &mut Listpack, field: &[u8], value: &[u8]) -> bool {
-    let place = listpack.find(field, 1).and_then(|field| listpack.next(field));
-    match place {
-        Some(place) => listpack.replace(place, value),
-        None => listpack.extend_back([field, value].map(Encoded::text)),
-    }
-    place.is_none()
+/// Removes a field of a listpack, of which each takes `width` elements.
+fn remove(listpack: &mut Listpack, field: &[u8], width: usize) -> bool {
+    let position = listpack.find(field, width - 1);
+    position.map(|position| listpack.remove(position, width)).is_some()
+}
+
+/// What a listpack takes from the allocator, in bytes.
+fn memory_of(listpack: &ListpackSlice) -> usize {
+    crate::pack::good_size(listpack.total_bytes())
 }
 
 fn pair(member: Member<'_, Valued>) -> (Element<'_>, Element<'_>) {
@@ -318,12 +436,12 @@ impl Default for Hash {
 
 impl std::fmt::Debug for Hash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(self.iter()).finish()
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 
 impl<'a> IntoIterator for &'a Hash {
-    type Item = (Element<'a>, Element<'a>);
+    type Item = Field<'a>;
     type IntoIter = HashIter<'a>;
 
     fn into_iter(self) -> HashIter<'a> {
@@ -331,7 +449,7 @@ impl<'a> IntoIterator for &'a Hash {
     }
 }
 
-/// Iterator over the fields of a [`Hash`] with their values.
+/// Iterator over the fields of a [`Hash`] with their values and the times at which they expire.
 pub struct HashIter<'a>(Inner<'a>);
 
 #[expect(
@@ -339,33 +457,30 @@ pub struct HashIter<'a>(Inner<'a>);
     reason = "an iterator lives on the stack, and only one at a time"
 )]
 enum Inner<'a> {
-    /// The elements of a listpack, and how many pairs are left.
-    Packed(Elements<'a>, usize),
+    Packed(PackedIter<'a>),
     Table(MemberIter<'a, Valued>),
 }
 
 impl<'a> Iterator for HashIter<'a> {
-    type Item = (Element<'a>, Element<'a>);
+    type Item = Field<'a>;
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            Inner::Packed(elements, left) => {
-                let pair = (elements.next()?, elements.next()?);
-                *left -= 1;
-                Some(pair)
-            }
-            Inner::Table(members) => members.next().map(pair),
+            Inner::Packed(packed) => packed.next(),
+            Inner::Table(members) => members.next().map(|member| {
+                let (field, value) = pair(member);
+                (field, value, member.expire_at())
+            }),
         }
     }
 
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = match &self.0 {
-            Inner::Packed(_, left) => *left,
-            Inner::Table(members) => members.len(),
-        };
-        (left, Some(left))
+        match &self.0 {
+            Inner::Packed(packed) => packed.size_hint(),
+            Inner::Table(members) => members.size_hint(),
+        }
     }
 }
 

@@ -22,9 +22,12 @@ use crate::entry::{Entry, EntryMut, Removed, Value, Word};
 use crate::gate::{Closed, Presence};
 use crate::reserve::{Reservation, Reserved};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, RwLock, spin_loop};
-use crate::table::dict::{Place, Table};
 use crate::waits::Waits;
 
+use slot_table::hash_of;
+pub use slot_table::{Look, SlotTable};
+
+mod slot_table;
 #[cfg(test)]
 mod tests;
 
@@ -47,196 +50,6 @@ impl<'a> Key<'a> {
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Key<'a> {
         Key { bytes, hash: base::hash::hash(bytes), slot: base::crc::key_slot(bytes) }
-    }
-}
-
-/// The hash of the key of the entry with this word.
-///
-/// # Safety
-/// The word is a live entry's.
-unsafe fn hash_of(word: u64) -> u64 {
-    // SAFETY: by the caller's promise.
-    base::hash::hash(unsafe { Word::from_bits(word) }.key())
-}
-
-/// The keys of one slot in one database.
-///
-/// The table knows a lower bound of when its next key is due, so that nobody looks at it in vain.
-/// Keys that go or stay longer do not raise the bound; a look at all entries does, which is done in
-/// steps ([`SlotTable::look_for_due`]) and survives whatever happens to the table between them.
-///
-/// Invariant: the words are those of live entries, which belong to this table alone.
-pub struct SlotTable {
-    pub(crate) words: Table<true>,
-    /// Keys that have an expiry.
-    expires: AtomicU32,
-    /// Where the look at all entries stands; 0 when none is under way.
-    look_position: u32,
-    /// No key of this table is due before this time: a lower bound, in Unix milliseconds. Atomic for
-    /// the sake of those who read it without the lock.
-    next_due: AtomicU64,
-    /// The same of what the look has passed, and of what was set since it began.
-    look_due: u64,
-}
-
-/// What a step of a look at a table came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Look {
-    /// Entries looked at.
-    pub entries: usize,
-    /// Whether all entries have been looked at.
-    pub finished: bool,
-}
-
-impl Default for SlotTable {
-    fn default() -> SlotTable {
-        SlotTable {
-            words: Table::new(),
-            expires: AtomicU32::new(0),
-            look_position: 0,
-            next_due: AtomicU64::new(u64::MAX),
-            look_due: u64::MAX,
-        }
-    }
-}
-
-impl SlotTable {
-    pub(crate) fn note_due(&mut self, at: u64) {
-        self.next_due.store(self.next_due().min(at), Ordering::Relaxed);
-        self.look_due = self.look_due.min(at);
-    }
-
-    pub(crate) fn count_expiry(&mut self, had: bool, now: Option<u64>) {
-        if let Some(at) = now {
-            self.note_due(at);
-        }
-        let before = self.expires.load(Ordering::Relaxed);
-        let expires = before + u32::from(now.is_some()) - u32::from(had);
-        self.expires.store(expires, Ordering::Relaxed);
-        if expires == 0 {
-            self.next_due.store(u64::MAX, Ordering::Relaxed);
-            self.look_position = 0;
-        }
-    }
-
-    /// Looks at some entries, at least `entries` unless the table ends before, and shows those that
-    /// are due, which the caller deletes. The next call goes on behind them. When all have been
-    /// looked at, the lower bound of the next due time is exact, and the next call begins anew.
-    pub fn look_for_due(
-        &mut self,
-        now: u64,
-        entries: usize,
-        mut show: impl FnMut(Entry<'_>),
-    ) -> Look {
-        if self.look_position == 0 {
-            self.look_due = u64::MAX;
-        }
-        let (mut position, mut seen) = (Some(self.look_position), 0);
-        let mut due = self.look_due;
-        while let Some(at) = position.filter(|_| seen < entries) {
-            position = self.words.walk(at, |word| {
-                seen += 1;
-                // SAFETY: the table's words are live entries.
-                let entry = Entry::new(unsafe { Word::from_bits(word) });
-                match entry.expire_at() {
-                    Some(at) if at <= now => show(entry),
-                    Some(at) => due = due.min(at),
-                    None => {}
-                }
-            });
-        }
-        self.look_due = due;
-        self.look_position = position.unwrap_or(0);
-        if position.is_none() {
-            self.next_due.store(due, Ordering::Relaxed);
-        }
-        Look { entries: seen, finished: position.is_none() }
-    }
-
-    /// Keys.
-    pub fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.words.is_empty()
-    }
-
-    /// Keys with an expiry.
-    pub fn expires(&self) -> usize {
-        self.expires.load(Ordering::Relaxed) as usize
-    }
-
-    /// A time before which nothing in this table is due.
-    pub fn next_due(&self) -> u64 {
-        self.next_due.load(Ordering::Relaxed)
-    }
-
-    /// Visits the entries at `position` of a walk: see the table's text. `None` ends it.
-    pub fn walk<'t>(&'t self, position: u32, mut visit: impl FnMut(Entry<'t>)) -> Option<u32> {
-        // SAFETY: the table's words are live entries.
-        self.words.walk(position, |word| visit(Entry::new(unsafe { Word::from_bits(word) })))
-    }
-
-    /// Brings near what the next steps of a walk visit, `count` positions of them.
-    pub(crate) fn prefetch_walk(&self, position: u32, count: usize) {
-        self.words.prefetch_walk(position, count);
-    }
-
-    /// Where a key lies in the order of a walk.
-    pub fn position_of(key: &[u8]) -> u32 {
-        Table::<true>::position_of(base::hash::hash(key))
-    }
-
-    /// Where a hash lies in the order of a walk.
-    pub(crate) fn position_at(hash: u64) -> u32 {
-        Table::<true>::position_of(hash)
-    }
-
-    /// An entry chosen with equal chances.
-    pub fn random(&self) -> Option<Entry<'_>> {
-        // SAFETY: the table's words are live entries.
-        self.words.random(base::rng::below).map(|word| Entry::new(unsafe { Word::from_bits(word) }))
-    }
-
-    /// How many buckets hold n keys, for DEBUG HTSTATS.
-    pub fn chain_histogram(&self) -> Vec<usize> {
-        self.words.chain_histogram()
-    }
-
-    /// Buckets.
-    pub fn bucket_count(&self) -> usize {
-        self.words.bucket_count()
-    }
-
-    /// Bytes that the buckets take.
-    pub fn overhead(&self) -> usize {
-        self.words.memory()
-    }
-
-    /// The word of a key.
-    pub(crate) fn word_of(&self, key: &Key<'_>) -> Option<Word> {
-        Some(self.word_at(self.find(key)?))
-    }
-
-    /// The word at a place that was just found.
-    #[inline]
-    fn word_at(&self, place: Place) -> Word {
-        // SAFETY: the table's words are live entries.
-        unsafe { Word::from_bits(self.words.word(place)) }
-    }
-
-    fn find(&self, key: &Key<'_>) -> Option<Place> {
-        // SAFETY: the table's words are live entries.
-        self.words.find(key.hash, |word| unsafe { Word::from_bits(word) }.key() == key.bytes)
-    }
-}
-
-impl Drop for SlotTable {
-    fn drop(&mut self) {
-        // SAFETY: the entries leave the table, which owned them.
-        self.words.drain(|word| drop(unsafe { Removed::new(Word::from_bits(word)) }));
     }
 }
 
@@ -564,6 +377,16 @@ impl<X> Keyspace<X> {
         unsafe { (*cell).expires.load(Ordering::Relaxed) as usize }
     }
 
+    /// Hashes of a slot of which fields expire, read without its lock.
+    fn slot_field_expires(&self, database: usize, slot: u16) -> usize {
+        let cell = self.cell(database, slot);
+        if cell.is_null() {
+            return 0;
+        }
+        // SAFETY: only an atomic inside the cell is read, through a shared reference to it alone.
+        unsafe { (*cell).field_expires.load(Ordering::Relaxed) as usize }
+    }
+
     /// A time before which nothing in a slot is due, read without its lock.
     pub fn slot_next_due(&self, database: usize, slot: u16) -> u64 {
         let cell = self.cell(database, slot);
@@ -587,6 +410,11 @@ impl<X> Keyspace<X> {
     /// Keys with an expiry in a database, counted without locks.
     pub fn expires(&self, database: usize) -> usize {
         self.occupied(database).map(|slot| self.slot_expires(database, slot)).sum()
+    }
+
+    /// Hashes of which fields expire in a database, counted without locks.
+    pub fn field_expires(&self, database: usize) -> usize {
+        self.occupied(database).map(|slot| self.slot_field_expires(database, slot)).sum()
     }
 
     /// A slot chosen with a chance in proportion to its keys.
@@ -656,7 +484,8 @@ impl<X> Keyspace<X> {
         let floor = self.floor.load(Ordering::Relaxed).max(clock);
         let version = newest.fold(floor, u64::max);
         self.raise_floor(version);
-        let cut = Arc::new(Cut::new(version, self.databases()));
+        let expiring = (0..self.databases()).any(|database| self.field_expires(database) > 0);
+        let cut = Arc::new(Cut::new(version, self.databases(), expiring));
         *self.cut.write() = Some(Arc::clone(&cut));
         self.cutting.store(true, Ordering::Relaxed);
         Some(Walker::new(self, cut))
@@ -1017,6 +846,7 @@ impl<'k, X> Held<'k, X> {
             space.set_occupied(database, key.slot, true);
         }
         table.count_expiry(false, expire_at);
+        table.count_fields(false, word.fields_due());
         // SAFETY: the table's words are live entries.
         table.words.insert(key.hash, word.bits(), |word| unsafe { hash_of(word) });
         Entry::new(word)
@@ -1045,6 +875,7 @@ impl<'k, X> Held<'k, X> {
         }
         let word = Word::new(key.bytes, make(), None);
         word.set_version(version);
+        table.count_fields(false, word.fields_due());
         // SAFETY: the table's words are live entries.
         table.words.insert(key.hash, word.bits(), |word| unsafe { hash_of(word) });
         let place = table.find(key).expect("the key was added just now");
@@ -1060,6 +891,7 @@ impl<'k, X> Held<'k, X> {
         let word = table.word_at(place);
         table.words.remove(place);
         table.count_expiry(word.expire_at().is_some(), None);
+        table.count_fields(word.has_expiring_fields(), None);
         if table.is_empty() {
             space.set_occupied(database, key.slot, false);
         }

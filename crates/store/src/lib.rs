@@ -28,7 +28,7 @@ mod waits;
 mod zset;
 
 pub use entry::{Entry, EntryMut, INLINE_MAX, Removed, Value, ValueMut, ValueRef};
-pub use hash::{Hash, HashIter};
+pub use hash::{Field, Hash, HashIter, HashView};
 pub use keyspace::{Held, Key, Keyspace, Look, SlotTable};
 pub use list::List;
 pub use packed::{Limits, Malformed, SetLimits};

@@ -3,11 +3,13 @@
 //! ```text
 //! set           [length][member]
 //! hash          [length][field][length][value]
+//!               [expiry: 8 bytes][length][field][length][value]
 //! sorted set    [score: 8 bytes][length][member]
 //! ```
 //! A length takes one byte up to 127, two up to 16383 and nine beyond. Nothing else is stored, neither
 //! hash nor version nor reference count: a member of 12 bytes meets the allocator's class of 16, a
-//! field and a value of 12 bytes each that of 32. The table's words are the addresses.
+//! field and a value of 12 bytes each that of 32. The table's words are the addresses; that of a
+//! field that expires has its lowest bit set, so that the others pay nothing for it.
 //!
 //! Blocks always have the [`good_size`] of what they hold, so a value is overwritten where it lies
 //! whenever the new one fits the same class.
@@ -33,6 +35,11 @@ use crate::table::ranked::RankedItem;
 
 /// Bytes of a score.
 const SCORE_BYTES: usize = 8;
+
+/// Marks the word of a field that expires: blocks are aligned to 8.
+const EXPIRES: usize = 1;
+/// Bytes of the time at which it does.
+const EXPIRY_BYTES: usize = 8;
 
 /// Lengths below this take one byte.
 const SHORT: usize = 0x80;
@@ -80,10 +87,10 @@ impl Shape for Plain {
 impl Shape for Valued {
     const HEAD: usize = 0;
     const HAS_VALUE: bool = true;
-    const KIND: PieceKind = PieceKind::Field;
+    const KIND: PieceKind = PieceKind::Field(None);
 
     fn piece(member: Member<'_, Self>) -> Piece<'_> {
-        Piece::Field(member.name(), member.value())
+        Piece::Field(member.name(), member.value(), member.expire_at())
     }
 }
 
@@ -163,6 +170,9 @@ fn layout(bytes: usize) -> Layout {
 }
 
 /// A member where it lies: a thin pointer to its block, borrowed from the [`Members`] that own it.
+///
+/// Invariant: the pointer is the address of a live block, with [`EXPIRES`] if the block begins with a
+/// time, which is so only of what has a value.
 pub(crate) struct Member<'a, S> {
     start: NonNull<u8>,
     life: PhantomData<(&'a [u8], S)>,
@@ -184,20 +194,43 @@ unsafe impl<S> Sync for Member<'_, S> {}
 impl<'a, S: Shape> Member<'a, S> {
     /// Allocates a member. A head is left to be written by the caller.
     fn allocate(name: &[u8], value: Option<&[u8]>) -> Self {
+        Self::allocate_with_head(S::HEAD, name, value)
+    }
+
+    fn allocate_with_head(head: usize, name: &[u8], value: Option<&[u8]>) -> Self {
         debug_assert_eq!(value.is_some(), S::HAS_VALUE);
-        let layout = layout(S::HEAD + text_bytes(name) + value.map_or(0, text_bytes));
+        let layout = layout(head + text_bytes(name) + value.map_or(0, text_bytes));
         // SAFETY: a member has at least one byte.
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         // SAFETY: the block has room for head, name and value.
         unsafe {
-            let name_at = start.as_ptr().add(S::HEAD);
+            let name_at = start.as_ptr().add(head);
             write_text(name_at, name);
             if let Some(value) = value {
                 write_text(name_at.add(text_bytes(name)), value);
             }
         }
         Member { start, life: PhantomData }
+    }
+
+    /// Whether the block begins with the time at which it expires.
+    #[inline]
+    fn expires(self) -> bool {
+        S::HAS_VALUE && self.start.addr().get() & EXPIRES != 0
+    }
+
+    /// Where the block begins.
+    #[inline]
+    fn base(self) -> *mut u8 {
+        let start = self.start.as_ptr();
+        if S::HAS_VALUE { start.map_addr(|address| address & !EXPIRES) } else { start }
+    }
+
+    /// Bytes in front of the name.
+    #[inline]
+    fn head(self) -> usize {
+        if self.expires() { EXPIRY_BYTES } else { S::HEAD }
     }
 
     /// A copy of this member in a block of its own.
@@ -207,8 +240,9 @@ impl<'a, S: Shape> Member<'a, S> {
         let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         // SAFETY: both blocks have this many bytes, and the new one is not shared yet.
-        unsafe { start.copy_from_nonoverlapping(self.start, self.bytes()) };
-        Member { start, life: PhantomData }
+        unsafe { start.as_ptr().copy_from_nonoverlapping(self.base(), self.bytes()) };
+        let tag = usize::from(self.expires()) * EXPIRES;
+        Member { start: start.map_addr(|address| address | tag), life: PhantomData }
     }
 
     /// The word under which a table keeps this member.
@@ -238,13 +272,18 @@ impl<'a, S: Shape> Member<'a, S> {
     #[inline]
     pub(crate) fn name(self) -> &'a [u8] {
         // SAFETY: the name follows the head, and stays unchanged as long as the member lives.
-        unsafe { read_text(self.start.as_ptr().add(S::HEAD)) }
+        unsafe { read_text(self.base().add(self.head())) }
     }
 
     /// The value's place.
     #[inline]
     fn value_offset(self) -> usize {
-        S::HEAD + text_bytes(self.name())
+        self.head() + text_bytes(self.name())
+    }
+
+    /// Brings the block near.
+    pub(crate) fn prefetch(self) {
+        prefetch(self.base());
     }
 
     /// Bytes in use of the block.
@@ -252,7 +291,7 @@ impl<'a, S: Shape> Member<'a, S> {
         let offset = self.value_offset();
         if S::HAS_VALUE {
             // SAFETY: members of this shape have a value there.
-            offset + text_bytes(unsafe { read_text(self.start.as_ptr().add(offset)) })
+            offset + text_bytes(unsafe { read_text(self.base().add(offset)) })
         } else {
             offset
         }
@@ -262,7 +301,7 @@ impl<'a, S: Shape> Member<'a, S> {
     /// Nobody uses the member any more.
     unsafe fn free(self) {
         // SAFETY: allocated with this layout: blocks have the size class of their content.
-        unsafe { dealloc(self.start.as_ptr(), layout(self.bytes())) }
+        unsafe { dealloc(self.base(), layout(self.bytes())) }
     }
 }
 
@@ -271,7 +310,24 @@ impl<'a> Member<'a, Valued> {
     #[inline]
     pub(crate) fn value(self) -> &'a [u8] {
         // SAFETY: the value follows the name; it changes only while the owner is borrowed mutably.
-        unsafe { read_text(self.start.as_ptr().add(self.value_offset())) }
+        unsafe { read_text(self.base().add(self.value_offset())) }
+    }
+
+    /// When it expires, in milliseconds of Unix time.
+    #[inline]
+    pub(crate) fn expire_at(self) -> Option<u64> {
+        // SAFETY: the block of a member that expires begins with the time, and is aligned to 8.
+        self.expires().then(|| unsafe { self.base().cast::<u64>().read() })
+    }
+
+    /// Allocates a field.
+    fn new(name: &[u8], value: &[u8], expire_at: Option<u64>) -> Self {
+        let Some(at) = expire_at else { return Self::allocate(name, Some(value)) };
+        let member = Self::allocate_with_head(EXPIRY_BYTES, name, Some(value));
+        // SAFETY: the block begins with room for the time, is aligned to 8, and is not shared yet.
+        unsafe { member.start.cast::<u64>().write(at) };
+        let start = member.start.map_addr(|address| address | EXPIRES);
+        Member { start, life: PhantomData }
     }
 }
 
@@ -306,7 +362,7 @@ impl RankedItem for Member<'static, Scored> {
 
     #[inline]
     fn prefetch(&self) {
-        prefetch(self.start.as_ptr());
+        Member::prefetch(*self);
     }
 }
 
@@ -476,31 +532,57 @@ impl Members<Plain> {
 }
 
 impl Members<Valued> {
-    /// Sets the value of a field. Returns whether the field is new.
-    pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) -> bool {
-        let hash = hash(name);
-        let place = self.locate(hash, name);
-        match place {
-            Some(place) => self.set_value(place, value),
-            None => self.put(hash, Member::allocate(name, Some(value))),
-        }
-        place.is_none()
+    /// Adds a field whose name is not there yet. Returns it.
+    pub(crate) fn put_field(
+        &mut self,
+        name: &[u8],
+        value: &[u8],
+        expire_at: Option<u64>,
+    ) -> Member<'_, Valued> {
+        let member = Member::new(name, value, expire_at);
+        self.put(hash(name), member);
+        member
     }
 
-    fn set_value(&mut self, place: Place, value: &[u8]) {
+    /// Gives the field at a place that was just found another value, and another time, if any, at
+    /// which it expires. An index by time is not told.
+    pub(crate) fn set_value(&mut self, place: Place, value: &[u8], expire_at: Option<u64>) {
         self.before_change_at(place);
         let old = self.at(place);
         let offset = old.value_offset();
-        if layout(offset + text_bytes(value)) == layout(old.bytes()) {
+        let fits = layout(offset + text_bytes(value)) == layout(old.bytes());
+        if fits && old.expire_at() == expire_at {
             // SAFETY: the block has room for this value, and we are borrowed mutably.
-            unsafe { write_text(old.start.as_ptr().add(offset), value) }
+            unsafe { write_text(old.base().add(offset), value) }
         } else {
-            let new = Member::<Valued>::allocate(old.name(), Some(value));
-            let (old, new) = (old.word(), new.word());
-            self.table.replace(place, new);
-            // SAFETY: the old member has left the table, and nobody borrows from it.
-            unsafe { Member::<Valued>::from_word(old).free() }
+            let new = Member::new(old.name(), value, expire_at);
+            self.put_in_place(place, new);
         }
+    }
+
+    /// Gives the field at a place that was just found another time at which it expires, or none. An
+    /// index by time is not told.
+    pub(crate) fn set_expire_at(&mut self, place: Place, expire_at: Option<u64>) {
+        self.before_change_at(place);
+        let old = self.at(place);
+        match (old.expire_at(), expire_at) {
+            // SAFETY: the block begins with a time, and we are borrowed mutably; no reference to
+            // these bytes is ever given out.
+            (Some(_), Some(at)) => unsafe { old.base().cast::<u64>().write(at) },
+            (None, None) => {}
+            _ => {
+                let new = Member::new(old.name(), old.value(), expire_at);
+                self.put_in_place(place, new);
+            }
+        }
+    }
+
+    /// Puts a new member with the same name in the place of one, which is freed.
+    fn put_in_place(&mut self, place: Place, new: Member<'static, Valued>) {
+        let old = self.at(place).word();
+        self.table.replace(place, new.word());
+        // SAFETY: the old member has left the table, and nobody borrows from it.
+        unsafe { Member::<Valued>::from_word(old).free() }
     }
 }
 
@@ -767,7 +849,7 @@ mod tests {
             .map(|(index, &len)| vec![b'a' + index as u8; len])
             .collect();
         for (index, text) in texts.iter().enumerate() {
-            assert!(members.set(text, &texts[texts.len() - 1 - index]));
+            members.put_field(text, &texts[texts.len() - 1 - index], None);
         }
         members.check();
         for (index, text) in texts.iter().enumerate() {
@@ -779,12 +861,35 @@ mod tests {
     #[test]
     fn a_value_that_fits_is_overwritten_in_place() {
         let mut members = Members::<Valued>::new();
-        members.set(b"field", b"0123456789");
-        let before = members.get(b"field").expect("was set").word();
-        assert!(!members.set(b"field", b"a somewhat longer one"));
-        assert_eq!(members.get(b"field").expect("was set").word(), before);
-        assert!(!members.set(b"field", &[7; 200]));
+        let before = members.put_field(b"field", b"0123456789", None).word();
+        let set = |members: &mut Members<Valued>, value: &[u8]| {
+            let place = members.find(b"field").expect("was put");
+            members.set_value(place, value, None);
+            members.at(place).word()
+        };
+        assert_eq!(set(&mut members, b"a somewhat longer one"), before);
+        set(&mut members, &[7; 200]);
         assert_eq!(members.get(b"field").expect("was set").value(), [7; 200]);
+        members.check();
+    }
+
+    #[test]
+    fn a_time_comes_and_goes_without_a_trace_in_the_rest() {
+        let mut members = Members::<Valued>::new();
+        members.put_field(b"field", b"value", None);
+        let place = members.find(b"field").expect("was put");
+        for at in [Some(5), Some(1 << 46), None, None, Some(7)] {
+            members.set_expire_at(place, at);
+            let member = members.at(place);
+            let parts = (member.name(), member.value(), member.expire_at());
+            assert_eq!(parts, (&b"field"[..], &b"value"[..], at));
+            members.check();
+        }
+        members.set_value(place, b"another", Some(7));
+        assert_eq!(members.clone().get(b"field").and_then(Member::expire_at), Some(7));
+        members.set_value(place, b"another", None);
+        assert_eq!(members.at(place).expire_at(), None);
+        members.remove_at(place);
         members.check();
     }
 

@@ -14,8 +14,8 @@ use base::rng::Rng;
 use crate::freeze::{Freezing, Frozen};
 use crate::member::{Member, MemberIter, Members, Plain};
 use crate::pack::{
-    Element, Elements, Encoded, Form, FormMut, INTEGER_TEXT_BYTES, Intset, IntsetIter, Listpack,
-    ListpackMut, ListpackSlice, OwnedElement, PackedOr, SetBlock, SetForm, SetFormMut, good_size,
+    Either, EitherBlock, EitherMut, Element, Elements, Encoded, Form, FormMut, INTEGER_TEXT_BYTES,
+    Intset, IntsetIter, Listpack, ListpackMut, ListpackSlice, OwnedElement, PackedOr, good_size,
 };
 use crate::packed::{Malformed, SetLimits, choose, has_duplicates};
 
@@ -28,7 +28,7 @@ const ENTRY_OVERHEAD: usize = 5 + 5;
 /// A set of byte strings: eight bytes, as `Option<Set>` is.
 #[repr(transparent)]
 #[derive(Clone)]
-pub struct Set(PackedOr<SetBlock, Members<Plain>>);
+pub struct Set(PackedOr<EitherBlock<Intset>, Members<Plain>>);
 
 /// A set as a reader sees it.
 enum View<'a> {
@@ -43,8 +43,8 @@ impl Set {
         match self.0.get() {
             Form::Boxed(members) => View::Table(members),
             Form::Packed(block) => match block.get() {
-                SetForm::Intset(intset) => View::Intset(intset),
-                SetForm::Listpack(listpack) => View::Listpack(listpack),
+                Either::First(intset) => View::Intset(intset),
+                Either::Listpack(listpack) => View::Listpack(listpack),
             },
         }
     }
@@ -71,11 +71,11 @@ impl Set {
     }
 
     fn of_intset(intset: Intset) -> Self {
-        Set(PackedOr::packed(SetBlock::intset(intset)))
+        Set(PackedOr::packed(EitherBlock::first(intset)))
     }
 
     fn of_listpack(listpack: Listpack) -> Self {
-        Set(PackedOr::packed(SetBlock::listpack(listpack)))
+        Set(PackedOr::packed(EitherBlock::listpack(listpack)))
     }
 
     /// An empty set for members that may be no integers.
@@ -219,8 +219,8 @@ impl Set {
         match self.0.get_mut() {
             FormMut::Boxed(_) => None,
             FormMut::Packed(block) => match block.get_mut() {
-                SetFormMut::Intset(_) => None,
-                SetFormMut::Listpack(listpack) => Some(listpack),
+                EitherMut::First(_) => None,
+                EitherMut::Listpack(listpack) => Some(listpack),
             },
         }
     }
@@ -228,7 +228,7 @@ impl Set {
     /// Adds an integer to an intset.
     fn add_integer(&mut self, value: i64, limits: SetLimits) -> bool {
         let FormMut::Packed(block) = self.0.get_mut() else { return false };
-        let SetFormMut::Intset(intset) = block.get_mut() else { return false };
+        let EitherMut::First(intset) = block.get_mut() else { return false };
         let added = intset.add(value);
         // A member that was there converts nothing, whatever the limit is by now.
         if added {
@@ -303,10 +303,10 @@ impl Set {
         match self.0.get_mut() {
             FormMut::Boxed(members) => members.remove(member),
             FormMut::Packed(block) => match block.get_mut() {
-                SetFormMut::Intset(intset) => {
+                EitherMut::First(intset) => {
                     parse_i64(member).is_some_and(|value| intset.remove(value))
                 }
-                SetFormMut::Listpack(mut listpack) => {
+                EitherMut::Listpack(mut listpack) => {
                     let position = listpack.find(member, 0);
                     position.map(|position| listpack.remove(position, 1)).is_some()
                 }
@@ -399,10 +399,10 @@ impl Set {
                 Some(popped)
             }
             FormMut::Packed(block) => match block.get_mut() {
-                SetFormMut::Intset(intset) => {
+                EitherMut::First(intset) => {
                     intset.take(rng.index(intset.len())).map(OwnedElement::Int)
                 }
-                SetFormMut::Listpack(mut listpack) => {
+                EitherMut::Listpack(mut listpack) => {
                     let at = rng.index(listpack.len());
                     listpack.pop(at as i64)
                 }

@@ -16,7 +16,7 @@ use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::notify::{Class, Event};
 use crate::observe::stats::ThreadStats;
 use crate::run::authority::Authority;
-use crate::run::effects::Effects;
+use crate::run::effects::{Effects, Expired};
 use crate::wait::waiting::Attachment;
 use crate::wait::watcher::Change;
 use config::Config;
@@ -125,7 +125,8 @@ impl<'a> Db<'a> {
     pub fn peek_in(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
         let entry = self.held.find(database, key)?;
         if entry.expire_at().is_some_and(|at| at <= self.now) {
-            self.effects.expired.borrow_mut().push((database, key.bytes.into()));
+            let expired = Expired { database, key: key.bytes.into(), field: None };
+            self.effects.expired.borrow_mut().push(expired);
             return None;
         }
         Some(entry)
@@ -254,8 +255,14 @@ impl<'a> Db<'a> {
     /// Deletes what reads found expired. Called when the command has ended, still under its locks;
     /// `at` is where in the journal the command began.
     pub(crate) fn settle_expired(&mut self, at: usize) {
-        for (database, key) in std::mem::take(self.effects.expired.get_mut()) {
+        for Expired { database, key, field } in std::mem::take(self.effects.expired.get_mut()) {
             let key = Key::new(&key);
+            if let Some(field) = field {
+                let own = self.effects.journal.split_off(at);
+                self.settle_field(database, &key, &field);
+                self.effects.journal.extend(&own);
+                continue;
+            }
             let due = self.held.find(database, &key).and_then(Entry::expire_at);
             // The command may have put another value in its place meanwhile.
             if due.is_some_and(|due| due <= self.now) {
@@ -377,6 +384,7 @@ impl<'a> Db<'a> {
         let mut entry = self.find_or_insert(key, make);
         let changes = action(entry.value_mut())?;
         if changes > 0 {
+            entry.note_fields();
             entry.set_version(version);
             self.note_changes(key, changes);
             self.notify(key, event);
@@ -396,6 +404,7 @@ impl<'a> Db<'a> {
         let Some(mut entry) = self.find_mut(key) else { return Ok(false) };
         let (changes, emptied) = action(entry.value_mut())?;
         if changes > 0 {
+            entry.note_fields();
             entry.set_version(version);
             self.note_changes(key, changes);
             self.notify(key, event);
@@ -509,7 +518,7 @@ impl<'a> Db<'a> {
     }
 
     #[inline]
-    fn mark_watchers(&mut self, key: &Key<'_>) {
+    pub(crate) fn mark_watchers(&mut self, key: &Key<'_>) {
         if self.held.attachment(key.slot).is_some_and(Attachment::has_watchers) {
             let there = self.held.find(self.index, key).is_some();
             let change = if there { Change::Changed } else { Change::Gone };
@@ -737,7 +746,16 @@ collection!(
     isize::MAX as usize
 );
 collection!(Set, set_of, set_mut, set_or_new, add_to_set, take_from_set, "set", FULL_ELEMENTS);
-collection!(Hash, hash, hash_mut, hash_or_new, add_to_hash, take_from_hash, "hash", FULL_ELEMENTS);
+collection!(
+    Hash,
+    stored_hash,
+    hash_mut,
+    hash_or_new,
+    add_to_hash,
+    take_from_hash,
+    "hash",
+    FULL_ELEMENTS
+);
 collection!(
     Zset,
     zset,

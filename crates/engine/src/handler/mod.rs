@@ -8,6 +8,7 @@ pub mod context;
 pub mod db;
 pub(crate) mod elements;
 pub mod error;
+pub mod fields;
 pub(crate) mod flush;
 pub mod help;
 pub(crate) mod scan;

@@ -275,6 +275,8 @@ thread_stats! {
     keyspace_misses,
     /// Keys that expired.
     expired_keys,
+    /// Fields of hashes that expired.
+    expired_subkeys,
     /// Keys that were evicted.
     evicted_keys,
     /// Clients that `maxmemory-clients` made the server drop.

@@ -1,4 +1,4 @@
-//! Active expiry: keys whose time has come go even if nobody looks at them.
+//! Active expiry: keys, and fields of hashes, whose time has come go even if nobody looks at them.
 //!
 //! Redis keeps all keys with an expiry in a table of its own and samples it. Here each slot knows a
 //! lower bound of its next due time, so that a cycle passes over all slots with nothing due at the
@@ -13,8 +13,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::Ticks;
 use base::limits::SLOTS;
-use store::Look;
 use store::gate::{Gate, Presence};
+use store::{Key, Look};
 
 use crate::engine::Engine;
 use crate::run::turn::Turn;
@@ -24,6 +24,8 @@ use config::Config;
 const STEP_NS: u64 = 1_000_000;
 /// Entries looked at while a slot is held.
 const ENTRIES_PER_HOLD: usize = 32;
+/// Fields that go while a slot is held, of each hash that was met.
+const FIELDS_PER_HOLD: usize = 64;
 /// Entries of a slot that are looked at before others get their turn, for each unit of effort.
 const ENTRIES_PER_VISIT: usize = 1024;
 /// What the last round weighs in the average of all.
@@ -206,13 +208,24 @@ fn look(
     slot: u16,
 ) -> Option<(Look, usize)> {
     let mut held = engine.keyspace.try_hold_one(presence, slot, turn.clock)?;
-    let mut due: Vec<Box<[u8]>> = Vec::new();
-    let table = held.table_mut(database, slot);
-    let look = table.look_for_due(turn.now, ENTRIES_PER_HOLD, |entry| due.push(entry.key().into()));
-    if !due.is_empty() {
-        engine.delete_unasked(turn, held, database, |db| db.delete_due(&due));
+    let (mut due, mut hashes) = (Vec::<Box<[u8]>>::new(), Vec::<Box<[u8]>>::new());
+    let (table, now) = (held.table_mut(database, slot), turn.now);
+    let look = table.look_for_due(now, ENTRIES_PER_HOLD, |entry| {
+        let is_due = entry.expire_at().is_some_and(|at| at <= now);
+        let gone = if is_due { &mut due } else { &mut hashes };
+        gone.push(entry.key().into());
+    });
+    if !due.is_empty() || !hashes.is_empty() {
+        engine.delete_unasked(turn, held, database, |db| {
+            if !due.is_empty() {
+                db.delete_due(&due);
+            }
+            for key in &hashes {
+                db.delete_due_fields(&Key::new(key), FIELDS_PER_HOLD);
+            }
+        });
     }
-    Some((look, due.len()))
+    Some((look, due.len() + hashes.len()))
 }
 
 #[cfg(test)]

@@ -77,6 +77,13 @@ impl ReadyKeys {
     }
 }
 
+/// A key that has expired, or a field of the hash under it that may have.
+pub(crate) struct Expired {
+    pub(crate) database: usize,
+    pub(crate) key: Box<[u8]>,
+    pub(crate) field: Option<Box<[u8]>>,
+}
+
 /// The effects of a command or transaction so far.
 #[derive(Default)]
 pub struct Effects {
@@ -108,8 +115,8 @@ pub struct Effects {
     pub(crate) last_end: Ticks,
     /// Freed when the slots are unlocked.
     pub(crate) garbage: Vec<Removed>,
-    /// Keys that a read found expired, with their databases. In a cell, since reads fill it.
-    pub(crate) expired: RefCell<Vec<(usize, Box<[u8]>)>>,
+    /// What reads found expired. In a cell, since reads fill it.
+    pub(crate) expired: RefCell<Vec<Expired>>,
     /// Watches that were given up, to be taken out of their slots when all is unlocked.
     pub(crate) forgotten_watches: Vec<Watch>,
     /// More than `maxmemory` was in use when the script that runs now began, or no key could be

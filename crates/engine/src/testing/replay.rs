@@ -29,6 +29,13 @@ const SHAPES: &[&str] = &[
     "EXPIRE <key> 1",
     "INCRBYFLOAT <string> <float>",
     "HINCRBYFLOAT <hash> <field> <float>",
+    "HPEXPIRE <hash> ( 5 | 50 | 500 ) FIELDS 2 <field> <field>",
+    "HEXPIRE <hash> 1 [ ( NX | XX | GT | LT ) ] FIELDS 3 <field> <field> <field>",
+    "HGETEX <hash> ( PX ( 5 | 50 ) | PERSIST ) FIELDS 2 <field> <field>",
+    "HSETEX <hash> [ ( FNX | FXX ) ] [ ( PX ( 5 | 50 | 500 ) | KEEPTTL ) ] FIELDS 2 <field> <value> <field> <value>",
+    "HPERSIST <hash> FIELDS 2 <field> <field>",
+    "HMGET <hash> <field> <field> <field>",
+    "HSETNX <hash> <field> <value>",
     "SPOP <set> [ <count> ]",
     "SORT <set> BY nosort GET # STORE <list>",
     "SORT <list> [ BY ( s* | h*->f1 | nosort ) ] ( GET ( # | s* | h*->f1 ) )+ [ ALPHA ] STORE <list>",
@@ -152,7 +159,8 @@ enum Contents {
     String(Vec<u8>),
     List(Vec<Vec<u8>>),
     Set(BTreeSet<Vec<u8>>),
-    Hash(BTreeMap<Vec<u8>, Vec<u8>>),
+    /// Fields with their values and times.
+    Hash(BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>),
     /// Scores as bits: zero has a sign.
     Zset(Vec<(Vec<u8>, u64)>),
     /// All that it has, as text.
@@ -168,8 +176,9 @@ impl Contents {
             }
             ValueRef::Set(set) => Contents::Set(set.iter().map(|member| member.to_vec()).collect()),
             ValueRef::Hash(hash) => {
-                let pairs = hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec()));
-                Contents::Hash(pairs.collect())
+                let fields =
+                    hash.iter().map(|(field, value, at)| (field.to_vec(), (value.to_vec(), at)));
+                Contents::Hash(fields.collect())
             }
             ValueRef::Stream(stream) => {
                 let mut text = format!("{:?}", stream.numbers());

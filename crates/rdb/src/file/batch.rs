@@ -8,7 +8,6 @@ use store::Value;
 
 use super::Usage;
 use super::error::{FileError, shown_key};
-use crate::decode::FieldExpiry;
 use crate::layout::Layout;
 use crate::read::{ReadError, Reader};
 use crate::value::ValueLimits;
@@ -112,8 +111,6 @@ pub struct Entry<'b> {
     /// The value. `None` if nothing is left of it: it is a collection that was saved empty, as some
     /// old servers did, or a hash of which all fields expired.
     pub value: Option<Value<'b>>,
-    /// Those of a hash's fields that expire.
-    pub field_expiries: Vec<FieldExpiry>,
 }
 
 impl<'b> RawEntry<'b> {
@@ -182,9 +179,7 @@ impl<'b> RawEntry<'b> {
             decoded => decoded,
         };
         match decoded {
-            Ok(decoded) => {
-                Ok(Entry { key, value: decoded.value, field_expiries: decoded.field_expiries })
-            }
+            Ok(value) => Ok(Entry { key, value }),
             Err(cause) => Err(FileError {
                 offset: self.value_offset() + reader.position() as u64,
                 reading: format!("{}, a {}", shown_key(&key), self.span.layout.name()),

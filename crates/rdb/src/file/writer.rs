@@ -8,10 +8,10 @@ use store::pack::Element;
 
 use super::output::Output;
 use super::{CONTENT_TYPE, Usage};
-use crate::FILE_VERSION;
 use crate::opcodes::{kind, opcode};
 use crate::value::kind_of;
 use crate::write::Writer;
+use crate::{FILE_VERSION, FILE_VERSION_WITH_EXPIRING_FIELDS};
 
 /// The first version in which a set may be a listpack.
 const FIRST_WITH_SET_LISTPACKS: u16 = 11;
@@ -24,7 +24,8 @@ pub struct WriteOptions {
     /// Whether the file ends with a checksum: the setting `rdbchecksum`.
     pub checksum: bool,
     /// The version of the format: the setting `rdb-version`. From
-    /// [`OLDEST_FILE_VERSION`](crate::OLDEST_FILE_VERSION) to [`FILE_VERSION`].
+    /// [`OLDEST_FILE_VERSION`](crate::OLDEST_FILE_VERSION) to
+    /// [`FILE_VERSION_WITH_EXPIRING_FIELDS`].
     pub version: u16,
 }
 
@@ -75,6 +76,11 @@ pub enum Collection {
     Set,
     /// Its pieces are fields with values.
     Hash,
+    /// Its pieces are fields with values, some of which expire.
+    ExpiringHash {
+        /// When the first of them does, in milliseconds since 1970.
+        earliest: u64,
+    },
     /// Its pieces are members with scores. Readers are fastest when the highest comes first.
     Zset,
 }
@@ -85,6 +91,7 @@ impl Collection {
             Collection::List => kind::LIST_OF_NODES,
             Collection::Set => kind::SET,
             Collection::Hash => kind::HASH,
+            Collection::ExpiringHash { .. } => kind::HASH_EXPIRING,
             Collection::Zset => kind::ZSET_BINARY,
         }
     }
@@ -200,8 +207,27 @@ impl<W: Write> FileWriter<W> {
             set.iter().try_for_each(|member| self.member(member))?;
             return self.end();
         }
-        self.head(head, kind_of(value))?;
+        let kind = kind_of(value);
+        self.check_version(head, kind)?;
+        self.head(head, kind)?;
         self.writer.value(value)
+    }
+
+    /// Refuses what the version of the file has no form for.
+    fn check_version(&self, head: &Head<'_>, kind: u8) -> io::Result<()> {
+        let expiring = matches!(kind, kind::HASH_EXPIRING | kind::HASH_EXPIRING_LISTPACK);
+        if !expiring || self.version >= FILE_VERSION_WITH_EXPIRING_FIELDS {
+            return Ok(());
+        }
+        let key = head.key[..head.key.len().min(100)].escape_ascii();
+        Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "fields of the hash \"{key}\" expire, which needs version \
+                 {FILE_VERSION_WITH_EXPIRING_FIELDS} of the format: rdb-version is {}",
+                self.version
+            ),
+        ))
     }
 
     /// Writes a key with a value that [`serialize`](crate::serialize) gave.
@@ -221,8 +247,12 @@ impl<W: Write> FileWriter<W> {
         collection: Collection,
         pieces: u64,
     ) -> io::Result<()> {
+        self.check_version(head, collection.kind())?;
         self.head(head, collection.kind())?;
         self.open = Some((collection, pieces));
+        if let Collection::ExpiringHash { earliest } = collection {
+            self.writer.bytes(&earliest.to_le_bytes())?;
+        }
         self.writer.length(pieces)
     }
 
@@ -238,9 +268,23 @@ impl<W: Write> FileWriter<W> {
         self.writer.element(member)
     }
 
-    /// Writes the next field of a hash.
-    pub fn field(&mut self, field: Element<'_>, value: Element<'_>) -> io::Result<()> {
-        self.count(Collection::Hash)?;
+    /// Writes the next field of a hash, and when it expires in milliseconds since 1970.
+    pub fn field(
+        &mut self,
+        field: Element<'_>,
+        value: Element<'_>,
+        expire_at: Option<u64>,
+    ) -> io::Result<()> {
+        match self.open {
+            Some((collection @ Collection::ExpiringHash { earliest }, _)) => {
+                self.count(collection)?;
+                self.writer.field_time(expire_at, earliest)?;
+            }
+            _ if expire_at.is_some() => {
+                return Err(misuse("a field expires in a hash of which none does"));
+            }
+            _ => self.count(Collection::Hash)?,
+        }
         self.writer.element(field)?;
         self.writer.element(value)
     }

@@ -12,7 +12,7 @@ use std::io::Read;
 
 use base::num;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileError, FileReader, Function, Item, Usage};
-use rdb::{Dialect, FieldExpiry, Layout, ReadError, ValueLimits};
+use rdb::{Dialect, Layout, ReadError, ValueLimits};
 use sha1::{Digest, Sha1};
 use store::gate::Gates;
 use store::list::ListLimits;
@@ -41,7 +41,8 @@ pub struct FoundEntry {
     pub expire_at_ms: Option<u64>,
     pub usage: Option<Usage>,
     pub layout: Layout,
-    pub fields: Vec<FieldExpiry>,
+    /// Those of a hash's fields that expire, and when.
+    pub fields: Vec<(Vec<u8>, u64)>,
     /// What the value holds, `nothing` or `unsupported`.
     pub shown: String,
 }
@@ -95,10 +96,10 @@ fn decode(
 ) -> Result<(), FileError> {
     for raw in batch {
         let (shown, fields) = match raw.decode(options) {
-            Ok(entry) => (
-                entry.value.map_or_else(|| "nothing".to_owned(), shown_value),
-                entry.field_expiries,
-            ),
+            Ok(entry) => {
+                let fields = entry.value.as_ref().map(expiring_fields).unwrap_or_default();
+                (entry.value.map_or_else(|| "nothing".to_owned(), shown_value), fields)
+            }
             Err(FileError { cause: ReadError::Unsupported(_), .. }) => {
                 ("unsupported".to_owned(), Vec::new())
             }
@@ -115,6 +116,15 @@ fn decode(
         });
     }
     Ok(())
+}
+
+/// The fields of a hash that expire, in the order of their names.
+fn expiring_fields(value: &Value<'_>) -> Vec<(Vec<u8>, u64)> {
+    let Value::Hash(hash) = value else { return Vec::new() };
+    let expiring = hash.iter().filter_map(|(field, _, at)| Some((field.to_vec(), at?)));
+    let mut expiring: Vec<_> = expiring.collect();
+    expiring.sort_unstable();
+    expiring
 }
 
 impl Found {
@@ -180,7 +190,7 @@ fn contents(value: ValueRef<'_>) -> Vec<String> {
         ValueRef::Set(set) => set.iter().map(element).collect(),
         ValueRef::Hash(hash) => hash
             .iter()
-            .map(|(field, value)| format!("{}={}", element(field), element(value)))
+            .map(|(field, value, _)| format!("{}={}", element(field), element(value)))
             .collect(),
         ValueRef::Zset(zset) => zset
             .iter()

@@ -24,7 +24,8 @@ pub struct Sample {
 /// A file of up to `most` random keys.
 pub fn sample(random: &mut Random, most: usize) -> Sample {
     let (compress, checksum) = (random.percent(50), random.percent(80));
-    let options = WriteOptions { compress, checksum, ..WriteOptions::default() };
+    let version = rdb::FILE_VERSION_WITH_EXPIRING_FIELDS;
+    let options = WriteOptions { compress, checksum, version };
     write(random, most, options).expect("writing to memory cannot fail")
 }
 
@@ -87,8 +88,12 @@ fn write_value(
             set.iter().try_for_each(|member| writer.member(member))?;
         }
         ValueRef::Hash(hash) => {
-            writer.begin(head, Collection::Hash, hash.len() as u64)?;
-            hash.iter().try_for_each(|(field, value)| writer.field(field, value))?;
+            let collection = match hash.next_due() {
+                Some(earliest) => Collection::ExpiringHash { earliest },
+                None => Collection::Hash,
+            };
+            writer.begin(head, collection, hash.len() as u64)?;
+            hash.iter().try_for_each(|(field, value, at)| writer.field(field, value, at))?;
         }
         ValueRef::Zset(zset) => {
             writer.begin(head, Collection::Zset, zset.len() as u64)?;
@@ -130,8 +135,11 @@ fn value(random: &mut Random) -> Value<'static> {
         }
         3 => {
             let mut hash = Hash::new();
+            let expires = random.percent(50);
             for _ in 0..count {
-                hash.set(&text(random), &text(random), limits);
+                let at = (expires && random.percent(30))
+                    .then(|| 2_000_000_000_000 + random.below(9) as u64);
+                hash.set_timed(&text(random), &text(random), at, limits);
             }
             Value::Hash(hash)
         }

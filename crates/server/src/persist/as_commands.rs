@@ -30,6 +30,8 @@ pub(super) struct CommandSink {
     /// expires.
     label: u8,
     expire_at: Option<u64>,
+    /// When fields of the present command expire.
+    times: Vec<(Vec<u8>, u64)>,
     content_types: Arc<ContentTypes>,
 }
 
@@ -106,6 +108,7 @@ impl CommandSink {
             command: Command::default(),
             label: 0,
             expire_at: None,
+            times: Vec::new(),
             content_types: Arc::clone(content_types),
         }
     }
@@ -127,6 +130,18 @@ impl CommandSink {
         if let Some(command) = self.command.take() {
             self.put(&command);
         }
+        for (field, at) in std::mem::take(&mut self.times) {
+            let (verb, at) = (self.command.verb, at.to_string());
+            self.put_words("HPEXPIREAT", &[at.as_bytes(), b"FIELDS", b"1", &field]);
+            self.command.verb = verb;
+        }
+    }
+
+    /// Takes down a field with its value, and when it expires.
+    fn field(&mut self, field: Element<'_>, value: Element<'_>, expire_at: Option<u64>) {
+        self.command.element(field);
+        self.command.element(value);
+        self.times.extend(expire_at.map(|at| (field.to_vec(), at)));
     }
 
     fn begin_key(&mut self, head: &Head<'_>, verb: &'static str) {
@@ -276,9 +291,8 @@ impl Sink for CommandSink {
                 self.command.element(member);
                 self.end_item();
             }),
-            ValueRef::Hash(hash) => hash.iter().for_each(|(field, value)| {
-                self.command.element(field);
-                self.command.element(value);
+            ValueRef::Hash(hash) => hash.iter().for_each(|(field, value, expire_at)| {
+                self.field(field, value, expire_at);
                 self.end_item();
             }),
             ValueRef::Zset(zset) => zset.iter().for_each(|(member, score)| {
@@ -293,7 +307,7 @@ impl Sink for CommandSink {
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, _: usize) {
         let verb = match kind {
             PieceKind::Member => "SADD",
-            PieceKind::Field => "HSET",
+            PieceKind::Field(_) => "HSET",
             PieceKind::Scored => "ZADD",
         };
         self.begin_key(head, verb);
@@ -302,9 +316,8 @@ impl Sink for CommandSink {
     fn piece(&mut self, piece: Piece<'_>) {
         match piece {
             Piece::Member(member) => self.command.argument(member),
-            Piece::Field(field, value) => {
-                self.command.argument(field);
-                self.command.argument(value);
+            Piece::Field(field, value, expire_at) => {
+                self.field(Element::Str(field), Element::Str(value), expire_at);
             }
             Piece::Scored(member, score) => {
                 self.command.score(score);

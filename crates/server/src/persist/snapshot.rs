@@ -81,14 +81,25 @@ pub fn write(
     let config = engine.config.snapshot();
     let pace = Pace { access, per_key: config.rdb_key_save_delay };
     let libraries = engine.scripts.functions.at_cut();
+    let version = version_of(&config, walker.has_expiring_fields());
     if purpose == Purpose::AofBaseAsCommands {
         let mut sink = CommandSink::new(staged.clone(), &engine.content_types);
         libraries.iter().for_each(|library| sink.put_library(library.source()));
         return write_shaped(sink, &staged, walker, pace, file, report);
     }
-    let mut sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
+    let mut sink = RdbSink::begin(engine, &config, purpose, version, staged.clone())?;
     libraries.iter().try_for_each(|library| sink.writer.function(library.source()))?;
     write_shaped(sink, &staged, walker, pace, file, report)
+}
+
+/// The version of a file: the oldest that can hold the data, of those from 11 on, if the settings allow
+/// it.
+fn version_of(config: &Config, has_expiring_fields: bool) -> u16 {
+    let needed = match has_expiring_fields {
+        true => rdb::FILE_VERSION_WITH_EXPIRING_FIELDS,
+        false => rdb::FILE_VERSION,
+    };
+    config.rdb_version.min(needed)
 }
 
 /// What a file ends with that nobody wants any more.
@@ -109,7 +120,8 @@ pub fn write_none(engine: &Engine, purpose: Purpose, mut file: impl Write) -> io
         sink.finish()?;
     } else {
         let config = engine.config.snapshot();
-        let mut sink = RdbSink::begin(engine, &config, purpose, staged.clone())?;
+        let version = version_of(&config, false);
+        let mut sink = RdbSink::begin(engine, &config, purpose, version, staged.clone())?;
         libraries.iter().try_for_each(|library| sink.writer.function(library.source()))?;
         sink.finish()?;
     }
@@ -217,13 +229,11 @@ impl RdbSink {
         engine: &Engine,
         config: &Config,
         purpose: Purpose,
+        version: u16,
         staged: Staged,
     ) -> io::Result<RdbSink> {
-        let options = WriteOptions {
-            compress: config.rdbcompression,
-            checksum: config.rdbchecksum,
-            version: config.rdb_version,
-        };
+        let options =
+            WriteOptions { compress: config.rdbcompression, checksum: config.rdbchecksum, version };
         let mut writer = FileWriter::new(staged, options)?;
         writer.preamble(&Preamble {
             server_version: engine::REDIS_VERSION,
@@ -290,7 +300,8 @@ impl Sink for RdbSink {
         let head = self.head(head);
         let collection = match kind {
             PieceKind::Member => Collection::Set,
-            PieceKind::Field => Collection::Hash,
+            PieceKind::Field(None) => Collection::Hash,
+            PieceKind::Field(Some(earliest)) => Collection::ExpiringHash { earliest },
             PieceKind::Scored => Collection::Zset,
         };
         let written = self.writer.begin(&head, collection, len as u64);
@@ -300,8 +311,8 @@ impl Sink for RdbSink {
     fn piece(&mut self, piece: Piece<'_>) {
         let written = match piece {
             Piece::Member(member) => self.writer.member(Element::Str(member)),
-            Piece::Field(field, value) => {
-                self.writer.field(Element::Str(field), Element::Str(value))
+            Piece::Field(field, value, expire_at) => {
+                self.writer.field(Element::Str(field), Element::Str(value), expire_at)
             }
             Piece::Scored(member, score) => self.writer.scored(Element::Str(member), score),
         };

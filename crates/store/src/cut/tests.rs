@@ -40,7 +40,9 @@ fn pieces_of(value: ValueRef<'_>) -> Content {
             Content::Pieces(set.iter().map(|member| (member.to_vec(), Vec::new())).collect())
         }
         ValueRef::Hash(hash) => Content::Pieces(
-            hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec())).collect(),
+            hash.iter()
+                .map(|(field, value, at)| (field.to_vec(), timed(&value.to_vec(), at)))
+                .collect(),
         ),
         ValueRef::Zset(zset) => Content::Pieces(
             zset.range(0..zset.len())
@@ -61,6 +63,11 @@ fn pieces_of(value: ValueRef<'_>) -> Content {
     }
 }
 
+/// A field's value with the time at which it expires.
+fn timed(value: &[u8], expire_at: Option<u64>) -> Vec<u8> {
+    [value, &expire_at.unwrap_or_default().to_le_bytes()].concat()
+}
+
 type Entries = BTreeMap<(usize, Vec<u8>), (Option<u64>, Content)>;
 
 /// A collection whose pieces are coming.
@@ -76,6 +83,8 @@ struct Open {
 struct Collector {
     entries: Entries,
     open: Option<Open>,
+    /// When the first field expires of the hash that is coming.
+    earliest: Option<u64>,
 }
 
 impl Collector {
@@ -91,8 +100,9 @@ impl Sink for Collector {
         self.put((head.database, head.key.to_vec()), head.expire_at, pieces_of(value));
     }
 
-    fn begin(&mut self, head: &Head<'_>, _: PieceKind, len: usize) {
+    fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize) {
         assert!(self.open.is_none());
+        self.earliest = if let PieceKind::Field(earliest) = kind { earliest } else { None };
         let at = (head.database, head.key.to_vec());
         self.open = Some(Open { at, expire_at: head.expire_at, len, pieces: BTreeMap::new() });
     }
@@ -100,7 +110,11 @@ impl Sink for Collector {
     fn piece(&mut self, piece: Piece<'_>) {
         let (name, value) = match piece {
             Piece::Member(member) => (member.to_vec(), Vec::new()),
-            Piece::Field(field, value) => (field.to_vec(), value.to_vec()),
+            Piece::Field(field, value, at) => {
+                let earliest = self.earliest.filter(|&earliest| at.is_none_or(|at| at >= earliest));
+                assert_eq!(earliest, self.earliest, "none expires before what was announced");
+                (field.to_vec(), timed(value, at))
+            }
             Piece::Scored(member, score) => (member.to_vec(), score.to_le_bytes().to_vec()),
         };
         let open = self.open.as_mut().expect("pieces come after a beginning");
@@ -182,8 +196,10 @@ impl<'k> World<'k> {
                 let mut hash = Hash::new();
                 // Some have fields of which a bucket is more than is read at once.
                 let value = if len == 70 { vec![b'b'; 15_000] } else { b"before".to_vec() };
+                let expires = self.below(2) == 0;
                 names.iter().for_each(|name| {
-                    hash.set(name, &value, LIMITS);
+                    let at = (expires && self.below(3) == 0).then(|| 1 + self.below(1000) as u64);
+                    hash.set_timed(name, &value, at, LIMITS);
                 });
                 Value::Hash(hash)
             }
@@ -269,6 +285,9 @@ impl<'k> World<'k> {
                 ValueMut::Set(set) if removes && set.len() > 1 => drop(set.remove(name)),
                 ValueMut::Set(set) => drop(set.add(name, SET_LIMITS)),
                 ValueMut::Hash(hash) if removes && hash.len() > 1 => drop(hash.remove(name)),
+                ValueMut::Hash(hash) if expire_at.is_some() => {
+                    hash.set_expire_at(name, expire_at.filter(|at| at % 4 > 0));
+                }
                 ValueMut::Hash(hash) => drop(hash.set(name, b"after, and longer", LIMITS)),
                 ValueMut::Zset(zset) if removes && zset.len() > 1 => drop(zset.remove(name)),
                 ValueMut::Zset(zset) => drop(zset.insert(name, -1.0, LIMITS)),
@@ -284,6 +303,7 @@ impl<'k> World<'k> {
                 ValueMut::String(_) => entry.set_expire_at(expire_at),
             }
         }
+        entry.note_fields();
         Self::stamp(&mut held, database, key);
     }
 

@@ -20,21 +20,37 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 #[derive(Debug, Clone)]
 enum Step {
     Set(Vec<u8>, Vec<u8>),
+    SetKeeping(Vec<u8>, Vec<u8>),
+    SetTimed(Vec<u8>, Vec<u8>, Option<u64>),
+    Expire(Vec<u8>, Option<u64>),
     Remove(Vec<u8>),
+    RemoveDue(u64, usize),
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn time() -> impl Strategy<Value = Option<u64>> {
+    prop::option::of(prop_oneof![1u64..40, Just(1 << 46)])
+}
+
+fn steps(timed: bool) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        3 => (text(), text()).prop_map(|(field, value)| Step::Set(field, value)),
-        1 => text().prop_map(Step::Remove),
+        6 => (text(), text()).prop_map(|(field, value)| Step::Set(field, value)),
+        2 => (text(), text()).prop_map(|(field, value)| Step::SetKeeping(field, value)),
+        2 => (text(), text(), time())
+            .prop_map(|(field, value, at)| Step::SetTimed(field, value, at)),
+        4 => (text(), time()).prop_map(|(field, at)| Step::Expire(field, at)),
+        2 => text().prop_map(Step::Remove),
+        1 => (1u64..40, 0usize..5).prop_map(|(now, count)| Step::RemoveDue(now, count)),
     ];
-    prop::collection::vec(step, 1..80)
+    prop::collection::vec(step, 1..120).prop_map(move |mut steps| {
+        steps.retain(|step| timed || matches!(step, Step::Set(..) | Step::Remove(_)));
+        steps
+    })
 }
 
-type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+type Model = BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>;
 
-fn contents(hash: &Hash) -> Model {
-    hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec())).collect()
+fn owned((field, value, at): Field<'_>) -> (Vec<u8>, (Vec<u8>, Option<u64>)) {
+    (field.to_vec(), (value.to_vec(), at))
 }
 
 /// Everything that reads, against the model.
@@ -43,27 +59,48 @@ fn compare(hash: &Hash, model: &Model) {
     assert_eq!(hash.len(), model.len());
     assert_eq!(hash.iter().len(), model.len());
     assert_eq!(hash.is_empty(), model.is_empty());
-    assert_eq!(&contents(hash), model);
-    assert_eq!(&contents(&hash.clone()), model);
-    for (field, value) in model {
+    assert_eq!(&hash.iter().map(owned).collect::<Model>(), model);
+    let copy = hash.clone();
+    copy.check();
+    assert_eq!(&copy.iter().map(owned).collect::<Model>(), model);
+    assert_eq!(hash.next_due(), model.values().filter_map(|(_, at)| *at).min());
+    for (field, (value, at)) in model {
         assert!(hash.contains(field));
         assert_eq!(hash.get(field).unwrap().to_vec(), *value);
-        assert_eq!(hash.value_len(field), value.len());
+        let (timed, own) = hash.get_timed(field).unwrap();
+        assert_eq!((timed.to_vec(), own), (value.clone(), *at));
     }
-    assert_eq!(hash.value_len(b"no such field"), 0);
+    assert!(hash.get_timed(b"no such field").is_none() && !hash.contains(b"no such field"));
+}
 
-    let (mut scanned, mut position) = (Model::new(), Some(0));
+/// What is seen at a time, against what the model has then.
+fn compare_view(hash: &Hash, model: &Model, now: u64, rng: &mut Rng) {
+    let mut seen = model.clone();
+    seen.retain(|_, (_, at)| at.is_none_or(|at| at >= now));
+    let view = HashView::new(hash, now);
+    assert_eq!((view.len(), view.is_empty()), (seen.len(), seen.is_empty()));
+    assert_eq!(view.hides_some(), seen.len() < model.len());
+    assert_eq!(&view.iter().map(owned).collect::<Model>(), &seen);
+    for (field, (value, _)) in model {
+        let there = seen.contains_key(field);
+        assert_eq!(view.contains(field), there);
+        assert_eq!(view.get(field).map(|own| own.to_vec()), there.then(|| value.clone()));
+        assert_eq!(view.value_len(field), if there { value.len() } else { 0 });
+    }
+    let (mut scanned, mut position) = (BTreeMap::new(), Some(0));
     while let Some(at) = position {
-        position = hash.scan(at, |field, value| {
+        position = view.scan(at, |field, value| {
             scanned.insert(field.to_vec(), value.to_vec());
         });
     }
-    assert_eq!(&scanned, model);
+    let values = seen.iter().map(|(field, (value, _))| (field.clone(), value.clone()));
+    assert_eq!(scanned, values.collect());
+    compare_random(view, &seen, rng);
 }
 
-fn compare_random(hash: &Hash, model: &Model, rng: &mut Rng) {
+fn compare_random(hash: HashView<'_>, model: &Model, rng: &mut Rng) {
     let is_there = |field: Element<'_>, value: Element<'_>| {
-        model.get(&field.to_vec()).is_some_and(|other| value.equals(other))
+        model.get(&field.to_vec()).is_some_and(|other| value.equals(&other.0))
     };
     assert_eq!(hash.random(rng).is_some(), !model.is_empty());
     assert!(hash.random(rng).is_none_or(|(field, value)| is_there(field, value)));
@@ -83,28 +120,80 @@ fn compare_random(hash: &Hash, model: &Model, rng: &mut Rng) {
     }
 }
 
-proptest! {
-    #[test]
-    fn behaves_as_a_map(steps in steps(), seed: u64) {
-        let (mut hash, mut model) = (Hash::new(), Model::new());
-        let mut packed = true;
-        for step in steps {
-            match step {
-                Step::Set(field, value) => {
-                    let added = hash.set(&field, &value, LIMITS);
-                    packed &= field.len() <= LIMITS.value && value.len() <= LIMITS.value;
-                    prop_assert_eq!(added, model.insert(field, value).is_none());
-                    packed &= model.len() <= LIMITS.entries;
-                }
-                Step::Remove(field) => {
-                    prop_assert_eq!(hash.remove(&field), model.remove(&field).is_some());
+/// A hash, what it should hold, and whether it should still be a listpack.
+struct Rig {
+    hash: Hash,
+    model: Model,
+    packed: bool,
+    timed: bool,
+}
+
+impl Rig {
+    fn set(&mut self, field: Vec<u8>, value: Vec<u8>, at: Option<u64>) -> bool {
+        self.packed &= field.len() <= LIMITS.value && value.len() <= LIMITS.value;
+        let added = self.model.insert(field, (value, at)).is_none();
+        self.timed |= at.is_some();
+        self.packed &= self.model.len() <= LIMITS.entries;
+        added
+    }
+
+    fn apply(&mut self, step: Step) {
+        match step {
+            Step::Set(field, value) => {
+                let added = self.hash.set(&field, &value, LIMITS);
+                assert_eq!(added, self.set(field, value, None));
+            }
+            Step::SetKeeping(field, value) => {
+                let added = self.hash.set_keeping(&field, &value, LIMITS);
+                let at = self.model.get(&field).and_then(|(_, at)| *at);
+                assert_eq!(added, self.set(field, value, at));
+            }
+            Step::SetTimed(field, value, at) => {
+                let added = self.hash.set_timed(&field, &value, at, LIMITS);
+                assert_eq!(added, self.set(field, value, at));
+            }
+            Step::Expire(field, at) => {
+                self.hash.set_expire_at(&field, at);
+                self.timed |= at.is_some();
+                if let Some(own) = self.model.get_mut(&field) {
+                    own.1 = at;
                 }
             }
-            prop_assert_eq!(hash.encoding(), if packed { "listpack" } else { "hashtable" });
+            Step::Remove(field) => {
+                assert_eq!(self.hash.remove(&field), self.model.remove(&field).is_some());
+            }
+            Step::RemoveDue(now, count) => {
+                let due = self.hash.due(now, count);
+                let is_due = |(_, at): &(_, Option<u64>)| at.is_some_and(|at| at < now);
+                let all = self.model.values().filter(|own| is_due(own)).count();
+                assert_eq!(due.len(), all.min(count));
+                for field in due {
+                    assert!(self.hash.remove(&field));
+                    assert!(self.model.remove(&field).as_ref().is_some_and(is_due));
+                }
+            }
         }
+        let encoding = match (self.packed, self.timed) {
+            (true, false) => "listpack",
+            (true, true) => "listpackex",
+            (false, _) => "hashtable",
+        };
+        assert_eq!(self.hash.encoding(), encoding);
+    }
+}
+
+proptest! {
+    #[test]
+    fn behaves_as_a_map(steps in any::<bool>().prop_flat_map(steps), seed: u64) {
+        let mut rig = Rig { hash: Hash::new(), model: Model::new(), packed: true, timed: false };
+        steps.into_iter().for_each(|step| rig.apply(step));
+        let Rig { mut hash, model, timed, .. } = rig;
+        let mut rng = Rng::from_seed(seed);
         compare(&hash, &model);
-        compare_random(&hash, &model, &mut Rng::from_seed(seed));
-        if let Some(listpack) = hash.as_listpack() {
+        for now in [0, 1, 20, 41, u64::MAX] {
+            compare_view(&hash, &model, now, &mut rng);
+        }
+        if let Some(listpack) = hash.as_listpack().filter(|_| !timed) {
             let bytes = Listpack::from_bytes(listpack.as_bytes()).unwrap();
             let loaded = Hash::from_listpack(bytes.clone(), LIMITS).unwrap();
             prop_assert!(loaded.is_packed());
@@ -116,7 +205,28 @@ proptest! {
         }
         hash.unpack();
         compare(&hash, &model);
+        for now in [0, 20, u64::MAX] {
+            compare_view(&hash, &model, now, &mut rng);
+        }
     }
+}
+
+#[test]
+fn what_expires_comes_first_in_a_listpack() {
+    let mut hash = Hash::new();
+    for (field, at) in
+        [("never", None), ("late", Some(9)), ("early", Some(5)), ("as late", Some(9))]
+    {
+        hash.set_timed(field.as_bytes(), b"v", at, LIMITS);
+    }
+    let order = |hash: &Hash| hash.iter().map(|field| field.0.to_vec()).collect::<Vec<_>>();
+    assert_eq!(order(&hash), [&b"early"[..], b"late", b"as late", b"never"]);
+    hash.set(b"late", b"w", LIMITS);
+    assert_eq!(order(&hash), [&b"early"[..], b"as late", b"never", b"late"]);
+    hash.set_keeping(b"early", b"w", LIMITS);
+    hash.set_expire_at(b"never", Some(9));
+    assert_eq!(order(&hash), [&b"early"[..], b"never", b"as late", b"late"]);
+    assert_eq!(hash.due(6, 3), [b"early".to_vec()]);
 }
 
 #[test]

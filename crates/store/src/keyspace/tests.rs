@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::gate::{Gate, Gates};
-use crate::{Limits, Set, SetLimits, StringRef, StringValue, ValueMut, ValueRef};
+use crate::{Hash, Limits, Set, SetLimits, StringRef, StringValue, ValueMut, ValueRef};
 
 const DATABASES: usize = 3;
 const CLOCK: u64 = 1_000_000;
@@ -25,6 +25,8 @@ const SET_LIMITS: SetLimits =
 enum Content {
     Text(Vec<u8>),
     Members(BTreeSet<Vec<u8>>),
+    /// The fields of a hash, and when they expire.
+    Fields(BTreeMap<Vec<u8>, Option<u64>>),
 }
 
 impl Content {
@@ -41,6 +43,21 @@ impl Content {
                 }
                 Value::Set(set)
             }
+            Content::Fields(fields) => {
+                let mut hash = Hash::new();
+                for (field, at) in fields {
+                    hash.set_timed(field, b"value", *at, LIMITS);
+                }
+                Value::Hash(hash)
+            }
+        }
+    }
+
+    /// When the first field has expired.
+    fn due(&self) -> Option<u64> {
+        match self {
+            Content::Fields(fields) => fields.values().flatten().min().map(|at| at + 1),
+            _ => None,
         }
     }
 
@@ -49,6 +66,9 @@ impl Content {
             ValueRef::String(string) => Content::Text(string.bytes().to_vec()),
             ValueRef::Set(set) => {
                 Content::Members(set.iter().map(|member| member.to_vec()).collect())
+            }
+            ValueRef::Hash(hash) => {
+                Content::Fields(hash.iter().map(|(field, _, at)| (field.to_vec(), at)).collect())
             }
             other => panic!("nobody stored a {}", other.type_name()),
         }
@@ -100,7 +120,8 @@ fn content() -> impl Strategy<Value = Content> {
     let member = "[0-9]{1,3}|[a-c]{1,20}".prop_map(String::into_bytes);
     prop_oneof![
         3 => prop::collection::vec(any::<u8>(), 0..300).prop_map(Content::Text),
-        1 => prop::collection::btree_set(member, 1..12).prop_map(Content::Members),
+        1 => prop::collection::btree_set(member.clone(), 1..12).prop_map(Content::Members),
+        1 => prop::collection::btree_map(member, expiry(), 1..12).prop_map(Content::Fields),
     ]
 }
 
@@ -242,6 +263,15 @@ impl Rig {
                         let ValueMut::Set(set) = entry.value_mut() else { panic!("it is a set") };
                         assert_eq!(set.add(&added, SET_LIMITS), members.insert(added));
                     }
+                    Content::Fields(fields) => {
+                        let ValueMut::Hash(hash) = entry.value_mut() else {
+                            panic!("it is a hash")
+                        };
+                        let at = Some(added.len() as u64 * 20).filter(|at| at % 3 > 0);
+                        hash.set_timed(&added, b"value", at, LIMITS);
+                        entry.note_fields();
+                        fields.insert(added, at);
+                    }
                 }
             }),
             Step::Expire(name, at) => self.act(name, |held, key, model| {
@@ -300,6 +330,8 @@ impl Rig {
             assert_eq!(self.keyspace.len(database), known().count());
             assert_eq!(self.keyspace.is_empty(database), slots.is_empty());
             assert_eq!(self.keyspace.expires(database), expiring);
+            let timed = known().filter(|(_, known)| known.content.due().is_some()).count();
+            assert_eq!(self.keyspace.field_expires(database), timed);
             assert!(self.keyspace.occupied(database).eq(slots.iter().copied()));
             match self.keyspace.random_slot(database) {
                 Some(slot) => assert!(slots.contains(&slot)),
@@ -327,6 +359,7 @@ impl Rig {
         let times = left.values().filter_map(|known| known.expire_at);
         assert_eq!(table.expires(), times.clone().count());
         assert_eq!(self.keyspace.slot_expires(database, slot), times.clone().count());
+        let times = times.chain(left.values().filter_map(|known| known.content.due()));
         assert!(times.min().is_none_or(|first| table.next_due() <= first));
         let drawn = table.random().expect("the slot is occupied");
         assert!(left.contains_key(drawn.key()));
@@ -357,24 +390,45 @@ fn delete_due(
 ) {
     let in_slot = |other: &Name| (other.database, other.tag) == (name.database, name.tag);
     let table = held.table_mut(name.database, key.slot);
-    let is_whole = table.look_position == 0;
+    let is_whole = table.looking.is_none();
     let mut due: Vec<Box<[u8]>> = Vec::new();
     let look = table.look_for_due(now, entries, |entry| due.push(entry.key().into()));
     assert!(look.finished || look.entries >= entries);
     for bytes in due {
-        assert!(held.remove(name.database, &Key::new(&bytes)).is_some());
-        model.retain(|other, known| {
-            let shown = in_slot(other) && *other.bytes() == *bytes;
-            assert!(!shown || known.expire_at.is_some_and(|at| at <= now));
-            !shown
-        });
+        let key = Key::new(&bytes);
+        let known = model.iter_mut().find(|(other, _)| in_slot(other) && *other.bytes() == *bytes);
+        let (&shown, known) = known.expect("what is shown is there");
+        let is_over = known.expire_at.is_some_and(|at| at <= now);
+        if is_over || remove_due_fields(held, &key, shown.database, known, now) {
+            assert!(held.remove(shown.database, &key).is_some());
+            model.remove(&shown);
+        }
     }
     if look.finished && is_whole {
         let times = model.iter().filter(|(other, _)| in_slot(other));
-        let first = times.filter_map(|(_, known)| known.expire_at).min();
+        let first = times.flat_map(|(_, known)| [known.expire_at, known.content.due()]);
+        let first = first.flatten().min();
         assert!(first.is_none_or(|first| first > now), "all that were due are gone");
         assert_eq!(held.table_mut(name.database, key.slot).next_due(), first.unwrap_or(u64::MAX));
     }
+}
+
+/// Removes the fields of a hash that are due. Says whether none is left.
+fn remove_due_fields(
+    held: &mut Held<'_, u32>,
+    key: &Key<'_>,
+    database: usize,
+    known: &mut Known,
+    now: u64,
+) -> bool {
+    let Content::Fields(fields) = &mut known.content else { panic!("only hashes have fields") };
+    let mut entry = held.find_mut(database, key).expect("what is shown is there");
+    let ValueMut::Hash(hash) = entry.value_mut() else { panic!("it is a hash") };
+    let due = hash.due(now, usize::MAX);
+    assert!(!due.is_empty() && due.iter().all(|field| hash.remove(field)));
+    entry.note_fields();
+    fields.retain(|_, at| at.is_none_or(|at| at >= now));
+    fields.is_empty()
 }
 
 proptest! {

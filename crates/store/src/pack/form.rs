@@ -33,7 +33,18 @@ unsafe impl Thin for Intset {}
 // SAFETY: as above.
 unsafe impl Thin for Node {}
 // SAFETY: a transparent wrapper of a pointer to such a block, with no tag but `LISTPACK_TAG`.
-unsafe impl Thin for SetBlock {}
+unsafe impl<A: Aligned> Thin for EitherBlock<A> {}
+
+/// A block that an [`EitherBlock`] may hold.
+///
+/// # Safety
+/// Its address is always a multiple of four.
+pub(crate) unsafe trait Aligned: Thin {}
+
+// SAFETY: blocks are allocated with an alignment of 8.
+unsafe impl Aligned for Listpack {}
+// SAFETY: as above.
+unsafe impl Aligned for Intset {}
 
 /// What a [`PackedOr`] holds, borrowed.
 pub(crate) enum Form<'a, P, T> {
@@ -136,45 +147,47 @@ impl<P: Thin, T> Drop for PackedOr<P, T> {
     }
 }
 
-/// The packed block of a small set, in eight bytes: an intset, or a listpack, which the second lowest
-/// bit of the pointer says.
+/// The packed block of a small collection that has two such forms, in eight bytes: an `A`, or a
+/// listpack that is laid out otherwise than the first, which the second lowest bit of the pointer
+/// says. Of a set the first is an intset, and of a hash a listpack of fields whose values stay.
 ///
-/// Invariants: without the tag `pointer` is the representation of an owned [`Intset`]; with it, that
-/// of an owned [`Listpack`] after the tag is taken off.
+/// Invariants: without the tag `pointer` is the representation of an owned `A`; with it, that of an
+/// owned [`Listpack`] after the tag is taken off.
 #[repr(transparent)]
-pub(crate) struct SetBlock {
+pub(crate) struct EitherBlock<A: Aligned> {
     pointer: NonNull<u8>,
-    owned: PhantomData<(Intset, Listpack)>,
+    owned: PhantomData<(A, Listpack)>,
 }
 
-/// What a [`SetBlock`] is, borrowed.
-pub(crate) enum SetForm<'a> {
-    /// Integers.
-    Intset(&'a Intset),
-    /// Any members.
+/// What an [`EitherBlock`] is, borrowed.
+pub(crate) enum Either<'a, A> {
+    /// The first form.
+    First(&'a A),
+    /// The listpack.
     Listpack(&'a ListpackSlice),
 }
 
-/// What a [`SetBlock`] is, borrowed for change.
-pub(crate) enum SetFormMut<'a> {
-    /// Integers.
-    Intset(&'a mut Intset),
-    /// Any members.
+/// What an [`EitherBlock`] is, borrowed for change.
+pub(crate) enum EitherMut<'a, A> {
+    /// The first form.
+    First(&'a mut A),
+    /// The listpack.
     Listpack(ListpackMut<'a>),
 }
 
-// SAFETY: it owns an `Intset` or a `Listpack`, and both may be sent.
-unsafe impl Send for SetBlock {}
-// SAFETY: `&SetBlock` gives out `&Intset` or `&ListpackSlice`.
-unsafe impl Sync for SetBlock {}
+// SAFETY: it owns an `A` or a `Listpack`, and the latter may be sent.
+unsafe impl<A: Aligned + Send> Send for EitherBlock<A> {}
+// SAFETY: `&EitherBlock` gives out `&A` or `&ListpackSlice`.
+unsafe impl<A: Aligned + Sync> Sync for EitherBlock<A> {}
 
-impl SetBlock {
-    /// Holds an intset.
-    pub(crate) fn intset(block: Intset) -> Self {
-        // SAFETY: an `Intset` is a transparent wrapper of a `NonNull`; ownership moves into the
-        // pointer.
-        let pointer = unsafe { std::mem::transmute::<Intset, NonNull<u8>>(block) };
-        SetBlock { pointer, owned: PhantomData }
+impl<A: Aligned> EitherBlock<A> {
+    /// Holds the first form.
+    pub(crate) fn first(block: A) -> Self {
+        const { assert!(size_of::<A>() == size_of::<NonNull<u8>>()) };
+        let block = ManuallyDrop::new(block);
+        // SAFETY: an `A` is a transparent wrapper of a `NonNull`; ownership moves into the pointer.
+        let pointer = unsafe { std::mem::transmute_copy::<_, NonNull<u8>>(&block) };
+        EitherBlock { pointer, owned: PhantomData }
     }
 
     /// Holds a listpack.
@@ -182,9 +195,10 @@ impl SetBlock {
         // SAFETY: a `Listpack` is a transparent wrapper of a `NonNull`; ownership moves into the
         // pointer.
         let pointer = unsafe { std::mem::transmute::<Listpack, NonNull<u8>>(block) };
-        SetBlock { pointer: tagged(pointer), owned: PhantomData }
+        EitherBlock { pointer: tagged(pointer), owned: PhantomData }
     }
 
+    #[inline]
     fn is_listpack(&self) -> bool {
         self.pointer.addr().get() & LISTPACK_TAG != 0
     }
@@ -200,30 +214,30 @@ impl SetBlock {
 
     /// What it is.
     #[inline]
-    pub(crate) fn get(&self) -> SetForm<'_> {
+    pub(crate) fn get(&self) -> Either<'_, A> {
         if self.is_listpack() {
             let handle = self.listpack_handle();
             let bytes: *const ListpackSlice = &**handle;
             // SAFETY: the bytes lie in the block, which this handle owns; they stay where they are
             // for as long as it is borrowed.
-            SetForm::Listpack(unsafe { &*bytes })
+            Either::Listpack(unsafe { &*bytes })
         } else {
-            // SAFETY: untagged, the pointer is the representation of an `Intset`.
-            SetForm::Intset(unsafe { &*std::ptr::from_ref(&self.pointer).cast::<Intset>() })
+            // SAFETY: untagged, the pointer is the representation of an `A`.
+            Either::First(unsafe { &*std::ptr::from_ref(&self.pointer).cast::<A>() })
         }
     }
 
     /// What it is, for change.
     #[inline]
-    pub(crate) fn get_mut(&mut self) -> SetFormMut<'_> {
+    pub(crate) fn get_mut(&mut self) -> EitherMut<'_, A> {
         if self.is_listpack() {
             let listpack = self.listpack_handle();
-            SetFormMut::Listpack(ListpackMut { listpack, home: &mut self.pointer })
+            EitherMut::Listpack(ListpackMut { listpack, home: &mut self.pointer })
         } else {
-            let pointer = std::ptr::from_mut(&mut self.pointer).cast::<Intset>();
-            // SAFETY: untagged, the pointer is the representation of an `Intset`, and it stays one:
+            let pointer = std::ptr::from_mut(&mut self.pointer).cast::<A>();
+            // SAFETY: untagged, the pointer is the representation of an `A`, and it stays one:
             // blocks are aligned to 8.
-            SetFormMut::Intset(unsafe { &mut *pointer })
+            EitherMut::First(unsafe { &mut *pointer })
         }
     }
 }
@@ -232,8 +246,8 @@ fn tagged(pointer: NonNull<u8>) -> NonNull<u8> {
     pointer.map_addr(|address| address | LISTPACK_TAG)
 }
 
-/// The listpack of a [`SetBlock`], for change. When it is done, the set gets the block's address,
-/// which may be another by then.
+/// The listpack of an [`EitherBlock`], for change. When it is done, the owner gets the block's
+/// address, which may be another by then.
 pub(crate) struct ListpackMut<'a> {
     listpack: ManuallyDrop<Listpack>,
     home: &'a mut NonNull<u8>,
@@ -262,22 +276,22 @@ impl Drop for ListpackMut<'_> {
     }
 }
 
-impl Clone for SetBlock {
+impl<A: Aligned + Clone> Clone for EitherBlock<A> {
     fn clone(&self) -> Self {
         match self.get() {
-            SetForm::Intset(intset) => Self::intset(intset.clone()),
-            SetForm::Listpack(listpack) => Self::listpack(listpack.to_listpack()),
+            Either::First(block) => Self::first(block.clone()),
+            Either::Listpack(listpack) => Self::listpack(listpack.to_listpack()),
         }
     }
 }
 
-impl Drop for SetBlock {
+impl<A: Aligned> Drop for EitherBlock<A> {
     fn drop(&mut self) {
         if self.is_listpack() {
             drop(ManuallyDrop::into_inner(self.listpack_handle()));
         } else {
-            // SAFETY: untagged, the pointer is an owned `Intset`, which is not used any more.
-            unsafe { std::ptr::from_mut(&mut self.pointer).cast::<Intset>().drop_in_place() }
+            // SAFETY: untagged, the pointer is an owned `A`, which is not used any more.
+            unsafe { std::ptr::from_mut(&mut self.pointer).cast::<A>().drop_in_place() }
         }
     }
 }

@@ -38,7 +38,7 @@ pub use listpack::Listpack;
 pub use size::good_size;
 pub use slice::{Elements, Entries, ListpackSlice, MAX_LISTPACK_BYTES, Position};
 
-pub(crate) use form::{Form, FormMut, ListpackMut, PackedOr, SetBlock, SetForm, SetFormMut};
+pub(crate) use form::{Either, EitherBlock, EitherMut, Form, FormMut, ListpackMut, PackedOr};
 pub(crate) use node::{Growth, HEAD_BYTES as NODE_HEAD_BYTES, Node};
 pub(crate) use slice::EMPTY_BYTES as EMPTY_LISTPACK_BYTES;
 

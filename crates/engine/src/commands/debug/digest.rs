@@ -63,10 +63,13 @@ impl Digest {
                 }
             }
             ValueRef::Hash(hash) => {
-                for (field, value) in hash {
+                for (field, value, expire_at) in hash {
                     let mut pair = Digest::default();
                     pair.mix_element(field);
                     pair.mix_element(value);
+                    if expire_at.is_some() {
+                        pair.combine(b"!!hexpire!!");
+                    }
                     self.combine(&pair.0);
                 }
             }

@@ -106,7 +106,7 @@ fn packed_elements(entry: Entry<'_>) -> Option<String> {
     let mut elements: Vec<Element<'_>> = Vec::new();
     match entry.value() {
         ValueRef::Hash(hash) if hash.is_packed() => {
-            hash.iter().for_each(|(field, value)| elements.extend([field, value]));
+            elements.extend(hash.as_listpack().into_iter().flat_map(|own| own.elements()));
         }
         ValueRef::Zset(zset) if zset.is_packed() => {
             elements.extend(zset.iter().map(|(member, _)| member));

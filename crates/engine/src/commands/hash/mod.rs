@@ -1,15 +1,18 @@
 //! Hashes: fields and their values.
 
+mod expire;
 mod rows;
+mod timed;
 
 use base::num::LongDouble;
 use base::rng;
 use resp::reply::Reply;
-use store::Hash;
 use store::pack::{Element, INTEGER_TEXT_BYTES, format_integer};
+use store::{Field, HashView, Key};
 
 use crate::handler::args::Args;
 use crate::handler::context::Context;
+use crate::handler::db::Db;
 use crate::handler::elements::{ReplyElements, reply_repeating};
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::scan::{self, ScanOptions, Scanned, Step};
@@ -55,6 +58,7 @@ fn hsetnx(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, field, value) = (args.key()?, args.bytes()?, args.bytes()?);
     let limits = cx.db.hash_limits();
     let mut added = 0;
+    cx.db.expire_field(&key, field);
     cx.db.add_to_hash(&key, Event(Class::HASH, "hset"), |hash| {
         if !hash.contains(field) {
             added = u64::from(hash.set(field, value, limits));
@@ -69,7 +73,7 @@ fn hsetnx(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn hget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, field) = (args.key()?, args.bytes()?);
     let hash = cx.db.hash(&key)?;
-    reply_value(&mut cx.reply, hash, field);
+    reply_value(&mut cx.reply, &cx.db, &key, hash, field);
     Ok(())
 }
 
@@ -79,13 +83,19 @@ fn hmget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let hash = cx.db.hash(&key)?;
     let fields = args.rest();
     cx.reply.array(fields.len());
-    fields.iter().for_each(|field| reply_value(&mut cx.reply, hash, field));
+    fields.iter().for_each(|field| reply_value(&mut cx.reply, &cx.db, &key, hash, field));
     Ok(())
 }
 
 #[inline]
-fn reply_value(reply: &mut Reply<'_>, hash: Option<&Hash>, field: &[u8]) {
-    match hash.and_then(|hash| hash.get(field)) {
+fn reply_value(
+    reply: &mut Reply<'_>,
+    db: &Db<'_>,
+    key: &Key<'_>,
+    hash: Option<HashView<'_>>,
+    field: &[u8],
+) {
+    match hash.and_then(|hash| db.field(key, hash, field)) {
         Some(value) => reply.element(value),
         None => reply.null(),
     }
@@ -95,8 +105,8 @@ fn reply_value(reply: &mut Reply<'_>, hash: Option<&Hash>, field: &[u8]) {
 fn hgetall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let hash = cx.db.hash(&key)?;
-    cx.reply.map(hash.map_or(0, Hash::len));
-    for (field, value) in hash.into_iter().flatten() {
+    cx.reply.map(hash.map_or(0, HashView::len));
+    for (field, value, _) in hash.into_iter().flat_map(HashView::iter) {
         cx.reply.element(field);
         cx.reply.element(value);
     }
@@ -105,33 +115,35 @@ fn hgetall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 /// HKEYS key
 fn hkeys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    reply_each(cx, args, |(field, _)| field)
+    reply_each(cx, args, |(field, ..)| field)
 }
 
 /// HVALS key
 fn hvals(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    reply_each(cx, args, |(_, value)| value)
+    reply_each(cx, args, |(_, value, _)| value)
 }
 
-/// Answers an array of what `choose` takes of each pair.
+/// Answers an array of what `choose` takes of each field.
 fn reply_each(
     cx: &mut Context<'_>,
     args: &mut Args<'_>,
-    choose: for<'a> fn((Element<'a>, Element<'a>)) -> Element<'a>,
+    choose: for<'a> fn(Field<'a>) -> Element<'a>,
 ) -> CommandResult {
     let key = args.key()?;
     let hash = cx.db.hash(&key)?;
-    cx.reply.array(hash.map_or(0, Hash::len));
-    for pair in hash.into_iter().flatten() {
-        cx.reply.element(choose(pair));
+    cx.reply.array(hash.map_or(0, HashView::len));
+    for field in hash.into_iter().flat_map(HashView::iter) {
+        cx.reply.element(choose(field));
     }
     Ok(())
 }
 
 /// HLEN key
+///
+/// Counts fields that have expired and were not removed yet, as Redis does.
 fn hlen(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let count = cx.db.hash(&key)?.map_or(0, Hash::len);
+    let count = cx.db.hash(&key)?.map_or(0, |hash| hash.whole().len());
     cx.reply.integer(count as i64);
     Ok(())
 }
@@ -139,7 +151,8 @@ fn hlen(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// HEXISTS key field
 fn hexists(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, field) = (args.key()?, args.bytes()?);
-    let found = cx.db.hash(&key)?.is_some_and(|hash| hash.contains(field));
+    let hash = cx.db.hash(&key)?;
+    let found = hash.is_some_and(|hash| cx.db.field(&key, hash, field).is_some());
     cx.reply.integer(i64::from(found));
     Ok(())
 }
@@ -147,7 +160,8 @@ fn hexists(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// HSTRLEN key field
 fn hstrlen(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, field) = (args.key()?, args.bytes()?);
-    let length = cx.db.hash(&key)?.map_or(0, |hash| hash.value_len(field));
+    let value = cx.db.hash(&key)?.and_then(|hash| cx.db.field(&key, hash, field));
+    let length = value.map_or(0, |value| value.len());
     cx.reply.integer(length as i64);
     Ok(())
 }
@@ -169,6 +183,7 @@ fn hdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn hincrby(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, field, increment) = (args.key()?, args.bytes()?, args.i64()?);
     let limits = cx.db.hash_limits();
+    cx.db.expire_field(&key, field);
     let present = match cx.db.hash_mut(&key)?.and_then(|hash| hash.get(field)) {
         Some(value) => {
             value.to_integer().ok_or(CommandError::text("ERR hash value is not an integer"))?
@@ -177,7 +192,7 @@ fn hincrby(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     };
     let sum = present.checked_add(increment).ok_or(CommandError::OVERFLOW)?;
     let mut text = [0; INTEGER_TEXT_BYTES];
-    cx.db.hash_or_new(&key)?.set(field, format_integer(sum, &mut text), limits);
+    cx.db.hash_or_new(&key)?.set_keeping(field, format_integer(sum, &mut text), limits);
     cx.db.changed(&key, Event(Class::HASH, "hincrby"));
     cx.reply.integer(sum);
     Ok(())
@@ -191,6 +206,7 @@ fn hincrbyfloat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text("ERR value is NaN or Infinity"));
     }
     let limits = cx.db.hash_limits();
+    cx.db.expire_field(&key, field);
     let present = match cx.db.hash_mut(&key)?.and_then(|hash| hash.get(field)) {
         Some(value) => LongDouble::parse(value.as_bytes(&mut [0; INTEGER_TEXT_BYTES]))
             .ok_or(CommandError::text("ERR hash value is not a float"))?,
@@ -201,11 +217,17 @@ fn hincrbyfloat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::NAN_OR_INFINITY);
     }
     let text = sum.to_human();
-    cx.db.hash_or_new(&key)?.set(field, &text, limits);
+    let hash = cx.db.hash_or_new(&key)?;
+    hash.set_keeping(field, &text, limits);
+    let expires = hash.get_timed(field).is_some_and(|(_, expire_at)| expire_at.is_some());
     cx.db.changed(&key, Event(Class::HASH, "hincrbyfloat"));
     cx.reply.bulk(&text);
     // The sum, so that a replay does no arithmetic of its own.
-    cx.propagate(&[b"HSET", key.bytes, field, &text]);
+    if expires {
+        cx.propagate(&[b"HSETEX", key.bytes, b"KEEPTTL", b"FIELDS", b"1", field, &text]);
+    } else {
+        cx.propagate(&[b"HSET", key.bytes, field, &text]);
+    }
     Ok(())
 }
 
@@ -214,6 +236,7 @@ fn hrandfield(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     if args.is_empty() {
         let hash = cx.db.hash(&key)?;
+        cx.db.note_due_fields(&key, hash);
         let reply = &mut cx.reply;
         match hash.and_then(|hash| rng::with(|rng| hash.random(rng))) {
             Some((field, _)) => reply.element(field),
@@ -228,6 +251,7 @@ fn hrandfield(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::OUT_OF_RANGE);
     }
     let hash = cx.db.hash(&key)?;
+    cx.db.note_due_fields(&key, hash);
     match hash.filter(|_| count != 0) {
         Some(hash) => reply_random(&mut cx.reply, hash, count, with_values),
         None => {
@@ -240,7 +264,7 @@ fn hrandfield(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// Answers `count` different fields, or so many with repetition if it is negative.
 fn reply_random(
     reply: &mut Reply<'_>,
-    hash: &Hash,
+    hash: HashView<'_>,
     count: i64,
     with_values: bool,
 ) -> CommandResult {

@@ -1,12 +1,16 @@
 //! The rows of the hashes.
 
+use super::expire::{
+    hexpire, hexpireat, hexpiretime, hpersist, hpexpire, hpexpireat, hpexpiretime, hpttl, httl,
+};
+use super::timed::{hgetdel, hgetex, hsetex};
 use super::{
     hdel, hexists, hget, hgetall, hincrby, hincrbyfloat, hkeys, hlen, hmget, hmset, hrandfield,
     hscan, hset, hsetnx, hstrlen, hvals,
 };
 use crate::command::{
     ACCESS, Argument, ArgumentKind, Command, DELETE, DENYOOM, FAST, Group, INSERT, KeySpec,
-    READONLY, RO, RW, UPDATE, WRITE, argument, block, key, word,
+    READONLY, RO, RW, UPDATE, WRITE, argument, block, key, one_of, word,
 };
 
 const KEY: Argument = key("key", 0);
@@ -22,6 +26,20 @@ const INCREMENT: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
 
 const UNORDERED: &[&str] = &["nondeterministic_output_order"];
 const RANDOM: &[&str] = &["nondeterministic_output"];
+
+const SECONDS: Argument = argument("seconds", ArgumentKind::Integer);
+const MILLISECONDS: Argument = argument("milliseconds", ArgumentKind::Integer);
+const UNIX_SECONDS: Argument = argument("unix-time-seconds", ArgumentKind::UnixTime);
+const UNIX_MILLISECONDS: Argument = argument("unix-time-milliseconds", ArgumentKind::UnixTime);
+const CONDITION: Argument =
+    one_of("condition", &[word("nx", "NX"), word("xx", "XX"), word("gt", "GT"), word("lt", "LT")])
+        .optional();
+const NUMBER: Argument = argument("numfields", ArgumentKind::Integer);
+const FIELDS: Argument = block("fields", &[NUMBER, FIELD.multiple()]).token("FIELDS");
+const PAIRS: Argument =
+    block("fields", &[NUMBER, block("data", &[FIELD, VALUE]).multiple()]).token("FIELDS");
+
+const NAMED_COST: &str = "O(N) for N fields that are named.";
 
 const WHOLE_COST: &str = "O(N) where N is the size of the hash.";
 
@@ -133,4 +151,95 @@ pub(crate) const COMMANDS: &[Command] = &[
             word("novalues", "NOVALUES").optional(),
         ])
         .tips(RANDOM),
+    Command::new("hexpire", hexpire, -6, Group::Hash, "7.4.0")
+        .flags(WRITE | FAST)
+        .keys(UPDATE_KEY)
+        .docs(NAMED_COST, "Lets fields expire in so many seconds.")
+        .arguments(&[KEY, SECONDS, CONDITION, FIELDS]),
+    Command::new("hpexpire", hpexpire, -6, Group::Hash, "7.4.0")
+        .flags(WRITE | FAST)
+        .keys(UPDATE_KEY)
+        .docs(NAMED_COST, "Lets fields expire in so many milliseconds.")
+        .arguments(&[KEY, MILLISECONDS, CONDITION, FIELDS]),
+    Command::new("hexpireat", hexpireat, -6, Group::Hash, "7.4.0")
+        .flags(WRITE | FAST)
+        .keys(UPDATE_KEY)
+        .docs(NAMED_COST, "Lets fields expire at a time in seconds.")
+        .arguments(&[KEY, UNIX_SECONDS, CONDITION, FIELDS]),
+    Command::new("hpexpireat", hpexpireat, -6, Group::Hash, "7.4.0")
+        .flags(WRITE | FAST)
+        .keys(UPDATE_KEY)
+        .docs(NAMED_COST, "Lets fields expire at a time in milliseconds.")
+        .arguments(&[KEY, UNIX_MILLISECONDS, CONDITION, FIELDS]),
+    Command::new("hpersist", hpersist, -5, Group::Hash, "7.4.0")
+        .flags(WRITE | FAST)
+        .keys(UPDATE_KEY)
+        .docs(NAMED_COST, "Lets fields expire no more.")
+        .arguments(&[KEY, FIELDS]),
+    Command::new("httl", httl, -5, Group::Hash, "7.4.0")
+        .flags(READONLY | FAST)
+        .keys(READ)
+        .docs(NAMED_COST, "Returns the seconds that fields have left.")
+        .arguments(&[KEY, FIELDS])
+        .tips(RANDOM),
+    Command::new("hpttl", hpttl, -5, Group::Hash, "7.4.0")
+        .flags(READONLY | FAST)
+        .keys(READ)
+        .docs(NAMED_COST, "Returns the milliseconds that fields have left.")
+        .arguments(&[KEY, FIELDS])
+        .tips(RANDOM),
+    Command::new("hexpiretime", hexpiretime, -5, Group::Hash, "7.4.0")
+        .flags(READONLY | FAST)
+        .keys(READ)
+        .docs(NAMED_COST, "Returns when fields expire, in seconds.")
+        .arguments(&[KEY, FIELDS]),
+    Command::new("hpexpiretime", hpexpiretime, -5, Group::Hash, "7.4.0")
+        .flags(READONLY | FAST)
+        .keys(READ)
+        .docs(NAMED_COST, "Returns when fields expire, in milliseconds.")
+        .arguments(&[KEY, FIELDS]),
+    Command::new("hgetdel", hgetdel, -5, Group::Hash, "8.0.0")
+        .flags(WRITE | FAST)
+        .keys(&[KeySpec::at(RW | ACCESS | DELETE, 1)])
+        .docs(NAMED_COST, "Returns the values of fields and removes them.")
+        .arguments(&[KEY, FIELDS]),
+    Command::new("hgetex", hgetex, -5, Group::Hash, "8.0.0")
+        .flags(WRITE | FAST)
+        .keys(&[KeySpec::at(RW | ACCESS | UPDATE, 1)])
+        .docs(NAMED_COST, "Returns the values of fields, and sets or removes their times.")
+        .arguments(&[
+            KEY,
+            one_of(
+                "expiration",
+                &[
+                    SECONDS.token("EX"),
+                    MILLISECONDS.token("PX"),
+                    UNIX_SECONDS.token("EXAT"),
+                    UNIX_MILLISECONDS.token("PXAT"),
+                    word("persist", "PERSIST"),
+                ],
+            )
+            .optional(),
+            FIELDS,
+        ]),
+    Command::new("hsetex", hsetex, -6, Group::Hash, "8.0.0")
+        .flags(WRITE | DENYOOM | FAST)
+        .keys(UPDATE_KEY)
+        .docs(NAMED_COST, "Sets fields and when they expire.")
+        .arguments(&[
+            KEY,
+            one_of("condition", &[word("fnx", "FNX"), word("fxx", "FXX")]).optional(),
+            one_of(
+                "expiration",
+                &[
+                    SECONDS.token("EX"),
+                    MILLISECONDS.token("PX"),
+                    UNIX_SECONDS.token("EXAT"),
+                    UNIX_MILLISECONDS.token("PXAT"),
+                    word("keepttl", "KEEPTTL"),
+                ],
+            )
+            .optional(),
+            PAIRS,
+        ]),
 ];

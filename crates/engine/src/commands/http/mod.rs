@@ -14,7 +14,7 @@ use resp::reply::Reply;
 use store::list::ListInput;
 use store::pack::{End, INTEGER_TEXT_BYTES};
 use store::{
-    Entry, Hash, INLINE_MAX, Key, List, Set, Stream, StreamId, StringValue, ValueRef, Zset,
+    Entry, HashView, INLINE_MAX, Key, List, Set, Stream, StreamId, StringValue, ValueRef, Zset,
 };
 
 use crate::command::{
@@ -255,7 +255,7 @@ fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let part = Part::parse(args)?;
     let entry = cx.db.find(&key);
-    reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &part)
+    reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &part, cx.db.now)
 }
 
 fn reply_entry(
@@ -263,6 +263,7 @@ fn reply_entry(
     content_types: &ContentTypes,
     entry: Option<Entry<'_>>,
     part: &Part<'_>,
+    now: u64,
 ) -> CommandResult {
     let Some(entry) = entry else {
         reply.null();
@@ -292,7 +293,7 @@ fn reply_entry(
         }
         ValueRef::List(list) => reply_list(reply, list, part)?,
         ValueRef::Set(set) => reply_set(reply, set, part)?,
-        ValueRef::Hash(hash) => reply_hash(reply, hash, part)?,
+        ValueRef::Hash(hash) => reply_hash(reply, HashView::new(hash, now), part)?,
         ValueRef::Zset(zset) => reply_zset(reply, zset, part),
         ValueRef::Stream(stream) => reply_stream(reply, stream, part)?,
     }
@@ -357,7 +358,7 @@ fn reply_set(reply: &mut Reply<'_>, set: &Set, part: &Part<'_>) -> CommandResult
     Ok(())
 }
 
-fn reply_hash(reply: &mut Reply<'_>, hash: &Hash, part: &Part<'_>) -> CommandResult {
+fn reply_hash(reply: &mut Reply<'_>, hash: HashView<'_>, part: &Part<'_>) -> CommandResult {
     if part.range.is_some() {
         return Err(NO_RANGE);
     }
@@ -376,7 +377,7 @@ fn reply_hash(reply: &mut Reply<'_>, hash: &Hash, part: &Part<'_>) -> CommandRes
     if part.limit.is_none() && part.cursor == 0 {
         reply.null();
         reply.map(hash.len());
-        for (field, value) in hash.iter() {
+        for (field, value, _) in hash.iter() {
             reply.element(field);
             reply.element(value);
         }
@@ -492,11 +493,12 @@ fn insert_bulk(reply: &mut Reply<'_>, mark: resp::output::Mark, text: &str) {
 
 /// GET of many keys: what [`get`] answers for each.
 fn mget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let now = cx.db.now;
     cx.reply.array(args.len());
     while !args.is_empty() {
         let key = args.key()?;
         let entry = cx.db.find(&key);
-        reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &Part::default())?;
+        reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &Part::default(), now)?;
         cx.reply.output().lose_what_exceeds(0);
     }
     Ok(())

@@ -215,9 +215,10 @@ pub(super) fn keyspace(page: &mut Page, cx: &Context<'_>) {
         if keys > 0 {
             let expires = keyspace.expires(database);
             let ttl = if expires > 0 { average_ttl(cx, database) } else { 0 };
+            let subexpiry = keyspace.field_expires(database);
             page.field(
                 &format!("db{database}"),
-                format_args!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry=0"),
+                format_args!("keys={keys},expires={expires},avg_ttl={ttl},subexpiry={subexpiry}"),
             );
         }
     }

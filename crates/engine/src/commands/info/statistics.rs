@@ -25,7 +25,7 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("sync_full", 0);
     page.field("sync_partial_ok", 0);
     page.field("sync_partial_err", 0);
-    page.field("expired_subkeys", 0);
+    page.field("expired_subkeys", totals.expired_subkeys);
     page.field("expired_keys", totals.expired_keys);
     page.field("expired_stale_perc", format_args!("{:.2}", engine.stats.stale_percentage()));
     page.field("expired_time_cap_reached_count", totals.expired_time_cap_reached);

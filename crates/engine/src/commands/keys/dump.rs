@@ -90,9 +90,6 @@ pub(super) fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     let value = rdb::restore(payload, &limits(&cx.db), verify).map_err(|error| match error {
         RestoreError::Footer => CommandError::BAD_PAYLOAD,
         RestoreError::Value(_) => CommandError::text("ERR Bad data format"),
-        RestoreError::FieldsExpire => {
-            CommandError::text("ERR Fields of the hash expire, which is not supported yet")
-        }
     })?;
     let start = if options.absolute { 0 } else { cx.db.now };
     let expire_at = ttl.map(|ttl| ttl.saturating_add(start).min(i64::MAX.unsigned_abs()));

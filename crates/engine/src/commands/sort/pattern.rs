@@ -1,7 +1,7 @@
 //! The patterns of BY and GET: a key with a place for the element, perhaps with a field of a hash.
 
 use store::pack::{Element, INTEGER_TEXT_BYTES};
-use store::{Entry, Key, StringRef, ValueRef};
+use store::{Entry, HashView, Key, StringRef, ValueRef};
 
 use crate::handler::db::Db;
 
@@ -58,7 +58,9 @@ impl<'a> Pattern<'a> {
             return None;
         }
         match (db.find(&key).map(Entry::value)?, field) {
-            (ValueRef::Hash(hash), Some(field)) => hash.get(field),
+            (ValueRef::Hash(hash), Some(field)) => {
+                db.field(&key, HashView::new(hash, db.now), field)
+            }
             (ValueRef::String(string), None) => Some(match string {
                 StringRef::Int(number) => Element::Int(number),
                 StringRef::Inline { bytes, .. } => Element::Str(bytes),

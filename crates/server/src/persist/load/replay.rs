@@ -120,7 +120,7 @@ fn scan(
         let first = chunk.words.len();
         let ending = match scanner.next()? {
             Item::Command(arguments) => {
-                take(&mut chunk.words, arguments);
+                chunk.words.extend(arguments);
                 None
             }
             Item::Timestamp(_) => None,
@@ -151,22 +151,6 @@ fn scan(
                 return Ok(ending);
             }
         }
-    }
-}
-
-/// Takes over a command. Redis 8.0 journals HINCRBYFLOAT as HSETEX with KEEPTTL: it sets one field and
-/// lets it expire when it would have expired anyway. Fields of ours never expire, so that is HSET.
-fn take(words: &mut OwnedArguments, arguments: Arguments<'_>) {
-    let says = |index: usize, word: &[u8]| {
-        arguments.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word))
-    };
-    let keeps = says(0, b"hsetex") && says(2, b"keepttl") && says(3, b"fields") && says(4, b"1");
-    if keeps && let (7, Some(key)) = (arguments.len(), arguments.get(1)) {
-        words.push(b"HSET");
-        words.push(key);
-        words.extend(arguments.skip(5));
-    } else {
-        words.extend(arguments);
     }
 }
 
@@ -354,9 +338,9 @@ fn depends_on_clock(argv: Arguments<'_>, row: Option<&'static Row>) -> bool {
         argv.skip(2).iter().any(|word| words.iter().any(|own| word.eq_ignore_ascii_case(own)))
     };
     match row.map_or("", |row| row.command.name) {
-        "expire" | "pexpire" | "setex" | "psetex" => true,
+        "expire" | "pexpire" | "setex" | "psetex" | "hexpire" | "hpexpire" => true,
         "set" => argv.len() > 3 && has(&[b"EX", b"PX"]),
-        "getex" => has(&[b"EX", b"PX"]),
+        "getex" | "hgetex" | "hsetex" => has(&[b"EX", b"PX"]),
         "restore" => !has(&[b"ABSTTL"]),
         _ => false,
     }

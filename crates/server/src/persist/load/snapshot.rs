@@ -9,7 +9,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use base::limits::LOAD_QUEUE;
 use engine::engine::Engine;
 use engine::host::LogLevel;
-use engine::persistence::loading::{Arrival, Counts, LoadRules, Loader, Misfit};
+use engine::persistence::loading::{Arrival, Counts, Expired, LoadRules, Loader, Misfit};
 use parking_lot::Mutex;
 use rdb::file::{Batch, Checksum, DecodeOptions, FileReader, Function, Item, RawEntry};
 use store::gate::{Access, Closed};
@@ -36,8 +36,6 @@ struct Tally {
     counts: Counts,
     /// Collections without members, as some old servers saved them.
     empty: u64,
-    /// Fields of hashes that were to expire.
-    expiring_fields: u64,
 }
 
 impl Load<'_> {
@@ -60,7 +58,11 @@ impl Load<'_> {
             rules,
             options: DecodeOptions {
                 limits: self.engine.value_limits(),
-                now_ms: base::clock::now_ms(),
+                // Commands that follow may speak of fields that have expired meanwhile.
+                now_ms: match rules.expired {
+                    Expired::Drop => base::clock::now_ms(),
+                    Expired::Keep => 0,
+                },
             },
             queue: Mutex::new(queue),
             failure: Mutex::new(None),
@@ -152,7 +154,6 @@ impl Shared<'_> {
         let mut all = self.tally.lock();
         all.counts += loader.counts();
         all.empty += tally.empty;
-        all.expiring_fields += tally.expiring_fields;
     }
 }
 
@@ -167,7 +168,6 @@ fn place(
     let mut origins = Vec::with_capacity(batch.len());
     for raw in batch.entries() {
         let entry = raw.decode(options).map_err(Problem::Snapshot)?;
-        tally.expiring_fields += entry.field_expiries.len() as u64;
         let Some(value) = entry.value else {
             tally.empty += 1;
             continue;
@@ -253,7 +253,7 @@ impl Load<'_> {
     }
 
     fn report(&self, tally: Tally) {
-        let Tally { counts, empty, expiring_fields } = tally;
+        let Tally { counts, empty } = tally;
         let mut line = format!(
             "Done loading RDB, keys loaded: {}, keys expired: {}",
             counts.loaded, counts.expired
@@ -262,12 +262,6 @@ impl Load<'_> {
             line += &format!(", empty keys skipped: {empty}");
         }
         self.notice(&format!("{line}."));
-        if expiring_fields > 0 {
-            self.warn(&format!(
-                "{expiring_fields} fields of hashes were to expire. They stay until they are \
-                 deleted: fields do not expire here"
-            ));
-        }
         self.engine.loading.note_outcome(counts);
     }
 }

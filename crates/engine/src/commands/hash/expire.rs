@@ -1,0 +1,310 @@
+//! HEXPIRE and its kin: setting, reading and removing the times at which fields go.
+
+use base::num;
+use resp::args::Arguments;
+use smallvec::SmallVec;
+use store::{HashView, Key};
+
+use crate::handler::args::Args;
+use crate::handler::context::Context;
+use crate::handler::db::Db;
+use crate::handler::error::{CommandError, CommandResult};
+use crate::observe::notify::{Class, Event};
+
+/// Milliseconds in a second.
+pub(super) const SECOND: i64 = 1000;
+
+/// The latest time that a client can give a field: 46 bits of milliseconds, as in Redis.
+const LATEST: i64 = (1 << 46) - 1;
+
+const NO_FIELDS_WORD: CommandError =
+    CommandError::text("ERR Mandatory argument FIELDS is missing or not at the right position");
+const NO_COUNT: CommandError =
+    CommandError::text("ERR Parameter `numFields` should be greater than 0");
+const NO_FIELDS: CommandError =
+    CommandError::text("ERR Number of fields must be a positive integer");
+const OTHER_COUNT: CommandError =
+    CommandError::text("ERR The `numfields` parameter must match the number of arguments");
+const NEGATIVE: CommandError = CommandError::text("ERR invalid expire time, must be >= 0");
+
+/// What a field is answered with by which nothing can be done.
+const NO_FIELD: i64 = -2;
+/// What one is answered with that does not expire.
+const NO_TIME: i64 = -1;
+
+/// HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]
+pub(super) fn hexpire(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let now = cx.db.now;
+    set_times(cx, args, SECOND, now)
+}
+
+/// HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]
+pub(super) fn hpexpire(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let now = cx.db.now;
+    set_times(cx, args, 1, now)
+}
+
+/// HEXPIREAT key unix-time-seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]
+pub(super) fn hexpireat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    set_times(cx, args, SECOND, 0)
+}
+
+/// HPEXPIREAT key unix-time-milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]
+pub(super) fn hpexpireat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    set_times(cx, args, 1, 0)
+}
+
+/// When the new time is taken, compared with the old one. A field without a time has an infinite one.
+#[derive(Clone, Copy)]
+pub(super) enum Condition {
+    Always,
+    /// NX: there was none.
+    Absent,
+    /// XX: there was one.
+    Present,
+    /// GT: the new one is later.
+    Later,
+    /// LT: the new one is earlier.
+    Earlier,
+}
+
+impl Condition {
+    fn parse(args: &mut Args<'_>) -> Condition {
+        let words = [
+            ("nx", Condition::Absent),
+            ("xx", Condition::Present),
+            ("gt", Condition::Later),
+            ("lt", Condition::Earlier),
+        ];
+        let found = words.into_iter().find(|(word, _)| args.word(word));
+        found.map_or(Condition::Always, |(_, condition)| condition)
+    }
+
+    fn holds(self, old: Option<u64>, new: u64) -> bool {
+        match self {
+            Condition::Always => true,
+            Condition::Absent => old.is_none(),
+            Condition::Present => old.is_some(),
+            Condition::Later => old.is_some_and(|old| new > old),
+            Condition::Earlier => old.is_none_or(|old| new < old),
+        }
+    }
+}
+
+/// Reads `FIELDS numfields field [field ...]`, which is all that is left.
+pub(super) fn named_fields<'a>(args: &mut Args<'a>) -> Result<Arguments<'a>, CommandError> {
+    counted_fields(args, NO_FIELDS)
+}
+
+fn counted_fields<'a>(
+    args: &mut Args<'a>,
+    no_count: CommandError,
+) -> Result<Arguments<'a>, CommandError> {
+    if !args.word("fields") {
+        return Err(NO_FIELDS_WORD);
+    }
+    let count = args.at_least(1, no_count)?;
+    if count != args.len() {
+        return Err(OTHER_COUNT);
+    }
+    Ok(args.rest())
+}
+
+/// Reads a time that is given in so many milliseconds, counted from `base`.
+pub(super) fn time(
+    cx: &Context<'_>,
+    args: &mut Args<'_>,
+    unit: i64,
+    base: u64,
+) -> Result<u64, CommandError> {
+    let given = args.i64()?;
+    if given < 0 {
+        return Err(NEGATIVE);
+    }
+    let invalid = || CommandError::invalid_expire(cx.row.command.name);
+    let at = given.checked_mul(unit).and_then(|time| time.checked_add_unsigned(base));
+    let at = at.filter(|at| *at <= LATEST).ok_or_else(invalid)?;
+    u64::try_from(at).map_err(|_| invalid())
+}
+
+/// Sets the times of fields to what the arguments give in so many milliseconds, counted from `base`.
+fn set_times(cx: &mut Context<'_>, args: &mut Args<'_>, unit: i64, base: u64) -> CommandResult {
+    let key = args.key()?;
+    let found = cx.db.hash_mut(&key)?.is_some();
+    let at = time(cx, args, unit, base)?;
+    let condition = Condition::parse(args);
+    let fields = counted_fields(args, NO_COUNT)?;
+    cx.reply.array(fields.len());
+    if !found {
+        fields.iter().for_each(|_| cx.reply.integer(NO_FIELD));
+        return Ok(());
+    }
+    let done = expire_fields(&mut cx.db, &key, fields.iter(), at, condition)?;
+    done.answers.iter().for_each(|&answer| cx.reply.integer(answer));
+    propagate(cx, &key, &done, at);
+    Ok(())
+}
+
+/// What became of fields that were to expire.
+#[derive(Default)]
+pub(super) struct Done<'a> {
+    answers: SmallVec<[i64; 8]>,
+    /// Those that got the time.
+    set: SmallVec<[&'a [u8]; 8]>,
+    /// Those that were removed, since the time is over.
+    pub(super) removed: SmallVec<[&'a [u8]; 8]>,
+}
+
+/// Sets the time of fields, and removes them if it is over.
+pub(super) fn expire_fields<'a>(
+    db: &mut Db<'_>,
+    key: &Key<'_>,
+    fields: impl Iterator<Item = &'a [u8]>,
+    at: u64,
+    condition: Condition,
+) -> Result<Done<'a>, CommandError> {
+    let now = db.now;
+    let mut done = Done::default();
+    let Some(hash) = db.hash_mut(key)? else { return Ok(done) };
+    hash.make_room_for_times();
+    for field in fields {
+        // Also of a field whose time is over: it comes back, as in Redis.
+        done.answers.push(match hash.get_timed(field) {
+            None => NO_FIELD,
+            Some((_, old)) if !condition.holds(old, at) => 0,
+            // While commands are replayed no time is over.
+            Some(_) if at <= now => {
+                hash.remove(field);
+                done.removed.push(field);
+                2
+            }
+            Some(_) => {
+                hash.set_expire_at(field, Some(at));
+                done.set.push(field);
+                1
+            }
+        });
+    }
+    let emptied = hash.is_empty();
+    let changes = done.set.len() + done.removed.len();
+    if changes > 0 {
+        db.note_fields(key);
+        let event = if done.removed.is_empty() { "hexpire" } else { "hdel" };
+        db.changed_times(key, Event(Class::HASH, event), changes as u64);
+        if emptied {
+            db.remove_empty(key);
+        }
+    }
+    Ok(done)
+}
+
+/// Journals what became of fields: removals, and the time for the others, which does not depend on
+/// when it is replayed.
+pub(super) fn propagate(cx: &mut Context<'_>, key: &Key<'_>, done: &Done<'_>, at: u64) {
+    cx.propagate_nothing();
+    if !cx.is_journaling() {
+        return;
+    }
+    if !done.removed.is_empty() {
+        let words = [&[&b"HDEL"[..], key.bytes], &done.removed[..]].concat();
+        cx.propagate(&words);
+    }
+    if !done.set.is_empty() {
+        let (time, count) = (digits(at), digits(done.set.len() as u64));
+        let head: [&[u8]; 5] = [b"HPEXPIREAT", key.bytes, &time, b"FIELDS", &count];
+        cx.propagate(&[&head[..], &done.set[..]].concat());
+    }
+}
+
+/// A number as text.
+pub(super) fn digits(number: u64) -> Vec<u8> {
+    let mut digits = Vec::with_capacity(20);
+    num::write_u64(&mut digits, number);
+    digits
+}
+
+/// HPERSIST key FIELDS numfields field [field ...]
+pub(super) fn hpersist(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let key = args.key()?;
+    cx.db.hash_mut(&key)?;
+    let fields = named_fields(args)?;
+    cx.reply.array(fields.len());
+    let answers = persist_fields(cx, &key, fields)?;
+    answers.iter().for_each(|&answer| cx.reply.integer(answer));
+    Ok(())
+}
+
+/// Removes the times of fields. Returns what each is answered with.
+pub(super) fn persist_fields(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    fields: Arguments<'_>,
+) -> Result<SmallVec<[i64; 8]>, CommandError> {
+    let now = cx.db.now;
+    let mut persisted: SmallVec<[&[u8]; 8]> = SmallVec::new();
+    let Some(hash) = cx.db.hash_mut(key)? else {
+        return Ok(fields.iter().map(|_| NO_FIELD).collect());
+    };
+    let answers = fields.iter().map(|field| match hash.get_timed(field) {
+        Some((_, None)) => NO_TIME,
+        Some((_, Some(at))) if at >= now => {
+            hash.set_expire_at(field, None);
+            persisted.push(field);
+            1
+        }
+        _ => NO_FIELD,
+    });
+    let answers = answers.collect();
+    if !persisted.is_empty() {
+        cx.db.note_fields(key);
+        let changes = persisted.len() as u64;
+        cx.db.changed_times(key, Event(Class::HASH, "hpersist"), changes);
+        // No others: when this is replayed, what has expired by now may still be there.
+        let count = digits(changes);
+        let head: [&[u8]; 4] = [b"HPERSIST", key.bytes, b"FIELDS", &count];
+        cx.propagate(&[&head[..], &persisted].concat());
+    }
+    Ok(answers)
+}
+
+/// HTTL key FIELDS numfields field [field ...]
+pub(super) fn httl(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let now = cx.db.now;
+    reply_times(cx, args, |at| at.saturating_sub(now).div_ceil(1000))
+}
+
+/// HPTTL key FIELDS numfields field [field ...]
+pub(super) fn hpttl(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let now = cx.db.now;
+    reply_times(cx, args, |at| at.saturating_sub(now))
+}
+
+/// HEXPIRETIME key FIELDS numfields field [field ...]
+pub(super) fn hexpiretime(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    reply_times(cx, args, |at| at.div_ceil(1000))
+}
+
+/// HPEXPIRETIME key FIELDS numfields field [field ...]
+pub(super) fn hpexpiretime(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    reply_times(cx, args, |at| at)
+}
+
+/// Answers a form of the time of each field: -1 where it has none, -2 where there is no such field.
+fn reply_times(
+    cx: &mut Context<'_>,
+    args: &mut Args<'_>,
+    form: impl Fn(u64) -> u64,
+) -> CommandResult {
+    let key = args.key()?;
+    let hash: Option<HashView<'_>> = cx.db.hash(&key)?;
+    let fields = named_fields(args)?;
+    cx.reply.array(fields.len());
+    for field in fields.iter() {
+        cx.reply.integer(match hash.and_then(|hash| hash.get_timed(field)) {
+            None => NO_FIELD,
+            Some((_, None)) => NO_TIME,
+            Some((_, Some(at))) => form(at).cast_signed(),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! The fields of a large hash: found by name, and those that expire also by their times.
+//!
+//! The table owns the fields; the index by time, which is there only while a field expires, holds the
+//! same addresses a second time. So a time is stored once, and a field that expires costs eight bytes
+//! and a word of the index.
+#![allow(unsafe_code)]
+
+use std::sync::Arc;
+
+use crate::freeze::{Freezing, Frozen, Piece, PieceKind};
+use crate::member::{Member, Members, Valued};
+use crate::table::dict::Place;
+use crate::table::ranked::{Ranked, RankedItem};
+
+/// An address kept beside its owner. It stays inside this module, where the invariant of [`Fields`]
+/// makes it good.
+#[derive(Clone, Copy)]
+struct Due(Member<'static, Valued>);
+
+impl Due {
+    fn at(self) -> u64 {
+        self.0.expire_at().unwrap_or(u64::MAX)
+    }
+}
+
+impl RankedItem for Due {
+    /// Times have 48 bits at most, so that none is rounded.
+    #[inline]
+    fn score(&self) -> f64 {
+        self.at() as f64
+    }
+
+    #[inline]
+    fn member(&self) -> &[u8] {
+        self.0.name()
+    }
+
+    #[inline]
+    fn prefetch(&self) {
+        self.0.prefetch();
+    }
+}
+
+/// The two structures.
+///
+/// Invariant: `due` holds exactly those of `members` that expire, and is there only if one does. A
+/// field enters the table before the index, and leaves the index before it is changed or freed.
+pub(super) struct Fields {
+    members: Members<Valued>,
+    due: Option<Box<Ranked<Due>>>,
+}
+
+impl Fields {
+    pub(super) const fn new() -> Self {
+        Fields { members: Members::new(), due: None }
+    }
+
+    #[inline]
+    pub(super) fn members(&self) -> &Members<Valued> {
+        &self.members
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    /// The earliest time at which a field expires.
+    #[inline]
+    pub(super) fn next_due(&self) -> Option<u64> {
+        self.due.as_ref()?.first().map(Due::at)
+    }
+
+    /// How many fields expire before a time.
+    pub(super) fn count_due(&self, now: u64) -> usize {
+        self.due.as_ref().map_or(0, |due| due.count_below(now as f64))
+    }
+
+    /// Shows up to `count` of the fields that expire before a time, the earliest first.
+    pub(super) fn each_due(&self, now: u64, count: usize, mut visit: impl FnMut(&[u8])) {
+        if let Some(due) = &self.due {
+            let count = due.count_below(now as f64).min(count);
+            due.range(0..count).for_each(|due| visit(due.0.name()));
+        }
+    }
+
+    /// Sets the value of a field, which expires at `expire_at` from now on. Returns whether it is new.
+    pub(super) fn set(&mut self, name: &[u8], value: &[u8], expire_at: Option<u64>) -> bool {
+        let place = self.members.find(name);
+        match place {
+            Some(place) => {
+                self.forget(place);
+                self.members.set_value(place, value, expire_at);
+                self.note(place);
+            }
+            None => {
+                let member = self.members.put_field(name, value, expire_at);
+                // SAFETY: the handle goes into the index of these very members.
+                let member = unsafe { member.detach() };
+                self.index(member);
+            }
+        }
+        place.is_none()
+    }
+
+    /// Sets when a field expires, if there is such a field.
+    pub(super) fn set_expire_at(&mut self, name: &[u8], expire_at: Option<u64>) {
+        if let Some(place) = self.members.find(name) {
+            self.forget(place);
+            self.members.set_expire_at(place, expire_at);
+            self.note(place);
+        }
+    }
+
+    /// Removes a field. Returns whether it was there.
+    pub(super) fn remove(&mut self, name: &[u8]) -> bool {
+        let Some(place) = self.members.find(name) else { return false };
+        self.forget(place);
+        self.members.remove_at(place);
+        true
+    }
+
+    /// Takes a field out of the index, if it expires.
+    #[inline]
+    fn forget(&mut self, place: Place) {
+        let Some(index) = &mut self.due else { return };
+        let member = self.members.at(place);
+        let Some(at) = member.expire_at() else { return };
+        let removed = index.remove(at as f64, member.name());
+        debug_assert!(removed.is_some(), "the index holds every field that expires");
+        if index.is_empty() {
+            self.due = None;
+        }
+    }
+
+    /// Takes a field into the index, if it expires.
+    #[inline]
+    fn note(&mut self, place: Place) {
+        // SAFETY: the handle goes into the index of these very members.
+        let member = unsafe { self.members.at(place).detach() };
+        self.index(member);
+    }
+
+    #[inline]
+    fn index(&mut self, member: Member<'static, Valued>) {
+        if member.expire_at().is_some() {
+            self.due.get_or_insert_with(Box::default).insert(Due(member));
+        }
+    }
+
+    /// Whether freeing it should be left to the background.
+    pub(super) fn frees_slowly(&self) -> bool {
+        self.members.frees_slowly()
+    }
+
+    pub(super) fn memory_usage(&self, samples: usize) -> usize {
+        let index = self.due.as_ref().map_or(0, |due| due.memory_usage());
+        size_of_val(&self.members) + self.members.memory(samples) + index
+    }
+
+    #[cfg(any(test, debug_assertions))]
+    pub(super) fn check(&self) {
+        self.members.check();
+        let expiring = self.members.iter().filter(|member| member.expire_at().is_some()).count();
+        let Some(due) = &self.due else {
+            assert_eq!(expiring, 0, "what expires is in the index");
+            return;
+        };
+        due.check();
+        assert!(expiring > 0 && due.len() == expiring, "what expires is in the index, and no more");
+        for Due(member) in due.iter() {
+            let found = self.members.get(member.name()).and_then(Member::expire_at);
+            assert_eq!(found, member.expire_at(), "what the index holds is in the table");
+        }
+    }
+}
+
+impl Clone for Fields {
+    fn clone(&self) -> Self {
+        let members = self.members.clone();
+        let due = self.due.as_ref().map(|due| {
+            let copy_of = |Due(member): Due| {
+                let copy = members.get(member.name()).expect("a copy has all members");
+                // SAFETY: the handle goes into the index of these very members.
+                Due(unsafe { copy.detach() })
+            };
+            Box::new(Ranked::from_sorted(due.iter().map(copy_of)))
+        });
+        Fields { members, due }
+    }
+}
+
+impl Freezing for Fields {
+    fn kind(&self) -> PieceKind {
+        PieceKind::Field(self.next_due())
+    }
+
+    fn len(&self) -> usize {
+        self.members.len()
+    }
+
+    fn freeze(&mut self, frozen: Arc<Frozen>) {
+        self.members.freeze(frozen);
+    }
+
+    fn frozen(&self) -> Option<&Arc<Frozen>> {
+        self.members.frozen()
+    }
+
+    fn read_frozen(
+        &mut self,
+        count: usize,
+        bytes: usize,
+        visit: &mut dyn FnMut(Piece<'_>),
+    ) -> bool {
+        self.members.read_frozen(count, bytes, visit)
+    }
+}

@@ -1,0 +1,234 @@
+//! The keys of one slot in one database, and when the next of them is due.
+#![allow(unsafe_code)]
+
+use std::sync::atomic::Ordering;
+
+use super::Key;
+use crate::entry::{Entry, Removed, Word};
+use crate::sync::{AtomicU32, AtomicU64};
+use crate::table::dict::{Place, Table};
+
+/// The hash of the key of the entry with this word.
+///
+/// # Safety
+/// The word is a live entry's.
+pub(super) unsafe fn hash_of(word: u64) -> u64 {
+    // SAFETY: by the caller's promise.
+    base::hash::hash(unsafe { Word::from_bits(word) }.key())
+}
+
+/// The keys of one slot in one database.
+///
+/// The table knows a lower bound of when its next key is due, so that nobody looks at it in vain.
+/// Keys that go or stay longer do not raise the bound; a look at all entries does, which is done in
+/// steps ([`SlotTable::look_for_due`]) and survives whatever happens to the table between them.
+///
+/// Invariant: the words are those of live entries, which belong to this table alone.
+pub struct SlotTable {
+    pub(crate) words: Table<true>,
+    /// Keys that have an expiry.
+    pub(super) expires: AtomicU32,
+    /// Hashes of which fields expire.
+    pub(super) field_expires: AtomicU32,
+    /// No key of this table, and no field of a hash, is due before this time: a lower bound, in Unix
+    /// milliseconds. Atomic for the sake of those who read it without the lock.
+    pub(super) next_due: AtomicU64,
+    /// The look at all entries that is under way.
+    pub(super) looking: Option<Box<Looking>>,
+}
+
+/// A look at all entries of a table.
+pub(super) struct Looking {
+    /// Where it stands.
+    position: u32,
+    /// The lower bound of what it has passed, and of what was set since it began.
+    due: u64,
+}
+
+/// What a step of a look at a table came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Look {
+    /// Entries looked at.
+    pub entries: usize,
+    /// Whether all entries have been looked at.
+    pub finished: bool,
+}
+
+impl Default for SlotTable {
+    fn default() -> SlotTable {
+        SlotTable {
+            words: Table::new(),
+            expires: AtomicU32::new(0),
+            field_expires: AtomicU32::new(0),
+            next_due: AtomicU64::new(u64::MAX),
+            looking: None,
+        }
+    }
+}
+
+impl SlotTable {
+    pub(crate) fn note_due(&mut self, at: u64) {
+        self.next_due.store(self.next_due().min(at), Ordering::Relaxed);
+        if let Some(look) = &mut self.looking {
+            look.due = look.due.min(at);
+        }
+    }
+
+    pub(crate) fn count_expiry(&mut self, had: bool, now: Option<u64>) {
+        Self::count(&self.expires, had, now.is_some());
+        self.note_count(now);
+    }
+
+    /// Counts a hash of which fields expire, or do no more: `due` is when the first has expired.
+    pub(crate) fn count_fields(&mut self, had: bool, due: Option<u64>) {
+        if had || due.is_some() {
+            Self::count(&self.field_expires, had, due.is_some());
+            self.note_count(due);
+        }
+    }
+
+    fn count(counter: &AtomicU32, had: bool, has: bool) {
+        let count = counter.load(Ordering::Relaxed) + u32::from(has) - u32::from(had);
+        counter.store(count, Ordering::Relaxed);
+    }
+
+    fn note_count(&mut self, due: Option<u64>) {
+        if let Some(at) = due {
+            self.note_due(at);
+        } else if self.expires() == 0 && self.field_expires() == 0 {
+            self.next_due.store(u64::MAX, Ordering::Relaxed);
+            self.looking = None;
+        }
+    }
+
+    /// Looks at some entries, at least `entries` unless the table ends before, and shows those that
+    /// are due, which the caller deletes, and hashes of which fields are, which the caller removes.
+    /// The next call goes on behind them. When all have been looked at, the lower bound of the next
+    /// due time is exact, and the next call begins anew.
+    pub fn look_for_due(
+        &mut self,
+        now: u64,
+        entries: usize,
+        mut show: impl FnMut(Entry<'_>),
+    ) -> Look {
+        let begun = self.looking.take();
+        let mut look = begun.unwrap_or_else(|| Box::new(Looking { position: 0, due: u64::MAX }));
+        let (mut position, mut seen) = (Some(look.position), 0);
+        while let Some(at) = position.filter(|_| seen < entries) {
+            position = self.words.walk(at, |word| {
+                seen += 1;
+                // SAFETY: the table's words are live entries.
+                let entry = Entry::new(unsafe { Word::from_bits(word) });
+                let due = entry.expire_at().unwrap_or(u64::MAX);
+                let fields_due = entry.fields_due().unwrap_or(u64::MAX);
+                if due > now {
+                    look.due = look.due.min(due);
+                }
+                if due.min(fields_due) <= now {
+                    show(entry);
+                } else {
+                    look.due = look.due.min(fields_due);
+                }
+            });
+        }
+        match position {
+            None => self.next_due.store(look.due, Ordering::Relaxed),
+            Some(position) => {
+                look.position = position;
+                self.looking = Some(look);
+            }
+        }
+        Look { entries: seen, finished: position.is_none() }
+    }
+
+    /// Keys.
+    pub fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Keys with an expiry.
+    pub fn expires(&self) -> usize {
+        self.expires.load(Ordering::Relaxed) as usize
+    }
+
+    /// Hashes of which fields expire.
+    pub fn field_expires(&self) -> usize {
+        self.field_expires.load(Ordering::Relaxed) as usize
+    }
+
+    /// A time before which nothing in this table is due.
+    pub fn next_due(&self) -> u64 {
+        self.next_due.load(Ordering::Relaxed)
+    }
+
+    /// Visits the entries at `position` of a walk: see the table's text. `None` ends it.
+    pub fn walk<'t>(&'t self, position: u32, mut visit: impl FnMut(Entry<'t>)) -> Option<u32> {
+        // SAFETY: the table's words are live entries.
+        self.words.walk(position, |word| visit(Entry::new(unsafe { Word::from_bits(word) })))
+    }
+
+    /// Brings near what the next steps of a walk visit, `count` positions of them.
+    pub(crate) fn prefetch_walk(&self, position: u32, count: usize) {
+        self.words.prefetch_walk(position, count);
+    }
+
+    /// Where a key lies in the order of a walk.
+    pub fn position_of(key: &[u8]) -> u32 {
+        Table::<true>::position_of(base::hash::hash(key))
+    }
+
+    /// Where a hash lies in the order of a walk.
+    pub(crate) fn position_at(hash: u64) -> u32 {
+        Table::<true>::position_of(hash)
+    }
+
+    /// An entry chosen with equal chances.
+    pub fn random(&self) -> Option<Entry<'_>> {
+        // SAFETY: the table's words are live entries.
+        self.words.random(base::rng::below).map(|word| Entry::new(unsafe { Word::from_bits(word) }))
+    }
+
+    /// How many buckets hold n keys, for DEBUG HTSTATS.
+    pub fn chain_histogram(&self) -> Vec<usize> {
+        self.words.chain_histogram()
+    }
+
+    /// Buckets.
+    pub fn bucket_count(&self) -> usize {
+        self.words.bucket_count()
+    }
+
+    /// Bytes that the buckets take.
+    pub fn overhead(&self) -> usize {
+        self.words.memory()
+    }
+
+    /// The word of a key.
+    pub(crate) fn word_of(&self, key: &Key<'_>) -> Option<Word> {
+        Some(self.word_at(self.find(key)?))
+    }
+
+    /// The word at a place that was just found.
+    #[inline]
+    pub(super) fn word_at(&self, place: Place) -> Word {
+        // SAFETY: the table's words are live entries.
+        unsafe { Word::from_bits(self.words.word(place)) }
+    }
+
+    pub(super) fn find(&self, key: &Key<'_>) -> Option<Place> {
+        // SAFETY: the table's words are live entries.
+        self.words.find(key.hash, |word| unsafe { Word::from_bits(word) }.key() == key.bytes)
+    }
+}
+
+impl Drop for SlotTable {
+    fn drop(&mut self) {
+        // SAFETY: the entries leave the table, which owned them.
+        self.words.drain(|word| drop(unsafe { Removed::new(Word::from_bits(word)) }));
+    }
+}
