@@ -117,8 +117,8 @@ fn event_of(entry: StreamEntry<'_>) -> Option<Event<'_>> {
     (is_text && event.index() == entry.id.ms).then_some(event)
 }
 
-/// A child as a field of a hash.
-fn child_of<'h>((name, text): (Element<'h>, Element<'h>)) -> Option<Child<'h>> {
+/// A child as a field of a hash. The time that a field may have is none of a node's.
+fn child_of<'h>((name, text, _): (Element<'h>, Element<'h>, Option<u64>)) -> Option<Child<'h>> {
     let name = match name {
         Element::Str(name) => Cow::Borrowed(name),
         Element::Int(_) => Cow::Owned(name.to_vec()),
