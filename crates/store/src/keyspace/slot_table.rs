@@ -104,7 +104,8 @@ impl SlotTable {
     /// Looks at some entries, at least `entries` unless the table ends before, and shows those that
     /// are due, which the caller deletes, and hashes of which fields are, which the caller removes.
     /// The next call goes on behind them. When all have been looked at, the lower bound of the next
-    /// due time is exact, and the next call begins anew.
+    /// due time is exact, and the next call begins anew. It is lower only where a hash goes with its
+    /// last field before its own time.
     pub fn look_for_due(
         &mut self,
         now: u64,
