@@ -51,7 +51,7 @@ name = "reads"
 http = [{ path = "/v1/keys/known-key" }]
 connections = 4
 rate = 200
-seconds = 3
+seconds = 5
 
 [[event]]
 at = 1

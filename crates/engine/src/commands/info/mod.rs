@@ -1,7 +1,8 @@
 //! INFO: the server in fields, by section.
 //!
 //! Sections, fields and their order are Redis 8.0's, since tools look for them; what has no meaning
-//! here is shown as what it is, nothing. A section of our own, `threads`, says what each thread did.
+//! here is shown as what it is, nothing. Two sections are our own: `threads` says what each thread did,
+//! `changes` who follows the journal.
 
 use std::fmt::{Display, Write};
 
@@ -86,6 +87,7 @@ const SECTIONS: &[Section] = &[
     section("memory", "Memory", Shown::ByDefault, sections::memory),
     section("persistence", "Persistence", Shown::ByDefault, persistence::persistence),
     section("threads", "Threads", Shown::OnRequest, statistics::threads),
+    section("changes", "Changes", Shown::OnRequest, sections::changes),
     section("stats", "Stats", Shown::ByDefault, statistics::stats),
     section("replication", "Replication", Shown::ByDefault, sections::replication),
     section("cpu", "CPU", Shown::ByDefault, sections::cpu),

@@ -98,11 +98,11 @@ pub(super) fn clients(page: &mut Page, cx: &Context<'_>) {
     page.field("total_watched_keys", engine.watched_keys.load(Relaxed));
     page.field("total_blocking_keys", occupations.awaited_keys);
     page.field("total_blocking_keys_on_nokey", 0);
-    followers(page, engine);
 }
 
 /// Those who follow the journal, and what is kept for them.
-fn followers(page: &mut Page, engine: &Engine) {
+pub(super) fn changes(page: &mut Page, cx: &Context<'_>) {
+    let engine = cx.engine;
     let figures = engine.listeners.figures();
     page.field("changes_followers", figures.following);
     page.field("changes_waiting", figures.waiting);
