@@ -226,6 +226,9 @@ impl Hash {
     /// Sets the value of `field`, which does not expire from now on. Returns whether it is new.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], limits: Limits) -> bool {
+        if let FormMut::Boxed(fields) = self.0.get_mut() {
+            return fields.set(field, value, None);
+        }
         if let Some(listpack) = self.pairs_mut()
             && packed::admits(listpack, field, value, limits)
         {

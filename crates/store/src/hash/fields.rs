@@ -91,13 +91,17 @@ impl Fields {
             Some(place) => {
                 self.forget(place);
                 self.members.set_value(place, value, expire_at);
-                self.note(place);
+                if expire_at.is_some() {
+                    self.note(place);
+                }
             }
             None => {
                 let member = self.members.put_field(name, value, expire_at);
-                // SAFETY: the handle goes into the index of these very members.
-                let member = unsafe { member.detach() };
-                self.index(member);
+                if expire_at.is_some() {
+                    // SAFETY: the handle goes into the index of these very members.
+                    let member = unsafe { member.detach() };
+                    self.index(member);
+                }
             }
         }
         place.is_none()
