@@ -495,7 +495,7 @@ fn who_waits_hears_of_a_flood() -> Result<()> {
         let mut web = Web::connect(port)?;
         web.request("GET /v1/keys/k?wait=true&timeout=15", &[], b"")?;
         let begun = Instant::now();
-        while !String::from_utf8_lossy(observer.call_text("INFO clients")?.text().context("text")?)
+        while !String::from_utf8_lossy(observer.call_text("INFO changes")?.text().context("text")?)
             .contains("changes_waiting:2\r")
         {
             ensure!(begun.elapsed() < PATIENCE, "they wait");
