@@ -233,6 +233,8 @@ fn data(server: &TestServer, now: u64) -> Data {
                         ValueRef::String(_) => "any",
                         // SORT leaves a sorted set in its large encoding, and nothing to replay.
                         ValueRef::Zset(_) => "any",
+                        // LINSERT makes room before it looks for a pivot that may not be there.
+                        ValueRef::List(_) => "any",
                         // That fields once had times leaves its mark, and nothing to replay.
                         ValueRef::Hash(_) if value.encoding() == "listpackex" => "listpack",
                         _ => value.encoding(),
