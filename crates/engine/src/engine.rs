@@ -151,6 +151,8 @@ pub struct Row {
     pub command: &'static Command,
     /// Its only key, if there is one at all, is the argument behind its name: most commands.
     pub(crate) one_key: bool,
+    /// It may go the short way: see `run/plain.rs`.
+    pub(crate) plain: bool,
 }
 
 /// All commands that an engine knows: see [`crate::registry`].

@@ -4,6 +4,7 @@ use resp::args::Arguments;
 
 use crate::command::names::Names;
 use crate::command::{Begin, Command, Find, INTERNAL, NOT_KEY};
+use crate::run::plain::is_plain;
 
 pub use crate::command::RowId;
 pub use crate::engine::{HttpRows, Registry, Row};
@@ -18,7 +19,13 @@ impl Row {
             }
             _ => false,
         };
-        Row { id, command, one_key }
+        Row { id, command, one_key, plain: is_plain(command, one_key) }
+    }
+
+    /// Whether each command with the same first word has this row: no container, and no subcommand.
+    #[inline]
+    pub fn is_found_by_name(&self) -> bool {
+        self.command.parent.is_none() && self.command.subcommands.is_empty()
     }
 }
 

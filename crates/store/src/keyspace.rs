@@ -900,13 +900,28 @@ impl<'k, X> Held<'k, X> {
     }
 }
 
+impl<X> Held<'_, X> {
+    /// Unlocks, as dropping it does. Quicker where it holds one slot.
+    #[inline]
+    pub fn end(mut self) {
+        let slots = self.slots.get_mut();
+        if let ([slot], false, None) = (&slots[..], slots.spilled(), self.borrowed.get_mut()) {
+            self.space.unlock(*slot);
+            // There is nothing else to free: the slots lie inside of it.
+            std::mem::forget(self);
+        }
+    }
+}
+
 impl<X> Drop for Held<'_, X> {
     #[inline]
     fn drop(&mut self) {
-        let borrowed = self.borrowed.take();
-        for slot in self.slots.get_mut().iter() {
-            if borrowed.as_ref().is_none_or(|borrowed| !borrowed.contains(slot)) {
-                self.space.unlock(*slot);
+        let slots = self.slots.get_mut();
+        match self.borrowed.get_mut() {
+            None => slots.iter().for_each(|&slot| self.space.unlock(slot)),
+            Some(borrowed) => {
+                let own = slots.iter().filter(|slot| !borrowed.contains(slot));
+                own.for_each(|&slot| self.space.unlock(slot));
             }
         }
     }

@@ -599,12 +599,13 @@ impl Engine {
         cx.db.stats.commands[row.id].record(nanoseconds, cx.db.config.latency_tracking);
         if cx.db.effects.settings_changed {
             // What CONFIG SET has changed holds for itself already.
-            return self.note_if_slow(cx, row, args, nanoseconds, &self.config.snapshot());
+            self.note_if_slow(cx, row, args, nanoseconds, &self.config.snapshot());
+        } else if nanoseconds >= cx.db.effects.slow_from {
+            self.note_if_slow(cx, row, args, nanoseconds, cx.db.config);
         }
-        self.note_if_slow(cx, row, args, nanoseconds, cx.db.config);
     }
 
-    #[inline]
+    #[cold]
     fn note_if_slow(
         &self,
         cx: &Context<'_>,

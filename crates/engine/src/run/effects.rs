@@ -111,6 +111,8 @@ pub struct Effects {
     pub(crate) news: RefCell<Vec<News>>,
     /// CONFIG SET or DEBUG changed what a turn looks at only once.
     pub(crate) settings_changed: bool,
+    /// From how many nanoseconds on a command is noted as slow.
+    pub(crate) slow_from: u64,
     /// When the command before ended: see [`crate::run::turn::Turn::start_timing`].
     pub(crate) last_end: Ticks,
     /// Freed when the slots are unlocked.

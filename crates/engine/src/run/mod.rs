@@ -3,6 +3,7 @@
 //! | file | what it answers |
 //! |---|---|
 //! | `call` | what happens to a command, from its arrival to its last effect? |
+//! | `plain` | what is the short way of most commands? |
 //! | `admission` | may it run, and when? |
 //! | `consists`, `slots` | which commands is it made of, and which slots do they name? |
 //! | [`authority`] | by what right does it touch slots? |
@@ -11,7 +12,7 @@
 //! | [`effects`] | what has it done besides its reply? |
 //! | `pause` | what holds it back? |
 //!
-//! `call` and `admission` import every other room: this is where they meet. The other files import
+//! `call`, `plain` and `admission` import every other room: this is where they meet. The other files import
 //! no more than what they are made of.
 
 mod admission;
@@ -21,6 +22,7 @@ pub(crate) mod call;
 pub mod consists;
 pub mod effects;
 pub(crate) mod pause;
+pub(crate) mod plain;
 pub mod request;
 pub(crate) mod slots;
 pub mod turn;

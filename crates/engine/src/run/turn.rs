@@ -54,6 +54,9 @@ pub struct Turn {
     begun: Ticks,
     /// A script keeps the thread busy, and this turn is for others meanwhile.
     pub(crate) beside_script: bool,
+    /// Nothing is the matter for which commands are refused or wait: [`Engine::is_usual`], when it
+    /// was looked at last.
+    pub(crate) plain: bool,
 }
 
 impl Turn {
@@ -78,6 +81,7 @@ impl Turn {
             keys_looked_at_in: 0,
             begun: Ticks::default(),
             beside_script: false,
+            plain: false,
         };
         turn.begin(engine);
         turn
@@ -103,6 +107,7 @@ impl Turn {
             keys_looked_at_in: 0,
             begun: Ticks::default(),
             beside_script: true,
+            plain: false,
         }
     }
 
@@ -126,6 +131,7 @@ impl Turn {
             keys_looked_at_in: 0,
             begun: Ticks::default(),
             beside_script: false,
+            plain: false,
         }
     }
 
@@ -187,6 +193,7 @@ impl Turn {
         self.effects.journaling = state.listening;
         self.effects.journal_failed = state.failed;
         self.writes_wait = state.pressed || engine.keyspace.cut_is_behind();
+        self.plain = engine.is_usual(self);
         if state.holds_replies != self.effects.holds_replies {
             self.effects.holds_replies = state.holds_replies;
             let unaccounted = std::mem::take(&mut self.effects.unaccounted);
@@ -257,8 +264,22 @@ impl Turn {
             self.config_generation = generation;
             self.config = engine.config.snapshot();
         }
+        self.effects.slow_from = slow_from(&self.config);
+        self.plain = engine.is_usual(self);
         self.eviction_clock = EvictionClock::new(&self.config, self.steady);
         self.packed_threshold = engine.debug.quicklist_packed_threshold.load(Relaxed);
+    }
+}
+
+/// From how many nanoseconds on a command is noted as slow, by one of the two logs.
+fn slow_from(config: &Config) -> u64 {
+    let log = match config.slowlog_log_slower_than {
+        microseconds @ 0.. => microseconds as u64 * 1000,
+        _ => u64::MAX,
+    };
+    match config.latency_monitor_threshold {
+        0 => log,
+        milliseconds => log.min(milliseconds.saturating_mul(1_000_000)),
     }
 }
 

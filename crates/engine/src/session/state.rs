@@ -245,6 +245,20 @@ impl Session {
         matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
     }
 
+    /// Whether no earlier command of the connection changes the way of the next one: see
+    /// `run/plain.rs`.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        let state = self.transaction.is_some()
+            || self.subscriptions.is_some()
+            || self.script_needs.is_some()
+            || self.monitor
+            || self.replays
+            || self.paused
+            || self.pushes;
+        !state && self.authenticated && self.reply_mode == ReplyMode::On
+    }
+
     /// A reply has ended. Whether it is sent; then CLIENT REPLY SKIP has had its effect.
     pub fn end_reply(&mut self) -> bool {
         let (heard, next) = match self.reply_mode {

@@ -52,6 +52,9 @@ impl Worker {
                 return self.execute_script(batch, first + at, presence);
             }
             let Some(connection) = &mut connections[item.place] else { continue };
+            if execute_plainly(engine, turn, connection, item, batch, presence) {
+                continue;
+            }
             let authority = Authority::Ordinary(presence);
             execute(engine, turn, connection, item, batch, authority, None);
         }
@@ -155,6 +158,35 @@ fn prefetch(
     for item in window {
         engine.prefetch_entries(presence, database(item), &keys[item.keys.clone()]);
     }
+}
+
+/// Runs a command of the batch the short way. Returns false, with nothing done, where it has to go the
+/// long one.
+#[inline]
+fn execute_plainly(
+    engine: &Engine,
+    turn: &mut Turn,
+    connection: &mut Connection,
+    item: &Item,
+    batch: &Batch,
+    presence: Presence<'_>,
+) -> bool {
+    if !connection.runs() || !connection.held_back.is_empty() {
+        return false;
+    }
+    let from = connection.output.end();
+    let Connection { protocol: Protocol::Resp(resp), input, session, output, .. } = connection
+    else {
+        return false;
+    };
+    let (ranges, keys) = (&batch.args[item.args.clone()], &batch.keys[item.keys.clone()]);
+    let argv = resp.arguments(input, ranges);
+    let request = Request { argv, row: item.row, keys, busy: None };
+    let has_run = engine.execute_plainly(turn, session, &request, presence, output);
+    if has_run {
+        conclude(turn, connection, &Outcome::Done, from);
+    }
+    has_run
 }
 
 /// Runs a command of the batch, or puts it behind those of its connection that are held back.

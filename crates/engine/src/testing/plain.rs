@@ -1,0 +1,127 @@
+//! The short way of commands leads where the long one does: the same random commands run on two
+//! engines, of which one never takes the short way.
+
+use proptest::prelude::*;
+use tests::grammar::{self, Comparison};
+use tests::random::Random;
+
+use super::TestServer;
+use config::Config;
+
+/// When the runs begin, in Unix milliseconds.
+const START: u64 = 1_700_000_000_000;
+
+/// One step of a run.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A command of the grammar, by its seed.
+    Any(u64),
+    /// Time passes, in milliseconds.
+    Wait(u64),
+    /// Another connection sends what follows, or the first one again.
+    Change,
+    /// The disk is in the way of writes, or no more.
+    Press,
+    /// The journal fails, or works again.
+    Fail,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        90 => any::<u64>().prop_map(Step::Any),
+        4 => (1u64..400).prop_map(Step::Wait),
+        3 => Just(Step::Change),
+        1 => Just(Step::Press),
+        1 => Just(Step::Fail),
+    ]
+}
+
+/// A server, and a connection that is not the present one.
+struct Side {
+    server: TestServer,
+    other: crate::session::Session,
+}
+
+impl Side {
+    fn new(config: Config, takes_short_way: bool) -> Side {
+        let mut server = TestServer::with_config(config);
+        server.now = Some(START);
+        server.takes_short_way = takes_short_way;
+        let other = server.connect();
+        Side { server, other }
+    }
+
+    /// What comes of a step, as text: the reply, what the journal got, and all counts.
+    fn take(&mut self, step: &Step) -> String {
+        let server = &mut self.server;
+        let mut said = String::new();
+        match step {
+            Step::Any(seed) => {
+                let command = grammar::command(&mut Random::new(*seed));
+                let chance = command.comparison != Comparison::Exact
+                    || command.words[0].eq_ignore_ascii_case(b"spop");
+                if !chance {
+                    let reply = server.try_run(&command.words);
+                    said = format!(
+                        "{:?}",
+                        reply.as_ref().map(|reply| reply.escape_ascii().to_string())
+                    );
+                    if reply.is_some_and(|reply| reply.is_empty()) {
+                        server.session = server.connect();
+                    }
+                }
+            }
+            Step::Wait(milliseconds) => server.now = server.now.map(|now| now + milliseconds),
+            Step::Change => std::mem::swap(&mut server.session, &mut self.other),
+            Step::Press => flip(&server.journal.pressed),
+            Step::Fail => {
+                let mut failure = server.journal.failure.lock();
+                *failure = if failure.is_none() { Some("full".to_owned()) } else { None };
+            }
+        }
+        let stats = &server.turn.stats;
+        let counts = [
+            &stats.commands_processed,
+            &stats.keyspace_hits,
+            &stats.keyspace_misses,
+            &stats.expired_keys,
+            &stats.error_replies,
+            &stats.changes,
+        ];
+        let counts = counts.map(|counter| counter.get());
+        let calls: Vec<_> = stats
+            .commands
+            .iter()
+            .map(|own| [own.calls.get(), own.rejected.get(), own.failed.get()])
+            .collect();
+        let session = &server.session;
+        let client = session.client.last_command.load(std::sync::atomic::Ordering::Relaxed);
+        let state = (client, session.written_to, session.depends_on, session.paused);
+        format!("{said} {:?} {state:?} {counts:?} {calls:?}", server.journal.take())
+    }
+}
+
+fn flip(flag: &std::sync::atomic::AtomicBool) {
+    flag.fetch_xor(true, std::sync::atomic::Ordering::Relaxed);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, max_shrink_iters: 4000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_short_way_leads_where_the_long_one_does(
+        steps in proptest::collection::vec(step(), 1..200),
+        maxmemory in prop_oneof![Just(0u64), Just(1 << 40), Just(1)],
+        holds in any::<bool>(),
+    ) {
+        let config = || Config { maxmemory, ..Config::default() };
+        let mut sides = [Side::new(config(), true), Side::new(config(), false)];
+        for side in &sides {
+            side.server.journal.holds_replies.store(holds, std::sync::atomic::Ordering::Relaxed);
+        }
+        for (at, step) in steps.iter().enumerate() {
+            let [short, long] = sides.each_mut().map(|side| side.take(step));
+            prop_assert_eq!(short, long, "step {}", at);
+        }
+    }
+}
