@@ -33,7 +33,7 @@ fn parse(input: &[u8], size: usize, limits: &Limits) -> Found {
             while big.is_none() {
                 ranges.clear();
                 match parser.parse(&buffer, limits, &mut ranges) {
-                    Parsed::Command { argc, consumed } => {
+                    Parsed::Command { argc, consumed, .. } => {
                         assert!(argc > 0 && argc == ranges.len() && consumed > 0);
                         let arguments = parser.arguments(&buffer, &ranges);
                         commands.push(arguments.iter().map(<[u8]>::to_vec).collect());

@@ -51,6 +51,8 @@ pub enum Parsed {
         argc: usize,
         /// The bytes it took on the wire, also those that were received into a big argument.
         consumed: u64,
+        /// The one before that this parser found began with as many arguments, and with the same name.
+        alike: bool,
     },
     /// An empty line or an array without elements: nothing to do, nothing to answer.
     Empty {
@@ -127,6 +129,52 @@ impl std::error::Error for ProtocolError {}
 /// Either what to go on with, or what to tell the caller at once.
 type Step<T> = Result<T, Parsed>;
 
+/// How a command begins, up to the end of its name: its neighbours mostly begin alike, and need not be
+/// parsed so far then.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    /// Its bytes, and zeros.
+    bytes: u128,
+    /// Which bits of that belong to it.
+    mask: u128,
+    length: u8,
+    argc: u16,
+    /// Where in it the name lies, and its length.
+    name: [u8; 2],
+}
+
+impl Head {
+    /// The beginning of the command at `start`, if it is no longer than can be compared at once.
+    fn new(buffer: &[u8], start: usize, argc: usize, name: ArgRange) -> Option<Head> {
+        let name = name.buffer_span()?;
+        let length = name.end + 2 - start;
+        if length > size_of::<u128>() {
+            return None;
+        }
+        let mask = u128::MAX >> (u128::BITS as usize - 8 * length);
+        let bytes = u128::from_le_bytes(*buffer.get(start..)?.first_chunk()?) & mask;
+        let (at, name) = (name.start - start, name.len());
+        let argc = u16::try_from(argc).ok()?;
+        Some(Head { bytes, mask, length: length as u8, argc, name: [at as u8, name as u8] })
+    }
+
+    /// Whether the command at `start` begins so.
+    #[inline]
+    fn begins(&self, buffer: &[u8], start: usize) -> bool {
+        let beginning = buffer.get(start..).and_then(|rest| rest.first_chunk());
+        let same = |bytes: &[u8; 16]| u128::from_le_bytes(*bytes) & self.mask == self.bytes;
+        beginning.is_some_and(same) && start + usize::from(self.length) <= MAX_OFFSET
+    }
+
+    /// The number of arguments of a command at `start` that begins so, its name, and where that ends.
+    #[inline]
+    fn at(&self, start: usize) -> (usize, ArgRange, usize) {
+        let [name, length] = self.name.map(usize::from);
+        let name = ArgRange::in_buffer(start + name, length);
+        (usize::from(self.argc), name, start + usize::from(self.length))
+    }
+}
+
 /// The state of one connection's input.
 ///
 /// The caller owns the read buffer and appends to it. [`Parser::parse`] is called with the whole of
@@ -136,6 +184,8 @@ type Step<T> = Result<T, Parsed>;
 pub struct Parser {
     /// All bytes of the buffer before this were parsed.
     position: usize,
+    /// How the last command began, if it was parsed the short way.
+    head: Option<Head>,
     /// Bytes behind `position` that are known to hold no line end.
     scanned: usize,
     /// The command that has arrived in part, if `in_command`.
@@ -214,6 +264,7 @@ impl Parser {
         {
             return parsed;
         }
+        self.head = None;
         self.parse_step(buffer, limits, args).unwrap_or_else(|parsed| parsed)
     }
 
@@ -227,12 +278,19 @@ impl Parser {
         args: &mut Vec<ArgRange>,
     ) -> Option<Parsed> {
         let start = self.position;
-        let (argc, mut at) = short_count(buffer, start, b'*')?;
-        if argc == 0 {
-            return None;
-        }
+        let known = self.head.as_ref().filter(|head| head.begins(buffer, start));
+        let (argc, name, mut at) = match known {
+            Some(head) => head.at(start),
+            None => {
+                let (argc, at) = short_count(buffer, start, b'*').filter(|(argc, _)| *argc > 0)?;
+                let (name, at) = short_argument(buffer, at, limits)?;
+                (argc, name, at)
+            }
+        };
+        let alike = known.is_some();
         let first = args.len();
-        for _ in 0..argc {
+        args.push(name);
+        for _ in 1..argc {
             match short_argument(buffer, at, limits) {
                 Some((range, next)) => {
                     args.push(range);
@@ -245,9 +303,12 @@ impl Parser {
             }
         }
         args[first].begins_plain_command();
+        if !alike {
+            self.head = Head::new(buffer, start, argc, name);
+        }
         self.position = at;
         self.scanned = 0;
-        Some(Parsed::Command { argc, consumed: (at - start) as u64 })
+        Some(Parsed::Command { argc, consumed: (at - start) as u64, alike })
     }
 
     /// The long way, which can stop and go on anywhere.
@@ -396,7 +457,7 @@ impl Parser {
         self.in_command = false;
         self.finished_side = self.side.len();
         self.finished_big = self.big.len();
-        Parsed::Command { argc, consumed }
+        Parsed::Command { argc, consumed, alike: false }
     }
 
     fn parse_inline(&mut self, buffer: &[u8], args: &mut Vec<ArgRange>) -> Step<Parsed> {
@@ -427,7 +488,11 @@ impl Parser {
         self.advance(start + end + 1);
         let consumed = (end + 1) as u64;
         let argc = args.len() - first;
-        Ok(if argc == 0 { Parsed::Empty { consumed } } else { Parsed::Command { argc, consumed } })
+        Ok(if argc == 0 {
+            Parsed::Empty { consumed }
+        } else {
+            Parsed::Command { argc, consumed, alike: false }
+        })
     }
 
     /// Takes over the big argument that was just announced, with what has arrived of it. `None` if

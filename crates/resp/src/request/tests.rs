@@ -15,6 +15,8 @@ struct Connection {
     /// The commands found, and the wire bytes of commands and empty lines.
     commands: Vec<Vec<Vec<u8>>>,
     consumed: u64,
+    /// Which of the commands the parser said to begin like the one before.
+    alike: Vec<bool>,
     /// How many of the commands could be had as they were received.
     as_received: usize,
     error: Option<ProtocolError>,
@@ -52,9 +54,10 @@ impl Connection {
         let mut ends = vec![0];
         loop {
             match self.parser.parse(&self.buffer, &self.limits, &mut args) {
-                Parsed::Command { argc, consumed } => {
+                Parsed::Command { argc, consumed, alike } => {
                     assert_eq!(ends[ends.len() - 1] + argc, args.len());
                     ends.push(args.len());
+                    self.alike.push(alike);
                     self.consumed += consumed;
                 }
                 Parsed::Empty { consumed } => self.consumed += consumed,
@@ -82,7 +85,12 @@ impl Connection {
                 assert_eq!(received, encoded, "nothing but the command itself");
                 self.as_received += 1;
             }
-            self.commands.push(arguments.iter().map(<[u8]>::to_vec).collect());
+            let command: Vec<_> = arguments.iter().map(<[u8]>::to_vec).collect();
+            if self.alike[self.commands.len()] {
+                let before = &self.commands[self.commands.len() - 1];
+                assert_eq!((before.len(), &before[0]), (command.len(), &command[0]));
+            }
+            self.commands.push(command);
         }
         let done = self.parser.compact_when_due(self.buffer.len());
         self.buffer.drain(..done);
@@ -239,7 +247,7 @@ fn a_big_argument_can_be_kept_without_copying() {
     assert_eq!(parser.parse(b"\r", &limits, &mut args), Parsed::Incomplete);
     let consumed = buffer.len() as u64 - 3 + 40_000 + 2;
     let parsed = parser.parse(b"\r\n", &limits, &mut args);
-    assert_eq!(parsed, Parsed::Command { argc: 2, consumed });
+    assert_eq!(parsed, Parsed::Command { argc: 2, consumed, alike: false });
     let arguments = parser.arguments(b"\r\n", &args);
     assert_eq!(arguments.at(0), b"ECHO");
     assert!(arguments.shared(1).is_some_and(|shared| shared.as_ptr() == address));
@@ -342,6 +350,36 @@ fn a_command_in_the_shortest_form_is_had_as_it_was_received() {
         let connection = receive(stream);
         assert_eq!(connection.error, None);
         assert_eq!(connection.as_received, expected, "{}", stream.escape_ascii());
+    }
+}
+
+#[test]
+fn neighbours_that_begin_alike_are_told() {
+    let lines = [
+        ("*2\r\n$3\r\nGET\r\n$1\r\na\r\n", false),
+        ("*2\r\n$3\r\nGET\r\n$12\r\naaaaaaaaaaaa\r\n", true),
+        ("*2\r\n$3\r\nget\r\n$1\r\na\r\n", false),
+        ("*3\r\n$3\r\nget\r\n$1\r\na\r\n$1\r\nb\r\n", false),
+        ("*3\r\n$3\r\nget\r\n$1\r\na\r\n$1\r\nb\r\n", true),
+        ("get a\r\n", false),
+        // What was parsed in between was no neighbour that could be compared.
+        ("*3\r\n$3\r\nget\r\n$1\r\na\r\n$1\r\nb\r\n", false),
+        ("*1\r\n$7\r\nCOMMAND\r\n", false),
+        // Seventeen bytes: too long to be compared at once.
+        ("*1\r\n$7\r\nCOMMAND\r\n", false),
+        ("*2\r\n$6\r\nEXISTS\r\n$0\r\n\r\n", false),
+        ("*2\r\n$6\r\nEXISTS\r\n$0\r\n\r\n", true),
+        ("*2\r\n$6\r\nEXISTT\r\n$0\r\n\r\n", false),
+    ];
+    let stream: String = lines.iter().map(|(line, _)| *line).collect();
+    let connection = receive(stream.as_bytes());
+    assert_eq!(connection.alike, lines.map(|(_, alike)| alike));
+    assert_eq!(connection.commands[1], [b"GET".to_vec(), vec![b'a'; 12]]);
+    // The same in pieces, each of which ends within a command or between two.
+    for piece in 1..40 {
+        let mut pieces = Connection::default();
+        stream.as_bytes().chunks(piece).for_each(|bytes| pieces.receive(bytes));
+        assert_eq!(pieces.commands, connection.commands, "in pieces of {piece}");
     }
 }
 

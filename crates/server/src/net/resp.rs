@@ -1,7 +1,7 @@
 //! RESP, the protocol of Redis, as a connection speaks it.
 
 use config::Config;
-use engine::engine::Engine;
+use engine::engine::{Engine, Row};
 use resp::args::{ArgRange, Arguments};
 use resp::request::{BigArgument, Limits, Parsed, Parser, ProtocolError};
 
@@ -14,6 +14,8 @@ const COMMANDS_PER_TURN: usize = 1024;
 #[derive(Default)]
 pub(super) struct Resp {
     parser: Parser,
+    /// The row of the last command, where one with the same name has the same.
+    row: Option<&'static Row>,
     /// An argument that is being received into its own allocation.
     big: Option<BigArgument>,
     /// The input is broken from here on; answered when what came before has run.
@@ -37,10 +39,15 @@ impl Resp {
         while parsed < share && self.big.is_none() {
             let first = batch.args.len();
             match self.parser.parse(input, &limits, &mut batch.args) {
-                Parsed::Command { .. } => {
+                Parsed::Command { alike, .. } => {
                     let arguments = self.parser.arguments(input, &batch.args[first..]);
                     let keys = batch.keys.len();
-                    let row = engine.prepare(arguments, &mut batch.keys);
+                    let known = self.row.filter(|_| alike);
+                    let row = known.or_else(|| engine.commands.resolve(arguments));
+                    self.row = row.filter(|row| row.is_found_by_name());
+                    if let Some(row) = row {
+                        engine.find_keys(row, arguments, &mut batch.keys);
+                    }
                     batch.add(place, row, first, keys);
                     parsed += 1;
                     if self.parser.position() == input.len() {
