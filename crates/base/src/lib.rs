@@ -5,6 +5,7 @@
 //!
 //! | module | question |
 //! |---|---|
+//! | [`bytes`] | are these short strings the same? |
 //! | [`num`] | how is a number read and printed? |
 //! | [`glob`] | does this pattern match that string? |
 //! | [`crc`] | which slot does a key belong to; is this file intact? |
@@ -16,6 +17,7 @@
 //! | [`limits`] | how much of anything is too much? |
 //! | [`size`] | how many bytes is "64mb"? |
 
+pub mod bytes;
 pub mod clock;
 pub mod crc;
 pub mod glob;

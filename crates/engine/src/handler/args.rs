@@ -86,16 +86,27 @@ impl<'a> Args<'a> {
     /// The next argument as a key.
     #[inline]
     pub fn key(&mut self) -> Result<Key<'a>, CommandError> {
+        // Keys were hashed in the order of the arguments, so this is nearly always the one.
+        if let (Some(key), Some(bytes)) = (self.keys.get(self.next_key), self.argv.get(self.next))
+            && key.index as usize == self.next
+            && bytes.len() <= limits::MAX_KEY
+        {
+            self.next += 1;
+            self.next_key += 1;
+            return Ok(Key { bytes, hash: key.hash, slot: key.slot });
+        }
+        self.key_out_of_order()
+    }
+
+    #[cold]
+    fn key_out_of_order(&mut self) -> Result<Key<'a>, CommandError> {
         let index = self.next;
         let bytes = self.bytes()?;
         if bytes.len() > limits::MAX_KEY {
             return Err(CommandError::KEY_TOO_LONG);
         }
-        // Keys were hashed in the order of the arguments, so this is nearly always the first try.
-        let is_wanted = |key: &&KeyAt| key.index as usize == index;
-        let known = self.keys.get(self.next_key).filter(is_wanted);
         self.next_key += 1;
-        Ok(match known.or_else(|| self.keys.iter().find(is_wanted)) {
+        Ok(match self.keys.iter().find(|key| key.index as usize == index) {
             Some(key) => Key { bytes, hash: key.hash, slot: key.slot },
             None => Key::new(bytes),
         })

@@ -12,7 +12,7 @@ use hashbrown::{Equivalent, HashMap};
 use parking_lot::Mutex;
 
 /// Commands to one that is looked at, on average.
-pub const GAP: u64 = 64;
+pub const GAP: u64 = 128;
 /// Keys that a thread counts.
 const PLACES: usize = 128;
 /// Milliseconds that counts are of.

@@ -222,8 +222,10 @@ impl SlotTable {
     }
 
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Place> {
-        // SAFETY: the table's words are live entries.
-        self.words.find(key.hash, |word| unsafe { Word::from_bits(word) }.key() == key.bytes)
+        self.words.find(key.hash, |word| {
+            // SAFETY: the table's words are live entries.
+            base::bytes::same(unsafe { Word::from_bits(word) }.key(), key.bytes)
+        })
     }
 }
 
