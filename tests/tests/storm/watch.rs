@@ -1,11 +1,13 @@
 //! The watchdog: PINGs on connections of every worker, and whose fault it was when one waited.
 //!
 //! On a busy machine a thread may not run because others do. So a second thread notes how late its
-//! own sleeps end, and for how long the server's threads were ready to run and did not; a wait
-//! counts only as far as it was longer than both.
+//! own sleeps end, and for how long the server's threads were ready to run and did not, or the program
+//! that makes its disk slow, for which they wait at each sync; a wait counts only as far as it was longer
+//! than all that.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -51,6 +53,8 @@ struct Sample {
     own: Time,
     /// By the server's threads.
     waited: BTreeMap<u32, Time>,
+    /// By the program that traces them, if one does.
+    tracer: Time,
 }
 
 /// What kept threads from running.
@@ -66,7 +70,7 @@ impl Lateness {
         let (Some(first), Some(last)) = (first, last) else { return end - begin };
         let waited = |(id, after): (&u32, &Time)| after - first.waited.get(id).unwrap_or(after);
         let server = last.waited.iter().map(waited).max().unwrap_or(0);
-        server + (last.own - first.own)
+        server + last.tracer.saturating_sub(first.tracer) + (last.own - first.own)
     }
 }
 
@@ -82,10 +86,11 @@ pub(crate) fn measure(world: &World, pid: u32) -> Lateness {
         own += (at - begin).saturating_sub(STEP.as_nanos() as Time);
         steps += 1;
         if steps.is_multiple_of(3) {
-            samples.push(Sample { at, own, waited: waits(pid) });
+            samples.push(Sample { at, own, waited: waits(pid), tracer: tracer_wait(pid) });
         }
     }
-    samples.push(Sample { at: world.clock.now(), own, waited: waits(pid) });
+    let at = world.clock.now();
+    samples.push(Sample { at, own, waited: waits(pid), tracer: tracer_wait(pid) });
     Lateness(samples)
 }
 
@@ -93,11 +98,23 @@ pub(crate) fn measure(world: &World, pid: u32) -> Lateness {
 fn waits(pid: u32) -> BTreeMap<u32, Time> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return BTreeMap::new() };
     let wait = |task: fs::DirEntry| {
-        let id = task.file_name().to_str()?.parse().ok()?;
-        let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
-        Some((id, text.split(' ').nth(1)?.parse().ok()?))
+        Some((task.file_name().to_str()?.parse().ok()?, wait_of(&task.path())?))
     };
     tasks.flatten().filter_map(wait).collect()
+}
+
+/// How long a thread was ready and did not run, by its directory in /proc.
+fn wait_of(thread: &Path) -> Option<Time> {
+    let text = fs::read_to_string(thread.join("schedstat")).ok()?;
+    text.split(' ').nth(1)?.parse().ok()
+}
+
+/// The same of the program that traces a process; 0 where none does.
+fn tracer_wait(pid: u32) -> Time {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    let tracer = tracer.map(str::trim).filter(|id| *id != "0");
+    tracer.and_then(|id| wait_of(&Path::new("/proc").join(id))).unwrap_or(0)
 }
 
 /// The stalls that no lateness explains, with what went on meanwhile.
