@@ -1,7 +1,7 @@
 //! Replies from values: strings and elements are written from where they lie, whatever form they
 //! have there.
 
-use base::limits::RANDOM_REPLY;
+use base::limits::{MAX_ELEMENTS, RANDOM_REPLY};
 use base::rng::{self, Rng};
 use resp::reply::Reply;
 use store::StringRef;
@@ -12,6 +12,31 @@ use crate::handler::error::{CommandError, CommandResult};
 
 /// Members that are drawn with repetition before the size of the reply is looked at.
 const DRAWS_AT_ONCE: usize = 1024;
+
+/// Most elements of a set, hash or sorted set that a command makes of others.
+#[cfg(not(test))]
+pub(crate) fn most_elements() -> usize {
+    MAX_ELEMENTS
+}
+
+#[cfg(test)]
+thread_local! {
+    static MOST: std::cell::Cell<usize> = const { std::cell::Cell::new(MAX_ELEMENTS) };
+}
+
+/// As many as the test of this thread says: no test makes four thousand million.
+#[cfg(test)]
+pub(crate) fn most_elements() -> usize {
+    MOST.get()
+}
+
+/// Lowers the most elements while a test does something.
+#[cfg(test)]
+pub(crate) fn with_most_elements(most: usize, action: impl FnOnce()) {
+    MOST.set(most);
+    action();
+    MOST.set(MAX_ELEMENTS);
+}
 
 /// Answers `count` members that are drawn with repetition: `draw` writes as many as it is told. The
 /// client may ask for any number, whatever the size of the collection, so the reply is bounded.

@@ -12,7 +12,7 @@ use store::{Key, Set, SetLimits, Value};
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::db::Db;
-use crate::handler::elements::ReplyElements;
+use crate::handler::elements::{ReplyElements, most_elements};
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::notify::{Class, Event};
 
@@ -84,7 +84,7 @@ fn answer(cx: &mut Context<'_>, args: &mut Args<'_>, operation: Operation) -> Co
     let sets = sets_of(&cx.db, &keys)?;
     let reply = &mut cx.reply;
     if operation == Operation::Union {
-        let union = unite(&sets, cx.db.set_limits());
+        let union = unite(&sets, cx.db.set_limits())?;
         reply.set(union.len());
         union.iter().for_each(|member| reply.element(member));
         return Ok(());
@@ -97,7 +97,7 @@ fn answer(cx: &mut Context<'_>, args: &mut Args<'_>, operation: Operation) -> Co
     if operation == Operation::Intersection {
         intersect_all(&sets, visit);
     } else {
-        subtract(&sets, cx.db.set_limits(), visit);
+        subtract(&sets, cx.db.set_limits(), visit)?;
     }
     reply.close_set(mark, count);
     Ok(())
@@ -115,8 +115,8 @@ fn store(
     let sets = sets_of(&cx.db, &keys)?;
     let result = match operation {
         Operation::Intersection => stored_intersection(&sets, limits),
-        Operation::Union => unite(&sets, limits),
-        Operation::Difference => stored_difference(&sets, limits),
+        Operation::Union => unite(&sets, limits)?,
+        Operation::Difference => stored_difference(&sets, limits)?,
     };
     let count = result.len();
     let result = (count > 0).then_some(Value::Set(result));
@@ -141,14 +141,14 @@ fn stored_intersection(sets: &[Option<&Set>], limits: SetLimits) -> Set {
 
 /// A difference as a set. Where all of the first set was taken before others were taken out of it, the
 /// encoding is that of the larger set, as in Redis.
-fn stored_difference(sets: &[Option<&Set>], limits: SetLimits) -> Set {
-    let Some((Some(first), others)) = sets.split_first() else { return Set::new() };
+fn stored_difference(sets: &[Option<&Set>], limits: SetLimits) -> Result<Set, CommandError> {
     let mut result = Set::new();
+    let Some((Some(first), others)) = sets.split_first() else { return Ok(result) };
     if asks_each(sets) {
         subtract(sets, limits, |member| {
             result.add_element(member, limits);
-        });
-        return result;
+        })?;
+        return Ok(result);
     }
     first.iter().for_each(|member| {
         result.add_element(member, limits);
@@ -156,7 +156,7 @@ fn stored_difference(sets: &[Option<&Set>], limits: SetLimits) -> Set {
     for member in others.iter().flatten().flat_map(|set| set.iter()) {
         result.remove_element(member);
     }
-    result
+    Ok(result)
 }
 
 /// The sets under keys; `None` where there is none.
@@ -192,15 +192,36 @@ fn intersect_all(sets: &[Option<&Set>], mut visit: impl FnMut(Element<'_>)) {
     });
 }
 
-/// All members of all sets.
-fn unite(sets: &[Option<&Set>], limits: SetLimits) -> Set {
-    let mut union = Set::new();
+/// All members of all sets, unless they are more than a set can count.
+fn unite(sets: &[Option<&Set>], limits: SetLimits) -> Result<Set, CommandError> {
+    let (mut union, most) = (Set::new(), most_elements());
     for set in sets.iter().flatten() {
+        if union.len() + set.len() > most {
+            unite_up_to(most, &mut union, set, limits)?;
+            continue;
+        }
         set.iter().for_each(|member| {
             union.add_element(member, limits);
         });
     }
-    union
+    Ok(union)
+}
+
+/// Adds the members of a set, which may be more than there is room for.
+#[cold]
+fn unite_up_to(
+    most: usize,
+    union: &mut Set,
+    set: &Set,
+    limits: SetLimits,
+) -> Result<(), CommandError> {
+    for member in set.iter() {
+        if union.len() == most && !union.contains_element(member) {
+            return Err(CommandError::TOO_MANY_ELEMENTS);
+        }
+        union.add_element(member, limits);
+    }
+    Ok(())
 }
 
 /// Whether a difference is found by asking each of the other sets about each member of the first, or
@@ -214,8 +235,12 @@ fn asks_each(sets: &[Option<&Set>]) -> bool {
 }
 
 /// Visits the members of the first set that are in none of the others.
-fn subtract(sets: &[Option<&Set>], limits: SetLimits, mut visit: impl FnMut(Element<'_>)) {
-    let Some((Some(first), others)) = sets.split_first() else { return };
+fn subtract(
+    sets: &[Option<&Set>],
+    limits: SetLimits,
+    mut visit: impl FnMut(Element<'_>),
+) -> CommandResult {
+    let Some((Some(first), others)) = sets.split_first() else { return Ok(()) };
     if asks_each(sets) {
         let mut others: Vec<&Set> = others.iter().flatten().copied().collect();
         // The larger a set, the likelier it knows the member.
@@ -226,7 +251,47 @@ fn subtract(sets: &[Option<&Set>], limits: SetLimits, mut visit: impl FnMut(Elem
             }
         }
     } else {
-        let taken = unite(others, limits);
+        let taken = unite(others, limits)?;
         first.iter().filter(|member| !taken.contains_element(*member)).for_each(visit);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::handler::elements::with_most_elements;
+    use crate::testing::TestServer;
+
+    const REFUSAL: &str = "-ERR maximum number of elements of a collection is reached\r\n";
+
+    #[test]
+    fn unions_of_more_members_than_a_set_can_count_are_refused() {
+        let mut server = TestServer::new();
+        for line in ["SADD a 1 2 3", "SADD b 3 4", "SADD c 4 5 x", "SADD kept here"] {
+            server.text(line);
+        }
+        with_most_elements(4, || {
+            assert_eq!(server.text("SUNIONSTORE to a b"), ":4\r\n");
+            assert_eq!(server.text("SUNIONSTORE to a b a"), ":4\r\n");
+            assert_eq!(server.text("SUNIONSTORE kept a b c"), REFUSAL);
+            assert_eq!(server.text("SUNION a b c"), REFUSAL);
+            assert_eq!(server.text("SCARD kept"), ":1\r\n");
+        });
+        assert_eq!(server.text("SUNIONSTORE kept a b c"), ":6\r\n");
+    }
+
+    #[test]
+    fn differences_from_more_members_than_a_set_can_count_are_refused() {
+        let mut server = TestServer::new();
+        for line in ["SADD many 1 2 3 4 5 6 7 8 9 10 11 12", "SADD a 1 2", "SADD b 3 4"] {
+            server.text(line);
+        }
+        let line = "SDIFF many a b a b";
+        let whole = server.text(line);
+        with_most_elements(3, || {
+            assert_eq!(server.text(line), REFUSAL);
+            assert_eq!(server.text("SDIFFSTORE to many a b a b"), ":8\r\n");
+        });
+        assert_eq!(server.text(line), whole);
     }
 }

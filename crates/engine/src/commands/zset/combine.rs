@@ -11,6 +11,7 @@ use super::range;
 use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::db::Db;
+use crate::handler::elements::most_elements;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::handler::scored::ReplyScored;
 
@@ -161,7 +162,7 @@ impl Combination {
             sources.sort_by_key(|weighted| weighted.source.len());
         }
         let result = match operation {
-            Operation::Union => unite(&sources, aggregate),
+            Operation::Union => unite(&sources, aggregate)?,
             Operation::Intersection => intersect(&sources, aggregate),
             Operation::Difference => subtract(&sources),
         };
@@ -185,18 +186,24 @@ fn zero_if_nan(score: f64) -> f64 {
     if score.is_nan() { 0.0 } else { score }
 }
 
-fn unite(sources: &[Weighted<'_>], aggregate: Aggregate) -> ZsetBuilder {
-    let mut result = ZsetBuilder::new();
+/// All members of all sources, unless they are more than a sorted set can count.
+fn unite(sources: &[Weighted<'_>], aggregate: Aggregate) -> Result<ZsetBuilder, CommandError> {
+    let (mut result, most) = (ZsetBuilder::new(), most_elements());
     let mut text = [0; INTEGER_TEXT_BYTES];
     for Weighted { source, weight } in sources {
+        let may_be_too_many = result.len() + source.len() > most;
         for (member, score) in source.iter() {
+            let member = member.as_bytes(&mut text);
+            if may_be_too_many && result.len() == most && result.score(member).is_none() {
+                return Err(CommandError::TOO_MANY_ELEMENTS);
+            }
             // Infinity times zero is zero.
             let score = zero_if_nan(weight * score);
             let combine = |present, score| aggregate.of(present, score);
-            result.merge(member.as_bytes(&mut text), score, combine);
+            result.merge(member, score, combine);
         }
     }
-    result
+    Ok(result)
 }
 
 /// The sources ascend by length: the shortest is gone through, the others are asked.
@@ -326,6 +333,25 @@ pub(super) fn zintercard(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
 #[cfg(test)]
 mod tests {
     use super::Aggregate;
+    use crate::handler::elements::with_most_elements;
+    use crate::testing::TestServer;
+
+    #[test]
+    fn unions_of_more_members_than_a_sorted_set_can_count_are_refused() {
+        const REFUSAL: &str = "-ERR maximum number of elements of a collection is reached\r\n";
+        let mut server = TestServer::new();
+        for line in ["ZADD a 1 x 2 y 3 z", "ZADD b 3 z 4 v", "SADD c v w", "ZADD kept 1 here"] {
+            server.text(line);
+        }
+        with_most_elements(4, || {
+            assert_eq!(server.text("ZUNIONSTORE to 3 a b a"), ":4\r\n");
+            assert_eq!(server.text("ZUNIONSTORE kept 3 a b c"), REFUSAL);
+            assert_eq!(server.text("ZUNION 3 a b c"), REFUSAL);
+            assert_eq!(server.text("ZINTERSTORE to 2 a b"), ":1\r\n");
+            assert_eq!(server.text("ZCARD kept"), ":1\r\n");
+        });
+        assert_eq!(server.text("ZUNIONSTORE kept 3 a b c"), ":5\r\n");
+    }
 
     #[test]
     fn no_aggregate_is_nan() {
