@@ -14,17 +14,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use base::clock::Ticks;
 use base::limits::SLOTS;
 use store::gate::{Gate, Presence};
-use store::{Key, Look};
+use store::{Held, Key};
 
 use crate::engine::Engine;
+use crate::handler::db::Db;
 use crate::run::turn::Turn;
+use crate::wait::waiting::Attachment;
 use config::Config;
 
 /// How long one step stays inside the gate, in nanoseconds.
 const STEP_NS: u64 = 1_000_000;
 /// Entries looked at while a slot is held.
 const ENTRIES_PER_HOLD: usize = 32;
-/// Fields that go while a slot is held, of each hash that was met.
+/// Fields that go while a slot is held.
 const FIELDS_PER_HOLD: usize = 64;
 /// Entries of a slot that are looked at before others get their turn, for each unit of effort.
 const ENTRIES_PER_VISIT: usize = 1024;
@@ -56,7 +58,7 @@ impl Effort {
     }
 }
 
-/// Entries looked at, and those of them that were due.
+/// What was looked at, and what of it was due.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     entries: usize,
@@ -64,8 +66,8 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, look: Look, due: usize) {
-        self.entries += look.entries;
+    fn add(&mut self, entries: usize, due: usize) {
+        self.entries += entries;
         self.due += due;
     }
 }
@@ -88,9 +90,13 @@ pub struct ExpireCycle {
     left: usize,
     /// A slot of this lap deserves another visit.
     crowded: bool,
-    /// The present visit of a slot.
+    /// The present visit of a slot: entries, and fields that went.
     visit: Tally,
-    /// The present round.
+    /// Hashes of that slot of which more fields are due than could go at once.
+    hashes: Vec<Box<[u8]>>,
+    /// All entries of that slot have been looked at.
+    looked: bool,
+    /// The entries of the present round.
     round: Tally,
     /// How many of the keys that were looked at lately were due, in percent.
     stale_percent: f64,
@@ -157,17 +163,16 @@ impl ExpireCycle {
                 self.begin_lap(engine);
                 continue;
             };
-            // A contended slot is busy: its turn comes again.
-            let look = look(engine, presence, turn, database, slot);
-            let finished = look.is_none_or(|(look, due)| {
-                self.visit.add(look, due);
-                self.round.add(look, due);
-                look.finished
-            });
+            let held = engine.keyspace.try_hold_one(presence, slot, turn.clock);
+            let finished = match held {
+                // A contended slot is busy: its turn comes again.
+                None => true,
+                Some(held) if self.hashes.is_empty() => self.look(engine, turn, held, database),
+                Some(held) => self.go_on(engine, turn, held, database),
+            };
             if finished || self.visit.entries >= effort.entries_per_visit {
                 let limit = self.visit.entries * effort.stale_percent / 100;
                 self.crowded |= !finished && self.visit.due > limit;
-                self.visit = Tally::default();
                 self.pass(engine, 1);
             }
         }
@@ -195,37 +200,73 @@ impl ExpireCycle {
     fn pass(&mut self, engine: &Engine, slots: usize) {
         self.next = (self.next + slots) % (engine.keyspace.databases() * SLOTS);
         self.left = self.left.saturating_sub(slots);
+        self.visit = Tally::default();
+        self.hashes.clear();
+        self.looked = false;
+    }
+
+    /// Looks at some entries of a slot and deletes those that are due, and fields of hashes. Returns
+    /// whether the slot is done.
+    fn look(
+        &mut self,
+        engine: &Engine,
+        turn: &mut Turn,
+        mut held: Held<'_, Attachment>,
+        database: usize,
+    ) -> bool {
+        let (now, slot) = (turn.now, self.next % SLOTS);
+        let mut due = Vec::<Box<[u8]>>::new();
+        let (table, hashes) = (held.table_mut(database, slot as u16), &mut self.hashes);
+        let look = table.look_for_due(now, ENTRIES_PER_HOLD, |entry| {
+            let is_due = entry.expire_at().is_some_and(|at| at <= now);
+            let gone = if is_due { &mut due } else { &mut *hashes };
+            gone.push(entry.key().into());
+        });
+        self.looked = look.finished;
+        self.round.add(look.entries, due.len() + hashes.len());
+        self.visit.add(look.entries, due.len());
+        if !due.is_empty() || !hashes.is_empty() {
+            let mut fields = 0;
+            engine.delete_unasked(turn, held, database, |db| {
+                if !due.is_empty() {
+                    db.delete_due(&due);
+                }
+                fields = delete_fields(db, hashes);
+            });
+            self.visit.add(fields, fields);
+        }
+        self.looked && self.hashes.is_empty()
+    }
+
+    /// Removes more fields of the hashes that were met. Returns whether the slot is done.
+    fn go_on(
+        &mut self,
+        engine: &Engine,
+        turn: &mut Turn,
+        held: Held<'_, Attachment>,
+        database: usize,
+    ) -> bool {
+        let (mut fields, hashes) = (0, &mut self.hashes);
+        engine.delete_unasked(turn, held, database, |db| fields = delete_fields(db, hashes));
+        self.visit.add(fields, fields);
+        self.looked && self.hashes.is_empty()
     }
 }
 
-/// Looks at some entries of a slot and deletes those that are due. Returns how many those were too;
-/// nothing when the slot is held by somebody else.
-fn look(
-    engine: &Engine,
-    presence: Presence<'_>,
-    turn: &mut Turn,
-    database: usize,
-    slot: u16,
-) -> Option<(Look, usize)> {
-    let mut held = engine.keyspace.try_hold_one(presence, slot, turn.clock)?;
-    let (mut due, mut hashes) = (Vec::<Box<[u8]>>::new(), Vec::<Box<[u8]>>::new());
-    let (table, now) = (held.table_mut(database, slot), turn.now);
-    let look = table.look_for_due(now, ENTRIES_PER_HOLD, |entry| {
-        let is_due = entry.expire_at().is_some_and(|at| at <= now);
-        let gone = if is_due { &mut due } else { &mut hashes };
-        gone.push(entry.key().into());
-    });
-    if !due.is_empty() || !hashes.is_empty() {
-        engine.delete_unasked(turn, held, database, |db| {
-            if !due.is_empty() {
-                db.delete_due(&due);
-            }
-            for key in &hashes {
-                db.delete_due_fields(&Key::new(key), FIELDS_PER_HOLD);
-            }
-        });
+/// Removes fields whose time is over, as many as may go at once, and takes out hashes that have no more
+/// of them. Returns how many went.
+fn delete_fields(db: &mut Db<'_>, hashes: &mut Vec<Box<[u8]>>) -> usize {
+    let mut left = FIELDS_PER_HOLD;
+    while left > 0
+        && let Some(key) = hashes.last()
+    {
+        let gone = db.delete_due_fields(&Key::new(key), left);
+        if gone < left {
+            hashes.pop();
+        }
+        left -= gone;
     }
-    Some((look, due.len() + hashes.len()))
+    FIELDS_PER_HOLD - left
 }
 
 #[cfg(test)]
@@ -322,6 +363,69 @@ mod tests {
         let done = (0..1000).any(|_| step() == Progress::Done);
         drop(inside);
         assert!(done && server.engine.keyspace.len(0) < 1900, "most of a third have gone");
+    }
+
+    /// A server with a hash of which every other field is over, and the real time.
+    fn with_fields(config: Config, key: &str, fields: usize) -> (TestServer, u64) {
+        let mut server = TestServer::with_config(config);
+        let now = server.turn.now;
+        server.now = Some(now - 20_000);
+        for number in 0..fields {
+            server.text(&format!("HSET {key} f{number} value"));
+            let at = if number % 2 == 0 { now - 10_000 } else { now + 1_000_000 };
+            server.text(&format!("HPEXPIREAT {key} {at} FIELDS 1 f{number}"));
+        }
+        server.now = None;
+        server.journal.take();
+        (server, now)
+    }
+
+    #[test]
+    fn fields_that_are_due_go_and_the_others_stay_in_order() {
+        for fields in [20, 3000] {
+            let (mut server, now) = with_fields(Config::default(), "h", fields);
+            run_rounds(&mut server);
+            assert_eq!(server.text("HLEN h"), format!(":{}\r\n", fields / 2));
+            assert_eq!(server.turn.stats.expired_subkeys.get(), fields as u64 / 2);
+            assert_eq!(server.engine.keyspace.field_expires(0), 1);
+            let effects = server.journal.take();
+            let of_hash = |effect: &Effect| effect.argv[..2] == [b"HDEL".to_vec(), b"h".to_vec()];
+            assert!(effects.iter().all(of_hash), "no transaction around them, and no DEL");
+            let removed: usize = effects.iter().map(|effect| effect.argv.len() - 2).sum();
+            assert_eq!(removed, fields / 2);
+            // What is left goes when its time has come, and the key with it.
+            server.engine.keyspace.occupied(0).for_each(|slot| {
+                assert_eq!(server.engine.keyspace.slot_next_due(0, slot), now + 1_000_001);
+            });
+        }
+    }
+
+    #[test]
+    fn a_hash_goes_with_its_last_field_and_the_one_beside_it_stays() {
+        let (mut server, now) = with_fields(Config::default(), "{s}h", 200);
+        for number in (1..200).step_by(2) {
+            server.text(&format!("HDEL {{s}}h f{number}"));
+        }
+        server.now = Some(now - 20_000);
+        for field in 0..5 {
+            server.text(&format!("HSET {{s}}kept f{field} v"));
+        }
+        server.text(&format!("HPEXPIREAT {{s}}kept {} FIELDS 1 f1", now - 1));
+        server.now = None;
+        run_rounds(&mut server);
+        assert_eq!(server.text("EXISTS {s}h"), ":0\r\n");
+        assert_eq!(server.text("HLEN {s}kept"), ":4\r\n");
+        assert_eq!(server.engine.keyspace.field_expires(0), 0);
+    }
+
+    #[test]
+    fn the_fields_of_one_large_hash_go_in_one_round_and_not_a_few_of_them() {
+        // The longest rounds: the test is about what a round does, and not about its time.
+        let config = Config { active_expire_effort: 10, hz: 1, ..Config::default() };
+        let (mut server, _) = with_fields(config, "h", 4000);
+        let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());
+        cycle.round(&server.engine, &mut server.turn, &gate);
+        assert_eq!(server.text("HLEN h"), ":2000\r\n");
     }
 
     #[test]
