@@ -255,22 +255,24 @@ impl<'a> Db<'a> {
     /// Deletes what reads found expired. Called when the command has ended, still under its locks;
     /// `at` is where in the journal the command began.
     pub(crate) fn settle_expired(&mut self, at: usize) {
-        for Expired { database, key, field } in std::mem::take(self.effects.expired.get_mut()) {
+        let expired = std::mem::take(self.effects.expired.get_mut());
+        if expired.is_empty() {
+            return;
+        }
+        let own = self.effects.journal.split_off(at);
+        for Expired { database, key, field } in expired {
             let key = Key::new(&key);
             if let Some(field) = field {
-                let own = self.effects.journal.split_off(at);
                 self.settle_field(database, &key, &field);
-                self.effects.journal.extend(&own);
                 continue;
             }
             let due = self.held.find(database, &key).and_then(Entry::expire_at);
             // The command may have put another value in its place meanwhile.
             if due.is_some_and(|due| due <= self.now) {
-                let own = self.effects.journal.split_off(at);
                 self.delete_expired(database, &key);
-                self.effects.journal.extend(&own);
             }
         }
+        self.effects.journal.extend(&own);
     }
 
     /// Finds a live key for a change, or adds it with the value that `make` gives.

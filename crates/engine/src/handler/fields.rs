@@ -28,21 +28,21 @@ impl Db<'_> {
         field: &[u8],
     ) -> Option<Element<'h>> {
         let found = hash.get(field);
-        if found.is_none() && hash.hides_some() {
-            self.note_missing_field(key, field);
+        if found.is_none() && hash.hides_some() && hash.whole().contains(field) {
+            self.note_due_field(key, field);
         }
         found
     }
 
-    /// Remembers a field that was looked for and not found, where some have expired: it may be one of
-    /// them.
+    /// Remembers a field whose time is over, to be removed when the command ends. Of very many the rest
+    /// stays where it is for now: nobody sees it, and a command may name one field a million times.
     #[cold]
-    pub fn note_missing_field(&self, key: &Key<'_>, field: &[u8]) {
-        self.effects.expired.borrow_mut().push(Expired {
-            database: self.index,
-            key: key.bytes.into(),
-            field: Some(field.into()),
-        });
+    fn note_due_field(&self, key: &Key<'_>, field: &[u8]) {
+        let mut expired = self.effects.expired.borrow_mut();
+        if expired.len() < FIELDS_AT_ONCE {
+            let field = Some(field.into());
+            expired.push(Expired { database: self.index, key: key.bytes.into(), field });
+        }
     }
 
     /// Remembers fields whose time is over, to be removed when the command ends: as many as may go at
@@ -50,7 +50,7 @@ impl Db<'_> {
     pub fn note_due_fields(&self, key: &Key<'_>, hash: Option<HashView<'_>>) {
         if let Some(hash) = hash.filter(|hash| hash.hides_some()) {
             let due = hash.whole().due(self.now, FIELDS_AT_ONCE);
-            due.iter().for_each(|field| self.note_missing_field(key, field));
+            due.iter().for_each(|field| self.note_due_field(key, field));
         }
     }
 
@@ -62,7 +62,7 @@ impl Db<'_> {
         }
     }
 
-    /// Removes a field that a read did not find, if it is one whose time is over.
+    /// Removes a field that a read has met, if its time is over.
     pub(crate) fn settle_field(&mut self, database: usize, key: &Key<'_>, field: &[u8]) {
         self.delete_fields(database, key, &[field]);
     }
@@ -113,5 +113,46 @@ impl Db<'_> {
         if let Some(mut entry) = self.held.find_mut(self.index, key) {
             entry.note_fields();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestServer;
+
+    /// A hash of which so many fields are over.
+    fn with_due_fields(fields: usize) -> TestServer {
+        let mut server = TestServer::new();
+        let now = server.turn.now;
+        server.now = Some(now);
+        server.text("HSET h kept v");
+        for number in 0..fields {
+            server.text(&format!("HSETEX h PX 5 FIELDS 1 f{number} v"));
+        }
+        server.now = Some(now + 10);
+        server.journal.take();
+        server
+    }
+
+    #[test]
+    fn a_read_removes_what_it_meets_and_remembers_nothing_that_was_never_there() {
+        let mut server = with_due_fields(2);
+        server.text("HMGET h f0 absent f0 kept");
+        let removals: Vec<_> = server.journal.take().into_iter().map(|own| own.argv).collect();
+        assert_eq!(removals, [[b"HDEL".to_vec(), b"h".to_vec(), b"f0".to_vec()]]);
+        assert_eq!(server.text("HLEN h"), ":2\r\n");
+        server.text(&format!("HMGET h{} f1", " absent".repeat(2 * FIELDS_AT_ONCE)));
+        assert_eq!(server.text("HLEN h"), ":1\r\n");
+    }
+
+    #[test]
+    fn a_read_that_names_fields_without_end_removes_some_of_them() {
+        let mut server = with_due_fields(2 * FIELDS_AT_ONCE);
+        let fields = (0..2 * FIELDS_AT_ONCE).map(|number| format!(" f{number}"));
+        let reply = server.text(&format!("HMGET h{}", fields.collect::<String>()));
+        assert_eq!(reply.matches("$-1\r\n").count(), 2 * FIELDS_AT_ONCE);
+        assert_eq!(server.text("HLEN h"), format!(":{}\r\n", FIELDS_AT_ONCE + 1));
+        assert_eq!(server.text("HGETALL h"), "*2\r\n$4\r\nkept\r\n$1\r\nv\r\n");
     }
 }
