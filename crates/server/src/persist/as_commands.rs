@@ -334,6 +334,9 @@ impl Sink for CommandSink {
 
 #[cfg(test)]
 mod tests {
+    use resp::client::{ReplyParser, Value};
+    use store::Hash;
+
     use super::*;
 
     #[test]
@@ -359,5 +362,56 @@ mod tests {
             "*3\r\n$4\r\nSADD\r\n$3\r\nset\r\n$2\r\n64\r\n\
              *3\r\n$9\r\nPEXPIREAT\r\n$3\r\nset\r\n$4\r\n1234\r\n"
         ));
+    }
+    /// What a sink writes, a line for each word.
+    fn written(put: impl FnOnce(&mut CommandSink)) -> Vec<String> {
+        let staged = Staged::default();
+        let mut sink = CommandSink::new(staged.clone(), &Arc::default());
+        put(&mut sink);
+        sink.finish().unwrap();
+        let mut file = Vec::new();
+        staged.pass_on(&mut file, 0).unwrap();
+        let mut parser = ReplyParser::new();
+        let (mut commands, mut rest) = (Vec::new(), &file[..]);
+        while !rest.is_empty() {
+            let (command, length) = parser.next(rest).unwrap().unwrap();
+            let Value::Array(words) = command else { panic!("a command is an array") };
+            let words = words.iter().map(|word| String::from_utf8_lossy(word.as_bytes().unwrap()));
+            commands.push(words.collect::<Vec<_>>().join(" "));
+            rest = &rest[length..];
+        }
+        commands
+    }
+
+    #[test]
+    fn times_of_fields_follow_their_fields_and_come_before_the_expiry_of_the_key() {
+        let limits = store::Limits { entries: 128, value: 64 };
+        let mut hash = Hash::new();
+        for (field, at) in [("never", None), ("late", Some(Hash::LATEST)), ("early", Some(7))] {
+            hash.set_timed(field.as_bytes(), b"v", at, limits);
+        }
+        let head = Head { database: 0, key: b"h", expire_at: Some(99), clock: 0, label: 0 };
+        let late = format!("HPEXPIREAT h {} FIELDS 1 late", Hash::LATEST);
+        let after = ["HPEXPIREAT h 7 FIELDS 1 early", &late, "PEXPIREAT h 99"];
+        let expected = [&["SELECT 0", "HSET h early v late v never v"], &after[..]].concat();
+        assert_eq!(written(|sink| sink.entry(&head, ValueRef::Hash(&hash))), expected);
+    }
+
+    #[test]
+    fn times_of_many_fields_follow_the_command_that_has_their_fields() {
+        let head = Head { database: 0, key: b"h", expire_at: None, clock: 0, label: 0 };
+        let fields = ITEMS_PER_COMMAND + 2;
+        let commands = written(|sink| {
+            sink.begin(&head, PieceKind::Field(Some(5)), fields);
+            for number in 0..fields {
+                let at = (number % ITEMS_PER_COMMAND == 1).then_some(5);
+                sink.piece(Piece::Field(number.to_string().as_bytes(), b"v", at));
+            }
+            sink.end();
+        });
+        assert!(commands[1].starts_with("HSET h 0 v 1 v 2 v"));
+        assert_eq!(commands[1].split(' ').count(), 2 + 2 * ITEMS_PER_COMMAND);
+        assert_eq!(commands[2], "HPEXPIREAT h 5 FIELDS 1 1");
+        assert_eq!(commands[3..], ["HSET h 64 v 65 v", "HPEXPIREAT h 5 FIELDS 1 65"]);
     }
 }
