@@ -28,6 +28,7 @@ use base::rng::Rng;
 use smallvec::SmallVec;
 
 use crate::freeze::{Freeze, Freezing, Frozen, Piece, PieceKind};
+use crate::garbage;
 use crate::pack::good_size;
 use crate::packed::choose;
 use crate::table::dict::{Place, Table, prefetch};
@@ -303,6 +304,17 @@ impl<'a, S: Shape> Member<'a, S> {
         // SAFETY: allocated with this layout: blocks have the size class of their content.
         unsafe { dealloc(self.base(), layout(self.bytes())) }
     }
+
+    /// Frees it, or puts it aside if it is large: the slot may be locked.
+    ///
+    /// # Safety
+    /// Nobody uses the member any more.
+    unsafe fn let_go(self) {
+        // SAFETY: allocated with this layout, and not null.
+        unsafe {
+            garbage::free_block(NonNull::new_unchecked(self.base()), layout(self.bytes()));
+        }
+    }
 }
 
 impl<'a> Member<'a, Valued> {
@@ -443,7 +455,7 @@ impl<S: Shape> Members<S> {
         self.before_change_at(place);
         let word = self.table.remove(place);
         // SAFETY: the member has left its table, and nobody borrows from it.
-        unsafe { Member::<S>::from_word(word).free() }
+        unsafe { Member::<S>::from_word(word).let_go() }
     }
 
     /// Removes the member with this name. Returns whether it was there.
@@ -582,7 +594,7 @@ impl Members<Valued> {
         let old = self.at(place).word();
         self.table.replace(place, new.word());
         // SAFETY: the old member has left the table, and nobody borrows from it.
-        unsafe { Member::<Valued>::from_word(old).free() }
+        unsafe { Member::<Valued>::from_word(old).let_go() }
     }
 }
 

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use base::limits::{FREED_AT_ONCE, FREED_AT_ONCE_BYTES};
 
+use crate::garbage;
 use crate::pack::{ListpackSlice, PackError, good_size};
 use block::{Block, Walk};
 pub use block::{Fields, StreamEntry};
@@ -132,6 +133,14 @@ pub enum Deletion {
     Deleted,
     /// It stays, since a group is not done with it.
     Referenced,
+}
+
+/// Frees blocks, or puts them aside if they are many or large: the stream's slot may be locked.
+fn put_aside(blocks: Vec<Block>) {
+    let bytes = blocks.iter().map(Block::memory).sum();
+    if blocks.len() > FREED_AT_ONCE || bytes > FREED_AT_ONCE_BYTES {
+        garbage::put_others_aside(blocks, bytes);
+    }
 }
 
 /// A stream: eight bytes, as `Option<Stream>` is.
@@ -353,7 +362,7 @@ impl Stream {
             return false;
         }
         if block.live() == 0 {
-            body.blocks.remove(&master);
+            put_aside(body.blocks.remove(&master).into_iter().collect());
         }
         body.numbers.len -= 1;
         body.numbers.max_deleted_id = body.numbers.max_deleted_id.max(id);
@@ -366,7 +375,7 @@ impl Stream {
     /// Removes entries from the beginning. Returns how many.
     pub fn trim(&mut self, trim: &Trim) -> u64 {
         let body = &mut *self.0;
-        let mut removed = 0;
+        let (mut removed, mut blocks) = (0, Vec::new());
         while let Some((&master, block)) = body.blocks.first() {
             let (len, live) = (body.numbers.len, block.live());
             if matches!(trim.to, TrimTo::Len(to) if len <= to)
@@ -379,7 +388,7 @@ impl Stream {
                 TrimTo::From(id) => block.last_id(master) < id,
             };
             if goes {
-                body.blocks.remove(&master);
+                blocks.extend(body.blocks.remove(&master));
                 body.numbers.len -= live;
                 removed += live;
                 continue;
@@ -392,6 +401,7 @@ impl Stream {
         if removed > 0 {
             body.find_first();
         }
+        put_aside(blocks);
         removed
     }
 
@@ -508,7 +518,12 @@ impl Stream {
 
     /// Removes a group. Returns whether there was one.
     pub fn remove_group(&mut self, name: &[u8]) -> bool {
-        self.0.groups.remove(name).is_some()
+        let Some(group) = self.0.groups.remove(name) else { return false };
+        let steps = group.freeing();
+        if steps > FREED_AT_ONCE {
+            garbage::put_others_aside(group, steps * size_of::<Pending>());
+        }
+        true
     }
 
     /// Gives the entries to a consumer that nobody of its group has got, and shows them. Returns how

@@ -225,6 +225,7 @@ impl Zset {
     /// Removes the members whose ranks are in `ranks`, cut to those present. Returns how many.
     pub fn remove_ranks(&mut self, ranks: Range<usize>) -> usize {
         let before = self.len();
+        let ranks = ranks.start.min(before)..ranks.end.min(before);
         match self.0.get_mut() {
             FormMut::Packed(listpack) if ranks.start < before => {
                 let count = ranks.len().min(before);

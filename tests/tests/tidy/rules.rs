@@ -144,6 +144,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/server/src/cron.rs",
     "crates/server/src/process/system.rs",
     "crates/store/src/entry.rs",
+    "crates/store/src/garbage.rs",
     "crates/store/src/gate.rs",
     "crates/store/src/hash/fields.rs",
     "crates/store/src/keyspace.rs",

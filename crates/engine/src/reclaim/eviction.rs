@@ -15,6 +15,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use base::clock::Ticks;
+use base::limits::FREED_AT_ONCE_BYTES;
+use store::garbage::Garbage;
 use store::gate::Presence;
 use store::pack::good_size;
 use store::{Entry, Key, Removed, SlotTable, StringRef, ValueRef};
@@ -62,6 +64,15 @@ impl Engine {
         let bytes = entry_memory(removed.entry(), DEFAULT_SAMPLES);
         let pending = self.memory.free_later(removed, 1, bytes, &self.host);
         self.host.drop_later(Box::new(pending));
+    }
+
+    /// Frees what was removed from within collections, in the background if it is much.
+    pub(crate) fn free_parts(&self, garbage: Garbage) {
+        let bytes = garbage.bytes();
+        if bytes > FREED_AT_ONCE_BYTES {
+            let pending = self.memory.free_later(garbage, 0, bytes, &self.host);
+            self.host.drop_later(Box::new(pending));
+        }
     }
 
     /// Hands the tables of a flushed database to the background to be freed.

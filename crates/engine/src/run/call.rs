@@ -6,8 +6,8 @@ use base::clock::Ticks;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::{Mark, Output};
 use resp::reply::Reply;
-use store::Held;
 use store::gate::Presence;
+use store::{Held, garbage};
 
 use crate::command;
 use crate::command::keys::{add_key, collect_keys};
@@ -464,6 +464,9 @@ impl Engine {
             if removed.is_large() {
                 self.free_later(removed);
             }
+        }
+        if garbage::is_there() {
+            self.free_parts(garbage::take());
         }
         if std::mem::take(&mut effects.settings_changed) {
             turn.load_settings(self);

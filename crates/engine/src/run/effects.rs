@@ -12,7 +12,7 @@ use base::clock::Ticks;
 use hashbrown::HashSet;
 use resp::args::Arguments;
 use resp::output::Output;
-use store::Removed;
+use store::{Removed, garbage};
 
 use crate::observe::notify::{Event, News, Notification};
 use crate::persistence::journal::Batch;
@@ -139,6 +139,7 @@ impl Effects {
             || !self.forgotten_watches.is_empty()
             || !self.news.get_mut().is_empty()
             || self.settings_changed
+            || garbage::is_there()
     }
 
     /// Records an event of a key, if the settings ask for its class.

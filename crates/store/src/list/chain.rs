@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::items::{ListInput, ListItem};
 use super::{ListLimits, Side};
+use crate::garbage;
 use crate::pack::{
     EMPTY_LISTPACK_BYTES, Encoded, End, Growth, NODE_HEAD_BYTES, Needle, Node, Position, good_size,
 };
@@ -43,6 +44,29 @@ impl Slot {
         match self {
             Slot::Packed { count, .. } => *count as usize,
             Slot::Plain(_) => 1,
+        }
+    }
+
+    /// Frees it, or puts it aside if it is large: the list's slot may be locked.
+    fn let_go(self) {
+        if let Slot::Plain(text) = self {
+            garbage::free_text(text);
+        }
+    }
+
+    /// Bytes of its block.
+    fn bytes(&self) -> usize {
+        match self {
+            Slot::Packed { node, .. } => node.block_size(),
+            Slot::Plain(text) => text.capacity(),
+        }
+    }
+
+    /// Bytes of its element, if that is a large one.
+    fn plain_bytes(&self) -> usize {
+        match self {
+            Slot::Packed { .. } => 0,
+            Slot::Plain(text) => text.capacity(),
         }
     }
 
@@ -207,7 +231,7 @@ impl Chain {
         };
         self.len -= 1;
         if count == 0 {
-            self.pop_slot(end);
+            self.pop_slot(end).into_iter().for_each(Slot::let_go);
             self.shrink_directory();
         }
         Some(taken)
@@ -260,10 +284,11 @@ impl Chain {
             (slot, _) => slot.count() == 1,
         };
         if alone {
-            self.slots[at] = match &encoded {
+            let slot = match &encoded {
                 Some(element) => Slot::with_element(element),
                 None => Slot::Plain(value.into_shared()),
             };
+            std::mem::replace(&mut self.slots[at], slot).let_go();
             self.merge_around(at, limits);
             return;
         }
@@ -485,7 +510,8 @@ impl Chain {
                 }
                 Slot::Plain(text) if text.as_slice() == needle.text() => {
                     // An empty node, which goes with the other empty ones.
-                    self.slots[at] = Slot::packed(Node::new(0, End::Back));
+                    let empty = Slot::packed(Node::new(0, End::Back));
+                    std::mem::replace(&mut self.slots[at], empty).let_go();
                     1
                 }
                 Slot::Plain(_) => 0,
@@ -527,31 +553,59 @@ impl Chain {
     /// Removes the `count` elements nearest to an end.
     pub(super) fn drop_elements(&mut self, end: End, count: usize) {
         self.len -= count;
-        let mut left = count;
-        while left > 0 {
-            let Some(slot) = self.end_mut(end) else { return };
-            match slot {
-                Slot::Packed { count, node } if *count as usize > left => {
-                    node.drop_elements(end, left);
-                    *count -= left as u32;
-                    break;
-                }
-                slot => left -= slot.count(),
-            }
-            self.pop_slot(end);
+        let (mut left, mut whole) = (count, 0);
+        while let Some(slot) = self.slots.get(self.nth(end, whole))
+            && left >= slot.count()
+            && left > 0
+        {
+            left -= slot.count();
+            whole += 1;
+        }
+        self.drop_slots(end, whole);
+        if left > 0
+            && let Some(Slot::Packed { count, node }) = self.end_mut(end)
+        {
+            node.drop_elements(end, left);
+            *count -= left as u32;
         }
         self.shrink_directory();
+    }
+
+    /// The place of the slot that is so far from an end.
+    fn nth(&self, end: End, steps: usize) -> usize {
+        match end {
+            End::Front => steps,
+            End::Back => self.slots.len().wrapping_sub(1 + steps),
+        }
+    }
+
+    /// Removes the `count` slots nearest to an end. Many of them are put aside together, and of the
+    /// directory the smaller part is moved.
+    fn drop_slots(&mut self, end: End, count: usize) {
+        if count <= FREED_AT_ONCE {
+            (0..count).filter_map(|_| self.pop_slot(end)).for_each(Slot::let_go);
+            return;
+        }
+        note_move();
+        let kept = self.slots.len() - count;
+        let gone: VecDeque<Slot> = match end {
+            End::Back => self.slots.split_off(kept),
+            End::Front if count < kept => self.slots.drain(..count).collect(),
+            End::Front => {
+                let kept = self.slots.split_off(count);
+                std::mem::replace(&mut self.slots, kept)
+            }
+        };
+        let sampled = gone.iter().take(FREED_AT_ONCE).map(Slot::bytes).sum::<usize>();
+        let bytes = sampled as u128 * count as u128 / FREED_AT_ONCE as u128;
+        garbage::put_others_aside(gone, bytes as usize);
     }
 
     /// Whether freeing it takes more than a bounded number of steps, or gives back more than a bounded
     /// number of bytes in large allocations.
     pub(super) fn frees_slowly(&self) -> bool {
-        let plain = |slot: &Slot| match slot {
-            Slot::Packed { .. } => 0,
-            Slot::Plain(text) => text.capacity(),
-        };
         self.slots.len() > FREED_AT_ONCE
-            || self.slots.iter().map(plain).sum::<usize>() > FREED_AT_ONCE_BYTES
+            || self.slots.iter().map(Slot::plain_bytes).sum::<usize>() > FREED_AT_ONCE_BYTES
     }
 
     /// Bytes, estimated from `samples` nodes where there are more.

@@ -9,9 +9,16 @@ use std::ops;
 use base::rng::Rng;
 
 use super::Insertion;
+use crate::freeze::Freezing;
+use crate::garbage;
 use crate::member::{Member, Members, Scored};
 use crate::pack::{Element, OwnedElement};
 use crate::table::ranked::{self, Ranked};
+
+/// Where more members than this are removed at once, and most of all, the others are copied.
+const LEFT_BEHIND: usize = 1024;
+/// Members that the size of a table is estimated from.
+const SAMPLES: usize = 64;
 
 /// An address kept beside its owner. It stays inside this module, where the invariant of
 /// [`RankedMembers`] makes it good; what leaves is bound to a borrow again.
@@ -112,11 +119,33 @@ impl RankedMembers {
     }
 
     pub(super) fn remove_ranks(&mut self, ranks: ops::Range<usize>) {
+        let kept = self.len() - ranks.len();
+        // A table that a snapshot reads stays where it is.
+        if ranks.len() > LEFT_BEHIND && ranks.len() / 2 >= kept && self.members.frozen().is_none() {
+            return self.leave_behind(ranks);
+        }
         let members = &mut self.members;
         self.order.remove_ranks(ranks.start, ranks.end, |member| {
             // SAFETY: it is a member of this table, by the invariant, and has left the index.
             unsafe { members.remove_member(member) }
         });
+    }
+
+    /// Copies the members that stay, which are few, and puts all else aside: to take so many out of the
+    /// table one by one would take long.
+    #[cold]
+    fn leave_behind(&mut self, ranks: ops::Range<usize>) {
+        let (mut members, mut handles) = (Members::new(), Vec::new());
+        for member in
+            self.order.range(0..ranks.start).chain(self.order.range(ranks.end..self.len()))
+        {
+            // SAFETY: the handles go into the index of these very members.
+            handles.push(unsafe { members.add_copy(member).detach() });
+        }
+        let order = Ranked::from_sorted(handles);
+        let whole = std::mem::replace(self, RankedMembers { members, order });
+        let bytes = whole.memory_usage(SAMPLES);
+        garbage::put_others_aside(whole, bytes);
     }
 
     pub(super) fn pop_first(&mut self) -> Option<(OwnedElement, f64)> {
