@@ -78,6 +78,12 @@ impl Sink for Sum {
     }
 
     fn end(&mut self) {}
+
+    fn begin_text(&mut self, _: &Head<'_>, _: usize) {}
+
+    fn text(&mut self, _: &[u8]) {}
+
+    fn end_text(&mut self) {}
 }
 
 /// A writer that has found the cut comes with its set while the walker ends, or afterwards. Nobody

@@ -17,6 +17,7 @@ pub mod dump;
 mod extent;
 pub mod file;
 mod layout;
+mod long_text;
 mod module;
 mod opcodes;
 mod read;

@@ -11,7 +11,7 @@ const INTEGER_TEXT: usize = 11;
 /// Strings longer than this are worth an attempt at compressing them.
 const COMPRESS_ABOVE: usize = 20;
 /// What a compressed string must be shorter than the string: it has a second length.
-const COMPRESS_GAIN: usize = 4;
+pub(crate) const COMPRESS_GAIN: usize = 4;
 
 /// Room that stays from one compressed string to the next, in bytes.
 const SCRATCH_KEPT: usize = 64 * 1024;
@@ -28,6 +28,11 @@ impl<W: Write> Writer<W> {
     /// Writes to `sink`; `compress` is the setting `rdbcompression`.
     pub fn new(sink: W, compress: bool) -> Writer<W> {
         Writer { sink, compress, scratch: Vec::new() }
+    }
+
+    /// Whether strings are compressed.
+    pub(crate) fn compresses(&self) -> bool {
+        self.compress
     }
 
     /// Where it writes to.

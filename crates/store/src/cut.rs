@@ -5,14 +5,14 @@
 //! [`Sink`]; whoever is about to change or remove an entry that is as old as the cut, and that the
 //! walker has not passed, first hands the old one over. So each entry of the cut is shown exactly
 //! once, through splits and merges, RENAME, expiry, eviction, SWAPDB and FLUSHALL. Small values are
-//! handed over as copies, large strings, lists and streams by reference, and large tables stay where
-//! they are and are [frozen](crate::freeze): they are read in pieces.
+//! handed over as copies, lists, streams and strings that are not small by reference, and large tables
+//! and strings stay where they are and are [frozen](crate::freeze): they are read in pieces.
 //!
 //! One cut at a time. The walker holds one slot at a time, for some dozens of small entries. What is
 //! large is shown when the slot is free and the gate left, since a sink compresses and checksums.
 //! What then remains to be waited for is a copy in memory: of one member of a collection, of a packed
 //! block, of a list's directory (a reference for each node), and of a large string by whoever changes
-//! it in place (SETRANGE, APPEND, SETBIT) while the walker still has it.
+//! all of it in place (BITFIELD) or shares it with another key, while the walker still has it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,8 +22,10 @@ use base::limits::SLOTS;
 
 use crate::entry::{Entry, Value, ValueRef, Word};
 use crate::freeze::{Frozen, Location, Piece, PieceKind, Pieces};
+use crate::frozen_text::{FrozenText, LARGE_TEXT};
 use crate::gate::{Access, Presence};
 use crate::keyspace::{Held, Key, Keyspace, SlotTable};
+use crate::string::StringRef;
 use crate::sync::{AtomicU64, Mutex};
 
 /// Tables with more members than this are frozen rather than copied.
@@ -42,6 +44,8 @@ const BUCKETS_AHEAD: usize = 12;
 const BYTES_PER_HOLD: usize = 64 * 1024;
 /// Members of a frozen table that it reads while it holds the table's slot, about.
 const MEMBERS_PER_HOLD: usize = 256;
+/// Parts of a large string that are shown in one step.
+const PARTS_PER_STEP: usize = 4;
 /// Pieces of more bytes than this are copied there, and shown when the slot is free.
 const LARGE_PIECE: usize = 2 * 1024;
 /// Bytes handed over and not written yet, from which on writers should wait.
@@ -72,6 +76,12 @@ pub trait Sink {
     fn piece(&mut self, piece: Piece<'_>);
     /// Its end.
     fn end(&mut self);
+    /// The beginning of a string of `len` bytes, whose parts follow before anything else does.
+    fn begin_text(&mut self, head: &Head<'_>, len: usize);
+    /// The next part of it.
+    fn text(&mut self, part: &[u8]);
+    /// Its end.
+    fn end_text(&mut self);
 }
 
 /// A key by itself.
@@ -180,6 +190,7 @@ pub struct Cut {
     databases: Box<[AtomicUsize]>,
     handed: Queue<Handed>,
     frozen: Queue<(OwnedHead, Arc<Frozen>)>,
+    texts: Queue<(OwnedHead, Arc<FrozenText>)>,
     taken: Queue<Taken>,
     backlog: Arc<AtomicUsize>,
 }
@@ -194,6 +205,7 @@ impl Cut {
             databases: (0..databases).map(AtomicUsize::new).collect(),
             handed: Queue::new(),
             frozen: Queue::new(),
+            texts: Queue::new(),
             taken: Queue::new(),
             backlog: Arc::default(),
         }
@@ -265,10 +277,10 @@ impl Cut {
     pub(crate) fn take_over(&self, database: usize, word: Word) {
         let number = self.number_of(database);
         let entry = Entry::new(word);
-        let head = OwnedHead::new(number, entry);
         if self.freeze(number, word) {
             return;
         }
+        let head = OwnedHead::new(number, entry);
         let value = entry.value().to_value();
         let bytes = entry.allocated() + value_bytes(entry.value());
         self.backlog.fetch_add(bytes, Ordering::Relaxed);
@@ -276,10 +288,17 @@ impl Cut {
         drop(self.handed.push(Handed { head, value, bytes }));
     }
 
-    /// Freezes a large table. Says whether it is one.
+    /// Freezes a large table or string. Says whether it is one.
     fn freeze(&self, number: usize, word: Word) -> bool {
-        let Some(table) = word.freezing() else { return false };
         let entry = Entry::new(word);
+        if let ValueRef::String(StringRef::Shared(buffer)) = entry.value()
+            && buffer.len() > LARGE_TEXT
+        {
+            let text = FrozenText::new(buffer, &self.backlog);
+            drop(self.texts.push((OwnedHead::new(number, entry), text)));
+            return true;
+        }
+        let Some(table) = word.freezing() else { return false };
         if table.len() <= COPIED_MEMBERS && value_bytes(entry.value()) <= LARGE_VALUE {
             return false;
         }
@@ -317,6 +336,7 @@ impl Cut {
     /// Nobody goes on reading.
     fn give_up(&self) {
         drop(self.handed.end());
+        drop(self.texts.end());
         for (_, frozen) in self.frozen.end() {
             frozen.give_up();
         }
@@ -372,11 +392,15 @@ pub struct Walker<'k, X> {
     cut: Arc<Cut>,
     /// The collection that is being read in pieces.
     open: Option<(OwnedHead, Arc<Frozen>)>,
+    /// The string that is.
+    text: Option<Arc<FrozenText>>,
+    /// A piece of it.
+    part: Vec<u8>,
 }
 
 impl<'k, X> Walker<'k, X> {
     pub(crate) fn new(space: &'k Keyspace<X>, cut: Arc<Cut>) -> Walker<'k, X> {
-        Walker { space, cut, open: None }
+        Walker { space, cut, open: None, text: None, part: Vec::new() }
     }
 
     /// Whether there are hashes of which fields expire.
@@ -395,7 +419,7 @@ impl<'k, X> Walker<'k, X> {
         if self.open.is_some() {
             return self.read_open(access, sink);
         }
-        if self.show_handed(sink) {
+        if self.show_text(sink) || self.show_handed(sink) {
             return Step::More;
         }
         if let Some((head, frozen)) = self.cut.frozen.pop() {
@@ -424,6 +448,26 @@ impl<'k, X> Walker<'k, X> {
             self.cut.backlog.fetch_sub(handed.bytes, Ordering::Relaxed);
         }
         any
+    }
+
+    /// Shows some of a large string: without any lock but its own, and of no use to anybody else
+    /// until its end.
+    fn show_text(&mut self, sink: &mut dyn Sink) -> bool {
+        let Some(text) = &self.text else {
+            let Some((head, text)) = self.cut.texts.pop() else { return false };
+            sink.begin_text(&head.view(), text.len());
+            self.text = Some(text);
+            return true;
+        };
+        for _ in 0..PARTS_PER_STEP {
+            if !text.read(&mut self.part) {
+                sink.end_text();
+                (self.text, self.part) = (None, Vec::new());
+                break;
+            }
+            sink.text(&self.part);
+        }
+        true
     }
 
     // ---- Collections in pieces ------------------------------------------------------------------

@@ -22,17 +22,21 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::borrow::Cow;
-use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::sync::Arc;
 
 use base::limits::{FREED_AT_ONCE_BYTES, MAX_KEY};
 
 use crate::freeze::{Freezing, Frozen};
+use crate::frozen_text;
 use crate::string;
 use crate::{Hash, List, Set, Stream, StringRef, StringValue, Zset};
 
+mod removed;
 #[cfg(test)]
 mod tests;
+
+pub use removed::Removed;
 
 const POINTER: u64 = 0x0000_ffff_ffff_ffff;
 const KIND_SHIFT: u32 = 48;
@@ -905,6 +909,19 @@ impl<'e> EntryMut<'e> {
         Some(self.string_bytes_mut())
     }
 
+    /// [`EntryMut::string_mut`], and of that a range. A snapshot that reads a large string goes on
+    /// reading it as it was, at the cost of what lies in the range.
+    pub fn string_range_mut(&mut self, length: usize, range: Range<usize>) -> Option<&mut [u8]> {
+        if let Some(buffer) = self.buffer_mut()
+            && Arc::get_mut(buffer).is_none()
+            && let Some(mut bytes) = frozen_text::change(buffer, length, &range)
+        {
+            // SAFETY: nobody but a snapshot has the buffer, which was told of the range.
+            return Some(unsafe { bytes.as_mut() });
+        }
+        Some(&mut self.string_mut(length)?[range])
+    }
+
     /// Lengthens a buffer where it lies, if there is one and nobody else reads it.
     fn grow_buffer(&mut self, length: usize) -> bool {
         let buffer = self.buffer_mut().and_then(Arc::get_mut);
@@ -934,64 +951,6 @@ impl<'e> EntryMut<'e> {
         if word != self.word {
             self.table.words.replace(self.place, word.bits());
             self.word = word;
-        }
-    }
-}
-
-/// An entry that has left its table. Dropping it frees it, which may take long for a large
-/// collection: see [`Removed::is_large`].
-///
-/// Invariant: nobody else has the entry's word.
-pub struct Removed(Word);
-
-// SAFETY: the entry is owned; strings and collections are plain memory, and shared buffers are
-// counted atomically.
-unsafe impl Send for Removed {}
-
-impl Removed {
-    /// Owns the entry of a word.
-    ///
-    /// # Safety
-    /// Nobody else has it: it has left its table, or was never in one.
-    #[inline]
-    pub(crate) unsafe fn new(word: Word) -> Removed {
-        Removed(word)
-    }
-
-    /// Its word, for as long as it is not freed.
-    pub(crate) fn word(&self) -> Word {
-        self.0
-    }
-
-    /// The entry.
-    pub fn entry(&self) -> Entry<'_> {
-        Entry::new(self.0)
-    }
-
-    /// The value, to be stored elsewhere.
-    pub fn into_value(self) -> Value<'static> {
-        // SAFETY: we own the entry, and do not free it again.
-        unsafe { ManuallyDrop::new(self).0.into_value() }
-    }
-
-    /// Whether freeing it costs no more than the allocator's fastest way: one small allocation.
-    pub fn is_small(&self) -> bool {
-        matches!(self.0.kind(), Kind::Int | Kind::Inline | Kind::InlineRaw)
-    }
-
-    /// Whether freeing it should be left to the background thread: see [`Entry::is_large`].
-    pub fn is_large(&self) -> bool {
-        self.entry().is_large()
-    }
-}
-
-impl Drop for Removed {
-    fn drop(&mut self) {
-        let frozen = self.0.freezing().and_then(|table| table.frozen().cloned());
-        // A snapshot that has not read it to its end goes on with it, and gives it up from then on.
-        if frozen.is_none_or(|frozen| !frozen.adopt(Removed(self.0))) {
-            // SAFETY: we own the entry, and nobody borrows from it.
-            unsafe { self.0.free() };
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod cut;
 mod entry;
 pub mod evict;
 pub mod freeze;
+mod frozen_text;
 pub mod garbage;
 pub mod gate;
 pub mod geo;

@@ -74,6 +74,7 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
         &[
             "crates/store/src/cut.rs",
             "crates/store/src/entry.rs",
+            "crates/store/src/entry/removed.rs",
             "crates/store/src/freeze.rs",
             "crates/store/src/hash.rs",
             "crates/store/src/hash/fields.rs",
@@ -144,6 +145,8 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/server/src/cron.rs",
     "crates/server/src/process/system.rs",
     "crates/store/src/entry.rs",
+    "crates/store/src/entry/removed.rs",
+    "crates/store/src/frozen_text.rs",
     "crates/store/src/garbage.rs",
     "crates/store/src/gate.rs",
     "crates/store/src/hash/fields.rs",

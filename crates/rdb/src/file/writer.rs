@@ -8,6 +8,7 @@ use store::pack::Element;
 
 use super::output::Output;
 use super::{CONTENT_TYPE, Usage};
+use crate::long_text::LongText;
 use crate::opcodes::{kind, opcode};
 use crate::value::kind_of;
 use crate::write::Writer;
@@ -135,6 +136,8 @@ pub struct FileWriter<W: Write> {
     version: u16,
     /// The collection being written, and how many of its pieces are still to come.
     open: Option<(Collection, u64)>,
+    /// The string being written.
+    text: Option<LongText>,
 }
 
 impl<W: Write> FileWriter<W> {
@@ -144,7 +147,7 @@ impl<W: Write> FileWriter<W> {
         let mut writer = Writer::new(output, options.compress);
         let version = options.version;
         writer.bytes(format!("REDIS{version:04}").as_bytes())?;
-        Ok(FileWriter { writer, version, open: None })
+        Ok(FileWriter { writer, version, open: None, text: None })
     }
 
     /// Bytes that the file has so far.
@@ -256,6 +259,30 @@ impl<W: Write> FileWriter<W> {
         self.writer.length(pieces)
     }
 
+    /// Writes a key whose value, a string of `length` bytes, follows in parts by
+    /// [`text_part`](FileWriter::text_part). Then comes [`end_text`](FileWriter::end_text).
+    pub fn begin_text(&mut self, head: &Head<'_>, length: u64) -> io::Result<()> {
+        self.head(head, kind::STRING)?;
+        self.text = Some(LongText::begin(&mut self.writer, length)?);
+        Ok(())
+    }
+
+    /// Writes the next part of a string.
+    pub fn text_part(&mut self, part: &[u8]) -> io::Result<()> {
+        match &mut self.text {
+            Some(text) if text.left() >= part.len() as u64 => text.add(&mut self.writer, part),
+            _ => Err(misuse("a part of a string that was not announced")),
+        }
+    }
+
+    /// Ends a string, of which all parts were written.
+    pub fn end_text(&mut self) -> io::Result<()> {
+        match self.text.take() {
+            Some(text) if text.left() == 0 => text.end(&mut self.writer),
+            _ => Err(misuse("a string is shorter than announced")),
+        }
+    }
+
     /// Writes the next node of a list.
     pub fn node(&mut self, node: NodeRef<'_>) -> io::Result<()> {
         self.count(Collection::List)?;
@@ -328,8 +355,8 @@ impl<W: Write> FileWriter<W> {
     }
 
     fn opcode(&mut self, opcode: u8) -> io::Result<()> {
-        if self.open.is_some() {
-            return Err(misuse("a collection was not ended"));
+        if self.open.is_some() || self.text.is_some() {
+            return Err(misuse("a collection or a string was not ended"));
         }
         self.writer.bytes(&[opcode])
     }

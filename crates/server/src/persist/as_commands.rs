@@ -304,6 +304,25 @@ impl Sink for CommandSink {
         self.end_key();
     }
 
+    fn begin_text(&mut self, head: &Head<'_>, len: usize) {
+        self.begin_key(head, "SET");
+        let mut start = Vec::with_capacity(head.key.len() + 64);
+        header(&mut start, b'*', 3);
+        bulk(&mut start, b"SET");
+        bulk(&mut start, head.key);
+        header(&mut start, b'$', len);
+        self.put(&start);
+    }
+
+    fn text(&mut self, part: &[u8]) {
+        self.put(part);
+    }
+
+    fn end_text(&mut self) {
+        self.put(b"\r\n");
+        self.end_key();
+    }
+
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, _: usize) {
         let verb = match kind {
             PieceKind::Member => "SADD",
@@ -381,6 +400,18 @@ mod tests {
             rest = &rest[length..];
         }
         commands
+    }
+
+    #[test]
+    fn a_string_that_comes_in_parts_is_one_argument() {
+        let head = Head { database: 3, key: b"k", expire_at: Some(99), clock: 0, label: 0 };
+        let commands = written(|sink| {
+            sink.begin_text(&head, 10);
+            sink.text(b"12345");
+            sink.text(b"6789!");
+            sink.end_text();
+        });
+        assert_eq!(commands, ["SELECT 3", "SET k 123456789!", "PEXPIREAT k 99"]);
     }
 
     #[test]

@@ -296,6 +296,22 @@ impl Sink for RdbSink {
         self.note(written);
     }
 
+    fn begin_text(&mut self, head: &cut::Head<'_>, len: usize) {
+        let head = self.head(head);
+        let written = self.writer.begin_text(&head, len as u64);
+        self.note(written);
+    }
+
+    fn text(&mut self, part: &[u8]) {
+        let written = self.writer.text_part(part);
+        self.note(written);
+    }
+
+    fn end_text(&mut self) {
+        let written = self.writer.end_text();
+        self.note(written);
+    }
+
     fn begin(&mut self, head: &cut::Head<'_>, kind: PieceKind, len: usize) {
         let head = self.head(head);
         let collection = match kind {

@@ -11,7 +11,9 @@ use crate::list::ListLimits;
 use crate::pack::Element;
 use crate::pack::End;
 use crate::stream::StreamLimits;
-use crate::{Hash, Limits, List, Set, SetLimits, Stream, StreamId, StringValue, ValueMut, Zset};
+use crate::{
+    EntryMut, Hash, Limits, List, Set, SetLimits, Stream, StreamId, StringValue, ValueMut, Zset,
+};
 
 const DATABASES: usize = 3;
 const LIMITS: Limits = Limits { entries: 8, value: 64 };
@@ -78,6 +80,14 @@ struct Open {
     pieces: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
+/// A string whose parts are coming.
+struct OpenText {
+    at: (usize, Vec<u8>),
+    expire_at: Option<u64>,
+    len: usize,
+    text: Vec<u8>,
+}
+
 /// Collects what is shown, and notices what is shown twice.
 #[derive(Default)]
 struct Collector {
@@ -85,6 +95,7 @@ struct Collector {
     open: Option<Open>,
     /// When the first field expires of the hash that is coming.
     earliest: Option<u64>,
+    text: Option<OpenText>,
 }
 
 impl Collector {
@@ -96,12 +107,12 @@ impl Collector {
 
 impl Sink for Collector {
     fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
-        assert!(self.open.is_none(), "nothing comes between pieces");
+        assert!(self.open.is_none() && self.text.is_none(), "nothing comes between pieces");
         self.put((head.database, head.key.to_vec()), head.expire_at, pieces_of(value));
     }
 
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize) {
-        assert!(self.open.is_none());
+        assert!(self.open.is_none() && self.text.is_none());
         self.earliest = if let PieceKind::Field(earliest) = kind { earliest } else { None };
         let at = (head.database, head.key.to_vec());
         self.open = Some(Open { at, expire_at: head.expire_at, len, pieces: BTreeMap::new() });
@@ -125,6 +136,23 @@ impl Sink for Collector {
         let open = self.open.take().expect("an end has a beginning");
         assert_eq!(open.pieces.len(), open.len, "as many pieces as announced");
         self.put(open.at, open.expire_at, Content::Pieces(open.pieces));
+    }
+
+    fn begin_text(&mut self, head: &Head<'_>, len: usize) {
+        assert!(self.open.is_none() && self.text.is_none());
+        let at = (head.database, head.key.to_vec());
+        self.text = Some(OpenText { at, expire_at: head.expire_at, len, text: Vec::new() });
+    }
+
+    fn text(&mut self, part: &[u8]) {
+        let open = self.text.as_mut().expect("parts come after a beginning");
+        open.text.extend_from_slice(part);
+    }
+
+    fn end_text(&mut self) {
+        let open = self.text.take().expect("an end has a beginning");
+        assert_eq!(open.text.len(), open.len, "as many bytes as announced");
+        self.put(open.at, open.expire_at, Content::Text(open.text));
     }
 }
 
@@ -217,7 +245,10 @@ impl<'k> World<'k> {
                     .for_each(|name| list.push(End::Back, &name[..], &ListLimits::default()));
                 Value::List(list)
             }
-            4 => Value::String(StringValue::Shared(std::sync::Arc::new(vec![b'x'; 20_000]))),
+            4 => {
+                let bytes = vec![b'x'; 16_000 + 100 * self.below(200)];
+                Value::String(StringValue::Shared(Arc::new(bytes)))
+            }
             _ => Value::String(StringValue::Plain(self.name().into())),
         }
     }
@@ -271,7 +302,7 @@ impl<'k> World<'k> {
 
     fn modify(&mut self, database: usize, key: &Key<'_>) {
         let names: Vec<_> = (0..1 + self.below(30)).map(|_| self.name()).collect();
-        let removes = self.below(2) == 0;
+        let (removes, place) = (self.below(2) == 0, self.below(50_000));
         let expire_at = (self.below(2) == 0).then(|| 1 + self.below(1000) as u64);
         let makes = self.below(3) == 0;
         let inside = self.gate.enter();
@@ -300,7 +331,12 @@ impl<'k> World<'k> {
                     let id = stream.last_id().next().expect("far below the end");
                     stream.push(id, [&name[..], b"after"].into_iter(), BLOCKS);
                 }
-                ValueMut::String(_) => entry.set_expire_at(expire_at),
+                ValueMut::String(_) if removes => entry.set_expire_at(expire_at),
+                ValueMut::String(_) => {
+                    let range = place..place + name.len();
+                    let bytes = entry.string_range_mut(range.end, range);
+                    bytes.expect("it is a string").copy_from_slice(name);
+                }
             }
         }
         entry.note_fields();
@@ -431,6 +467,7 @@ struct Watchful<'k> {
     slot: u16,
     large: usize,
     small: usize,
+    parts: usize,
 }
 
 impl Watchful<'_> {
@@ -439,10 +476,14 @@ impl Watchful<'_> {
             self.small += 1;
             return;
         }
+        self.look_at_locks();
+        self.large += 1;
+    }
+
+    fn look_at_locks(&self) {
         assert!(!self.walkers.is_entered(), "gates can be closed meanwhile");
         let inside = self.other.enter();
         assert!(self.space.try_hold_one(inside.presence(), self.slot, 0).is_some());
-        self.large += 1;
     }
 }
 
@@ -465,6 +506,15 @@ impl Sink for Watchful<'_> {
     }
 
     fn end(&mut self) {}
+
+    fn begin_text(&mut self, _: &Head<'_>, _: usize) {}
+
+    fn text(&mut self, part: &[u8]) {
+        self.look_at_locks();
+        self.parts += part.len();
+    }
+
+    fn end_text(&mut self) {}
 }
 
 /// A hash whose blocks may be as large as they like.
@@ -503,9 +553,68 @@ fn large_values_are_shown_while_their_slot_is_free() {
         held.insert(0, &Key::new(&name), value, None);
     }
     let mut walker = space.begin_cut(&gates.close(), 0).expect("there is no other");
-    let mut sink =
-        Watchful { space: &space, walkers: &gate, other: &other, slot, large: 0, small: 0 };
+    let mut sink = Watchful {
+        space: &space,
+        walkers: &gate,
+        other: &other,
+        slot,
+        large: 0,
+        small: 0,
+        parts: 0,
+    };
     while walker.step(Access::Gate(&gate), &mut sink) != Step::Finished {}
-    // The stream, the string, the list, the packed hash, and five fields; and the small hash.
-    assert_eq!((sink.large, sink.small), (9, 1));
+    // The stream, the list, the packed hash, and five fields; and the small hash. And the string.
+    assert_eq!((sink.large, sink.small, sink.parts), (8, 1, 200_000));
+}
+
+/// One key, of which a cut was begun.
+fn with_one(key: &Key<'_>, value: Value<'static>) -> (Keyspace<()>, Gates, Gate) {
+    let (space, gates) = (Keyspace::<()>::new(DATABASES), Gates::new());
+    let gate = gates.register();
+    let inside = gate.enter();
+    let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+    held.insert(0, key, value, None);
+    drop(held);
+    drop(inside);
+    (space, gates, gate)
+}
+
+/// Changes the entry of a key.
+fn change(space: &Keyspace<()>, gate: &Gate, key: &Key<'_>, action: impl FnOnce(EntryMut<'_>)) {
+    let inside = gate.enter();
+    let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+    action(held.find_mut(0, key).unwrap());
+}
+
+/// All that is left of a walk.
+fn rest(mut walker: Walker<'_, ()>, gate: &Gate) -> Entries {
+    let mut collector = Collector::default();
+    while walker.step(Access::Gate(gate), &mut collector) != Step::Finished {}
+    collector.entries
+}
+
+#[test]
+fn a_large_string_is_changed_where_it_lies_while_it_is_walked() {
+    let key = Key::new(b"key");
+    let before = vec![b'x'; 2_000_000];
+    let value = Value::String(StringValue::Shared(Arc::new(before.clone())));
+    let (space, gates, gate) = with_one(&key, value);
+    let mut walker = space.begin_cut(&gates.close(), 0).unwrap();
+    let mut collector = Collector::default();
+    let mut places = Vec::new();
+    for round in 0..10 {
+        change(&space, &gate, &key, |mut entry| {
+            let bytes = entry.string_range_mut(2_000_000 + round, 1_000_000..1_000_005).unwrap();
+            bytes.copy_from_slice(b"after");
+            places.push(bytes.as_ptr());
+        });
+        walker.step(Access::Gate(&gate), &mut collector);
+    }
+    assert!(places.windows(2).skip(1).all(|pair| pair[0] == pair[1]), "it was not copied");
+    assert!((1..100_000).contains(&space.cut_backlog()), "and only a little of it was saved");
+    while walker.step(Access::Gate(&gate), &mut collector) != Step::Finished {}
+    assert_eq!(space.cut_backlog(), 0);
+    drop(walker);
+    let shown = collector.entries.remove(&(0, b"key".to_vec()));
+    assert!(shown == Some((None, Content::Text(before))), "it was shown as it was");
 }

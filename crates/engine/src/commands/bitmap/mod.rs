@@ -55,8 +55,8 @@ fn setbit(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     };
     let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
     let grows = end > string.len();
-    let bytes = entry.string_mut(end).ok_or(CommandError::WRONG_TYPE)?;
-    let before = bitmap::set(bytes, offset, bit);
+    let byte = entry.string_range_mut(end, end - 1..end).ok_or(CommandError::WRONG_TYPE)?;
+    let before = bitmap::set(byte, offset % 8, bit);
     if grows || before != bit {
         cx.db.changed(&key, SETBIT);
     }

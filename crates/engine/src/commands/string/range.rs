@@ -21,8 +21,8 @@ pub(super) fn append(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
         let length = string.len();
         let end = end_of(length, added.len(), longest)?;
-        let bytes = entry.string_mut(end).ok_or(CommandError::WRONG_TYPE)?;
-        bytes[length..].copy_from_slice(added);
+        let bytes = entry.string_range_mut(end, length..end).ok_or(CommandError::WRONG_TYPE)?;
+        bytes.copy_from_slice(added);
         Ok(end)
     })?;
     if length.is_none() {
@@ -59,11 +59,12 @@ pub(super) fn setrange(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
     }
     let longest = cx.db.config.proto_max_bulk_len;
     let length = cx.db.change(&key, SETRANGE, |entry| {
-        entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
+        let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
         let end = end_of(offset, part.len(), longest)?;
-        let bytes = entry.string_mut(end).ok_or(CommandError::WRONG_TYPE)?;
-        bytes[offset..end].copy_from_slice(part);
-        Ok(bytes.len())
+        let length = string.len().max(end);
+        let bytes = entry.string_range_mut(end, offset..end).ok_or(CommandError::WRONG_TYPE)?;
+        bytes.copy_from_slice(part);
+        Ok(length)
     })?;
     let length = match length {
         Some(length) => length,

@@ -1,0 +1,100 @@
+//! A long string that comes in parts.
+//!
+//! Its parts are compressed one by one: what LZF makes of one after the other is what it could have
+//! made of all, since copies reach back within a part. The result gathers until the last part, for its
+//! length comes first. Where it does not become shorter, all is written as it is.
+
+use std::io::{self, Write};
+
+use base::lzf;
+
+use crate::opcodes::{encoding, length};
+use crate::write::{COMPRESS_GAIN, Writer};
+
+/// See the module's text.
+pub(crate) struct LongText {
+    length: u64,
+    /// Bytes that came so far.
+    come: u64,
+    /// What they were compressed to; nothing where they are written as they come.
+    packed: Option<Vec<u8>>,
+}
+
+impl LongText {
+    /// Begins a string of this length.
+    pub(crate) fn begin<W: Write>(writer: &mut Writer<W>, length: u64) -> io::Result<LongText> {
+        // Readers of the compressed form take 32 bits for both lengths.
+        let compress = writer.compresses() && u32::try_from(length).is_ok();
+        if !compress {
+            writer.length(length)?;
+        }
+        Ok(LongText { length, come: 0, packed: compress.then(Vec::new) })
+    }
+
+    /// Bytes that are still to come.
+    pub(crate) fn left(&self) -> u64 {
+        self.length - self.come
+    }
+
+    /// Adds a part, which is no longer than what is left.
+    pub(crate) fn add<W: Write>(&mut self, writer: &mut Writer<W>, part: &[u8]) -> io::Result<()> {
+        self.come += part.len() as u64;
+        let Some(packed) = &mut self.packed else { return writer.bytes(part) };
+        lzf::compress(part, packed, usize::MAX);
+        if packed.len() as u64 + COMPRESS_GAIN as u64 <= self.length {
+            return Ok(());
+        }
+        let whole =
+            lzf::decompress(packed, self.come as usize).expect("it was compressed just now");
+        self.packed = None;
+        writer.length(self.length)?;
+        writer.bytes(&whole)
+    }
+
+    /// Ends the string, of which all came.
+    pub(crate) fn end<W: Write>(self, writer: &mut Writer<W>) -> io::Result<()> {
+        let Some(packed) = self.packed else { return Ok(()) };
+        writer.bytes(&[length::ENCODED | encoding::LZF])?;
+        writer.length(packed.len() as u64)?;
+        writer.length(self.length)?;
+        writer.bytes(&packed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::rng::Rng;
+
+    use super::*;
+    use crate::read::Reader;
+
+    fn written(text: &[u8], part: usize, compress: bool) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new(&mut bytes, compress);
+        let mut long = LongText::begin(&mut writer, text.len() as u64).unwrap();
+        for part in text.chunks(part) {
+            long.add(&mut writer, part).unwrap();
+        }
+        assert_eq!(long.left(), 0);
+        long.end(&mut writer).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_comes_in_parts_is_read_as_one_string() {
+        let mut rng = Rng::from_seed(3);
+        let noise: Vec<u8> = (0..50_000).map(|_| rng.below(256) as u8).collect();
+        let words = b"the same words again and again, ".repeat(2000);
+        let mixed = [&noise[..], &words].concat();
+        for (text, shrinks) in [(&noise, false), (&words, true), (&mixed, true)] {
+            for part in [1000, 65_536, usize::MAX] {
+                let packed = written(text, part, true);
+                assert_eq!(*Reader::new(&packed).string().unwrap(), text[..]);
+                assert_eq!(packed.len() < text.len(), shrinks, "{} bytes", packed.len());
+                let plain = written(text, part, false);
+                assert_eq!(*Reader::new(&plain).string().unwrap(), text[..]);
+                assert!(plain.ends_with(text));
+            }
+        }
+    }
+}

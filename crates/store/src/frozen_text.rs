@@ -1,0 +1,247 @@
+//! A large string at an instant, read in pieces while it goes on being changed in place.
+//!
+//! A string shares its buffer with whoever reads it, and is copied as a whole before it is changed
+//! while somebody does. For a snapshot that is too dear: it reads for seconds, and a string of 500 MB is
+//! copied in a fifth of one, with its slot locked. So a snapshot that is about to read a large string
+//! says so, and who changes the string meanwhile saves the pieces that it changes, unless they were
+//! read. Nobody else may have the buffer then.
+#![allow(unsafe_code)]
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Weak};
+
+use crate::string;
+use crate::sync::{Mutex, fence};
+
+/// Strings of more bytes than this are read in pieces. Fewer in tests, which have many of them.
+pub(crate) const LARGE_TEXT: usize = if cfg!(test) { 16 * 1024 } else { 1 << 20 };
+/// Bytes of a piece: they are copied while whoever changes the string waits.
+const PIECE: usize = if cfg!(test) { 4096 } else { 64 * 1024 };
+
+/// What a snapshot and those share who change a string that it reads.
+pub(crate) struct FrozenText {
+    /// Invariant: the bytes below `len` are those of the instant but for pieces that were saved. They
+    /// are read, and the buffer is moved, under the lock of `reading` only, if it is in the list of
+    /// [`frozen`]; who changes bytes has saved their pieces under that lock before.
+    buffer: Arc<Vec<u8>>,
+    len: usize,
+    reading: Mutex<Reading>,
+    /// Bytes that were saved and not read yet, of all strings and collections of the snapshot.
+    backlog: Arc<AtomicUsize>,
+}
+
+#[derive(Default)]
+struct Reading {
+    /// Pieces that were read.
+    pieces: usize,
+    /// Later ones that were changed since, as they were, by their numbers.
+    saved: BTreeMap<usize, Box<[u8]>>,
+}
+
+/// The strings that are being read, by the addresses of their buffers.
+static FROZEN: LazyLock<Mutex<HashMap<usize, Weak<FrozenText>>>> = LazyLock::new(Mutex::default);
+
+fn address(buffer: &Arc<Vec<u8>>) -> usize {
+    Arc::as_ptr(buffer).addr()
+}
+
+impl FrozenText {
+    /// Begins to read a string as it is now. The caller holds the lock of its slot.
+    pub(crate) fn new(buffer: &Arc<Vec<u8>>, backlog: &Arc<AtomicUsize>) -> Arc<FrozenText> {
+        let text = Arc::new(FrozenText {
+            buffer: Arc::clone(buffer),
+            len: buffer.len(),
+            reading: Mutex::default(),
+            backlog: Arc::clone(backlog),
+        });
+        let mut frozen = FROZEN.lock();
+        let place = frozen.entry(address(buffer)).or_default();
+        // Where two keys share a buffer it is read twice, and never changed meanwhile.
+        if place.strong_count() == 0 {
+            *place = Arc::downgrade(&text);
+        }
+        drop(frozen);
+        text
+    }
+
+    /// Bytes of the string.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Reads the next piece into a buffer. Returns whether there was one.
+    pub(crate) fn read(&self, piece: &mut Vec<u8>) -> bool {
+        piece.clear();
+        let mut reading = self.reading.lock();
+        let number = reading.pieces;
+        if number * PIECE >= self.len {
+            return false;
+        }
+        reading.pieces += 1;
+        match reading.saved.remove(&number) {
+            Some(saved) => {
+                self.backlog.fetch_sub(saved.len(), Ordering::Relaxed);
+                piece.extend_from_slice(&saved);
+            }
+            None => piece.extend_from_slice(self.piece(number)),
+        }
+        true
+    }
+
+    /// A piece as it is now. To be called under the lock of `reading`, and not of one that was read.
+    fn piece(&self, number: usize) -> &[u8] {
+        let start = number * PIECE;
+        let bytes = PIECE.min(self.len - start);
+        // SAFETY: the buffer has at least `len` bytes, and is not moved under this lock; who changes
+        // bytes of this piece has saved it before, by the invariant. Not taken from a slice of all
+        // bytes, of which others may be written now.
+        unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().add(start), bytes) }
+    }
+
+    /// Saves what was not read of the pieces in which a range lies.
+    fn save(&self, reading: &mut Reading, range: &Range<usize>) {
+        let first = (range.start / PIECE).max(reading.pieces);
+        let behind = range.end.min(self.len).div_ceil(PIECE);
+        for number in first..behind {
+            reading.saved.entry(number).or_insert_with(|| {
+                let piece = self.piece(number);
+                self.backlog.fetch_add(piece.len(), Ordering::Relaxed);
+                piece.into()
+            });
+        }
+    }
+}
+
+impl Drop for FrozenText {
+    fn drop(&mut self) {
+        let mut frozen = FROZEN.lock();
+        let address = address(&self.buffer);
+        // Another one may have been entered since nobody could reach this one any more.
+        if frozen.get(&address).is_some_and(|other| other.strong_count() == 0) {
+            frozen.remove(&address);
+        }
+        drop(frozen);
+        let saved = self.reading.get_mut().saved.values().map(|piece| piece.len()).sum();
+        self.backlog.fetch_sub(saved, Ordering::Relaxed);
+    }
+}
+
+/// Lengthens a string by zeros to `length`, unless it is longer, and gives out a range of its bytes for
+/// a change, if nobody has its buffer but the caller and a snapshot that reads it in pieces. The caller
+/// holds the lock of its slot.
+///
+/// What is given out may be used as long as the caller has the buffer for itself, but for the snapshot.
+pub(crate) fn change(
+    buffer: &mut Arc<Vec<u8>>,
+    length: usize,
+    range: &Range<usize>,
+) -> Option<NonNull<[u8]>> {
+    let text = FROZEN.lock().get(&address(buffer)).and_then(Weak::upgrade)?;
+    let mut reading = text.reading.lock();
+    // One is the caller's, one is that of `text`, which is alive.
+    if Arc::strong_count(buffer) != 2 {
+        return None;
+    }
+    // What others read before they let go happens before what the caller writes.
+    fence(Ordering::Acquire);
+    text.save(&mut reading, range);
+    // SAFETY: nobody else has the buffer, and the snapshot looks at it under the lock only that we hold.
+    // No other can be made of the caller's handle, which is borrowed mutably; of its own the snapshot
+    // makes none.
+    let buffer = unsafe { &mut *Arc::as_ptr(buffer).cast_mut() };
+    if buffer.len() < length {
+        string::grow_buffer(buffer, length);
+    }
+    assert!(range.start <= range.end && range.end <= buffer.len(), "a range of the string");
+    // SAFETY: within the buffer, as was asked just now.
+    let start = unsafe { NonNull::new_unchecked(buffer.as_mut_ptr().add(range.start)) };
+    Some(NonNull::slice_from_raw_parts(start, range.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN: usize = 3 * PIECE + 1000;
+
+    fn text() -> Arc<Vec<u8>> {
+        Arc::new((0..LEN).map(|at| (at / 1000) as u8).collect())
+    }
+
+    fn read(text: &FrozenText) -> Vec<u8> {
+        let (mut all, mut piece) = (Vec::new(), Vec::new());
+        while text.read(&mut piece) {
+            all.extend_from_slice(&piece);
+        }
+        all
+    }
+
+    /// Overwrites a range in place. Returns whether that was possible.
+    fn write(buffer: &mut Arc<Vec<u8>>, length: usize, range: Range<usize>) -> bool {
+        let Some(mut bytes) = change(buffer, length, &range) else { return false };
+        // SAFETY: the tests have the buffer for themselves.
+        unsafe { bytes.as_mut() }.fill(0xff);
+        assert!(buffer.len() >= length && buffer[range].iter().all(|&byte| byte == 0xff));
+        true
+    }
+
+    #[test]
+    fn what_is_changed_meanwhile_is_read_as_it_was() {
+        let (mut buffer, backlog) = (text(), Arc::default());
+        let before = buffer.to_vec();
+        let frozen = FrozenText::new(&buffer, &backlog);
+        let place = Arc::as_ptr(&buffer);
+        assert!(write(&mut buffer, 0, PIECE + 5..PIECE + 6));
+        assert_eq!(backlog.load(Ordering::Relaxed), PIECE);
+        let mut first = Vec::new();
+        assert!(frozen.read(&mut first));
+        assert!(write(&mut buffer, 0, 7..2 * PIECE + 1));
+        assert_eq!(backlog.load(Ordering::Relaxed), 2 * PIECE, "what was read is not saved");
+        // The string grows, and what is beyond the instant is nothing to be saved.
+        assert!(write(&mut buffer, 2 * LEN, LEN..2 * LEN));
+        assert!(write(&mut buffer, 0, 0..0));
+        assert_eq!([first, read(&frozen)].concat(), before);
+        assert_eq!(backlog.load(Ordering::Relaxed), PIECE - PIECE);
+        assert_eq!((Arc::as_ptr(&buffer), frozen.len()), (place, LEN));
+    }
+
+    #[test]
+    fn nobody_else_may_have_the_buffer() {
+        let (mut buffer, backlog) = (text(), Arc::default());
+        assert!(!write(&mut buffer, 0, 0..1), "nobody reads it in pieces");
+        let frozen = FrozenText::new(&buffer, &backlog);
+        let reply = Arc::clone(&buffer);
+        assert!(!write(&mut buffer, 0, 0..1));
+        drop(reply);
+        assert!(write(&mut buffer, 0, 0..1));
+        let second = FrozenText::new(&buffer, &backlog);
+        assert!(!write(&mut buffer, 0, 0..1));
+        drop(second);
+        assert!(write(&mut buffer, 0, 0..1));
+        drop(frozen);
+        assert_eq!(backlog.load(Ordering::Relaxed), 0);
+        assert!(!write(&mut buffer, 0, 0..1));
+        assert!(!FROZEN.lock().contains_key(&address(&buffer)));
+    }
+
+    #[test]
+    fn a_string_is_changed_by_one_thread_and_read_by_another() {
+        let (mut buffer, backlog) = (text(), Arc::default());
+        for round in 0..20 {
+            let before = buffer.to_vec();
+            let frozen = FrozenText::new(&buffer, &backlog);
+            let reader = std::thread::spawn(move || read(&frozen));
+            for step in 0..200 {
+                let at = (step * 7919 + round) % LEN;
+                if let Some(mut byte) = change(&mut buffer, LEN + step, &(at..at + 1)) {
+                    // SAFETY: nobody else has the buffer, and the piece was saved or read.
+                    unsafe { byte.as_mut()[0] = step as u8 };
+                }
+            }
+            assert_eq!(reader.join().unwrap(), before);
+        }
+    }
+}
