@@ -482,6 +482,7 @@ impl<'k, X> Walker<'k, X> {
         });
         drop(inside);
         large.show(frozen.kind(), |piece| sink.piece(piece));
+        frozen.show_lent(|piece| sink.piece(piece));
         frozen.take().show(frozen.kind(), |piece| sink.piece(piece));
         match more {
             // It is on its way from one place to another, or its slot is in use.

@@ -6,12 +6,15 @@
 //! snapshot has not read yet first *hands over* its bucket, as the table was cut into buckets at the
 //! beginning, and marks it. So each bucket of the beginning is read as it was then, once, by one or
 //! the other. A write costs a copy of some six members at most, and memory beyond the data is what
-//! was handed over and not written yet.
+//! was handed over and not written yet. A large member is lent rather than copied: it stays in its block
+//! until the snapshot has written it, even if it leaves the table.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::entry::Removed;
+use crate::garbage::Block;
 use crate::sync::{AtomicBool, Mutex};
 
 /// What kind of pieces a collection consists of.
@@ -61,6 +64,7 @@ pub struct Frozen {
     len: usize,
     pub(crate) location: Mutex<Location>,
     handed: Mutex<Pieces>,
+    loans: Mutex<Loans>,
     /// The entry with the collection, once it was removed.
     orphan: Mutex<Option<Removed>>,
     /// Nobody reads any more what is handed over.
@@ -83,6 +87,7 @@ impl Frozen {
             len,
             location: Mutex::new(location),
             handed: Mutex::default(),
+            loans: Mutex::default(),
             orphan: Mutex::default(),
             given_up: AtomicBool::new(false),
             backlog,
@@ -123,10 +128,61 @@ impl Frozen {
         self.backlog.fetch_add(handed.0.len() - before, Ordering::Relaxed);
     }
 
+    /// Lends a large member, in the block that a table knows by this word, so that it need not be
+    /// copied. It stays as it is until it is given back, since the table asks before it writes to the
+    /// block ([`Frozen::has_lent`]) and before it frees it ([`Frozen::keep`]).
+    pub(crate) fn lend(&self, word: u64, piece: Piece<'static>) {
+        let mut loans = self.loans.lock();
+        // As in `hand_over`.
+        if !self.is_given_up() {
+            loans.out.insert(word, None);
+            loans.waiting.push((word, piece));
+        }
+    }
+
+    /// Whether a block is lent.
+    pub(crate) fn has_lent(&self, word: u64) -> bool {
+        self.loans.lock().out.contains_key(&word)
+    }
+
+    /// Whether any is.
+    pub(crate) fn has_loans(&self) -> bool {
+        !self.loans.lock().out.is_empty()
+    }
+
+    /// Takes over a block that has left the table, if it is lent. Says whether it is.
+    pub(crate) fn keep(&self, word: u64, block: impl FnOnce() -> Block) -> bool {
+        let mut loans = self.loans.lock();
+        let Some(place) = loans.out.get_mut(&word) else { return false };
+        let block = block();
+        self.backlog.fetch_add(block.bytes(), Ordering::Relaxed);
+        *place = Some(block);
+        true
+    }
+
+    /// Shows what was lent, and gives it back.
+    pub(crate) fn show_lent(&self, mut visit: impl FnMut(Piece<'_>)) {
+        let waiting = std::mem::take(&mut self.loans.lock().waiting);
+        for (word, piece) in waiting {
+            visit(piece);
+            let block = self.loans.lock().out.remove(&word).flatten();
+            self.let_go(block);
+        }
+    }
+
+    /// Frees a block that was kept. Nobody is locked out meanwhile.
+    fn let_go(&self, block: Option<Block>) {
+        if let Some(block) = block {
+            self.backlog.fetch_sub(block.bytes(), Ordering::Relaxed);
+        }
+    }
+
     /// Says that the snapshot ended: tables forget about it at their next change.
     pub(crate) fn give_up(&self) {
         self.given_up.store(true, Ordering::Release);
         self.take();
+        let loans = std::mem::take(&mut *self.loans.lock());
+        loans.out.into_values().for_each(|block| self.let_go(block));
         // Dropped when the lock is free again, since its drop asks here whether to be adopted.
         let orphan = self.orphan.lock().take();
         drop(orphan);
@@ -170,6 +226,15 @@ impl Drop for Frozen {
     fn drop(&mut self) {
         ALIVE.set(ALIVE.get() - 1);
     }
+}
+
+/// Members that a snapshot reads where they lie.
+#[derive(Default)]
+struct Loans {
+    /// Those that were not given back, by their words; the blocks that have left the table.
+    out: HashMap<u64, Option<Block>>,
+    /// Those that are to be shown.
+    waiting: Vec<(u64, Piece<'static>)>,
 }
 
 /// A table that can be frozen.

@@ -17,10 +17,25 @@ use std::sync::Arc;
 const ASIDE_BYTES: usize = 14 * 1024;
 
 /// A block that nobody uses any more. Dropping it frees it.
-struct Block(NonNull<u8>, Layout);
+pub(crate) struct Block(NonNull<u8>, Layout);
 
 // SAFETY: it has only one owner; which thread frees it does not matter.
 unsafe impl Send for Block {}
+
+impl Block {
+    /// Takes a block over.
+    ///
+    /// # Safety
+    /// The block was allocated with this layout, and nobody frees it but this.
+    pub(crate) unsafe fn new(block: NonNull<u8>, layout: Layout) -> Block {
+        Block(block, layout)
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.1.size()
+    }
+}
 
 impl Drop for Block {
     fn drop(&mut self) {
@@ -67,7 +82,7 @@ pub(crate) unsafe fn free_block(block: NonNull<u8>, layout: Layout) {
     // SAFETY: by the caller's promise.
     unsafe {
         if layout.size() > ASIDE_BYTES {
-            return put_aside(Part::Block(Block(block, layout)), layout.size());
+            return put_aside(Part::Block(Block::new(block, layout)), layout.size());
         }
         dealloc(block.as_ptr(), layout);
     }

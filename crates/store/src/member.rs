@@ -28,7 +28,7 @@ use base::rng::Rng;
 use smallvec::SmallVec;
 
 use crate::freeze::{Freeze, Freezing, Frozen, Piece, PieceKind};
-use crate::garbage;
+use crate::garbage::{self, Block};
 use crate::pack::good_size;
 use crate::packed::choose;
 use crate::table::dict::{Place, Table, prefetch};
@@ -41,6 +41,9 @@ const SCORE_BYTES: usize = 8;
 const EXPIRES: usize = 1;
 /// Bytes of the time at which it does.
 const EXPIRY_BYTES: usize = 8;
+
+/// Members of more bytes than this are lent to snapshots, smaller ones are copied.
+const LENT_BYTES: usize = if cfg!(test) { 10_000 } else { 256 * 1024 };
 
 /// Lengths below this take one byte.
 const SHORT: usize = 0x80;
@@ -305,6 +308,29 @@ impl<'a, S: Shape> Member<'a, S> {
         unsafe { dealloc(self.base(), layout(self.bytes())) }
     }
 
+    /// Hands it over to a snapshot, or lends it if it is large.
+    ///
+    /// Whoever does this goes on in keeping the promise of [`Frozen::lend`]: as the members of a table
+    /// that is frozen for this snapshot until it is read to its end.
+    fn hand_to(self, frozen: &Frozen, visit: &mut dyn FnMut(Piece<'_>)) {
+        if self.bytes() <= LENT_BYTES {
+            return visit(S::piece(self));
+        }
+        // SAFETY: the texts stay where they are, and as they are, until they are given back.
+        let lent = unsafe { Member::<S>::from_word(self.word()) };
+        frozen.lend(self.word(), S::piece(lent));
+    }
+
+    /// Leaves the block to a snapshot if it reads it. The member has left its table.
+    #[cold]
+    fn is_kept_by(self, frozen: &Frozen) -> bool {
+        frozen.keep(self.word(), || {
+            let layout = layout(self.bytes());
+            // SAFETY: allocated with this layout, and not null; the table will not free it.
+            unsafe { Block::new(NonNull::new_unchecked(self.base()), layout) }
+        })
+    }
+
     /// Frees it, or puts it aside if it is large: the slot may be locked.
     ///
     /// # Safety
@@ -455,7 +481,21 @@ impl<S: Shape> Members<S> {
         self.before_change_at(place);
         let word = self.table.remove(place);
         // SAFETY: the member has left its table, and nobody borrows from it.
-        unsafe { Member::<S>::from_word(word).let_go() }
+        unsafe { self.let_go(word) }
+    }
+
+    /// Frees a member, or leaves it to the snapshot that reads it.
+    ///
+    /// # Safety
+    /// The member has left the table, and nobody else uses it.
+    #[inline]
+    unsafe fn let_go(&self, word: u64) {
+        // SAFETY: by the caller's promise.
+        let member = unsafe { Member::<S>::from_word(word) };
+        if self.freeze.as_ref().is_none_or(|freeze| !member.is_kept_by(&freeze.frozen)) {
+            // SAFETY: by the caller's promise.
+            unsafe { member.let_go() }
+        }
     }
 
     /// Removes the member with this name. Returns whether it was there.
@@ -563,6 +603,8 @@ impl Members<Valued> {
         let old = self.at(place);
         let offset = old.value_offset();
         let fits = layout(offset + text_bytes(value)) == layout(old.bytes());
+        let is_lent = |freeze: &Freeze| freeze.frozen.has_lent(old.word());
+        let fits = fits && !self.freeze.as_deref().is_some_and(is_lent);
         if fits && old.expire_at() == expire_at {
             // SAFETY: the block has room for this value, and we are borrowed mutably.
             unsafe { write_text(old.base().add(offset), value) }
@@ -594,7 +636,7 @@ impl Members<Valued> {
         let old = self.at(place).word();
         self.table.replace(place, new.word());
         // SAFETY: the old member has left the table, and nobody borrows from it.
-        unsafe { Member::<Valued>::from_word(old).let_go() }
+        unsafe { self.let_go(old) }
     }
 }
 
@@ -676,16 +718,20 @@ impl<S: Shape> Members<S> {
         };
         let home = Table::<false>::home_of(changed, freeze.buckets());
         if freeze.wants(Table::<false>::position_of(changed), home) {
-            freeze.frozen.hand_over(|push| {
+            let mut handed = SmallVec::<[Member<'_, S>; 8]>::new();
+            {
                 self.table.for_each_of_former(home, freeze.buckets(), |word| {
                     let member = self.member(word);
                     let own = hash(member.name());
                     let wanted = Table::<false>::home_of(own, freeze.buckets()) == home
                         && freeze.wants(Table::<false>::position_of(own), home);
                     if wanted {
-                        push(S::piece(member));
+                        handed.push(member);
                     }
                 });
+            }
+            freeze.frozen.hand_over(|push| {
+                handed.iter().for_each(|member| member.hand_to(&freeze.frozen, push));
             });
             freeze.mark(home);
         }
@@ -697,7 +743,9 @@ impl<S: Shape> Members<S> {
         let Some(frozen) = self.frozen().filter(|frozen| !frozen.is_given_up()).cloned() else {
             return;
         };
-        frozen.hand_over(|push| while self.read_frozen(usize::MAX, usize::MAX, &mut *push) {});
+        frozen.hand_over(|push| {
+            self.read_frozen(usize::MAX, usize::MAX, &mut *push);
+        });
     }
 }
 
@@ -754,11 +802,12 @@ impl<S: Shape> Freezing for Members<S> {
                 }
                 last = Some(position);
                 read_bytes += member.bytes();
-                visit(S::piece(member));
+                member.hand_to(&freeze.frozen, visit);
             }
             freeze.advance(next);
         }
-        if freeze.is_finished() {
+        // What is lent comes back before the table forgets about it.
+        if freeze.is_finished() && !freeze.frozen.has_loans() {
             return false;
         }
         self.freeze = Some(freeze);
@@ -778,9 +827,16 @@ impl<S: Shape> Clone for Members<S> {
 
 impl<S: Shape> Drop for Members<S> {
     fn drop(&mut self) {
+        let frozen = self.frozen().cloned();
         self.hand_over_rest();
-        // SAFETY: the members leave the table, and nobody borrows from them.
-        self.table.drain(|word| unsafe { Member::<S>::from_word(word).free() });
+        self.table.drain(|word| {
+            // SAFETY: the members leave the table, and nobody borrows from them.
+            let member = unsafe { Member::<S>::from_word(word) };
+            if frozen.as_ref().is_none_or(|frozen| !member.is_kept_by(frozen)) {
+                // SAFETY: as above.
+                unsafe { member.free() }
+            }
+        });
     }
 }
 

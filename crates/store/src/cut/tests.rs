@@ -618,3 +618,61 @@ fn a_large_string_is_changed_where_it_lies_while_it_is_walked() {
     let shown = collector.entries.remove(&(0, b"key".to_vec()));
     assert!(shown == Some((None, Content::Text(before))), "it was shown as it was");
 }
+
+#[test]
+fn a_large_field_is_lent_to_a_walk_and_not_copied() {
+    let key = Key::new(b"key");
+    let mut hash = Hash::new();
+    for field in [&b"later"[..], b"gone", b"other"] {
+        hash.set_timed(field, &vec![field[0]; 500_000], Some(5), LIMITS);
+    }
+    let (space, gates, gate) = with_one(&key, Value::Hash(hash.clone()));
+    let walker = space.begin_cut(&gates.close(), 0).unwrap();
+    let hash_of = |entry: EntryMut<'_>, action: &mut dyn FnMut(&mut Hash)| {
+        let ValueMut::Hash(hash) = entry.into_value_mut() else { panic!("it is a hash") };
+        action(hash);
+    };
+    change(&space, &gate, &key, |entry| {
+        hash_of(entry, &mut |hash| hash.set_expire_at(b"later", Some(9)));
+    });
+    assert!(space.cut_backlog() < 10_000, "a time is changed where it lies");
+    change(&space, &gate, &key, |entry| {
+        hash_of(entry, &mut |hash| {
+            assert!(hash.remove(b"gone"));
+            assert!(!hash.set_timed(b"other", &[b'n'; 500_000], Some(5), LIMITS));
+            assert!(hash.get(b"other").is_some_and(|value| value.equals(&[b'n'; 500_000])));
+        });
+    });
+    let kept = space.cut_backlog();
+    assert!((1_000_000..1_600_000).contains(&kept), "{kept} bytes");
+    let shown = rest(walker, &gate).remove(&(0, b"key".to_vec()));
+    assert_eq!(shown, Some((None, pieces_of(ValueRef::Hash(&hash)))));
+    assert_eq!(space.cut_backlog(), 0);
+    change(&space, &gate, &key, |entry| {
+        hash_of(entry, &mut |hash| {
+            hash.check();
+            assert_eq!(hash.len(), 2);
+        });
+    });
+}
+
+#[test]
+fn what_was_lent_to_a_walk_that_is_given_up_is_freed() {
+    let key = Key::new(b"key");
+    let mut set = Set::new();
+    (0..5).for_each(|n| assert!(set.add(&[n; 200_000], SET_LIMITS)));
+    let (space, gates, gate) = with_one(&key, Value::Set(set));
+    let walker = space.begin_cut(&gates.close(), 0).unwrap();
+    let remove = |member: u8| {
+        change(&space, &gate, &key, |entry| {
+            let ValueMut::Set(set) = entry.into_value_mut() else { panic!("it is a set") };
+            assert!(set.remove(&[member; 200_000]));
+        });
+    };
+    remove(0);
+    let backlog = Arc::clone(&space.cut().unwrap().backlog);
+    assert!(backlog.load(Ordering::Relaxed) >= 200_000);
+    drop(walker);
+    assert_eq!(backlog.load(Ordering::Relaxed), 0);
+    (1..5).for_each(remove);
+}
