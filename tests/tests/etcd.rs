@@ -59,6 +59,8 @@ HEAD /none
 PUT /a value=two
 PUT /a
 GET /a quorum=true
+GET /a quorum=true&wait=true
+GET /a quorum=true&wait=true&stream=true&waitIndex=1
 PUT /a/b value=x
 PUT /a/b/c value=x
 GET /a/b
@@ -157,6 +159,10 @@ PUT /a value=%zz
 PUT /a value=%4
 PUT /a?x=%zz value=1
 PUT /a value=1;ttl=5
+PUT /a value=%zz&a;b
+PUT /a value=%\"a
+PUT /a value=%é
+PUT /a?%4 value=%5
 GET /a?recursive;x=1
 PUT /a value=a+b%2B%26%3D%20c
 PUT /a value=%3Ca%3E%26%22%5C%0A%09%01%7F
@@ -192,6 +198,59 @@ fn answers_are_those_of_etcd() -> Result<()> {
         pair.play(line)?;
     }
     ensure!(pair.server.is_running(), "{}", pair.server.log_tail());
+    Ok(())
+}
+
+#[test]
+fn addresses_and_types_of_bodies_are_read_as_by_etcd() -> Result<()> {
+    let mut pair = Pair::start()?;
+    let mut both = |line: &str, headers: &[&str], body: &[u8]| -> Result<()> {
+        let ask = |keys: &mut Keys| -> Result<String> {
+            let head = line.starts_with("HEAD ");
+            keys.web.request(line, headers, body)?;
+            Ok(told(&keys.web.answer(head)?))
+        };
+        let (own, judged) = (ask(&mut pair.own)?, ask(&mut pair.judge)?);
+        ensure!(own == judged, "{line} {headers:?}\n--- here\n{own}\n--- etcd\n{judged}");
+        Ok(())
+    };
+    for line in [
+        "GET //v2/keys/a",
+        "GET ///v2//keys/a//b/?x=%zz",
+        "GET //v2/stats/none",
+        "HEAD //v2/keys",
+        "GET /v2/keys/../keys/a",
+        "GET /v2/keys/%2e%2e/%2E/x",
+        "GET /v2/keys//a%20b%3Fc%23d%25e'(*)!;~[x]",
+        "GET /v2/keys/a%00b",
+        "GET /v2/keys#fragment",
+        "GET /v2/keysx",
+        "GET /v2/",
+    ] {
+        both(line, &[], b"")?;
+    }
+    let form = "application/x-www-form-urlencoded";
+    for media in [
+        "",
+        "text/plain",
+        form,
+        &form.to_uppercase(),
+        &format!("{form}; charset=utf-8"),
+        &format!("{form}; charset"),
+        &format!("{form};"),
+        &format!("{form};;"),
+        &format!("{form}; a=b; A=c"),
+        &format!("{form}; a=\"b\\\"\"; a=c"),
+        "multipart/form-data; boundary=x",
+        "/",
+        "x y",
+        "x/",
+        "x/y z",
+        "; a=b",
+    ] {
+        both("PUT /v2/keys/media", &[&format!("Content-Type: {media}")], b"value=1")?;
+        both("PUT /v2/keys/media?value=%", &[&format!("Content-Type: {media}")], b"value=1;")?;
+    }
     Ok(())
 }
 

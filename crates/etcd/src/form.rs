@@ -75,17 +75,22 @@ impl<'f> Form<'f> {
     }
 
     fn read_part(&mut self, text: &'f [u8]) -> Result<(), Error> {
+        let mut wrong = None;
         for pair in text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
             if pair.contains(&b';') {
+                // It is told even where something before it is wrong too.
                 let cause = "invalid semicolon separator in query";
-                return Err(Error::of_request(Code::InvalidForm, cause));
+                wrong = Some(Error::of_request(Code::InvalidForm, cause));
+                continue;
             }
             let at = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
             let (name, value) = (&pair[..at], pair.get(at + 1..).unwrap_or_default());
-            let (name, value) = (decoded(name)?, decoded(value)?);
-            self.add(&name, value);
+            match decoded(name).and_then(|name| Ok((name, decoded(value)?))) {
+                Ok((name, value)) => self.add(&name, value),
+                Err(error) => drop(wrong.get_or_insert(error)),
+            }
         }
-        Ok(())
+        wrong.map_or(Ok(()), Err)
     }
 
     /// Adds a field, unless it is there or means nothing.
@@ -135,8 +140,35 @@ fn decoded(text: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
 
 /// `behind` is what stands behind the percent sign.
 fn invalid_escape(behind: &[u8]) -> Error {
-    let escape = String::from_utf8_lossy(&behind[..behind.len().min(2)]);
-    Error::of_request(Code::InvalidForm, &format!("invalid URL escape \"%{escape}\""))
+    let mut cause = b"invalid URL escape \"%".to_vec();
+    for chunk in behind[..behind.len().min(2)].utf8_chunks() {
+        chunk.valid().chars().for_each(|character| quote(&mut cause, character));
+        for byte in chunk.invalid() {
+            cause.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
+        }
+    }
+    cause.push(b'"');
+    Error { cause, ..Error::of_request(Code::InvalidForm, "") }
+}
+
+/// Appends a character as Go quotes it.
+fn quote(out: &mut Vec<u8>, character: char) {
+    match character {
+        '\x07' => out.extend_from_slice(b"\\a"),
+        '\x08' => out.extend_from_slice(b"\\b"),
+        '\x0b' => out.extend_from_slice(b"\\v"),
+        '\x0c' => out.extend_from_slice(b"\\f"),
+        '\t' | '\n' | '\r' | '"' | '\\' => {
+            out.extend_from_slice(character.escape_default().to_string().as_bytes());
+        }
+        '\0'..='\x1f' | '\x7f' => {
+            out.extend_from_slice(format!("\\x{:02x}", u32::from(character)).as_bytes());
+        }
+        '\u{80}'..='\u{a0}' | '\u{ad}' => {
+            out.extend_from_slice(format!("\\u{:04x}", u32::from(character)).as_bytes());
+        }
+        _ => out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes()),
+    }
 }
 
 #[cfg(test)]
@@ -160,5 +192,8 @@ mod tests {
         assert_eq!(refused("a=%zzy"), (210, "invalid URL escape \"%zz\"".into()));
         assert_eq!(refused("%4=1"), (210, "invalid URL escape \"%4\"".into()));
         assert_eq!(refused("a=1;b=2"), (210, "invalid semicolon separator in query".into()));
+        assert_eq!(refused("%zz&a;b&%4"), (210, "invalid semicolon separator in query".into()));
+        assert_eq!(refused("a=%\"\n"), (210, "invalid URL escape \"%\\\"\\n\"".into()));
+        assert_eq!(refused("a=%\x01é"), (210, "invalid URL escape \"%\\x01\\xc3\"".into()));
     }
 }

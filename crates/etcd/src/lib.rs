@@ -12,6 +12,7 @@ pub mod event;
 pub mod form;
 pub mod json;
 pub mod listing;
+pub mod media;
 pub mod node;
 pub mod path;
 pub mod request;

@@ -137,7 +137,7 @@ impl<'r> Request<'r> {
         let sorted = flag(form, Field::Sorted)?;
         let waits = flag(form, Field::Wait)?;
         let dir = flag(form, Field::Dir)?;
-        flag(form, Field::Quorum)?;
+        let quorum = flag(form, Field::Quorum)?;
         let stream = flag(form, Field::Stream)?;
         if waits && method != b"GET" {
             let cause = "\"wait\" can only be used with GET requests";
@@ -177,7 +177,8 @@ impl<'r> Request<'r> {
             ttl,
             refresh,
             no_value,
-            wait: waits.then_some(Wait { since, stream }),
+            // What a majority agrees on is read, whatever else is asked for.
+            wait: (waits && !quorum).then_some(Wait { since, stream }),
         })
     }
 

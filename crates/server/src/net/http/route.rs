@@ -109,7 +109,8 @@ pub(super) fn look_at_head(head: &Head<'_>, intake: Intake<'_>) -> Result<bool, 
 
 /// A refusal in the words that its address has for it.
 fn told(head: &Head<'_>, prepared: Prepared) -> Prepared {
-    if head.target.starts_with("/v2/keys") { reworded(prepared) } else { prepared }
+    let path = head.target.trim_start_matches('/');
+    if path.starts_with("v2/keys") { reworded(prepared) } else { prepared }
 }
 
 /// Says in the log which request was refused. Its address may hold data, and is not said.

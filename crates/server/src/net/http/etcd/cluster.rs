@@ -10,9 +10,12 @@ pub(super) const CLUSTER: &str = "64756e6c696e3a00";
 /// See [`CLUSTER`].
 pub(in crate::net::http) const MEMBER: &str = "64756e6c696e3a01";
 
-/// Whether an address is one that clients of etcd ask for.
+/// Whether an address is one that clients of etcd ask for. Those whose own address of the server ends in
+/// a slash write two of them.
 pub(in crate::net::http) fn is_own(path: &[u8]) -> bool {
-    path.starts_with(b"/v2/") || matches!(path, b"/version" | b"/health")
+    let slashes = path.iter().take_while(|byte| **byte == b'/').count();
+    path.get(slashes.saturating_sub(1)..).is_some_and(|path| path.starts_with(b"/v2/"))
+        || matches!(path, b"/version" | b"/health")
 }
 
 /// An answer with a header that names the cluster.

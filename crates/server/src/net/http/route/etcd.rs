@@ -3,6 +3,7 @@
 use engine::nodes::kept::place;
 use etcd::form::Form;
 use etcd::json::Object;
+use etcd::media;
 use etcd::path;
 use etcd::request::{Method, Request};
 use http::request::Head;
@@ -106,9 +107,10 @@ impl Route<'_> {
     ) -> Result<Kind, Prepared> {
         allow(head, "HEAD,GET,PUT,POST,DELETE")?;
         let media = head.header("content-type").unwrap_or_default();
-        let media = media.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let is_form = media.eq_ignore_ascii_case(b"application/x-www-form-urlencoded")
-            && matches!(head.method, "PUT" | "POST");
+        let is_form = match head.method {
+            "PUT" | "POST" => media::is_form(media).map_err(|error| refused(&error))?,
+            _ => false,
+        };
         let body = if is_form { self.bytes(body).to_vec() } else { Vec::new() };
         let form = Form::read(&body, target.query).map_err(|error| refused(&error))?;
         let method = head.method.as_bytes();
