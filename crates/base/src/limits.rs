@@ -180,6 +180,10 @@ pub const HTTP_PATIENCE_MS: u64 = 10_000;
 /// Longest form of `/v2/keys`, in bytes: what etcd takes.
 pub const ETCD_FORM: u64 = 10 * 1024 * 1024;
 
+/// Most directories above a node of `/v2/keys` that is written. Each has a key of its own with the whole path in
+/// it, so what a request makes grows with the square of their number.
+pub const ETCD_DEPTH: usize = 256;
+
 /// Events of the tree of `/v2/keys` that are kept for those who ask for the past: as many as etcd keeps.
 pub const ETCD_EVENTS: u64 = 1000;
 

@@ -1,7 +1,10 @@
 //! What somebody wants of a node.
 
+use base::limits;
+
 use crate::error::{Code, Error};
 use crate::form::{Field, Form};
+use crate::path;
 
 /// Nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;
@@ -164,6 +167,12 @@ impl<'r> Request<'r> {
         }
         let method = Method::parse(method)
             .ok_or_else(|| refused(Code::InvalidForm, "the method is not known"))?;
+        let makes_directories = matches!(method, Method::Put | Method::Post);
+        if makes_directories && path::names(path).nth(limits::ETCD_DEPTH + 1).is_some() {
+            let cause =
+                format!("there are more than {} directories in the path", limits::ETCD_DEPTH);
+            return Err(refused(Code::InvalidField, &cause));
+        }
         Ok(Request {
             method,
             path,

@@ -1,5 +1,7 @@
 //! Requests in a row, on a tree in memory.
 
+use base::limits;
+
 use crate::change::{self, Change, Step};
 use crate::event::Event;
 use crate::form::Form;
@@ -193,11 +195,17 @@ fn children_are_hidden_sorted_and_counted() {
 #[test]
 fn a_deep_tree_is_shown_and_goes() {
     let mut tree = Memory::default();
-    let path = "/a".repeat(5000);
+    let path = "/a".repeat(limits::ETCD_DEPTH + 1);
     run(&mut tree, &format!("PUT {path} value=1"));
     let answer = run(&mut tree, "GET / recursive=true");
-    assert_eq!(answer.matches("\"nodes\":[").count(), 5000);
-    assert_eq!(answer.matches(']').count(), 5000);
+    assert_eq!(answer.matches("\"nodes\":[").count(), limits::ETCD_DEPTH + 1);
+    assert_eq!(answer.matches(']').count(), limits::ETCD_DEPTH + 1);
+    let form = Form::read(b"value=1", b"").unwrap();
+    for method in ["PUT", "POST"] {
+        let deeper = format!("{path}/b");
+        let refused = Request::read(method.as_bytes(), deeper.as_bytes(), &form).unwrap_err();
+        assert_eq!(refused.code as u64, 209);
+    }
     run(&mut tree, "DELETE /a recursive=true");
     assert_eq!(tree.extent(), (vec![], 0));
 }
@@ -248,11 +256,22 @@ fn what_is_noted_wrongly_is_corrected() {
     run(&mut tree, "PUT /later value=1&ttl=9");
     tree.schedule(b"/never/there", Some(1)).unwrap();
     tree.schedule(b"/later", Some(2)).unwrap();
-    for _ in 0..2 {
+    // Members that name a node, but not as it is called.
+    let paths = [&b"later"[..], b"/later/", b"//later", b"/x/../later", b"", b"/"];
+    paths.iter().for_each(|path| tree.schedule(path, Some(3)).unwrap());
+    let at = NOW + 9000;
+    run(&mut tree, "PUT /due value=1&ttl=1");
+    tree.schedule(b"due", Some(4)).unwrap();
+    for _ in 0..3 + paths.len() {
         assert!(matches!(change::expire(&mut tree, NOW).unwrap(), Some(Step::Corrected)));
     }
     assert!(change::expire(&mut tree, NOW).unwrap().is_none());
-    assert_eq!(tree.next_expiry().unwrap(), Some((NOW + 9000, b"/later".to_vec())));
+    assert_eq!(tree.next_expiry().unwrap(), Some((NOW + 1000, b"/due".to_vec())));
+    let Some(Step::Expired(change)) = change::expire(&mut tree, NOW + 2000).unwrap() else {
+        panic!("its time is up");
+    };
+    assert_eq!(*change.event.path, *b"/due");
+    assert_eq!(tree.next_expiry().unwrap(), Some((at, b"/later".to_vec())));
 }
 
 #[test]

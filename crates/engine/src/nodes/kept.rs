@@ -10,7 +10,7 @@ use etcd::node::Node;
 use etcd::tree::{Child, Tree};
 use store::pack::Element;
 use store::stream::{StreamEntry, StreamLimits, Trim, TrimTo};
-use store::{Entry, Key, Stream, StreamId, Value, ValueMut, ValueRef};
+use store::{Entry, HashView, Key, Stream, StreamId, Value, ValueMut, ValueRef};
 
 use crate::handler::db::Db;
 use crate::handler::error::CommandError;
@@ -150,7 +150,7 @@ impl Tree for Kept<'_, '_> {
 
     fn is_empty(&self, directory: &[u8]) -> Result<bool, Error> {
         let hash = self.db.hash(&Key::new(&place(directory))).map_err(|error| refused(&error))?;
-        Ok(hash.is_none())
+        Ok(hash.is_none_or(HashView::is_empty))
     }
 
     fn put(&mut self, directory: &[u8], name: &[u8], node: &Node<'_>) -> Result<(), Error> {

@@ -130,7 +130,9 @@ fn find(
     }
     let tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
     let index = tree.index()?;
-    if let Some(oldest) = tree.oldest()?.filter(|oldest| since < *oldest) {
+    // Where somebody has removed all events, those of the past are gone too.
+    let oldest = tree.oldest()?.unwrap_or(index.saturating_add(1));
+    if since < oldest {
         let cause = format!("the requested history has been cleared [{oldest}/{since}]");
         return Err(Error::new(Code::EventIndexCleared, cause.as_bytes(), index));
     }
