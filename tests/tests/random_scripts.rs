@@ -1,8 +1,9 @@
 //! The same random scripts to dunlin and to the reference: what they return, how they fail, and what
 //! they see of the replies of commands must be the same, in RESP2 and RESP3.
 //!
-//! A script is one of four kinds: a call of a library on random arguments, a command whose reply is
-//! looked at from Lua, a value that becomes a reply, or a mistake. `SEED=n` begins with the scripts
+//! A script is one of five kinds: a call of a library on random arguments, a search with a random
+//! pattern or its like, a command whose reply is looked at from Lua, a value that becomes a reply, or a
+//! mistake. `SEED=n` begins with the scripts
 //! that a report names; `SECONDS=n` runs longer.
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use tests::server::{Server, Target};
 
 #[path = "random_scripts/libraries.rs"]
 mod libraries;
+#[path = "random_scripts/patterns.rs"]
+mod patterns;
 #[path = "random_scripts/replies.rs"]
 mod replies;
 
@@ -53,7 +56,8 @@ fn shown(expression: &str) -> Vec<u8> {
 /// The words of a random script.
 fn script(random: &mut Random) -> Vec<Vec<u8>> {
     let (command, body, rest) = match random.below(10) {
-        0..5 => ("EVAL", shown(&libraries::call(random)), replies::KEYS_AND_ARGUMENTS),
+        0..3 => ("EVAL", shown(&libraries::call(random)), replies::KEYS_AND_ARGUMENTS),
+        3..5 => ("EVAL", shown(&patterns::call(random)), replies::KEYS_AND_ARGUMENTS),
         5..7 => ("EVAL", shown(&replies::call(random)), replies::KEYS_AND_ARGUMENTS),
         7..9 => ("EVAL", replies::returned(random).into_bytes(), replies::KEYS_AND_ARGUMENTS),
         _ => replies::mistaken(random),

@@ -133,6 +133,18 @@ fn a_script_that_never_ends_is_ended_whatever_it_does() -> Result<()> {
         "while true do redis.pcall('get', KEYS[1]) end",
         "local f = coroutine.wrap(function() while true do end end) while true do pcall(f) end",
         "while true do string.rep('x', 1e5) end",
+        // Calls that go on for years.
+        "string.find(string.rep('a', 40), string.rep('a?', 40) .. string.rep('a', 41))",
+        "string.gsub(string.rep('a', 5000), string.rep('a*', 20) .. 'b', '')",
+        "for _ in string.gmatch(string.rep('a', 5000), string.rep('.-', 20) .. 'b') do end",
+        "while true do table.insert({}, -2147483648, 1) end",
+        // And coroutines of which each ends before its instructions are many.
+        "local function nest(depth) \
+           for i = 1, 500 do \
+             if depth > 0 then coroutine.wrap(nest)(depth - 1) \
+             else for j = 1, 200 do end end \
+           end \
+         end nest(6)",
     ] {
         let mut busy = server.connect()?;
         busy.send(&["EVAL", script, "1", "k"])?;
@@ -163,6 +175,54 @@ fn what_takes_too_much_memory_ends_and_harms_nobody() -> Result<()> {
         ensure!(shown(&reply).contains("not enough memory"), "{script}: {}", shown(&reply));
         let reply = client.call(&["EVAL", "return #string.rep('x', 1e6)", "0"])?;
         ensure!(!reply.is_error(), "the next script has room: {reply:?}");
+    }
+    Ok(())
+}
+
+/// What would take the process down, if it were Lua's own functions that were called.
+#[test]
+fn what_is_too_deep_or_too_much_for_lua_is_an_error() -> Result<()> {
+    let server = start(&[("threads", "1")])?;
+    let mut client = server.connect()?;
+    let endless = "ERR user_script:1: too many results to unpack";
+    for (script, expected) in [
+        ("return unpack({}, -2147483648, 0)", endless),
+        ("return {unpack({}, -2, 2147483647)}", endless),
+        ("return select('#', unpack({}, -2147483647, 2147483647))", endless),
+        ("local n = 1000000 return string.find(string.rep('a', n), string.rep('a?', n))", "1"),
+        (
+            "local n = 1000000 return string.find(string.rep('a', n), string.rep('a-', n) .. '$')",
+            "1",
+        ),
+        ("local n = 100000 return #string.match(string.rep('a', n), string.rep('a', n))", "100000"),
+        (
+            "local function f(n) return (string.gsub('a', 'a', function() return f(n + 1) end)) end \
+             return f(1)",
+            "ERR C stack overflow",
+        ),
+        (
+            "local function f() return coroutine.wrap(f)() end return f()",
+            "ERR user_script:1: user_script:1: ",
+        ),
+        (
+            "local all = {} for i = 1, 300 do local name = 'a' .. i .. '\\0b' \
+             all[i] = loadstring(string.rep('local t = {} t.a' .. i .. ' = 1 ', 100), name) \
+             collectgarbage() end for i = 1, 300 do all[i]() end return #all",
+            "300",
+        ),
+        (
+            "local s = string.rep('x', 50000000) local t = {} for i = 1, 10 do t[i] = s end \
+          return redis.call('rpush', 'k', unpack(t))",
+            "ERR not enough memory",
+        ),
+    ] {
+        let reply = client.call(&["EVAL", script, "0"])?;
+        let text = match reply {
+            Reply::Integer(number) => number.to_string(),
+            other => shown(&other),
+        };
+        ensure!(text.starts_with(expected), "{script}: {text}");
+        ensure!(client.call_text("PING")? == Reply::Status(b"PONG".to_vec()));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! The libraries that a script finds in Lua besides Lua's own: `cjson`, `cmsgpack`, `struct` and `bit`,
-//! which answer byte for byte as those of Redis 8.0.
+//! which answer byte for byte as those of Redis 8.0; and functions in the place of those of Lua's own that
+//! could take a script's thread down, or outrun its time.
 //!
 //! They are functions of Lua's C interface rather than of `mlua`'s, which makes a reference of every
 //! argument: a call costs what a function in C costs. `stack.rs` is the one file that talks to that
@@ -13,4 +14,7 @@ pub mod libraries;
 mod number;
 mod output;
 mod packing;
+mod patterns;
 mod stack;
+mod strings;
+mod tables;

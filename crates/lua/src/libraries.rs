@@ -1,8 +1,10 @@
 //! Where the libraries are put.
 
-use crate::{bit, cjson, cmsgpack, packing, stack};
+use crate::stack::{Stack, function};
+use crate::{bit, cjson, cmsgpack, packing, stack, strings, tables};
 
-/// Sets `cjson`, `cmsgpack`, `struct` and `bit` among the globals.
+/// Sets `cjson`, `cmsgpack`, `struct` and `bit` among the globals, and our own functions in the place of
+/// some of Lua's.
 pub fn open(lua: &mlua::Lua) -> mlua::Result<()> {
     stack::enter(lua, |stack| {
         cjson::open(stack);
@@ -13,5 +15,17 @@ pub fn open(lua: &mlua::Lua) -> mlua::Result<()> {
         stack.set_global(c"struct");
         bit::open(stack);
         stack.set_global(c"bit");
+        replace(stack);
     })
+}
+
+fn replace(stack: Stack<'_>) {
+    stack.push_global(c"string");
+    strings::open(stack);
+    stack.pop(1);
+    stack.push_global(c"table");
+    stack.set_functions(&[(c"insert", function(tables::insert))], 0);
+    stack.pop(1);
+    stack.push_closure(function(tables::unpack), 0);
+    stack.set_global(c"unpack");
 }

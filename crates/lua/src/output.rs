@@ -15,11 +15,17 @@ use crate::stack::{Kind, Stack};
 const INLINE: usize = 4096;
 
 /// Where an output's first bytes lie.
-pub(crate) struct Room([MaybeUninit<u8>; INLINE]);
+pub(crate) struct Room<const SIZE: usize = INLINE>([MaybeUninit<u8>; SIZE]);
 
 impl Room {
     pub(crate) fn new() -> Room {
-        Room([MaybeUninit::uninit(); INLINE])
+        Room::sized()
+    }
+}
+
+impl<const SIZE: usize> Room<SIZE> {
+    pub(crate) fn sized() -> Room<SIZE> {
+        Room([MaybeUninit::uninit(); SIZE])
     }
 }
 
@@ -31,15 +37,19 @@ pub(crate) struct Output<'room, 'call> {
     start: *mut u8,
     length: usize,
     capacity: usize,
-    room: PhantomData<&'room mut Room>,
+    room: PhantomData<&'room mut [u8]>,
 }
 
 impl<'room, 'call> Output<'room, 'call> {
     /// An empty output, which takes a place on the stack that is nil, and stays where it is.
-    pub(crate) fn new(stack: Stack<'call>, place: c_int, room: &'room mut Room) -> Self {
+    pub(crate) fn new<const SIZE: usize>(
+        stack: Stack<'call>,
+        place: c_int,
+        room: &'room mut Room<SIZE>,
+    ) -> Self {
         debug_assert!(stack.kind(place) == Kind::Nil);
         let start = room.0.as_mut_ptr().cast();
-        Output { stack, place, start, length: 0, capacity: INLINE, room: PhantomData }
+        Output { stack, place, start, length: 0, capacity: SIZE, room: PhantomData }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -56,6 +66,7 @@ impl<'room, 'call> Output<'room, 'call> {
     }
 
     pub(crate) fn extend(&mut self, bytes: &[u8]) {
+        self.stack.work(bytes.len() / 16);
         if bytes.len() > self.capacity - self.length {
             self.grow(bytes.len());
         }

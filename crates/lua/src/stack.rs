@@ -10,6 +10,7 @@
 //! are on), and a function has twenty free places besides its arguments, [`Stack::reserve`] more.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::fmt::{self, Write};
 use std::marker::PhantomData;
@@ -19,6 +20,14 @@ use mlua::ffi;
 
 /// The most values that Lua's stack holds for one function in C.
 pub(crate) const PLACES_MAX: usize = 8000;
+
+/// Steps of work after which whoever watches over a script is asked: about a millisecond.
+const WORK_UNWATCHED: usize = 1 << 17;
+
+thread_local! {
+    /// Steps that were done since then on this thread.
+    static WORK: Cell<usize> = const { Cell::new(0) };
+}
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +181,18 @@ impl<'call> Stack<'call> {
         }
     }
 
+    /// The bytes of a string or a number, which becomes a string where it lies. They live as long as it is
+    /// on the stack.
+    pub(crate) fn text(self, index: c_int) -> &'call [u8] {
+        debug_assert!(matches!(self.kind(index), Kind::String | Kind::Number));
+        let mut length = 0;
+        // SAFETY: what comes back is a string of so many bytes.
+        unsafe {
+            let start = ffi::lua_tolstring(self.state, index, &mut length);
+            std::slice::from_raw_parts(start.cast(), length)
+        }
+    }
+
     /// The `#` of a table or a string.
     pub(crate) fn length(self, index: c_int) -> usize {
         debug_assert!(self.is_there(index));
@@ -204,6 +225,51 @@ impl<'call> Stack<'call> {
     pub(crate) fn argument_integer_or(self, index: c_int, usual: i64) -> i64 {
         // SAFETY: arguments may be missing.
         unsafe { ffi::luaL_optinteger(self.state, index, usual as ffi::lua_Integer) as i64 }
+    }
+
+    // Calling.
+
+    /// Says that so many steps of work were done. After many of them whoever watches over the script is
+    /// asked whether it may go on, as between instructions: one call may be the work of minutes.
+    #[inline]
+    pub(crate) fn work(self, steps: usize) {
+        let done = WORK.get().saturating_add(steps);
+        WORK.set(done);
+        if done >= WORK_UNWATCHED {
+            self.ask();
+        }
+    }
+
+    #[cold]
+    fn ask(self) {
+        WORK.set(0);
+        // SAFETY: the hook is one that Lua calls, which looks at nothing but the state.
+        unsafe {
+            if let Some(hook) = ffi::lua_gethook(self.state) {
+                let mut about = std::mem::MaybeUninit::<ffi::lua_Debug>::zeroed();
+                hook(self.state, about.as_mut_ptr());
+            }
+        }
+    }
+
+    /// Whether a value is a function.
+    pub(crate) fn is_function(self, index: c_int) -> bool {
+        // SAFETY: a positive index may lie behind the top, others are checked.
+        unsafe { ffi::lua_type(self.state, index) == ffi::LUA_TFUNCTION }
+    }
+
+    /// Pops a function and `count` arguments above it, and pushes the one result of the call.
+    pub(crate) fn call(self, count: c_int) {
+        debug_assert!(count < self.top());
+        // SAFETY: they are there.
+        unsafe { ffi::lua_call(self.state, count, 1) }
+    }
+
+    /// Pops a key, and pushes what a table has for it, or its metatable.
+    pub(crate) fn look_up(self, table: c_int) {
+        debug_assert!(self.kind(table) == Kind::Table);
+        // SAFETY: the table and the key are there.
+        unsafe { ffi::lua_gettable_(self.state, table) }
     }
 
     // Failing.
@@ -376,6 +442,12 @@ impl<'call> Stack<'call> {
         unsafe { ffi::lua_rawset(self.state, table) }
     }
 
+    /// Pushes a global.
+    pub(crate) fn push_global(self, name: &CStr) {
+        // SAFETY: a place is free, and the name is a C string.
+        unsafe { ffi::lua_getfield_(self.state, ffi::LUA_GLOBALSINDEX, name.as_ptr()) }
+    }
+
     /// Pops a value, and sets the global of that name to it.
     pub(crate) fn set_global(self, name: &CStr) {
         // SAFETY: the value is there, and the name is a C string.
@@ -410,6 +482,28 @@ impl<'call> Stack<'call> {
     pub(crate) fn set_text(self, name: &CStr, text: &str) {
         self.push_bytes(text.as_bytes());
         self.set_field(name);
+    }
+
+    // What a function keeps.
+
+    /// Pops `count` values, and pushes a function that keeps them.
+    pub(crate) fn push_closure(self, function: Function, count: c_int) {
+        debug_assert!(count <= self.top());
+        // SAFETY: the values are there.
+        unsafe { ffi::lua_pushcclosure(self.state, function, count) }
+    }
+
+    /// Pushes a copy of a value that the running function keeps.
+    pub(crate) fn push_upvalue(self, number: c_int) {
+        // SAFETY: what is not there is nil; see `push_nil`.
+        unsafe { ffi::lua_pushvalue(self.state, ffi::lua_upvalueindex(number)) }
+    }
+
+    /// Pops a value, which the running function keeps from now on in the place of another.
+    pub(crate) fn replace_upvalue(self, number: c_int) {
+        debug_assert!(self.top() > 0);
+        // SAFETY: the value is there, and the function keeps so many.
+        unsafe { ffi::lua_replace(self.state, ffi::lua_upvalueindex(number)) }
     }
 
     // What functions of one library share.

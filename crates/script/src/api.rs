@@ -164,7 +164,16 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
             return fail(current, text, false);
         }
         current.argv.clear();
+        // They are copied, and the copies are none of Lua's memory: one long string may be named often.
+        let limit = current.run().memory_limit();
+        let mut size = 0usize;
         for index in 1..=count {
+            if ffi::lua_type(l, index) == ffi::LUA_TSTRING {
+                size = size.saturating_add(ffi::lua_objlen(l, index));
+            }
+            if limit > 0 && size > limit {
+                return fail(current, b"ERR not enough memory for the arguments", false);
+            }
             if !push_argument(l, index, current) {
                 let text = b"ERR Lua redis lib command arguments must be strings or integers";
                 return fail(current, text, false);

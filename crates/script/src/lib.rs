@@ -18,6 +18,7 @@
 //! | [`errors`] | what does an error look like? |
 
 mod api;
+mod coroutines;
 mod errors;
 mod from_reply;
 mod library;

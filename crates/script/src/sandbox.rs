@@ -14,7 +14,8 @@ use mlua::ffi::{self, lua_State};
 use mlua::{LuaOptions, StdLib};
 
 use crate::api;
-use crate::errors::{bytes, handler, push, raw_field, set_raw_field};
+use crate::coroutines;
+use crate::errors::{before_zero, bytes, handler, push, raw_field, set_raw_field};
 use crate::random;
 use crate::state;
 
@@ -39,6 +40,8 @@ pub(crate) enum Stock {
     GetMetatable,
     SetMetatable,
     CollectGarbage,
+    Create,
+    Resume,
 }
 
 /// The addresses of these stand for tables of the registry.
@@ -197,6 +200,8 @@ unsafe fn keep_stock(l: *mut lua_State) {
         keep(Some(c"table"), c"insert", Stock::Insert);
         keep(Some(c"table"), c"remove", Stock::Remove);
         keep(Some(c"table"), c"sort", Stock::Sort);
+        keep(Some(c"coroutine"), c"create", Stock::Create);
+        keep(Some(c"coroutine"), c"resume", Stock::Resume);
         ffi::lua_rawset(l, ffi::LUA_REGISTRYINDEX);
     }
 }
@@ -243,10 +248,13 @@ unsafe fn replace(l: *mut lua_State, globals: c_int) {
         (c"__redis__err__handler", handler),
         (c"__server__err__handler", handler),
     ];
-    let within: [(&CStr, &CStr, ffi::lua_CFunction); 5] = [
+    let within: [(&CStr, &CStr, ffi::lua_CFunction); 8] = [
         (c"table", c"insert", guarded::insert),
         (c"table", c"remove", guarded::remove),
         (c"table", c"sort", guarded::sort),
+        (c"coroutine", c"create", coroutines::create),
+        (c"coroutine", c"resume", coroutines::resume),
+        (c"coroutine", c"wrap", coroutines::wrap),
         (c"math", c"random", random::random),
         (c"math", c"randomseed", random::randomseed),
     ];
@@ -397,6 +405,11 @@ unsafe fn load_named(l: *mut lua_State) -> bool {
             ffi::lua_concat(l, 2);
             ffi::lua_replace(l, at);
         }
+        if bytes(l, at + 1).contains(&0) {
+            // Lua takes the name as C has it. If that is not a string of ours, nobody keeps it alive.
+            push(l, before_zero(bytes(l, at + 1)));
+            ffi::lua_replace(l, at + 1);
+        }
         let (code, name) = (bytes(l, at), ffi::lua_tolstring(l, at + 1, std::ptr::null_mut()));
         let start = code.as_ptr().cast::<std::os::raw::c_char>();
         let status = ffi::luaL_loadbuffer(l, start, code.len(), name);
@@ -507,7 +520,10 @@ unsafe extern "C-unwind" fn collectgarbage(l: *mut lua_State) -> c_int {
 }
 
 /// Calls one of Lua's own functions with the same arguments.
-unsafe fn call_stock(l: *mut lua_State, which: Stock) -> c_int {
+///
+/// # Safety
+/// Lua has called who calls this, who owns nothing.
+pub(crate) unsafe fn call_stock(l: *mut lua_State, which: Stock) -> c_int {
     // SAFETY: the function is one of C, and sees the stack as its caller's caller has made it.
     unsafe {
         push_stock(l, which);

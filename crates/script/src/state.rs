@@ -405,7 +405,10 @@ pub(crate) unsafe fn arm(l: *mut lua_State, instructions: c_int) {
 }
 
 /// Looks whether the script may go on.
-unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_Debug) {
+///
+/// # Safety
+/// Lua calls it, or a function that Lua has called and that owns nothing.
+pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_Debug) {
     // SAFETY: Lua calls it while a script runs; nothing is owned here.
     unsafe {
         let Some(current) = current() else {

@@ -117,6 +117,7 @@ impl Encoder<'_, '_> {
 
     /// Writes the value on top of the stack, or begins to when it is a table, `depth` levels down.
     fn value(&mut self, depth: usize) -> Option<Level> {
+        self.stack.work(1);
         match self.stack.kind(-1) {
             Kind::String => self.string(-1),
             Kind::Number => self.number(-1),
@@ -163,6 +164,7 @@ impl Encoder<'_, '_> {
                 highest = int(index);
             }
             count += 1;
+            stack.work(1);
             stack.pop(1);
         }
         let Settings { sparse_ratio: ratio, sparse_safe: safe, .. } = self.settings;

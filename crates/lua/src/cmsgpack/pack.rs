@@ -29,6 +29,7 @@ pub(super) fn pack(stack: Stack<'_>) -> c_int {
 
 /// Writes the value on top of the stack.
 fn value(stack: Stack<'_>, output: &mut Output<'_, '_>, depth: usize) {
+    stack.work(1);
     match stack.kind(-1) {
         Kind::String => string(output, stack.bytes(-1)),
         Kind::Boolean => output.push(if stack.boolean(-1) { 0xc3 } else { 0xc2 }),
@@ -73,6 +74,7 @@ fn is_array(stack: Stack<'_>) -> bool {
     let (mut highest, mut count) = (0.0, 0.0);
     stack.push_nil();
     while stack.next(-2) {
+        stack.work(1);
         stack.pop(1);
         let index = if stack.kind(-1) == Kind::Number { stack.number(-1) } else { 0.0 };
         if index <= 0.0 || index.floor() != index {
