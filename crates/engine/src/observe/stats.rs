@@ -225,6 +225,9 @@ macro_rules! thread_stats {
             /// Changes to keys, as `rdb_changes_since_last_save` counts them. CONFIG RESETSTAT does
             /// not reset them: `save` points depend on them.
             pub changes: Counter,
+            /// Commands that went into the append-only file, MULTI and EXEC of transactions included.
+            /// CONFIG RESETSTAT does not reset them: `master_repl_offset` only grows.
+            pub journaled: Counter,
             /// By row: see [`crate::registry::Registry::rows`].
             pub commands: Box<[CommandStats]>,
             /// How long commands were where.
@@ -239,6 +242,7 @@ macro_rules! thread_stats {
                     thread: thread.to_string(),
                     $($name: Counter::default(),)*
                     changes: Counter::default(),
+                    journaled: Counter::default(),
                     commands: (0..rows).map(|_| CommandStats::default()).collect(),
                     stages: Stages::default(),
                     hot_keys: HotKeys::default(),
@@ -406,6 +410,11 @@ impl Stats {
     /// Changes to keys since the start, over all threads.
     pub fn changes(&self) -> u64 {
         self.threads.lock().iter().map(|stats| stats.changes.get()).sum()
+    }
+
+    /// Commands that went into the append-only file since the start.
+    pub fn journaled(&self) -> u64 {
+        self.threads.lock().iter().map(|stats| stats.journaled.get()).sum()
     }
 
     /// Takes the samples that [`Stats::rates`] are averaged over. To be called ten times a second.

@@ -31,6 +31,12 @@ impl Batch {
         self.parts.len()
     }
 
+    /// Commands that the stream gets, without SELECT: several go with MULTI and EXEC.
+    #[inline]
+    pub(crate) fn len_in_stream(&self) -> usize {
+        self.len() + if self.len() > 1 { 2 } else { 0 }
+    }
+
     /// Whether nothing happened.
     #[inline]
     pub fn is_empty(&self) -> bool {

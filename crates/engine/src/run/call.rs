@@ -420,6 +420,7 @@ impl Engine {
         if !effects.journal.is_empty() {
             appended = self.journal.append(&effects.journal);
             effects.journal.clear();
+            db.stats.journaled.add(effects.journal.len_in_stream() as u64);
             effects.unannounced = true;
             if effects.holds_replies {
                 self.slot_offsets.note_write(&db.held, appended);

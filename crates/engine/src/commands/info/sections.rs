@@ -182,7 +182,7 @@ pub(super) fn replication(page: &mut Page, cx: &Context<'_>) {
     page.field("master_failover_state", "no-failover");
     page.field("master_replid", cx.engine.replication_id.lock());
     page.field("master_replid2", "0".repeat(40));
-    page.field("master_repl_offset", 0);
+    page.field("master_repl_offset", cx.engine.stats.journaled());
     page.field("second_repl_offset", -1);
     page.field("repl_backlog_active", 0);
     page.field("repl_backlog_size", cx.db.config.repl_backlog_size);

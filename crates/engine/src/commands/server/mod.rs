@@ -119,7 +119,7 @@ fn time(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 fn role(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.reply.array(3);
     cx.reply.bulk(b"master");
-    cx.reply.integer(0);
+    cx.reply.integer(cx.engine.stats.journaled().cast_signed());
     cx.reply.array(0);
     Ok(())
 }
@@ -232,6 +232,31 @@ pub(crate) const COMMANDS: &[Command] = &[
 #[cfg(test)]
 mod tests {
     use crate::testing::TestServer;
+
+    #[test]
+    fn the_offset_counts_what_goes_into_the_append_only_file() {
+        let mut server = TestServer::new();
+        let shown = |server: &mut TestServer| {
+            let role = server.text("ROLE");
+            assert!(server.text("INFO replication").contains(&format!(
+                "master_repl_offset:{}",
+                role.split("\r\n:").nth(1).and_then(|rest| rest.lines().next()).unwrap()
+            )));
+            role
+        };
+        let role = |offset: u64| format!("*3\r\n$6\r\nmaster\r\n:{offset}\r\n*0\r\n");
+        assert_eq!(shown(&mut server), role(0));
+        server.text("SET k 1");
+        server.text("GET k");
+        assert_eq!(shown(&mut server), role(1));
+        for command in ["MULTI", "SET k 1", "SET l 1", "EXEC", "CONFIG RESETSTAT"] {
+            server.text(command);
+        }
+        assert_eq!(shown(&mut server), role(5), "with MULTI and EXEC");
+        server.journal.set_listening(false);
+        server.text("SET k 1");
+        assert_eq!(shown(&mut server), role(5));
+    }
 
     #[test]
     fn flushes_are_journaled_in_every_case() {
