@@ -157,7 +157,9 @@ fn exists(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 fn show_text(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let script = cx.engine.scripts.cache.find(args.bytes()?);
-    cx.reply.bulk(script.ok_or(NO_SCRIPT)?.text());
+    // The text is Valkey's, as the command is.
+    let unknown = CommandError::text("NOSCRIPT No matching script.");
+    cx.reply.bulk(script.ok_or(unknown)?.text());
     Ok(())
 }
 

@@ -18,8 +18,8 @@ use store::{INLINE_MAX, StringValue};
 
 use crate::command::ArgumentKind::{Double, Integer, String, UnixTime};
 use crate::command::{
-    ACCESS, Argument, Command, DELETE, DENYOOM, FAST, Group, INSERT, KeySpec, OW, READONLY, RO, RW,
-    UPDATE, VARIABLE_FLAGS, WRITE, argument, block, key, one_of, word,
+    ACCESS, Argument, Command, DELETE, DENYOOM, FAST, Group, INSERT, KeySpec, OW, READONLY, RM, RO,
+    RW, UPDATE, VARIABLE_FLAGS, WRITE, argument, block, key, one_of, word,
 };
 use crate::handler::args::Args;
 use crate::handler::error::CommandError;
@@ -150,6 +150,11 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::at(RW | ACCESS | DELETE, 1)])
         .docs("O(1)", "Returns the string under a key and removes the key.")
         .arguments(&[KEY]),
+    Command::new("delifeq", set::delifeq, 3, Group::String, "9.0.0")
+        .flags(WRITE | FAST)
+        .keys(&[KeySpec::at(RM | DELETE, 1)])
+        .docs("O(1)", "Removes a key that holds the given string. It is Valkey's.")
+        .arguments(KEY_VALUE),
     Command::new("getex", set::getex, -2, Group::String, "6.2.0")
         .flags(WRITE | FAST)
         .keys(&[

@@ -150,7 +150,8 @@ impl<'a> SetOptions<'a> {
         Ok(options)
     }
 
-    /// Takes a condition. Says whether there was one; a second one must be the same.
+    /// Takes a condition. Says whether there was one; a second one must be the same, and there is but one
+    /// IFEQ.
     fn parse_condition(&mut self, args: &mut Args<'a>) -> Result<bool, CommandError> {
         use Condition::{Absent, Equal, None, Present};
         let condition = if args.word("NX") {
@@ -164,7 +165,7 @@ impl<'a> SetOptions<'a> {
         };
         self.condition = match (self.condition, condition) {
             (None, condition) => condition,
-            (Absent, Absent) | (Present, Present) | (Equal(_), Equal(_)) => condition,
+            (Absent, Absent) | (Present, Present) => condition,
             _ => return Err(CommandError::SYNTAX),
         };
         Ok(true)
@@ -300,6 +301,18 @@ pub(super) fn getdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         let lazily = cx.db.config.lazyfree_lazy_user_del;
         delete(cx, &key, lazily);
     }
+    Ok(())
+}
+
+/// DELIFEQ key value
+pub(super) fn delifeq(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    let (key, expected) = (args.key()?, args.bytes()?);
+    let equal = Condition::Equal(expected).holds(cx, &key)?;
+    if equal {
+        let lazily = cx.db.config.lazyfree_lazy_user_del;
+        delete(cx, &key, lazily);
+    }
+    cx.reply.integer(i64::from(equal));
     Ok(())
 }
 
