@@ -47,16 +47,18 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::text("ERR EXEC without MULTI"));
     };
     let stale = cx.session.watch.as_ref().is_some_and(|watch| watch.is_stale(&cx.db));
-    cx.end_transaction();
-    if transaction.aborted {
+    cx.forget_watch();
+    if transaction.aborted || stale {
+        let aborted = transaction.aborted;
+        cx.session.publish_state();
         cx.engine.free_transaction(transaction);
-        return Err(CommandError::EXEC_ABORT);
-    }
-    if stale {
-        cx.engine.free_transaction(transaction);
+        if aborted {
+            return Err(CommandError::EXEC_ABORT);
+        }
         cx.reply.null_array();
         return Ok(());
     }
+    // Until the end others see that it is in MULTI, and so does CLIENT LIST in the transaction itself.
     let row = cx.row;
     cx.reply.array(transaction.commands.len());
     cx.nested = true;
@@ -84,6 +86,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.nested = false;
     cx.write_own_messages();
     cx.row = row;
+    cx.session.publish_state();
     cx.engine.free_transaction(transaction);
     // The commands' own effects are what the journal gets.
     cx.propagate_nothing();
@@ -146,6 +149,25 @@ mod tests {
         server.now = Some(1_000_000);
         server.text(&format!("WATCH {key}"));
         server
+    }
+
+    #[test]
+    fn a_client_is_in_multi_until_exec_has_run() {
+        let mut server = TestServer::new();
+        server.text("WATCH k");
+        server.text("MULTI");
+        server.text("CLIENT INFO");
+        server.text("PING");
+        let shown = server.text("EXEC");
+        assert!(shown.contains(" flags=x ") && shown.contains(" multi=2 watch=0 "), "{shown}");
+        let shown = server.text("CLIENT INFO");
+        assert!(shown.contains(" flags=N ") && shown.contains(" multi=-1 "), "{shown}");
+        server.text("WATCH k");
+        let mut other = server.connect();
+        server.text_as(&mut other, "SET k v");
+        server.text("MULTI");
+        assert_eq!(server.text("EXEC"), ABORTED);
+        assert!(server.text("CLIENT INFO").contains(" multi=-1 watch=0 "));
     }
 
     #[test]
