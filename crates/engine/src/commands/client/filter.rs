@@ -81,7 +81,9 @@ impl<'a> Filter<'a> {
     pub(super) fn includes(&self, client: &Client, now: u64) -> bool {
         let seconds_since = |at: u64| now.saturating_sub(at) / 1000;
         let idle_since = client.last_interaction.load(std::sync::atomic::Ordering::Relaxed);
-        self.age.is_none_or(|least| seconds_since(client.connected_at) >= least)
+        // One that was killed is gone, though its worker may not have closed it yet.
+        !client.killed.load(std::sync::atomic::Ordering::Relaxed)
+            && self.age.is_none_or(|least| seconds_since(client.connected_at) >= least)
             && self.idle.is_none_or(|least| seconds_since(idle_since) >= least)
             && self.wanted.of(client).all(|holds| holds)
             && !self.unwanted.of(client).any(|holds| holds)

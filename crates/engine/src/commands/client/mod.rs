@@ -301,6 +301,8 @@ mod tests {
         assert_eq!(server.text("PUBLISH one 2"), ":0\r\n");
         assert_eq!(server.text("PUBSUB NUMSUB one"), "*2\r\n$3\r\none\r\n:0\r\n");
         assert_eq!(server.text("PUBSUB CHANNELS"), "*0\r\n");
+        assert_eq!(server.text("CLIENT LIST").matches("id=").count(), 1, "it is gone at once");
+        assert_eq!(server.text("CLIENT KILL TYPE normal"), ":0\r\n");
         assert_eq!(server.text("PUBSUB NUMPAT"), ":0\r\n");
     }
 
