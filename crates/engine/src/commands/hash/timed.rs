@@ -189,7 +189,10 @@ pub(super) fn hsetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     })?;
     if let Time::At(at) = options.time {
         let always = expire::Condition::Always;
+        let counted = cx.db.effects.dirty;
         let done = expire::expire_fields(&mut cx.db, &key, fields, at, always)?;
+        // A field is one change, with its time or without.
+        cx.db.effects.dirty = counted;
         if done.removed.is_empty() {
             let count = expire::digits(pairs.len() as u64 / 2);
             let time = expire::digits(at);
@@ -202,4 +205,26 @@ pub(super) fn hsetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     }
     cx.reply.integer(1);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    #[test]
+    fn fields_that_are_set_with_their_times_are_counted_once() {
+        let mut server = TestServer::new();
+        for (command, changes) in [
+            ("HSETEX h FIELDS 2 a 1 b 2", 2),
+            ("HSETEX h PX 100000 FIELDS 2 a 1 c 2", 2),
+            ("HSETEX h KEEPTTL FIELDS 1 a 2", 1),
+            ("HSETEX h PXAT 1 FIELDS 2 a 1 d 2", 2),
+            ("HGETEX h PX 100000 FIELDS 1 b", 1),
+            ("HGETEX h PXAT 1 FIELDS 1 b", 1),
+        ] {
+            let before = server.engine.stats.changes();
+            server.text(command);
+            assert_eq!(server.engine.stats.changes() - before, changes, "{command}");
+        }
+    }
 }
