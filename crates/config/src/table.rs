@@ -539,6 +539,9 @@ directives! {
     lfu_decay_time: u32 = 1 => named("lfu-decay-time"), integer(0, INT_MAX);
     /// Effort of looking for expired keys, from 1 to 10.
     active_expire_effort: u32 = 1 => named("active-expire-effort"), integer(1, 10);
+    /// Data is being copied from another server: nothing expires by itself, no read removes what has
+    /// expired, and nothing is evicted. CLIENT IMPORT-SOURCE lets a connection find what has expired.
+    import_mode: bool = false => named("import-mode"), YesNo;
     /// Free evicted values in the background.
     lazyfree_lazy_eviction: bool = false => named("lazyfree-lazy-eviction").without_effect(ALWAYS_LAZY), YesNo;
     /// Free expired values in the background.

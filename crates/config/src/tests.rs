@@ -8,8 +8,9 @@ use super::*;
 
 /// Directives whose default differs from the reference by intent.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
-/// Directives that the reference does not have.
-const OWN: [&str; 10] = [
+/// Directives that the reference does not have: our own, and `import-mode` of Valkey.
+const OWN: [&str; 11] = [
+    "import-mode",
     "lua-memory-limit",
     "changes-backlog-size",
     "changes-backlog-ttl",

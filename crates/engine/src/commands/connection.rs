@@ -200,6 +200,7 @@ fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         session.reply_mode = ReplyMode::On;
     }
     session.set_no_touch(false);
+    session.set_import_source(false);
     session.client.set_flag(flag::NO_EVICT, false);
     session.client.names.lock().name.clear();
     cx.reply.simple(b"RESET");

@@ -41,6 +41,8 @@ pub struct Db<'a> {
     pub(crate) clock: EvictionClock,
     /// Whether accesses leave traces in the eviction clock: CLIENT NO-TOUCH.
     pub(crate) touch: bool,
+    /// Whoever runs the command imports data, and finds what has expired: CLIENT IMPORT-SOURCE.
+    pub(crate) imports: bool,
 }
 
 /// The parts of a turn that a database looks at, apart from the effects that it changes.
@@ -101,6 +103,7 @@ impl<'a> Db<'a> {
         index: usize,
         held: Held<'a, Attachment>,
         touch: bool,
+        imports: bool,
     ) -> Db<'a> {
         Db {
             held,
@@ -113,6 +116,34 @@ impl<'a> Db<'a> {
             clock: turn.clock,
             packed_threshold: turn.packed_threshold,
             touch,
+            imports,
+        }
+    }
+
+    /// Whether a key that expires then has expired, for whoever runs the command.
+    #[inline]
+    pub(crate) fn is_due(&self, at: u64) -> bool {
+        at <= self.now && !self.imports
+    }
+
+    /// Fields that expire before this have expired, for whoever runs the command.
+    #[inline]
+    pub(crate) fn fields_due_by(&self) -> u64 {
+        if self.imports { 0 } else { self.now }
+    }
+
+    /// Whether a key or field that is given this time is removed at once. While data is imported it
+    /// stays, since the source may still prolong it.
+    pub(crate) fn ends_at_once(&self, at: u64) -> bool {
+        at <= self.now && !self.config.import_mode
+    }
+
+    /// Remembers what a read found expired, to be removed when the command ends; while data is imported
+    /// it stays.
+    #[cold]
+    pub(crate) fn note_expired(&self, expired: Expired) {
+        if !self.config.import_mode {
+            self.effects.expired.borrow_mut().push(expired);
         }
     }
 
@@ -124,9 +155,8 @@ impl<'a> Db<'a> {
     /// [`Db::peek`] in another database.
     pub fn peek_in(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
         let entry = self.held.find(database, key)?;
-        if entry.expire_at().is_some_and(|at| at <= self.now) {
-            let expired = Expired { database, key: key.bytes.into(), field: None };
-            self.effects.expired.borrow_mut().push(expired);
+        if entry.expire_at().is_some_and(|at| self.is_due(at)) {
+            self.note_expired(Expired { database, key: key.bytes.into(), field: None });
             return None;
         }
         Some(entry)
@@ -191,14 +221,14 @@ impl<'a> Db<'a> {
     #[inline]
     fn expire_if_due(&mut self, key: &Key<'_>) {
         let table = self.held.table(self.index, key.slot);
-        if table.is_some_and(|table| table.next_due() <= self.now) {
+        if table.is_some_and(|table| self.is_due(table.next_due())) {
             self.delete_if_due(key);
         }
     }
 
     fn delete_if_due(&mut self, key: &Key<'_>) {
         let due = self.held.find(self.index, key).and_then(Entry::expire_at);
-        if due.is_some_and(|at| at <= self.now) {
+        if due.is_some_and(|at| self.is_due(at)) {
             self.delete_expired(self.index, key);
         }
     }

@@ -15,7 +15,7 @@ impl Db<'_> {
     /// The hash under a key as it is now.
     #[inline]
     pub fn hash(&self, key: &Key<'_>) -> Result<Option<HashView<'_>>, CommandError> {
-        Ok(self.stored_hash(key)?.map(|hash| HashView::new(hash, self.now)))
+        Ok(self.stored_hash(key)?.map(|hash| HashView::new(hash, self.fields_due_by())))
     }
 
     /// The value of a field of the hash under a key. One that has expired is removed when the command
@@ -38,10 +38,9 @@ impl Db<'_> {
     /// stays where it is for now: nobody sees it, and a command may name one field a million times.
     #[cold]
     fn note_due_field(&self, key: &Key<'_>, field: &[u8]) {
-        let mut expired = self.effects.expired.borrow_mut();
-        if expired.len() < FIELDS_AT_ONCE {
-            let field = Some(field.into());
-            expired.push(Expired { database: self.index, key: key.bytes.into(), field });
+        if self.effects.expired.borrow().len() < FIELDS_AT_ONCE {
+            let (key, field) = (key.bytes.into(), Some(field.into()));
+            self.note_expired(Expired { database: self.index, key, field });
         }
     }
 
@@ -49,7 +48,7 @@ impl Db<'_> {
     /// once.
     pub fn note_due_fields(&self, key: &Key<'_>, hash: Option<HashView<'_>>) {
         if let Some(hash) = hash.filter(|hash| hash.hides_some()) {
-            let due = hash.whole().due(self.now, FIELDS_AT_ONCE);
+            let due = hash.whole().due(self.fields_due_by(), FIELDS_AT_ONCE);
             due.iter().for_each(|field| self.note_due_field(key, field));
         }
     }
@@ -57,7 +56,7 @@ impl Db<'_> {
     /// Removes a field if its time is over, before the command that names it changes the hash.
     pub fn expire_field(&mut self, key: &Key<'_>, field: &[u8]) {
         let entry = self.held.find(self.index, key);
-        if entry.and_then(|entry| entry.fields_due()).is_some_and(|due| due <= self.now) {
+        if entry.and_then(|entry| entry.fields_due()).is_some_and(|due| self.is_due(due)) {
             self.delete_fields(self.index, key, &[field]);
         }
     }

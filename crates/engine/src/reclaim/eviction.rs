@@ -177,7 +177,9 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
         return Room::Enough;
     }
     engine.memory.note_exceeded(turn.steady_us);
-    if turn.config.maxmemory_policy == MaxmemoryPolicy::NoEviction {
+    let never = turn.config.maxmemory_policy == MaxmemoryPolicy::NoEviction;
+    // What is evicted while data is imported would be missing from the copy.
+    if never || turn.config.import_mode {
         return Room::None;
     }
     let begun = Ticks::now();

@@ -114,7 +114,8 @@ impl ExpireCycle {
         self.round = Tally::default();
         loop {
             turn.begin(engine);
-            if engine.is_paused(turn.steady) || turn.effects.journal_failed {
+            let imports = turn.config.import_mode;
+            if imports || engine.is_paused(turn.steady) || turn.effects.journal_failed {
                 // The data is to stand still.
                 break;
             }
@@ -426,6 +427,15 @@ mod tests {
         let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());
         cycle.round(&server.engine, &mut server.turn, &gate);
         assert_eq!(server.text("HLEN h"), ":2000\r\n");
+    }
+
+    #[test]
+    fn nothing_goes_while_data_is_imported() {
+        let (mut server, _) = filled();
+        server.engine.config.update(|config| config.import_mode = true);
+        let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());
+        cycle.round(&server.engine, &mut server.turn, &gate);
+        assert_eq!(server.engine.keyspace.len(0), 2700);
     }
 
     #[test]

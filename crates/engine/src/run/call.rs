@@ -216,10 +216,11 @@ impl Engine {
         let mut missed = None;
         let (parts, effects) = turn.parts();
         let touch = !session.no_touch;
+        let imports = session.import_source && parts.config.import_mode;
         let begun = effects.last_end;
         let outcome = {
             let mut cx = Context {
-                db: Db::new(parts, effects, session.database, held, touch),
+                db: Db::new(parts, effects, session.database, held, touch, imports),
                 reply: Reply::new(output, resp3),
                 session,
                 engine: self,
@@ -419,8 +420,8 @@ impl Engine {
         let mut appended = 0;
         if !effects.journal.is_empty() {
             appended = self.journal.append(&effects.journal);
-            effects.journal.clear();
             db.stats.journaled.add(effects.journal.len_in_stream() as u64);
+            effects.journal.clear();
             effects.unannounced = true;
             if effects.holds_replies {
                 self.slot_offsets.note_write(&db.held, appended);
@@ -508,7 +509,7 @@ impl Engine {
         }
         let presence = held.presence();
         let (parts, effects) = turn.parts();
-        let mut db = Db::new(parts, effects, database, held, true);
+        let mut db = Db::new(parts, effects, database, held, true, false);
         delete(&mut db);
         if db.effects.ready.is_empty() {
             self.settle(&mut db);

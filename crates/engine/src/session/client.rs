@@ -72,6 +72,8 @@ pub mod flag {
     pub const REDIRECT: u32 = 1 << 9;
     /// Connected by HTTP. No letter shows it.
     pub const HTTP: u32 = 1 << 10;
+    /// CLIENT IMPORT-SOURCE (`I`).
+    pub const IMPORT_SOURCE: u32 = 1 << 11;
 }
 
 /// The shared part of a connection. Its worker writes the numbers; anybody reads them.

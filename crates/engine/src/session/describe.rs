@@ -39,6 +39,7 @@ impl Client {
             (self.has_flag(flag::UNIX), 'U'),
             (self.has_flag(flag::NO_EVICT), 'e'),
             (self.has_flag(flag::NO_TOUCH), 'T'),
+            (self.has_flag(flag::IMPORT_SOURCE), 'I'),
         ];
         let set = letters.into_iter().filter(|(is_set, _)| *is_set);
         let text: String = set.map(|(_, letter)| letter).collect();

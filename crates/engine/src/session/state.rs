@@ -134,6 +134,8 @@ pub struct Session {
     pub(crate) pushes: bool,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
+    /// CLIENT IMPORT-SOURCE.
+    pub import_source: bool,
     /// MONITOR.
     pub monitor: bool,
     /// It replays commands from a file: see [`crate::persistence::loading`].
@@ -179,6 +181,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             pushes: false,
             no_touch: false,
+            import_source: false,
             monitor: false,
             replays: false,
             depends_on: 0,
@@ -197,6 +200,7 @@ impl Session {
         let mut session = Session::new(Arc::clone(&caller.client), true);
         session.database = caller.database;
         session.no_touch = caller.no_touch;
+        session.import_source = caller.import_source;
         session.replays = caller.replays;
         session.script = true;
         session
@@ -228,6 +232,12 @@ impl Session {
     pub fn set_no_touch(&mut self, on: bool) {
         self.no_touch = on;
         self.client.set_flag(flag::NO_TOUCH, on);
+    }
+
+    /// CLIENT IMPORT-SOURCE.
+    pub fn set_import_source(&mut self, on: bool) {
+        self.import_source = on;
+        self.client.set_flag(flag::IMPORT_SOURCE, on);
     }
 
     /// The subscriptions, made at first use.

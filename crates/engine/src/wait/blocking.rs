@@ -200,6 +200,7 @@ impl Context<'_> {
                 packed_threshold: self.db.packed_threshold,
                 clock: self.db.clock,
                 touch: self.db.touch,
+                imports: self.db.imports,
             },
             reply: Reply::new(output, resp3),
             session,

@@ -212,6 +212,20 @@ fn no_touch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
+/// CLIENT IMPORT-SOURCE <ON | OFF>
+fn import_source(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    args.skip(1);
+    // One may always stop.
+    let stops = args.clone().word("off");
+    if !stops && !cx.db.config.import_mode {
+        return Err(CommandError::text("ERR Server is not in import mode"));
+    }
+    let on = on_or_off(args)?;
+    cx.session.set_import_source(on);
+    cx.reply.ok();
+    Ok(())
+}
+
 /// CLIENT CAPA capability [capability ...]
 fn capa(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
@@ -287,6 +301,8 @@ mod tests {
         let other = server.connect();
         assert_eq!(server.text("CLIENT KILL SKIPME no TYPE normal USER default"), ":2\r\n");
         assert!(other.client.killed.load(Relaxed));
+        assert_eq!(server.text("CLIENT LIST").matches("id=").count(), 1, "it is gone at once");
+        assert_eq!(server.text("CLIENT KILL TYPE normal"), ":0\r\n");
         assert!(server.session.close && !server.session.client.killed.load(Relaxed));
     }
 
@@ -301,8 +317,6 @@ mod tests {
         assert_eq!(server.text("PUBLISH one 2"), ":0\r\n");
         assert_eq!(server.text("PUBSUB NUMSUB one"), "*2\r\n$3\r\none\r\n:0\r\n");
         assert_eq!(server.text("PUBSUB CHANNELS"), "*0\r\n");
-        assert_eq!(server.text("CLIENT LIST").matches("id=").count(), 1, "it is gone at once");
-        assert_eq!(server.text("CLIENT KILL TYPE normal"), ":0\r\n");
         assert_eq!(server.text("PUBSUB NUMPAT"), ":0\r\n");
     }
 
@@ -356,6 +370,82 @@ mod tests {
         server.engine.let_writes_go_on();
         assert_eq!((held(1200, true), held(1200, false)), (Some(1300), None));
         assert!(server.engine.is_paused(1200) && !server.engine.is_paused(1300));
+    }
+
+    /// A server in import mode where the key `k` and the field `f` of `h` have expired.
+    fn importing() -> TestServer {
+        let mut server = TestServer::new();
+        server.now = Some(1000);
+        assert_eq!(server.text("CONFIG SET import-mode yes"), "+OK\r\n");
+        server.text("SET k 1 PX 5");
+        server.text("HSET h f 1 g 2");
+        server.text("HPEXPIREAT h 1005 FIELDS 1 f");
+        server.now = Some(1010);
+        server
+    }
+
+    #[test]
+    fn what_expires_while_data_is_imported_stays_for_who_imports() {
+        let mut server = importing();
+        server.journal.take();
+        assert_eq!(server.text("GET k"), "$-1\r\n");
+        assert_eq!(server.text("HGET h f"), "$-1\r\n");
+        assert_eq!(server.text("KEYS *"), "*1\r\n$1\r\nh\r\n");
+        assert_eq!(server.text("DBSIZE"), ":2\r\n");
+        assert_eq!(server.journal.take(), [], "a read removes nothing");
+        assert_eq!(server.text("CLIENT IMPORT-SOURCE on"), "+OK\r\n");
+        assert!(server.text("CLIENT INFO").contains(" flags=I "));
+        assert_eq!(server.text("HMGET h f g"), "*2\r\n$1\r\n1\r\n$1\r\n2\r\n");
+        assert_eq!(server.text("TTL k"), ":0\r\n");
+        assert_eq!(server.text("INCR k"), ":2\r\n");
+        assert_eq!(server.text("PERSIST k"), ":1\r\n");
+        assert_eq!(server.text("CLIENT IMPORT-SOURCE off"), "+OK\r\n");
+        assert_eq!(server.text("GET k"), "$1\r\n2\r\n");
+    }
+
+    #[test]
+    fn a_write_of_others_removes_what_has_expired_also_while_data_is_imported() {
+        let mut server = importing();
+        server.journal.take();
+        assert_eq!(server.text("APPEND k x"), ":1\r\n");
+        assert_eq!(server.text("GET k"), "$1\r\nx\r\n");
+        let words: Vec<_> =
+            server.journal.take().into_iter().map(|it| it.argv[0].clone()).collect();
+        assert_eq!(words, [&b"MULTI"[..], b"DEL", b"APPEND", b"EXEC"]);
+    }
+
+    #[test]
+    fn a_time_that_is_over_is_kept_while_data_is_imported() {
+        let mut server = importing();
+        server.text("CLIENT IMPORT-SOURCE on");
+        server.text("SET gone 1");
+        for (command, kept) in [("EXPIREAT gone -5", 0), ("PEXPIREAT gone 7", 7)] {
+            assert_eq!(server.text(command), ":1\r\n");
+            assert_eq!(server.text("GET gone"), "$1\r\n1\r\n");
+            assert_eq!(server.text("PTTL gone"), ":0\r\n");
+            assert_eq!(server.text("PEXPIRETIME gone"), format!(":{kept}\r\n"));
+        }
+        server.text("CONFIG SET import-mode no");
+        assert_eq!(server.text("GET gone"), "$-1\r\n");
+    }
+
+    #[test]
+    fn one_may_always_stop_being_an_import_source() {
+        let mut server = TestServer::new();
+        let refused = "-ERR Server is not in import mode\r\n";
+        assert_eq!(server.text("CLIENT IMPORT-SOURCE on"), refused);
+        assert_eq!(server.text("CLIENT IMPORT-SOURCE x"), refused);
+        assert_eq!(server.text("CLIENT IMPORT-SOURCE off"), "+OK\r\n");
+        server.text("CONFIG SET import-mode yes");
+        assert_eq!(server.text("CLIENT IMPORT-SOURCE x"), "-ERR syntax error\r\n");
+        server.text("CLIENT IMPORT-SOURCE on");
+        server.text("CONFIG SET import-mode no");
+        assert_eq!(server.text("CLIENT IMPORT-SOURCE off"), "+OK\r\n");
+        assert!(server.text("CLIENT INFO").contains(" flags=N "));
+        server.text("CONFIG SET import-mode yes");
+        server.text("CLIENT IMPORT-SOURCE on");
+        server.text("RESET");
+        assert!(server.text("CLIENT INFO").contains(" flags=N "));
     }
 
     #[test]

@@ -146,6 +146,9 @@ const SUBCOMMANDS: &[Command] = &[
         .docs("O(1)", "Returns the client that gets this connection's invalidations."),
     Command::help("client", Group::Connection, "5.0.0"),
     sub("id", id, 2, OWN, "5.0.0").docs("O(1)", "Returns the connection's number."),
+    sub("import-source", import_source, 3, OWN, "8.1.0")
+        .docs("O(1)", "Lets the connection find what has expired, in import-mode. It is Valkey's.")
+        .arguments(&[one_of("enabled", ON_OR_OFF)]),
     sub("info", info, 2, OWN, "6.2.0")
         .docs("O(1)", "Describes the connection in one line.")
         .tips(&["nondeterministic_output"]),

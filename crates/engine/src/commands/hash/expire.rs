@@ -166,7 +166,7 @@ pub(super) fn expire_fields<'a>(
     at: u64,
     condition: Condition,
 ) -> Result<Done<'a>, CommandError> {
-    let now = db.now;
+    let ends_at_once = db.ends_at_once(at);
     let mut done = Done::default();
     let Some(hash) = db.hash_mut(key)? else { return Ok(done) };
     hash.make_room_for_times();
@@ -176,7 +176,7 @@ pub(super) fn expire_fields<'a>(
             None => NO_FIELD,
             Some((_, old)) if !condition.holds(old, at) => 0,
             // While commands are replayed no time is over.
-            Some(_) if at <= now => {
+            Some(_) if ends_at_once => {
                 hash.remove(field);
                 done.removed.push(field);
                 2
@@ -243,14 +243,14 @@ pub(super) fn persist_fields(
     key: &Key<'_>,
     fields: Arguments<'_>,
 ) -> Result<SmallVec<[i64; 8]>, CommandError> {
-    let now = cx.db.now;
+    let due_by = cx.db.fields_due_by();
     let mut persisted: SmallVec<[&[u8]; 8]> = SmallVec::new();
     let Some(hash) = cx.db.hash_mut(key)? else {
         return Ok(fields.iter().map(|_| NO_FIELD).collect());
     };
     let answers = fields.iter().map(|field| match hash.get_timed(field) {
         Some((_, None)) => NO_TIME,
-        Some((_, Some(at))) if at >= now => {
+        Some((_, Some(at))) if at >= due_by => {
             hash.set_expire_at(field, None);
             persisted.push(field);
             1

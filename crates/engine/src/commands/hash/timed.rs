@@ -99,7 +99,7 @@ pub(super) fn hgetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         // As in Redis, whether a field is there or not.
         hash.make_room_for_times();
     }
-    if matches!(time, Time::At(at) if at <= cx.db.now) {
+    if matches!(time, Time::At(at) if cx.db.ends_at_once(at)) {
         return take_fields(cx, &key, fields);
     }
     reply_values(cx, &key, fields)?;

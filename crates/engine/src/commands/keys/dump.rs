@@ -95,7 +95,7 @@ pub(super) fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     let expire_at = ttl.map(|ttl| ttl.saturating_add(start).min(i64::MAX.unsigned_abs()));
     let replaced = options.replace && cx.db.remove(&key);
     cx.reply.ok();
-    if expire_at.is_some_and(|at| at <= cx.db.now) {
+    if expire_at.is_some_and(|at| cx.db.ends_at_once(at)) {
         if replaced {
             cx.db.changed(&key, Event(Class::GENERIC, "del"));
             let lazy = cx.db.config.lazyfree_lazy_server_del;

@@ -68,7 +68,7 @@ fn walk(
     wanted: usize,
     mut visit: impl FnMut(Entry<'_>),
 ) -> Walk {
-    let (database, now) = (db.index, db.now);
+    let database = db.index;
     let mut seen = 0;
     loop {
         let keyspace = db.held.space();
@@ -85,7 +85,7 @@ fn walk(
         let next = db.with_slot(authority, cursor.slot, |held| {
             let table = held.table(database, cursor.slot)?;
             let (count, next) = walk_slot(table, cursor.position, bound, |entry| {
-                if entry.expire_at().is_none_or(|at| at > now) {
+                if entry.expire_at().is_none_or(|at| !db.is_due(at)) {
                     visit(entry);
                 }
             });
@@ -209,7 +209,7 @@ fn random_live_key(
         let Some(slot) = db.held.space().random_slot(db.index) else { return Ok(None) };
         let live = db.with_slot(authority, slot, |held| {
             let entry = held.table(db.index, slot)?.random()?;
-            entry.expire_at().is_none_or(|at| at > db.now).then(|| entry.key().into())
+            entry.expire_at().is_none_or(|at| !db.is_due(at)).then(|| entry.key().into())
         });
         if let Some(key) = live.ok_or(CommandError::MISSED_SLOT)? {
             return Ok(Some(key));

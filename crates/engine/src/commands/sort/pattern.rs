@@ -59,7 +59,7 @@ impl<'a> Pattern<'a> {
         }
         match (db.find(&key).map(Entry::value)?, field) {
             (ValueRef::Hash(hash), Some(field)) => {
-                db.field(&key, HashView::new(hash, db.now), field)
+                db.field(&key, HashView::new(hash, db.fields_due_by()), field)
             }
             (ValueRef::String(string), None) => Some(match string {
                 StringRef::Int(number) => Element::Int(number),

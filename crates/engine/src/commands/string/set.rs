@@ -355,7 +355,7 @@ pub(super) fn getex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult 
 /// Gives a key an expiry, or removes it where its time has passed already.
 fn expire(cx: &mut Context<'_>, key: &Key<'_>, clock: Clock, time: u64) {
     let absolute = matches!(clock, Clock::UnixSeconds | Clock::UnixMilliseconds);
-    if absolute && time <= cx.db.now {
+    if absolute && cx.db.ends_at_once(time) {
         let lazily = cx.db.config.lazyfree_lazy_expire;
         return delete(cx, key, lazily);
     }

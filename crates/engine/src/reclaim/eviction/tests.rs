@@ -56,6 +56,14 @@ fn a_command_evicts_what_is_too_much_and_no_more() {
 }
 
 #[test]
+fn nothing_is_evicted_while_data_is_imported() {
+    let mut server = over_by(1000, MaxmemoryPolicy::AllkeysLru, 1000);
+    server.engine.config.update(|config| config.import_mode = true);
+    assert_eq!(server.text("SET k v"), OOM);
+    assert_eq!(keys(&server), 1000);
+}
+
+#[test]
 fn what_was_freed_in_this_turn_counts() {
     let mut server = over_by(1000, MaxmemoryPolicy::AllkeysRandom, 1000);
     server.begin_turn();
