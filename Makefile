@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab peers peers-newest oracle suite update differential
+.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab peers peers-newest oracle suite update differential differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -140,3 +140,7 @@ update: peers
 # Random commands and scripts to both servers; SEED=n replays one run, SECONDS=n runs longer.
 differential: peers
 	cargo test --profile ci --package tests --test differential --test random_scripts
+
+# The same for what Valkey 9.1 alone has, with Valkey's newest.
+differential-valkey: peers-newest
+	cargo test --profile ci --package tests --test differential -- Valkey

@@ -4,7 +4,11 @@
 //! random argument of that kind, `( a | b )` for one of several, `[ a ]` for a or nothing, and
 //! `( a )+` for one to four times a. Each shape says how its replies can be compared.
 
+mod valkey;
+
 use crate::random::Random;
+
+pub use valkey::VALKEY;
 
 /// How the replies of two servers to one command are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +23,28 @@ pub enum Comparison {
     Time,
     /// They are of one type and have as many elements.
     Shape,
+    /// They describe the same clients, as far as these are alike on two servers.
+    Clients,
 }
 
 use Comparison::{Exact, Pairs, Shape, Time, Unordered};
+
+/// How replies are compared, and the line that commands are made of.
+pub type Form = (Comparison, &'static str);
+
+/// What commands are made of.
+pub struct Vocabulary {
+    /// All shapes, by family; a family is chosen first, so that long families do not drown others.
+    pub families: &'static [&'static [Form]],
+    /// How often each family is chosen.
+    pub weights: &'static [usize],
+    /// Commands that are never made wrong, since their errors have other words.
+    pub always_right: &'static [&'static str],
+}
+
+/// What Redis 8.0 and dunlin have.
+pub const REDIS: Vocabulary =
+    Vocabulary { families: FAMILIES, weights: WEIGHTS, always_right: &[] };
 
 /// One random command.
 #[derive(Clone, Debug)]
@@ -32,8 +55,8 @@ pub struct Command {
     pub comparison: Comparison,
 }
 
-/// All shapes, by family; a family is chosen first, so that long families do not drown others.
-const FAMILIES: &[&[(Comparison, &str)]] = &[
+/// The shapes of [`REDIS`].
+const FAMILIES: &[&[Form]] = &[
     &[
         (
             Exact,
@@ -354,19 +377,21 @@ const FAMILIES: &[&[(Comparison, &str)]] = &[
     ],
 ];
 
-/// How often each family of [`FAMILIES`] is chosen.
+/// And how often each family is chosen.
 const WEIGHTS: &[usize] = &[12, 8, 10, 5, 18, 14, 14, 10, 18, 5, 5, 18, 4, 3];
 const _: () = assert!(FAMILIES.len() == WEIGHTS.len());
+const _: () = assert!(VALKEY.families.len() == VALKEY.weights.len());
 
 /// A random command.
-pub fn command(random: &mut Random) -> Command {
-    let mut chosen = random.below(WEIGHTS.iter().sum());
+pub fn command(vocabulary: &Vocabulary, random: &mut Random) -> Command {
+    let weights = vocabulary.weights;
+    let mut chosen = random.below(weights.iter().sum());
     let mut family = 0;
-    while chosen >= WEIGHTS[family] {
-        chosen -= WEIGHTS[family];
+    while chosen >= weights[family] {
+        chosen -= weights[family];
         family += 1;
     }
-    let (comparison, shape) = *random.pick(FAMILIES[family]);
+    let (comparison, shape) = *random.pick(vocabulary.families[family]);
     let mut words = of_shape(shape, random);
     // A blocking command whose time limit is spoilt might wait for ever, a cursor that no server
     // gave out means nothing, SPOP of fewer than all is chance, and a lexical key might come by
@@ -374,7 +399,9 @@ pub fn command(random: &mut Random) -> Command {
     let delicate =
         [&b"BLPOP"[..], b"BLMOVE", b"BZPOPMIN", b"SCAN", b"SSCAN", b"HSCAN", b"ZSCAN", b"SPOP"];
     let may_wait = words.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
+    let named = |name: &&str| words[0].eq_ignore_ascii_case(name.as_bytes());
     let is_delicate = may_wait
+        || vocabulary.always_right.iter().any(named)
         || delicate.iter().any(|name| words[0].eq_ignore_ascii_case(name))
         || words.iter().any(|word| LEXICAL.iter().any(|key| word == key));
     if !is_delicate && random.percent(2) {
@@ -510,6 +537,13 @@ fn nonsense(random: &mut Random) -> Vec<u8> {
     random.pick(&choices).as_bytes().to_vec()
 }
 
+/// Scripts with the names that they are cached under.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("return 1", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"),
+    ("return KEYS[1]", "4a2267357833227dd98abdedb8cf24b15a986445"),
+    ("return server.call('get', KEYS[1])", "cfa1941873d886d49b906450a42119186b5ee9f9"),
+];
+
 /// Keys of sorted sets whose scores are all equal.
 const LEXICAL: &[&[u8]] = &[b"x0", b"x1", b"x2"];
 
@@ -596,6 +630,9 @@ fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
         "latitude" => format!("{}.{}", random.between(-85, 85), random.below(1000)),
         "distance" => random.pick(&["0", "10", "500.5", "3000", "20000"]).to_string(),
         "unit" => random.pick(&["m", "km", "mi", "ft"]).to_string(),
+        "script" => random.pick(SCRIPTS).0.to_owned(),
+        "sha" => random.pick(SCRIPTS).1.to_owned(),
+        "writing" => "return server.call('SET', KEYS[1], ARGV[1])".to_owned(),
         _ => unreachable!("no argument is of kind {kind}"),
     };
     text.into_bytes()
@@ -668,7 +705,8 @@ mod tests {
     #[test]
     fn every_shape_can_be_followed() {
         let mut random = Random::new(1);
-        for (_, shape) in FAMILIES.iter().copied().flatten() {
+        let all = [REDIS, VALKEY].map(|vocabulary| vocabulary.families);
+        for (_, shape) in all.into_iter().flatten().copied().flatten() {
             let tokens: Vec<_> = shape.split(' ').collect();
             for _ in 0..200 {
                 let (mut at, mut words) = (0, Vec::new());
@@ -683,7 +721,7 @@ mod tests {
     fn one_seed_makes_one_sequence() {
         let make = |seed| {
             let mut random = Random::new(seed);
-            (0..100).map(|_| command(&mut random).words).collect::<Vec<_>>()
+            (0..100).map(|_| command(&REDIS, &mut random).words).collect::<Vec<_>>()
         };
         assert_eq!(make(7), make(7));
         assert_ne!(make(7), make(8));

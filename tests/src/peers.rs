@@ -11,6 +11,9 @@ use crate::server::{repository, target_directory};
 /// The Debian release whose programs judge, unless `DUNLIN_PEERS` names another: Redis 8.0, Valkey 8.1.
 const STABLE: &str = "trixie";
 
+/// The Debian release that has the newest of all: Valkey 9.1.
+const NEWEST: &str = "sid";
+
 /// The Debian release that has Redis 7.0.
 const OLDEST: &str = "bookworm";
 
@@ -33,6 +36,12 @@ fn programs() -> PathBuf {
 #[must_use]
 pub fn program(name: &str) -> PathBuf {
     programs().join(name)
+}
+
+/// A program of Debian's newest Redis or Valkey. It is there only after `make peers-newest`.
+#[must_use]
+pub fn newest(name: &str) -> PathBuf {
+    programs_of(NEWEST).join(name)
 }
 
 /// A program of Redis 7.0. It is there only after `make peers-newest`.

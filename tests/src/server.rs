@@ -26,6 +26,8 @@ pub enum Target {
     Valkey,
     /// `redis-server` 7.0, for benchmarks.
     Oldest,
+    /// `valkey-server` 9.1, which judges what Valkey alone has.
+    NewestValkey,
 }
 
 impl Target {
@@ -37,6 +39,7 @@ impl Target {
             Target::Reference => "reference",
             Target::Valkey => "valkey",
             Target::Oldest => "oldest",
+            Target::NewestValkey => "newest valkey",
         }
     }
 
@@ -47,6 +50,7 @@ impl Target {
             Target::Reference => (peers::program("redis-server"), None),
             Target::Valkey => (peers::program("valkey-server"), None),
             Target::Oldest => (peers::oldest("redis-server"), None),
+            Target::NewestValkey => (peers::newest("valkey-server"), None),
         };
         let mut command = match wrapper {
             [] => Command::new(program),

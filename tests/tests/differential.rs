@@ -1,9 +1,10 @@
 //! The same random commands to dunlin and to the reference: replies and all that is left at the
 //! end must be the same.
 //!
-//! A round is a few hundred commands over few keys, from an empty server, with random limits of
-//! the encodings, in RESP2 or RESP3. What differs is shortened to a minimal sequence before it is
-//! reported. `SEED=n` replays the round that a report names; `SECONDS=n` runs longer.
+//! A round is a few hundred commands over few keys, from an empty server, with random settings, in
+//! RESP2 or RESP3. What differs is shortened to a minimal sequence before it is reported. `SEED=n`
+//! replays the round that a report names; `SECONDS=n` runs longer. What Valkey alone has is compared
+//! with Valkey 9.1, where that is installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::discriminant;
@@ -12,8 +13,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use libtest_mimic::{Arguments, Failed, Trial};
 use tests::client::{Client, Received, Reply};
-use tests::grammar::{Command, Comparison, command};
+use tests::grammar::{self, Command, Comparison, Vocabulary, command};
 use tests::notation;
+use tests::peers;
 use tests::play::sorted;
 use tests::quoting::command_line;
 use tests::random::{Random, Rounds};
@@ -27,6 +29,8 @@ const BATCH: usize = 40;
 const ENOUGH: usize = 8;
 /// How long one difference may be shortened.
 const SHORTENING: Duration = Duration::from_secs(15);
+/// How long a connection that was closed may still be seen.
+const VANISHING: Duration = Duration::from_secs(5);
 /// How long rounds are played if nobody says otherwise.
 const USUAL_TIME: Duration = Duration::from_secs(25);
 
@@ -34,21 +38,76 @@ fn main() -> std::process::ExitCode {
     let arguments = Arguments::from_args();
     let wrap =
         |run: fn() -> Result<()>| move || run().map_err(|error| Failed::from(format!("{error:#}")));
+    let valkey_is_there = peers::newest("valkey-server").exists();
     let trials = vec![
-        Trial::test("random commands are answered alike", wrap(random_rounds)),
+        Trial::test("random commands are answered alike", wrap(|| random_rounds(&REDIS))),
+        Trial::test("what Valkey alone has is answered alike", wrap(|| random_rounds(&VALKEY)))
+            .with_ignored_flag(!valkey_is_there),
         Trial::test("commands describe themselves alike", wrap(command_tables)),
         Trial::test("settings are alike", wrap(settings)),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-fn random_rounds() -> Result<()> {
+/// Who judges, and what is asked.
+struct Judge {
+    target: Target,
+    vocabulary: &'static Vocabulary,
+    /// Settings that rounds choose, with the values to choose from: the first is the default.
+    settings: &'static [(&'static str, &'static [&'static str])],
+    /// Commands by which other connections become what filters of clients may look for.
+    bystanders: &'static [&'static [&'static str]],
+}
+
+const REDIS: Judge = Judge {
+    target: Target::Reference,
+    vocabulary: &grammar::REDIS,
+    settings: &[
+        ("hash-max-listpack-entries", &["512", "4", "0"]),
+        ("hash-max-listpack-value", &["64", "5"]),
+        ("zset-max-listpack-entries", &["128", "4", "0"]),
+        ("zset-max-listpack-value", &["64", "5"]),
+        ("set-max-intset-entries", &["512", "3", "0"]),
+        ("list-max-listpack-size", &["-2", "-1", "2", "5"]),
+        ("list-compress-depth", &["0", "1"]),
+        ("hll-sparse-max-bytes", &["3000", "20"]),
+        ("stream-node-max-entries", &["100", "3", "1"]),
+        ("stream-node-max-bytes", &["4096", "100"]),
+    ],
+    bystanders: &[],
+};
+
+const VALKEY: Judge = Judge {
+    target: Target::NewestValkey,
+    vocabulary: &grammar::VALKEY,
+    settings: &[("import-mode", &["no", "no", "yes"])],
+    bystanders: &[
+        &["CLIENT SETNAME one", "CLIENT SETINFO LIB-NAME lib", "CLIENT CAPA redirect", "SELECT 3"],
+        &["CLIENT SETNAME two", "CLIENT SETINFO LIB-VER 1.0", "SUBSCRIBE news"],
+        &["CLIENT SETNAME three", "CLIENT NO-TOUCH ON", "MULTI"],
+    ],
+};
+
+impl Judge {
+    /// Whether keys look the same from within: Valkey has other encodings and payloads.
+    fn has_our_insides(&self) -> bool {
+        self.target == Target::Reference
+    }
+
+    /// The default of a setting that rounds choose.
+    fn usual(&self, name: &[u8]) -> Vec<u8> {
+        let setting = self.settings.iter().find(|(own, _)| own.as_bytes() == name);
+        setting.map(|(_, values)| values[0].as_bytes().to_vec()).unwrap_or_default()
+    }
+}
+
+fn random_rounds(judge: &'static Judge) -> Result<()> {
     let rounds = Rounds::from_environment(USUAL_TIME);
-    let mut pair = Pair::start()?;
+    let mut pair = Pair::start(judge)?;
     let mut reports = BTreeMap::new();
     let mut played = 0;
     for seed in rounds.seeds() {
-        let round = Round::new(seed);
+        let round = Round::new(judge, seed);
         let outcome = round.play(&mut pair).with_context(|| format!("SEED={seed}"))?;
         played += 1;
         if let Some(difference) = outcome {
@@ -74,12 +133,12 @@ struct Pair {
 }
 
 impl Pair {
-    fn start() -> Result<Self> {
+    fn start(judge: &Judge) -> Result<Self> {
         // The reference looks at the times of blocked clients as often as its clock ticks.
         let options = [("rdbcompression", "no"), ("hz", "500")];
         Ok(Self {
             dunlin: Server::start(Target::Dunlin, &options)?,
-            reference: Server::start(Target::Reference, &options)?,
+            reference: Server::start(judge.target, &options)?,
         })
     }
 
@@ -92,6 +151,36 @@ impl Pair {
         }
         Ok([self.dunlin.connect()?, self.reference.connect()?])
     }
+
+    /// The connections besides those that [`Pair::connect`] makes.
+    fn connect_bystanders(
+        &self,
+        clients: &mut [Client; 2],
+        all: &[&[&str]],
+    ) -> Result<Vec<Client>> {
+        let mut bystanders = Vec::new();
+        for (server, client) in [&self.dunlin, &self.reference].into_iter().zip(clients) {
+            // Those of the round before may still be seen.
+            let start = Instant::now();
+            while client.call_text("CLIENT LIST")?.text().is_some_and(has_several_lines) {
+                if start.elapsed() > VANISHING {
+                    bail!("connections that were closed are still there");
+                }
+            }
+            for commands in all {
+                let mut bystander = server.connect()?;
+                for command in *commands {
+                    bystander.call_text(command)?;
+                }
+                bystanders.push(bystander);
+            }
+        }
+        Ok(bystanders)
+    }
+}
+
+fn has_several_lines(text: &[u8]) -> bool {
+    text.iter().filter(|&&byte| byte == b'\n').count() > 1
 }
 
 /// What was found to differ.
@@ -122,35 +211,25 @@ impl Difference {
 /// One sequence of commands.
 #[derive(Clone)]
 struct Round {
+    judge: &'static Judge,
     resp3: bool,
     settings: Vec<Vec<Vec<u8>>>,
     commands: Vec<Command>,
 }
 
 impl Round {
-    fn new(seed: u64) -> Self {
+    fn new(judge: &'static Judge, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let limits = [
-            ("hash-max-listpack-entries", &["512", "4", "0"][..]),
-            ("hash-max-listpack-value", &["64", "5"]),
-            ("zset-max-listpack-entries", &["128", "4", "0"]),
-            ("zset-max-listpack-value", &["64", "5"]),
-            ("set-max-intset-entries", &["512", "3", "0"]),
-            ("list-max-listpack-size", &["-2", "-1", "2", "5"]),
-            ("list-compress-depth", &["0", "1"]),
-            ("hll-sparse-max-bytes", &["3000", "20"]),
-            ("stream-node-max-entries", &["100", "3", "1"]),
-            ("stream-node-max-bytes", &["4096", "100"]),
-        ];
-        let settings = limits.into_iter().map(|(name, values)| {
+        let settings = judge.settings.iter().map(|(name, values)| {
             let value: &str = random.pick::<&str>(values);
             ["CONFIG", "SET", name, value].map(|word| word.as_bytes().to_vec()).to_vec()
         });
         let settings = settings.collect();
         Self {
+            judge,
             resp3: random.percent(50),
             settings,
-            commands: (0..ROUND).map(|_| command(&mut random)).collect(),
+            commands: (0..ROUND).map(|_| command(judge.vocabulary, &mut random)).collect(),
         }
     }
 
@@ -168,6 +247,8 @@ impl Round {
                 client.call(words)?;
             }
         }
+        let _bystanders = pair.connect_bystanders(&mut clients, self.judge.bystanders)?;
+        let changes = clients.each_mut().map(changes_so_far);
         let mut queue = Vec::new();
         for (index, batch) in self.commands.chunks(BATCH).enumerate() {
             for client in &mut clients {
@@ -193,7 +274,32 @@ impl Round {
                 }
             }
         }
+        for client in &mut clients {
+            client.call_text("DISCARD")?;
+        }
+        if self.judge.has_our_insides()
+            && let Some(difference) = self.compare_changes(&mut clients, changes)?
+        {
+            return Ok(Some(difference));
+        }
         self.compare_data(&mut clients)
+    }
+
+    /// Compares how many changes `save` rules have counted since they were so many.
+    fn compare_changes(
+        &self,
+        clients: &mut [Client; 2],
+        before: [Result<i64>; 2],
+    ) -> Result<Option<Difference>> {
+        let [ours, theirs] = clients.each_mut().map(changes_so_far);
+        let [our_begin, their_begin] = before;
+        let (dunlin, reference) = (ours? - our_begin?, theirs? - their_begin?);
+        Ok((dunlin != reference).then(|| Difference {
+            signature: "changes are counted differently".to_owned(),
+            length: self.commands.len(),
+            dunlin: dunlin.to_string(),
+            reference: reference.to_string(),
+        }))
     }
 
     /// Compares what the commands left behind.
@@ -204,7 +310,10 @@ impl Round {
             Ok(Some(Difference { signature: what, length, dunlin, reference }))
         };
         for client in clients.iter_mut() {
-            client.call_text("DISCARD")?;
+            // What was given only to be seen in another mode.
+            if !self.judge.has_our_insides() {
+                client.call_text("CONFIG SET import-mode no")?;
+            }
         }
         for database in ["0", "1"] {
             let mut keys = Vec::new();
@@ -229,8 +338,12 @@ impl Round {
                     // What has no definite payload on one server is compared by value alone: a list
                     // that SORT stored is cut into nodes by no setting on the reference.
                     let comparable = match *what {
-                        "payload" => !dunlin.is_empty() && !reference.is_empty(),
-                        "encoding" => !by_chance.contains(key),
+                        "payload" => {
+                            self.judge.has_our_insides()
+                                && !dunlin.is_empty()
+                                && !reference.is_empty()
+                        }
+                        "encoding" => self.judge.has_our_insides() && !by_chance.contains(key),
                         _ => true,
                     };
                     if dunlin != reference && comparable {
@@ -238,7 +351,7 @@ impl Round {
                         return different(format!("{what} of {name} differs"), shown);
                     }
                 }
-                if let Some(what) = exchanged(clients, key)? {
+                if let Some(what) = exchanged(self.judge, clients, key)? {
                     return different(format!("{name} {what}"), [String::new(), String::new()]);
                 }
             }
@@ -299,7 +412,7 @@ impl Round {
         }
         for index in (0..best.settings.len()).rev() {
             let mut simpler = best.clone();
-            simpler.settings[index][3] = Self::usual(&simpler.settings[index][2]);
+            simpler.settings[index][3] = self.judge.usual(&simpler.settings[index][2]);
             if let Ok(Some(again)) = simpler.play(pair)
                 && again.signature == difference.signature
             {
@@ -307,23 +420,8 @@ impl Round {
                 difference = again;
             }
         }
-        best.settings.retain(|words| words[3] != Self::usual(&words[2]));
+        best.settings.retain(|words| words[3] != self.judge.usual(&words[2]));
         Ok((best, difference))
-    }
-
-    /// The default value of a setting that rounds change.
-    fn usual(name: &[u8]) -> Vec<u8> {
-        let value = match name {
-            b"hash-max-listpack-entries" | b"set-max-intset-entries" => "512",
-            b"zset-max-listpack-entries" => "128",
-            b"list-max-listpack-size" => "-2",
-            b"list-compress-depth" => "0",
-            b"hll-sparse-max-bytes" => "3000",
-            b"stream-node-max-entries" => "100",
-            b"stream-node-max-bytes" => "4096",
-            _ => "64",
-        };
-        value.as_bytes().to_vec()
     }
 }
 
@@ -369,7 +467,29 @@ fn alike(comparison: Comparison, dunlin: &Reply, reference: &Reply) -> bool {
             Comparison::Pairs => unordered(2),
             Comparison::Time => near(dunlin, reference),
             Comparison::Shape => same_shape(dunlin, reference),
+            Comparison::Clients => same_clients(dunlin, reference),
         }
+}
+
+/// Whether two replies to CLIENT LIST describe the same clients, by what is alike on two servers.
+fn same_clients(dunlin: &Reply, reference: &Reply) -> bool {
+    const COMPARED: [&str; 9] =
+        ["name", "flags", "db", "sub", "psub", "ssub", "resp", "lib-name", "lib-ver"];
+    let clients = |reply: &Reply| -> Option<Vec<String>> {
+        let text = reply.text().filter(|_| !reply.is_error())?;
+        let text = String::from_utf8_lossy(text).into_owned();
+        let line = |line: &str| {
+            let fields = line.split(' ').filter(|field| {
+                field.split_once('=').is_some_and(|(name, _)| COMPARED.contains(&name))
+            });
+            fields.collect::<Vec<_>>().join(" ")
+        };
+        let mut lines: Vec<_> = text.lines().map(line).collect();
+        lines.sort();
+        Some(lines)
+    };
+    let ours = clients(dunlin);
+    ours.is_some() && ours == clients(reference)
 }
 
 /// Whether two times are as near as the clocks of two servers.
@@ -386,6 +506,14 @@ fn near(dunlin: &Reply, reference: &Reply) -> bool {
 fn same_shape(dunlin: &Reply, reference: &Reply) -> bool {
     let size = |reply: &Reply| reply.clone().elements().map(|elements| elements.len());
     discriminant(dunlin) == discriminant(reference) && size(dunlin) == size(reference)
+}
+
+/// Changes since the last save, as INFO has them.
+fn changes_so_far(client: &mut Client) -> Result<i64> {
+    let info = client.call_text("INFO persistence")?;
+    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let line = info.lines().find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
+    line.context("INFO counts no changes")?.trim().parse().context("no number of changes")
 }
 
 /// What a key holds, as texts that must be the same on both servers.
@@ -511,10 +639,14 @@ fn stream_content(client: &mut Client, key: &[u8]) -> Result<Reply> {
 }
 
 /// Hands a key's payload from each server to the other; says what went wrong.
-fn exchanged(clients: &mut [Client; 2], key: &[u8]) -> Result<Option<&'static str>> {
+fn exchanged(judge: &Judge, clients: &mut [Client; 2], key: &[u8]) -> Result<Option<&'static str>> {
     const GUEST: &[u8] = b"from the other server";
     let routes = [(0, 1, "of dunlin is not restored"), (1, 0, "of the reference is not restored")];
     for (from, to, failure) in routes {
+        // Valkey refuses the version of what dunlin and Redis write.
+        if to == 1 && !judge.has_our_insides() {
+            continue;
+        }
         let payload = clients[from].call(&[b"DUMP", key])?;
         let payload = payload.text().unwrap_or_default();
         let words: [&[u8]; 5] = [b"RESTORE", GUEST, b"0", payload, b"REPLACE"];
@@ -530,7 +662,9 @@ fn exchanged(clients: &mut [Client; 2], key: &[u8]) -> Result<Option<&'static st
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by the names
 /// that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 35] = [
+const FROM_ELSEWHERE: [&str; 37] = [
+    "delifeq",
+    "client|import-source",
     "script|show",
     "changes",
     "xadd condition",
@@ -571,7 +705,7 @@ const FROM_ELSEWHERE: [&str; 35] = [
 
 /// Compares COMMAND INFO and COMMAND DOCS of each command that both servers know.
 fn command_tables() -> Result<()> {
-    let mut pair = Pair::start()?;
+    let mut pair = Pair::start(&REDIS)?;
     let mut clients = pair.connect()?;
     let mut names = |of: usize| -> Result<BTreeSet<String>> {
         let names = clients[of].call_text("COMMAND LIST")?.elements().unwrap_or_default();
@@ -688,7 +822,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 18] = [
+const OTHER_SETTINGS: [&str; 19] = [
     "bind",
     "port",
     "dir",
@@ -697,6 +831,8 @@ const OTHER_SETTINGS: [&str; 18] = [
     "unixsocket",
     "save",
     "enable-debug-command",
+    // Valkey's.
+    "import-mode",
     // Our own.
     "changes-backlog-size",
     "changes-backlog-ttl",
@@ -712,7 +848,7 @@ const OTHER_SETTINGS: [&str; 18] = [
 
 /// Compares CONFIG GET of all settings.
 fn settings() -> Result<()> {
-    let mut pair = Pair::start()?;
+    let mut pair = Pair::start(&REDIS)?;
     let mut clients = pair.connect()?;
     let mut all = |of: usize| -> Result<BTreeMap<String, Reply>> {
         Ok(fields_of(&clients[of].call_text("CONFIG GET *")?))

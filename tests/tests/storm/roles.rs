@@ -478,7 +478,7 @@ fn operate(actor: &mut Actor<'_>, _: usize) {
 fn make_noise(actor: &mut Actor<'_>, _: usize) {
     let mut commands = Vec::new();
     for _ in 0..=actor.random.below(12) {
-        let command = grammar::command(&mut actor.random);
+        let command = grammar::command(&grammar::REDIS, &mut actor.random);
         // Words are split at blanks here, and a command of other words is noise as well.
         let words = command.words.iter().map(|word| String::from_utf8_lossy(word));
         commands.push(words.collect::<Vec<_>>().join(" "));

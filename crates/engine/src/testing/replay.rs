@@ -100,7 +100,9 @@ fn config(packed: usize) -> Config {
 
 fn take(server: &mut TestServer, step: &Step) {
     match *step {
-        Step::Any(seed) => run(server, &grammar::command(&mut Random::new(seed)).words),
+        Step::Any(seed) => {
+            run(server, &grammar::command(&grammar::REDIS, &mut Random::new(seed)).words)
+        }
         Step::Special(shape, seed) => {
             run(server, &grammar::of_shape(SHAPES[shape], &mut Random::new(seed)));
         }

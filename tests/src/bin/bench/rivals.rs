@@ -22,7 +22,7 @@ pub(crate) fn title(target: Target) -> &'static str {
         Target::Dunlin => "dunlin",
         Target::Oldest => "redis 7.0",
         Target::Reference => "redis 8.0",
-        Target::Valkey => "valkey",
+        Target::Valkey | Target::NewestValkey => "valkey",
     }
 }
 
