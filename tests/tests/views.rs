@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
+use tests::client::Reply;
 use tests::mariadb::Mariadb;
 use tests::postgresql::Postgresql;
 use tests::server::{Server, Target, repository};
@@ -291,4 +292,124 @@ fn a_wrong_file_keeps_the_server_from_starting() -> Result<()> {
         ensure!(text.contains("views-file") && text.contains(reason), "{text}");
     }
     Ok(())
+}
+
+/// Has the server read its file of views anew.
+fn read_anew(server: &Server, path: &Path) -> Result<String> {
+    let path = path.display().to_string();
+    let reply = server.connect()?.call(&["CONFIG", "SET", "views-file", &path])?;
+    Ok(String::from_utf8_lossy(reply.text().unwrap_or_default()).into_owned())
+}
+
+#[test]
+fn the_file_is_read_anew() -> Result<()> {
+    let two = |first: &str| {
+        one(first, "ttl = 60\ntags = [\"both\"]")
+            + "[views.stays]\nselect = \"SELECT random() AS chance\"\nttl = 60\ntags = [\"both\"]\n"
+    };
+    let (mut server, port, directory) = start(&two("SELECT 1 AS n"), &[("appendonly", "yes")])?;
+    let file = directory.path().join("views.toml");
+    let write = |text: String| {
+        fs::write(&file, text.replace("DIRECTORY", &directory.path().display().to_string()))
+    };
+    let mut web = Web::connect(port)?;
+    let stays = had(&mut web, "stays", "miss");
+    assert_eq!(had(&mut web, "v", "miss"), "[{\"n\":1}]");
+    // With nothing changed, everything is kept.
+    assert_eq!(read_anew(&server, &file)?, "OK");
+    assert_eq!(had(&mut web, "v", "hit"), "[{\"n\":1}]");
+    write(two("SELECT 2 AS n"))?;
+    assert_eq!(had(&mut web, "v", "hit"), "[{\"n\":1}]", "nobody has said so");
+    assert_eq!(read_anew(&server, &file)?, "OK");
+    assert_eq!(had(&mut web, "v", "miss"), "[{\"n\":2}]");
+    assert_eq!(had(&mut web, "stays", "hit"), stays);
+    // A file with a mistake changes nothing, and the mistake is told.
+    for (text, told) in [
+        ("[views.v]\nselect = \"a secret\"\nttl = nonsense", "TOML parse error at line 3"),
+        ("[views.v]\nselect = \"SELECT 1\"\nttl = 1", "there are views, and no database"),
+    ] {
+        write(text.to_owned())?;
+        let error = read_anew(&server, &file)?;
+        ensure!(error.contains("'views-file') - ") && error.contains(told), "{error}");
+        ensure!(!error.contains("secret"), "{error}");
+        ensure!(get(&mut web, "v")?.text() == "[{\"n\":2}]");
+    }
+    ensure!(server.log().contains("The views stay as they are: "), "{}", server.log_tail());
+    // Another path is for those who may change such settings.
+    let other = directory.path().join("other.toml");
+    fs::write(&other, "")?;
+    let error = read_anew(&server, &other)?;
+    ensure!(error.contains("can't set protected config"), "{error}");
+    // With others that fail, nothing changes at all.
+    write(two("SELECT 3 AS n"))?;
+    let path = file.display().to_string();
+    let mut control = server.connect()?;
+    let port_text = port.to_string();
+    let both = control.call(&["CONFIG", "SET", "views-file", &path, "port", &port_text])?;
+    ensure!(both.is_error(), "{both:?}");
+    ensure!(get(&mut web, "v")?.text() == "[{\"n\":2}]", "the port is taken, and the views stay");
+    assert_eq!(read_anew(&server, &file)?, "OK");
+    assert_eq!(get(&mut web, "v")?.text(), "[{\"n\":3}]");
+    // A view that is gone leaves nothing behind, whatever was kept of it.
+    write(one("SELECT 3 AS n", "ttl = 60").replace("views.v", "views.w"))?;
+    assert_eq!(read_anew(&server, &file)?, "OK");
+    ensure!(get(&mut web, "v")?.status == 404 && get(&mut web, "stays")?.status == 404);
+    had(&mut web, "w", "miss");
+    let begun = Instant::now();
+    loop {
+        let left = control.call_text("EXISTS view:v view:stays view-tag:v view-tag:stays")?;
+        if left == Reply::Integer(0) {
+            break;
+        }
+        ensure!(begun.elapsed() < Duration::from_secs(10), "{left:?}");
+        sleep(Duration::from_millis(10));
+    }
+    let described = web.ask("GET /v1/openapi.json", &[], b"")?.text();
+    ensure!(described.contains("/v1/views/w") && !described.contains("/v1/views/v"));
+    server.start_again()?;
+    had(&mut Web::connect(port)?, "w", "hit");
+    Ok(())
+}
+
+/// Somebody reads while others have the file read anew, which alternates between two statements.
+#[test]
+fn nobody_gets_a_result_of_an_earlier_file() -> Result<()> {
+    let (server, port, directory) = start(&one("SELECT 0 AS n", "ttl = 60"), &[])?;
+    let file = directory.path().join("views.toml");
+    let text = fs::read_to_string(&file)?;
+    scope(|scope| {
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| -> Result<()> {
+                    let mut web = Web::connect(port)?;
+                    let mut last = 0;
+                    while last < 60 {
+                        let answer = get(&mut web, "v")?;
+                        ensure!(answer.status == 200, "{answer:?}");
+                        let text = answer.text();
+                        let number = text.trim_matches(|c: char| !c.is_ascii_digit()).parse()?;
+                        ensure!(number >= last, "{number} behind {last}");
+                        last = number;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        let mut web = Web::connect(port)?;
+        for number in 1..=60 {
+            fs::write(&file, text.replace("SELECT 0", &format!("SELECT {number}")))?;
+            assert_eq!(read_anew(&server, &file)?, "OK");
+            ensure!(get(&mut web, "v")?.text() == format!("[{{\"n\":{number}}}]"));
+        }
+        readers.into_iter().try_for_each(|reader| reader.join().expect("no panic"))
+    })?;
+    let begun = Instant::now();
+    loop {
+        let threads = fs::read_dir(format!("/proc/{}/task", server.pid()))?.count();
+        if threads < 40 {
+            return Ok(());
+        }
+        ensure!(begun.elapsed() < Duration::from_secs(10), "{threads} threads after sixty files");
+        sleep(Duration::from_millis(20));
+    }
 }

@@ -143,8 +143,12 @@ pub fn set(old: &Config, arguments: &[&[u8]], context: SetContext) -> Result<Cha
             .map_err(|reason| SetError::failed(target.name, reason))?;
     }
     let mut directives: Vec<DirectiveId> = Vec::new();
-    for Found { id, .. } in targets {
+    for Found { id, name } in targets {
         let directive = id.directive();
+        let is_reread = directive.change() == Change::Reread && directive.same(old, &config);
+        if directive.change() == Change::Reread && !is_reread && !allows_protected(old, context) {
+            return Err(SetError::failed(name, PROTECTED));
+        }
         let applied = directive.is_always_applied() || !directive.same(old, &config);
         if applied && !directives.contains(&id) {
             directives.push(id);
@@ -168,19 +172,26 @@ impl Denied {
     }
 }
 
-fn check_permission(config: &Config, id: DirectiveId, context: SetContext) -> Result<(), Denied> {
-    let directive = id.directive();
-    let protected_allowed = match config.enable_protected_configs {
+/// What is said of directives that the client may not change.
+const PROTECTED: &str = "can't set protected config";
+
+fn allows_protected(config: &Config, context: SetContext) -> bool {
+    match config.enable_protected_configs {
         Permission::Yes => true,
         Permission::Local => context.client_is_local,
         Permission::No => false,
-    };
+    }
+}
+
+fn check_permission(config: &Config, id: DirectiveId, context: SetContext) -> Result<(), Denied> {
+    let directive = id.directive();
+    let protected_allowed = allows_protected(config, context);
     match directive.change() {
         Change::Immutable => return Err(Denied::Because("can't set immutable config")),
         Change::Protected if !protected_allowed => {
-            return Err(Denied::Because("can't set protected config"));
+            return Err(Denied::Because(PROTECTED));
         }
-        Change::Protected | Change::Modifiable => {}
+        Change::Protected | Change::Modifiable | Change::Reread => {}
     }
     if context.loading && directive.is_denied_while_loading() {
         return Err(Denied::Loading);
@@ -529,6 +540,26 @@ mod tests {
                 None => Ok(()),
             }
         }
+    }
+
+    #[test]
+    fn what_is_reread_is_set_to_what_it_is_by_all() {
+        let config = Config { views_file: b"a.toml".to_vec(), ..Config::default() };
+        let try_set = |arguments: &[&str], context| {
+            set(&config, &words(arguments), context).map(|changed| changed.directives.len())
+        };
+        let context = SetContext::default();
+        assert_eq!(try_set(&["views-file", "a.toml"], context), Ok(1));
+        let refused = try_set(&["views-file", "b.toml"], context).unwrap_err().to_string();
+        assert!(refused.ends_with("'views-file') - can't set protected config"), "{refused}");
+        let config = Config { enable_protected_configs: Permission::Yes, ..config.clone() };
+        let other = set(&config, &words(&["views-file", "b.toml"]), context).unwrap();
+        assert_eq!(other.config.views_file, b"b.toml");
+        let context = SetContext { loading: true, ..context };
+        assert_eq!(
+            set(&config, &words(&["views-file", "a.toml"]), context).err(),
+            Some(SetError::Loading)
+        );
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum Change {
     Immutable,
     /// CONFIG SET changes it where `enable-protected-configs` allows the client to.
     Protected,
+    /// The same; and CONFIG SET to the value that it has is for all, and reads anew what it names.
+    Reread,
 }
 
 /// What a directive does in this server.
@@ -66,6 +68,11 @@ impl Row {
 
     pub(super) const fn protected(self) -> Self {
         Self { change: Change::Protected, ..self }
+    }
+
+    /// See [`Change::Reread`].
+    pub(super) const fn reread(self) -> Self {
+        Self { change: Change::Reread, always_applied: true, ..self }
     }
 
     /// See [`Effect::None`].

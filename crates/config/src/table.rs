@@ -94,7 +94,8 @@ directives! {
     /// Seconds for which they are kept when nobody follows them any more.
     changes_backlog_ttl: u32 = 3600 => named("changes-backlog-ttl"), integer(0, INT_MAX);
     /// TOML file that names databases and views of them, which HTTP answers and keeps; relative to `dir`.
-    views_file: Vec<u8> = Vec::new() => named("views-file").immutable(), OPTIONAL_TEXT;
+    /// CONFIG SET reads it anew, also where its path stays.
+    views_file: Vec<u8> = Vec::new() => named("views-file").reread().denied_while_loading(), OPTIONAL_TEXT;
     /// Addresses to listen on. The default is the loopback interface only, so that a server
     /// without a configuration is not reachable from outside; `* -::*` opens it to all.
     bind: Vec<Vec<u8>> = vec![b"127.0.0.1".to_vec(), b"-::1".to_vec()]

@@ -157,7 +157,7 @@ fn directive_line(directive: &Directive) -> String {
     let change = match directive.change() {
         Change::Modifiable => "yes",
         Change::Immutable => "no",
-        Change::Protected => "protected",
+        Change::Protected | Change::Reread => "protected",
     };
     let (names, doc) = (names(directive), escaped(directive.doc()));
     format!("| {names} | {} | {default} | {change} | {doc} |\n", escaped(&directive.values()))

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use config::{Config, Invocation, LoadError, ShutdownOptions};
@@ -130,7 +130,7 @@ struct Surroundings {
     pid_file: Option<PidFile>,
     title: Title,
     oom_score: OomScore,
-    views: Arc<Views>,
+    views: Views,
 }
 
 impl Surroundings {
@@ -140,7 +140,7 @@ impl Surroundings {
         program: &[u8],
         config_file: Option<&Path>,
         supervisor: Option<Supervisor>,
-        views: Arc<Views>,
+        views: Views,
         log: &Log,
     ) -> Surroundings {
         let area = if config.set_proc_title { TitleArea::claim() } else { None };
@@ -200,7 +200,11 @@ impl Running {
         let threads = thread_count(&config);
         config.maxclients = room_for_clients(&config, threads, log)?;
         let listening = Listening::open(&config, log).map_err(|NotListening| Failed)?;
-        let views = Arc::new(read_views(&config, log)?);
+        let views = Keeper::read(&config).map_err(|error| {
+            let file = path(&config.views_file);
+            log.warning(format!("Fatal error: views-file {}: {error}. Exiting.", file.display()));
+            Failed
+        })?;
         let file = config_file.as_deref();
         let surroundings = Surroundings::arrange(&config, program, file, supervisor, views, log);
         base::clock::calibrate();
@@ -254,6 +258,7 @@ impl Running {
             freeing: Freeing::start()?,
             errands: Errands::start()?,
             views: Keeper::start(views, log)?,
+            undoes: AtomicBool::new(false),
             oom_score,
         });
         let engine = Engine::new(
@@ -280,8 +285,8 @@ impl Running {
         let (saver, append_only) = (Arc::clone(&outside.saver), Arc::clone(&outside.append_only));
         let cron = Cron::start(Arc::clone(&engine), saver, append_only)?;
         let telling = Telling::start(Arc::clone(&engine), &ChangeEvents)?;
-        let (wakers, views) = (Arc::clone(&outside.wakers), outside.views.views());
-        let workers = Workers::start(Arc::clone(&engine), wakers, views, threads)?;
+        let (wakers, offer) = (Arc::clone(&outside.wakers), outside.views.offer());
+        let workers = Workers::start(Arc::clone(&engine), wakers, offer, threads)?;
         memory::publish();
         engine.note_startup();
         let stop = Stop { requests: stop, seen: Cell::new(false), signals };
@@ -456,19 +461,6 @@ impl Running {
         }
         log.warning("Dunlin is now ready to exit, bye bye...");
     }
-}
-
-/// Reads the file that names views of databases, if there is one.
-fn read_views(config: &Config, log: &Log) -> Result<Views, Failed> {
-    if config.views_file.is_empty() {
-        return Ok(Views::default());
-    }
-    let file = path(&config.views_file);
-    let text = std::fs::read_to_string(file).map_err(|error| reason(&error));
-    text.and_then(|text| Views::parse(&text)).map_err(|error| {
-        log.warning(format!("Fatal error: views-file {}: {error}. Exiting.", file.display()));
-        Failed
-    })
 }
 
 /// How many clients there are descriptors for; the settings may ask for more.

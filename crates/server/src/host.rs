@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
@@ -77,6 +78,8 @@ pub struct Outside {
     pub errands: Errands,
     /// The threads that ask databases.
     pub views: Keeper,
+    /// The next change of settings undoes one that has failed.
+    pub undoes: AtomicBool,
     /// The out-of-memory score.
     pub oom_score: OomScore,
 }
@@ -236,13 +239,33 @@ impl Apply for Outside {
         new: &mut Config,
         changed: &[DirectiveId],
     ) -> Result<(), ApplyError> {
-        let mut listened = false;
+        // What has failed has not replaced the views: they stay when the rest is undone.
+        let undoes = self.undoes.swap(false, SeqCst);
+        let done = self.apply_each(old, new, changed, undoes);
+        self.undoes.store(done.is_err() && !undoes, SeqCst);
+        done
+    }
+}
+
+impl Outside {
+    fn apply_each(
+        &self,
+        old: &Config,
+        new: &mut Config,
+        changed: &[DirectiveId],
+        undoes: bool,
+    ) -> Result<(), ApplyError> {
+        let (mut listened, mut reads_views) = (false, None);
         for &directive in changed {
             let name = directive.name();
             // Port and addresses change together, whichever comes first.
             if matches!(name, "port" | "http-port" | "bind")
                 && std::mem::replace(&mut listened, true)
             {
+                continue;
+            }
+            if name == "views-file" {
+                reads_views = Some(directive).filter(|_| !undoes);
                 continue;
             }
             self.apply_one(name, old, new).map_err(|message| {
@@ -253,6 +276,11 @@ impl Apply for Outside {
                 ApplyError { directive, message }
             })?;
         }
+        // The last one, so that nothing is served for a moment that is undone then. A relative path is of
+        // the new directory.
+        if let Some(directive) = reads_views {
+            self.read_views(new).map_err(|message| ApplyError { directive, message })?;
+        }
         for note in config::notes(new) {
             if changed.contains(&note.directive) {
                 self.log.notice(note.to_string());
@@ -260,9 +288,28 @@ impl Apply for Outside {
         }
         Ok(())
     }
-}
 
-impl Outside {
+    /// Serves what the file of views says now.
+    fn read_views(&self, new: &Config) -> Result<(), Refused> {
+        let views = Keeper::read(new).and_then(|views| {
+            let count = views.views.len();
+            self.views.replace(views).map_err(|error| paths::reason(&error))?;
+            Ok(count)
+        });
+        let file = paths::path(&new.views_file).display();
+        match views {
+            Ok(count) => {
+                self.log.notice(format!("The views are now those of views-file {file}: {count}"));
+                Ok(())
+            }
+            Err(error) => {
+                self.log.warning(format!("The views stay as they are: views-file {file}: {error}"));
+                // The rest may show what only the operator may see.
+                Err(error.lines().next().unwrap_or_default().to_owned())
+            }
+        }
+    }
+
     fn apply_one(&self, name: &str, old: &Config, new: &mut Config) -> Result<(), Refused> {
         match name {
             "port" | "http-port" => self

@@ -12,15 +12,21 @@
 //! What was read before a tag was forgotten must not be kept after it. So every view has an epoch, which
 //! grows when one of its tags is forgotten; a flight knows the epoch that it began in, and its result
 //! is kept only while that is the view's epoch still. Newcomers join no flight of an earlier one.
+//!
+//! When the file of views is read anew, a pool of threads for what it says takes the place of the one
+//! before. That one does what it was asked to do and ends, and keeps nothing more. Results of views that
+//! are others now are forgotten; until they are, requests for them do not look at what is kept.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::sleep;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use config::Config;
 use engine::engine::Engine;
 use engine::host::{LogLevel, ViewRequest};
 use engine::run::authority::Authority;
@@ -34,9 +40,10 @@ use parking_lot::Mutex;
 use resp::args::OwnedArguments;
 use resp::output::Output;
 use store::gate::Gate;
-use views::{Connection, Failure, View, Views};
+use views::{Connection, Failure, Offer, View, Views};
 
 use crate::process::log::Log;
+use crate::process::paths::{path, reason};
 
 /// Requests that wait for the connections of one database.
 const QUEUE: usize = 4096;
@@ -45,6 +52,8 @@ const PAUSE_AFTER_FAILURE: u64 = 1000;
 /// How often a command that finds its slots locked is tried, and the pause between.
 const TRIES: usize = 5000;
 const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
+/// The pause before what cannot be forgotten now is tried again.
+const PAUSE_OF_SETTLING: Duration = Duration::from_millis(100);
 /// Keys of a tag that are deleted by one command.
 const KEYS_AT_ONCE: usize = 100;
 
@@ -55,9 +64,21 @@ const NO_VIEW: &[u8] = b"-ERR there is no such view\r\n";
 
 /// A request on its way to a thread.
 enum Job {
-    Fill { key: Box<[u8]>, epoch: u64 },
-    Change { view: Box<[u8]>, body: Box<[u8]>, waiter: Arc<Waiter> },
-    Forget { tag: Box<[u8]>, waiter: Arc<Waiter> },
+    Fill {
+        key: Box<[u8]>,
+        epoch: u64,
+    },
+    Change {
+        view: Box<[u8]>,
+        body: Box<[u8]>,
+        waiter: Arc<Waiter>,
+    },
+    Forget {
+        tag: Box<[u8]>,
+        waiter: Arc<Waiter>,
+    },
+    /// The results of views that are others now.
+    Settle,
 }
 
 /// A result that is being asked for.
@@ -66,26 +87,45 @@ struct Flight {
     waiters: Vec<Arc<Waiter>>,
 }
 
-struct Shared {
-    views: Arc<Views>,
+/// What all pools share, one after the other.
+struct Common {
     log: Arc<Log>,
     /// Set once, when there is an engine.
     engine: OnceLock<Weak<Engine>>,
+    /// Held while results are kept or forgotten. Says whether the server stops, and nothing more is.
+    keeping: Mutex<bool>,
+    /// The present pool, when there is one.
+    pool: OnceLock<ArcSwap<Pool>>,
+    /// Of threads that have ended.
+    hands: Mutex<Vec<Hand>>,
+}
+
+/// What the threads of a pool share.
+struct Shared {
+    offer: Arc<Offer>,
+    common: Arc<Common>,
     flights: Mutex<HashMap<Box<[u8]>, Flight>>,
     /// By the names of the views.
     epochs: HashMap<String, AtomicU64>,
     /// By the databases' numbers: until when a stale result is not asked for anew, in milliseconds of the
     /// steady clock.
     rests_until: Vec<AtomicU64>,
-    /// Held while results are kept or forgotten. Says whether the server stops, and nothing more is.
-    keeping: Mutex<bool>,
+    /// Another pool has taken its place, which knows better what is to be kept.
+    is_retired: AtomicBool,
+}
+
+/// The threads for what a file says. They end when it is dropped.
+struct Pool {
+    shared: Arc<Shared>,
+    /// By the databases' numbers; the last one is that of the thread which forgets.
+    queues: Vec<SyncSender<Job>>,
 }
 
 /// See the module's text.
 pub struct Keeper {
-    shared: Arc<Shared>,
-    /// By the databases' numbers; the last one is that of the thread which forgets.
-    queues: Vec<SyncSender<Job>>,
+    common: Arc<Common>,
+    /// What the present pool serves.
+    offer: Arc<ArcSwap<Offer>>,
 }
 
 /// The sorted set of the keys that have a tag.
@@ -94,25 +134,103 @@ fn tag_key(tag: &[u8]) -> Vec<u8> {
 }
 
 impl Keeper {
+    /// Reads the file that names views of databases, if the settings name one.
+    ///
+    /// # Errors
+    /// What is wrong with it, for the operator. Behind the first line it may show a part of the file.
+    pub fn read(config: &Config) -> Result<Views, String> {
+        if config.views_file.is_empty() {
+            return Ok(Views::default());
+        }
+        let text = std::fs::read_to_string(path(&config.views_file));
+        text.map_err(|error| reason(&error)).and_then(|text| Views::parse(&text))
+    }
+
     /// Starts the threads.
     ///
     /// # Errors
     /// A thread cannot be made.
-    pub fn start(views: Arc<Views>, log: &Arc<Log>) -> io::Result<Keeper> {
-        let shared = Arc::new(Shared {
+    pub fn start(views: Views, log: &Arc<Log>) -> io::Result<Keeper> {
+        let common = Arc::new(Common {
             log: Arc::clone(log),
             engine: OnceLock::new(),
+            keeping: Mutex::new(false),
+            pool: OnceLock::new(),
+            hands: Mutex::default(),
+        });
+        let offer = Arc::new(Offer::new(views, BTreeSet::new()));
+        let pool = Pool::start(&common, Arc::clone(&offer))?;
+        common.pool.get_or_init(|| ArcSwap::from_pointee(pool));
+        Ok(Keeper { common, offer: Arc::new(ArcSwap::new(offer)) })
+    }
+
+    /// Serves other views from now on.
+    ///
+    /// # Errors
+    /// A thread cannot be made. Nothing has changed then.
+    pub fn replace(&self, views: Views) -> io::Result<()> {
+        let Some(present) = self.common.pool.get() else { return Ok(()) };
+        let before = self.offer.load_full();
+        let mut changed = views.changed_since(&before.views);
+        if !before.is_settled() {
+            // What was to be forgotten may still be there.
+            changed.extend(before.changed.iter().cloned());
+        }
+        let offer = Arc::new(Offer::new(views, changed));
+        let pool = Pool::start(&self.common, Arc::clone(&offer))?;
+        let to_settle = pool.queues.last().filter(|_| !offer.is_settled()).cloned();
+        // In this order: who has had the result of a new statement does not get that of an old one again,
+        // which may be what is kept.
+        self.offer.store(offer);
+        let retired = present.swap(Arc::new(pool));
+        // Who is about to keep something does so before anything is forgotten: see [`Worker::settle`]. It is
+        // not waited for here, where slots may be held that it needs.
+        retired.shared.is_retired.store(true, SeqCst);
+        // The first job of a queue of its own: there is room.
+        to_settle.into_iter().for_each(|queue| drop(queue.try_send(Job::Settle)));
+        Ok(())
+    }
+
+    /// Connects it with the engine whose clients it answers.
+    pub fn connect(&self, engine: &Arc<Engine>) {
+        self.common.engine.get_or_init(|| Arc::downgrade(engine));
+    }
+
+    /// What there is to be asked for.
+    pub fn offer(&self) -> &Arc<ArcSwap<Offer>> {
+        &self.offer
+    }
+
+    /// Has a thread do what is asked, and answers who waits for it.
+    pub fn ask(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
+        if let Some(pool) = self.common.pool.get() {
+            pool.load().ask(request, waiter);
+        }
+    }
+
+    /// Nothing is kept any more: the data is about to be saved for the last time.
+    pub fn stop(&self) {
+        *self.common.keeping.lock() = true;
+    }
+}
+
+impl Pool {
+    fn start(common: &Arc<Common>, offer: Arc<Offer>) -> io::Result<Pool> {
+        let views = &offer.views;
+        let shared = Arc::new(Shared {
+            common: Arc::clone(common),
             flights: Mutex::default(),
             epochs: views.views.keys().map(|name| (name.clone(), AtomicU64::new(0))).collect(),
             rests_until: views.databases.iter().map(|_| AtomicU64::new(0)).collect(),
-            keeping: Mutex::new(false),
-            views,
+            is_retired: AtomicBool::new(false),
+            offer,
         });
         let mut queues = Vec::new();
-        if shared.views.views.is_empty() {
-            return Ok(Keeper { shared, queues });
+        let views = &shared.offer.views;
+        if views.views.is_empty() && shared.offer.changed.is_empty() {
+            return Ok(Pool { shared, queues });
         }
-        let databases = shared.views.databases.iter().map(|database| database.connections);
+        let databases = views.databases.iter().map(|database| database.connections);
         for (number, threads) in databases.chain([1]).enumerate() {
             let (sender, receiver) = mpsc::sync_channel(QUEUE);
             let receiver = Arc::new(Mutex::new(receiver));
@@ -126,27 +244,16 @@ impl Keeper {
             }
             queues.push(sender);
         }
-        Ok(Keeper { shared, queues })
+        Ok(Pool { shared, queues })
     }
 
-    /// Connects it with the engine whose clients it answers.
-    pub fn connect(&self, engine: &Arc<Engine>) {
-        self.shared.engine.get_or_init(|| Arc::downgrade(engine));
-    }
-
-    /// What there is to be asked for.
-    pub fn views(&self) -> &Arc<Views> {
-        &self.shared.views
-    }
-
-    /// Has a thread do what is asked, and answers who waits for it.
-    pub fn ask(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
+    fn ask(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
         match (request, waiter) {
             (ViewRequest::Fill { key }, waiter) => self.fill(key, waiter),
             (ViewRequest::Change { view, body }, Some(waiter)) => {
                 let name = std::str::from_utf8(&view).unwrap_or_default();
-                let Some(database) = self.shared.views.views.get(name).map(|view| view.database)
-                else {
+                let views = &self.shared.offer.views.views;
+                let Some(database) = views.get(name).map(|view| view.database) else {
                     return self.shared.answer(&waiter, NO_VIEW);
                 };
                 self.put(database, Job::Change { view, body, waiter });
@@ -164,7 +271,7 @@ impl Keeper {
 
     fn fill(&self, key: Box<[u8]>, waiter: Option<Arc<Waiter>>) {
         let shared = &self.shared;
-        let Ok((view, _)) = shared.views.at_key(&key) else {
+        let Ok((view, _)) = shared.offer.views.at_key(&key) else {
             return waiter.into_iter().for_each(|waiter| shared.answer(&waiter, NO_VIEW));
         };
         let rests = shared.rests_until[view.database].load(SeqCst) > base::clock::steady_ms();
@@ -196,19 +303,15 @@ impl Keeper {
                 Job::Change { waiter, .. } | Job::Forget { waiter, .. } => {
                     self.shared.answer(&waiter, TOO_MANY);
                 }
+                Job::Settle => {}
             },
         }
-    }
-
-    /// Nothing is kept any more: the data is about to be saved for the last time.
-    pub fn stop(&self) {
-        *self.shared.keeping.lock() = true;
     }
 }
 
 impl Shared {
     fn answer(&self, waiter: &Waiter, reply: &[u8]) {
-        if let Some(engine) = self.engine.get().and_then(Weak::upgrade) {
+        if let Some(engine) = self.common.engine.get().and_then(Weak::upgrade) {
             engine.answer(waiter, reply);
         }
     }
@@ -219,7 +322,7 @@ impl Shared {
 
     /// What was asked for up to now is not kept any more, of the views with this tag.
     fn begin_epochs(&self, tag: &[u8]) {
-        for (name, view) in &self.views.views {
+        for (name, view) in &self.offer.views.views {
             if view.tags.iter().any(|own| own.as_bytes() == tag)
                 && let Some(epoch) = self.epochs.get(name)
             {
@@ -303,10 +406,12 @@ impl Worker {
         loop {
             // The lock is that of waiting: whoever has it gets the next job.
             let job = jobs.lock().recv();
-            let Ok(job) = job else { return };
+            let Ok(job) = job else { break };
             if self.hand.is_none() {
-                let engine = self.shared.engine.get().and_then(Weak::upgrade);
-                self.hand = engine.map(Hand::new);
+                let common = &self.shared.common;
+                let engine = common.engine.get().and_then(Weak::upgrade);
+                let spare = common.hands.lock().pop();
+                self.hand = spare.or_else(|| engine.map(Hand::new));
             }
             match job {
                 Job::Fill { key, epoch } => self.fill(&key, epoch),
@@ -318,14 +423,35 @@ impl Worker {
                     let forgotten = self.forget(&[&tag]);
                     self.shared.answer(&waiter, format!(":{forgotten}\r\n").as_bytes());
                 }
+                Job::Settle => self.settle(),
             }
             crate::memory::publish();
+        }
+        self.shared.common.hands.lock().extend(self.hand.take());
+    }
+
+    /// Forgets the results of views that another file has defined.
+    fn settle(&mut self) {
+        let offer = Arc::clone(&self.shared.offer);
+        let names: Vec<&[u8]> = offer.changed.iter().map(String::as_bytes).collect();
+        while !self.shared.is_retired.load(SeqCst) && !*self.shared.common.keeping.lock() {
+            self.forget(&names);
+            let Some(hand) = &mut self.hand else { return };
+            let is_gone = |name: &&[u8]| {
+                let reply = hand.run(&[b"EXISTS", &tag_key(name)]);
+                reply.is_some_and(|reply| reply == b":0\r\n")
+            };
+            if names.iter().all(is_gone) {
+                return offer.settle();
+            }
+            // Writes are refused now, as where the disk is full.
+            sleep(PAUSE_OF_SETTLING);
         }
     }
 
     fn fill(&mut self, key: &[u8], epoch: u64) {
         let shared = Arc::clone(&self.shared);
-        let Ok((view, call)) = shared.views.at_key(key) else {
+        let Ok((view, call)) = shared.offer.views.at_key(key) else {
             return shared.land(key, epoch, NO_VIEW);
         };
         let json = match self.with_connection(view, |connection| connection.query(&call)) {
@@ -341,8 +467,10 @@ impl Worker {
     /// Keeps a result, unless it has been forgotten since it was asked for.
     fn keep(&mut self, view: &View, key: &[u8], epoch: u64, json: &[u8]) {
         let Some(hand) = &mut self.hand else { return };
-        let stopping = self.shared.keeping.lock();
-        if *stopping || self.shared.epoch(&view.name) != epoch {
+        let shared = &self.shared;
+        let stopping = shared.common.keeping.lock();
+        let is_retired = shared.is_retired.load(SeqCst);
+        if *stopping || is_retired || shared.epoch(&view.name) != epoch {
             return;
         }
         let time = (view.ttl + view.stale).as_millis();
@@ -367,7 +495,8 @@ impl Worker {
 
     fn change(&mut self, view: &[u8], body: &[u8]) -> Vec<u8> {
         let shared = Arc::clone(&self.shared);
-        let view = std::str::from_utf8(view).ok().and_then(|name| shared.views.views.get(name));
+        let name = std::str::from_utf8(view).ok();
+        let view = name.and_then(|name| shared.offer.views.views.get(name));
         let Some(view) = view else { return NO_VIEW.to_vec() };
         let call = match view.write(body) {
             Ok(call) => call,
@@ -377,6 +506,11 @@ impl Worker {
         let tags: Vec<&[u8]> = view.tags.iter().map(String::as_bytes).collect();
         // Where the answer was lost, the rows may have changed all the same.
         tags.iter().for_each(|tag| shared.begin_epochs(tag));
+        if let Some(present) = shared.common.pool.get().map(ArcSwap::load)
+            && !Arc::ptr_eq(&present.shared, &shared)
+        {
+            tags.iter().for_each(|tag| present.shared.begin_epochs(tag));
+        }
         self.forget(&tags);
         match changed {
             Ok(changed) => format!(":{changed}\r\n").into_bytes(),
@@ -387,7 +521,7 @@ impl Worker {
     /// Deletes the results with these tags. Returns how many.
     fn forget(&mut self, tags: &[&[u8]]) -> usize {
         let Some(hand) = &mut self.hand else { return 0 };
-        let stopping = self.shared.keeping.lock();
+        let stopping = self.shared.common.keeping.lock();
         let mut forgotten = 0;
         for tag in tags.iter().filter(|_| !*stopping) {
             let tag = tag_key(tag);
@@ -429,13 +563,13 @@ impl Worker {
             Ok(value) => Ok(value),
             Err(failure) if failure.refused => {
                 let line = format!("View {}: {failure}", view.name);
-                self.shared.log.write(LogLevel::Verbose, &line);
+                self.shared.common.log.write(LogLevel::Verbose, &line);
                 Err(REFUSED)
             }
             Err(failure) => {
                 let until = base::clock::steady_ms() + PAUSE_AFTER_FAILURE;
                 self.shared.rests_until[self.database].store(until, SeqCst);
-                self.shared.log.warning(format!("View {}: {failure}", view.name));
+                self.shared.common.log.warning(format!("View {}: {failure}", view.name));
                 Err(FAILED)
             }
         }
@@ -447,7 +581,7 @@ impl Worker {
     ) -> Result<T, Failure> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => Connection::open(&self.shared.views.databases[self.database])?,
+            None => Connection::open(&self.shared.offer.views.databases[self.database])?,
         };
         let result = action(&mut connection);
         if !result.as_ref().is_err_and(|failure| failure.lost) {

@@ -61,7 +61,7 @@ struct ViewEntry {
 }
 
 /// A database.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Database {
     /// Its name in the file.
     pub name: String,
@@ -75,7 +75,7 @@ pub struct Database {
 }
 
 /// A view.
-#[derive(Debug)]
+#[derive(PartialEq, Debug)]
 pub struct View {
     /// Its name.
     pub name: String,
@@ -129,6 +129,25 @@ impl Views {
             views.insert(name.clone(), view.map_err(|error| format!("view {name}: {error}"))?);
         }
         Ok(Views { databases, views })
+    }
+
+    /// The views of an earlier file whose results are none of this one's.
+    #[must_use]
+    pub fn changed_since(&self, earlier: &Views) -> BTreeSet<String> {
+        let is_same = |before: &View, now: &View| {
+            let database = |views: &Views, view: &View| {
+                let Database { url, begin, .. } = &views.databases[view.database];
+                (url.clone(), begin.clone())
+            };
+            database(earlier, before) == database(self, now)
+                && (&before.select, &before.parameters) == (&now.select, &now.parameters)
+                && (before.ttl, before.stale, &before.tags) == (now.ttl, now.stale, &now.tags)
+        };
+        let changed = earlier
+            .views
+            .iter()
+            .filter(|(name, before)| self.views.get(*name).is_none_or(|now| !is_same(before, now)));
+        changed.map(|(name, _)| name.clone()).collect()
     }
 
     /// The view whose result is kept under this key, and its statement.
@@ -410,6 +429,36 @@ mod tests {
         assert_eq!(call.sql, "INSERT INTO departments VALUES (?, ?)");
         for wrong in ["", "[]", "{}", r#"{"dept_no":1}"#, r#"{"dept_no":"d1","x":1}"#] {
             assert!(view.write(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn views_are_others_where_their_results_are() {
+        let before = Views::parse(FILE).unwrap();
+        let changed = |from: &str, to: &str| {
+            assert!(FILE.contains(from), "{from}");
+            Views::parse(&FILE.replace(from, to)).unwrap().changed_since(&before)
+        };
+        let own = BTreeSet::from(["departments".to_owned()]);
+        for (from, to) in [
+            ("dept_no FROM", "dept_name FROM"),
+            ("ttl = 60", "ttl = 61"),
+            ("stale = 30", "stale = 31"),
+            ("\"staff\"", "\"stuff\""),
+            ("default = 10", "default = 11"),
+            (":memory:\"", ":memory:\"\nbegin = [\"SELECT 1\"]"),
+            ("::memory:", ":other.db"),
+            ("views.departments", "views.others"),
+        ] {
+            assert_eq!(changed(from, to), own, "{to}");
+        }
+        for (from, to) in [
+            ("INSERT INTO", "REPLACE INTO"),
+            (":memory:\"", ":memory:\"\ntimeout = 5\nconnections = 9"),
+            ("databases.main", "databases.other"),
+            ("[databases.main]", "[views.more]\nselect = \"SELECT 1\"\nttl = 1\n[databases.main]"),
+        ] {
+            assert_eq!(changed(from, to), BTreeSet::new(), "{to}");
         }
     }
 

@@ -31,7 +31,7 @@ enum Kind {
 const LONGEST_TEXT: usize = 255;
 
 /// What the file says of a parameter.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parameter {
     #[serde(rename = "type")]

@@ -28,8 +28,9 @@ use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use arc_swap::ArcSwap;
 use engine::engine::Engine;
-use views::Views;
+use views::Offer;
 
 pub use accept::Listener;
 pub use arrival::Speaks;
@@ -53,13 +54,13 @@ impl Workers {
     pub fn start(
         engine: Arc<Engine>,
         wakers: Arc<Wakers>,
-        views: &Arc<Views>,
+        offer: &Arc<ArcSwap<Offer>>,
         threads: usize,
     ) -> io::Result<Workers> {
         let mut handles = Vec::with_capacity(threads);
         for index in 0..threads {
-            let worker =
-                worker::Worker::new(Arc::clone(&engine), &wakers, Arc::clone(views), index)?;
+            let (engine, offer) = (Arc::clone(&engine), Arc::clone(offer));
+            let worker = worker::Worker::new(engine, &wakers, offer, index)?;
             let thread = std::thread::Builder::new().name(format!("worker-{index}"));
             handles.push(thread.spawn(move || worker.run())?);
         }

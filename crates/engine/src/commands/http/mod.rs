@@ -810,7 +810,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::at(RO, 1)]),
     row("memory", memory::memory, -1, "Estimates what takes memory.").flags(READONLY | INTERNAL),
     row("hotkeys", hot_keys, 2, "Answers hot keys.").flags(LOADING | STALE | INTERNAL),
-    row("view", views::view, 4, "Answers a result of a database.")
+    row("view", views::view, -4, "Answers a result of a database.")
         .flags(READONLY | INTERNAL)
         .keys(&[KeySpec::at(RO | ACCESS, 1)]),
     row("viewchange", views::change, 3, "Changes rows of a database.").flags(WRITE | INTERNAL),

@@ -17,18 +17,21 @@ use super::reply_version;
 const IN_A_TRANSACTION: CommandError =
     CommandError::text("ERR what a database is asked for is no part of a transaction");
 
-/// GET of a view: its key, and for how many milliseconds a value is fresh and stale. Answers how the
-/// value was had (`hit`, `stale` or `miss`), its version, its age and for how long it is fresh, in
+/// GET of a view: its key, for how many milliseconds a value is fresh and stale, and ANEW where what is
+/// kept may be of another view. Answers how the value was had (`hit`, `stale` or `miss`), its version, its age and for how long it is fresh, in
 /// seconds, and the value.
 pub(super) fn view(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let fresh = args.at_least(1, CommandError::OUT_OF_RANGE)? as u64;
     let stale = args.at_least(0, CommandError::OUT_OF_RANGE)? as u64;
+    let anew = args.word("ANEW");
     let (now, stats) = (cx.db.now, cx.db.stats);
-    let kept = cx.db.find(&key).and_then(|entry| match (entry.value(), entry.expire_at()) {
-        (ValueRef::String(string), Some(at)) => Some((string, at, entry.version())),
-        // Somebody else has put something there.
-        _ => None,
+    let kept = cx.db.find(&key).filter(|_| !anew).and_then(|entry| {
+        match (entry.value(), entry.expire_at()) {
+            (ValueRef::String(string), Some(at)) => Some((string, at, entry.version())),
+            // Somebody else has put something there.
+            _ => None,
+        }
     });
     let request = ViewRequest::Fill { key: key.bytes.into() };
     let Some((string, expire_at, version)) = kept else {

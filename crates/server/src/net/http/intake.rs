@@ -3,7 +3,7 @@
 use config::Config;
 use engine::engine::Engine;
 use engine::session::client::Client;
-use views::{View, Views};
+use views::{Offer, View};
 
 /// See the module's text.
 #[derive(Clone, Copy)]
@@ -11,7 +11,7 @@ pub(in crate::net) struct Intake<'a> {
     pub(in crate::net) engine: &'a Engine,
     pub(in crate::net) config: &'a Config,
     /// The views of databases.
-    pub(in crate::net) views: &'a Views,
+    pub(in crate::net) offer: &'a Offer,
     /// Who sends it.
     pub(in crate::net) client: &'a Client,
     /// Which connection it is of.
@@ -24,6 +24,6 @@ impl Intake<'_> {
     /// Whether a view is one that is written through.
     pub(super) fn writes_through(&self, view: &[u8]) -> bool {
         let name = std::str::from_utf8(view).ok();
-        name.and_then(|name| self.views.views.get(name)).is_some_and(View::is_written)
+        name.and_then(|name| self.offer.views.views.get(name)).is_some_and(View::is_written)
     }
 }

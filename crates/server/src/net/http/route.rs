@@ -368,7 +368,7 @@ impl Route<'_> {
             }
             Place::Readiness => Ok(Kind::ready(Prepared::status(200, "ready"))),
             Place::Description => {
-                let text = description(self.intake.config, self.intake.views);
+                let text = description(self.intake.config, &self.intake.offer.views);
                 Ok(Kind::ready(Prepared::json(200, text)))
             }
             Place::Metrics => {

@@ -156,7 +156,7 @@ impl Worker {
         let intake = Intake {
             engine: &self.engine,
             config: &self.turn.config,
-            views: &self.views,
+            offer: self.offer.load(),
             client: &session.client,
             place,
             steady: self.turn.steady,

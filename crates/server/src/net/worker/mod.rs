@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 
+use arc_swap::{ArcSwap, Cache};
 use base::clock::Ticks;
 use base::limits;
 use engine::engine::Engine;
@@ -32,7 +33,7 @@ use hashbrown::HashMap;
 use mio::event::Event;
 use mio::{Events, Poll, Token, Waker};
 use store::gate::Gate;
-use views::Views;
+use views::Offer;
 
 use super::batch::Batch;
 use super::coalesce::Coalescing;
@@ -57,7 +58,7 @@ const NOT_DURABLE: &str = "what it is to be told could not be made durable";
 /// A worker thread's state.
 pub(super) struct Worker {
     engine: Arc<Engine>,
-    views: Arc<Views>,
+    offer: Cache<Arc<ArcSwap<Offer>>, Arc<Offer>>,
     index: usize,
     poll: Poll,
     mailbox: Arc<Mailbox>,
@@ -109,7 +110,7 @@ impl Worker {
     pub(super) fn new(
         engine: Arc<Engine>,
         wakers: &Wakers,
-        views: Arc<Views>,
+        offer: Arc<ArcSwap<Offer>>,
         index: usize,
     ) -> io::Result<Worker> {
         let poll = Poll::new()?;
@@ -127,7 +128,7 @@ impl Worker {
             away: None,
             gate: Arc::new(engine.gates.register()),
             engine,
-            views,
+            offer: Cache::new(offer),
             connections: Vec::new(),
             free: Vec::new(),
             places: HashMap::new(),

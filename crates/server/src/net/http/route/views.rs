@@ -34,7 +34,7 @@ impl Route<'_> {
             return Ok((self.forget(&tag), 0));
         }
         let mut body = b"{\"views\":[".to_vec();
-        for (at, name) in self.intake.views.views.keys().enumerate() {
+        for (at, name) in self.intake.offer.views.views.keys().enumerate() {
             if at > 0 {
                 body.push(b',');
             }
@@ -52,8 +52,8 @@ impl Route<'_> {
         name: &[u8],
         body: Body<'_>,
     ) -> Routed<(Kind, usize)> {
-        let views = self.intake.views;
-        let found = std::str::from_utf8(name).ok().and_then(|name| views.views.get(name));
+        let offer = self.intake.offer;
+        let found = std::str::from_utf8(name).ok().and_then(|name| offer.views.views.get(name));
         let view = found.ok_or_else(|| refused(404, "there is no such view"))?;
         let mut given = Vec::new();
         for (name, value) in target.parameters() {
@@ -78,6 +78,9 @@ impl Route<'_> {
                 self.word(key.as_bytes());
                 self.word(view.ttl.as_millis().to_string().as_bytes());
                 self.word(view.stale.as_millis().to_string().as_bytes());
+                if offer.is_settling(&view.name) {
+                    self.word(b"ANEW");
+                }
                 self.add(first, self.rows().view);
                 Ok((Kind::View(none_match(head)), 0))
             }
