@@ -74,7 +74,7 @@ impl Engine {
         let (parts, effects) = turn.parts();
         {
             let mut cx = Context {
-                db: Db::new(parts, effects, session.database, held, touch),
+                db: Db::new(parts, effects, session.database, held, touch, false),
                 reply: Reply::new(output, resp3),
                 session,
                 engine: self,

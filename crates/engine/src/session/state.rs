@@ -265,7 +265,8 @@ impl Session {
             || self.monitor
             || self.replays
             || self.paused
-            || self.pushes;
+            || self.pushes
+            || self.import_source;
         !state && self.authenticated && self.reply_mode == ReplyMode::On
     }
 

@@ -57,7 +57,7 @@ impl Side {
         let mut said = String::new();
         match step {
             Step::Any(seed) => {
-                let command = grammar::command(&mut Random::new(*seed));
+                let command = grammar::command(&grammar::REDIS, &mut Random::new(*seed));
                 let chance = command.comparison != Comparison::Exact
                     || command.words[0].eq_ignore_ascii_case(b"spop");
                 if !chance {
