@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use base::clock::Ticks;
 use base::limits;
 use engine::host::LogLevel;
 use engine::wait::waiting::Waiter;
@@ -88,7 +89,10 @@ impl Worker {
         connection.look_at_talk();
         if self.reads_on > 0 && connection.is_to_read_on() {
             self.reads_on -= 1;
+            let begun = Ticks::now();
             connection.read_on(&self.engine);
+            let (count, ns) = self.reading_on;
+            self.reading_on = (count + 1, ns + begun.elapsed_ns());
         }
         connection.go_on();
         connection.look_at_output_limit();

@@ -50,8 +50,13 @@ const TICK: Duration = Duration::from_millis(100);
 /// The longest sleep beside a sync, without a look at the sockets: somebody who does not depend on
 /// the sync may have come.
 const NAP_MAX: Duration = Duration::from_micros(500);
-/// Connections that read on in kept changes in one turn: each takes some ten microseconds.
+/// How long a turn may take, in nanoseconds, before what is left of it is put off: what has come meanwhile is
+/// served in between.
+const TURN_NS: u64 = 5_000_000;
+/// Connections that read on in kept changes in one turn, at most, and how long they may take together, in
+/// nanoseconds: who follows other keys takes some ten microseconds, who follows all a hundred times that.
 const READS_ON_PER_TURN: usize = 8;
+const READING_ON_NS: u64 = 2_000_000;
 /// Why a connection is closed whose replies tell of what the journal has lost.
 const NOT_DURABLE: &str = "what it is to be told could not be made durable";
 
@@ -76,6 +81,8 @@ pub(super) struct Worker {
     timers: Timers,
     /// Connections to look at in this turn.
     scheduled: Vec<usize>,
+    /// Those of earlier turns that have lasted too long.
+    late: Vec<usize>,
     /// Connections that wait for the journal.
     awaiting_journal: Vec<usize>,
     /// Connections whose commands wait for slots, those first that were tried first.
@@ -84,6 +91,8 @@ pub(super) struct Worker {
     behind: VecDeque<usize>,
     /// How many of them may do so in this turn.
     reads_on: usize,
+    /// How many have done so in this turn, and for how many nanoseconds.
+    reading_on: (u64, u64),
     batch: Batch,
     /// Read buffers without content, for the next connections that read.
     buffers: Vec<Vec<u8>>,
@@ -134,10 +143,12 @@ impl Worker {
             places: HashMap::new(),
             timers: Timers::default(),
             scheduled: Vec::new(),
+            late: Vec::new(),
             awaiting_journal: Vec::new(),
             parked: Vec::new(),
             behind: VecDeque::new(),
             reads_on: 0,
+            reading_on: (0, 0),
             batch: Batch::default(),
             buffers: Vec::new(),
             next_tick: 0,
@@ -176,11 +187,25 @@ impl Worker {
         self.schedule_parked();
         self.schedule_behind();
         let batch = std::mem::take(&mut self.scheduled);
+        let late = std::mem::take(&mut self.late);
         // Where replies wait for a sync, all that came is to share one.
-        let together = if self.turn.holds_replies() { batch.len().max(1) } else { TOGETHER };
-        for places in batch.chunks(together) {
-            self.serve(places);
+        let together = if self.turn.holds_replies() { usize::MAX } else { TOGETHER };
+        // In turns, so that neither those that are late nor those that have come now wait for all others.
+        let (mut from, mut late_from) = (0, 0);
+        while from < batch.len() || late_from < late.len() {
+            for (list, at) in [(&batch, &mut from), (&late, &mut late_from)] {
+                let end = at.saturating_add(together).min(list.len());
+                if *at < end {
+                    self.serve(&list[*at..end]);
+                    *at = end;
+                }
+            }
+            if self.turn.begun().elapsed_ns() > TURN_NS {
+                break;
+            }
         }
+        self.late.extend_from_slice(&late[late_from..]);
+        self.late.extend_from_slice(&batch[from..]);
         self.recycle(batch);
         self.tick();
         self.engine.evict_clients(&mut self.turn);
@@ -216,7 +241,7 @@ impl Worker {
     /// already.
     fn wait(&mut self, events: &mut Events) {
         events.clear();
-        if !self.scheduled.is_empty() || !self.behind.is_empty() {
+        if !self.scheduled.is_empty() || !self.late.is_empty() || !self.behind.is_empty() {
             return self.poll(events, Duration::ZERO);
         }
         if !self.parked.is_empty() {
@@ -273,8 +298,13 @@ impl Worker {
     /// Lets some of those read on that follow changes and are behind. Thousands may be at once, when they
     /// have all lost their connections: others are served in between.
     fn schedule_behind(&mut self) {
-        self.reads_on = READS_ON_PER_TURN;
-        for _ in 0..READS_ON_PER_TURN {
+        let (count, ns) = std::mem::take(&mut self.reading_on);
+        // As many as there was time for the last time.
+        self.reads_on = match ns {
+            0..READING_ON_NS => READS_ON_PER_TURN,
+            _ => ((count * READING_ON_NS / ns) as usize).clamp(1, READS_ON_PER_TURN),
+        };
+        for _ in 0..self.reads_on {
             let Some(place) = self.behind.pop_front() else { return };
             if let Some(connection) = &mut self.connections[place] {
                 connection.listed_as_behind = false;

@@ -122,6 +122,7 @@ impl Worker {
             }
         }
         self.scheduled.clear();
+        self.late.clear();
         for place in 0..self.connections.len() {
             if let Some(connection) = &mut self.connections[place] {
                 connection.scheduled = false;
