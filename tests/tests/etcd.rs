@@ -214,6 +214,22 @@ fn addresses_and_types_of_bodies_are_read_as_by_etcd() -> Result<()> {
         ensure!(own == judged, "{line} {headers:?}\n--- here\n{own}\n--- etcd\n{judged}");
         Ok(())
     };
+    for place in [
+        "enable",
+        "roles",
+        "users",
+        "roles/root",
+        "roles/x",
+        "users/x",
+        "roles/x/y",
+        "users/",
+        "x",
+        "",
+    ] {
+        for method in ["GET", "HEAD", "POST", "DELETE"] {
+            both(&format!("{method} /v2/auth/{place}"), &["Content-Length: 0"], b"")?;
+        }
+    }
     for line in [
         "GET //v2/keys/a",
         "GET ///v2//keys/a//b/?x=%zz",

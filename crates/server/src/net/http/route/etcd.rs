@@ -9,6 +9,8 @@ use etcd::request::{Method, Request};
 use http::request::Head;
 use http::target::{self, Target};
 
+mod auth;
+
 use super::{Body, Route, Routed};
 use crate::net::http::etcd::answer::Watch;
 use crate::net::http::etcd::cluster::{MEMBER, of_cluster, refused};
@@ -183,6 +185,11 @@ impl Route<'_> {
             b"/v2/machines" => {
                 allow(head, "GET,HEAD")?;
                 return Ok(Kind::ready(text(200, &own_url(head, target))));
+            }
+            [b'/', b'v', b'2', b'/', b'a', b'u', b't', b'h', below @ ..]
+                if below.starts_with(b"/") =>
+            {
+                return auth::answer(head, below).map(Kind::ready);
             }
             _ => {
                 let rest = path.strip_prefix(b"/v2/members").ok_or_else(not_found)?;
