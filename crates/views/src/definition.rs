@@ -177,6 +177,7 @@ impl DatabaseEntry {
         }
         let kind = Kind::of(&self.url)
             .ok_or("its url begins with sqlite:, mariadb:, mysql: or postgres:")?;
+        kind.check(&self.url)?;
         let timeout = seconds("timeout", self.timeout.unwrap_or(TIMEOUT), 0.001)?;
         let DatabaseEntry { url, begin, .. } = self;
         Ok(Database { name: name.to_owned(), connections, url, kind, begin, timeout })
@@ -467,6 +468,20 @@ mod tests {
         let with = |from: &str, to: &str| Views::parse(&FILE.replace(from, to)).unwrap_err();
         assert!(with("sqlite::memory:", "oracle:x").contains("database main"));
         assert!(with(":rows\"", ":lines\"").contains("no parameter lines"));
+        for url in [
+            "postgres://h/d?sslmode=require",
+            "postgresql://h/d?application_name=x&sslmode=verify-full",
+            "postgres://h/d?sslrootcert=/ca.pem",
+            "mysql://h/d?ssl-mode=REQUIRED",
+            "mariadb://h/d?require_ssl=true",
+            "mariadb://h/d?verify_identity=true",
+        ] {
+            let error = with("sqlite::memory:", url);
+            assert!(error.contains("database main: its url asks for encryption"), "{url}: {error}");
+        }
+        for url in ["postgres://ssl:tls@ssl/ssl?sslmode=disable", "mysql://h/d?ssl-mode=DISABLED"] {
+            assert!(Views::parse(&FILE.replace("sqlite::memory:", url)).is_ok(), "{url}");
+        }
         assert!(with("ttl = 60", "ttl = 0").contains("ttl"));
         assert!(with(":memory:\"", ":memory:\"\ntimeout = 0").contains("timeout"));
         assert!(with("default = 10", "default = 0").contains("out of range"));
