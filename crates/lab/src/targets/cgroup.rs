@@ -97,8 +97,14 @@ impl Cgroup {
             let place = Place::make(&parent, Version::Two);
             cgroup.places.push(place.map_err(|error| unable(&parent, &error))?);
         }
+        let mut done = Limits::default();
         for place in &cgroup.places {
-            place.limit(limits).map_err(|error| unable(&place.path, &error))?;
+            let own = place.limit(limits).map_err(|error| unable(&place.path, &error))?;
+            done = Limits { cpus: done.cpus.or(own.cpus), memory: done.memory.or(own.memory) };
+        }
+        // A kernel may have the controller, and not this limit: that would be measured as if it had.
+        if done != *limits {
+            return Err("it cannot be starved here: this kernel has no such limit".to_owned());
         }
         Ok(cgroup)
     }
@@ -164,39 +170,39 @@ impl Place {
         }
     }
 
-    fn limit(&self, limits: &Limits) -> io::Result<()> {
+    /// Sets the limits that it can have, and returns them.
+    fn limit(&self, limits: &Limits) -> io::Result<Limits> {
         let write = |name: &str, value: String| -> io::Result<()> {
             File::options().write(true).open(self.path.join(name))?.write_all(value.as_bytes())
         };
         let has = |name: &str| self.path.join(name).exists();
         let quota = limits.cpus.map(|cpus| (cpus * PERIOD_US).max(LEAST_US).round());
-        match self.version {
+        let files = match self.version {
             Version::One => {
-                if let Some(quota) = quota.filter(|_| has("cpu.cfs_quota_us")) {
-                    write("cpu.cfs_period_us", PERIOD_US.to_string())?;
-                    write("cpu.cfs_quota_us", quota.to_string())?;
-                }
-                if let Some(bytes) = limits.memory.filter(|_| has("memory.limit_in_bytes")) {
-                    write("memory.limit_in_bytes", bytes.to_string())?;
-                    // Memory and swap together; some kernels do not count swap.
-                    if has("memory.memsw.limit_in_bytes") {
-                        write("memory.memsw.limit_in_bytes", bytes.to_string())?;
-                    }
-                }
+                ["cpu.cfs_quota_us", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"]
             }
-            Version::Two => {
-                if let Some(quota) = quota.filter(|_| has("cpu.max")) {
-                    write("cpu.max", format!("{quota} {PERIOD_US}"))?;
-                }
-                if let Some(bytes) = limits.memory.filter(|_| has("memory.max")) {
-                    write("memory.max", bytes.to_string())?;
-                    if has("memory.swap.max") {
-                        write("memory.swap.max", "0".to_owned())?;
-                    }
-                }
+            Version::Two => ["cpu.max", "memory.max", "memory.swap.max"],
+        };
+        let [share, memory, swap] = files;
+        let quota = quota.filter(|_| has(share));
+        let bytes = limits.memory.filter(|_| has(memory));
+        match (self.version, quota) {
+            (Version::One, Some(quota)) => {
+                write("cpu.cfs_period_us", PERIOD_US.to_string())?;
+                write(share, quota.to_string())?;
+            }
+            (Version::Two, Some(quota)) => write(share, format!("{quota} {PERIOD_US}"))?,
+            (_, None) => {}
+        }
+        if let Some(bytes) = bytes {
+            write(memory, bytes.to_string())?;
+            // Version 1 has memory and swap together; some kernels do not count swap.
+            if has(swap) {
+                let most = if self.version == Version::One { bytes } else { 0 };
+                write(swap, most.to_string())?;
             }
         }
-        Ok(())
+        Ok(Limits { cpus: limits.cpus.filter(|_| quota.is_some()), memory: bytes })
     }
 }
 
@@ -400,12 +406,17 @@ mod tests {
         let read = |name: &str| fs::read_to_string(path.join(name)).expect("it is there");
         for version in [Version::One, Version::Two] {
             let place = Place { path: path.clone(), version, _lock: lock() };
-            place.limit(&BOTH).expect("there is room");
+            assert_eq!(place.limit(&BOTH).expect("there is room"), BOTH);
         }
         assert_eq!((read(files[0]), read(files[1])), ("100000".to_owned(), "25000".to_owned()));
         assert_eq!(read(files[2]), (64 << 20).to_string());
         assert_eq!((read(files[4]), read(files[6])), ("25000 100000".to_owned(), "0".to_owned()));
         assert_eq!(read(files[5]), (64 << 20).to_string());
+        // What a kernel does not have is not said to be done.
+        fs::remove_file(path.join("cpu.max")).expect("it is there");
+        let place = Place { path: path.clone(), version: Version::Two, _lock: lock() };
+        let done = place.limit(&BOTH).expect("there is room");
+        assert_eq!(done, Limits { cpus: None, ..BOTH });
     }
 
     #[test]

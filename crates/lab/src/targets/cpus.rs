@@ -16,7 +16,12 @@ pub(crate) fn parse(text: &str) -> Result<Vec<usize>, String> {
             let number = word.trim().parse::<usize>().ok().filter(|cpu| *cpu < CpuSet::MAX_CPU);
             number.ok_or_else(|| format!("'{text}' is no list of processors, as 0 or 0-3 or 0,2"))
         };
-        cpus.extend(number(first)?..=number(last)?);
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            // It would be an empty list, which means any of them.
+            return Err(format!("'{text}' is no list of processors: {first} is behind {last}"));
+        }
+        cpus.extend(first..=last);
     }
     cpus.sort_unstable();
     cpus.dedup();
@@ -96,7 +101,7 @@ mod tests {
         assert_eq!(parse("0-2,4"), Ok(vec![0, 1, 2, 4]));
         assert_eq!(format(&[0, 1, 2, 4]), "0-2,4");
         assert_eq!(parse(""), Ok(vec![]));
-        assert_eq!(parse("1-0"), Ok(vec![]));
+        assert!(parse("1-0").is_err_and(|message| message.contains("1 is behind 0")));
         assert!(parse("zero").is_err());
         assert!(parse("0-999999").is_err());
     }

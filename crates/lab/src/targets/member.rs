@@ -44,6 +44,8 @@ pub(super) struct Member {
     limits: Limits,
     /// Removed when nobody is in it any more.
     cgroup: Option<Arc<Cgroup>>,
+    /// Kills by the kernel before the present process was started.
+    kills_before: u64,
 }
 
 /// Why there is no server.
@@ -107,6 +109,7 @@ impl Member {
             ending: None,
             limits: target.limits,
             cgroup,
+            kills_before: 0,
         };
         member.launch()?;
         member.wait_until_ready(interrupt)?;
@@ -194,10 +197,15 @@ impl Member {
         // What it had spent went with it.
         self.process = None;
         let log = self.launch.as_ref().map(Launch::log_tail).unwrap_or_default();
-        let is_full = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kills() > 0);
+        let is_full = self.kills() > self.kills_before;
         let why = if is_full { ", since its memory was full" } else { "" };
         self.ending = Some(format!("{} has ended with {ending}{why}: {log}", self.name));
         self.ending.clone()
+    }
+
+    /// How often the kernel has killed a process of it, since its memory was full.
+    fn kills(&self) -> u64 {
+        self.cgroup.as_ref().map_or(0, |cgroup| cgroup.kills())
     }
 
     /// Kills it: it ends at once and can write nothing more. The machine keeps running, so that what
@@ -218,6 +226,7 @@ impl Member {
     /// # Errors
     /// The program does not start.
     pub(super) fn launch(&mut self) -> Result<(), StartError> {
+        self.kills_before = self.kills();
         let Some(launch) = &self.launch else { return Ok(()) };
         let process = launch.start().map_err(|error| {
             let reason = format!("{} does not start: {error}", launch.program.display());

@@ -143,6 +143,7 @@ impl Process {
     /// # Errors
     /// It is gone.
     pub(crate) fn stop(&mut self) -> io::Result<()> {
+        self.check_it_is_there()?;
         kill_process(self.group, Signal::STOP)?;
         self.stopped = true;
         Ok(())
@@ -153,9 +154,15 @@ impl Process {
     /// # Errors
     /// It is gone.
     pub(crate) fn go_on(&mut self) -> io::Result<()> {
+        self.check_it_is_there()?;
         kill_process(self.group, Signal::CONT)?;
         self.stopped = false;
         Ok(())
+    }
+
+    /// Once it was waited for, its number may be another's.
+    fn check_it_is_there(&self) -> io::Result<()> {
+        if self.ended { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
     }
 
     /// Asks the process to end, and ends it when it does not within `patience`.
@@ -291,6 +298,19 @@ mod tests {
         };
         assert!(ending.contains('3'), "{ending}");
         assert_eq!(launch.log_tail(), "first | second");
+    }
+
+    #[test]
+    fn one_that_has_ended_is_not_stopped() {
+        let directory = Directory::fresh(None).expect("there is room");
+        let mut process = shell("sleep 600", directory.path()).start().expect("there is a shell");
+        process.stop().expect("it runs");
+        process.go_on().expect("it is stopped");
+        process.kill();
+        let gone = Some(libc::ESRCH);
+        assert_eq!(process.stop().expect_err("it is gone").raw_os_error(), gone);
+        assert_eq!(process.go_on().expect_err("it is gone").raw_os_error(), gone);
+        assert!(!process.stopped);
     }
 
     #[test]
