@@ -481,6 +481,10 @@ impl<'k, X> Walker<'k, X> {
             if piece.bytes() > LARGE_PIECE { large.push(piece) } else { sink.piece(piece) }
         });
         drop(inside);
+        let more = match more {
+            None if frozen.is_complete() => Some(false),
+            more => more,
+        };
         large.show(frozen.kind(), |piece| sink.piece(piece));
         frozen.show_lent(|piece| sink.piece(piece));
         frozen.take().show(frozen.kind(), |piece| sink.piece(piece));

@@ -67,6 +67,8 @@ pub struct Frozen {
     loans: Mutex<Loans>,
     /// The entry with the collection, once it was removed.
     orphan: Mutex<Option<Removed>>,
+    /// All members that were not read have been handed over, since there is no table any more.
+    complete: AtomicBool,
     /// Nobody reads any more what is handed over.
     given_up: AtomicBool,
     /// Bytes handed over and not taken, of all collections of the snapshot.
@@ -89,6 +91,7 @@ impl Frozen {
             handed: Mutex::default(),
             loans: Mutex::default(),
             orphan: Mutex::default(),
+            complete: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             backlog,
         })
@@ -126,6 +129,16 @@ impl Frozen {
         let before = handed.0.len();
         fill(&mut |piece| handed.push(piece));
         self.backlog.fetch_add(handed.0.len() - before, Ordering::Relaxed);
+    }
+
+    /// Says that the table is going away, and that what was not read of it has been handed over.
+    pub(crate) fn complete(&self) {
+        self.complete.store(true, Ordering::Release);
+    }
+
+    /// Whether there is nothing to be read but what was handed over.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Acquire)
     }
 
     /// Lends a large member, in the block that a table knows by this word, so that it need not be

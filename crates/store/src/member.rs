@@ -746,6 +746,7 @@ impl<S: Shape> Members<S> {
         frozen.hand_over(|push| {
             self.read_frozen(usize::MAX, usize::MAX, &mut *push);
         });
+        frozen.complete();
     }
 }
 

@@ -676,3 +676,27 @@ fn what_was_lent_to_a_walk_that_is_given_up_is_freed() {
     assert_eq!(backlog.load(Ordering::Relaxed), 0);
     (1..5).for_each(remove);
 }
+
+#[test]
+fn a_table_that_becomes_a_listpack_is_walked_to_its_end() {
+    let key = Key::new(b"key");
+    let mut set = Set::new();
+    let name = |n: u32| format!("member:{n}").into_bytes();
+    (0..500).for_each(|n| assert!(set.add(&name(n), SET_LIMITS)));
+    assert!(set.add(&[7; 50_000], SET_LIMITS));
+    let wanted = pieces_of(ValueRef::Set(&set));
+    let (space, gates, gate) = with_one(&key, Value::Set(set));
+    let mut walker = space.begin_cut(&gates.close(), 0).unwrap();
+    let mut collector = Collector::default();
+    change(&space, &gate, &key, |entry| {
+        let ValueMut::Set(set) = entry.into_value_mut() else { panic!("it is a set") };
+        assert!((5..500).all(|n| set.remove(&name(n))) && set.remove(&[7; 50_000]));
+        set.repack(SetLimits { integers: 0, listpack: Limits { entries: 8, value: 64 } });
+        assert_eq!(set.encoding(), "listpack");
+    });
+    let finished =
+        (0..1000).any(|_| walker.step(Access::Gate(&gate), &mut collector) == Step::Finished);
+    assert!(finished, "nobody looks for the table for ever");
+    assert_eq!(collector.entries.remove(&(0, b"key".to_vec())), Some((None, wanted)));
+    assert_eq!(space.cut_backlog(), 0);
+}
