@@ -138,6 +138,13 @@ fn a_script_that_never_ends_is_ended_whatever_it_does() -> Result<()> {
         "string.gsub(string.rep('a', 5000), string.rep('a*', 20) .. 'b', '')",
         "for _ in string.gmatch(string.rep('a', 5000), string.rep('.-', 20) .. 'b') do end",
         "while true do table.insert({}, -2147483648, 1) end",
+        // Calls of which each takes long.
+        "local t = {} for i = 1, 2000000 do t[i] = 'x' end while true do table.concat(t) end",
+        "local t = {} for i = 1, 2000000 do t[i] = i end for i = 1, 2000000 do t[i] = nil end \
+         while true do next(t) for k in pairs(t) do end end",
+        "local s = string.rep('x', 20000000) while true do local longer = s .. 'y' end",
+        "local s = '[' .. string.rep('{},', 1000000) .. '1]' \
+         while true do pcall(cjson.decode, s) end",
         // And coroutines of which each ends before its instructions are many.
         "local function nest(depth) \
            for i = 1, 500 do \

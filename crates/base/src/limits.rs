@@ -248,6 +248,10 @@ pub const MAX_PATTERN_STARS: usize = 1000;
 /// Scripts of EVAL that are known at a time; one more and the one that was used least recently goes.
 pub const EVAL_SCRIPTS: usize = 500;
 
-/// Instructions of a script between two looks at the clock. One instruction may be a call that takes
-/// milliseconds.
+/// Instructions of a script between two looks at the clock, at most. One instruction may be a call that
+/// takes milliseconds.
 pub const SCRIPT_INSTRUCTIONS: i32 = 2000;
+/// The same at its begin, when nobody knows yet how long its instructions take.
+pub const SCRIPT_INSTRUCTIONS_FIRST: i32 = 100;
+/// The same at most when it has run for some milliseconds.
+pub const SCRIPT_INSTRUCTIONS_LATER: i32 = 400;

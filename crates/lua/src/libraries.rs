@@ -24,7 +24,8 @@ fn replace(stack: Stack<'_>) {
     strings::open(stack);
     stack.pop(1);
     stack.push_global(c"table");
-    stack.set_functions(&[(c"insert", function(tables::insert))], 0);
+    let functions = [(c"insert", function(tables::insert)), (c"concat", function(tables::concat))];
+    stack.set_functions(&functions, 0);
     stack.pop(1);
     stack.push_closure(function(tables::unpack), 0);
     stack.set_global(c"unpack");

@@ -21,6 +21,9 @@ const CAPTURES_MAX: usize = 32;
 /// Choices that are kept without memory of Lua's: hardly any pattern has more.
 const CHOICES_INLINE: usize = 16;
 
+/// Steps of a match that are counted together.
+const STEPS_TOGETHER: usize = 64;
+
 /// How much of the subject a capture has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Extent {
@@ -145,12 +148,15 @@ impl<'room, 'call> Matcher<'room, 'call> {
         self.choices.count = 0;
         let (mut place, mut part) = (start, from);
         loop {
-            self.stack.work(1);
-            (place, part) = match self.step(place, part) {
-                Step::On(place, part) => (place, part),
-                Step::End(end) => return Some(end),
-                Step::Fail => self.retry()?,
-            };
+            // Counted now and then, which most matches do not come to.
+            for _ in 0..STEPS_TOGETHER {
+                (place, part) = match self.step(place, part) {
+                    Step::On(place, part) => (place, part),
+                    Step::End(end) => return Some(end),
+                    Step::Fail => self.retry()?,
+                };
+            }
+            self.stack.work(STEPS_TOGETHER);
         }
     }
 

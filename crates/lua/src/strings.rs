@@ -74,6 +74,7 @@ fn search(
     let begin = usize::from(pattern.first() == Some(&b'^'));
     let last = if begin == 1 { from } else { subject.len() };
     for start in from..=last {
+        stack.work(1);
         let Some(end) = matcher.run(start, begin) else { continue };
         if !with_place {
             return matcher.push_captures(Some((start, end)));
@@ -109,6 +110,7 @@ fn gmatch_next(stack: Stack<'_>) -> c_int {
     stack.push_nil();
     let mut matcher = Matcher::new(stack, subject, pattern, 4, &mut room);
     for start in from..=subject.len() {
+        stack.work(1);
         if let Some(end) = matcher.run(start, 0) {
             // One that is empty is not found again.
             let next = if end == start { end + 1 } else { end };
@@ -140,6 +142,7 @@ fn gsub(stack: Stack<'_>) -> c_int {
     let begin = usize::from(pattern.first() == Some(&b'^'));
     let (mut place, mut count) = (0, 0);
     while count < most {
+        stack.work(1);
         let end = matcher.run(place, begin);
         if let Some(end) = end {
             count += 1;

@@ -10,17 +10,19 @@ use mlua::ffi::{self, lua_State};
 use crate::sandbox::{Stock, call_stock};
 use crate::state::look;
 
-/// Coroutines that may be made or resumed between two looks. Each may run for as many instructions as
-/// there are between two looks in a script without coroutines.
+/// Calls between two looks. A coroutine may run for as many instructions as there are between two looks in
+/// a script without coroutines.
 const PER_LOOK: u32 = 16;
 
 thread_local! {
     static SINCE_LOOK: Cell<u32> = const { Cell::new(0) };
 }
 
+/// Counts a call of a function that may take long as one instruction, and looks at the clock now and then.
+///
 /// # Safety
 /// Lua calls who calls this, who owns nothing.
-unsafe fn count(l: *mut lua_State) {
+pub(crate) unsafe fn count(l: *mut lua_State) {
     let count = SINCE_LOOK.get() + 1;
     SINCE_LOOK.set(count % PER_LOOK);
     if count == PER_LOOK {

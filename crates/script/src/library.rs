@@ -61,9 +61,9 @@ pub(crate) fn load(
     REGISTRATION.set((&raw mut registration).cast::<c_void>());
     // SAFETY: what the function gets outlives the call; an error leaves its value on the stack.
     let failed = unsafe {
+        state::watch(l);
         let failed = ffi::lua_cpcall(l, load_protected, ptr::null_mut()) != 0;
         ffi::lua_settop(l, 0);
-        state::arm(l, base::limits::SCRIPT_INSTRUCTIONS);
         failed
     };
     REGISTRATION.set(ptr::null_mut());

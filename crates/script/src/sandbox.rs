@@ -624,6 +624,8 @@ mod guarded {
         unsafe {
             ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
             ffi::lua_settop(l, 2);
+            // Where much was taken out of a table, it takes long to find what is left.
+            coroutines::count(l);
             look_through(l);
             if ffi::lua_next(l, 1) != 0 {
                 return 2;
@@ -637,6 +639,7 @@ mod guarded {
         // SAFETY: Lua calls it.
         unsafe {
             ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
+            coroutines::count(l);
             if is_protected(l, 1) {
                 ffi::lua_pushcclosure(l, next, 0);
             } else {

@@ -10,7 +10,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use base::limits::SCRIPT_INSTRUCTIONS;
+use base::clock::Ticks;
+use base::limits::{SCRIPT_INSTRUCTIONS, SCRIPT_INSTRUCTIONS_FIRST, SCRIPT_INSTRUCTIONS_LATER};
 use engine::script::cache::Script;
 use engine::script::functions::{Function, Library};
 use engine::script::interpreter::{Call, End};
@@ -97,7 +98,7 @@ impl State {
         let l = lua.exec_raw_lua(|raw| raw.state());
         // SAFETY: nobody else uses the state, and there is memory without bound yet.
         let kept = unsafe {
-            arm(l, SCRIPT_INSTRUCTIONS);
+            arm(l, SCRIPT_INSTRUCTIONS_FIRST);
             sandbox::close(l)
         };
         State {
@@ -246,6 +247,7 @@ impl State {
         // SAFETY: what `current` points to outlives the call, and nobody else uses it meanwhile; an
         // error leaves its value on the stack.
         let failed = unsafe {
+            watch(self.l);
             let failed = ffi::lua_cpcall(self.l, by, at.cast::<c_void>()) != 0;
             ffi::lua_settop(self.l, 0);
             failed
@@ -254,10 +256,6 @@ impl State {
         self.argv = std::mem::take(&mut current.argv);
         self.argv.clear();
         let ending = run.must_end();
-        if ending.is_some() {
-            // SAFETY: the hook looks at the clock again.
-            unsafe { arm(self.l, SCRIPT_INSTRUCTIONS) };
-        }
         if failed {
             let text = [b"ERR not enough memory script: ", run.name(), b"."].concat();
             current.end = End::Failed { line: text, counted: false };
@@ -400,8 +398,54 @@ unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
 /// # Safety
 /// The state is the calling thread's.
 pub(crate) unsafe fn arm(l: *mut lua_State, instructions: c_int) {
+    WATCH.set(Watch { instructions, ..WATCH.get() });
     // SAFETY: by the caller's promise.
     unsafe { ffi::lua_sethook(l, Some(look), ffi::LUA_MASKCOUNT, instructions) };
+}
+
+/// How a script is watched.
+#[derive(Clone, Copy, Default)]
+struct Watch {
+    begun: Ticks,
+    /// When it was looked at last.
+    looked: Ticks,
+    /// Instructions until it is looked at again.
+    instructions: c_int,
+}
+
+thread_local! {
+    static WATCH: Cell<Watch> = Cell::default();
+}
+
+/// A script that is older is looked at more often.
+const YOUNG_NS: u64 = 10_000_000;
+/// So are instructions that take longer together.
+const LONG_NS: u64 = 1_000_000;
+
+/// Begins to watch a script: often at first, since a few instructions may take seconds, and less often
+/// as they turn out to be quick.
+///
+/// # Safety
+/// The state is the calling thread's.
+pub(crate) unsafe fn watch(l: *mut lua_State) {
+    let (begun, instructions) = (Ticks::now(), SCRIPT_INSTRUCTIONS_FIRST);
+    if WATCH.get().instructions != instructions {
+        // SAFETY: by the caller's promise.
+        unsafe { arm(l, instructions) };
+    }
+    WATCH.set(Watch { begun, looked: begun, instructions });
+}
+
+impl Watch {
+    /// After how many instructions it is looked at the next time.
+    fn next(self, now: Ticks) -> c_int {
+        if now.since_ns(self.looked) > LONG_NS {
+            return (self.instructions / 8).max(1);
+        }
+        let young = now.since_ns(self.begun) < YOUNG_NS;
+        let most = if young { SCRIPT_INSTRUCTIONS } else { SCRIPT_INSTRUCTIONS_LATER };
+        (self.instructions * 2).min(most)
+    }
 }
 
 /// Looks whether the script may go on.
@@ -409,8 +453,13 @@ pub(crate) unsafe fn arm(l: *mut lua_State, instructions: c_int) {
 /// # Safety
 /// Lua calls it, or a function that Lua has called and that owns nothing.
 pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_Debug) {
+    let mut watch = WATCH.get();
+    watch.instructions = watch.next(Ticks::now());
     // SAFETY: Lua calls it while a script runs; nothing is owned here.
     unsafe {
+        if watch.instructions != WATCH.get().instructions {
+            arm(l, watch.instructions);
+        }
         let Some(current) = current() else {
             if library::may_go_on() == Some(false) {
                 arm(l, 1);
@@ -422,6 +471,9 @@ pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_
             end(l, current);
         }
     }
+    // What others were served meanwhile is not the script's.
+    watch.looked = Ticks::now();
+    WATCH.set(watch);
 }
 
 /// Ends a script, whatever it makes of errors: each instruction raises one from now on.

@@ -140,7 +140,14 @@ fn moved(random: &mut Random) -> String {
     let numbers = ["-2", "-1", "0", "1", "2", "3", "5", "'2'", "1.9", "nil", "{}"];
     let mut number = || *random.pick(&numbers);
     let (one, other) = (number(), number());
-    match random.below(3) {
+    match random.below(4) {
+        3 => format!(
+            "table.concat({{'a', 2, {}}}, {}{})",
+            random.pick(&["'c'", "'c', 4.5, 'e'", "{}", "nil, 'x'", "true"]),
+            random.pick(&["', '", "nil", "7", "{}", "'a\\0'"]),
+            random
+                .pick(&["", "", ", 2", ", 1, 2", ", 0", ", 3, 2", ", nil, 2", ", 'x'", ", 2, {}"]),
+        ),
         0 => format!("unpack({{1, 2, nil, 4}}, {one}, {other})"),
         1 => format!("unpack({})", random.pick(&["{1, 2}", "'x'", "", "{}, 1, 9000", "{1, 2}, 2"])),
         _ => format!(

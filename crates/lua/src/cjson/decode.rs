@@ -181,6 +181,7 @@ impl Decoder<'_> {
 
     /// Pushes the value that a token is, or a table to fill, `depth` levels down.
     fn value(&mut self, token: Token, depth: usize) -> Option<Level> {
+        self.stack.work(1);
         match token {
             Token::String(begin, end, escapes) => self.string(begin, end, escapes),
             Token::Number => self.stack.push_number(self.number),

@@ -118,6 +118,7 @@ impl<'call> Reader<'call> {
     fn begin(&mut self) -> Option<Level> {
         self.stack
             .need(1, "too many return values at once; use unpack_one or unpack_limit instead.");
+        self.stack.work(1);
         let [kind] = self.take();
         match kind {
             0x00..=0x7f | 0xe0..=0xff => self.stack.push_number(f64::from(kind as i8)),

@@ -165,7 +165,9 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
         Ascending { path }
     }
 
-    /// The items from the last key on that is not above `from`; from the first one if all are above.
+    /// The items from the last key on that is not above `from`; from the first one if all are above. Where
+    /// a key between that one and `from` was removed it may begin with the first above: whoever asks knows
+    /// that what lies under a key ends before the next that was ever there.
     pub(crate) fn ascending_from_below<Q: Ord + ?Sized>(&self, from: &Q) -> Ascending<'_, K, V>
     where
         K: Borrow<Q>,
