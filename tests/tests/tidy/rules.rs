@@ -91,6 +91,7 @@ pub(crate) const CIRCLES: &[(&[&str], &str)] = &[
     (
         &[
             "crates/script/src/api.rs",
+            "crates/script/src/coroutines.rs",
             "crates/script/src/errors.rs",
             "crates/script/src/from_reply.rs",
             "crates/script/src/lib.rs",
@@ -133,8 +134,10 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/lab/src/load/usage.rs",
     "crates/lua/src/levels.rs",
     "crates/lua/src/output.rs",
+    "crates/lua/src/patterns.rs",
     "crates/lua/src/stack.rs",
     "crates/script/src/api.rs",
+    "crates/script/src/coroutines.rs",
     "crates/script/src/errors.rs",
     "crates/script/src/from_reply.rs",
     "crates/script/src/library.rs",
