@@ -425,6 +425,8 @@ mod tests {
             assert_eq!(server.text("PTTL gone"), ":0\r\n");
             assert_eq!(server.text("PEXPIRETIME gone"), format!(":{kept}\r\n"));
         }
+        server.text("EXPIREAT gone 0");
+        assert_eq!(server.text("EXPIREAT gone -7 LT"), ":0\r\n", "none is before the first time");
         server.text("CONFIG SET import-mode no");
         assert_eq!(server.text("GET gone"), "$-1\r\n");
     }

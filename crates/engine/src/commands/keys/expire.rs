@@ -96,8 +96,8 @@ fn set_expiry(cx: &mut Context<'_>, args: &mut Args<'_>, unit: i64, base: u64) -
         .and_then(|time| time.checked_add_unsigned(base))
         .ok_or_else(|| CommandError::invalid_expire(cx.row.command.name))?;
     // While data is imported a time that is over is kept, and none lies before the beginning of time.
-    let kept = if cx.db.config.import_mode { expire_at.max(0) } else { expire_at };
-    let kept = u64::try_from(kept).ok().filter(|at| !cx.db.ends_at_once(*at));
+    let expire_at = if cx.db.config.import_mode { expire_at.max(0) } else { expire_at };
+    let kept = u64::try_from(expire_at).ok().filter(|at| !cx.db.ends_at_once(*at));
     let Some(mut entry) = cx.db.find_mut(&key) else {
         cx.reply.integer(0);
         return Ok(());
