@@ -232,16 +232,18 @@ pub(super) fn hpersist(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
     cx.db.hash_mut(&key)?;
     let fields = named_fields(args)?;
     cx.reply.array(fields.len());
-    let answers = persist_fields(cx, &key, fields)?;
+    let answers = persist_fields(cx, &key, fields, |_| 1)?;
     answers.iter().for_each(|&answer| cx.reply.integer(answer));
     Ok(())
 }
 
-/// Removes the times of fields. Returns what each is answered with.
+/// Removes the times of fields. Returns what each is answered with. `changes` says how many changes it
+/// is that so many fields had one.
 pub(super) fn persist_fields(
     cx: &mut Context<'_>,
     key: &Key<'_>,
     fields: Arguments<'_>,
+    changes: impl Fn(u64) -> u64,
 ) -> Result<SmallVec<[i64; 8]>, CommandError> {
     let due_by = cx.db.fields_due_by();
     let mut persisted: SmallVec<[&[u8]; 8]> = SmallVec::new();
@@ -260,10 +262,10 @@ pub(super) fn persist_fields(
     let answers = answers.collect();
     if !persisted.is_empty() {
         cx.db.note_fields(key);
-        let changes = persisted.len() as u64;
-        cx.db.changed_times(key, Event(Class::HASH, "hpersist"), changes);
+        let count = persisted.len() as u64;
+        cx.db.changed_times(key, Event(Class::HASH, "hpersist"), changes(count));
         // No others: when this is replayed, what has expired by now may still be there.
-        let count = digits(changes);
+        let count = digits(count);
         let head: [&[u8]; 4] = [b"HPERSIST", key.bytes, b"FIELDS", &count];
         cx.propagate(&[&head[..], &persisted].concat());
     }

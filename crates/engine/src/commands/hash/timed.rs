@@ -106,7 +106,7 @@ pub(super) fn hgetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     match time {
         Time::Unsaid => {}
         Time::Word => {
-            expire::persist_fields(cx, &key, fields)?;
+            expire::persist_fields(cx, &key, fields, |count| count)?;
         }
         Time::At(at) => {
             let always = expire::Condition::Always;
@@ -219,6 +219,11 @@ mod tests {
             ("HSETEX h PX 100000 FIELDS 2 a 1 c 2", 2),
             ("HSETEX h KEEPTTL FIELDS 1 a 2", 1),
             ("HSETEX h PXAT 1 FIELDS 2 a 1 d 2", 2),
+            ("HGETEX h PERSIST FIELDS 2 a c", 1),
+            ("HGETEX h PX 100000 FIELDS 2 b c", 2),
+            ("HGETEX h PERSIST FIELDS 2 b c", 2),
+            ("HGETEX h PX 100000 FIELDS 2 b c", 2),
+            ("HPERSIST h FIELDS 2 b c", 1),
             ("HGETEX h PX 100000 FIELDS 1 b", 1),
             ("HGETEX h PXAT 1 FIELDS 1 b", 1),
         ] {
