@@ -199,8 +199,27 @@ impl Storm {
                 spans: vec![(0, u64::MAX - 1)],
                 reason: "the process goes on".to_owned(),
             };
+            self.make_healthy()?;
             self.judge(&mut life)?;
             self.become_idle()?;
+        }
+        Ok(())
+    }
+
+    /// Makes room on the disk, and has a journal that has failed replaced by a rewrite: until then nobody
+    /// is told what nothing makes durable.
+    fn make_healthy(&self) -> Result<()> {
+        if let Some(volume) = &self.volume {
+            let _ = fs::remove_file(volume.path().join("ballast"));
+        }
+        let begin = Instant::now();
+        let mut client = self.server.connect()?;
+        // It changes nothing, and is refused like any write.
+        while client.call_text("DEL nothing").map_or(true, |reply| reply.is_error()) {
+            client = self.server.connect()?;
+            client.call_text("BGREWRITEAOF")?;
+            ensure!(begin.elapsed() < PATIENCE, "writes are refused:\n{}", self.server.log_tail());
+            thread::sleep(Duration::from_millis(100));
         }
         Ok(())
     }
@@ -237,9 +256,6 @@ impl Storm {
     /// The clients have left: everything is flushed, and what it took comes back.
     fn become_idle(&mut self) -> Result<()> {
         let mut client = self.server.connect()?;
-        if let Some(volume) = &self.volume {
-            let _ = fs::remove_file(volume.path().join("ballast"));
-        }
         let begin = Instant::now();
         // A journal that has failed needs a rewrite. One that fails meanwhile takes with it the replies
         // that it was to vouch for, and their connections.
