@@ -175,6 +175,8 @@ fn those_who_came_before_it_was_slow_are_told() -> Result<()> {
             others.push(server.connect()?);
         }
         runner.send(&ENDLESS)?;
+        // By then it runs, and it is not slow yet.
+        std::thread::sleep(Duration::from_millis(20));
         for (client, commands) in others.iter_mut().zip(waiting) {
             for command in *commands {
                 client.send(&command.split(' ').collect::<Vec<_>>())?;
