@@ -230,8 +230,6 @@ OK
 (error) ERR wrong number of arguments for 'pfdebug' command
 > PFDEBUG simd x
 (error) ERR Argument must be ON or OFF
-> PFDEBUG SIMD Off
-disabled
 > PFDEBUG foo nokey
 (error) ERR The specified key does not exist
 > PFADD h a

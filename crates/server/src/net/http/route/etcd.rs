@@ -2,7 +2,6 @@
 
 use engine::nodes::kept::place;
 use etcd::form::Form;
-use etcd::json::Object;
 use etcd::media;
 use etcd::path;
 use etcd::request::{Method, Request};
@@ -10,7 +9,9 @@ use http::request::Head;
 use http::target::{self, Target};
 
 mod auth;
+mod plain_answers;
 
+use self::plain_answers::{allow, json, message, not_found, text};
 use super::{Body, Route, Routed};
 use crate::net::http::etcd::answer::Watch;
 use crate::net::http::etcd::cluster::{MEMBER, of_cluster, refused};
@@ -19,43 +20,6 @@ use crate::net::http::prepared::Prepared;
 
 /// What the one member is called.
 const NAME: &str = "dunlin";
-
-/// A text that is no JSON.
-fn text(status: u16, body: &str) -> Prepared {
-    Prepared {
-        status,
-        headers: vec![("X-Content-Type-Options", b"nosniff".to_vec())],
-        content_type: "text/plain; charset=utf-8",
-        body: body.into(),
-    }
-}
-
-fn json(write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut object = Object::begin(&mut out);
-    write(&mut object);
-    object.end();
-    out
-}
-
-/// A refusal that has nothing to do with the tree.
-fn message(status: u16, message: &str) -> Prepared {
-    of_cluster(Prepared::json(status, json(|object| object.text("message", message.as_bytes()))))
-}
-
-fn not_found() -> Prepared {
-    text(404, "404 page not found\n")
-}
-
-/// Refuses methods that an address does not take.
-fn allow(head: &Head<'_>, methods: &str) -> Result<(), Prepared> {
-    if methods.split(',').any(|own| own == head.method) {
-        return Ok(());
-    }
-    let mut prepared = text(405, "Method Not Allowed\n");
-    prepared.headers.push(("Allow", methods.into()));
-    Err(prepared)
-}
 
 /// A path as it is written into an address.
 fn encoded(path: &[u8], query: &[u8]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use etcd::json::Object;
 use etcd::path;
 
-use super::{allow, json, message, not_found};
+use super::plain_answers::{allow, json, message, not_found};
 use crate::net::http::etcd::cluster::of_cluster;
 use crate::net::http::prepared::Prepared;
 use http::request::Head;
