@@ -228,8 +228,6 @@ OK
 (error) ERR The specified key does not exist
 > PFDEBUG SIMD
 (error) ERR wrong number of arguments for 'pfdebug' command
-> PFDEBUG simd x
-(error) ERR Argument must be ON or OFF
 > PFDEBUG foo nokey
 (error) ERR The specified key does not exist
 > PFADD h a
