@@ -28,6 +28,16 @@ enum Action {
 }
 
 impl FieldOperation {
+    /// The byte in which the field begins.
+    fn start(&self) -> usize {
+        (self.offset / 8) as usize
+    }
+
+    /// The same operation on what begins at a byte, which is not behind its own.
+    fn seen_from(&self, byte: usize) -> FieldOperation {
+        FieldOperation { offset: self.offset - 8 * byte as u64, ..*self }
+    }
+
     /// The byte behind the field.
     fn end(&self) -> usize {
         (self.offset + u64::from(self.field.width())).div_ceil(8) as usize
@@ -176,9 +186,14 @@ fn apply_to_entry(
     end: usize,
 ) -> Result<Replies, CommandError> {
     let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
-    let grows = end > string.len();
-    let bytes = entry.string_mut(end).ok_or(CommandError::WRONG_TYPE)?;
-    let mut replies = apply_all(operations, bytes, grows);
+    let (grows, length) = (end > string.len(), end.max(string.len()));
+    // Of a large string only the part that the operations are about.
+    let start = operations.iter().map(FieldOperation::start).min().unwrap_or(0);
+    let behind = operations.iter().map(FieldOperation::end).max().unwrap_or(0).min(length);
+    let operations: Vec<_> =
+        operations.iter().map(|operation| operation.seen_from(start)).collect();
+    let bytes = entry.string_range_mut(end, start..behind).ok_or(CommandError::WRONG_TYPE)?;
+    let mut replies = apply_all(&operations, bytes, grows);
     // A longer string is a change, even if no number was written.
     replies.changes = replies.changes.max(u64::from(grows));
     Ok(replies)
@@ -234,3 +249,23 @@ const WRITES: Argument = one_of(
 /// What BITFIELD takes.
 pub(super) const OPERATIONS: Argument =
     one_of("operation", &[GET, block("write", &[OVERFLOW, WRITES])]).optional().multiple();
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    #[test]
+    fn fields_lie_where_they_are_said_to_in_a_string_of_which_a_part_is_changed() {
+        let mut server = TestServer::new();
+        server.text("SETRANGE k 100000 x");
+        let line = "BITFIELD k SET u8 8000 200 GET u8 8000 GET u16 800000 INCRBY i5 8003 1 \
+                    GET u8 7996 GET u8 4000000 SET u4 8012 3";
+        let numbers = [0, 200, 0x7800, 9, 0xc, 0, 0];
+        let answers: String = numbers.iter().map(|number| format!(":{number}\r\n")).collect();
+        assert_eq!(server.text(line), format!("*7\r\n{answers}"));
+        assert_eq!(server.run(&["GETRANGE", "k", "1000", "1001"]), b"$2\r\n\xc9\x03\r\n");
+        assert_eq!(server.text("STRLEN k"), ":100001\r\n");
+        assert_eq!(server.text("BITFIELD k SET u8 800008 7 GET u8 800000"), "*2\r\n:0\r\n:120\r\n");
+        assert_eq!(server.text("STRLEN k"), ":100002\r\n");
+    }
+}
