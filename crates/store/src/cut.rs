@@ -10,9 +10,9 @@
 //!
 //! One cut at a time. The walker holds one slot at a time, for some dozens of small entries. What is
 //! large is shown when the slot is free and the gate left, since a sink compresses and checksums.
-//! What then remains to be waited for is a copy in memory: of one member of a collection, of a packed
-//! block, of a list's directory (a reference for each node), and of a large string by whoever changes
-//! all of it in place (BITFIELD) or shares it with another key, while the walker still has it.
+//! What then remains to be waited for is a copy in memory: of one member of some 256 kB, of a packed
+//! block, of a list's directory (a reference for each node), and of a large string that two keys share
+//! by whoever changes it in place while the walker still has it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -427,12 +427,12 @@ impl<'k, X> Walker<'k, X> {
             self.open = Some((head, frozen));
             return Step::More;
         }
+        if self.show_taken(sink) {
+            return Step::More;
+        }
         let mut later = Vec::new();
         let inside = access.enter();
-        let step = match self.show_taken(sink, &mut later) {
-            true => Step::More,
-            false => self.walk(inside.presence(), sink, &mut later),
-        };
+        let step = self.walk(inside.presence(), sink, &mut later);
         drop(inside);
         for (head, value) in later {
             sink.entry(&head.view(), value.as_ref());
@@ -476,11 +476,23 @@ impl<'k, X> Walker<'k, X> {
         let Some((_, frozen)) = &self.open else { return Step::More };
         let frozen = Arc::clone(frozen);
         let mut large = Pieces::default();
-        let inside = access.enter();
-        let more = self.read_where_it_lies(inside.presence(), &frozen, &mut |piece| {
+        let mut show = |piece: Piece<'_>| {
             if piece.bytes() > LARGE_PIECE { large.push(piece) } else { sink.piece(piece) }
-        });
-        drop(inside);
+        };
+        let more = match frozen.take_orphan() {
+            // Nobody else knows it: it is read without a lock, and freed here when it was read.
+            Some(orphan) => {
+                let more = read_if_frozen(orphan.word(), &frozen, &mut show);
+                if more == Some(true) {
+                    frozen.adopt(orphan);
+                }
+                more
+            }
+            None => {
+                let inside = access.enter();
+                self.read_where_it_lies(inside.presence(), &frozen, &mut show)
+            }
+        };
         let more = match more {
             None if frozen.is_complete() => Some(false),
             more => more,
@@ -501,47 +513,36 @@ impl<'k, X> Walker<'k, X> {
         }
     }
 
-    /// Reads on in a table, wherever it is by now. Says whether more is left, or nothing when the
-    /// table was not found.
+    /// Reads on in a table that somebody may have: in the keyspace or in one that was taken away. Says
+    /// whether more is left, or nothing when the table was not found.
     fn read_where_it_lies(
         &self,
         presence: Presence<'_>,
         frozen: &Arc<Frozen>,
         show: &mut dyn FnMut(Piece<'_>),
     ) -> Option<bool> {
-        let read = |word: Word, show: &mut dyn FnMut(Piece<'_>)| {
-            let table = word.freezing()?;
-            let same = table.frozen().is_some_and(|other| Arc::ptr_eq(other, frozen));
-            same.then(|| table.read_frozen(MEMBERS_PER_HOLD, BYTES_PER_HOLD, show))
-        };
-        if let Some(orphan) = frozen.take_orphan() {
-            let more = read(orphan.word(), show);
-            if more == Some(true) {
-                // Nobody else knows it, so it comes back here.
-                frozen.adopt(orphan);
-            }
-            return more;
-        }
         let location = frozen.location.lock().clone();
         let key = Key::new(&location.key);
-        if let Some(taken) = self.cut.taken.0.lock().iter_mut().flatten().find(|taken| {
-            (taken.database, taken.slot) == (location.database, key.slot)
-                && taken.table.word_of(&key).is_some()
-        }) {
-            let more = taken.table.word_of(&key).and_then(|word| read(word, show));
-            if more.is_some() {
-                return more;
+        // Of several tables that were taken away more than one may have had such a key.
+        for taken in self.cut.taken.0.lock().iter().flatten() {
+            if (taken.database, taken.slot) == (location.database, key.slot)
+                && let Some(word) = taken.table.word_of(&key)
+                && let Some(more) = read_if_frozen(word, frozen, show)
+            {
+                return Some(more);
             }
         }
         let held = self.space.try_hold_briefly(presence, key.slot, 0)?;
         let database = self.cut.database_of(location.database);
         let word = held.table(database, key.slot)?.word_of(&key)?;
-        read(word, show)
+        read_if_frozen(word, frozen, show)
     }
 
     // ---- Tables that were taken away ------------------------------------------------------------
 
-    fn show_taken(&self, sink: &mut dyn Sink, later: &mut Vec<Later>) -> bool {
+    /// Shows some entries of a table that was taken away, where they lie: nobody else is at it any more.
+    /// What is frozen is read before the next ones are shown, from the table or as an orphan.
+    fn show_taken(&self, sink: &mut dyn Sink) -> bool {
         let Some(mut taken) = self.cut.taken.pop() else { return false };
         let mut entries = 0;
         let mut position = (taken.position < u32::MAX).then_some(taken.position);
@@ -550,8 +551,8 @@ impl<'k, X> Walker<'k, X> {
                 entries += 1;
                 let wanted = entry.version() <= self.cut.version
                     && SlotTable::position_of(entry.key()) >= at;
-                if wanted {
-                    show_or_keep(taken.database, entry, sink, later);
+                if wanted && !self.freeze(taken.database, entry) {
+                    sink.entry(&head_of(taken.database, entry), entry.value());
                 }
             });
         }
@@ -643,6 +644,18 @@ impl<'k, X> Walker<'k, X> {
         self.cut.position.store(0, Ordering::Relaxed);
         self.cut.at.store(number as u64 * SLOTS as u64 + u64::from(slot), Ordering::Release);
     }
+}
+
+/// Reads on in the table of a large collection, if it is the one that is being read. Says whether more
+/// is left then.
+fn read_if_frozen(
+    word: Word,
+    frozen: &Arc<Frozen>,
+    show: &mut dyn FnMut(Piece<'_>),
+) -> Option<bool> {
+    let table = word.freezing()?;
+    let same = table.frozen().is_some_and(|other| Arc::ptr_eq(other, frozen));
+    same.then(|| table.read_frozen(MEMBERS_PER_HOLD, BYTES_PER_HOLD, show))
 }
 
 /// Shows an entry, or keeps a large one to be shown later: large strings, lists and streams by

@@ -700,3 +700,118 @@ fn a_table_that_becomes_a_listpack_is_walked_to_its_end() {
     assert_eq!(collector.entries.remove(&(0, b"key".to_vec())), Some((None, wanted)));
     assert_eq!(space.cut_backlog(), 0);
 }
+
+/// Notes where the large values lie that are shown.
+struct Places<'k> {
+    walkers: &'k Gate,
+    at: Vec<*const u8>,
+}
+
+impl Places<'_> {
+    fn note(&mut self, text: &[u8]) {
+        assert!(!self.walkers.is_entered(), "gates can be closed meanwhile");
+        self.at.push(text.as_ptr());
+    }
+}
+
+/// The values of a hash that are no numbers.
+fn large_values(hash: &Hash) -> Vec<&[u8]> {
+    hash.iter()
+        .filter_map(|(_, value, _)| match value {
+            Element::Str(text) => Some(text),
+            Element::Int(_) => None,
+        })
+        .collect()
+}
+
+impl Sink for Places<'_> {
+    fn entry(&mut self, _: &Head<'_>, value: ValueRef<'_>) {
+        let ValueRef::Hash(hash) = value else { panic!("it is a hash") };
+        large_values(hash).into_iter().for_each(|text| self.note(text));
+    }
+
+    fn begin(&mut self, _: &Head<'_>, _: PieceKind, _: usize) {}
+
+    fn piece(&mut self, piece: Piece<'_>) {
+        let Piece::Field(_, value, _) = piece else { panic!("it is a field") };
+        self.note(value);
+    }
+
+    fn end(&mut self) {}
+
+    fn begin_text(&mut self, _: &Head<'_>, _: usize) {}
+
+    fn text(&mut self, _: &[u8]) {}
+
+    fn end_text(&mut self) {}
+}
+
+#[test]
+fn what_was_taken_away_is_shown_where_it_lies() {
+    let (packed_key, table_key) = (Key::new(b"{k}:packed"), Key::new(b"{k}:table"));
+    let (mut packed, mut table) = (Hash::new(), Hash::new());
+    packed.set(b"field", &[b'x'; 200_000], ROOMY);
+    for n in 0..5 {
+        table.set(format!("field:{n}").as_bytes(), &[b'x'; 200_000], LIMITS);
+    }
+    let (space, gates, gate) = with_one(&packed_key, Value::Hash(packed));
+    let mut wanted = Vec::new();
+    {
+        let inside = gate.enter();
+        let mut held = space.try_hold_one(inside.presence(), table_key.slot, 0).unwrap();
+        held.insert(0, &table_key, Value::Hash(table), None);
+        for key in [&packed_key, &table_key] {
+            let Some(ValueRef::Hash(hash)) = held.find(0, key).map(Entry::value) else { panic!() };
+            wanted.extend(large_values(hash).into_iter().map(<[u8]>::as_ptr));
+        }
+    }
+    let mut walker = space.begin_cut(&gates.close(), 0).unwrap();
+    assert_eq!(space.take_all(&gates.close(), 0).len(), 0, "the walker has it");
+    let mut sink = Places { walkers: &gate, at: Vec::new() };
+    while walker.step(Access::Gate(&gate), &mut sink) != Step::Finished {}
+    sink.at.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(sink.at, wanted);
+}
+
+#[test]
+fn a_table_is_found_behind_another_that_was_taken_away_with_its_key() {
+    let key = Key::new(b"key");
+    let mut set = Set::new();
+    (0..500).for_each(|n| assert!(set.add(format!("member:{n}").as_bytes(), SET_LIMITS)));
+    let members = pieces_of(ValueRef::Set(&set));
+    let text = Value::String(StringValue::Plain(b"text".as_slice().into()));
+    let (space, gates, gate) = with_one(&key, text);
+    let with_slot = |action: &mut dyn FnMut(&mut Held<'_, ()>)| {
+        let inside = gate.enter();
+        action(&mut space.try_hold_one(inside.presence(), key.slot, 0).unwrap());
+    };
+    let mut set = Some(Value::Set(set));
+    with_slot(&mut |held| {
+        held.insert(1, &key, set.take().unwrap(), None);
+    });
+    let mut walker = space.begin_cut(&gates.close(), 0).unwrap();
+    let mut collector = Collector::default();
+    with_slot(&mut |held| {
+        let entry = held.find_mut(1, &key).unwrap();
+        let ValueMut::Set(set) = entry.into_value_mut() else { panic!("it is a set") };
+        assert!(set.remove(b"member:7"));
+    });
+    // The text goes, the set comes in its place while it is read, and goes, too.
+    assert_eq!(space.take_all(&gates.close(), 0).len(), 0);
+    walker.step(Access::Gate(&gate), &mut collector);
+    assert!(collector.open.is_some());
+    with_slot(&mut |held| {
+        let value = held.remove(1, &key).unwrap().into_value();
+        held.note_placed(0, &key, &value);
+        held.insert(0, &key, value, None);
+    });
+    assert_eq!(space.take_all(&gates.close(), 0).len(), 0);
+    let finished =
+        (0..1000).any(|_| walker.step(Access::Gate(&gate), &mut collector) == Step::Finished);
+    assert!(finished, "the set is found");
+    let name = b"key".to_vec();
+    let text = Content::Text(b"text".to_vec());
+    let wanted = Entries::from([((0, name.clone()), (None, text)), ((1, name), (None, members))]);
+    assert_eq!(collector.entries, wanted);
+}
