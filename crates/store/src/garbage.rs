@@ -3,8 +3,9 @@
 //!
 //! A collection changes while its slot is locked, and to free a large block means to give pages back to
 //! the system. So whoever removes elements frees the small ones there and then, and puts the others
-//! aside, in a list of its own thread. When the slots are free again, that thread [takes](take) the
-//! list, and frees it or has it freed elsewhere. Until then what is in it counts as memory in use.
+//! aside, in a list of its own thread. When the slots are free again, or another command of the same
+//! script or transaction follows, that thread [takes](take) the list, and frees it or has it freed
+//! elsewhere. Until then what is in it counts as memory in use.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, dealloc};

@@ -76,6 +76,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
             continue;
         }
         cx.run_handler(row, &mut Args::new(argv, &keys));
+        cx.engine.free_removed(cx.db.effects);
         sees_all |= queued.command.has(SEES_ALL);
         // The commands run to the end, whatever becomes of their replies.
         cx.reply.output().lose_what_exceeds(0);
@@ -187,6 +188,23 @@ mod tests {
             assert_eq!(queue(100, end), 0, "{end}");
             assert_eq!(queue(base::limits::FREED_LATER, end), 1, "{end}");
         }
+    }
+
+    #[test]
+    fn what_a_transaction_replaces_is_freed_before_its_end() {
+        let mut server = TestServer::new();
+        server.text("MULTI");
+        for size in [2, 4, 8] {
+            let value = vec![b'v'; size * base::limits::FREED_AT_ONCE_BYTES];
+            server.run(&[b"HSET".to_vec(), b"h".to_vec(), b"f".to_vec(), value.clone()]);
+            server.run(&[b"SET".to_vec(), b"k".to_vec(), value]);
+        }
+        server.text("INFO memory");
+        let dropped = server.host.dropped.load(Relaxed);
+        let reply = server.text("EXEC");
+        assert!(reply.contains("lazyfreed_objects:2\r\n"), "{reply}");
+        // Each text that was replaced by itself, and the transaction.
+        assert_eq!(server.host.dropped.load(Relaxed) - dropped, 2 + 2 + 1);
     }
 
     fn exec(server: &mut TestServer) -> String {

@@ -23,6 +23,7 @@ use crate::persistence::backlog::Backlog;
 use crate::run::admission::Admission;
 use crate::run::authority::Authority;
 use crate::run::consists::{any_has, concerns_scripts, is_program, lacks_subcommand, reloads};
+use crate::run::effects::Effects;
 use crate::run::request::{Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
@@ -462,6 +463,18 @@ impl Engine {
                 News::Line(line) => self.pubsub.show(&*self.host, line),
             }
         }
+        self.free_removed(effects);
+        if std::mem::take(&mut effects.settings_changed) {
+            turn.load_settings(self);
+            // The limit may have been lowered.
+            self.evict(presence, turn);
+        }
+    }
+
+    /// Frees what commands have removed, in the background where it takes long. Scripts and
+    /// transactions do so after each of their commands: they may be many, and each may replace what
+    /// the one before it has put there.
+    pub(crate) fn free_removed(&self, effects: &mut Effects) {
         for removed in effects.garbage.drain(..) {
             if removed.is_large() {
                 self.free_later(removed);
@@ -469,11 +482,6 @@ impl Engine {
         }
         if garbage::is_there() {
             self.free_parts(garbage::take());
-        }
-        if std::mem::take(&mut effects.settings_changed) {
-            turn.load_settings(self);
-            // The limit may have been lowered.
-            self.evict(presence, turn);
         }
     }
 

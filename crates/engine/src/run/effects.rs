@@ -115,7 +115,7 @@ pub struct Effects {
     pub(crate) slow_from: u64,
     /// When the command before ended: see [`crate::run::turn::Turn::start_timing`].
     pub(crate) last_end: Ticks,
-    /// Freed when the slots are unlocked.
+    /// Freed when the slots are unlocked, or before the next command of a script or transaction.
     pub(crate) garbage: Vec<Removed>,
     /// What reads found expired. In a cell, since reads fill it.
     pub(crate) expired: RefCell<Vec<Expired>>,

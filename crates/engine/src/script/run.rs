@@ -357,6 +357,7 @@ impl Run<'_, '_> {
         cx.reply.set_protocol(resp3);
         let journal_at = cx.db.effects.journal.len();
         cx.run_handler(row, &mut Args::new(argv, keys));
+        cx.engine.free_removed(cx.db.effects);
         if !self.journals {
             cx.db.effects.journal.split_off(journal_at);
         }
