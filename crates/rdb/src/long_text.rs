@@ -2,7 +2,8 @@
 //!
 //! Its parts are compressed one by one: what LZF makes of one after the other is what it could have
 //! made of all, since copies reach back within a part. The result gathers until the last part, for its
-//! length comes first. Where it does not become shorter, all is written as it is.
+//! length comes first. Where it does not become shorter, all is written as it is: what has not after
+//! some megabytes is not tried on, since it would be in memory twice at the end.
 
 use std::io::{self, Write};
 
@@ -10,6 +11,9 @@ use base::lzf;
 
 use crate::opcodes::{encoding, length};
 use crate::write::{COMPRESS_GAIN, Writer};
+
+/// Bytes after which a string has to have become shorter. Fewer in tests.
+const TRIED: u64 = if cfg!(test) { 100_000 } else { 4 << 20 };
 
 /// See the module's text.
 pub(crate) struct LongText {
@@ -41,7 +45,8 @@ impl LongText {
         self.come += part.len() as u64;
         let Some(packed) = &mut self.packed else { return writer.bytes(part) };
         lzf::compress(part, packed, usize::MAX);
-        if packed.len() as u64 + COMPRESS_GAIN as u64 <= self.length {
+        let most = if self.come < TRIED { self.length } else { self.come };
+        if packed.len() as u64 + COMPRESS_GAIN as u64 <= most {
             return Ok(());
         }
         let whole =
@@ -86,8 +91,10 @@ mod tests {
         let noise: Vec<u8> = (0..50_000).map(|_| rng.below(256) as u8).collect();
         let words = b"the same words again and again, ".repeat(2000);
         let mixed = [&noise[..], &words].concat();
-        for (text, shrinks) in [(&noise, false), (&words, true), (&mixed, true)] {
-            for part in [1000, 65_536, usize::MAX] {
+        let late = [&noise[..], &noise, &noise, &words.repeat(5)].concat();
+        let texts = [(&noise, false), (&words, true), (&mixed, true), (&late, false)];
+        for (text, shrinks) in texts {
+            for part in [1000, 20_000, 50_000] {
                 let packed = written(text, part, true);
                 assert_eq!(*Reader::new(&packed).string().unwrap(), text[..]);
                 assert_eq!(packed.len() < text.len(), shrinks, "{} bytes", packed.len());
