@@ -70,6 +70,10 @@ pub struct Head<'h> {
 pub trait Sink {
     /// An entry. Its slot may be locked meanwhile if it is small: no waiting here.
     fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>);
+    /// An entry while nothing is locked: it may take long, and wait for a disk.
+    fn entry_at_leisure(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
+        self.entry(head, value);
+    }
     /// The beginning of a collection of `len` pieces, which follow before anything else does.
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize);
     /// A piece of it. Its slot may be locked meanwhile if the piece is small.
@@ -435,7 +439,7 @@ impl<'k, X> Walker<'k, X> {
         let step = self.walk(inside.presence(), sink, &mut later);
         drop(inside);
         for (head, value) in later {
-            sink.entry(&head.view(), value.as_ref());
+            sink.entry_at_leisure(&head.view(), value.as_ref());
         }
         step
     }
@@ -444,7 +448,7 @@ impl<'k, X> Walker<'k, X> {
         let handed = self.cut.handed.take(ENTRIES_PER_HOLD);
         let any = !handed.is_empty();
         for handed in handed {
-            sink.entry(&handed.head.view(), handed.value.as_ref());
+            sink.entry_at_leisure(&handed.head.view(), handed.value.as_ref());
             self.cut.backlog.fetch_sub(handed.bytes, Ordering::Relaxed);
         }
         any
@@ -552,7 +556,7 @@ impl<'k, X> Walker<'k, X> {
                 let wanted = entry.version() <= self.cut.version
                     && SlotTable::position_of(entry.key()) >= at;
                 if wanted && !self.freeze(taken.database, entry) {
-                    sink.entry(&head_of(taken.database, entry), entry.value());
+                    sink.entry_at_leisure(&head_of(taken.database, entry), entry.value());
                 }
             });
         }

@@ -18,8 +18,8 @@ use super::shape::{Shape, Staged};
 const ITEMS_PER_COMMAND: usize = 64;
 
 /// Shapes entries as commands.
-pub(super) struct CommandSink {
-    staged: Staged,
+pub(super) struct CommandSink<'f> {
+    staged: Staged<'f>,
     /// The database of the entries before.
     database: Option<usize>,
     keys: u64,
@@ -98,8 +98,8 @@ fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-impl CommandSink {
-    pub(super) fn new(staged: Staged, content_types: &Arc<ContentTypes>) -> CommandSink {
+impl<'f> CommandSink<'f> {
+    pub(super) fn new(staged: Staged<'f>, content_types: &Arc<ContentTypes>) -> CommandSink<'f> {
         CommandSink {
             staged,
             database: None,
@@ -254,7 +254,7 @@ impl CommandSink {
     }
 }
 
-impl Shape for CommandSink {
+impl Shape for CommandSink<'_> {
     fn keys(&self) -> u64 {
         self.keys
     }
@@ -269,7 +269,7 @@ impl Shape for CommandSink {
     }
 }
 
-impl Sink for CommandSink {
+impl Sink for CommandSink<'_> {
     fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
         let verb = match value {
             ValueRef::Stream(_) => "XADD",
@@ -302,6 +302,12 @@ impl Sink for CommandSink {
             }),
         }
         self.end_key();
+    }
+
+    fn entry_at_leisure(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
+        self.staged.set_at_leisure(true);
+        self.entry(head, value);
+        self.staged.set_at_leisure(false);
     }
 
     fn begin_text(&mut self, head: &Head<'_>, len: usize) {
@@ -353,14 +359,19 @@ impl Sink for CommandSink {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use resp::client::{ReplyParser, Value};
-    use store::Hash;
+    use store::list::ListLimits;
+    use store::pack::End;
+    use store::{Hash, List};
 
     use super::*;
 
     #[test]
     fn collections_become_commands_of_some_items_and_the_expiry_comes_last() {
-        let staged = Staged::default();
+        let mut file = Vec::new();
+        let staged = Staged::new(&mut file, Duration::ZERO);
         let mut sink = CommandSink::new(staged.clone(), &Arc::default());
         let head = Head { database: 2, key: b"set", expire_at: Some(1234), clock: 0, label: 0 };
         let items = ITEMS_PER_COMMAND + 1;
@@ -370,8 +381,8 @@ mod tests {
         }
         sink.end();
         let (keys, bytes) = (sink.keys(), sink.finish().unwrap());
-        let mut file = Vec::new();
-        staged.pass_on(&mut file, 0).unwrap();
+        staged.end().unwrap();
+        drop(staged);
         let text = String::from_utf8(file).unwrap();
         assert_eq!((keys, bytes), (1, text.len() as u64));
         assert!(
@@ -383,13 +394,14 @@ mod tests {
         ));
     }
     /// What a sink writes, a line for each word.
-    fn written(put: impl FnOnce(&mut CommandSink)) -> Vec<String> {
-        let staged = Staged::default();
+    fn written(put: impl FnOnce(&mut CommandSink<'_>)) -> Vec<String> {
+        let mut file = Vec::new();
+        let staged = Staged::new(&mut file, Duration::ZERO);
         let mut sink = CommandSink::new(staged.clone(), &Arc::default());
         put(&mut sink);
         sink.finish().unwrap();
-        let mut file = Vec::new();
-        staged.pass_on(&mut file, 0).unwrap();
+        staged.end().unwrap();
+        drop(staged);
         let mut parser = ReplyParser::new();
         let (mut commands, mut rest) = (Vec::new(), &file[..]);
         while !rest.is_empty() {
@@ -400,6 +412,27 @@ mod tests {
             rest = &rest[length..];
         }
         commands
+    }
+
+    #[test]
+    fn a_large_value_goes_to_the_file_while_it_is_shown() {
+        let mut list = List::new();
+        (0..100).for_each(|_| list.push(End::Back, &[b'v'; 20_000][..], &ListLimits::default()));
+        let head = Head { database: 0, key: b"k", expire_at: None, clock: 0, label: 0 };
+        let written = |at_leisure: bool| {
+            let mut file = Vec::new();
+            let staged = Staged::new(&mut file, Duration::ZERO);
+            let mut sink = CommandSink::new(staged.clone(), &Arc::default());
+            if at_leisure {
+                sink.entry_at_leisure(&head, ValueRef::List(&list));
+            } else {
+                sink.entry(&head, ValueRef::List(&list));
+            }
+            drop((sink, staged));
+            file.len()
+        };
+        assert_eq!(written(false), 0, "its slot may be locked");
+        assert!(written(true) > 1_900_000);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
+use std::time::Duration;
 
 use store::cut::Sink;
 
@@ -18,28 +19,74 @@ pub(super) trait Shape: Sink {
     fn finish(self) -> io::Result<u64>;
 }
 
+/// Bytes that are gathered before they are written.
+pub(super) const CHUNK: usize = 64 * 1024;
+
 /// Bytes on their way to the file.
-#[derive(Clone, Default)]
-pub(super) struct Staged(Rc<RefCell<Vec<u8>>>);
+#[derive(Clone)]
+pub(super) struct Staged<'f>(Rc<RefCell<Stage<'f>>>);
 
-impl Staged {
-    /// Adds bytes.
-    pub(super) fn gather(&self, bytes: &[u8]) {
-        self.0.borrow_mut().extend_from_slice(bytes);
-    }
+struct Stage<'f> {
+    bytes: Vec<u8>,
+    file: &'f mut dyn Write,
+    /// Nothing is locked: what gathers may go to the file at once.
+    at_leisure: bool,
+    /// How long the thread then rests behind each chunk, so that others get the processor.
+    rest: Duration,
+    /// The first thing that could not be written.
+    error: Option<io::Error>,
+}
 
-    /// Writes what has gathered if it is more than `least` bytes.
-    pub(super) fn pass_on(&self, file: &mut impl Write, least: usize) -> io::Result<()> {
-        let mut bytes = self.0.borrow_mut();
-        if bytes.len() > least {
-            file.write_all(&bytes)?;
-            bytes.clear();
+impl Stage<'_> {
+    /// Writes what has gathered if it is more than `least` bytes. Says whether it did.
+    fn pass_on(&mut self, least: usize) -> bool {
+        let passes = self.bytes.len() > least;
+        if passes {
+            if self.error.is_none() {
+                self.error = self.file.write_all(&self.bytes).err();
+            }
+            self.bytes.clear();
         }
-        Ok(())
+        passes
     }
 }
 
-impl Write for Staged {
+impl<'f> Staged<'f> {
+    /// Nothing yet, on its way to a file.
+    pub(super) fn new(file: &'f mut dyn Write, rest: Duration) -> Staged<'f> {
+        let stage = Stage { bytes: Vec::new(), file, at_leisure: false, rest, error: None };
+        Staged(Rc::new(RefCell::new(stage)))
+    }
+
+    /// Adds bytes.
+    pub(super) fn gather(&self, bytes: &[u8]) {
+        let mut stage = self.0.borrow_mut();
+        stage.bytes.extend_from_slice(bytes);
+        if stage.at_leisure && stage.pass_on(CHUNK) && !stage.rest.is_zero() {
+            std::thread::sleep(stage.rest);
+        }
+    }
+
+    /// Says whether nothing is locked from now on, so that a large value need not gather as a whole.
+    pub(super) fn set_at_leisure(&self, at_leisure: bool) {
+        self.0.borrow_mut().at_leisure = at_leisure;
+    }
+
+    /// Writes what has gathered if it is more than `least` bytes.
+    pub(super) fn pass_on(&self, least: usize) -> io::Result<()> {
+        let mut stage = self.0.borrow_mut();
+        stage.pass_on(least);
+        stage.error.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes all that has gathered.
+    pub(super) fn end(&self) -> io::Result<()> {
+        self.pass_on(0)?;
+        self.0.borrow_mut().file.flush()
+    }
+}
+
+impl Write for Staged<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.gather(bytes);
         Ok(bytes.len())

@@ -1,8 +1,8 @@
 //! Writing the data of a cut as a file: RDB, or commands.
 //!
 //! The thread that writes goes through the cut in small steps. Within a step it may hold a slot while
-//! small values are shown, so what a step shows is put together in memory; between steps, with nothing
-//! held, it goes to the file. Nobody waits for the disk but this thread.
+//! small values are shown, so what it shows then is put together in memory; between steps, and while a
+//! large value is shown, with nothing held, it goes to the file. Nobody waits for the disk but this thread.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -21,10 +21,8 @@ use store::pack::Element;
 
 use super::as_commands::CommandSink;
 use super::delay::Delay;
-use super::shape::{Shape, Staged};
+use super::shape::{CHUNK, Shape, Staged};
 
-/// Bytes that are gathered before they are written.
-const CHUNK: usize = 64 * 1024;
 /// Steps between two looks at how far the file is, and at whether it is still wanted.
 const STEPS_PER_REPORT: usize = 64;
 /// How long the thread works in one go beside commands. On a processor that it shares with a
@@ -74,10 +72,12 @@ pub fn write(
     walker: Walker<'_, Attachment>,
     access: Access<'_>,
     purpose: Purpose,
-    file: impl Write,
+    mut file: impl Write,
     report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
-    let staged = Staged::default();
+    let beside_commands = matches!(access, Access::Gate(_));
+    let rest = if beside_commands { REST } else { Duration::ZERO };
+    let staged = Staged::new(&mut file, rest);
     let config = engine.config.snapshot();
     let pace = Pace { access, per_key: config.rdb_key_save_delay };
     let libraries = engine.scripts.functions.at_cut();
@@ -85,11 +85,11 @@ pub fn write(
     if purpose == Purpose::AofBaseAsCommands {
         let mut sink = CommandSink::new(staged.clone(), &engine.content_types);
         libraries.iter().for_each(|library| sink.put_library(library.source()));
-        return write_shaped(sink, &staged, walker, pace, file, report);
+        return write_shaped(sink, &staged, walker, pace, report);
     }
     let mut sink = RdbSink::begin(engine, &config, purpose, version, staged.clone())?;
     libraries.iter().try_for_each(|library| sink.writer.function(library.source()))?;
-    write_shaped(sink, &staged, walker, pace, file, report)
+    write_shaped(sink, &staged, walker, pace, report)
 }
 
 /// The version of a file: the oldest that can hold the data, of those from 11 on, if the settings allow
@@ -112,7 +112,7 @@ pub(super) fn not_wanted() -> io::Error {
 /// # Errors
 /// The file's.
 pub fn write_none(engine: &Engine, purpose: Purpose, mut file: impl Write) -> io::Result<()> {
-    let staged = Staged::default();
+    let staged = Staged::new(&mut file, Duration::ZERO);
     let libraries = engine.scripts.functions.libraries();
     if purpose == Purpose::AofBaseAsCommands {
         let mut sink = CommandSink::new(staged.clone(), &engine.content_types);
@@ -125,16 +125,14 @@ pub fn write_none(engine: &Engine, purpose: Purpose, mut file: impl Write) -> io
         libraries.iter().try_for_each(|library| sink.writer.function(library.source()))?;
         sink.finish()?;
     }
-    staged.pass_on(&mut file, 0)?;
-    file.flush()
+    staged.end()
 }
 
 fn write_shaped<S: Shape>(
     mut sink: S,
-    staged: &Staged,
+    staged: &Staged<'_>,
     mut walker: Walker<'_, Attachment>,
     Pace { access, per_key }: Pace<'_>,
-    mut file: impl Write,
     mut report: impl FnMut(u64) -> bool,
 ) -> io::Result<Written> {
     let (mut contended, mut steps) = (0, 0);
@@ -153,7 +151,7 @@ fn write_shaped<S: Shape>(
         if contended > CONTENDED_MAX {
             std::thread::yield_now();
         }
-        staged.pass_on(&mut file, CHUNK)?;
+        staged.pass_on(CHUNK)?;
         steps += 1;
         if steps % STEPS_PER_REPORT == 0 && !report(sink.keys()) {
             return Err(not_wanted());
@@ -170,15 +168,16 @@ fn write_shaped<S: Shape>(
     drop(walker);
     let keys = sink.keys();
     let bytes = sink.finish()?;
-    staged.pass_on(&mut file, 0)?;
-    file.flush()?;
+    staged.end()?;
     report(keys);
     Ok(Written { bytes, keys })
 }
 
 /// Shapes entries as an RDB file has them.
-struct RdbSink {
-    writer: FileWriter<Staged>,
+struct RdbSink<'f> {
+    writer: FileWriter<Staged<'f>>,
+    /// Where the writer puts it.
+    staged: Staged<'f>,
     /// The database of the entries before.
     database: Option<usize>,
     keys: u64,
@@ -224,17 +223,17 @@ impl Clock {
     }
 }
 
-impl RdbSink {
+impl<'f> RdbSink<'f> {
     fn begin(
         engine: &Engine,
         config: &Config,
         purpose: Purpose,
         version: u16,
-        staged: Staged,
-    ) -> io::Result<RdbSink> {
+        staged: Staged<'f>,
+    ) -> io::Result<RdbSink<'f>> {
         let options =
             WriteOptions { compress: config.rdbcompression, checksum: config.rdbchecksum, version };
-        let mut writer = FileWriter::new(staged, options)?;
+        let mut writer = FileWriter::new(staged.clone(), options)?;
         writer.preamble(&Preamble {
             server_version: engine::REDIS_VERSION,
             created_seconds: base::clock::now_ms() / 1000,
@@ -243,6 +242,7 @@ impl RdbSink {
         })?;
         Ok(RdbSink {
             writer,
+            staged,
             database: None,
             keys: 0,
             label: 0,
@@ -275,7 +275,7 @@ impl RdbSink {
     }
 }
 
-impl Shape for RdbSink {
+impl Shape for RdbSink<'_> {
     fn keys(&self) -> u64 {
         self.keys
     }
@@ -289,11 +289,17 @@ impl Shape for RdbSink {
     }
 }
 
-impl Sink for RdbSink {
+impl Sink for RdbSink<'_> {
     fn entry(&mut self, head: &cut::Head<'_>, value: ValueRef<'_>) {
         let head = self.head(head);
         let written = self.writer.entry(&head, value);
         self.note(written);
+    }
+
+    fn entry_at_leisure(&mut self, head: &cut::Head<'_>, value: ValueRef<'_>) {
+        self.staged.set_at_leisure(true);
+        self.entry(head, value);
+        self.staged.set_at_leisure(false);
     }
 
     fn begin_text(&mut self, head: &cut::Head<'_>, len: usize) {
