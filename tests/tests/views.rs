@@ -256,6 +256,24 @@ fn what_was_asked_before_it_was_forgotten_is_not_kept() -> Result<()> {
     Ok(())
 }
 
+/// The list of a tag's results is a key as any other, so it may be evicted before they are.
+#[test]
+fn what_is_forgotten_is_not_answered_though_the_list_of_its_tag_is_gone() -> Result<()> {
+    let views = one("SELECT random() AS chance", "ttl = 60\ntags = [\"t\"]");
+    let (server, port, _directory) = start(&views, &[])?;
+    let mut web = Web::connect(port)?;
+    let first = had(&mut web, "v", "miss");
+    assert_eq!(had(&mut web, "v", "hit"), first);
+    ensure!(server.connect()?.call_text("DEL view-tag:t")? == Reply::Integer(1));
+    sleep(Duration::from_millis(10));
+    let forgotten = web.ask("DELETE /v1/views?tag=t", &[], b"")?;
+    ensure!(forgotten.text() == "{\"forgotten\":0}", "{forgotten:?}");
+    let second = had(&mut web, "v", "miss");
+    ensure!(second != first);
+    assert_eq!(had(&mut web, "v", "hit"), second);
+    Ok(())
+}
+
 #[test]
 fn a_result_says_how_old_it_is_and_outlives_a_restart() -> Result<()> {
     let views = one("SELECT random() AS chance", "ttl = 60");

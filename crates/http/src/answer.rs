@@ -266,6 +266,13 @@ pub fn chunk(output: &mut Output, part: &[u8]) {
     output.push(b"\r\n");
 }
 
+/// The same with a part that others may send too: it stays where it lies, if it is large.
+pub fn chunk_shared(output: &mut Output, part: &Arc<Vec<u8>>) {
+    output.push(format!("{:x}\r\n", part.len()).as_bytes());
+    output.push_shared(part);
+    output.push(b"\r\n");
+}
+
 /// Ends such a body.
 pub fn last_chunk(output: &mut Output) {
     output.push(b"0\r\n\r\n");

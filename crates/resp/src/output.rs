@@ -13,15 +13,15 @@ use base::limits;
 use smallvec::SmallVec;
 
 /// A string that is sent from where it lies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Shared {
     /// It goes before this offset of the buffer.
     at: usize,
     bytes: Arc<Vec<u8>>,
 }
 
-/// Bytes waiting to be sent, in order.
-#[derive(Debug)]
+/// Bytes waiting to be sent, in order. A copy shares the large strings.
+#[derive(Clone, Debug)]
 pub struct Output {
     /// The small replies, and what surrounds the shared strings.
     pub(crate) buffer: Vec<u8>,
@@ -195,6 +195,21 @@ impl Output {
         self.shared.push_back(Shared { at: self.buffer.len(), bytes: Arc::clone(bytes) });
     }
 
+    /// Appends all that waits in another output. Large strings stay where they lie.
+    pub fn append(&mut self, other: &Output) {
+        let mut at = other.sent;
+        let mut skip = other.shared_sent;
+        for shared in &other.shared {
+            self.push(&other.buffer[at..shared.at]);
+            at = shared.at;
+            match std::mem::take(&mut skip) {
+                0 => self.push_shared(&shared.bytes),
+                sent => self.push(&shared.bytes[sent..]),
+            }
+        }
+        self.push(&other.buffer[at..]);
+    }
+
     /// The present end, to come back to.
     #[inline]
     pub fn mark(&self) -> Mark {
@@ -343,6 +358,26 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_appended_shares_what_is_large() {
+        let string = large(b'x');
+        let mut first = Output::new();
+        first.push(b"before");
+        first.push_shared(&string);
+        first.push(b"after");
+        let mut second = Output::new();
+        second.push(b"own");
+        second.append(&first);
+        second.append(&first.clone());
+        let text = first.to_vec();
+        assert_eq!(second.to_vec(), [b"own", &text[..], &text].concat());
+        assert_eq!(Arc::strong_count(&string), 4);
+        first.advance(7);
+        second.clear();
+        second.append(&first);
+        assert_eq!(second.to_vec(), text[7..]);
+    }
     use crate::reply::Reply;
     use proptest::prelude::*;
 

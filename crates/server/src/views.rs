@@ -128,6 +128,13 @@ pub struct Keeper {
     offer: Arc<ArcSwap<Offer>>,
 }
 
+/// A reply of few bytes.
+fn said(reply: &[u8]) -> Output {
+    let mut output = Output::new();
+    output.push(reply);
+    output
+}
+
 /// The sorted set of the keys that have a tag.
 fn tag_key(tag: &[u8]) -> Vec<u8> {
     [b"view-tag:", tag].concat()
@@ -177,12 +184,15 @@ impl Keeper {
             changed.extend(before.changed.iter().cloned());
         }
         let offer = Arc::new(Offer::new(views, changed));
+        offer.take_over(&before);
         let pool = Pool::start(&self.common, Arc::clone(&offer))?;
         let to_settle = pool.queues.last().filter(|_| !offer.is_settled()).cloned();
         // In this order: who has had the result of a new statement does not get that of an old one again,
         // which may be what is kept.
         self.offer.store(offer);
         let retired = present.swap(Arc::new(pool));
+        // Who forgets something from now on says so to the new pool.
+        self.offer.load().take_over(&before);
         // Who is about to keep something does so before anything is forgotten: see [`Worker::settle`]. It is
         // not waited for here, where slots may be held that it needs.
         retired.shared.is_retired.store(true, SeqCst);
@@ -299,7 +309,7 @@ impl Pool {
         match self.queues[queue].try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(job) | TrySendError::Disconnected(job)) => match job {
-                Job::Fill { key, epoch } => self.shared.land(&key, epoch, TOO_MANY),
+                Job::Fill { key, epoch } => self.shared.land(&key, epoch, &said(TOO_MANY)),
                 Job::Change { waiter, .. } | Job::Forget { waiter, .. } => {
                     self.shared.answer(&waiter, TOO_MANY);
                 }
@@ -322,6 +332,7 @@ impl Shared {
 
     /// What was asked for up to now is not kept any more, of the views with this tag.
     fn begin_epochs(&self, tag: &[u8]) {
+        self.offer.forget(tag, base::clock::now_ms());
         for (name, view) in &self.offer.views.views {
             if view.tags.iter().any(|own| own.as_bytes() == tag)
                 && let Some(epoch) = self.epochs.get(name)
@@ -332,15 +343,16 @@ impl Shared {
     }
 
     /// Ends a flight, and answers who waits for it.
-    fn land(&self, key: &[u8], epoch: u64, reply: &[u8]) {
+    fn land(&self, key: &[u8], epoch: u64, reply: &Output) {
         let flight = {
             let mut flights = self.flights.lock();
             // A later one may have taken its place, and those who waited for it.
             let own = flights.get(key).is_some_and(|flight| flight.epoch == epoch);
             if own { flights.remove(key) } else { None }
         };
+        let Some(engine) = self.common.engine.get().and_then(Weak::upgrade) else { return };
         for waiter in flight.into_iter().flat_map(|flight| flight.waiters) {
-            self.answer(&waiter, reply);
+            engine.answer_with(&waiter, reply.clone());
         }
     }
 }
@@ -452,16 +464,20 @@ impl Worker {
     fn fill(&mut self, key: &[u8], epoch: u64) {
         let shared = Arc::clone(&self.shared);
         let Ok((view, call)) = shared.offer.views.at_key(key) else {
-            return shared.land(key, epoch, NO_VIEW);
+            return shared.land(key, epoch, &said(NO_VIEW));
         };
         let json = match self.with_connection(view, |connection| connection.query(&call)) {
             Ok(json) => json,
-            Err(reply) => return shared.land(key, epoch, reply),
+            Err(reply) => return shared.land(key, epoch, &said(reply)),
         };
         self.keep(view, key, epoch, &json);
         let seconds = view.ttl.as_secs();
         let head = format!("*5\r\n$4\r\nmiss\r\n_\r\n:0\r\n:{seconds}\r\n${}\r\n", json.len());
-        shared.land(key, epoch, &[head.as_bytes(), &json, b"\r\n"].concat());
+        // All who wait get the one text, where it is long.
+        let mut reply = said(head.as_bytes());
+        reply.push_shared(&Arc::new(json));
+        reply.push(b"\r\n");
+        shared.land(key, epoch, &reply);
     }
 
     /// Keeps a result, unless it has been forgotten since it was asked for.

@@ -202,9 +202,29 @@ pub struct Listeners {
     given_up: AtomicU64,
     /// Up to here all have been told who are to be.
     heard: AtomicU64,
+    /// Large changes as those have them who read on: more may come to the same one before all have sent it.
+    written: Mutex<HashMap<Written, Weak<Vec<u8>>>>,
 }
 
+/// A change: where its record ends, its number in that, and whether it has a position.
+pub(super) type Written = (u64, usize, bool);
+
 impl Listeners {
+    /// A large change as it is written for those who follow, once for all who have not sent it yet.
+    pub(super) fn written(&self, place: Written, write: impl FnOnce(&mut Vec<u8>)) -> Arc<Vec<u8>> {
+        let mut all = self.written.lock();
+        if let Some(written) = all.get(&place).and_then(Weak::upgrade) {
+            return written;
+        }
+        // Written under the lock: who comes for the same one meanwhile is to share it.
+        let mut text = Vec::new();
+        write(&mut text);
+        let text = Arc::new(text);
+        all.retain(|_, written| written.strong_count() > 0);
+        all.insert(place, Arc::downgrade(&text));
+        text
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         let figures = self.figures();

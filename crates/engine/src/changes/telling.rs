@@ -185,9 +185,19 @@ impl Engine {
         let position = backlog.position(record.end);
         let written = vec![[None, None]; changes.len()];
         let mut telling = Telling { form, changes: &changes, position: &position, written };
+        // Those who wait for one key follow each other here, and are told the same.
+        let mut last: Option<(SmallVec<[usize; 2]>, bool, Output)> = None;
         for (listener, places) in found {
             if let Some(waiter) = &listener.waiter {
-                self.answer(waiter, &first_changes(&telling, &places, waiter.resp3));
+                let is_same = |(own, resp3, _): &(SmallVec<[usize; 2]>, bool, Output)| {
+                    *own == places && *resp3 == waiter.resp3
+                };
+                let reply = match last.take().filter(is_same) {
+                    Some((_, _, reply)) => reply,
+                    None => first_changes(&telling, &places, waiter.resp3),
+                };
+                self.answer_with(waiter, reply.clone());
+                last = Some((places, waiter.resp3, reply));
                 self.listeners.remove(&listener);
                 continue;
             }
@@ -245,7 +255,7 @@ impl Engine {
 
     /// Reads on for somebody who is behind. To be called by its worker, when what it was told is in its
     /// output. What is found goes to `output`, not much more than may wait there.
-    pub fn read_on(&self, listener: &Listener, form: &dyn Form, output: &mut Vec<u8>) -> Reading {
+    pub fn read_on(&self, listener: &Listener, form: &dyn Form, output: &mut Output) -> Reading {
         let (Some(mut from), Some(backlog)) = (listener.behind(), self.journal.changes()) else {
             return Reading::Live;
         };
@@ -261,15 +271,25 @@ impl Engine {
             let live = self.listeners.catch_up(listener, from);
             return if live { Reading::Live } else { Reading::More };
         }
+        let (begun, mut text) = (output.len(), Vec::new());
         for record in records {
             let changes = changes_of(self.commands, &record.batch);
-            let mut own = changes.iter().filter(|own| listener.filter.admits(own)).peekable();
-            while let Some(change) = own.next() {
+            let own = changes.iter().enumerate();
+            let mut own = own.filter(|(_, own)| listener.filter.admits(own)).peekable();
+            while let Some((place, change)) = own.next() {
                 let position = own.peek().is_none().then(|| backlog.position(record.end));
-                form.write(change, position.as_deref(), output);
+                let write = |text: &mut Vec<u8>| form.write(change, position.as_deref(), text);
+                if record.batch.bytes() < limits::SHARED_REPLY {
+                    text.clear();
+                    write(&mut text);
+                    output.push(&text);
+                } else {
+                    let place = (record.end, place, position.is_some());
+                    output.push_shared(&self.listeners.written(place, write));
+                }
             }
             from = record.end;
-            if output.len() >= limits::CHANGES_PENDING {
+            if output.len() - begun >= limits::CHANGES_PENDING {
                 break;
             }
         }
@@ -305,8 +325,8 @@ impl Engine {
     }
 }
 
-/// The reply of CHANGES to who has waited for these.
-fn first_changes(telling: &Telling<'_, '_>, places: &[usize], resp3: bool) -> Vec<u8> {
+/// The reply of CHANGES to who has waited for these. Copies share it where it is large.
+fn first_changes(telling: &Telling<'_, '_>, places: &[usize], resp3: bool) -> Output {
     let mut output = Output::default();
     let mut reply = Reply::new(&mut output, resp3);
     reply.array(2);
@@ -316,7 +336,9 @@ fn first_changes(telling: &Telling<'_, '_>, places: &[usize], resp3: bool) -> Ve
         let position = (at + 1 == places.len()).then_some(telling.position);
         telling.changes[place].reply(position, &mut reply);
     }
-    output.to_vec()
+    let mut shared = Output::default();
+    shared.push_shared(&Arc::new(output.to_vec()));
+    shared
 }
 
 /// What CHANGES answers when nothing has happened up to a position.

@@ -171,14 +171,15 @@ pub(crate) fn reply_event(reply: &mut Reply<'_>, index: u64, event: &etcd::event
     reply.integer(200);
     reply.integer(index.cast_signed());
     reply.integer(event.index().cast_signed());
-    reply.bulk(&body);
+    // Many may get a copy of it, and large events lie apart in all of those.
+    reply.bulk_shared(&Arc::new(body));
 }
 
 /// The same, for who has waited in a command of its own.
-pub(crate) fn told_event(event: &etcd::event::Event<'_>) -> Vec<u8> {
+pub(crate) fn told_event(event: &etcd::event::Event<'_>) -> Output {
     let mut output = Output::default();
     reply_event(&mut Reply::new(&mut output, true), event.index(), event);
-    output.to_vec()
+    output
 }
 
 #[cfg(test)]

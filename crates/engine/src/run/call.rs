@@ -448,7 +448,7 @@ impl Engine {
     fn finish_effects(&self, presence: Presence<'_>, turn: &mut Turn) {
         let effects = &mut turn.effects;
         for (client, reply) in effects.woken.drain(..) {
-            client.inbox.lock().served = Some(reply);
+            client.inbox.lock().served = Some(Box::new(reply));
             self.host.wake(&client);
         }
         for watch in effects.forgotten_watches.drain(..) {

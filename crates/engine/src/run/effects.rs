@@ -106,7 +106,7 @@ pub struct Effects {
     pub(crate) ready: ReadyKeys,
     /// Clients that were served, with their replies: they get them when the slots are unlocked, and
     /// so after the journal got what the replies depend on.
-    pub(crate) woken: Vec<(Arc<Client>, Vec<u8>)>,
+    pub(crate) woken: Vec<(Arc<Client>, Output)>,
     /// In a cell, since a read that misses is an event too.
     pub(crate) news: RefCell<Vec<News>>,
     /// CONFIG SET or DEBUG changed what a turn looks at only once.

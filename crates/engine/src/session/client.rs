@@ -10,6 +10,7 @@ use std::sync::atomic::{
 use hashbrown::{HashMap, HashSet};
 use parking_lot::Mutex;
 use resp::args::{Arguments, OwnedArguments};
+use resp::output::Output;
 use resp::reply::Reply;
 use store::{Key, ValueRef};
 
@@ -27,7 +28,7 @@ pub struct Inbox {
     /// More came than the client's output may let wait: it gets nothing further and is closed.
     pub over_limit: bool,
     /// The reply of the command that the client was blocked in.
-    pub served: Option<Vec<u8>>,
+    pub served: Option<Box<Output>>,
 }
 
 /// The words that clients set about themselves.

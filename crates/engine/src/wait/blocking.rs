@@ -173,7 +173,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
     (cx.busy, cx.hears_itself, cx.block) = (busy, hears_itself, block);
     cx.db.index = own_database;
     cx.nested = own_nested;
-    cx.db.effects.woken.push((Arc::clone(&waiter.client), output.to_vec()));
+    cx.db.effects.woken.push((Arc::clone(&waiter.client), output));
 }
 
 impl Context<'_> {

@@ -2,14 +2,23 @@
 
 use std::sync::Arc;
 
+use resp::output::Output;
+
 use crate::engine::{Context, Engine};
 use crate::session::client::Waiter;
 
 impl Engine {
     /// Answers a client that waits for the host, unless it has gone meanwhile.
     pub fn answer(&self, waiter: &Waiter, reply: &[u8]) {
+        let mut output = Output::new();
+        output.push(reply);
+        self.answer_with(waiter, output);
+    }
+
+    /// The same with a reply of which others may have a copy, which shares what is large.
+    pub fn answer_with(&self, waiter: &Waiter, reply: Output) {
         if waiter.claim() {
-            waiter.client.inbox.lock().served = Some(reply.to_vec());
+            waiter.client.inbox.lock().served = Some(Box::new(reply));
             self.host.wake(&waiter.client);
         }
     }

@@ -140,7 +140,7 @@ impl Rig {
                         .wait_for("an answer", |rig| rig.session.client.inbox.lock().served.take());
                     let inside = self.gate.enter();
                     self.engine.end_wait(inside.presence(), &self.session, &waiter);
-                    return Told::Reply(String::from_utf8(served).unwrap());
+                    return Told::Reply(String::from_utf8(served.to_vec()).unwrap());
                 }
                 Outcome::Contended | Outcome::Paused(_) => {
                     assert!(begun.elapsed() < PATIENCE, "{line} is held up");

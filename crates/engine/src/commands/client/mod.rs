@@ -277,7 +277,7 @@ fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
         Unblocking::Error => reply.error(Unblocking::ERROR),
         Unblocking::Timeout => waiter.reply_timed_out(&mut reply),
     }
-    client.inbox.lock().served = Some(output.to_vec());
+    client.inbox.lock().served = Some(Box::new(output));
     cx.engine.host.wake(client);
     true
 }
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(server.text(&unblock), ":1\r\n");
         let served = other.client.inbox.lock().served.take();
         let expected = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n".to_vec();
-        assert_eq!(served, Some(expected));
+        assert_eq!(served.map(|reply| reply.to_vec()), Some(expected));
         assert_eq!(server.text(&unblock), ":0\r\n");
         assert_eq!(server.text("RPUSH k a"), ":1\r\n");
         assert_eq!(server.text("LLEN k"), ":1\r\n", "nobody was served");

@@ -17,19 +17,26 @@ use super::reply_version;
 const IN_A_TRANSACTION: CommandError =
     CommandError::text("ERR what a database is asked for is no part of a transaction");
 
-/// GET of a view: its key, for how many milliseconds a value is fresh and stale, and ANEW where what is
-/// kept may be of another view. Answers how the value was had (`hit`, `stale` or `miss`), its version, its age and for how long it is fresh, in
-/// seconds, and the value.
+/// GET of a view: its key, for how many milliseconds a value is fresh and stale, ANEW where what is kept
+/// may be of another view, and SINCE with a millisecond of Unix time where what was kept before that does
+/// not count. Answers how the value was had (`hit`, `stale` or `miss`), its version, its age and for how
+/// long it is fresh, in seconds, and the value.
 pub(super) fn view(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let fresh = args.at_least(1, CommandError::OUT_OF_RANGE)? as u64;
     let stale = args.at_least(0, CommandError::OUT_OF_RANGE)? as u64;
     let anew = args.word("ANEW");
+    let since = match args.word("SINCE") {
+        true => args.at_least(0, CommandError::OUT_OF_RANGE)? as u64,
+        false => 0,
+    };
     let (now, stats) = (cx.db.now, cx.db.stats);
     let kept = cx.db.find(&key).filter(|_| !anew).and_then(|entry| {
         match (entry.value(), entry.expire_at()) {
-            (ValueRef::String(string), Some(at)) => Some((string, at, entry.version())),
-            // Somebody else has put something there.
+            (ValueRef::String(string), Some(at)) if at >= since.saturating_add(fresh + stale) => {
+                Some((string, at, entry.version()))
+            }
+            // It was forgotten and could not be deleted, or somebody else has put something there.
             _ => None,
         }
     });

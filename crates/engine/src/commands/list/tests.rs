@@ -42,7 +42,7 @@ impl Connections {
         assert!(!waiter.is_waiting(), "who is served was claimed");
         let inside = self.server.gate.enter();
         self.server.engine.end_wait(inside.presence(), session, &waiter);
-        Some(String::from_utf8_lossy(&served).into_owned())
+        Some(String::from_utf8_lossy(&served.to_vec()).into_owned())
     }
 
     /// Lets the time of a waiting connection run out. Returns whether nobody had served it before.

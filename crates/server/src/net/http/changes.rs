@@ -98,16 +98,15 @@ fn told_position<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
 /// Has somebody who follows read on, some way. Returns whether what follows is not kept any more, so that
 /// the connection ends.
 pub(in crate::net) fn read_on(engine: &Engine, listener: &Listener, output: &mut Output) -> bool {
-    let mut text = Vec::new();
-    let reading = engine.read_on(listener, &ChangeEvents, &mut text);
+    let reading = engine.read_on(listener, &ChangeEvents, output);
     if let Reading::Gone(Gone { oldest, newest }) = &reading {
         let error = "GONE the client was too slow: read the keys anew, and follow from newest";
-        text.extend_from_slice(b"event: gone\ndata: ");
+        let mut text = b"event: gone\ndata: ".to_vec();
         let data = format!("oldest={oldest} newest={newest}");
         text.extend_from_slice(&told_gone(format!("{error} {data}").as_bytes()));
         text.extend_from_slice(b"\n\n");
+        output.push(&text);
     }
-    output.push(&text);
     matches!(reading, Reading::Gone(_))
 }
 
@@ -210,10 +209,17 @@ impl Wait {
             }
             Stage::Asks | Stage::Waits => {}
         }
-        let bytes = reply.to_vec();
-        let mut pieces = Pieces::new(&bytes);
+        let joined;
+        let bytes = if reply.first_slice().len() == reply.len() {
+            // It may be a large value, which others have too.
+            reply.first_slice()
+        } else {
+            joined = reply.to_vec();
+            &joined
+        };
+        let mut pieces = Pieces::new(bytes);
         let Some(position) = position_of(&mut pieces) else {
-            return match Pieces::new(&bytes).next() {
+            return match Pieces::new(bytes).next() {
                 // The waiting was ended by an operator.
                 Some(Piece::Null) => Step::Nothing,
                 // So much has happened at once that nobody knows any more whether the key was concerned.

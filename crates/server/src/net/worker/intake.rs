@@ -101,7 +101,7 @@ impl Worker {
             drop(inside);
             if connection.withheld_from.take().is_none() {
                 connection.reply((&self.engine, &self.turn), |_, output| {
-                    output.output().push(&reply);
+                    output.output().append(&reply);
                     true
                 });
             }

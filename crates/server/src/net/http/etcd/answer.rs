@@ -4,10 +4,12 @@
 //! client may be impatient for the one and patient for the other. A stream goes on from event to event, at
 //! the pace at which the client reads: the next one is looked for when most of what was found is sent.
 
+use std::sync::Arc;
+
 use engine::nodes::kept::place;
 use etcd::error::Error;
 use etcd::request::Wait;
-use http::answer::{Answer, Envelope, JSON, chunk, last_chunk};
+use http::answer::{Answer, Envelope, JSON, chunk, chunk_shared, last_chunk};
 use http::reply::{Piece, Pieces};
 use resp::args::OwnedArguments;
 use resp::output::Output;
@@ -22,20 +24,39 @@ struct Said<'r> {
     status: u16,
     index: u64,
     event: u64,
-    body: Option<&'r [u8]>,
+    body: Option<Body<'r>>,
+}
+
+/// What is answered: within the reply, or where it lies for all who are told of it.
+enum Body<'r> {
+    Here(&'r [u8]),
+    Apart(&'r Arc<Vec<u8>>),
+}
+
+impl<'r> Body<'r> {
+    fn bytes(&self) -> &'r [u8] {
+        match *self {
+            Body::Here(bytes) => bytes,
+            Body::Apart(bytes) => bytes,
+        }
+    }
 }
 
 impl<'r> Said<'r> {
-    fn read(mut pieces: Pieces<'r>) -> Option<Said<'r>> {
+    /// Reads a reply. A body that lies apart is not in the pieces.
+    fn read(mut pieces: Pieces<'r>, apart: Option<&'r Arc<Vec<u8>>>) -> Option<Said<'r>> {
         let Some(Piece::Array(4)) = pieces.next() else { return None };
         let mut number = || match pieces.next()? {
             Piece::Integer(number) => Some(number.cast_unsigned()),
             _ => None,
         };
         let (status, index, event) = (number()?, number()?, number()?);
-        let body = match pieces.next()? {
-            Piece::Bytes(body) => Some(body),
-            _ => None,
+        let body = match apart {
+            Some(body) => Some(Body::Apart(body)),
+            None => match pieces.next()? {
+                Piece::Bytes(body) => Some(Body::Here(body)),
+                _ => None,
+            },
         };
         Some(Said { status: u16::try_from(status).ok()?, index, event, body })
     }
@@ -59,8 +80,8 @@ pub(in crate::net::http) fn answer_node(
     now: u64,
     output: &mut Output,
 ) {
-    if let Some(said) = Said::read(pieces.clone()) {
-        let body = said.body.unwrap_or_default();
+    if let Some(said) = Said::read(pieces.clone(), None) {
+        let body = said.body.as_ref().map(Body::bytes).unwrap_or_default();
         return said.begin(envelope, now, output).text_body(JSON, body);
     }
     // The command was refused: there is no memory, the disk has failed, data is being loaded.
@@ -131,14 +152,21 @@ impl Watch {
         now: u64,
         output: &mut Output,
     ) -> Step {
-        let bytes = reply.to_vec();
-        let said = Said::read(Pieces::new(&bytes)).filter(|said| said.status < 400);
+        let apart = reply.first_shared();
+        let joined;
+        let bytes = if apart.is_some() {
+            reply.first_slice()
+        } else {
+            joined = reply.to_vec();
+            &joined
+        };
+        let said = Said::read(Pieces::new(bytes), apart).filter(|said| said.status < 400);
         let Some(said) = said else {
             if self.begun {
                 // Somebody has unblocked it, or it was too slow for what is kept of the past.
                 self.end(output);
             } else {
-                answer_node(Pieces::new(&bytes), envelope, now, output);
+                answer_node(Pieces::new(bytes), envelope, now, output);
             }
             return Step::Answered;
         };
@@ -155,10 +183,11 @@ impl Watch {
             }
         }
         let Some(event) = said.body else { return Step::Waits(self.command()) };
-        if self.chunked {
-            chunk(output, event);
-        } else {
-            output.push(event);
+        match event {
+            Body::Here(event) if self.chunked => chunk(output, event),
+            Body::Here(event) => output.push(event),
+            Body::Apart(event) if self.chunked => chunk_shared(output, event),
+            Body::Apart(event) => output.push_shared(event),
         }
         if !self.stream {
             self.end(output);

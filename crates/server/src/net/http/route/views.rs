@@ -81,6 +81,10 @@ impl Route<'_> {
                 if offer.is_settling(&view.name) {
                     self.word(b"ANEW");
                 }
+                if let Some(at) = offer.forgotten_at(&view.name, base::clock::now_ms()) {
+                    self.word(b"SINCE");
+                    self.word(at.to_string().as_bytes());
+                }
                 self.add(first, self.rows().view);
                 Ok((Kind::View(none_match(head)), 0))
             }
