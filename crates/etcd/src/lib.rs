@@ -13,10 +13,11 @@ pub mod form;
 pub mod json;
 pub mod listing;
 pub mod media;
+pub mod member;
 pub mod node;
 pub mod path;
 pub mod request;
-
+mod syntax;
 pub mod tree;
 pub mod watch;
 

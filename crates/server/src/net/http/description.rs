@@ -14,7 +14,7 @@ static FILE: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("openapi.json")).unwrap_or_default());
 
 /// The addresses that are open where there is a password.
-const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+const OPEN: [&str; 3] = ["/healthz", "/readyz", "/health"];
 
 /// The description, as this server is set up.
 pub(super) fn description(config: &Config, views: &Views) -> Vec<u8> {

@@ -21,7 +21,7 @@ use resp::args::{ArgRange, Arguments};
 
 use super::dashboard;
 use super::description::description;
-use super::etcd::cluster::{is_own, reworded};
+use super::etcd::cluster::{self, is_own, reworded};
 use super::exchange::{Condition, Exchange, Form, Get, Kind, List, Style, Tree};
 use super::guard::{self, Stranger};
 use super::intake::Intake;
@@ -198,7 +198,7 @@ enum Place<'t> {
     View(&'t [u8]),
     Description,
     /// Something that clients of etcd ask for.
-    Etcd,
+    Etcd(&'t [u8]),
 }
 
 impl<'t> Place<'t> {
@@ -229,7 +229,7 @@ impl<'t> Place<'t> {
             b"/v1/views" => Place::Views,
             b"/v1/openapi.json" => Place::Description,
             _ if path.starts_with(b"/v1/") => return None,
-            _ if is_own(path) => Place::Etcd,
+            _ if is_own(path) => Place::Etcd(path),
             _ => Place::Words(&path[1..]),
         })
     }
@@ -253,7 +253,7 @@ impl<'t> Place<'t> {
             Place::Views => "GET, HEAD, DELETE, OPTIONS",
             Place::View(_) => "GET, HEAD, POST, DELETE, OPTIONS",
             Place::Words(_) => "GET, HEAD, POST, PUT, OPTIONS",
-            Place::Etcd => "GET, HEAD, PUT, POST, DELETE, OPTIONS",
+            Place::Etcd(path) => cluster::methods(path),
         }
     }
 
@@ -262,7 +262,7 @@ impl<'t> Place<'t> {
         match (self, method) {
             (Place::Key(_), "GET" | "PUT") => true,
             // Each of its addresses says so itself.
-            (Place::Etcd, _) => true,
+            (Place::Etcd(_), _) => true,
             _ => self.methods(intake).split(", ").any(|own| own == method),
         }
     }
@@ -329,7 +329,7 @@ impl Route<'_> {
             Place::Changes => self.changes(head, target),
             Place::Views => self.views(head, target),
             Place::View(name) => self.view(head, target, name, body),
-            Place::Etcd => self.etcd(head, target, body),
+            Place::Etcd(_) => self.etcd(head, target, body),
             Place::Words(path) => {
                 let strings = strings.unwrap_or(Strings::Lossy);
                 let style = Style { resp3: false, strings };

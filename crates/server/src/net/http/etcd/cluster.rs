@@ -13,9 +13,23 @@ pub(in crate::net::http) const MEMBER: &str = "64756e6c696e3a01";
 /// Whether an address is one that clients of etcd ask for. Those whose own address of the server ends in
 /// a slash write two of them.
 pub(in crate::net::http) fn is_own(path: &[u8]) -> bool {
+    with_one_slash(path).starts_with(b"/v2/") || matches!(path, b"/version" | b"/health")
+}
+
+fn with_one_slash(path: &[u8]) -> &[u8] {
     let slashes = path.iter().take_while(|byte| **byte == b'/').count();
-    path.get(slashes.saturating_sub(1)..).is_some_and(|path| path.starts_with(b"/v2/"))
-        || matches!(path, b"/version" | b"/health")
+    path.get(slashes.saturating_sub(1)..).unwrap_or(path)
+}
+
+/// The methods that such an address takes, and does something.
+pub(in crate::net::http) fn methods(path: &[u8]) -> &'static str {
+    let path = with_one_slash(path);
+    match path.strip_prefix(b"/v2/").unwrap_or(path) {
+        b"machines" => "GET, HEAD, OPTIONS",
+        own if own.starts_with(b"auth/") => "GET, PUT, DELETE, OPTIONS",
+        own if own.starts_with(b"keys") => "GET, HEAD, PUT, POST, DELETE, OPTIONS",
+        _ => "GET, OPTIONS",
+    }
 }
 
 /// An answer with a header that names the cluster.

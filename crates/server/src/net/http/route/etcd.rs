@@ -9,17 +9,15 @@ use http::request::Head;
 use http::target::{self, Target};
 
 mod auth;
+mod members;
 mod plain_answers;
 
-use self::plain_answers::{allow, json, message, not_found, text};
+use self::plain_answers::{NAME, allow, json, not_found, text};
 use super::{Body, Route, Routed};
 use crate::net::http::etcd::answer::Watch;
-use crate::net::http::etcd::cluster::{MEMBER, of_cluster, refused};
+use crate::net::http::etcd::cluster::{MEMBER, refused};
 use crate::net::http::exchange::Kind;
 use crate::net::http::prepared::Prepared;
-
-/// What the one member is called.
-const NAME: &str = "dunlin";
 
 /// A path as it is written into an address.
 fn encoded(path: &[u8], query: &[u8]) -> Vec<u8> {
@@ -58,7 +56,7 @@ impl Route<'_> {
             let path = path::clean(&path[b"/v2/keys".len()..]);
             self.node(head, target, &path, body)
         } else {
-            self.about_server(head, target, &path)
+            self.about_server(head, target, &path, body)
         };
         Ok((kind.unwrap_or_else(Kind::ready), 0))
     }
@@ -113,9 +111,10 @@ impl Route<'_> {
         head: &Head<'_>,
         target: &Target<'_>,
         path: &[u8],
+        body: Body<'_>,
     ) -> Result<Kind, Prepared> {
         let engine = self.intake.engine;
-        let body = match path {
+        let answer = match path {
             b"/version" => {
                 allow(head, "GET")?;
                 json(|object| {
@@ -158,12 +157,15 @@ impl Route<'_> {
             _ => {
                 let rest = path.strip_prefix(b"/v2/members").ok_or_else(not_found)?;
                 return match rest {
-                    b"" | [b'/', ..] => members(head, target, rest),
+                    b"" | [b'/', ..] => {
+                        let client_url = own_url(head, target);
+                        members::answer(head, rest, self.bytes(body), &client_url).map(Kind::ready)
+                    }
                     _ => Err(not_found()),
                 };
             }
         };
-        Ok(Kind::ready(Prepared::json(200, body)))
+        Ok(Kind::ready(Prepared::json(200, answer)))
     }
 
     fn about_member(&self) -> Vec<u8> {
@@ -193,35 +195,4 @@ impl Route<'_> {
 fn own_url(head: &Head<'_>, target: &Target<'_>) -> String {
     let host = target.authority.or(head.header("host")).unwrap_or(b"localhost");
     format!("http://{}", String::from_utf8_lossy(host))
-}
-
-/// The members of the cluster: there is one, and it stays alone.
-fn members(head: &Head<'_>, target: &Target<'_>, rest: &[u8]) -> Result<Kind, Prepared> {
-    allow(head, "GET,POST,DELETE,PUT")?;
-    let name = rest.strip_prefix(b"/").unwrap_or_default();
-    if head.method != "GET" {
-        let is_own = name == MEMBER.as_bytes();
-        return Err(match (head.method, name) {
-            ("POST", _) => message(409, "this server is its cluster's only member"),
-            (_, b"") => of_cluster(text(405, "Method Not Allowed\n")),
-            (_, _) if is_own => message(409, "this server is its cluster's only member"),
-            _ => message(404, &format!("No such member: {}", String::from_utf8_lossy(name))),
-        });
-    }
-    let member = json(|object| {
-        object.text("id", MEMBER.as_bytes());
-        object.text("name", NAME.as_bytes());
-        object.member("peerURLs").extend_from_slice(b"[]");
-        let urls = object.member("clientURLs");
-        urls.push(b'[');
-        etcd::json::string(urls, own_url(head, target).as_bytes());
-        urls.push(b']');
-    });
-    let mut body = match name {
-        b"" => [b"{\"members\":[", &member[..], b"]}"].concat(),
-        b"leader" => member,
-        _ => return Err(message(404, "Not found")),
-    };
-    body.push(b'\n');
-    Ok(Kind::ready(of_cluster(Prepared::json(200, body))))
 }
