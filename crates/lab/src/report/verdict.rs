@@ -11,8 +11,9 @@ use crate::results::{Better, Check, Difference, ENOUGH_RUNS, Figure, Run, Unit};
 const MOST_TROUBLES: usize = 12;
 
 /// The figures that matter most, the most important first: those that the file asks for among its
-/// views; otherwise the knee, or throughput (of a closed load) and p99 of each load, then processor
-/// time and memory.
+/// views; otherwise the knee, what targets felt of what was done to them, processor time and memory,
+/// which repeat well, then throughput (of a closed load) and p99 of each load, which depend on what
+/// else a machine does.
 pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure> {
     let wanted = &analysis.experiment.views;
     let asked: Vec<&Figure> = wanted
@@ -26,16 +27,16 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     chosen.extend(analysis.figure("best_rate"));
     // Where something was done to the targets, the time meanwhile is what was asked about.
     let meanwhile = analysis.figure("p99_during_events_ms");
-    if chosen.is_empty() {
+    chosen.extend(meanwhile);
+    chosen.extend(analysis.figure("p99_quiet_ms"));
+    chosen.extend(analysis.figure(LOAD_RECOVERY).or(analysis.figure(CHECK_RECOVERY)));
+    chosen.extend(analysis.figure("server_cpu_us_per_request"));
+    if analysis.figure("best_rate").is_none() {
         chosen.extend(analysis.figures.iter().filter(|figure| {
             let throughput = figure.id == "throughput" && figure.better == Better::Higher;
             throughput || (figure.id == "p99" && meanwhile.is_none())
         }));
     }
-    chosen.extend(meanwhile);
-    chosen.extend(analysis.figure("p99_quiet_ms"));
-    chosen.extend(analysis.figure(LOAD_RECOVERY).or(analysis.figure(CHECK_RECOVERY)));
-    chosen.extend(analysis.figure("server_cpu_us_per_request"));
     let growth = if meanwhile.is_some() { "peak_memory_ratio" } else { "peak_memory_bytes" };
     let memory = [growth, "peak_memory_bytes"];
     chosen.extend(memory.iter().find_map(|name| analysis.figure(name)));
@@ -44,8 +45,7 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
 
 /// The answer to the experiment's question, computed from its valid runs: one sentence about losses,
 /// where a checker looked, one about recovery where targets were broken, one about targets that did
-/// not bear what was sent, one about the most important figure for each target, one about the second
-/// figure.
+/// not bear what was sent, one about each of the two most important figures for each target.
 pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     if !analysis.has_valid_runs() {
         let none = "There is no valid run, so there is no answer.".to_owned();
@@ -60,13 +60,11 @@ pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     sentences.extend(losses(analysis));
     sentences.extend(recoveries(analysis));
     sentences.extend(not_borne(analysis));
-    for (index, figure) in figures.iter().take(2).enumerate() {
+    for figure in figures.iter().take(2) {
         if others.is_empty() {
             sentences.extend(alone(analysis, figure));
         }
-        // The second figure is told of the first target only: more would be a table.
-        let count = if index == 0 { others.len() } else { 1 };
-        for target in others.iter().take(count) {
+        for target in &others {
             sentences.extend(compared(analysis, figure, *target));
         }
     }
@@ -119,47 +117,34 @@ fn losses(analysis: &Analysis<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| format!("{}.", parts.join("; ")))
 }
 
-/// How long it took until all was as before, by point: for the loads, and for the checker. Runs that
-/// were not back before their end are counted.
+/// How long it took at most until all was as before: for the loads, or for the checker where no load
+/// was watched. Runs that were not back before their end are counted.
 fn recoveries(analysis: &Analysis<'_>) -> Option<String> {
-    let mut sentences = Vec::new();
-    for (id, who) in [(LOAD_RECOVERY, "The load"), (CHECK_RECOVERY, "The checker")] {
-        let Some(figure) = analysis.figure(id) else { continue };
-        let mut parts = Vec::new();
-        for (index, target) in analysis.targets.iter().enumerate() {
-            let recovery = |point| recovery(analysis, figure, point, index);
-            let recoveries: Vec<String> = (0..analysis.points.len()).filter_map(recovery).collect();
-            if !recoveries.is_empty() {
-                parts.push(format!("with {target} {}", recoveries.join(", ")));
-            }
-        }
-        if !parts.is_empty() {
-            let parts = parts.join("; ");
-            sentences.push(format!("{who} was back at 90 % of its throughput {parts}."));
-        }
-    }
-    (!sentences.is_empty()).then(|| sentences.join(" "))
+    let figure = analysis.figure(LOAD_RECOVERY).or(analysis.figure(CHECK_RECOVERY))?;
+    let recovered = |index| recovery(analysis, figure, index);
+    let parts: Vec<String> = (0..analysis.targets.len()).filter_map(recovered).collect();
+    (!parts.is_empty()).then(|| format!("Back at 90 % of the throughput: {}.", parts.join(", ")))
 }
 
-/// `after 1.2 s at fsync always (not in 1 of 3 runs)`.
-fn recovery(
-    analysis: &Analysis<'_>,
-    figure: &Figure,
-    point: usize,
-    target: usize,
-) -> Option<String> {
-    let cell = &analysis.points[point].cells[target];
-    let summary = analysis.summary(figure, point, target);
-    let missed = cell.missed(figure).map_or(0, |(_, count)| count);
-    let of = missed + summary.map_or(0, |summary| summary.count);
-    let place = match analysis.point_label(point) {
-        label if label.is_empty() => label,
-        label => format!(" at {label}"),
-    };
-    match summary.map(|summary| number::duration(summary.median)) {
-        Some(time) if missed == 0 => Some(format!("after {time}{place}")),
-        Some(time) => Some(format!("after {time}{place} (not in {missed} of {of} runs)")),
-        None if missed > 0 => Some(format!("in none of {of} runs{place}")),
+/// `dunlin after 1.2 s (not in 1 of 3 runs)`, the longest of the points' medians.
+fn recovery(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<String> {
+    let name = analysis.targets[target];
+    let missed: usize = analysis
+        .points
+        .iter()
+        .filter_map(|point| Some(point.cells[target].missed(figure)?.1))
+        .sum();
+    let summaries =
+        (0..analysis.points.len()).filter_map(|point| analysis.summary(figure, point, target));
+    let (found, longest) = summaries.fold((0, None::<f64>), |(found, longest), summary| {
+        let median = longest.map_or(summary.median, |longest| longest.max(summary.median));
+        (found + summary.count, Some(median))
+    });
+    let of = missed + found;
+    match longest.map(number::duration) {
+        Some(time) if missed == 0 => Some(format!("{name} after {time}")),
+        Some(time) => Some(format!("{name} after {time} (not in {missed} of {of} runs)")),
+        None if missed > 0 => Some(format!("{name} in none of {of} runs")),
         None => None,
     }
 }
@@ -216,12 +201,12 @@ fn shown(figure: &Figure, value: f64) -> String {
     if figure.unit == Unit::PerSecond { format!("{text} a second") } else { text }
 }
 
-/// Where a target stands above, below and level with the baseline.
+/// Where a target stands above and below the baseline, by which multiples, and how often level.
 #[derive(Default)]
 struct Standing {
-    higher: Vec<(usize, f64)>,
-    lower: Vec<(usize, f64)>,
-    ties: Vec<usize>,
+    higher: Vec<f64>,
+    lower: Vec<f64>,
+    ties: usize,
 }
 
 impl Standing {
@@ -229,76 +214,57 @@ impl Standing {
         let mut standing = Standing::default();
         for point in 0..analysis.points.len() {
             match analysis.against_baseline(figure, point, target) {
-                Some((Difference::Tie, _)) => standing.ties.push(point),
-                Some((Difference::Higher, Some(ratio))) => standing.higher.push((point, ratio)),
-                Some((Difference::Lower, Some(ratio))) => standing.lower.push((point, ratio)),
+                Some((Difference::Tie, _)) => standing.ties += 1,
+                Some((Difference::Higher, Some(ratio))) => standing.higher.push(ratio),
+                Some((Difference::Lower, Some(ratio))) => standing.lower.push(ratio),
                 // Of nothing there is no multiple; the tables show it.
                 Some((_, None)) | None => {}
             }
         }
         for list in [&mut standing.higher, &mut standing.lower] {
-            list.sort_by(|a, b| a.1.total_cmp(&b.1));
+            list.sort_by(f64::total_cmp);
         }
         standing
     }
 
     fn count(&self) -> usize {
-        self.higher.len() + self.lower.len() + self.ties.len()
+        self.higher.len() + self.lower.len() + self.ties
     }
 }
 
+/// One short sentence: who is ahead, by how much, and at how many points. The table has the rest.
 fn compared(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<String> {
     let standing = Standing::of(analysis, figure, target);
     let (name, baseline) = (analysis.targets[target], analysis.targets[analysis.baseline]);
-    let label = figure.full_label();
     let count = standing.count();
     if count == 0 {
         return None;
     }
-    if standing.ties.len() == count {
-        let places = if count == 1 { String::new() } else { format!(" at each of {count} points") };
-        return Some(format!(
-            "In {label}, {name} and {baseline} are level{places}: the difference is within the \
-             spread, a tie."
-        ));
+    let ties = standing.ties;
+    if ties == count {
+        return Some(format!("In {}, {name} and {baseline} are level.", figure.full_label()));
     }
     let (higher, lower) = (standing.higher.as_slice(), standing.lower.as_slice());
     let (more, less) = if higher.len() >= lower.len() { (higher, lower) } else { (lower, higher) };
     let mut sentence = multiple(figure, more, name, baseline);
     if more.len() < count {
         sentence.push_str(&format!(" at {} of {count} points", more.len()));
-    } else if count > 1 {
-        let furthest = more.iter().max_by(|a, b| a.1.ln().abs().total_cmp(&b.1.ln().abs()));
-        let furthest = furthest.map(|(point, _)| analysis.point_label(*point));
-        let furthest = furthest.unwrap_or_default();
-        sentence.push_str(&format!(" at each of {count} points, furthest apart at {furthest}"));
     }
+    let mut rest = Vec::new();
     if !less.is_empty() {
-        sentence.push_str(&format!(
-            "; {} at {}",
-            times(less),
-            places(analysis, less.iter().map(|(point, _)| *point))
-        ));
+        rest.push(format!("{} at {}", times(less), less.len()));
     }
-    if !standing.ties.is_empty() {
-        let places = places(analysis, standing.ties.iter().copied());
-        sentence.push_str(&format!("; at {places} the difference is within the spread: a tie"));
+    if ties > 0 {
+        rest.push(format!("level at {ties}"));
+    }
+    if !rest.is_empty() {
+        sentence.push_str(&format!(", {}", rest.join(", ")));
     }
     Some(sentence + ".")
 }
 
-/// Some points by name, all when they are few.
-fn places(analysis: &Analysis<'_>, points: impl ExactSizeIterator<Item = usize>) -> String {
-    let count = points.len();
-    if count > 3 {
-        return format!("{count} others");
-    }
-    let places: Vec<String> = points.map(|point| analysis.point_label(point)).collect();
-    places.join(" and at ")
-}
-
 /// What a target is in terms of the baseline, without the end of the sentence.
-fn multiple(figure: &Figure, list: &[(usize, f64)], name: &str, baseline: &str) -> String {
+fn multiple(figure: &Figure, list: &[f64], name: &str, baseline: &str) -> String {
     let times = times(list);
     if figure.id == "throughput" {
         let load =
@@ -310,13 +276,13 @@ fn multiple(figure: &Figure, list: &[(usize, f64)], name: &str, baseline: &str) 
 }
 
 /// `1.4 to 2.1 times`.
-fn times(list: &[(usize, f64)]) -> String {
+fn times(list: &[f64]) -> String {
     let text = |value: f64| number::ratio(value).trim_end_matches('×').to_owned();
     match (list.first(), list.last()) {
-        (Some((_, low)), Some((_, high))) if text(*low) != text(*high) => {
+        (Some(low), Some(high)) if text(*low) != text(*high) => {
             format!("{} to {} times", text(*low), text(*high))
         }
-        (Some((_, only)), _) => format!("{} times", text(*only)),
+        (Some(only), _) => format!("{} times", text(*only)),
         _ => String::new(),
     }
 }
@@ -331,29 +297,20 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
     if !skipped.is_empty() {
         cautions.push(format!("Skipped: {}.", skipped.join(", ")));
     }
-    let mut troubles: Vec<(String, Vec<String>, String)> = Vec::new();
-    let mut add = |place: &str, run: &Run, trouble: String| {
-        let repetition = (run.repetition + 1).to_string();
-        match troubles.iter_mut().find(|(at, _, what)| at == place && *what == trouble) {
-            Some((_, repetitions, _)) => repetitions.push(repetition),
-            None => troubles.push((place.to_owned(), vec![repetition], trouble)),
-        }
-    };
+    let mut troubles = Troubles::default();
     let (mut few, mut cells) = (0, 0);
     for (index, point) in analysis.points.iter().enumerate() {
         for (target, cell) in analysis.targets.iter().zip(&point.cells) {
-            let place = match analysis.point_label(index) {
-                label if label.is_empty() => (*target).to_owned(),
-                label => format!("{target} at {label}"),
-            };
+            let point = analysis.point_label(index);
+            let mut add = |run: &Run, what| troubles.add(target, &point, run.repetition, what);
             for run in &cell.failed {
                 let why = without_stop(run.failure.as_deref().unwrap_or_default());
-                add(&place, run, format!("failed: {why}."));
+                add(run, format!("failed: {why}."));
             }
             for run in &cell.invalid {
                 let why = super::analysis::invalid_reasons(run);
                 let why: Vec<&str> = why.into_iter().map(without_stop).collect();
-                add(&place, run, format!("INVALID and not counted: {}.", why.join("; ")));
+                add(run, format!("INVALID and not counted: {}.", why.join("; ")));
             }
             for run in &cell.valid {
                 let why: Vec<&str> = super::analysis::overloaded_reasons(run)
@@ -361,33 +318,25 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
                     .map(without_stop)
                     .collect();
                 if !why.is_empty() {
-                    add(&place, run, format!("overloaded, which counts: {}.", why.join("; ")));
+                    add(run, format!("overloaded, which counts: {}.", why.join("; ")));
                 }
                 if let Some(kinds) = unexplained_errors(run) {
-                    add(&place, run, format!("had errors that no event explains: {kinds}."));
+                    add(run, format!("had errors that no event explains: {kinds}."));
                 }
                 if run.knee.as_ref().is_some_and(|knee| knee.limited_by_generator) {
                     let what = "the generator could not offer more: the rate is a lower bound.";
-                    add(&place, run, what.to_owned());
+                    add(run, what.to_owned());
                 }
                 if run.knee.as_ref().is_some_and(|knee| knee.ended_early) {
                     let what = "the search ended before a rate was bad: the rate is a lower bound.";
-                    add(&place, run, what.to_owned());
+                    add(run, what.to_owned());
                 }
             }
             cells += usize::from(!cell.valid.is_empty());
             few += usize::from((1..ENOUGH_RUNS).contains(&cell.valid.len()));
         }
     }
-    let more = troubles.len().saturating_sub(MOST_TROUBLES);
-    for (place, repetitions, trouble) in troubles.into_iter().take(MOST_TROUBLES) {
-        let word = if repetitions.len() == 1 { "repetition" } else { "repetitions" };
-        cautions.push(format!("{place}, {word} {}, {trouble}", repetitions.join(", ")));
-    }
-    if more > 0 {
-        cautions
-            .push(format!("{more} more runs or groups of runs are in doubt, failed or INVALID."));
-    }
+    cautions.extend(troubles.told());
     if few > 0 {
         let which = if few == cells { "Every figure" } else { "Some figures" };
         let verb = if few == cells { "comes" } else { "come" };
@@ -397,6 +346,56 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
         ));
     }
     cautions
+}
+
+/// What was wrong with runs. Runs of one target with the same trouble are told together, whatever
+/// the figures in it.
+#[derive(Default)]
+struct Troubles {
+    found: Vec<Trouble>,
+}
+
+struct Trouble {
+    target: String,
+    /// The words without their figures.
+    kind: String,
+    /// Where it was seen first, and what was said there.
+    place: String,
+    words: String,
+    runs: usize,
+}
+
+impl Troubles {
+    fn add(&mut self, target: &str, point: &str, repetition: u32, words: String) {
+        let kind: String = words.chars().filter(|c| !c.is_ascii_digit() && *c != '.').collect();
+        let same = |one: &&mut Trouble| one.target == target && one.kind == kind;
+        match self.found.iter_mut().find(same) {
+            Some(known) => known.runs += 1,
+            None => {
+                let point = if point.is_empty() { String::new() } else { format!(" at {point}") };
+                let place = format!("{point}, repetition {}", repetition + 1);
+                let target = target.to_owned();
+                self.found.push(Trouble { target, kind, place, words, runs: 1 });
+            }
+        }
+    }
+
+    fn told(self) -> Vec<String> {
+        let more = self.found.len().saturating_sub(MOST_TROUBLES);
+        let mut told: Vec<String> = self
+            .found
+            .into_iter()
+            .take(MOST_TROUBLES)
+            .map(|Trouble { target, place, words, runs, .. }| match runs {
+                1 => format!("{target}{place}, {words}"),
+                _ => format!("{target}{place} and {} more runs, {words}", runs - 1),
+            })
+            .collect();
+        if more > 0 {
+            told.push(format!("{more} more kinds of runs are in doubt, failed or INVALID."));
+        }
+        told
+    }
 }
 
 /// The kinds of errors of a run in which nobody broke the target.
