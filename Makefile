@@ -1,5 +1,5 @@
 # One door for developers. Every recipe is what CI runs too.
-.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab peers peers-newest oracle suite update differential differential-valkey
+.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -140,6 +140,10 @@ update: peers
 # Random commands and scripts to both servers; SEED=n replays one run, SECONDS=n runs longer.
 differential: peers
 	cargo test --profile ci --package tests --test differential --test random_scripts
+
+# The same with three clients in turn, who wait for each other, listen and close connections.
+differential-clients: peers
+	cargo test --profile ci --package tests --test differential -- --ignored "several clients"
 
 # The same for what Valkey 9.1 alone has, with Valkey's newest.
 differential-valkey: peers-newest

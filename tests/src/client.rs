@@ -156,6 +156,20 @@ impl Client {
         }
     }
 
+    /// Whether bytes, or the end of the connection, are there to read at this moment.
+    ///
+    /// # Errors
+    /// The connection is broken.
+    pub fn is_readable(&mut self) -> Result<bool> {
+        if !self.stream.buffer().is_empty() {
+            return Ok(true);
+        }
+        self.stream.get_ref().set_nonblocking(true)?;
+        let filled = self.stream.fill_buf().map(|_| ());
+        self.stream.get_ref().set_nonblocking(false)?;
+        arrived(filled)
+    }
+
     /// Whether bytes are there to read, waiting at most `patience` for them.
     ///
     /// # Errors
@@ -167,14 +181,7 @@ impl Client {
         self.stream.get_ref().set_read_timeout(Some(patience))?;
         let filled = self.stream.fill_buf().map(|_| ());
         self.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
-        match filled {
-            Ok(()) => Ok(true),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Ok(false)
-            }
-            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(true),
-            Err(error) => Err(error).context("looking for input"),
-        }
+        arrived(filled)
     }
 
     /// Reads at most `most` raw bytes, fewer when the stream ends or pauses for `patience`.
@@ -199,6 +206,19 @@ impl Client {
             }
         }
         Ok((bytes, false))
+    }
+}
+
+/// Whether an attempt to read says that something is there: a connection that was reset has its end to
+/// read.
+fn arrived(filled: std::io::Result<()>) -> Result<bool> {
+    match filled {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Ok(false)
+        }
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(true),
+        Err(error) => Err(error).context("looking for input"),
     }
 }
 

@@ -4,10 +4,12 @@
 //! random argument of that kind, `( a | b )` for one of several, `[ a ]` for a or nothing, and
 //! `( a )+` for one to four times a. Each shape says how its replies can be compared.
 
+mod several;
 mod valkey;
 
 use crate::random::Random;
 
+pub use several::SEVERAL;
 pub use valkey::VALKEY;
 
 /// How the replies of two servers to one command are compared.
@@ -53,6 +55,15 @@ pub struct Command {
     pub words: Vec<Vec<u8>>,
     /// How its replies are compared.
     pub comparison: Comparison,
+}
+
+impl Command {
+    /// Its name in capital letters.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = self.words.first().map(Vec::as_slice).unwrap_or_default();
+        String::from_utf8_lossy(name).to_uppercase()
+    }
 }
 
 /// The shapes of [`REDIS`].
@@ -380,6 +391,7 @@ const FAMILIES: &[&[Form]] = &[
 /// And how often each family is chosen.
 const WEIGHTS: &[usize] = &[12, 8, 10, 5, 18, 14, 14, 10, 18, 5, 5, 18, 4, 3];
 const _: () = assert!(FAMILIES.len() == WEIGHTS.len());
+const _: () = assert!(SEVERAL.families.len() == SEVERAL.weights.len());
 const _: () = assert!(VALKEY.families.len() == VALKEY.weights.len());
 
 /// A random command.
@@ -544,6 +556,18 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("return server.call('get', KEYS[1])", "cfa1941873d886d49b906450a42119186b5ee9f9"),
 ];
 
+/// A library of functions: one that writes, and one that reads.
+const LIBRARY: &str = "#!lua name=lib
+redis.register_function('put', function(keys, args)
+    redis.call('RPUSH', keys[2], args[1], 'more')
+    return redis.call('RPUSH', keys[1], args[1])
+end)
+redis.register_function{
+    function_name = 'count',
+    callback = function(keys) return redis.call('LLEN', keys[1]) end,
+    flags = {'no-writes'},
+}";
+
 /// Keys of sorted sets whose scores are all equal.
 const LEXICAL: &[&[u8]] = &[b"x0", b"x1", b"x2"];
 
@@ -556,7 +580,7 @@ fn key(letter: char, random: &mut Random) -> Vec<u8> {
 /// A random argument of a kind.
 fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
     // The members of the one, and the numbers of the other, have bounds that docs/COMPATIBILITY.md names.
-    if !matches!(kind, "lexical" | "place") && random.percent(1) {
+    if !matches!(kind, "lexical" | "place" | "client" | "queue" | "ranking") && random.percent(1) {
         return nonsense(random);
     }
     let text = match kind {
@@ -633,6 +657,23 @@ fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
         "script" => random.pick(SCRIPTS).0.to_owned(),
         "sha" => random.pick(SCRIPTS).1.to_owned(),
         "writing" => "return server.call('SET', KEYS[1], ARGV[1])".to_owned(),
+        "queue" => format!("q{}", random.below(3)),
+        "ranking" => format!("r{}", random.below(3)),
+        "channel" => format!("c{}", random.below(3)),
+        "client" => format!("client-{}", random.below(3)),
+        "reading" => {
+            "return {redis.call('TYPE', KEYS[1]), redis.call('EXISTS', KEYS[1])}".to_owned()
+        }
+        "pushing" => {
+            "redis.call('RPUSH', KEYS[1], ARGV[1]) return redis.call('LPUSH', KEYS[2], 'a', 'b')"
+                .to_owned()
+        }
+        "adding" => "return redis.call('ZADD', KEYS[1], 1, ARGV[1], 2, 'two')".to_owned(),
+        "publishing" => "return redis.call('PUBLISH', ARGV[1], ARGV[2])".to_owned(),
+        "popping" => {
+            "return {redis.call('BLPOP', KEYS[1], 0), redis.call('LLEN', KEYS[1])}".to_owned()
+        }
+        "library" => LIBRARY.to_owned(),
         _ => unreachable!("no argument is of kind {kind}"),
     };
     text.into_bytes()
@@ -705,7 +746,7 @@ mod tests {
     #[test]
     fn every_shape_can_be_followed() {
         let mut random = Random::new(1);
-        let all = [REDIS, VALKEY].map(|vocabulary| vocabulary.families);
+        let all = [REDIS, SEVERAL, VALKEY].map(|vocabulary| vocabulary.families);
         for (_, shape) in all.into_iter().flatten().copied().flatten() {
             let tokens: Vec<_> = shape.split(' ').collect();
             for _ in 0..200 {

@@ -1307,3 +1307,31 @@ OK
 "hashtable"
 > [field=db0] INFO keyspace
 "keys=2,expires=0,avg_ttl=0,subexpiry=2"
+
+== fields whose time is over when they are set count no longer than until the next one
+> CONFIG SET hash-max-listpack-entries 4
+OK
+> HSET h a 1 b 2 c 3
+(integer) 3
+> HSETEX h EXAT 1 FIELDS 3 d 4 e 5 a 6
+(integer) 1
+> OBJECT ENCODING h
+"listpackex"
+> HMGET h a b c d e
+1) (nil)
+2) "2"
+3) "3"
+4) (nil)
+5) (nil)
+> HSETEX h EXAT 1 FIELDS 2 b 1 c 2
+(integer) 1
+> EXISTS h
+(integer) 0
+> HSET h a 1 b 2 c 3 d 4
+(integer) 4
+> HSETEX h EXAT 1 FIELDS 1 e 5
+(integer) 1
+> OBJECT ENCODING h
+"hashtable"
+> CONFIG SET hash-max-listpack-entries 512
+OK

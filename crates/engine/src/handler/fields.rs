@@ -1,7 +1,7 @@
 //! Fields of hashes whose time is over: nobody sees them, and who meets one sees to it that it goes.
 
 use store::pack::Element;
-use store::{HashView, Key, ValueMut, ValueRef};
+use store::{Entry, HashView, Key, ValueMut, ValueRef};
 
 use crate::handler::db::Db;
 use crate::handler::error::CommandError;
@@ -16,6 +16,18 @@ impl Db<'_> {
     #[inline]
     pub fn hash(&self, key: &Key<'_>) -> Result<Option<HashView<'_>>, CommandError> {
         Ok(self.stored_hash(key)?.map(|hash| HashView::new(hash, self.fields_due_by())))
+    }
+
+    /// The hash under a key as it is now, for who goes on to change it: neither a hit nor a miss.
+    pub(crate) fn hash_to_change(
+        &self,
+        key: &Key<'_>,
+    ) -> Result<Option<HashView<'_>>, CommandError> {
+        match self.peek(key).map(Entry::value) {
+            None => Ok(None),
+            Some(ValueRef::Hash(hash)) => Ok(Some(HashView::new(hash, self.fields_due_by()))),
+            Some(_) => Err(CommandError::WRONG_TYPE),
+        }
     }
 
     /// The value of a field of the hash under a key. One that has expired is removed when the command

@@ -497,7 +497,7 @@ impl Clients {
         let mut awaited = HashSet::new();
         for client in self.all() {
             found.subscribed += usize::from(client.has_flag(flag::PUBSUB));
-            found.watching += usize::from(client.watched.load(Relaxed) > 0);
+            found.watching += usize::from(client.watches() > 0);
             let waiter = client.waiter.lock().clone();
             let Some(waiter) = waiter.filter(|_| client.has_flag(flag::BLOCKED)) else { continue };
             found.waiting_with_deadline += usize::from(waiter.deadline.is_some());

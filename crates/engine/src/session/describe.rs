@@ -25,15 +25,24 @@ impl Client {
             + self.inbox.lock().bytes
     }
 
+    /// Whether a key that it watches has changed.
+    fn has_lost_its_watch(&self) -> bool {
+        self.watch.lock().as_ref().is_some_and(|flag| flag.load(Relaxed))
+    }
+
+    /// How many keys it watches: none as soon as one of them has changed, as in Redis.
+    pub(crate) fn watches(&self) -> u32 {
+        if self.has_lost_its_watch() { 0 } else { self.watched.load(Relaxed) }
+    }
+
     /// The letters of CLIENT LIST's `flags`, in Redis's order.
     pub(crate) fn flag_letters(&self) -> String {
-        let watched_key_changed = self.watch.lock().as_ref().is_some_and(|flag| flag.load(Relaxed));
         let letters = [
             (self.has_flag(flag::MONITOR), 'O'),
             (self.has_flag(flag::PUBSUB), 'P'),
             (self.has_flag(flag::MULTI), 'x'),
             (self.has_flag(flag::BLOCKED), 'b'),
-            (watched_key_changed, 'd'),
+            (self.has_lost_its_watch(), 'd'),
             (self.has_flag(flag::CLOSING), 'c'),
             (self.killed.load(Relaxed), 'A'),
             (self.has_flag(flag::UNIX), 'U'),
@@ -74,7 +83,7 @@ impl Client {
             self.patterns.load(Relaxed),
             self.shard_channels.load(Relaxed),
             i64::from(self.queued.load(Relaxed)) - 1,
-            self.watched.load(Relaxed),
+            self.watches(),
             self.query_bytes.load(Relaxed),
             self.query_free.load(Relaxed),
             self.argument_bytes.load(Relaxed),

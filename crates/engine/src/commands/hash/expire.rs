@@ -201,6 +201,18 @@ pub(super) fn expire_fields<'a>(
     Ok(done)
 }
 
+/// Says of fields that they were removed as soon as they were set, since their time was over.
+pub(super) fn removed_at_once<'a>(
+    db: &mut Db<'_>,
+    key: &Key<'_>,
+    fields: impl Iterator<Item = &'a [u8]>,
+) -> Result<Done<'a>, CommandError> {
+    let removed: SmallVec<[&[u8]; 8]> = fields.collect();
+    db.note_fields(key);
+    db.take_from_hash(key, Event(Class::HASH, "hdel"), |_| removed.len() as u64)?;
+    Ok(Done { removed, ..Done::default() })
+}
+
 /// Journals what became of fields: removals, and the time for the others, which does not depend on
 /// when it is replayed.
 pub(super) fn propagate(cx: &mut Context<'_>, key: &Key<'_>, done: &Done<'_>, at: u64) {

@@ -77,7 +77,7 @@ fn take_fields(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> Co
 /// Answers the values of fields, and removes those before whose time is over.
 fn reply_values(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> CommandResult {
     fields.iter().for_each(|field| cx.db.expire_field(key, field));
-    let hash = cx.db.hash(key)?;
+    let hash = cx.db.hash_to_change(key)?;
     cx.reply.array(fields.len());
     fields.iter().for_each(|field| reply_value(&mut cx.reply, &cx.db, key, hash, field));
     Ok(())
@@ -171,26 +171,38 @@ pub(super) fn hsetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         for field in fields.clone() {
             cx.db.expire_field(&key, field);
         }
-        let hash = cx.db.hash(&key)?;
+        let hash = cx.db.hash_to_change(&key)?;
         let there = |field: &[u8]| hash.is_some_and(|hash| hash.contains(field));
         if !fields.clone().all(|field| there(field) == all) {
             cx.reply.integer(0);
             return Ok(());
         }
     }
+    let is_over = matches!(options.time, Time::At(at) if cx.db.ends_at_once(at));
     cx.db.add_to_hash(&key, Event(Class::HASH, "hset"), |hash| {
+        if is_over {
+            hash.make_room_for_times();
+        }
         for (field, value) in fields.clone().zip(pairs.skip(1).iter().step_by(2)) {
             match options.time {
                 Time::Unsaid => hash.set(field, value, limits),
                 Time::Word | Time::At(_) => hash.set_keeping(field, value, limits),
             };
+            // Before the next one comes: all together might make the hash a table.
+            if is_over {
+                hash.remove(field);
+            }
         }
         pairs.len() as u64 / 2
     })?;
     if let Time::At(at) = options.time {
         let always = expire::Condition::Always;
         let counted = cx.db.effects.dirty;
-        let done = expire::expire_fields(&mut cx.db, &key, fields, at, always)?;
+        let done = if is_over {
+            expire::removed_at_once(&mut cx.db, &key, fields)?
+        } else {
+            expire::expire_fields(&mut cx.db, &key, fields, at, always)?
+        };
         // A field is one change, with its time or without.
         cx.db.effects.dirty = counted;
         if done.removed.is_empty() {

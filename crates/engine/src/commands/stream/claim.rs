@@ -220,6 +220,8 @@ pub(super) fn xautoclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
             return Err(CommandError::SYNTAX);
         }
     }
+    // Counted as a read, as in Redis.
+    cx.db.stream(&key)?;
     let number = cx.meet_consumer(&key, name, consumer)?;
     let Some(stream) = cx.db.stream_mut(&key)? else { return Ok(()) };
     let (claimed, next) = {

@@ -75,7 +75,7 @@ pub(super) fn create(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     args.skip(1);
     let (key, name, id) = (args.key()?, args.bytes()?, args.bytes()?);
     let options = Options::parse(args, true)?;
-    let last_id = cx.db.stream(&key)?.map(Stream::last_id);
+    let last_id = cx.db.stream_mut(&key)?.map(|stream| stream.last_id());
     if last_id.is_none() && !options.make_stream {
         return Err(KEY_MISSING);
     }
@@ -166,6 +166,8 @@ pub(super) fn delconsumer(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandR
 /// XACK key group id [id ...]
 pub(super) fn xack(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, name) = (args.key()?, args.bytes()?);
+    // Counted as a read, as in Redis.
+    cx.db.stream(&key)?;
     let Some(group) = cx.db.stream_mut(&key)?.and_then(|stream| stream.group_mut(name)) else {
         cx.reply.integer(0);
         return Ok(());
