@@ -1,8 +1,8 @@
 //! The same random scripts to dunlin and to the reference: what they return, how they fail, and what
 //! they see of the replies of commands must be the same, in RESP2 and RESP3.
 //!
-//! A script is one of five kinds: a call of a library on random arguments, a search with a random
-//! pattern or its like, a command whose reply is looked at from Lua, a value that becomes a reply, or a
+//! A script is one of six kinds: a call of a library on random arguments, a search with a random
+//! pattern or its like, a call of the rest of `string` and `table`, a command whose reply is looked at from Lua, a value that becomes a reply, or a
 //! mistake. `SEED=n` begins with the scripts
 //! that a report names; `SECONDS=n` runs longer.
 
@@ -21,6 +21,8 @@ mod libraries;
 mod patterns;
 #[path = "random_scripts/replies.rs"]
 mod replies;
+#[path = "random_scripts/strings.rs"]
+mod strings;
 
 /// Scripts that are sent before their replies are read.
 const BATCH: usize = 40;
@@ -57,7 +59,8 @@ fn shown(expression: &str) -> Vec<u8> {
 fn script(random: &mut Random) -> Vec<Vec<u8>> {
     let (command, body, rest) = match random.below(10) {
         0..3 => ("EVAL", shown(&libraries::call(random)), replies::KEYS_AND_ARGUMENTS),
-        3..5 => ("EVAL", shown(&patterns::call(random)), replies::KEYS_AND_ARGUMENTS),
+        3..4 => ("EVAL", shown(&patterns::call(random)), replies::KEYS_AND_ARGUMENTS),
+        4..5 => ("EVAL", shown(&strings::call(random)), replies::KEYS_AND_ARGUMENTS),
         5..7 => ("EVAL", shown(&replies::call(random)), replies::KEYS_AND_ARGUMENTS),
         7..9 => ("EVAL", replies::returned(random).into_bytes(), replies::KEYS_AND_ARGUMENTS),
         _ => replies::mistaken(random),

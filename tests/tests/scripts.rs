@@ -138,6 +138,11 @@ fn a_script_that_never_ends_is_ended_whatever_it_does() -> Result<()> {
         "string.gsub(string.rep('a', 5000), string.rep('a*', 20) .. 'b', '')",
         "for _ in string.gmatch(string.rep('a', 5000), string.rep('.-', 20) .. 'b') do end",
         "while true do table.insert({}, -2147483648, 1) end",
+        "string.find(string.rep('a', 1000000), '[' .. string.rep('b', 1000000) .. 'a]*c')",
+        "string.gsub(string.rep('a', 1000000), '(b*)', string.rep('%1', 1000000))",
+        "local s, t = string.rep('x', 1000000), {} for i = 1, 100000 do t[i] = s end table.sort(t)",
+        "local t = {} for i = 1, 200000 do t[i] = {} end \
+         string.gsub(string.rep('collect', 1000000), 'collect', collectgarbage)",
         // Calls of which each takes long.
         "local t = {} for i = 1, 2000000 do t[i] = 'x' end while true do table.concat(t) end",
         "local t = {} for i = 1, 2000000 do t[i] = i end for i = 1, 2000000 do t[i] = nil end \
@@ -200,6 +205,10 @@ fn what_is_too_deep_or_too_much_for_lua_is_an_error() -> Result<()> {
         (
             "local n = 1000000 return string.find(string.rep('a', n), string.rep('a-', n) .. '$')",
             "1",
+        ),
+        (
+            "local n = 1000000 return #string.gfind(string.rep('a', n), string.rep('a?', n))()",
+            "1000000",
         ),
         ("local n = 100000 return #string.match(string.rep('a', n), string.rep('a', n))", "100000"),
         (

@@ -15,6 +15,7 @@ mod number;
 mod output;
 mod packing;
 mod patterns;
+mod sort;
 mod stack;
 mod strings;
 mod tables;

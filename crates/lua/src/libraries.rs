@@ -24,8 +24,7 @@ fn replace(stack: Stack<'_>) {
     strings::open(stack);
     stack.pop(1);
     stack.push_global(c"table");
-    let functions = [(c"insert", function(tables::insert)), (c"concat", function(tables::concat))];
-    stack.set_functions(&functions, 0);
+    tables::open(stack);
     stack.pop(1);
     stack.push_closure(function(tables::unpack), 0);
     stack.set_global(c"unpack");

@@ -23,6 +23,8 @@ const CHOICES_INLINE: usize = 16;
 
 /// Steps of a match that are counted together.
 const STEPS_TOGETHER: usize = 64;
+/// Steps of one item that are counted by themselves.
+const STEPS_OF_ITEM: usize = 256;
 
 /// How much of the subject a capture has.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -183,6 +185,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
     /// A class, with what says how often.
     fn item(&mut self, place: usize, part: usize) -> Step {
         let end = self.class_end(part);
+        self.count_set(part, end);
         let matches = self.is_single(place, part, end);
         match self.at(end) {
             b'?' if matches => {
@@ -202,13 +205,26 @@ impl<'room, 'call> Matcher<'room, 'call> {
         }
     }
 
+    /// Counts the steps of a search in a set, which may be as long as the subject.
+    fn count_set(&self, part: usize, end: usize) {
+        if end - part >= STEPS_OF_ITEM {
+            self.stack.work(end - part);
+        }
+    }
+
     /// As many repetitions as there are.
     fn expand(&mut self, start: usize, part: usize, end: usize) -> Step {
-        let mut count = 0;
+        let (mut count, mut steps) = (0, 0);
         while self.is_single(start + count, part, end) {
             count += 1;
+            // A set is searched for each byte.
+            steps += end - part;
+            if steps >= STEPS_OF_ITEM {
+                self.stack.work(steps);
+                steps = 0;
+            }
         }
-        self.stack.work(count);
+        self.stack.work(steps);
         if count > 0 {
             self.choices.push(Choice::Fewer { start, count, next: end + 1 });
         }
@@ -228,6 +244,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
                     return Some((start + count, next));
                 }
                 Choice::More { place, item, end } if self.is_single(place, item, end) => {
+                    self.count_set(item, end);
                     self.choices.push(Choice::More { place: place + 1, item, end });
                     return Some((place + 1, end + 1));
                 }
@@ -266,6 +283,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
         match capture {
             Some(Capture { start, extent: Extent::Bytes(length) }) => {
                 let text = &self.subject[*start..][..*length];
+                self.stack.work(length / STEPS_TOGETHER);
                 match self.subject[place..].starts_with(text) {
                     true => Step::On(place + length, next),
                     false => Step::Fail,
@@ -308,6 +326,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
             self.stack.fail(format_args!("missing '[' after '%f' in pattern"));
         }
         let end = self.class_end(part);
+        self.count_set(part, end);
         let byte = |place: usize| self.subject.get(place).copied().unwrap_or_default();
         let before = if place == 0 { 0 } else { byte(place - 1) };
         if self.is_in_set(before, part, end - 1) || !self.is_in_set(byte(place), part, end - 1) {

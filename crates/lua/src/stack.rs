@@ -227,6 +227,20 @@ impl<'call> Stack<'call> {
         unsafe { ffi::luaL_optinteger(self.state, index, usual as ffi::lua_Integer) as i64 }
     }
 
+    /// An argument that has to be a table.
+    pub(crate) fn argument_table(self, index: c_int) {
+        if self.kind(index) != Kind::Table {
+            self.fail_type(index, c"table");
+        }
+    }
+
+    /// An argument that has to be a function.
+    pub(crate) fn argument_function(self, index: c_int) {
+        if !self.is_function(index) {
+            self.fail_type(index, c"function");
+        }
+    }
+
     // Calling.
 
     /// Says that so many steps of work were done. After many of them whoever watches over the script is
@@ -240,8 +254,9 @@ impl<'call> Stack<'call> {
         }
     }
 
+    /// Asks whoever watches over the script whether it may go on.
     #[cold]
-    fn ask(self) {
+    pub(crate) fn ask(self) {
         WORK.set(0);
         // SAFETY: the hook is one that Lua calls, which looks at nothing but the state.
         unsafe {
@@ -262,14 +277,34 @@ impl<'call> Stack<'call> {
     pub(crate) fn call(self, count: c_int) {
         debug_assert!(count < self.top());
         // SAFETY: they are there.
-        unsafe { ffi::lua_call(self.state, count, 1) }
+        unsafe {
+            // A function in C has no instructions that are counted, and may be called a million times.
+            if ffi::lua_iscfunction(self.state, -1 - count) != 0 {
+                self.ask();
+            }
+            ffi::lua_call(self.state, count, 1);
+        }
     }
 
     /// Pops a key, and pushes what a table has for it, or its metatable.
     pub(crate) fn look_up(self, table: c_int) {
         debug_assert!(self.kind(table) == Kind::Table);
-        // SAFETY: the table and the key are there.
-        unsafe { ffi::lua_gettable_(self.state, table) }
+        // SAFETY: the table and the key are there, and a place is free.
+        unsafe {
+            if ffi::lua_getmetatable(self.state, table) != 0 {
+                // It may have such a function.
+                self.pop(1);
+                self.ask();
+            }
+            ffi::lua_gettable_(self.state, table);
+        }
+    }
+
+    /// Whether a value is less than another, as `<` says.
+    pub(crate) fn is_less(self, one: c_int, other: c_int) -> bool {
+        debug_assert!(self.is_there(one) && self.is_there(other));
+        // SAFETY: both are there.
+        unsafe { ffi::lua_lessthan(self.state, one, other) != 0 }
     }
 
     // Failing.

@@ -14,6 +14,9 @@ const FUNCTIONS: &[(&CStr, Function)] = &[
     (c"rep", function(rep)),
 ];
 
+/// Bytes that are copied in one step.
+const BYTES_TOGETHER: usize = 16;
+
 /// Bytes of a result of gsub that need no memory of Lua's: few, since gsub calls functions of scripts,
 /// which may call it again.
 const SUBSTITUTED_INLINE: usize = 512;
@@ -21,6 +24,10 @@ const SUBSTITUTED_INLINE: usize = 512;
 /// Puts the functions into the table on top of the stack.
 pub(crate) fn open(stack: Stack<'_>) {
     stack.set_functions(FUNCTIONS, 0);
+    // What it was called before Lua 5.1.
+    stack.push_bytes(b"gmatch");
+    stack.look_up(-2);
+    stack.set_field(c"gfind");
 }
 
 /// `string.find(s, pattern [, init [, plain]])`
@@ -181,6 +188,7 @@ fn fill_in(
     end: usize,
 ) {
     let text = stack.argument_bytes(3);
+    stack.work(text.len());
     let mut rest = text.iter();
     while let Some(byte) = rest.next() {
         if *byte != b'%' {
@@ -237,6 +245,7 @@ fn rep(stack: Stack<'_>) -> c_int {
         stack.push_bytes(b"");
         return 1;
     }
+    stack.work(size / BYTES_TOGETHER);
     stack.need(2, "no place for a string");
     let room = stack.push_room(size);
     let mut filled = text.len();

@@ -1,15 +1,31 @@
-//! `unpack`, `table.insert` and `table.concat`, in the place of Lua's. These count in 32 bits: the first
-//! pushes beyond its stack when a range is too long for them. And they let nobody look at the clock while
-//! they move or join millions of elements.
+//! `unpack` and the functions of `table`, in the place of Lua's. These count in 32 bits: the first pushes
+//! beyond its stack when a range is too long for them. And they let nobody look at the clock while they
+//! move or join millions of elements.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 
 use crate::output::{Output, Room};
-use crate::stack::{Kind, Stack};
+use crate::sort::sort;
+use crate::stack::{Function, Kind, Stack, function};
+
+const FUNCTIONS: &[(&CStr, Function)] = &[
+    (c"concat", function(concat)),
+    (c"foreach", function(each)),
+    (c"foreachi", function(each_element)),
+    (c"insert", function(insert)),
+    (c"maxn", function(largest)),
+    (c"remove", function(remove)),
+    (c"sort", function(sort)),
+];
+
+/// Puts the functions into the table on top of the stack.
+pub(crate) fn open(stack: Stack<'_>) {
+    stack.set_functions(FUNCTIONS, 0);
+}
 
 /// `unpack(list [, i [, j]])`
 pub(crate) fn unpack(stack: Stack<'_>) -> c_int {
-    table(stack);
+    stack.argument_table(1);
     let first = stack.argument_integer_or(2, 1) as c_int;
     let last = match stack.kind(3) {
         Kind::None | Kind::Nil => stack.length(1) as c_int,
@@ -28,8 +44,8 @@ pub(crate) fn unpack(stack: Stack<'_>) -> c_int {
 }
 
 /// `table.insert(table, [pos,] value)`
-pub(crate) fn insert(stack: Stack<'_>) -> c_int {
-    table(stack);
+fn insert(stack: Stack<'_>) -> c_int {
+    stack.argument_table(1);
     let behind = stack.length(1) as c_int + 1;
     let place = match stack.top() {
         2 => behind,
@@ -50,13 +66,83 @@ pub(crate) fn insert(stack: Stack<'_>) -> c_int {
     0
 }
 
+/// `table.remove(table [, pos])`
+fn remove(stack: Stack<'_>) -> c_int {
+    stack.argument_table(1);
+    let last = stack.length(1) as c_int;
+    let place = stack.argument_integer_or(2, i64::from(last)) as c_int;
+    if !(1..=last).contains(&place) {
+        return 0;
+    }
+    stack.push_element(1, place);
+    for index in place..last {
+        stack.work(1);
+        stack.push_element(1, index + 1);
+        stack.set_element(1, index);
+    }
+    stack.push_nil();
+    stack.set_element(1, last);
+    1
+}
+
+/// `table.maxn(table)`: the largest number among the keys.
+fn largest(stack: Stack<'_>) -> c_int {
+    stack.argument_table(1);
+    let mut largest = 0.0;
+    stack.push_nil();
+    while stack.next(1) {
+        stack.work(1);
+        stack.pop(1);
+        if stack.kind(-1) == Kind::Number && stack.number(-1) > largest {
+            largest = stack.number(-1);
+        }
+    }
+    stack.push_number(largest);
+    1
+}
+
+/// `table.foreach(table, f)`: up to the first key for which the function returns something.
+fn each(stack: Stack<'_>) -> c_int {
+    stack.argument_table(1);
+    stack.argument_function(2);
+    stack.push_nil();
+    while stack.next(1) {
+        stack.push_copy(2);
+        stack.push_copy(-3);
+        stack.push_copy(-3);
+        stack.call(2);
+        if stack.kind(-1) != Kind::Nil {
+            return 1;
+        }
+        stack.pop(2);
+    }
+    0
+}
+
+/// `table.foreachi(table, f)`: the same for elements, in their order.
+fn each_element(stack: Stack<'_>) -> c_int {
+    stack.argument_table(1);
+    stack.argument_function(2);
+    for index in 1..=stack.length(1) as c_int {
+        stack.push_copy(2);
+        stack.push_number(f64::from(index));
+        stack.push_element(1, index);
+        stack.call(2);
+        if stack.kind(-1) != Kind::Nil {
+            return 1;
+        }
+        stack.pop(1);
+    }
+    0
+}
+
 /// `table.concat(table [, sep [, i [, j]]])`
-pub(crate) fn concat(stack: Stack<'_>) -> c_int {
+fn concat(stack: Stack<'_>) -> c_int {
     let separator = match stack.kind(2) {
         Kind::None | Kind::Nil => b"",
         _ => stack.argument_bytes(2),
     };
-    table(stack);
+    stack.argument_table(1);
     let first = stack.argument_integer_or(3, 1) as c_int;
     let last = match stack.kind(4) {
         Kind::None | Kind::Nil => stack.length(1) as c_int,
@@ -83,11 +169,4 @@ pub(crate) fn concat(stack: Stack<'_>) -> c_int {
     }
     output.push_string();
     1
-}
-
-/// The first argument has to be a table.
-fn table(stack: Stack<'_>) {
-    if stack.kind(1) != Kind::Table {
-        stack.fail_type(1, c"table");
-    }
 }

@@ -168,15 +168,18 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
         let limit = current.run().memory_limit();
         let mut size = 0usize;
         for index in 1..=count {
-            if ffi::lua_type(l, index) == ffi::LUA_TSTRING {
-                size = size.saturating_add(ffi::lua_objlen(l, index));
-            }
-            if limit > 0 && size > limit {
-                return fail(current, b"ERR not enough memory for the arguments", false);
-            }
-            if !push_argument(l, index, current) {
-                let text = b"ERR Lua redis lib command arguments must be strings or integers";
-                return fail(current, text, false);
+            match argument(l, index, &mut current.digits) {
+                Some(text) => {
+                    size = size.saturating_add(text.len());
+                    if limit > 0 && size > limit {
+                        return fail(current, b"ERR not enough memory for the arguments", false);
+                    }
+                    current.argv.push(text);
+                }
+                None => {
+                    let text = b"ERR Lua redis lib command arguments must be strings or integers";
+                    return fail(current, text, false);
+                }
             }
         }
     }
@@ -192,21 +195,20 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
     }
 }
 
-/// Appends an argument to the words of the command. Whether it may be one.
-unsafe fn push_argument(l: *mut lua_State, index: c_int, current: &mut Current) -> bool {
+/// An argument as a word of a command, if it may be one; a number is written to `digits`.
+unsafe fn argument(l: *mut lua_State, index: c_int, digits: &mut Vec<u8>) -> Option<&[u8]> {
     // SAFETY: a string is not converted by reading it.
     unsafe {
         match ffi::lua_type(l, index) {
-            ffi::LUA_TSTRING => current.argv.push(bytes(l, index)),
+            ffi::LUA_TSTRING => Some(bytes(l, index)),
             ffi::LUA_TNUMBER => {
-                current.digits.clear();
-                write_number(&mut current.digits, ffi::lua_tonumber(l, index));
-                current.argv.push(&current.digits);
+                digits.clear();
+                write_number(digits, ffi::lua_tonumber(l, index));
+                Some(digits)
             }
-            _ => return false,
+            _ => None,
         }
     }
-    true
 }
 
 /// A number as a command gets it.
@@ -401,8 +403,11 @@ unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
         }
         current.argv.clear();
         for index in 1..=count {
-            if !push_argument(l, index, current) {
-                raise(l, b"ERR Lua redis lib command arguments must be strings or integers");
+            match argument(l, index, &mut current.digits) {
+                Some(text) => current.argv.push(text),
+                None => {
+                    raise(l, b"ERR Lua redis lib command arguments must be strings or integers")
+                }
             }
         }
         let run = current.run();

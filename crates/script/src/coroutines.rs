@@ -8,7 +8,7 @@ use std::os::raw::c_int;
 use mlua::ffi::{self, lua_State};
 
 use crate::sandbox::{Stock, call_stock};
-use crate::state::look;
+use crate::state::{end_if_due, look};
 
 /// Calls between two looks. A coroutine may run for as many instructions as there are between two looks in
 /// a script without coroutines.
@@ -45,7 +45,9 @@ pub(crate) unsafe extern "C-unwind" fn resume(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it.
     unsafe {
         count(l);
-        call_stock(l, Stock::Resume)
+        let results = call_stock(l, Stock::Resume);
+        end_if_due(l);
+        results
     }
 }
 
@@ -68,6 +70,7 @@ unsafe extern "C-unwind" fn call_wrapped(l: *mut lua_State) -> c_int {
         ffi::lua_pushvalue(l, ffi::lua_upvalueindex(1));
         ffi::lua_insert(l, 1);
         let results = call_stock(l, Stock::Resume);
+        end_if_due(l);
         if ffi::lua_toboolean(l, -results) != 0 {
             return results - 1;
         }

@@ -10,7 +10,7 @@ use engine::script::shebang::{ScriptFlags, flag};
 use hashbrown::HashMap;
 use mlua::ffi::{self, lua_State};
 
-use crate::errors::{bytes, handler, push, raise, raw_field, set_raw_field};
+use crate::errors::{bytes, raise, raw_field, set_raw_field};
 use crate::sandbox::{self, Kept};
 use crate::state;
 
@@ -84,7 +84,7 @@ unsafe extern "C-unwind" fn load_protected(l: *mut lua_State) -> c_int {
         let Some(own) = registration() else { return 0 };
         ffi::lua_settop(l, 0);
         offer(l, own.kept, true);
-        ffi::lua_pushcclosure(l, handler, 0);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, own.kept.handler);
         if !sandbox::load(l, own.code, b"@user_function") {
             own.error = Some([b"ERR Error compiling function: ", bytes(l, -1)].concat());
         } else if ffi::lua_pcall(l, 0, 0, 1) != 0 {
@@ -292,8 +292,8 @@ pub(crate) unsafe fn hide_words(l: *mut lua_State, kept: Kept) {
     unsafe {
         ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, kept.globals);
         let globals = ffi::lua_gettop(l);
-        for name in [c"KEYS", c"ARGV"] {
-            push(l, name.to_bytes());
+        for name in [kept.keys, kept.argv] {
+            ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, name);
             ffi::lua_pushnil(l);
             ffi::lua_rawset(l, globals);
         }

@@ -8,7 +8,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
-use std::os::raw::c_int;
+use std::os::raw::{c_char, c_int, c_void};
 
 use mlua::ffi::{self, lua_State};
 use mlua::{LuaOptions, StdLib};
@@ -27,6 +27,11 @@ pub(crate) struct Kept {
     /// The tables `redis` and `server`.
     pub(crate) redis: c_int,
     pub(crate) server: c_int,
+    /// What makes a table of an error.
+    pub(crate) handler: c_int,
+    /// The names of the tables that a script is called with.
+    pub(crate) keys: c_int,
+    pub(crate) argv: c_int,
 }
 
 /// Lua's own functions that others here use: their places in the registry's table of them.
@@ -37,6 +42,7 @@ pub(crate) enum Stock {
     Insert,
     Remove,
     Sort,
+    ForEach,
     GetMetatable,
     SetMetatable,
     CollectGarbage,
@@ -141,7 +147,14 @@ pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
         set_raw_field(l, globals, c"_G");
         ffi::lua_replace(l, ffi::LUA_GLOBALSINDEX);
         let globals = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
-        let kept = Kept { globals, redis, server };
+        ffi::lua_pushcclosure(l, handler, 0);
+        let handler = ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX);
+        let keep = |name: &[u8]| {
+            push(l, name);
+            ffi::luaL_ref(l, ffi::LUA_REGISTRYINDEX)
+        };
+        let (keys, argv) = (keep(b"KEYS"), keep(b"ARGV"));
+        let kept = Kept { globals, redis, server, handler, keys, argv };
         debug_assert!(ffi::lua_gettop(l) == 0, "the stack is as it was");
         ffi::lua_settop(l, 0);
         kept
@@ -150,7 +163,7 @@ pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
 
 /// Keeps the names of fields, so that pushing one never needs memory.
 unsafe fn keep_names(l: *mut lua_State) {
-    const NAMES: [&CStr; 14] = [
+    const NAMES: [&CStr; 12] = [
         c"err",
         c"ok",
         c"double",
@@ -163,8 +176,6 @@ unsafe fn keep_names(l: *mut lua_State) {
         c"source",
         c"line",
         c"ignore_error_stats_update",
-        c"KEYS",
-        c"ARGV",
     ];
     // SAFETY: the stack has room for two more.
     unsafe {
@@ -200,6 +211,7 @@ unsafe fn keep_stock(l: *mut lua_State) {
         keep(Some(c"table"), c"insert", Stock::Insert);
         keep(Some(c"table"), c"remove", Stock::Remove);
         keep(Some(c"table"), c"sort", Stock::Sort);
+        keep(Some(c"table"), c"foreach", Stock::ForEach);
         keep(Some(c"coroutine"), c"create", Stock::Create);
         keep(Some(c"coroutine"), c"resume", Stock::Resume);
         ffi::lua_rawset(l, ffi::LUA_REGISTRYINDEX);
@@ -248,10 +260,11 @@ unsafe fn replace(l: *mut lua_State, globals: c_int) {
         (c"__redis__err__handler", handler),
         (c"__server__err__handler", handler),
     ];
-    let within: [(&CStr, &CStr, ffi::lua_CFunction); 8] = [
+    let within: [(&CStr, &CStr, ffi::lua_CFunction); 9] = [
         (c"table", c"insert", guarded::insert),
         (c"table", c"remove", guarded::remove),
         (c"table", c"sort", guarded::sort),
+        (c"table", c"foreach", guarded::foreach),
         (c"coroutine", c"create", coroutines::create),
         (c"coroutine", c"resume", coroutines::resume),
         (c"coroutine", c"wrap", coroutines::wrap),
@@ -388,34 +401,126 @@ pub(crate) unsafe fn load(l: *mut lua_State, code: &[u8], name: &'static [u8]) -
     unsafe {
         push(l, code);
         push(l, name);
-        load_named(l)
+        load_named(l, false)
     }
 }
 
-/// [`load`] of the two strings on top, code and name, which it takes away.
-unsafe fn load_named(l: *mut lua_State) -> bool {
-    const SIGNATURE: u8 = 0x1b;
+/// [`load`] of the two strings on top, code and name, which it takes away. Where `watched`, somebody
+/// looks at the clock meanwhile, so that it may fail for another reason.
+unsafe fn load_named(l: *mut lua_State, watched: bool) -> bool {
     // SAFETY: the strings stay on the stack while they are read.
     unsafe {
         let at = ffi::lua_gettop(l) - 1;
-        if bytes(l, at).first() == Some(&SIGNATURE) {
-            // After a blank it is no compiled code, and no other code either.
-            push(l, b" ");
-            ffi::lua_pushvalue(l, at);
-            ffi::lua_concat(l, 2);
-            ffi::lua_replace(l, at);
-        }
-        if bytes(l, at + 1).contains(&0) {
-            // Lua takes the name as C has it. If that is not a string of ours, nobody keeps it alive.
-            push(l, before_zero(bytes(l, at + 1)));
-            ffi::lua_replace(l, at + 1);
-        }
-        let (code, name) = (bytes(l, at), ffi::lua_tolstring(l, at + 1, std::ptr::null_mut()));
-        let start = code.as_ptr().cast::<std::os::raw::c_char>();
-        let status = ffi::luaL_loadbuffer(l, start, code.len(), name);
+        let mut source = Source { blank: is_compiled(bytes(l, at)), rest: bytes(l, at), watched };
+        let name = push_name(l, at + 1);
+        let from = (&raw mut source).cast::<c_void>();
+        let status = ffi::lua_load(l, next_piece, from, name);
         ffi::lua_replace(l, at);
         ffi::lua_settop(l, at);
         status == 0
+    }
+}
+
+/// The name of code, at `index`, as Lua takes it.
+unsafe fn push_name(l: *mut lua_State, index: c_int) -> *const c_char {
+    // SAFETY: the string at that index stays there.
+    unsafe {
+        if bytes(l, index).contains(&0) {
+            // Lua takes it as C has it. If that is not a string of ours, nobody keeps it alive.
+            push(l, before_zero(bytes(l, index)));
+            ffi::lua_replace(l, index);
+        }
+        ffi::lua_tolstring(l, index, std::ptr::null_mut())
+    }
+}
+
+/// Whether code was compiled before. After a blank it is not, and no other code either.
+fn is_compiled(code: &[u8]) -> bool {
+    const SIGNATURE: u8 = 0x1b;
+    code.first() == Some(&SIGNATURE)
+}
+
+/// Code that is compiled in pieces.
+struct Source<'s> {
+    /// A blank comes first.
+    blank: bool,
+    rest: &'s [u8],
+    watched: bool,
+}
+
+/// Bytes of code between two looks at the clock: some milliseconds.
+const PIECE: usize = 1 << 16;
+
+/// # Safety
+/// `lua_load` calls it with a [`Source`].
+unsafe extern "C-unwind" fn next_piece(
+    l: *mut lua_State,
+    source: *mut c_void,
+    size: *mut usize,
+) -> *const c_char {
+    // SAFETY: by the caller's promise; nothing is owned here.
+    unsafe {
+        let source = &mut *source.cast::<Source<'_>>();
+        if std::mem::take(&mut source.blank) {
+            *size = 1;
+            return c" ".as_ptr();
+        }
+        if source.watched {
+            state::look(l, std::ptr::null_mut());
+        }
+        let (piece, rest) = source.rest.split_at(source.rest.len().min(PIECE));
+        source.rest = rest;
+        *size = piece.len();
+        piece.as_ptr().cast::<c_char>()
+    }
+}
+
+/// Code that a function returns in pieces.
+struct Reader {
+    /// Something was returned.
+    begun: bool,
+    /// A blank was put before it.
+    blank: bool,
+}
+
+/// Where the function of a [`Reader`] is, and what it has returned last.
+const READ: c_int = 1;
+const PIECE_READ: c_int = 3;
+
+/// # Safety
+/// `lua_load` calls it with a [`Reader`], for a function that Lua has called with a stack of so many.
+unsafe extern "C-unwind" fn read_piece(
+    l: *mut lua_State,
+    reader: *mut c_void,
+    size: *mut usize,
+) -> *const c_char {
+    // SAFETY: by the caller's promise; nothing is owned here.
+    unsafe {
+        let reader = &mut *reader.cast::<Reader>();
+        if !std::mem::take(&mut reader.blank) {
+            ffi::luaL_checkstack_(l, 2, c"too many nested functions".as_ptr());
+            // One in C has no instructions that are counted.
+            state::look(l, std::ptr::null_mut());
+            ffi::lua_pushvalue(l, READ);
+            ffi::lua_call(l, 0, 1);
+            match ffi::lua_type(l, -1) {
+                ffi::LUA_TNIL => {
+                    *size = 0;
+                    return std::ptr::null();
+                }
+                ffi::LUA_TSTRING | ffi::LUA_TNUMBER => ffi::lua_replace(l, PIECE_READ),
+                _ => {
+                    ffi::luaL_error(l, c"reader function must return a string".as_ptr());
+                }
+            }
+            reader.blank = !reader.begun && is_compiled(bytes(l, PIECE_READ));
+            reader.begun = true;
+            if reader.blank {
+                *size = 1;
+                return c" ".as_ptr();
+            }
+        }
+        ffi::lua_tolstring(l, PIECE_READ, size)
     }
 }
 
@@ -445,7 +550,7 @@ unsafe extern "C-unwind" fn load_string(l: *mut lua_State) -> c_int {
             }
             _ => drop(ffi::luaL_checklstring(l, 2, std::ptr::null_mut())),
         }
-        let is_function = load_named(l);
+        let is_function = load_named(l, true);
         loaded(l, is_function)
     }
 }
@@ -454,35 +559,19 @@ unsafe extern "C-unwind" fn load_string(l: *mut lua_State) -> c_int {
 unsafe extern "C-unwind" fn load_function(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; nothing is owned here.
     unsafe {
-        ffi::luaL_checktype(l, 1, ffi::LUA_TFUNCTION);
-        ffi::lua_settop(l, 2);
+        if ffi::lua_type(l, 2) > ffi::LUA_TNIL {
+            ffi::luaL_checklstring(l, 2, std::ptr::null_mut());
+        }
+        ffi::luaL_checktype(l, READ, ffi::LUA_TFUNCTION);
+        ffi::lua_settop(l, PIECE_READ);
         if ffi::lua_type(l, 2) == ffi::LUA_TNIL {
             push(l, b"=(load)");
             ffi::lua_replace(l, 2);
         }
-        ffi::luaL_checklstring(l, 2, std::ptr::null_mut());
-        push(l, b"");
-        loop {
-            ffi::lua_pushvalue(l, 1);
-            ffi::lua_call(l, 0, 1);
-            match ffi::lua_type(l, -1) {
-                ffi::LUA_TNIL => break,
-                ffi::LUA_TSTRING | ffi::LUA_TNUMBER => {}
-                _ => {
-                    ffi::lua_pushnil(l);
-                    push(l, b"reader function must return a string");
-                    return 2;
-                }
-            }
-            if ffi::lua_objlen(l, -1) == 0 {
-                break;
-            }
-            ffi::lua_concat(l, 2);
-        }
-        ffi::lua_settop(l, 3);
-        ffi::lua_insert(l, 2);
-        let is_function = load_named(l);
-        loaded(l, is_function)
+        let mut reader = Reader { begun: false, blank: false };
+        let name = push_name(l, 2);
+        let status = ffi::lua_load(l, read_piece, (&raw mut reader).cast::<c_void>(), name);
+        loaded(l, status == 0)
     }
 }
 
@@ -515,6 +604,8 @@ unsafe extern "C-unwind" fn collectgarbage(l: *mut lua_State) -> c_int {
         {
             current.told_collector = true;
         }
+        // It may take as long as a million instructions.
+        state::look(l, std::ptr::null_mut());
         call_stock(l, Stock::CollectGarbage)
     }
 }
@@ -604,6 +695,14 @@ mod guarded {
                 ffi::lua_replace(l, 1);
                 ffi::lua_settop(l, -2);
             }
+        }
+    }
+
+    pub(super) unsafe extern "C-unwind" fn foreach(l: *mut lua_State) -> c_int {
+        // SAFETY: Lua calls it.
+        unsafe {
+            look_through(l);
+            call_stock(l, Stock::ForEach)
         }
     }
 

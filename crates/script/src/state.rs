@@ -22,7 +22,7 @@ use mlua::ffi::{self, lua_State};
 use resp::args::OwnedArguments;
 use resp::reply::Reply;
 
-use crate::errors::{handler, line_of, push, raise, set_raw_field};
+use crate::errors::{line_of, push, raise};
 use crate::library::{self, Places};
 use crate::sandbox::{self, Kept};
 use crate::to_reply::{self, Writer};
@@ -330,12 +330,14 @@ unsafe extern "C-unwind" fn call_script(l: *mut lua_State) -> c_int {
         let call = *current.call.cast::<Call<'_>>();
         ffi::lua_settop(l, 0);
         ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.kept.globals);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.kept.keys);
         push_words(l, call, 0..call.keys);
-        set_raw_field(l, 1, c"KEYS");
+        ffi::lua_rawset(l, 1);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.kept.argv);
         push_words(l, call, call.keys..call.argv.len());
-        set_raw_field(l, 1, c"ARGV");
+        ffi::lua_rawset(l, 1);
         ffi::lua_settop(l, 0);
-        ffi::lua_pushcclosure(l, handler, 0);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.kept.handler);
         ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.function);
         let status = ffi::lua_pcall(l, 0, 1, 1);
         conclude(l, current, status);
@@ -352,7 +354,7 @@ unsafe extern "C-unwind" fn call_function(l: *mut lua_State) -> c_int {
         let call = *current.call.cast::<Call<'_>>();
         ffi::lua_settop(l, 0);
         library::hide_words(l, current.kept);
-        ffi::lua_pushcclosure(l, handler, 0);
+        ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.kept.handler);
         ffi::lua_rawgeti_(l, ffi::LUA_REGISTRYINDEX, current.function);
         push_words(l, call, 0..call.keys);
         push_words(l, call, call.keys..call.argv.len());
@@ -474,6 +476,22 @@ pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_
     // What others were served meanwhile is not the script's.
     watch.looked = Ticks::now();
     WATCH.set(watch);
+}
+
+/// Ends the script if it has to end: what ends a coroutine is an error like any other for who has resumed
+/// it, whose own instructions are counted apart.
+///
+/// # Safety
+/// Lua has called who calls this, who owns nothing.
+pub(crate) unsafe fn end_if_due(l: *mut lua_State) {
+    // SAFETY: by the caller's promise.
+    unsafe {
+        if let Some(current) = current()
+            && current.run().must_end().is_some()
+        {
+            end(l, current);
+        }
+    }
 }
 
 /// Ends a script, whatever it makes of errors: each instruction raises one from now on.

@@ -9,11 +9,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::clock::Ticks;
 use resp::args::Arguments;
 use resp::reply::Reply;
 use store::promote::{Next, Promotion};
 
-use crate::command::keys::collect_keys;
 use crate::command::{self, Spec};
 use crate::engine::{Context, Row};
 use crate::handler::args::{Args, KeyAt};
@@ -65,8 +65,7 @@ pub(crate) struct Run<'r, 'c> {
     /// A command that may write was called.
     wrote: bool,
     must_end: Option<Ending>,
-    /// When it began, in microseconds of the steady clock.
-    begun: u64,
+    begun: Ticks,
     /// Commands so far.
     calls: u32,
     slow: Option<Arc<SlowScript>>,
@@ -103,7 +102,7 @@ pub(crate) fn run<T>(
     let nested = cx.nested;
     let (result, ended) = cx.with_session(&mut session, &mut output, |inner, reply| {
         let mut run = Run {
-            begun: base::clock::steady_us(),
+            begun: Ticks::now(),
             nested,
             cx: inner,
             subject,
@@ -316,7 +315,7 @@ impl Running for Run<'_, '_> {
         };
         let mut keys = std::mem::take(&mut self.keys);
         keys.clear();
-        collect_keys(row.command, argv, &mut keys);
+        self.cx.engine.find_keys(row, argv, &mut keys);
         let called = self.call_with(row, argv, &keys, resp3);
         self.keys = keys;
         called
@@ -326,7 +325,7 @@ impl Running for Run<'_, '_> {
         if self.must_end.is_some() {
             return false;
         }
-        let ends_soon = base::clock::steady_us().saturating_sub(self.begun) < STOP_PATIENCE;
+        let ends_soon = self.age_us() < STOP_PATIENCE;
         if self.cx.engine.scripts.slow.is_stopping() && !ends_soon {
             self.must_end = Some(Ending::Stopped);
         } else {
@@ -520,11 +519,15 @@ impl Run<'_, '_> {
         Called::Ended
     }
 
+    /// Microseconds since it began.
+    fn age_us(&self) -> u64 {
+        self.begun.elapsed_ns() / 1000
+    }
+
     /// Tells others when the script has run for long.
     fn look_at_clock(&mut self) {
         let threshold = self.cx.db.config.busy_reply_threshold.saturating_mul(1000);
-        let now = base::clock::steady_us();
-        if threshold > 0 && now.saturating_sub(self.begun) >= threshold {
+        if threshold > 0 && self.age_us() >= threshold {
             self.tell_others();
         }
     }
@@ -570,12 +573,14 @@ impl Run<'_, '_> {
         let subject = self.subject;
         let words = subject.argv.iter().map(<[u8]>::to_vec).collect();
         let about = (subject.name.to_vec(), words);
-        let slow = SlowScript::new(subject.kind, about, self.begun, slots, self.wrote);
+        let age = self.age_us();
+        let begun = base::clock::steady_us().saturating_sub(age);
+        let slow = SlowScript::new(subject.kind, about, begun, slots, self.wrote);
         let slow = Arc::new(slow);
         let line = format!(
             "Slow script detected: still in execution after {} milliseconds. You can try killing \
              the script using the {} KILL command. Script name is: {}.",
-            (base::clock::steady_us() - self.begun) / 1000,
+            age / 1000,
             if subject.kind == Kind::Script { "SCRIPT" } else { "FUNCTION" },
             String::from_utf8_lossy(subject.name)
         );

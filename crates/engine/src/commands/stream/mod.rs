@@ -61,8 +61,36 @@ fn id_part(text: &[u8]) -> Option<u64> {
     }
 }
 
+/// Reads what ids nearly always are: digits, a dash, and digits.
+fn plain_id(text: &[u8]) -> Option<StreamId> {
+    let (ms, behind) = plain_digits(text)?;
+    match plain_digits(behind.strip_prefix(b"-")?)? {
+        (seq, []) => Some(StreamId::new(ms, seq)),
+        _ => None,
+    }
+}
+
+/// The number that a text begins with, if that has digits, and not so many that it might need more than
+/// 64 bits; and what is behind it.
+fn plain_digits(text: &[u8]) -> Option<(u64, &[u8])> {
+    const FEW: usize = 18;
+    let mut value = 0;
+    let mut count = 0;
+    while let Some(digit @ b'0'..=b'9') = text.get(count) {
+        value = value * 10 + u64::from(digit - b'0');
+        count += 1;
+        if count > FEW {
+            return None;
+        }
+    }
+    (count > 0).then(|| (value, &text[count..]))
+}
+
 /// Reads an id: `milliseconds[-number]`, where the number may be missing.
 fn parse_id(text: &[u8], missing: u64) -> Result<StreamId, CommandError> {
+    if let Some(id) = plain_id(text) {
+        return Ok(id);
+    }
     if text.len() > LONGEST_ID {
         return Err(INVALID_ID);
     }

@@ -1,5 +1,6 @@
 //! Running what was parsed: commands of all connections as one batch, then those that were held back.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,22 +35,31 @@ impl Worker {
         let gate = Arc::clone(&self.gate);
         let inside = gate.enter();
         self.turn.enter(&self.engine);
-        let mut next = 0;
+        let (mut next, mut fetched) = (0, 0);
         while next < batch.items.len() {
-            next = self.execute_window(&batch, next, inside.presence());
+            // A script ends a run of commands, and what lies behind it was fetched with it.
+            if next >= fetched {
+                fetched = (next + WINDOW).min(batch.items.len());
+                let window = &batch.items[next..fetched];
+                prefetch(&self.engine, inside.presence(), &self.connections, &batch.keys, window);
+            }
+            next = self.execute_window(&batch, next..fetched, inside.presence());
         }
         self.batch = batch;
     }
 
-    /// Runs some commands of a batch, from one on. Returns where to go on.
-    fn execute_window(&mut self, batch: &Batch, first: usize, presence: Presence<'_>) -> usize {
+    /// Runs commands of a batch, up to the first script. Returns where to go on.
+    fn execute_window(
+        &mut self,
+        batch: &Batch,
+        window: Range<usize>,
+        presence: Presence<'_>,
+    ) -> usize {
         let Worker { engine, turn, connections, .. } = self;
-        let last = (first + WINDOW).min(batch.items.len());
-        let window = &batch.items[first..last];
-        prefetch(engine, presence, connections, &batch.keys, window);
-        for (at, item) in window.iter().enumerate() {
+        for at in window.clone() {
+            let item = &batch.items[at];
             if item.row.is_some_and(|row| row.command.has(command::SCRIPT)) {
-                return self.execute_script(batch, first + at, presence);
+                return self.execute_script(batch, at, presence);
             }
             let Some(connection) = &mut connections[item.place] else { continue };
             if execute_plainly(engine, turn, connection, item, batch, presence) {
@@ -58,7 +68,7 @@ impl Worker {
             let authority = Authority::Ordinary(presence);
             execute(engine, turn, connection, item, batch, authority, None);
         }
-        last
+        window.end
     }
 
     /// Runs a script of the batch. While it takes long, others are served. Returns where to go on.
