@@ -934,6 +934,10 @@ resp3:
 (error) ERR invalid number of fields
 > HSETEX h EX 10 FIELDS x a b
 (error) ERR invalid number of fields
+> HSETEX h EX 10 FIELDS 2147483647 a b
+(error) ERR wrong number of arguments for 'hsetex' command
+> HSETEX h EX 10 FIELDS 2147483648 a b
+(error) ERR invalid number of fields
 > HSETEX h EX 10 FIELDS 2 a b
 (error) ERR wrong number of arguments for 'hsetex' command
 > HSETEX h EX 10 FIELDS 1 a b c d

@@ -152,6 +152,9 @@ impl Options {
             return Err(wrong_arity());
         }
         let count = args.at_least(1, NO_COUNT)?;
+        if i32::try_from(count).is_err() {
+            return Err(NO_COUNT);
+        }
         if count.checked_mul(2) != Some(args.len()) {
             return Err(wrong_arity());
         }

@@ -159,7 +159,8 @@ pub(super) fn xclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     reply.array(claimed.ids.len());
     claimed.ids.iter().for_each(|(id, _)| answer(reply, stream, *id, options.just_id));
     if moved_on {
-        cx.add_dirty(1);
+        // With entries it is a part of their change.
+        cx.add_dirty(u64::from(claimed.ids.is_empty()));
         cx.propagate_group_place(&key, name, place);
     }
     settle(cx, &key, (name, consumer), &claimed);
@@ -348,5 +349,27 @@ impl Wanted {
             claimed.ids.iter().for_each(|(id, own)| group.assign(*id, *own));
         }
         (claimed, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::TestServer;
+
+    #[test]
+    fn a_group_that_moves_on_with_an_entry_is_one_change() {
+        let mut server = TestServer::new();
+        server.text("XADD s 5-0 field value");
+        server.text("XGROUP CREATE s g $");
+        for (command, changes) in [
+            ("XCLAIM s g ann 0 5 FORCE LASTID 5-11", 2),
+            ("XCLAIM s g ann 0 6 FORCE LASTID 5-12", 1),
+            ("XCLAIM s g ann 0 5 LASTID 5-13", 1),
+            ("XCLAIM s g bob 0 6 5 LASTID 5-14", 2),
+        ] {
+            let before = server.engine.stats.changes();
+            server.text(command);
+            assert_eq!(server.engine.stats.changes() - before, changes, "{command}");
+        }
     }
 }
