@@ -105,7 +105,7 @@ impl Connection {
     /// Takes the reply that somebody else has left for it, if there is one.
     pub fn take_inbox(&mut self, worker: &Worker) -> bool {
         let served = self.session.client.inbox.lock().served.take();
-        served.inspect(|reply| self.end_wait(worker, reply)).is_some()
+        served.inspect(|reply| self.end_wait(worker, &reply.to_vec())).is_some()
     }
 }
 
