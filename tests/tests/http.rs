@@ -106,6 +106,31 @@ fn conditions_are_decided_by_the_version() -> Result<()> {
 }
 
 #[test]
+fn a_snapshot_changes_no_version() -> Result<()> {
+    let (server, port) = start(&[("save", "")])?;
+    let (mut web, mut client) = (Web::connect(port)?, server.connect()?);
+    for key in 0..20 {
+        say(&mut client, &format!("SET key:{key} x"))?;
+    }
+    let mut tags = Vec::new();
+    for key in 0..20 {
+        let answer = ask(&mut web, &format!("GET /v1/keys/key:{key}"), &[], "")?;
+        tags.push(answer.tag().to_owned());
+    }
+    say(&mut client, "CONFIG SET rdb-key-save-delay 200000")?;
+    say(&mut client, "BGSAVE")?;
+    for (key, tag) in tags.iter().enumerate() {
+        let condition = format!("If-Match: {tag}");
+        let line = format!("PUT /v1/keys/key:{key}");
+        let refused = ask(&mut web, &line, &["If-Match: \"1\""], "y")?;
+        assert_eq!((refused.status, refused.tag()), (412, &**tag), "key {key}");
+        assert_eq!(ask(&mut web, &line, &[&condition], "y")?.status, 204, "key {key}");
+    }
+    assert!(say(&mut client, "INFO persistence")?.contains("rdb_bgsave_in_progress:1"));
+    Ok(())
+}
+
+#[test]
 fn the_settings_may_ask_for_conditions() -> Result<()> {
     let (_server, port) = start(&[("http-require-match", "yes")])?;
     let mut web = Web::connect(port)?;

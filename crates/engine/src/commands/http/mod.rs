@@ -100,7 +100,8 @@ fn version(args: &mut Args<'_>) -> Result<u64, CommandError> {
 
 /// Decides about a write of a key. Says nothing where it is refused: the reply is written then.
 fn admit(cx: &mut Context<'_>, key: &Key<'_>, conditions: &Conditions) -> Option<Option<u64>> {
-    let present = cx.db.find_mut(key).map(|entry| entry.as_ref().version());
+    // Not found for a change: that gives the key another version while a snapshot is to read it.
+    let present = cx.db.peek(key).map(Entry::version);
     let refused = if !conditions.admit(present) {
         FAILED
     } else if present.is_some() && conditions.are_none() && cx.db.config.http_require_match {
