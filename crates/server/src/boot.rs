@@ -419,7 +419,7 @@ impl Running {
         }
         let saves = request.save.unwrap_or_else(|| !self.engine.config.load().save.is_empty());
         if !saves {
-            self.outside.saver.cancel();
+            self.outside.saver.seize_at_once(|| {});
             return true;
         }
         log.notice("Saving the final RDB snapshot before exiting.");

@@ -374,9 +374,7 @@ impl AppendOnly {
         self.log.warning("The AOF lacks the last writes. Writing it anew before exiting.");
         let engine = self.engine().ok_or("there is no data any more")?;
         // Whatever reads a cut meanwhile is of less use.
-        while !self.saver.try_seize() {
-            self.saver.cancel();
-        }
+        self.saver.seize_at_once(|| {});
         let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
         self.run_rewrite(&engine, plan, directory, true);
         // What the base holds is passed over at once, not when the journal's thread hears of it.

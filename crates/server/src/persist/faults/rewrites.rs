@@ -182,6 +182,14 @@ fn a_stop_writes_what_could_not_be_written() {
             let place = Place::new();
             let mut rig = place.start_with(policy);
             let count = fail_until_refused(&place, &mut rig, operation);
+            // A snapshot that is under way has to give way.
+            rig.engine.config.update(|config| config.rdb_key_save_delay = 30_000_000);
+            let started = Told::Reply("+Background saving started\r\n".to_owned());
+            assert_eq!(rig.tell("BGSAVE"), started, "{what}");
+            rig.wait_for("its first key", |rig| {
+                (rig.engine.saving.figures(0).keys_written > 0).then_some(())
+            });
+            rig.engine.config.update(|config| config.rdb_key_save_delay = 0);
             let append_only = Arc::clone(&rig.outside.append_only);
             append_only.hold_rewrites();
             assert!(append_only.keep_all().is_err(), "{what}");
@@ -190,6 +198,7 @@ fn a_stop_writes_what_could_not_be_written() {
             count.check(place.counter_after_power_failure(), &what);
             append_only.let_rewrites_go_on();
             assert!(rig.tell("INCR counter").number().is_some(), "it stays after all");
+            assert_eq!(rig.tell("SAVE"), Told::Reply("+OK\r\n".to_owned()), "{what}");
         }
     }
 }

@@ -235,6 +235,11 @@ impl Saver {
                 engine.saving.give_up(now());
                 Ok(())
             }
+            Err(_) if self.cancelled.load(Ordering::Relaxed) => {
+                log(LogLevel::Warning, "Background saving given up: the server is about to stop");
+                engine.saving.give_up(now());
+                Err(SaveFailed)
+            }
             // Whoever asked for it has been served by a file with later data.
             Err(_) if self.order.is_overtaken(place) => {
                 engine.saving.end(now(), Some(changes));
@@ -321,18 +326,19 @@ impl Saver {
     /// # Errors
     /// It failed; the log says why.
     pub fn save_now(&self, engine: &Engine) -> Result<(), SaveFailed> {
-        self.cancelled.store(true, Ordering::Relaxed);
-        self.seize(|| engine.saving.begin(now(), false));
-        self.cancelled.store(false, Ordering::Relaxed);
+        self.seize_at_once(|| engine.saving.begin(now(), false));
         let job = Job::new(&engine.config.load(), false);
         self.save_beside_commands(engine, &job, || {})
     }
 
-    /// Ends a file that is being written, and waits for that.
-    pub fn cancel(&self) {
+    /// Ends a file that is being written, waits for that, and keeps others from beginning:
+    /// [`Saver::release`] follows, if anything does. Nobody sees it seized before `note` has returned.
+    pub fn seize_at_once(&self, note: impl FnOnce()) {
         self.cancelled.store(true, Ordering::Relaxed);
-        self.seize(|| {});
-        self.release(|| {});
+        self.seize(|| {
+            self.cancelled.store(false, Ordering::Relaxed);
+            note();
+        });
     }
 
     /// Waits until nobody reads a cut, and keeps others from beginning. Nobody sees it seized before
