@@ -125,6 +125,44 @@ fn several_workers_evict_no_more_than_one() -> Result<()> {
 }
 
 #[test]
+fn what_a_snapshot_has_still_to_write_evicts_nothing() -> Result<()> {
+    const KEYS: usize = 60;
+    let value = "x".repeat(50_000);
+    let item = "x".repeat(1000);
+    for kind in ["string", "list"] {
+        let server = Server::start(Target::Dunlin, &[("save", "")])?;
+        let mut client = server.connect()?;
+        let put = |client: &mut Client, number: usize| {
+            let key = format!("key:{number}");
+            let mut words = vec!["SET", &key, &value];
+            if kind == "list" {
+                client.call(&["UNLINK", &key])?;
+                words = vec!["RPUSH", &key];
+                words.extend([item.as_str(); 50]);
+            }
+            client.call(&words)
+        };
+        for number in 0..KEYS {
+            put(&mut client, number)?;
+        }
+        let limit = used_when_settled(&mut client)? + 1_000_000;
+        // The snapshot gets no further than its first keys.
+        for setting in ["rdb-key-save-delay 100000", "maxmemory-policy allkeys-lru"] {
+            client.call_text(&format!("CONFIG SET {setting}"))?;
+        }
+        client.call_text(&format!("CONFIG SET maxmemory {limit}"))?;
+        client.call_text("BGSAVE")?;
+        for number in 0..KEYS {
+            put(&mut client, number)?;
+        }
+        ensure!(number(&mut client, "rdb_bgsave_in_progress")? == 1);
+        let evicted = number(&mut client, "evicted_keys")?;
+        ensure!(evicted == 0 && keys(&mut client)? == KEYS, "{kind}: {evicted} keys were evicted");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_tiny_limit_refuses_nothing() -> Result<()> {
     let server = Server::start(Target::Dunlin, &[])?;
     let mut control = server.connect()?;

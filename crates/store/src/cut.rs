@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base::limits::SLOTS;
 
+use crate::backlog::Backlog;
 use crate::entry::{Entry, Value, ValueRef, Word};
 use crate::freeze::{Frozen, Location, Piece, PieceKind, Pieces};
 use crate::frozen_text::{FrozenText, LARGE_TEXT};
@@ -35,6 +36,8 @@ const COPIED_ELEMENTS: usize = 128;
 /// Values with more bytes than this are large, whatever the number of their parts: tables are frozen,
 /// and all others are shown when their slot is free again.
 const LARGE_VALUE: usize = 16 * 1024;
+/// Entries of a table from which its size is estimated, at most.
+const SAMPLES: usize = 16;
 /// Entries that the walker looks at while it holds a slot, about.
 const ENTRIES_PER_HOLD: usize = 64;
 /// Buckets whose entries are brought near at the beginning of a hold: about so many hold as many
@@ -48,7 +51,7 @@ const MEMBERS_PER_HOLD: usize = 256;
 const PARTS_PER_STEP: usize = 4;
 /// Pieces of more bytes than this are copied there, and shown when the slot is free.
 const LARGE_PIECE: usize = 2 * 1024;
-/// Bytes handed over and not written yet, from which on writers should wait.
+/// Bytes copied for the walker and not written yet, from which on writers should wait.
 const BACKLOG_MAX: usize = 64 << 20;
 
 /// A key, and what is to know of it besides its value.
@@ -118,7 +121,10 @@ impl OwnedHead {
 struct Handed {
     head: OwnedHead,
     value: Value<'static>,
-    bytes: usize,
+    /// Bytes of the copy.
+    copied: usize,
+    /// Bytes of what it shares with a key, if that does not have them any more.
+    kept: usize,
 }
 
 /// A table that FLUSHALL took away before it was walked to its end.
@@ -128,6 +134,8 @@ struct Taken {
     /// From where on.
     position: u32,
     table: SlotTable,
+    /// The bytes of it, about.
+    kept: usize,
 }
 
 /// What waits for the walker, until the walker ends. A writer that found the cut before it ended may
@@ -196,7 +204,7 @@ pub struct Cut {
     frozen: Queue<(OwnedHead, Arc<Frozen>)>,
     texts: Queue<(OwnedHead, Arc<FrozenText>)>,
     taken: Queue<Taken>,
-    backlog: Arc<AtomicUsize>,
+    backlog: Arc<Backlog>,
 }
 
 impl Cut {
@@ -220,14 +228,15 @@ impl Cut {
         self.version
     }
 
-    /// Whether so much waits to be written that writers should wait.
+    /// Whether so much was copied and waits to be written that writers should wait. What was there
+    /// before, and would only be freed, is no reason.
     pub fn is_behind(&self) -> bool {
-        self.backlog() > BACKLOG_MAX
+        self.backlog.copied() > BACKLOG_MAX
     }
 
     /// Bytes that were handed over and are not written yet.
     pub(crate) fn backlog(&self) -> usize {
-        self.backlog.load(Ordering::Relaxed)
+        self.backlog.bytes()
     }
 
     /// The number at the cut of a database.
@@ -276,9 +285,9 @@ impl Cut {
         version <= self.version && !passed()
     }
 
-    /// Takes an entry over before it changes. The caller has it for itself, and gives it a new
-    /// version afterwards.
-    pub(crate) fn take_over(&self, database: usize, word: Word) {
+    /// Takes an entry over before it changes, or before it leaves its table. The caller has it for
+    /// itself, and gives it a new version afterwards.
+    pub(crate) fn take_over(&self, database: usize, word: Word, leaves: bool) {
         let number = self.number_of(database);
         let entry = Entry::new(word);
         if self.freeze(number, word) {
@@ -286,10 +295,12 @@ impl Cut {
         }
         let head = OwnedHead::new(number, entry);
         let value = entry.value().to_value();
-        let bytes = entry.allocated() + value_bytes(entry.value());
-        self.backlog.fetch_add(bytes, Ordering::Relaxed);
+        let copied = entry.allocated() + value_bytes(entry.value());
+        let kept = kept_bytes(entry, leaves);
+        self.backlog.add_copied(copied);
+        self.backlog.add_kept(kept);
         // After the walker's end nobody wants the copy, and it is dropped here.
-        drop(self.handed.push(Handed { head, value, bytes }));
+        drop(self.handed.push(Handed { head, value, copied, kept }));
     }
 
     /// Freezes a large table or string. Says whether it is one.
@@ -333,7 +344,9 @@ impl Cut {
             None if reading => u32::MAX,
             None => return Some(table),
         };
-        let taken = self.taken.push(Taken { database: number, slot, position, table });
+        let kept = table_bytes(&table);
+        self.backlog.add_kept(kept);
+        let taken = self.taken.push(Taken { database: number, slot, position, table, kept });
         taken.err().map(|taken| taken.table)
     }
 
@@ -344,7 +357,9 @@ impl Cut {
         for (_, frozen) in self.frozen.end() {
             frozen.give_up();
         }
-        drop(self.taken.end());
+        for taken in self.taken.end() {
+            self.backlog.remove_kept(taken.kept);
+        }
     }
 }
 
@@ -356,6 +371,25 @@ fn value_bytes(value: ValueRef<'_>) -> usize {
         ValueRef::Hash(hash) => hash.memory_usage(COPIED_MEMBERS),
         ValueRef::Zset(zset) => zset.memory_usage(COPIED_MEMBERS),
     }
+}
+
+/// Bytes that a value shares with what was handed over, and that the key is going to give up.
+fn kept_bytes(entry: Entry<'_>, leaves: bool) -> usize {
+    match entry.value() {
+        // It is replaced, or copied before it is changed.
+        ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity(),
+        ValueRef::List(_) | ValueRef::Stream(_) if leaves => entry.memory_estimate(),
+        _ => 0,
+    }
+}
+
+/// Bytes of a table with its entries, estimated from a few of them: it is done for many tables while all
+/// gates are closed.
+fn table_bytes(table: &SlotTable) -> usize {
+    let samples = table.len().div_ceil(64).min(SAMPLES);
+    let drawn = (0..samples).filter_map(|_| table.random());
+    let bytes: usize = drawn.map(Entry::memory_estimate).sum();
+    (bytes * table.len()).checked_div(samples).unwrap_or(0) + table.overhead()
 }
 
 /// Whether showing a value takes so long that its slot should be free meanwhile.
@@ -449,7 +483,8 @@ impl<'k, X> Walker<'k, X> {
         let any = !handed.is_empty();
         for handed in handed {
             sink.entry_at_leisure(&handed.head.view(), handed.value.as_ref());
-            self.cut.backlog.fetch_sub(handed.bytes, Ordering::Relaxed);
+            self.cut.backlog.remove_copied(handed.copied);
+            self.cut.backlog.remove_kept(handed.kept);
         }
         any
     }
@@ -563,6 +598,8 @@ impl<'k, X> Walker<'k, X> {
         if let Some(position) = position {
             taken.position = position;
             self.cut.taken.put_back(taken);
+        } else {
+            self.cut.backlog.remove_kept(taken.kept);
         }
         true
     }

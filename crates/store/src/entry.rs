@@ -54,6 +54,9 @@ const WIDE_LENGTHS_AT: usize = 12;
 const WIDE_HEADER: usize = 20;
 const VERSION_MASK: u64 = (1 << 56) - 1;
 
+/// Parts of a collection from which its size is estimated.
+const SAMPLES: usize = 8;
+
 /// Strings up to this many bytes lie in their entry; longer ones in a shared buffer, so that a
 /// reply can send them without copying.
 pub const INLINE_MAX: usize = 16 * 1024;
@@ -798,6 +801,20 @@ impl<'e> Entry<'e> {
     /// Bytes of the entry itself; what its value has elsewhere is not included.
     pub fn allocated(self) -> usize {
         self.word.allocated()
+    }
+
+    /// Bytes of the entry with its value; those of a large collection are estimated.
+    pub(crate) fn memory_estimate(self) -> usize {
+        let value = match self.value() {
+            ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity(),
+            ValueRef::String(_) => 0,
+            ValueRef::List(list) => list.memory_estimate(SAMPLES),
+            ValueRef::Set(set) => set.memory_usage(SAMPLES),
+            ValueRef::Hash(hash) => hash.memory_usage(SAMPLES),
+            ValueRef::Zset(zset) => zset.memory_usage(SAMPLES),
+            ValueRef::Stream(stream) => stream.memory_usage(SAMPLES),
+        };
+        self.allocated() + value
     }
 }
 

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::backlog::Backlog;
 use crate::entry::Removed;
 use crate::garbage::Block;
 use crate::sync::{AtomicBool, Mutex};
@@ -67,12 +68,14 @@ pub struct Frozen {
     loans: Mutex<Loans>,
     /// The entry with the collection, once it was removed.
     orphan: Mutex<Option<Removed>>,
+    /// The bytes of that, once they count.
+    orphaned: AtomicUsize,
     /// All members that were not read have been handed over, since there is no table any more.
     complete: AtomicBool,
     /// Nobody reads any more what is handed over.
     given_up: AtomicBool,
-    /// Bytes handed over and not taken, of all collections of the snapshot.
-    backlog: Arc<AtomicUsize>,
+    /// Bytes handed over and not taken, of all that the snapshot reads.
+    backlog: Arc<Backlog>,
 }
 
 impl Frozen {
@@ -80,7 +83,7 @@ impl Frozen {
         kind: PieceKind,
         len: usize,
         location: Location,
-        backlog: Arc<AtomicUsize>,
+        backlog: Arc<Backlog>,
     ) -> Arc<Frozen> {
         #[cfg(feature = "explore")]
         ALIVE.set(ALIVE.get() + 1);
@@ -91,6 +94,7 @@ impl Frozen {
             handed: Mutex::default(),
             loans: Mutex::default(),
             orphan: Mutex::default(),
+            orphaned: AtomicUsize::new(0),
             complete: AtomicBool::new(false),
             given_up: AtomicBool::new(false),
             backlog,
@@ -115,7 +119,7 @@ impl Frozen {
     /// Takes what was handed over.
     pub(crate) fn take(&self) -> Pieces {
         let pieces = std::mem::take(&mut *self.handed.lock());
-        self.backlog.fetch_sub(pieces.0.len(), Ordering::Relaxed);
+        self.backlog.remove_copied(pieces.0.len());
         pieces
     }
 
@@ -128,7 +132,7 @@ impl Frozen {
         }
         let before = handed.0.len();
         fill(&mut |piece| handed.push(piece));
-        self.backlog.fetch_add(handed.0.len() - before, Ordering::Relaxed);
+        self.backlog.add_copied(handed.0.len() - before);
     }
 
     /// Says that the table is going away, and that what was not read of it has been handed over.
@@ -168,7 +172,7 @@ impl Frozen {
         let mut loans = self.loans.lock();
         let Some(place) = loans.out.get_mut(&word) else { return false };
         let block = block();
-        self.backlog.fetch_add(block.bytes(), Ordering::Relaxed);
+        self.backlog.add_kept(block.bytes());
         *place = Some(block);
         true
     }
@@ -186,7 +190,7 @@ impl Frozen {
     /// Frees a block that was kept. Nobody is locked out meanwhile.
     fn let_go(&self, block: Option<Block>) {
         if let Some(block) = block {
-            self.backlog.fetch_sub(block.bytes(), Ordering::Relaxed);
+            self.backlog.remove_kept(block.bytes());
         }
     }
 
@@ -199,6 +203,7 @@ impl Frozen {
         // Dropped when the lock is free again, since its drop asks here whether to be adopted.
         let orphan = self.orphan.lock().take();
         drop(orphan);
+        self.backlog.remove_kept(self.orphaned.swap(0, Ordering::Relaxed));
     }
 
     pub(crate) fn is_given_up(&self) -> bool {
@@ -213,6 +218,12 @@ impl Frozen {
             // The caller frees it.
             std::mem::forget(removed);
             return false;
+        }
+        // It comes back here after each piece that was read of it.
+        if self.orphaned.load(Ordering::Relaxed) == 0 {
+            let bytes = removed.entry().memory_estimate();
+            self.orphaned.store(bytes, Ordering::Relaxed);
+            self.backlog.add_kept(bytes);
         }
         *orphan = Some(removed);
         true

@@ -13,6 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
+use crate::backlog::Backlog;
 use crate::string;
 use crate::sync::{Mutex, fence};
 
@@ -29,8 +30,10 @@ pub(crate) struct FrozenText {
     buffer: Arc<Vec<u8>>,
     len: usize,
     reading: Mutex<Reading>,
-    /// Bytes that were saved and not read yet, of all strings and collections of the snapshot.
-    backlog: Arc<AtomicUsize>,
+    /// Bytes of it that count as kept, since no key has it any more.
+    kept: AtomicUsize,
+    /// Bytes that were saved or kept and not read yet, of all that the snapshot reads.
+    backlog: Arc<Backlog>,
 }
 
 #[derive(Default)]
@@ -50,11 +53,12 @@ fn address(buffer: &Arc<Vec<u8>>) -> usize {
 
 impl FrozenText {
     /// Begins to read a string as it is now. The caller holds the lock of its slot.
-    pub(crate) fn new(buffer: &Arc<Vec<u8>>, backlog: &Arc<AtomicUsize>) -> Arc<FrozenText> {
+    pub(crate) fn new(buffer: &Arc<Vec<u8>>, backlog: &Arc<Backlog>) -> Arc<FrozenText> {
         let text = Arc::new(FrozenText {
             buffer: Arc::clone(buffer),
             len: buffer.len(),
             reading: Mutex::default(),
+            kept: AtomicUsize::new(0),
             backlog: Arc::clone(backlog),
         });
         let mut frozen = FROZEN.lock();
@@ -83,7 +87,7 @@ impl FrozenText {
         reading.pieces += 1;
         match reading.saved.remove(&number) {
             Some(saved) => {
-                self.backlog.fetch_sub(saved.len(), Ordering::Relaxed);
+                self.backlog.remove_copied(saved.len());
                 piece.extend_from_slice(&saved);
             }
             None => piece.extend_from_slice(self.piece(number)),
@@ -108,7 +112,7 @@ impl FrozenText {
         for number in first..behind {
             reading.saved.entry(number).or_insert_with(|| {
                 let piece = self.piece(number);
-                self.backlog.fetch_add(piece.len(), Ordering::Relaxed);
+                self.backlog.add_copied(piece.len());
                 piece.into()
             });
         }
@@ -125,7 +129,19 @@ impl Drop for FrozenText {
         }
         drop(frozen);
         let saved = self.reading.get_mut().saved.values().map(|piece| piece.len()).sum();
-        self.backlog.fetch_sub(saved, Ordering::Relaxed);
+        self.backlog.remove_copied(saved);
+        self.backlog.remove_kept(*self.kept.get_mut());
+    }
+}
+
+/// Says that a key which had a string is gone, or has another value: a snapshot that reads the string
+/// keeps it alive.
+pub(crate) fn note_left(buffer: &Arc<Vec<u8>>) {
+    let text = FROZEN.lock().get(&address(buffer)).and_then(Weak::upgrade);
+    if let Some(text) = text
+        && text.kept.swap(text.len, Ordering::Relaxed) == 0
+    {
+        text.backlog.add_kept(text.len);
     }
 }
 
@@ -195,16 +211,16 @@ mod tests {
         let frozen = FrozenText::new(&buffer, &backlog);
         let place = Arc::as_ptr(&buffer);
         assert!(write(&mut buffer, 0, PIECE + 5..PIECE + 6));
-        assert_eq!(backlog.load(Ordering::Relaxed), PIECE);
+        assert_eq!(backlog.bytes(), PIECE);
         let mut first = Vec::new();
         assert!(frozen.read(&mut first));
         assert!(write(&mut buffer, 0, 7..2 * PIECE + 1));
-        assert_eq!(backlog.load(Ordering::Relaxed), 2 * PIECE, "what was read is not saved");
+        assert_eq!(backlog.bytes(), 2 * PIECE, "what was read is not saved");
         // The string grows, and what is beyond the instant is nothing to be saved.
         assert!(write(&mut buffer, 2 * LEN, LEN..2 * LEN));
         assert!(write(&mut buffer, 0, 0..0));
         assert_eq!([first, read(&frozen)].concat(), before);
-        assert_eq!(backlog.load(Ordering::Relaxed), PIECE - PIECE);
+        assert_eq!(backlog.bytes(), 0);
         assert_eq!((Arc::as_ptr(&buffer), frozen.len()), (place, LEN));
     }
 
@@ -222,7 +238,7 @@ mod tests {
         drop(second);
         assert!(write(&mut buffer, 0, 0..1));
         drop(frozen);
-        assert_eq!(backlog.load(Ordering::Relaxed), 0);
+        assert_eq!(backlog.bytes(), 0);
         assert!(!write(&mut buffer, 0, 0..1));
         assert!(!FROZEN.lock().contains_key(&address(&buffer)));
     }

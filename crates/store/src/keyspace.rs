@@ -512,7 +512,8 @@ impl<X> Keyspace<X> {
         self.cutting.load(Ordering::Relaxed) && self.cut().is_some_and(|cut| cut.is_behind())
     }
 
-    /// Bytes that were handed over to the reader of a cut, and that it has not written yet.
+    /// Bytes that were handed over to the reader of a cut, and that it has not written yet: copies, and
+    /// what only it has still.
     pub fn cut_backlog(&self) -> usize {
         if !self.cutting.load(Ordering::Relaxed) {
             return 0;
@@ -788,20 +789,20 @@ impl<'k, X> Held<'k, X> {
         Some(Entry::new(table.word_at(table.find(key)?)))
     }
 
-    /// To be called before an entry is changed or removed: a cut that it belongs to gets it first.
+    /// To be called before an entry is changed: a cut that it belongs to gets it first.
     #[inline]
     fn before_change(&mut self, database: usize, key: &Key<'_>) {
         if self.space.cutting.load(Ordering::Relaxed) {
-            self.hand_over(database, key);
+            self.hand_over(database, key, false);
         }
     }
 
     #[cold]
-    fn hand_over(&mut self, database: usize, key: &Key<'_>) {
+    fn hand_over(&mut self, database: usize, key: &Key<'_>, leaves: bool) {
         let Some(cut) = self.space.cut() else { return };
         let Some(word) = self.find(database, key).map(|entry| entry.word) else { return };
         if cut.wants(database, key, word.version()) {
-            cut.take_over(database, word);
+            cut.take_over(database, word, leaves);
             // It is not wanted again.
             word.set_version(self.next_version(key.slot));
         }
@@ -885,7 +886,9 @@ impl<'k, X> Held<'k, X> {
     /// Takes a key out.
     pub fn remove(&mut self, database: usize, key: &Key<'_>) -> Option<Removed> {
         let space = self.space;
-        self.before_change(database, key);
+        if space.cutting.load(Ordering::Relaxed) {
+            self.hand_over(database, key, true);
+        }
         let table = self.table_mut(database, key.slot);
         let place = table.find(key)?;
         let word = table.word_at(place);

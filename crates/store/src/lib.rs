@@ -3,6 +3,7 @@
 //! Reading order: [`keyspace`] (slots and their locks), `entry` (one key and its value in one
 //! allocation), `table::dict` (how both are found), then the types, one file each.
 
+mod backlog;
 pub mod bitmap;
 pub mod cut;
 mod entry;

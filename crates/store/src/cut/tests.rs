@@ -450,7 +450,7 @@ fn a_collection_that_comes_after_the_walkers_end_is_not_kept() {
     let inside = gate.enter();
     let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
     let word = held.find(0, &key).unwrap().word;
-    cut.take_over(0, word);
+    cut.take_over(0, word, false);
     let frozen = word.freezing().and_then(|table| table.frozen()).map(Arc::downgrade);
     // Whoever gives up a snapshot that nobody reads would leave the set to itself here.
     drop(held.remove(0, &key));
@@ -671,10 +671,68 @@ fn what_was_lent_to_a_walk_that_is_given_up_is_freed() {
     };
     remove(0);
     let backlog = Arc::clone(&space.cut().unwrap().backlog);
-    assert!(backlog.load(Ordering::Relaxed) >= 200_000);
+    assert!(backlog.bytes() >= 200_000);
     drop(walker);
-    assert_eq!(backlog.load(Ordering::Relaxed), 0);
+    assert_eq!(backlog.bytes(), 0);
     (1..5).for_each(remove);
+}
+
+#[test]
+fn what_has_left_counts_until_it_is_written_and_lets_writers_go_on() {
+    let text = |bytes: usize| Value::String(StringValue::Shared(Arc::new(vec![0; bytes])));
+    let mut list = List::new();
+    let limits = ListLimits::new(-2, 1024);
+    (0..2000).for_each(|_| list.push(End::Back, &[b'x'; 100][..], &limits));
+    let mut set = Set::new();
+    (0..2000_u32).for_each(|n| assert!(set.add(&[n.to_le_bytes(); 25].concat(), SET_LIMITS)));
+    let values: [(&[u8], Value<'static>, usize); 4] = [
+        (b"text", text(14_000), 14_000),
+        (b"long text", text(BACKLOG_MAX + 1), BACKLOG_MAX),
+        (b"list", Value::List(list), 200_000),
+        (b"set", Value::Set(set), 200_000),
+    ];
+    for (name, value, bytes) in values {
+        let key = Key::new(name);
+        let (space, gates, gate) = with_one(&key, value);
+        let walker = space.begin_cut(&gates.close(), 0).unwrap();
+        {
+            let inside = gate.enter();
+            let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+            drop(held.remove(0, &key).unwrap());
+        }
+        let kept = space.cut_backlog();
+        assert!((bytes..bytes + bytes / 2).contains(&kept), "{kept} of {bytes} bytes");
+        assert!(!space.cut_is_behind());
+        let backlog = Arc::clone(&space.cut().unwrap().backlog);
+        if bytes < BACKLOG_MAX {
+            assert_eq!(rest(walker, &gate).len(), 1);
+        } else {
+            drop(walker);
+        }
+        assert_eq!(backlog.bytes(), 0, "{}", name.escape_ascii());
+    }
+}
+
+#[test]
+fn a_string_that_is_replaced_counts_and_one_that_is_changed_does_not() {
+    let key = Key::new(b"key");
+    let text = || Value::String(StringValue::Shared(Arc::new(vec![0; 2_000_000])));
+    let (space, gates, gate) = with_one(&key, text());
+    let walker = space.begin_cut(&gates.close(), 0).unwrap();
+    change(&space, &gate, &key, |mut entry| {
+        entry.string_range_mut(2_000_000, 0..1).unwrap()[0] = 1;
+    });
+    assert!(space.cut_backlog() < 100_000, "it is read where it lies");
+    change(&space, &gate, &key, |mut entry| drop(entry.replace(text(), None)));
+    assert!((2_000_000..2_100_000).contains(&space.cut_backlog()));
+    change(&space, &gate, &key, |mut entry| drop(entry.replace(text(), None)));
+    assert!(
+        (2_000_000..2_100_000).contains(&space.cut_backlog()),
+        "what came later does not count"
+    );
+    let backlog = Arc::clone(&space.cut().unwrap().backlog);
+    assert_eq!(rest(walker, &gate).len(), 1);
+    assert_eq!(backlog.bytes(), 0);
 }
 
 #[test]

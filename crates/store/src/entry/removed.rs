@@ -3,7 +3,9 @@
 
 use std::mem::ManuallyDrop;
 
-use super::{Entry, Kind, Value, Word};
+use super::{Entry, Kind, Value, ValueRef, Word};
+use crate::frozen_text::{self, LARGE_TEXT};
+use crate::string::StringRef;
 
 /// An entry that has left its table. Dropping it frees it, which may take long for a large
 /// collection: see [`Removed::is_large`].
@@ -54,6 +56,12 @@ impl Removed {
 
 impl Drop for Removed {
     fn drop(&mut self) {
+        if self.0.kind() == Kind::Shared
+            && let ValueRef::String(StringRef::Shared(buffer)) = self.entry().value()
+            && buffer.len() > LARGE_TEXT
+        {
+            frozen_text::note_left(buffer);
+        }
         let frozen = self.0.freezing().and_then(|table| table.frozen().cloned());
         // A snapshot that has not read it to its end goes on with it, and gives it up from then on.
         if frozen.is_none_or(|frozen| !frozen.adopt(Removed(self.0))) {
