@@ -49,7 +49,7 @@ impl ActiveLoad {
                 return Ok((seen.recording, clocks.collect()));
             }
             // The generator's threads keep to the processors of the one that starts them.
-            let recording = cpus::within(&cpus, || load::run(&plan, &shared));
+            let recording = cpus::load_within(&cpus, || load::run(&plan, &shared));
             let recording = recording.map_err(|error| error.to_string())?;
             recording.map(|seen| (seen, Vec::new())).map_err(|error| error.to_string())
         });

@@ -2,7 +2,11 @@
 
 use std::io;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::process::{getpriority_process, setpriority_process};
+use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
+
+/// How much more urgent than others a generator with processors of its own is, as a nice value.
+const GENERATOR_NICE: i32 = -10;
 
 /// Reads a list as of taskset: `0`, `0-3`, `0,2`. Empty: any.
 ///
@@ -92,6 +96,27 @@ pub(crate) fn within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Resul
     Ok(result)
 }
 
+/// The same for a load: whatever else runs on those processors, such as the kernel's writes of the
+/// servers' files, gives way to the threads that it starts meanwhile. Without it their requests leave
+/// late, and the run says nothing of the server. Where the system does not allow that (it takes
+/// CAP_SYS_NICE), they are as urgent as all others. A load without processors of its own is never
+/// more urgent: it would take time from the server that it measures.
+///
+/// # Errors
+/// The system does not allow these processors.
+pub(crate) fn load_within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Result<T> {
+    if cpus.is_empty() {
+        return Ok(action());
+    }
+    let before = getpriority_process(Some(gettid()))?;
+    let raised = setpriority_process(Some(gettid()), GENERATOR_NICE).is_ok();
+    let result = within(cpus, action);
+    if raised {
+        setpriority_process(Some(gettid()), before)?;
+    }
+    result
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,5 +146,21 @@ mod tests {
         let inside = within(&first, count).expect("the processor is ours");
         assert_eq!(inside, 1);
         assert_eq!(count(), before);
+    }
+
+    #[test]
+    fn only_a_load_with_processors_of_its_own_is_more_urgent() {
+        let nice = || getpriority_process(Some(gettid())).expect("of this thread");
+        let before = nice();
+        let started = || std::thread::scope(|scope| scope.spawn(nice).join()).expect("it reads");
+        assert_eq!(load_within(&[], started).expect("nothing is asked for"), before);
+        let first = available(&[0]).expect("there is one");
+        let inside = load_within(&first, started).expect("the processor is ours");
+        let allowed = setpriority_process(Some(gettid()), before - 1).is_ok();
+        if allowed {
+            setpriority_process(Some(gettid()), before).expect("as it was");
+        }
+        assert_eq!(inside, if allowed { GENERATOR_NICE } else { before });
+        assert_eq!(nice(), before);
     }
 }
