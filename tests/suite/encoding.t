@@ -215,6 +215,91 @@ config set list-max-listpack-size 1
 > OBJECT ENCODING m
 "quicklist"
 
+== nodes bounded by a number of elements are split and joined as in Redis
+config set list-max-listpack-size 5
+> RPUSH l 1 2 3 4 5 6
+(integer) 6
+> LPOP l 3
+1) "1"
+2) "2"
+3) "3"
+> LSET l -1 w
+OK
+> LPOP l
+"4"
+> OBJECT ENCODING l
+"quicklist"
+> LPOP l
+"5"
+> OBJECT ENCODING l
+"listpack"
+> RPUSH before 1 2 3 4 5 6 7 8
+(integer) 8
+> COPY before after
+(integer) 1
+> LINSERT before BEFORE 3 x
+(integer) 9
+> LTRIM before 2 3
+OK
+> OBJECT ENCODING before
+"quicklist"
+> LINSERT after AFTER 3 x
+(integer) 9
+> LTRIM after 3 4
+OK
+> OBJECT ENCODING after
+"listpack"
+> RPUSH joined 1 2 3 4 5 6 7 8 9 10 11
+(integer) 11
+> COPY joined far
+(integer) 1
+> LPOP joined 4
+1) "1"
+2) "2"
+3) "3"
+4) "4"
+> LINSERT joined BEFORE 9 x
+(integer) 8
+> LTRIM joined -2 -1
+OK
+> OBJECT ENCODING joined
+"listpack"
+> LPOP far 4
+1) "1"
+2) "2"
+3) "3"
+4) "4"
+> LINSERT far BEFORE 9 x
+(integer) 8
+> LTRIM far 0 1
+OK
+> OBJECT ENCODING far
+"listpack"
+> RPUSH next 1 2 3 4 5 6
+(integer) 6
+> LINSERT next AFTER 5 x
+(integer) 7
+> LPOP next 5
+1) "1"
+2) "2"
+3) "3"
+4) "4"
+5) "5"
+> OBJECT ENCODING next
+"listpack"
+> RPUSH removed 1 2 3 4 5 6
+(integer) 6
+> LREM removed 0 2
+(integer) 1
+> LREM removed 0 3
+(integer) 1
+> LREM removed 0 4
+(integer) 1
+> LPOP removed
+"1"
+> OBJECT ENCODING removed
+"quicklist"
+
 == string commands and encodings
 > SET k 1
 OK

@@ -87,6 +87,13 @@ impl ListLimits {
         NODE_HEAD_BYTES + total + extra <= self.block_bytes && count < self.elements
     }
 
+    /// Whether two nodes of `total` listpack bytes and `count` elements together become one. Where bytes
+    /// bound it a quarter stays free, so that the next insertion does not split it again.
+    fn may_join(&self, total: usize, count: usize) -> bool {
+        let kept_free = if self.bounded_by_bytes { self.block_bytes / 4 } else { 0 };
+        NODE_HEAD_BYTES + total <= self.block_bytes - kept_free && count <= self.elements
+    }
+
     /// The encoded form of `value`, unless it must be plain.
     #[inline(always)]
     fn encode<'a>(&self, value: &'a ListInput<'_>) -> Option<Encoded<'a>> {

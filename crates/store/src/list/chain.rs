@@ -80,22 +80,34 @@ impl Slot {
         pushed
     }
 
-    /// Appends the elements of `next` if that leaves a quarter of the node free, so that the next
-    /// insertion does not split it again.
+    /// Appends the elements of `next` if both together are small enough.
     fn try_absorb(&mut self, next: &Slot, limits: &ListLimits) -> bool {
         let (Slot::Packed { count, node }, Slot::Packed { count: more, node: other }) =
             (self, next)
         else {
             return false;
         };
-        let total = NODE_HEAD_BYTES + node.total_bytes() + other.total_bytes();
-        if total > limits.block_bytes / 4 * 3 || (*count + *more) as usize > limits.elements {
+        let total = node.total_bytes() + other.total_bytes();
+        if !limits.may_join(total, (*count + *more) as usize) {
             return false;
         }
         node.append(other, Growth::Tight);
         *count += *more;
         true
     }
+}
+
+/// Some neighbours in a chain.
+type Near = SmallVec<[Slot; 6]>;
+
+/// Joins the slot at `at` and the one behind it, if there are both and together they are small.
+fn join_next(near: &mut Near, at: usize, limits: &ListLimits) -> bool {
+    let Some([slot, next]) = near.get_mut(at..at + 2) else { return false };
+    let joined = slot.try_absorb(next, limits);
+    if joined {
+        near.remove(at + 1);
+    }
+    joined
 }
 
 /// Says that slots of a directory were moved, for tests that count how often.
@@ -284,13 +296,7 @@ impl Chain {
             (slot, _) => slot.count() == 1,
         };
         if alone {
-            let slot = match &encoded {
-                Some(element) => Slot::with_element(element),
-                None => Slot::Plain(value.into_shared()),
-            };
-            std::mem::replace(&mut self.slots[at], slot).let_go();
-            self.merge_around(at, limits);
-            return;
+            return self.set_slot(at, value, limits);
         }
         // The new element does not fit where the old one was: take that out, then insert.
         let Slot::Packed { count, node } = &mut self.slots[at] else {
@@ -300,7 +306,26 @@ impl Chain {
         node.remove_at(position);
         *count -= 1;
         self.len -= 1;
-        self.insert_in(at, position, value, limits);
+        self.insert_in(at, position, Side::Before, value, limits);
+    }
+
+    /// Replaces the only element of the slot at `at`. What takes the place of a large one goes to the node
+    /// behind it, if that has room.
+    fn set_slot(&mut self, at: usize, value: ListInput<'_>, limits: &ListLimits) {
+        let slot = match limits.encode(&value) {
+            Some(element) => {
+                let was_plain = matches!(self.slots[at], Slot::Plain(_));
+                let next = self.slots.get_mut(at + 1).filter(|_| was_plain);
+                if next.is_some_and(|next| next.try_push(End::Front, &element, limits)) {
+                    note_move();
+                    self.slots.remove(at).into_iter().for_each(Slot::let_go);
+                    return self.shrink_directory();
+                }
+                Slot::with_element(&element)
+            }
+            None => Slot::Plain(value.into_shared()),
+        };
+        std::mem::replace(&mut self.slots[at], slot).let_go();
     }
 
     /// Inserts next to the first element that matches. Returns whether there is one.
@@ -319,7 +344,7 @@ impl Chain {
                     if side == Side::After {
                         position = node.next_or_end(position);
                     }
-                    self.insert_in(at, position, value, limits);
+                    self.insert_in(at, position, side, value, limits);
                     return true;
                 }
                 Slot::Plain(text) if text.as_slice() == pivot.text() => {
@@ -332,11 +357,12 @@ impl Chain {
         false
     }
 
-    /// Inserts before this position of the packed node at `at`.
+    /// Inserts before this position of the packed node at `at`: at this side of what was looked for.
     fn insert_in(
         &mut self,
         at: usize,
         position: Position,
+        side: Side,
         value: ListInput<'_>,
         limits: &ListLimits,
     ) {
@@ -359,44 +385,64 @@ impl Chain {
         }
         let rest = Slot::packed(node.split_off(position));
         *count -= rest.count() as u32;
-        self.insert_after_split(at, rest, value, limits);
+        self.len += 1;
+        let Some(element) = limits.encode(&value) else {
+            let plain = Slot::Plain(value.into_shared());
+            return self.splice(at + 1..at + 1, [plain, rest].into_iter().collect());
+        };
+        self.insert_after_split(at, rest, side, &element, limits);
     }
 
-    /// Inserts between the slot at `at` and `rest`, which was split off from it: at the end of the one,
-    /// at the beginning of the other, or as a node of its own. Moves the directory once at most.
+    /// Inserts between the slot at `at` and `rest`, which was split off from it: away from the element that
+    /// it was inserted next to, or as a node of its own. Moves the directory once at most.
+    ///
+    /// Nodes around are joined then, in the order in which Redis does so: how many there are shows as the
+    /// encoding, once the list has become short.
     fn insert_after_split(
         &mut self,
         at: usize,
         mut rest: Slot,
-        value: ListInput<'_>,
+        side: Side,
+        element: &Encoded<'_>,
         limits: &ListLimits,
     ) {
-        self.len += 1;
-        let mut added: SmallVec<[Slot; 2]> = SmallVec::new();
-        match limits.encode(&value) {
-            Some(element) => {
-                let pushed = self.slots[at].try_push(End::Back, &element, limits)
-                    || rest.try_push(End::Front, &element, limits);
-                if !pushed {
-                    added.push(Slot::with_element(&element));
-                }
+        let left = &mut self.slots[at];
+        let pushed = match side {
+            Side::Before => {
+                left.try_push(End::Back, element, limits)
+                    || rest.try_push(End::Front, element, limits)
             }
-            None => added.push(Slot::Plain(value.into_shared())),
+            Side::After => {
+                rest.try_push(End::Front, element, limits)
+                    || left.try_push(End::Back, element, limits)
+            }
+        };
+        // The node in the middle, which has what the element was inserted next to, and two on either side.
+        let middle = if side == Side::Before { at + 1 } else { at };
+        let places = middle.saturating_sub(2)..self.slots.len().min(middle + 2);
+        let hole = Arc::new(Vec::new());
+        let taken = self.slots.range_mut(places.clone());
+        let taken = taken.map(|slot| std::mem::replace(slot, Slot::Plain(Arc::clone(&hole))));
+        let mut near: Near = taken.collect();
+        near.insert(at + 1 - places.start, rest);
+        let mut middle = middle - places.start;
+        if !pushed {
+            near.insert(at + 1 - places.start, Slot::with_element(element));
+            middle += usize::from(side == Side::Before);
         }
-        // The slots that give up their places to the new ones.
-        let mut gone = at + 1..at + 1;
-        if self.slots.get(at + 1).is_some_and(|next| rest.try_absorb(next, limits)) {
-            gone.end += 1;
+        if middle >= 2 && join_next(&mut near, middle - 2, limits) {
+            middle -= 1;
         }
-        if at > 0 && self.absorb_next(at - 1, limits) {
-            gone.start -= 1;
+        join_next(&mut near, middle + 1, limits);
+        if middle >= 1 && join_next(&mut near, middle - 1, limits) {
+            middle -= 1;
         }
-        added.push(rest);
-        self.splice(gone, added);
+        join_next(&mut near, middle, limits);
+        self.splice(places, near);
     }
 
-    /// Puts one or two slots in the place of others, moving those beyond once at most.
-    fn splice(&mut self, gone: Range<usize>, added: SmallVec<[Slot; 2]>) {
+    /// Puts slots in the place of others, two more at most, moving those beyond once at most.
+    fn splice(&mut self, gone: Range<usize>, added: Near) {
         let (mut place, mut added) = (gone.start, added.into_iter());
         while place < gone.end {
             let Some(slot) = added.next() else { return self.remove_slots(place..gone.end) };
@@ -453,11 +499,11 @@ impl Chain {
             Some(element) => {
                 let before = at.checked_sub(1).and_then(|before| self.slots.get_mut(before));
                 if before.is_some_and(|slot| slot.try_push(End::Back, &element, limits)) {
-                    return self.merge_around(at - 1, limits);
+                    return;
                 }
                 let after = self.slots.get_mut(at);
                 if after.is_some_and(|slot| slot.try_push(End::Front, &element, limits)) {
-                    return self.merge_around(at, limits);
+                    return;
                 }
                 Slot::with_element(&element)
             }
@@ -528,12 +574,14 @@ impl Chain {
         removed
     }
 
-    /// Drops the empty nodes from `first` to `last` and merges the small ones there.
+    /// Drops the empty nodes from `first` to `last` and merges the small ones there. Where a number of
+    /// elements bounds them, they stay as they are, as in Redis: they are not many bytes.
     fn compact(&mut self, first: usize, last: usize, limits: &ListLimits) {
+        let joins = limits.bounded_by_bytes;
         if first == last {
             if self.slots[first].count() == 0 {
                 self.remove_slots(first..last + 1);
-            } else {
+            } else if joins {
                 self.merge_around(first, limits);
             }
             return;
@@ -541,7 +589,7 @@ impl Chain {
         let mut kept: VecDeque<Slot> = VecDeque::with_capacity(self.slots.len());
         for slot in std::mem::take(&mut self.slots) {
             let absorbed = slot.count() == 0
-                || kept.back_mut().is_some_and(|before| before.try_absorb(&slot, limits));
+                || joins && kept.back_mut().is_some_and(|before| before.try_absorb(&slot, limits));
             if !absorbed {
                 kept.push_back(slot);
             }
