@@ -229,6 +229,30 @@ mod tests {
         assert_eq!(exec(&mut server), EMPTY, "the watch is over");
     }
 
+    #[test]
+    fn keys_are_watched_on_when_all_their_database_has_changed() {
+        let mut server = TestServer::new();
+        let mut other = server.connect();
+        server.text_as(&mut other, "MSET a 1 b 1");
+        server.text("WATCH a b");
+        let shown = |server: &TestServer| {
+            let line = server.session.client.describe(0, server.engine.commands);
+            let line = String::from_utf8(line).unwrap();
+            let fields = line
+                .split(' ')
+                .filter(|it| ["flags", "watch"].contains(&it.split_once('=').unwrap().0));
+            fields.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(shown(&server), "flags=N watch=2");
+        server.text_as(&mut other, "SWAPDB 0 1");
+        assert_eq!(shown(&server), "flags=d watch=2");
+        server.text("WATCH c");
+        assert_eq!(shown(&server), "flags=d watch=2", "EXEC fails already");
+        server.text_as(&mut other, "SET b 2");
+        assert_eq!(shown(&server), "flags=d watch=0");
+        assert_eq!(exec(&mut server), ABORTED);
+    }
+
     /// Whether somebody watches a key of a slot, or waits for one.
     fn has_attachment(server: &TestServer, slot: u16) -> bool {
         let inside = server.gate.enter();

@@ -27,12 +27,13 @@ impl Client {
 
     /// Whether a key that it watches has changed.
     fn has_lost_its_watch(&self) -> bool {
-        self.watch.lock().as_ref().is_some_and(|flag| flag.load(Relaxed))
+        self.watch.lock().as_ref().is_some_and(|flag| flag.has_changed())
     }
 
-    /// How many keys it watches: none as soon as one of them has changed, as in Redis.
+    /// How many keys it watches: none as soon as one of them has changed by itself, as in Redis.
     pub(crate) fn watches(&self) -> u32 {
-        if self.has_lost_its_watch() { 0 } else { self.watched.load(Relaxed) }
+        let is_given_up = self.watch.lock().as_ref().is_some_and(|flag| flag.is_given_up());
+        if is_given_up { 0 } else { self.watched.load(Relaxed) }
     }
 
     /// The letters of CLIENT LIST's `flags`, in Redis's order.

@@ -5,8 +5,28 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use hashbrown::HashSet;
 
-/// A flag that is raised when a watched key changes.
-pub(crate) type WatchFlag = Arc<AtomicBool>;
+/// What the watchers of one connection share.
+pub(crate) type WatchFlag = Arc<WatchState>;
+
+/// What has happened to the keys that a connection watches.
+#[derive(Default)]
+pub(crate) struct WatchState {
+    /// One of them has changed.
+    changed: AtomicBool,
+    /// That was a change of the key itself, not of all its database: then Redis watches none of them
+    /// any more, and CLIENT LIST says so.
+    given_up: AtomicBool,
+}
+
+impl WatchState {
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed.load(Relaxed)
+    }
+
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up.load(Relaxed)
+    }
+}
 
 /// One connection's interest in one key.
 pub(crate) struct Watcher {
@@ -26,13 +46,21 @@ pub(crate) enum Change {
 }
 
 impl Watcher {
-    /// Raises the flag, unless the change is only that an expired key is deleted at last.
+    /// Notes a change of the key itself, unless that is only that an expired key is deleted at last.
     pub(crate) fn note(&mut self, change: Change) {
+        if self.note_with_all(change) {
+            self.flag.given_up.store(true, Relaxed);
+        }
+    }
+
+    /// As [`Watcher::note`], for a change of all the database. Returns whether that is one of the key.
+    pub(crate) fn note_with_all(&mut self, change: Change) -> bool {
         if self.expired && change == Change::Gone {
             self.expired = false;
-        } else {
-            self.flag.store(true, Relaxed);
+            return false;
         }
+        self.flag.changed.store(true, Relaxed);
+        true
     }
 }
 

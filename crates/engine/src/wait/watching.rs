@@ -29,7 +29,7 @@ impl Watch {
             let (database, key) = (*database, Key::new(key));
             has_expired(db, database, &key) && !self.was_expired(db, database, &key)
         });
-        expired || self.flag.load(Relaxed)
+        expired || self.flag.has_changed()
     }
 
     /// Whether a key that has expired counted as such when it was watched.
@@ -53,6 +53,10 @@ impl Context<'_> {
         let database = self.db.index;
         let expired = has_expired(&self.db, database, key);
         let watch = self.session.watch.get_or_insert_default();
+        // EXEC fails already.
+        if watch.flag.has_changed() {
+            return;
+        }
         if !watch.keys.insert((database, key.bytes.into())) {
             return;
         }
@@ -136,8 +140,8 @@ impl Db<'_> {
                         Some(_) if replaced_by_expired && (watcher.expired || !was_there) => {
                             watcher.expired = true;
                         }
-                        Some(_) => watcher.note(Change::Changed),
-                        None if was_there => watcher.note(Change::Gone),
+                        Some(_) => _ = watcher.note_with_all(Change::Changed),
+                        None if was_there => _ = watcher.note_with_all(Change::Gone),
                         None => {}
                     }
                 }
