@@ -46,7 +46,7 @@ pub struct Vocabulary {
 
 /// What Redis 8.0 and dunlin have.
 pub const REDIS: Vocabulary =
-    Vocabulary { families: FAMILIES, weights: WEIGHTS, always_right: &[] };
+    Vocabulary { families: FAMILIES, weights: WEIGHTS, always_right: ALWAYS_RIGHT };
 
 /// One random command.
 #[derive(Clone, Debug)]
@@ -65,6 +65,9 @@ impl Command {
         String::from_utf8_lossy(name).to_uppercase()
     }
 }
+
+/// A BITCOUNT without an end is Valkey's.
+const ALWAYS_RIGHT: &[&str] = &["BITCOUNT"];
 
 /// The shapes of [`REDIS`].
 const FAMILIES: &[&[Form]] = &[

@@ -28,6 +28,7 @@ const STRINGS: &[Form] = &[
     (Exact, "DELIFEQ <string> <integer>"),
     (Exact, "DELIFEQ <key> <member>"),
     (Exact, "GET <string>"),
+    (Exact, "BITCOUNT <string> [ <index> [ <index> [ ( BYTE | BIT ) ] ] ]"),
     (Exact, "APPEND <string> <member>"),
     (Exact, "INCR <string>"),
     (Exact, "RPUSH <list> <member>"),

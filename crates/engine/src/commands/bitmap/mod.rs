@@ -105,11 +105,13 @@ impl BitRange {
     }
 }
 
-/// BITCOUNT key [start end [BYTE | BIT]]
+/// BITCOUNT key [start [end [BYTE | BIT]]]
 fn bitcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let range = match args.len() {
         0 => None,
+        // Valkey's: Redis 8.0 asks for an end.
+        1 => Some(BitRange { start: args.i64()?, end: -1, in_bits: false }),
         2 | 3 => {
             let (start, end) = (args.i64()?, args.i64()?);
             Some(BitRange { start, end, in_bits: BitRange::parse_unit(args)? })
