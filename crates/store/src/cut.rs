@@ -51,7 +51,8 @@ const MEMBERS_PER_HOLD: usize = 256;
 const PARTS_PER_STEP: usize = 4;
 /// Pieces of more bytes than this are copied there, and shown when the slot is free.
 const LARGE_PIECE: usize = 2 * 1024;
-/// Bytes copied for the walker and not written yet, from which on writers should wait.
+/// Bytes copied for the walker and not written yet, from which on writers should wait, if nobody says
+/// how many more may be borne.
 const BACKLOG_MAX: usize = 64 << 20;
 
 /// A key, and what is to know of it besides its value.
@@ -205,6 +206,8 @@ pub struct Cut {
     texts: Queue<(OwnedHead, Arc<FrozenText>)>,
     taken: Queue<Taken>,
     backlog: Arc<Backlog>,
+    /// Copied bytes from which on writers should wait.
+    borne: AtomicUsize,
 }
 
 impl Cut {
@@ -220,6 +223,7 @@ impl Cut {
             texts: Queue::new(),
             taken: Queue::new(),
             backlog: Arc::default(),
+            borne: AtomicUsize::new(BACKLOG_MAX),
         }
     }
 
@@ -231,7 +235,7 @@ impl Cut {
     /// Whether so much was copied and waits to be written that writers should wait. What was there
     /// before, and would only be freed, is no reason.
     pub fn is_behind(&self) -> bool {
-        self.backlog.copied() > BACKLOG_MAX
+        self.backlog.copied() > self.borne.load(Ordering::Relaxed)
     }
 
     /// Bytes that were handed over and are not written yet.
@@ -439,6 +443,12 @@ pub struct Walker<'k, X> {
 impl<'k, X> Walker<'k, X> {
     pub(crate) fn new(space: &'k Keyspace<X>, cut: Arc<Cut>) -> Walker<'k, X> {
         Walker { space, cut, open: None, text: None, part: Vec::new() }
+    }
+
+    /// Lets that many bytes of copies wait before writers do, if it is more than usual. While one large
+    /// collection is shown, which may take long, no copy is.
+    pub fn bear(&self, bytes: usize) {
+        self.cut.borne.fetch_max(bytes, Ordering::Relaxed);
     }
 
     /// Whether there are hashes of which fields expire.

@@ -714,6 +714,33 @@ fn what_has_left_counts_until_it_is_written_and_lets_writers_go_on() {
 }
 
 #[test]
+fn writers_wait_for_copies_beyond_what_is_borne() {
+    let (space, gates) = (Keyspace::<()>::new(DATABASES), Gates::new());
+    let gate = gates.register();
+    let key = |number: u32| format!("key:{number}").into_bytes();
+    let each = |action: &mut dyn FnMut(&mut Held<'_, ()>, &Key<'_>)| {
+        for number in 0..5000 {
+            let (name, inside) = (key(number), gate.enter());
+            let key = Key::new(&name);
+            let mut held = space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+            action(&mut held, &key);
+        }
+    };
+    let value = [b'x'; 14_000];
+    each(&mut |held, key| {
+        held.insert(0, key, Value::String(StringValue::from_bytes(&value)), None);
+    });
+    let walker = space.begin_cut(&gates.close(), 0).unwrap();
+    each(&mut |held, key| assert!(held.find_mut(0, key).is_some()));
+    assert!(space.cut_is_behind());
+    walker.bear(100 << 20);
+    assert!(!space.cut_is_behind());
+    walker.bear(0);
+    assert!(!space.cut_is_behind(), "it does not become less");
+    drop(walker);
+}
+
+#[test]
 fn a_string_that_is_replaced_counts_and_one_that_is_changed_does_not() {
     let key = Key::new(b"key");
     let text = || Value::String(StringValue::Shared(Arc::new(vec![0; 2_000_000])));

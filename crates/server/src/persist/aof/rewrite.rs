@@ -158,10 +158,9 @@ fn cut<'e>(
     if matches!(plan, Plan::GoOn { .. }) && journal.has_given_up() {
         return Err(no_cut("the present file has just been given up", next));
     }
-    let Some(walker) = engine.keyspace.begin_cut(&closed, base::clock::now_us()) else {
+    let Some(walker) = snapshot::begin_cut(engine, &closed) else {
         return Err(no_cut("another cut is being read", next));
     };
-    engine.scripts.functions.note_cut();
     let offset = match (plan, next) {
         (Plan::GoOn { .. }, Some(next)) => journal.rotate(next),
         (Plan::Anew { repairs, .. }, Some(next)) => {

@@ -199,10 +199,7 @@ impl Saver {
         let databases = 0..engine.keyspace.databases();
         let keys = databases.map(|database| engine.keyspace.len(database) as u64).sum();
         engine.saving.note_total(keys);
-        let walker = engine.keyspace.begin_cut(closed, base::clock::now_us());
-        if walker.is_some() {
-            engine.scripts.functions.note_cut();
-        }
+        let walker = snapshot::begin_cut(engine, closed);
         Cut { walker, changes: engine.stats.changes(), place: self.order.next(closed) }
     }
 
