@@ -151,6 +151,24 @@ fn an_invalid_run_counts_in_no_figure() {
 }
 
 #[test]
+fn what_only_invalid_runs_have_hides_no_answer() {
+    let mut experiment = plain();
+    for repetition in 0..3 {
+        for (target, rate) in [("dunlin", 100_000.0), ("redis-server", 50_000.0)] {
+            experiment.runs.push(run(target, repetition, rate));
+            let mut wrong = run(target, repetition, rate);
+            wrong.loads[0].recording.generator.invalid.push("It was late.".to_owned());
+            for name in ["p99_during_events_ms", "p99_quiet_ms"] {
+                wrong.figures.insert(name.to_owned(), 3.0);
+            }
+            experiment.runs.push(wrong);
+        }
+    }
+    let page = check(&with(experiment));
+    assert!(page.contains("times as many requests a second as redis-server"), "{page}");
+}
+
+#[test]
 fn a_loss_is_told_of_a_run_that_does_not_count_otherwise() {
     for spoil in [
         (|run| run.loads[0].recording.generator.invalid.push("It was late.".to_owned()))

@@ -23,23 +23,31 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
     if !asked.is_empty() {
         return asked;
     }
+    // A figure that no valid run has answers nothing, such as the time beside an event when all runs
+    // with one are INVALID.
+    let has_values = |figure: &&Figure| {
+        (0..analysis.points.len()).any(|point| {
+            (0..analysis.targets.len())
+                .any(|target| analysis.summary(figure, point, target).is_some())
+        })
+    };
+    let known = |id: &str| analysis.figure(id).filter(has_values);
     let mut chosen: Vec<&Figure> = Vec::new();
-    chosen.extend(analysis.figure("best_rate"));
+    chosen.extend(known("best_rate"));
     // Where something was done to the targets, the time meanwhile is what was asked about.
-    let meanwhile = analysis.figure("p99_during_events_ms");
+    let meanwhile = known("p99_during_events_ms");
     chosen.extend(meanwhile);
-    chosen.extend(analysis.figure("p99_quiet_ms"));
-    chosen.extend(analysis.figure(LOAD_RECOVERY).or(analysis.figure(CHECK_RECOVERY)));
-    chosen.extend(analysis.figure("server_cpu_us_per_request"));
-    if analysis.figure("best_rate").is_none() {
-        chosen.extend(analysis.figures.iter().filter(|figure| {
+    chosen.extend(known("p99_quiet_ms"));
+    chosen.extend(known(LOAD_RECOVERY).or(known(CHECK_RECOVERY)));
+    chosen.extend(known("server_cpu_us_per_request"));
+    if known("best_rate").is_none() {
+        chosen.extend(analysis.figures.iter().filter(has_values).filter(|figure| {
             let throughput = figure.id == "throughput" && figure.better == Better::Higher;
             throughput || (figure.id == "p99" && meanwhile.is_none())
         }));
     }
     let growth = if meanwhile.is_some() { "peak_memory_ratio" } else { "peak_memory_bytes" };
-    let memory = [growth, "peak_memory_bytes"];
-    chosen.extend(memory.iter().find_map(|name| analysis.figure(name)));
+    chosen.extend([growth, "peak_memory_bytes"].iter().find_map(|name| known(name)));
     chosen
 }
 
