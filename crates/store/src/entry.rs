@@ -917,6 +917,8 @@ impl<'e> EntryMut<'e> {
             self.put(word);
             word.inline_mut()[old_length..].fill(0);
         } else if !self.grow_buffer(length) {
+            // Looked at anew, since the buffer was borrowed for a change meanwhile.
+            let ValueRef::String(string) = self.word.value() else { return None };
             let word = self.word.with_grown_string(&string.bytes(), length);
             let old = self.word;
             self.put(word);

@@ -164,6 +164,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "much copying")]
     fn large_elements_of_lists_are_put_aside_and_so_are_many_nodes() {
         let limits = ListLimits::default();
         let mut list = List::new();

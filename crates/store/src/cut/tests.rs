@@ -678,6 +678,7 @@ fn what_was_lent_to_a_walk_that_is_given_up_is_freed() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "much copying")]
 fn what_has_left_counts_until_it_is_written_and_lets_writers_go_on() {
     let text = |bytes: usize| Value::String(StringValue::Shared(Arc::new(vec![0; bytes])));
     let mut list = List::new();
@@ -714,6 +715,7 @@ fn what_has_left_counts_until_it_is_written_and_lets_writers_go_on() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "much copying")]
 fn writers_wait_for_copies_beyond_what_is_borne() {
     let (space, gates) = (Keyspace::<()>::new(DATABASES), Gates::new());
     let gate = gates.register();
