@@ -98,21 +98,23 @@ fn binary64(mantissa: u64, exponent: i32) -> f64 {
 /// that identify them, and `inf`, `-inf` and `nan`.
 pub fn write_f64(output: &mut Vec<u8>, value: f64) {
     const WHOLE: f64 = (1i64 << 62) as f64;
-    if !value.is_finite() {
-        output.extend_from_slice(match value {
-            f64::INFINITY => b"inf",
-            f64::NEG_INFINITY => b"-inf",
-            _ => b"nan",
-        });
-        return;
-    }
     let whole = value as i64;
     // Zero has a sign that an integer lacks.
     if value.abs() <= WHOLE && whole as f64 == value && whole != 0 {
         super::write_i64(output, whole);
         return;
     }
-    shortest::write(output, value);
+    write_shortest(output, value);
+}
+
+/// As [`write_f64`], with an exponent also where a whole number ends in many zeros: `1e+8`.
+pub fn write_shortest(output: &mut Vec<u8>, value: f64) {
+    match value {
+        f64::INFINITY => output.extend_from_slice(b"inf"),
+        f64::NEG_INFINITY => output.extend_from_slice(b"-inf"),
+        _ if value.is_nan() => output.extend_from_slice(b"nan"),
+        _ => shortest::write(output, value),
+    }
 }
 
 /// Appends `value` as C's `%.<precision>g` prints it. `precision` is 1 to 17: with 17 the digits identify the

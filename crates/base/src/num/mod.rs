@@ -13,7 +13,7 @@ mod hexfloat;
 mod longdouble;
 mod shortest;
 
-pub use float::{parse_f64, parse_f64_lenient, write_f64, write_general};
+pub use float::{parse_f64, parse_f64_lenient, write_f64, write_general, write_shortest};
 pub use longdouble::LongDouble;
 
 /// Reads a signed integer with the one spelling that [`write_i64`] gives it: no `+`, no space, no

@@ -86,7 +86,7 @@ impl Digest {
                 for (member, score) in zset {
                     let mut pair = Digest::default();
                     let mut text = Vec::new();
-                    base::num::write_f64(&mut text, score);
+                    base::num::write_shortest(&mut text, score);
                     pair.mix_element(member);
                     pair.mix(&text);
                     self.combine(&pair.0);

@@ -62,6 +62,14 @@ fn digests_are_those_of_the_reference() {
         "*3\r\n+593c2414786d75446e97f4ea5d4b731f3313da72\r\n\
          +d127864ed50239662bf61bafc9bda63c17da5b37\r\n+4ee6e075f07dc1413244a0d85654cd725e5ce13d\r\n"
     );
+    // Of scores: one in full, one with an exponent.
+    server.text("ZADD z 10000000 m");
+    server.text("ZADD y 1e17 m");
+    assert_eq!(
+        server.text("DEBUG DIGEST-VALUE z y"),
+        "*2\r\n+2a05888aba5449f6d6a4e5348e8093573fcb806c\r\n\
+         +70af2b12199c199e3b8261113e3a31ab1dc7490d\r\n"
+    );
     let all = server.text("DEBUG DIGEST");
     server.text("MULTI");
     server.text("DEBUG DIGEST");
