@@ -253,6 +253,29 @@ mod tests {
         assert_eq!(exec(&mut server), ABORTED);
     }
 
+    #[test]
+    fn nothing_is_kept_for_an_exec_that_will_fail() {
+        let mut server = TestServer::new();
+        let mut other = server.connect();
+        let kept = |server: &TestServer| {
+            let line = server.session.client.describe(0, server.engine.commands);
+            let line = String::from_utf8(line).unwrap();
+            line.split(' ').find(|field| field.starts_with("multi=")).unwrap().to_owned()
+        };
+        server.text("MULTI");
+        server.text("GET a");
+        server.text("GET");
+        assert_eq!(server.text("GET a"), "+QUEUED\r\n");
+        assert_eq!(kept(&server), "multi=1");
+        assert!(server.text("EXEC").starts_with("-EXECABORT "));
+        server.text("WATCH a");
+        server.text_as(&mut other, "SET a 1");
+        server.text("MULTI");
+        assert_eq!(server.text("GET a"), "+QUEUED\r\n");
+        assert_eq!(kept(&server), "multi=0");
+        assert_eq!(server.text("EXEC"), ABORTED);
+    }
+
     /// Whether somebody watches a key of a slot, or waits for one.
     fn has_attachment(server: &TestServer, slot: u16) -> bool {
         let inside = server.gate.enter();

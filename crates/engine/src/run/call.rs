@@ -679,9 +679,13 @@ fn is_foreign(argv: Arguments<'_>) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
+/// Keeps a command for EXEC, unless that will run none.
 fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
-    let argv = OwnedArguments::from(argv);
     let transaction = session.transaction.as_mut().expect("queueing happens inside MULTI");
+    if transaction.aborted || session.watch.as_ref().is_some_and(|watch| watch.flag.has_changed()) {
+        return;
+    }
+    let argv = OwnedArguments::from(argv);
     transaction.bytes += argv.memory() + size_of::<QueuedCommand>();
     transaction.commands.push(QueuedCommand { row: row.id, command: &row.command.spec, argv });
     let client = &session.client;
