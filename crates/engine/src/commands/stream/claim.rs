@@ -206,6 +206,8 @@ fn settle(cx: &mut Context<'_>, key: &Key<'_>, names: (&[u8], &[u8]), claimed: &
 pub(super) fn xautoclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, name, consumer) = (args.key()?, args.bytes()?, args.bytes()?);
     let now = cx.stream_now();
+    // Counted as a read, as in Redis, whatever the options are.
+    let is_stream = cx.db.stream(&key).map(|_| ());
     let min_idle = parse_min_idle(args, "XAUTOCLAIM")?;
     let start = parse_start(args.bytes()?)?;
     let (mut count, mut just_id) = (100, false);
@@ -221,8 +223,7 @@ pub(super) fn xautoclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
             return Err(CommandError::SYNTAX);
         }
     }
-    // Counted as a read, as in Redis.
-    cx.db.stream(&key)?;
+    is_stream?;
     let number = cx.meet_consumer(&key, name, consumer)?;
     let Some(stream) = cx.db.stream_mut(&key)? else { return Ok(()) };
     let (claimed, next) = {
