@@ -18,7 +18,6 @@ mod several;
 mod tables;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -31,8 +30,6 @@ use crate::round::Round;
 
 /// Differences that are reported before the run gives up.
 const ENOUGH: usize = 8;
-/// How long rounds are played if nobody says otherwise.
-const USUAL_TIME: Duration = Duration::from_secs(25);
 
 fn main() -> std::process::ExitCode {
     let arguments = Arguments::from_args();
@@ -55,7 +52,7 @@ fn main() -> std::process::ExitCode {
 }
 
 fn random_rounds(judge: &'static Judge) -> Result<()> {
-    let rounds = Rounds::from_environment(USUAL_TIME);
+    let rounds = Rounds::from_environment(judge.usual_time);
     let mut pair = Pair::start(judge)?;
     let mut reports = BTreeMap::new();
     let mut played = 0;

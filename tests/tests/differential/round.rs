@@ -25,7 +25,7 @@ const SHORTENING: Duration = Duration::from_secs(15);
 
 /// Whether a command is a BITFIELD whose operations may all fail: where it makes its key longer, that is a
 /// change here, and none in the reference.
-fn may_fail_to_overflow(command: &Command) -> bool {
+pub(crate) fn may_fail_to_overflow(command: &Command) -> bool {
     let has = |word: &[u8]| command.words.iter().any(|own| own.eq_ignore_ascii_case(word));
     has(b"bitfield") && has(b"fail")
 }
@@ -47,7 +47,7 @@ pub(crate) struct Round {
 impl Round {
     pub(crate) fn new(judge: &'static Judge, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let settings = judge.settings.iter().map(|(name, values)| {
+        let settings = judge.settings.iter().copied().flatten().map(|(name, values)| {
             let value: &str = random.pick::<&str>(values);
             ["CONFIG", "SET", name, value].map(|word| word.as_bytes().to_vec()).to_vec()
         });

@@ -14,6 +14,7 @@ use tests::grammar::{Command, Comparison};
 
 use crate::alike::{answered_alike, shown};
 use crate::pair::{Difference, Pair};
+use crate::round::may_fail_to_overflow;
 
 const DUNLIN: usize = 0;
 const REFERENCE: usize = 1;
@@ -68,8 +69,9 @@ impl Seat {
     /// Whether a command is worth sending: not while another is waited for, nor for EXEC where what comes
     /// of it is each server's own (`docs/COMPATIBILITY.md`).
     fn can(&self, command: &Command) -> bool {
-        const NOT_QUEUED: [&str; 7] = [
+        const NOT_QUEUED: [&str; 8] = [
             "CLIENT",
+            "SWAPDB",
             "SUBSCRIBE",
             "UNSUBSCRIBE",
             "PSUBSCRIBE",
@@ -109,7 +111,7 @@ pub(crate) fn play(
         let all_wait = table.seats.iter().all(|seat| seat.waits.is_some());
         let found = if all_wait { table.release(step.by)? } else { None };
         let found = match found {
-            None if table.seats[step.by].can(&step.command) => table.take(step)?,
+            None if table.can(step) => table.take(step)?,
             found => found,
         };
         if let Some(difference) = found {
@@ -139,6 +141,15 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
+    /// Whether a step is worth taking. Of several who wait, SWAPDB serves first who waits for what comes
+    /// first out of a hash table; what a BITFIELD tells that fails is each server's own.
+    fn can(&self, step: &Step) -> bool {
+        let waiting = self.seats.iter().filter(|seat| seat.waits.is_some()).count();
+        let is_chance = waiting > 1 && step.command.name() == "SWAPDB";
+        let is_own = may_fail_to_overflow(&step.command);
+        self.seats[step.by].can(&step.command) && !is_chance && !is_own
+    }
+
     /// Lets a client send a command, and compares what all hear of it.
     fn take(&mut self, step: &Step) -> Result<Option<Difference>> {
         let Step { by, command } = step;
@@ -249,18 +260,21 @@ impl Table<'_> {
             if own.is_none() && seat.waits.is_some() {
                 theirs.sort_by_key(is_message);
             }
-            for their in &theirs {
-                let ours = if seat.connections[DUNLIN].has_input(self.pair.patience)? {
-                    Some(seat.connections[DUNLIN].receive()?)
-                } else {
-                    None
-                };
-                let alike = match (&ours, &command) {
+            let mut ours = hear(&mut seat.connections[DUNLIN], theirs.len(), self.pair.patience)?;
+            for heard in [&mut theirs, &mut ours] {
+                put_names_in_order(heard);
+                if answered.is_some_and(|step| may_be_many(&step.command)) {
+                    put_events_last(heard);
+                }
+            }
+            for (place, their) in theirs.iter().enumerate() {
+                let ours = ours.get(place);
+                let alike = match (ours, &command) {
                     (Some(ours), Some(command)) if !is_message(their) => {
                         answered_alike(command, &mut seat.queue, ours, their)
                             || *ours == Received::Closed && *their == Received::Closed
                     }
-                    (ours, _) => ours.as_ref() == Some(their),
+                    (ours, _) => ours == Some(their),
                 };
                 if !alike {
                     let signature = signature(command.as_ref(), own.is_some(), their);
@@ -268,7 +282,7 @@ impl Table<'_> {
                         Some(Received::Closed) => format!("\n{}", self.pair.dunlin.log_tail()),
                         _ => String::new(),
                     };
-                    let ours = ours.as_ref().map_or("(nothing)".to_owned(), shown) + &end;
+                    let ours = ours.map_or("(nothing)".to_owned(), shown) + &end;
                     let ours = format!("{ours}\n(to client {index})");
                     return Ok(Some(difference(signature, ours, shown(their))));
                 }
@@ -307,6 +321,65 @@ impl Table<'_> {
         }
         Ok(None)
     }
+}
+
+/// What comes from a connection, up to `count` replies and messages.
+fn hear(connection: &mut Client, count: usize, patience: Duration) -> Result<Vec<Received>> {
+    let mut heard = Vec::new();
+    while heard.len() < count
+        && heard.last() != Some(&Received::Closed)
+        && connection.has_input(patience)?
+    {
+        heard.push(connection.receive()?);
+    }
+    Ok(heard)
+}
+
+/// The parts of what somebody hears that is no single value.
+fn parts(received: &mut Received) -> Option<&mut Vec<Reply>> {
+    match received {
+        Received::Reply(Reply::Push(parts) | Reply::Array(parts)) => Some(parts),
+        _ => None,
+    }
+}
+
+/// Puts the names that are given up into one order: who gives up all has that of a hash table. How many
+/// are left is told in the order of the replies.
+fn put_names_in_order(heard: &mut [Received]) {
+    const KINDS: [&[u8]; 3] = [b"unsubscribe", b"punsubscribe", b"sunsubscribe"];
+    for kind in KINDS {
+        let is_kind = |parts: &&mut Vec<Reply>| {
+            parts.len() == 3 && parts.first().and_then(Reply::text) == Some(kind)
+        };
+        let mut all: Vec<_> = heard.iter_mut().filter_map(parts).filter(is_kind).collect();
+        let mut names: Vec<Reply> = all.iter().map(|parts| parts[1].clone()).collect();
+        names.sort_by(|one, other| one.text().cmp(&other.text()));
+        for (parts, name) in all.iter_mut().zip(names) {
+            parts[1] = name;
+        }
+    }
+}
+
+/// Whether a command may consist of several, whose events dunlin sends behind their messages.
+fn may_be_many(command: &Command) -> bool {
+    ["EXEC", "EVAL", "EVALSHA", "FCALL"].contains(&command.name().as_str())
+}
+
+/// Puts events behind what was published; replies stay in their places.
+fn put_events_last(heard: &mut [Received]) {
+    let places: Vec<_> = (0..heard.len()).filter(|&place| is_message(&heard[place])).collect();
+    let mut messages: Vec<_> = places.iter().map(|&place| heard[place].clone()).collect();
+    messages.sort_by_key(is_event);
+    for (place, message) in places.into_iter().zip(messages) {
+        heard[place] = message;
+    }
+}
+
+/// Whether a message tells what happened to a key.
+fn is_event(message: &Received) -> bool {
+    let Received::Reply(Reply::Push(parts) | Reply::Array(parts)) = message else { return false };
+    let texts = parts.iter().filter_map(Reply::text);
+    texts.take(3).any(|text| text.starts_with(b"__key"))
 }
 
 fn difference(signature: String, dunlin: String, reference: String) -> Difference {
