@@ -69,8 +69,9 @@ impl Seat {
     /// Whether a command is worth sending: not while another is waited for, nor for EXEC where what comes
     /// of it is each server's own (`docs/COMPATIBILITY.md`).
     fn can(&self, command: &Command) -> bool {
-        const NOT_QUEUED: [&str; 8] = [
+        const NOT_QUEUED: [&str; 9] = [
             "CLIENT",
+            "HELLO",
             "SWAPDB",
             "SUBSCRIBE",
             "UNSUBSCRIBE",
@@ -81,7 +82,7 @@ impl Seat {
         ];
         let differs = self.is_queueing && NOT_QUEUED.contains(&command.name().as_str());
         // Who listens may hear of its own command, which is no answer to it.
-        let unclear = self.listens && may_wait(command);
+        let unclear = self.listens && (may_wait(command) || waits_a_moment(command));
         self.waits.is_none() && !differs && !unclear
     }
 
@@ -409,6 +410,12 @@ fn may_wait(command: &Command) -> bool {
         }
         name => WITH_LIMIT_LAST.contains(&name) && is_zero(words.last()),
     }
+}
+
+/// Whether a command may wait, as long as it says: a message may come before its answer then.
+fn waits_a_moment(command: &Command) -> bool {
+    let blocks = command.words.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
+    ["BLPOP", "BLMOVE", "BZPOPMIN"].contains(&command.name().as_str()) || blocks
 }
 
 /// Whether this is no reply, but what others have caused.
