@@ -5,6 +5,7 @@
 //! belongs, and a vectored write sends both interleaved. `buffer[..a], string, buffer[a..]` and so
 //! on.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -304,6 +305,12 @@ impl Output {
         self.lost_from = None;
     }
 
+    /// All waiting bytes as one slice: where they lie if they lie together, else a copy.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        let first = self.first_slice();
+        if first.len() == self.len() { Cow::Borrowed(first) } else { Cow::Owned(self.to_vec()) }
+    }
+
     /// All waiting bytes in one piece.
     pub fn to_vec(&self) -> Vec<u8> {
         self.slices().collect::<Vec<_>>().concat()
@@ -383,6 +390,21 @@ mod tests {
 
     fn large(byte: u8) -> Arc<Vec<u8>> {
         Arc::new(vec![byte; limits::SHARED_REPLY])
+    }
+
+    #[test]
+    fn only_bytes_that_lie_apart_are_copied_together() {
+        let mut output = Output::new();
+        assert!(matches!(output.bytes(), Cow::Borrowed(b"")));
+        output.push(b"before");
+        assert!(matches!(output.bytes(), Cow::Borrowed(b"before")));
+        let string = large(b'x');
+        output.push_shared(&string);
+        assert_eq!(output.bytes(), [b"before", &string[..]].concat());
+        output.advance(b"before".len());
+        assert_eq!(output.bytes().as_ptr(), string.as_ptr());
+        output.push(b"after");
+        assert_eq!(output.bytes(), [&string[..], b"after"].concat());
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Form for ChangeEvents {
         let mut own = Output::new();
         change.reply(position, &mut Reply::new(&mut own, true));
         // What was written just now is whole.
-        let _ = reply::write_json(&mut Pieces::new(&own.to_vec()), Strings::Tagged, output);
+        let _ = reply::write_json(&mut Pieces::new(&own.bytes()), Strings::Tagged, output);
         output.extend_from_slice(b"\n\n");
     }
 
@@ -209,17 +209,11 @@ impl Wait {
             }
             Stage::Asks | Stage::Waits => {}
         }
-        let joined;
-        let bytes = if reply.first_slice().len() == reply.len() {
-            // It may be a large value, which others have too.
-            reply.first_slice()
-        } else {
-            joined = reply.to_vec();
-            &joined
-        };
-        let mut pieces = Pieces::new(bytes);
+        // It may be a large value, which others have too: it is not copied.
+        let bytes = reply.bytes();
+        let mut pieces = Pieces::new(&bytes);
         let Some(position) = position_of(&mut pieces) else {
-            return match Pieces::new(bytes).next() {
+            return match Pieces::new(&bytes).next() {
                 // The waiting was ended by an operator.
                 Some(Piece::Null) => Step::Nothing,
                 // So much has happened at once that nobody knows any more whether the key was concerned.

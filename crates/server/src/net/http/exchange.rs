@@ -334,7 +334,7 @@ impl Exchange {
                     return Next::Answered;
                 }
                 Step::Failed => {
-                    answer_error(Pieces::new(&reply.to_vec()), &self.envelope, now, output);
+                    answer_error(Pieces::new(&reply.bytes()), &self.envelope, now, output);
                     return Next::Answered;
                 }
             }
@@ -359,14 +359,8 @@ impl Exchange {
             }
             return Next::Answered;
         }
-        let joined;
-        let bytes = if reply.first_slice().len() == reply.len() {
-            reply.first_slice()
-        } else {
-            joined = reply.to_vec();
-            &joined
-        };
-        let mut pieces = Pieces::new(bytes);
+        let bytes = reply.bytes();
+        let mut pieces = Pieces::new(&bytes);
         let answered = match &mut self.kind {
             Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) | Kind::Watch(_) => None,
             Kind::Node => {
@@ -474,7 +468,7 @@ impl Exchange {
             }
         };
         if answered.is_none() {
-            answer_error(Pieces::new(bytes), envelope, now, output);
+            answer_error(Pieces::new(&bytes), envelope, now, output);
         }
         Next::Answered
     }
@@ -627,7 +621,7 @@ fn answer_found(
         );
         return Some(());
     };
-    let joined = reply.to_vec();
+    let joined = reply.bytes();
     let mut pieces = Pieces::new(&joined);
     // Up to the value, as above.
     (0..6).try_for_each(|_| pieces.next().map(|_| ()))?;

@@ -152,14 +152,8 @@ impl Watch {
         now: u64,
         output: &mut Output,
     ) -> Step {
-        let apart = reply.first_shared();
-        let joined;
-        let bytes = if apart.is_some() {
-            reply.first_slice()
-        } else {
-            joined = reply.to_vec();
-            &joined
-        };
+        // Without a string that lies apart, the first slice is all.
+        let (bytes, apart) = (reply.first_slice(), reply.first_shared());
         let said = Said::read(Pieces::new(bytes), apart).filter(|said| said.status < 400);
         let Some(said) = said else {
             if self.begun {
