@@ -25,6 +25,10 @@ pub const FREED_AT_ONCE: usize = 64;
 /// the more there are.
 pub const FREED_AT_ONCE_BYTES: usize = 64 * 1024;
 
+/// Bytes of a single allocation that whoever removed it frees itself. The allocator keeps its pages for
+/// the next one, which takes microseconds; from 8 MiB on it gives them back to the system at once.
+pub const FREED_AT_ONCE_SINGLE: usize = 4 * 1024 * 1024;
+
 // ---- Requests -----------------------------------------------------------------------------------
 
 /// Most databases that the setting `databases` allows.

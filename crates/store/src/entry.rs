@@ -25,7 +25,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::limits::{FREED_AT_ONCE_BYTES, MAX_KEY};
+use base::limits::{FREED_AT_ONCE_SINGLE, MAX_KEY};
 
 use crate::freeze::{Freezing, Frozen};
 use crate::frozen_text;
@@ -778,11 +778,12 @@ impl<'e> Entry<'e> {
         }
     }
 
-    /// Whether freeing it takes long enough to leave it to the background thread: more than
-    /// [`base::limits::FREED_AT_ONCE`] allocations, or [`FREED_AT_ONCE_BYTES`] bytes. Looks at no more than that.
+    /// Whether freeing it takes long enough to leave it to the background thread: a string of more than
+    /// [`FREED_AT_ONCE_SINGLE`] bytes, a collection of more than [`base::limits::FREED_AT_ONCE`]
+    /// allocations or [`base::limits::FREED_AT_ONCE_BYTES`]. Looks at no more than that.
     pub fn is_large(self) -> bool {
         match self.value() {
-            ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity() > FREED_AT_ONCE_BYTES,
+            ValueRef::String(StringRef::Shared(buffer)) => buffer.capacity() > FREED_AT_ONCE_SINGLE,
             ValueRef::String(_) => false,
             ValueRef::List(list) => list.frees_slowly(),
             ValueRef::Set(set) => set.frees_slowly(),

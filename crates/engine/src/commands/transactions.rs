@@ -195,7 +195,7 @@ mod tests {
         let mut server = TestServer::new();
         server.text("MULTI");
         for size in [2, 4, 8] {
-            let value = vec![b'v'; size * base::limits::FREED_AT_ONCE_BYTES];
+            let value = vec![b'v'; size * base::limits::FREED_AT_ONCE_SINGLE];
             server.run(&[b"HSET".to_vec(), b"h".to_vec(), b"f".to_vec(), value.clone()]);
             server.run(&[b"SET".to_vec(), b"k".to_vec(), value]);
         }

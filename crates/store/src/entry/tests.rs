@@ -212,5 +212,5 @@ fn what_is_large_is_so_by_allocations_and_bytes() {
     assert!(!is_large(zset(60, 100)) && is_large(zset(70, 1)) && is_large(zset(5, 100_000)));
 
     let string = |size: usize| Value::String(StringValue::Shared(Arc::new(vec![1; size])));
-    assert!(!is_large(string(40_000)) && is_large(string(100_000)));
+    assert!(!is_large(string(4_000_000)) && is_large(string(5_000_000)), "one allocation");
 }
