@@ -343,3 +343,23 @@ abc
 (error) ERR Can not execute a script with write flag using *_ro command.
 > EVAL_RO "#!lua flags=no-writes\nreturn 1" 0
 (integer) 1
+
+== A comparison may change the table that it sorts
+> EVAL "local t={1,2,3} local n=0 table.sort(t,function(a,b) n=n+1 if n==2 then t[2]=9 end return a<b end) return {n,unpack(t)}" 0
+1) (integer) 3
+2) (integer) 1
+3) (integer) 9
+4) (integer) 3
+> EVAL "local t={1,2,3,4,5} local n=0 table.sort(t,function(a,b) n=n+1 if n==2 then t[3]=0 end return a<b end) return {n,unpack(t)}" 0
+(error) ERR user_script:1: attempt to compare number with nil script: 97db1c514347568b15ad3369ac9545faa6e767ee, on @user_script:1.
+> EVAL "local t={1,2,3} local n=0 table.sort(t,function(a,b) n=n+1 if n==2 then t[2]=nil end return a<b end) return {n,t[1],t[2],t[3]}" 0
+1) (integer) 3
+2) (integer) 1
+> EVAL "local t={} for i=1,20 do t[i]=i*7%11 end local n=0 table.sort(t,function(a,b) n=n+1 if n%5==2 then t[11]=n t[5]=3 end return a<b end) return table.concat(t,' ')" 0
+"1 1 2 3 3 47 5 5 67 6 7 62 7 8 8 9 9 10 10 12"
+> EVAL "local ok,e=pcall(table.foreach,redis,function(k) error('x'..type(k)) end) return {tostring(ok),tostring(e)}" 0
+1) "false"
+2) "user_script:1: xstring"
+> EVAL "local f,e=load(function() error('mine') end) return {tostring(f),type(e)}" 0
+1) "nil"
+2) "table"

@@ -74,8 +74,14 @@ fn divide(stack: Stack<'_>, Part { first, last }: Part) -> Option<c_int> {
     if is_before(stack, -2, -1) {
         exchange(stack, middle, first);
     } else {
-        stack.pop(2);
-        put_in_order(stack, middle, last);
+        // The middle one is compared as it was, even if the comparison has changed it.
+        stack.pop(1);
+        stack.push_element(1, last);
+        if is_before(stack, -1, -2) {
+            exchange(stack, middle, last);
+        } else {
+            stack.pop(2);
+        }
     }
     if last - first == 2 {
         return None;
