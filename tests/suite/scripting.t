@@ -363,3 +363,9 @@ abc
 > EVAL "local f,e=load(function() error('mine') end) return {tostring(f),type(e)}" 0
 1) "nil"
 2) "table"
+
+== Protected tables have no elements to sort or remove
+> EVAL "table.sort(redis) return {select('#',table.remove(redis)),select('#',table.remove(redis,1)),select('#',table.remove(_G))}" 0
+1) (integer) 0
+2) (integer) 0
+3) (integer) 0

@@ -40,8 +40,6 @@ pub(crate) enum Stock {
     ToString = 1,
     Next,
     Insert,
-    Remove,
-    Sort,
     ForEach,
     GetMetatable,
     SetMetatable,
@@ -209,8 +207,6 @@ unsafe fn keep_stock(l: *mut lua_State) {
         keep(None, c"setmetatable", Stock::SetMetatable);
         keep(None, c"collectgarbage", Stock::CollectGarbage);
         keep(Some(c"table"), c"insert", Stock::Insert);
-        keep(Some(c"table"), c"remove", Stock::Remove);
-        keep(Some(c"table"), c"sort", Stock::Sort);
         keep(Some(c"table"), c"foreach", Stock::ForEach);
         keep(Some(c"coroutine"), c"create", Stock::Create);
         keep(Some(c"coroutine"), c"resume", Stock::Resume);
@@ -260,10 +256,8 @@ unsafe fn replace(l: *mut lua_State, globals: c_int) {
         (c"__redis__err__handler", handler),
         (c"__server__err__handler", handler),
     ];
-    let within: [(&CStr, &CStr, ffi::lua_CFunction); 9] = [
+    let within: [(&CStr, &CStr, ffi::lua_CFunction); 7] = [
         (c"table", c"insert", guarded::insert),
-        (c"table", c"remove", guarded::remove),
-        (c"table", c"sort", guarded::sort),
         (c"table", c"foreach", guarded::foreach),
         (c"coroutine", c"create", coroutines::create),
         (c"coroutine", c"resume", coroutines::resume),
@@ -654,22 +648,6 @@ mod guarded {
         unsafe {
             refuse(l);
             call_stock(l, Stock::Insert)
-        }
-    }
-
-    pub(super) unsafe extern "C-unwind" fn remove(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            refuse(l);
-            call_stock(l, Stock::Remove)
-        }
-    }
-
-    pub(super) unsafe extern "C-unwind" fn sort(l: *mut lua_State) -> c_int {
-        // SAFETY: Lua calls it.
-        unsafe {
-            refuse(l);
-            call_stock(l, Stock::Sort)
         }
     }
 
