@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use regex_lite::Regex;
-use tests::client::{Reply, encode};
+use tests::client::{Client, Reply, encode};
 use tests::peers;
-use tests::server::{Server, repository};
+use tests::server::{Server, Target, repository};
 use tests::web::Web;
 
 /// How long something may take that is not slow.
@@ -317,6 +317,57 @@ fn hot_keys_are_told_as_they_are_named() -> Result<()> {
     ensure!(hot[0]["key"] == "ho\"t\\key\n" && hot[0]["db"] == 0, "{hot}");
     ensure!(hot[0]["share"].as_f64().is_some_and(|share| share > 0.9), "{hot}");
     ensure!(web.ask("GET /v1/hotkeys?limit=0", &[], b"")?.status == 400);
+    Ok(())
+}
+
+/// The measures of a log's newest commands and their names, the newest first.
+fn logged(client: &mut Client, kind: &str, count: usize) -> Result<Vec<(i64, String)>> {
+    let reply = client.call_text(&format!("COMMANDLOG GET {count} {kind}"))?;
+    let entries = reply.elements().context("no array")?;
+    let entry = |entry: Reply| {
+        let fields = entry.elements().context("no array")?;
+        let [_, _, Reply::Integer(measure), Reply::Array(arguments), ..] = &fields[..] else {
+            bail!("{fields:?}");
+        };
+        let name = arguments[0].text().context("no name")?;
+        Ok((*measure, String::from_utf8_lossy(name).into_owned()))
+    };
+    entries.into_iter().map(entry).collect()
+}
+
+/// What a script calls was sent by nobody, and has a reply; a client that hears nothing gets none.
+#[test]
+fn commands_are_logged_with_their_bytes() -> Result<()> {
+    let server = Server::start(Target::Dunlin, &[("threads", "2")])?;
+    let mut client = server.connect()?;
+    let mut other = server.connect()?;
+    client.call_text("SET a 12345")?;
+    client
+        .call_text("CONFIG SET commandlog-request-larger-than 0 commandlog-reply-larger-than 0")?;
+    client.call_text("EVAL return(redis.call(ARGV[1],KEYS[1])) 1 a GET")?;
+    let eval = "*5\r\n$4\r\nEVAL\r\n$35\r\n\r\n$1\r\n1\r\n$1\r\na\r\n$3\r\nGET\r\n".len() + 35;
+    let named = |measure, name: &str| (measure, name.to_owned());
+    let expected = [named(eval as i64, "EVAL"), named(0, "GET")];
+    let of_request = logged(&mut other, "large-request", 2)?;
+    ensure!(of_request == expected, "{of_request:?}");
+    client.call_text("EVAL return(redis.call(ARGV[1],KEYS[1])) 1 a GET")?;
+    let of_reply = logged(&mut other, "large-reply", 2)?;
+    ensure!(of_reply == [named(11, "EVAL"), named(11, "GET")], "{of_reply:?}");
+
+    for command in ["MULTI", "GET a", "GET none"] {
+        client.call_text(command)?;
+    }
+    let bytes = "*2\r\n$3\r\nGET\r\n$1\r\na\r\n".len() as i64;
+    client.call_text("EXEC")?;
+    let expected = [named(bytes + 3, "GET"), named(bytes, "GET")];
+    let of_request = logged(&mut other, "large-request", 2)?;
+    ensure!(of_request == expected, "EXEC is not logged: {of_request:?}");
+
+    client.send(&["CLIENT", "REPLY", "SKIP"])?;
+    client.send(&["GET", "a"])?;
+    client.call_text("PING")?;
+    let of_reply = logged(&mut other, "large-reply", 2)?;
+    ensure!(of_reply == [named(7, "PING"), named(0, "GET")], "{of_reply:?}");
     Ok(())
 }
 

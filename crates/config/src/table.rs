@@ -639,9 +639,22 @@ directives! {
         => named("tracking-table-max-keys").without_effect("client-side caching is not offered yet"), integer(0, LONG_MAX);
     /// Microseconds from which a command enters the slow log; -1 none, 0 every one.
     slowlog_log_slower_than: i64 = 10_000
-        => named("slowlog-log-slower-than"), integer(-1, LONG_MAX);
+        => named("slowlog-log-slower-than").alias("commandlog-execution-slower-than"), integer(-1, LONG_MAX);
     /// Entries of the slow log.
-    slowlog_max_len: u64 = 128 => named("slowlog-max-len"), integer(0, LONG_MAX);
+    slowlog_max_len: u64 = 128
+        => named("slowlog-max-len").alias("commandlog-slow-execution-max-len"), integer(0, LONG_MAX);
+    /// Bytes from which a request enters the log of large requests; -1 none, 0 every one.
+    commandlog_request_larger_than: i64 = 1 << 20
+        => named("commandlog-request-larger-than"), integer(-1, LONG_MAX);
+    /// Entries of the log of large requests.
+    commandlog_large_request_max_len: u64 = 128
+        => named("commandlog-large-request-max-len"), integer(0, LONG_MAX);
+    /// Bytes from which a reply enters the log of large replies; -1 none, 0 every one.
+    commandlog_reply_larger_than: i64 = 1 << 20
+        => named("commandlog-reply-larger-than"), integer(-1, LONG_MAX);
+    /// Entries of the log of large replies.
+    commandlog_large_reply_max_len: u64 = 128
+        => named("commandlog-large-reply-max-len"), integer(0, LONG_MAX);
     /// Milliseconds from which the latency monitor records an event; 0 switches it off.
     latency_monitor_threshold: u64 = 0 => named("latency-monitor-threshold"), integer(0, LONG_MAX);
     /// Keep a histogram of latencies for each command.

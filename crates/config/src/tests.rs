@@ -8,8 +8,14 @@ use super::*;
 
 /// Directives whose default differs from the reference by intent.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
-/// Directives that the reference does not have: our own, and `import-mode` of Valkey.
-const OWN: [&str; 11] = [
+/// Directives that the reference does not have: our own, and those of Valkey.
+const OWN: [&str; 17] = [
+    "commandlog-execution-slower-than",
+    "commandlog-slow-execution-max-len",
+    "commandlog-request-larger-than",
+    "commandlog-large-request-max-len",
+    "commandlog-reply-larger-than",
+    "commandlog-large-reply-max-len",
     "import-mode",
     "lua-memory-limit",
     "changes-backlog-size",

@@ -20,8 +20,8 @@ use crate::handler::error::{CommandError, CommandResult};
 use crate::host::Host;
 use crate::http::ContentTypes;
 use crate::nodes::hub::Hub;
+use crate::observe::command_log::CommandLogs;
 use crate::observe::latency::LatencyMonitor;
-use crate::observe::slowlog::SlowLog;
 use crate::observe::stats::Stats;
 use crate::persistence::append_only::{self, RewriteAnswer};
 use crate::persistence::journal::Journal;
@@ -59,7 +59,7 @@ pub struct Engine {
     /// Counters.
     pub stats: Stats,
     /// SLOWLOG.
-    pub slowlog: SlowLog,
+    pub command_logs: CommandLogs,
     /// LATENCY.
     pub latency: LatencyMonitor,
     /// The stream of writes.
@@ -307,7 +307,7 @@ impl Engine {
             clients: Clients::default(),
             pubsub: PubSub::default(),
             stats: Stats::new(commands.rows().len()),
-            slowlog: SlowLog::default(),
+            command_logs: CommandLogs::default(),
             latency: LatencyMonitor::default(),
             journal,
             saving: Saving::new(base::clock::steady_ms() / 1000),

@@ -173,6 +173,23 @@ impl<'a> Arguments<'a> {
         self.buffer.get(name.start - headers..last.span().end + LINE_END.len())
     }
 
+    /// Bytes of the command as an array of bulk strings, the form in which clients send it.
+    pub fn wire_len(&self) -> usize {
+        let strings = self
+            .iter()
+            .map(|argument| header_length(argument.len()) + argument.len() + LINE_END.len());
+        header_length(self.len()) + strings.sum::<usize>()
+    }
+
+    /// A number at least as large as [`Arguments::wire_len`], without a look at each argument.
+    #[inline]
+    pub fn wire_len_at_most(&self) -> usize {
+        if !self.big.is_empty() {
+            return usize::MAX;
+        }
+        self.buffer.len() + self.side.len() + (self.ranges.len() + 1) * AROUND_ARGUMENT_MAX
+    }
+
     #[inline]
     fn resolve(&self, range: ArgRange) -> &'a [u8] {
         if range.place() < IN_SIDE { &self.buffer[range.span()] } else { self.resolve_apart(range) }
@@ -188,6 +205,9 @@ impl<'a> Arguments<'a> {
 }
 
 const LINE_END: &[u8] = b"\r\n";
+
+/// The most bytes of protocol around an argument in a buffer: its header and its line end.
+const AROUND_ARGUMENT_MAX: usize = "$1073741823\r\n\r\n".len();
 
 /// The length of `*number` or `$number` with its line end.
 #[inline]

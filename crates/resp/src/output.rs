@@ -227,6 +227,12 @@ impl Output {
         &self.buffer[mark.at..]
     }
 
+    /// How many bytes were written since `mark`, strings that are sent from where they lie included.
+    #[inline]
+    pub fn len_since(&self, mark: Mark) -> usize {
+        (self.buffer.len() + self.shared_len).saturating_sub(mark.at + mark.shared_len)
+    }
+
     /// Takes back all that was written since `mark`.
     pub fn rollback(&mut self, mark: Mark) {
         if mark.behind_loss {

@@ -227,6 +227,12 @@ impl<'a> Reply<'a> {
         self.output.since(mark)
     }
 
+    /// How many bytes were written since `mark`, strings that are sent from where they lie included.
+    #[inline]
+    pub fn len_since(&self, mark: Mark) -> usize {
+        self.output.len_since(mark)
+    }
+
     /// Makes the `count` replies written since `mark` an array.
     pub fn close_array(&mut self, mark: Mark, count: usize) {
         self.insert_header(mark, b'*', count as u64);

@@ -11,6 +11,7 @@ mod append_only;
 mod bitmap;
 mod changes;
 mod client;
+mod command_log;
 mod config;
 mod connection;
 mod debug;
@@ -30,7 +31,6 @@ mod saving;
 mod script;
 mod server;
 mod set;
-mod slowlog;
 mod sort;
 mod stream;
 mod string;
@@ -69,7 +69,7 @@ const FAMILIES: &[&[Command]] = &[
     saving::COMMANDS,
     append_only::COMMANDS,
     latency::COMMANDS,
-    slowlog::COMMANDS,
+    command_log::COMMANDS,
     memory::COMMANDS,
     debug::COMMANDS,
     http::COMMANDS,

@@ -252,6 +252,8 @@ impl Turn {
         let config = Config {
             maxmemory: 0,
             slowlog_log_slower_than: -1,
+            commandlog_request_larger_than: -1,
+            commandlog_reply_larger_than: -1,
             latency_monitor_threshold: 0,
             latency_tracking: false,
             notify_keyspace_events: NotifyEvents::default(),

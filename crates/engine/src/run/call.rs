@@ -18,12 +18,12 @@ use crate::handler::error::CommandError;
 use crate::host::LogLevel;
 use crate::observe::monitor;
 use crate::observe::notify::{Class, News};
-use crate::observe::slowlog::{self, SlowCommand};
 use crate::persistence::backlog::Backlog;
 use crate::run::admission::Admission;
 use crate::run::authority::Authority;
 use crate::run::consists::{any_has, concerns_scripts, is_program, lacks_subcommand, reloads};
 use crate::run::effects::Effects;
+use crate::run::noting::Cost;
 use crate::run::request::{Outcome, Request};
 use crate::run::slots::all_slots;
 use crate::run::turn::Turn;
@@ -33,7 +33,6 @@ use crate::session::pubsub::Kind;
 use crate::session::{QueuedCommand, ScriptNeeds, Session};
 use crate::wait::blocking;
 use crate::wait::waiting::Attachment;
-use config::Config;
 
 /// Milliseconds between two lines of the log about connections that speak another protocol, so
 /// that whoever opens them cannot fill it.
@@ -587,7 +586,9 @@ impl Context<'_> {
         }
         let ended = Ticks::now();
         self.db.effects.last_end = ended;
-        self.engine.note_duration(self, row, args, ended.since_ns(begun));
+        let cost =
+            Cost { nanoseconds: ended.since_ns(begun), reply: self.reply.len_since(mark) as u64 };
+        self.engine.note_cost(self, row, args, cost);
     }
 
     fn end_in_error(&mut self, row: &'static Row, error: &CommandError, mark: Mark) {
@@ -596,58 +597,6 @@ impl Context<'_> {
         self.db.stats.commands[row.id].failed.add(1);
         self.engine.stats.count_error(error.code());
         self.reply.error(error.as_bytes());
-    }
-}
-
-impl Engine {
-    #[inline]
-    fn note_duration(
-        &self,
-        cx: &Context<'_>,
-        row: &'static Row,
-        args: &Args<'_>,
-        nanoseconds: u64,
-    ) {
-        cx.db.stats.commands_processed.add(1);
-        cx.db.stats.commands[row.id].record(nanoseconds, cx.db.config.latency_tracking);
-        if cx.db.effects.settings_changed {
-            // What CONFIG SET has changed holds for itself already.
-            self.note_if_slow(cx, row, args, nanoseconds, &self.config.snapshot());
-        } else if nanoseconds >= cx.db.effects.slow_from {
-            self.note_if_slow(cx, row, args, nanoseconds, cx.db.config);
-        }
-    }
-
-    #[cold]
-    fn note_if_slow(
-        &self,
-        cx: &Context<'_>,
-        row: &'static Row,
-        args: &Args<'_>,
-        nanoseconds: u64,
-        config: &Config,
-    ) {
-        let microseconds = nanoseconds / 1000;
-        if config.slowlog_log_slower_than >= 0
-            && microseconds >= config.slowlog_log_slower_than as u64
-            && !row.command.has(command::SKIP_SLOWLOG)
-        {
-            let (client, by_script) = (&cx.session.client, cx.session.script);
-            let command = SlowCommand {
-                id: 0,
-                at: cx.db.now / 1000,
-                microseconds,
-                argv: slowlog::shortened(row.command, args.argv()),
-                address: if by_script { String::new() } else { client.address.clone() },
-                name: if by_script { Vec::new() } else { client.names.lock().name.clone() },
-            };
-            self.slowlog.note(command, config.slowlog_max_len as usize);
-        }
-        let threshold = config.latency_monitor_threshold;
-        if threshold > 0 && microseconds / 1000 >= threshold {
-            let event = if row.command.has(command::FAST) { "fast-command" } else { "command" };
-            self.latency.note(event, cx.db.now / 1000, microseconds / 1000);
-        }
     }
 }
 

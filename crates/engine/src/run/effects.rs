@@ -14,6 +14,7 @@ use resp::args::Arguments;
 use resp::output::Output;
 use store::{Removed, garbage};
 
+use crate::observe::command_log::NotedFrom;
 use crate::observe::notify::{Event, News, Notification};
 use crate::persistence::journal::Batch;
 use crate::script::cache::Lookups;
@@ -111,8 +112,8 @@ pub struct Effects {
     pub(crate) news: RefCell<Vec<News>>,
     /// CONFIG SET or DEBUG changed what a turn looks at only once.
     pub(crate) settings_changed: bool,
-    /// From how many nanoseconds on a command is noted as slow.
-    pub(crate) slow_from: u64,
+    /// What makes a command one to be noted.
+    pub(crate) noted_from: NotedFrom,
     /// When the command before ended: see [`crate::run::turn::Turn::start_timing`].
     pub(crate) last_end: Ticks,
     /// Freed when the slots are unlocked, or before the next command of a script or transaction.

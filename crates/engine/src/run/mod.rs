@@ -11,6 +11,7 @@
 //! | [`busy`] | who is to know that a thread is busy? |
 //! | [`effects`] | what has it done besides its reply? |
 //! | `pause` | what holds it back? |
+//! | `noting` | what is noted of it when it has run? |
 //!
 //! `call`, `plain` and `admission` import every other room: this is where they meet. The other files import
 //! no more than what they are made of.
@@ -21,6 +22,7 @@ pub mod busy;
 pub(crate) mod call;
 pub mod consists;
 pub mod effects;
+pub(crate) mod noting;
 pub(crate) mod pause;
 pub(crate) mod plain;
 pub mod request;

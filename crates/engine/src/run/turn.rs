@@ -9,6 +9,7 @@ use resp::args::Arguments;
 use crate::engine::Engine;
 use crate::handler::args::KeyAt;
 use crate::handler::db::{EvictionClock, TurnParts};
+use crate::observe::command_log::NotedFrom;
 use crate::observe::hot_keys;
 use crate::observe::stats::ThreadStats;
 use crate::reclaim::candidates::Evictor;
@@ -264,22 +265,10 @@ impl Turn {
             self.config_generation = generation;
             self.config = engine.config.snapshot();
         }
-        self.effects.slow_from = slow_from(&self.config);
+        self.effects.noted_from = NotedFrom::new(&self.config);
         self.plain = engine.is_usual(self);
         self.eviction_clock = EvictionClock::new(&self.config, self.steady);
         self.packed_threshold = engine.debug.quicklist_packed_threshold.load(Relaxed);
-    }
-}
-
-/// From how many nanoseconds on a command is noted as slow, by one of the two logs.
-fn slow_from(config: &Config) -> u64 {
-    let log = match config.slowlog_log_slower_than {
-        microseconds @ 0.. => microseconds as u64 * 1000,
-        _ => u64::MAX,
-    };
-    match config.latency_monitor_threshold {
-        0 => log,
-        milliseconds => log.min(milliseconds.saturating_mul(1_000_000)),
     }
 }
 

@@ -1,7 +1,9 @@
-//! SLOWLOG: the last commands that took long.
+//! COMMANDLOG: the last commands that took long, those of large requests and those of large replies.
+//! SLOWLOG shows the first of these logs.
 
 use std::collections::VecDeque;
 
+use config::Config;
 use parking_lot::Mutex;
 use resp::args::Arguments;
 
@@ -13,15 +15,37 @@ const ARGUMENTS_MAX: usize = 32;
 /// Bytes of an argument that are kept.
 const ARGUMENT_BYTES_MAX: usize = 128;
 
-/// One slow command.
+/// What a log is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogKind {
+    /// Commands that took long, in microseconds.
+    Slow,
+    /// Requests of many bytes.
+    LargeRequest,
+    /// Replies of many bytes.
+    LargeReply,
+}
+
+/// The log of each kind.
+#[derive(Default)]
+pub struct CommandLogs([CommandLog; 3]);
+
+impl CommandLogs {
+    /// The log of one kind.
+    pub fn of(&self, kind: LogKind) -> &CommandLog {
+        &self.0[kind as usize]
+    }
+}
+
+/// One command of a log.
 #[derive(Clone, Debug)]
-pub struct SlowCommand {
+pub struct LoggedCommand {
     /// Its number; rises for ever.
     pub id: u64,
     /// When it ran, in Unix seconds.
     pub at: u64,
-    /// How long it took.
-    pub microseconds: u64,
+    /// How long it took in microseconds, or how many bytes it had, as the log's kind says.
+    pub measure: u64,
     /// Its arguments, shortened.
     pub argv: Vec<Vec<u8>>,
     /// The client's address.
@@ -30,28 +54,28 @@ pub struct SlowCommand {
     pub name: Vec<u8>,
 }
 
-/// See the module's text.
+/// The newest commands of one kind.
 #[derive(Default)]
-pub struct SlowLog(Mutex<Entries>);
+pub struct CommandLog(Mutex<Entries>);
 
 #[derive(Default)]
 struct Entries {
     next_id: u64,
-    newest_first: VecDeque<SlowCommand>,
+    newest_first: VecDeque<LoggedCommand>,
 }
 
-impl SlowLog {
+impl CommandLog {
     /// Keeps a command, and so many in all. Its number is given here.
-    pub(crate) fn note(&self, command: SlowCommand, keep: usize) {
+    pub(crate) fn note(&self, command: LoggedCommand, keep: usize) {
         let mut entries = self.0.lock();
         let id = entries.next_id;
         entries.next_id += 1;
-        entries.newest_first.push_front(SlowCommand { id, ..command });
+        entries.newest_first.push_front(LoggedCommand { id, ..command });
         entries.newest_first.truncate(keep);
     }
 
     /// The newest commands, the newest first.
-    pub fn newest(&self, count: usize) -> Vec<SlowCommand> {
+    pub fn newest(&self, count: usize) -> Vec<LoggedCommand> {
         self.0.lock().newest_first.iter().take(count).cloned().collect()
     }
 
@@ -69,6 +93,37 @@ impl SlowLog {
     pub fn reset(&self) {
         self.0.lock().newest_first.clear();
     }
+}
+
+/// From where on a command is noted, by the logs of commands or by the latency monitor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct NotedFrom {
+    pub(crate) nanoseconds: u64,
+    /// Bytes.
+    pub(crate) request: u64,
+    /// Bytes.
+    pub(crate) reply: u64,
+}
+
+impl NotedFrom {
+    /// As the settings say it.
+    pub(crate) fn new(config: &Config) -> Self {
+        let slow = threshold(config.slowlog_log_slower_than).saturating_mul(1000);
+        let delay = match config.latency_monitor_threshold {
+            0 => u64::MAX,
+            milliseconds => milliseconds.saturating_mul(1_000_000),
+        };
+        NotedFrom {
+            nanoseconds: slow.min(delay),
+            request: threshold(config.commandlog_request_larger_than),
+            reply: threshold(config.commandlog_reply_larger_than),
+        }
+    }
+}
+
+/// A threshold of the settings, of which those below 0 let nothing through.
+fn threshold(setting: i64) -> u64 {
+    u64::try_from(setting).unwrap_or(u64::MAX)
 }
 
 /// The arguments of a command as the log keeps them.
