@@ -1,5 +1,5 @@
-// A REST API over a table of MariaDB, as it is commonly built: results are kept in Redis, and asked of the
-// database when they are not there. What it costs is the measure for Dunlin's views (see README.md).
+// A REST API over a table of MariaDB, as it is commonly built: it keeps results in Redis, and asks the database
+// for results that are not there. Dunlin's views are compared with the cost of this program (see README.md).
 package main
 
 import (
@@ -79,7 +79,7 @@ func main() {
 	}
 }
 
-// Makes the table where it is not there.
+// Creates the table if it is missing.
 func fill(database *sql.DB) error {
 	for _, statement := range []string{
 		"CREATE TABLE IF NOT EXISTS departments (dept_no VARCHAR(16) PRIMARY KEY, dept_name VARCHAR(40) NOT NULL)",
@@ -124,7 +124,7 @@ func (own service) departments(answer http.ResponseWriter, request *http.Request
 	}
 }
 
-// From Redis, or else from the database and then kept.
+// Answers from Redis, or else from the database, and then keeps the result.
 func (own service) result(context context.Context, rows int) ([]byte, error) {
 	if own.store == nil {
 		return own.selected(context, rows)

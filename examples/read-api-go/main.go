@@ -1,7 +1,7 @@
 // A read API as it is commonly built: a process beside Redis that answers GET /v1/keys/{key} with the value.
 //
-// What it costs is the measure for Dunlin, which answers the same request itself. The address of Redis decides
-// over the set-up: one central Redis for all instances of the API, or a replica beside each (see README.md).
+// Dunlin answers the same request itself and is compared with the cost of this program. The address of Redis
+// decides the set-up: one central Redis for all instances of the API, or a replica beside each (see README.md).
 package main
 
 import (
