@@ -1,8 +1,8 @@
-//! `docs/COMPATIBILITY.md`: what of Redis is here, what is not, and what differs.
+//! `docs/COMPATIBILITY.md`: what Dunlin has of Redis, what it lacks, and what differs.
 //!
-//! The page is made from what the server itself runs on, the rows of commands and the table of
-//! directives, so that it cannot promise what is not there. Only the reasons for differences are
-//! prose, in `compatibility/differences.md`. `dunlin docs compatibility` prints it.
+//! The page is made from the rows of commands and the table of directives with which the server itself
+//! runs, so that it cannot promise something that is missing. Only the reasons for differences are
+//! prose, in `compatibility/differences.md`. `dunlin docs compatibility` prints the page.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -18,7 +18,7 @@ const DIFFERENCES: &str = include_str!("compatibility/differences.md");
 /// The commands of the reference: see the file's first lines.
 const REFERENCE: &str = include_str!("compatibility/redis-8.0.txt");
 
-/// The version that counts as the reference's: what is later than this is marked.
+/// The version of the reference: everything newer is marked.
 const REFERENCE_VERSION: (u32, u32) = (8, 0);
 
 /// The page, in Markdown.

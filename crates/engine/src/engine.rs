@@ -1,5 +1,5 @@
-//! The engine: all that connections share; what a handler gets, and what a command is. These types
-//! name each other, so they are here together; what can be done with them is in the rooms.
+//! The engine, which has what all connections share; the context that a handler gets; and what a
+//! command is. These types name each other, so they are here together; the other rooms act on them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -68,7 +68,7 @@ pub struct Engine {
     pub saving: Saving,
     /// The world outside.
     pub host: Arc<dyn Host>,
-    /// What outlives the process.
+    /// The storage: data on disk.
     pub storage: Arc<dyn Storage>,
     /// The start, as [`crate::run::turn::Turn::steady`].
     pub started_at: u64,
@@ -76,24 +76,24 @@ pub struct Engine {
     pub run_id: String,
     /// 40 hexadecimal digits that name the history of writes: `master_replid` of INFO.
     pub replication_id: Mutex<String>,
-    /// What kinds of content keys are.
+    /// The content types of keys.
     pub content_types: Arc<ContentTypes>,
-    /// What DEBUG commands have set.
+    /// Settings of DEBUG commands.
     pub debug: DebugSettings,
     /// Whether data is being loaded.
     pub loading: Loading,
     /// Scripts.
     pub scripts: Scripts,
-    /// Who follows the journal.
+    /// The listeners that follow the journal.
     pub listeners: Listeners,
-    /// Who watches the tree of `/v2/keys`.
+    /// The clients that watch the tree of `/v2/keys`.
     pub nodes: Hub,
     pub(crate) slot_offsets: SlotOffsets,
     pub(crate) memory: Memory,
     pub(crate) pause: Pause,
     pub(crate) next_client_id: AtomicU64,
     pub(crate) blocked_clients: AtomicU64,
-    /// Keys that somebody watches.
+    /// Keys that clients watch.
     pub(crate) watched_keys: AtomicU64,
     /// When the log last mentioned a connection that speaks another protocol, as [`crate::run::turn::Turn::steady`].
     pub(crate) foreign_logged_at: AtomicU64,
@@ -112,11 +112,11 @@ pub struct Context<'a> {
     pub engine: &'a Engine,
     /// The command that runs.
     pub row: &'static Row,
-    /// By what right: ordinary locks, as the program, or with all gates closed.
+    /// Its authority: ordinary locks, as a program, or with all gates closed.
     pub authority: Authority<'a>,
     /// Inside EXEC, or while serving a waiter: nothing blocks there.
     pub(crate) nested: bool,
-    /// Who is to know of a script that takes long.
+    /// Is told of a script that takes long.
     pub(crate) busy: Option<&'a dyn Busy>,
     /// The connection has sent itself a message, which follows the reply.
     pub(crate) hears_itself: bool,
@@ -133,11 +133,11 @@ pub type Handler = fn(&mut Context<'_>, &mut Args<'_>) -> CommandResult;
 /// the reply and returns true, or returns false when the key has nothing for it.
 pub type Serve = fn(&mut Context<'_>, &Key<'_>, Arguments<'_>) -> Result<bool, CommandError>;
 
-/// A command: what is known of it, and what runs it.
+/// A command: its spec and its handler.
 pub struct Command {
     /// What is known of it.
     pub spec: Spec,
-    /// What runs it.
+    /// The function that runs it.
     pub handler: Handler,
     /// Subcommands.
     pub subcommands: &'static [Command],
@@ -149,7 +149,7 @@ pub struct Row {
     pub id: RowId,
     /// The row.
     pub command: &'static Command,
-    /// Its only key, if there is one at all, is the argument behind its name: most commands.
+    /// Its only key, if it has one, is the argument after its name, as for most commands.
     pub(crate) one_key: bool,
     /// It may go the short way: see `run/plain.rs`.
     pub(crate) plain: bool,
@@ -180,7 +180,7 @@ pub struct HttpRows {
     pub metrics: &'static Row,
     /// The condition of a transaction.
     pub watch: &'static Row,
-    /// What takes memory.
+    /// Its memory.
     pub memory: &'static Row,
     /// Keys that commands name often.
     pub hot_keys: &'static Row,
@@ -200,10 +200,10 @@ pub struct HttpRows {
     pub node_wait: &'static Row,
 }
 
-/// Something that a slow disk may hold up, done away from the workers. Returns the reply.
+/// Work that a slow disk may delay, done away from the workers. Returns the reply.
 pub type Errand = Box<dyn FnOnce(&Engine) -> Vec<u8> + Send>;
 
-/// What outlives the process: files, and those who write them.
+/// Data on disk: files, and the threads that write them.
 pub trait Storage: Send + Sync {
     /// Begins to save all data to the file that the settings name.
     ///
@@ -211,39 +211,38 @@ pub trait Storage: Send + Sync {
     /// Why it does not.
     fn save(&self, request: SaveRequest) -> Result<Accepted, Refusal>;
 
-    /// Begins to write the append-only file anew, or only sees to it that this happens `soon`.
+    /// Begins to rewrite the append-only file, or with `soon` only schedules that.
     fn rewrite_append_only(&self, soon: bool) -> RewriteAnswer;
 
     /// How the append-only file is.
     fn append_only(&self) -> append_only::Figures;
 
-    /// Forgets what the append-only file has counted: CONFIG RESETSTAT.
+    /// Resets the counters of the append-only file: CONFIG RESETSTAT.
     fn reset_append_only_stats(&self);
 
     /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
     fn delay_append_only(&self, delay: Duration);
 
-    /// Saves all data to that file, while nothing changes: DEBUG RELOAD.
+    /// Saves all data to the file, while nothing changes: DEBUG RELOAD.
     ///
     /// # Errors
     /// The log says why.
     fn save_standing(&self, engine: &Engine, closed: &Closed<'_>) -> Result<(), SaveFailed>;
 
-    /// All data has just been removed, and these are the changes up to that: FLUSHALL. A file that
-    /// is being written is of no use any more. Returns whether a file has to say that there is no
-    /// data: [`Storage::save_emptied`].
+    /// All data was just removed: FLUSHALL. `changes` counts the changes up to now. A file that is
+    /// being written is of no use any more. Returns whether a file has to say that there is no data:
+    /// [`Storage::save_emptied`].
     fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool;
 
     /// Begins to save that there is no data, and answers `waiter` with nothing when that is done: its
     /// reply is written already.
     fn save_emptied(&self, waiter: Arc<Waiter>);
 
-    /// Has a thread of its own do what a disk may make slow, and answers `waiter` with what that
-    /// returns.
+    /// Has another thread do work that a disk may make slow, and answers `waiter` with the result.
     fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand);
 
-    /// Loads data beside what is there: DEBUG RELOAD and LOADAOF. What was loaded until an error
-    /// stays.
+    /// Loads data in addition to what is there: DEBUG RELOAD and LOADAOF. After an error, the data that
+    /// was loaded before it stays.
     ///
     /// # Errors
     /// A file cannot be loaded; the log says why.
@@ -261,8 +260,8 @@ pub struct DebugSettings {
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON.
     pub pause_cron: AtomicBool,
-    /// DEBUG QUICKLIST-PACKED-THRESHOLD: elements of lists from this many bytes on get a node of
-    /// their own.
+    /// DEBUG QUICKLIST-PACKED-THRESHOLD: list elements of at least this many bytes get a node of their
+    /// own.
     pub quicklist_packed_threshold: AtomicUsize,
     /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: the checksums of RDB files and of RESTORE's payload may
     /// be any.
@@ -333,7 +332,7 @@ impl Engine {
         }
     }
 
-    /// Gives it who understands scripts.
+    /// Sets the interpreter of scripts.
     #[must_use]
     pub fn with_interpreter(mut self, interpreter: Arc<dyn Interpreter>) -> Engine {
         self.scripts.interpreter = interpreter;
@@ -345,20 +344,20 @@ impl Engine {
         self.next_client_id.fetch_add(1, Relaxed)
     }
 
-    /// Whether writes are held back, by CLIENT PAUSE or a stop: nothing expires and nothing is
-    /// evicted meanwhile.
+    /// Whether CLIENT PAUSE or a stop of the server suspends writes. Meanwhile nothing expires and
+    /// nothing is evicted.
     pub fn is_paused(&self, now: u64) -> bool {
         self.pause.is_on(now)
     }
 
-    /// The server is about to stop: holds all writes back, whatever CLIENT UNPAUSE says, so that
-    /// the data stands still.
+    /// The server is about to stop: suspends all writes, even after CLIENT UNPAUSE, so that the data
+    /// stands still.
     pub fn hold_writes(&self) {
         let _closed = self.gates.close();
         self.pause.set_stopping(true);
     }
 
-    /// Ends [`Engine::hold_writes`]. What CLIENT PAUSE holds back stays so.
+    /// Ends [`Engine::hold_writes`]. Commands that CLIENT PAUSE suspends stay suspended.
     pub fn let_writes_go_on(&self) {
         {
             let _closed = self.gates.close();
@@ -367,7 +366,7 @@ impl Engine {
         self.wake_all_clients();
     }
 
-    /// Has every connection look again at what holds it back: it does not hear of the end.
+    /// Has every connection check again whether it is still suspended: it is not told of the end.
     pub(crate) fn wake_all_clients(&self) {
         for client in self.clients.all() {
             self.host.wake(&client);

@@ -1,4 +1,5 @@
-//! The world outside: what the engine asks of whoever runs it, by what is asked.
+//! The world outside: traits through which the engine asks its host, one trait for each kind of
+//! question.
 
 use std::sync::Arc;
 
@@ -19,8 +20,8 @@ pub trait MemorySource {
     /// Frees something large in the background.
     fn drop_later(&self, garbage: Box<dyn Send>);
 
-    /// Bytes that the allocator has given out: what the calling thread has up to now, the others as
-    /// of the last time that they said so.
+    /// Bytes that the allocator has given out: of the calling thread up to now, of the other threads up
+    /// to when they last published them.
     fn used_memory(&self) -> usize;
 
     /// Bytes that the calling thread has ever allocated, less those that it has freed. Cheap; only
@@ -57,25 +58,25 @@ pub trait ConfigFile {
 
 /// The process that the engine runs in.
 pub trait Process {
-    /// What the process has used of the processors.
+    /// Processor time of the process.
     fn cpu_seconds(&self) -> CpuSeconds;
 
-    /// What INFO says about the process and the machine. None of it changes while it runs.
+    /// Facts about the process and the machine for INFO. They do not change while it runs.
     fn process(&self) -> ProcessFacts;
 
     /// Begins to stop the server. The client gets no reply: its connection closes.
     ///
-    /// When the data is to be saved and cannot be, the server goes on, and the client is answered.
+    /// When the data should be saved and cannot be, the server goes on, and the client is answered.
     fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>);
 
     /// Ends the process at once, with a crash report: DEBUG SEGFAULT, ASSERT, PANIC.
     fn crash(&self, reason: &str) -> !;
 }
 
-/// Something that a database is asked for, or whose results are.
+/// A request to a database, or for its results.
 #[derive(Clone, Debug)]
 pub enum ViewRequest {
-    /// The value of this key. The reply is that of a request for it which finds the key.
+    /// The value of this key. The reply is that of a request which finds the key.
     Fill {
         /// The key.
         key: Box<[u8]>,
@@ -84,7 +85,7 @@ pub enum ViewRequest {
     Change {
         /// The name of the view.
         view: Box<[u8]>,
-        /// What the request says, as JSON.
+        /// The JSON body of the request.
         body: Box<[u8]>,
     },
     /// That all values with a tag are deleted. The reply is how many.
@@ -94,15 +95,15 @@ pub enum ViewRequest {
     },
 }
 
-/// Databases, whose results are kept under keys.
+/// Databases whose results are kept under keys.
 pub trait ViewSource {
-    /// Has a thread of its own do what is asked, and answers who waits for it. Does not wait itself:
-    /// whoever asks may hold a slot.
+    /// Has another thread carry out the request and answer the waiter. Does not wait itself, because
+    /// the caller may hold a slot.
     fn ask_view(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>);
 }
 
-/// All of it. Through [`Apply`], changed settings take effect there too (listening ports, log level,
-/// ...). What outlives the process is [`crate::engine::Storage`]'s.
+/// All questions together. Through [`Apply`], changed settings take effect in the host too (listening
+/// ports, log level, ...). Data on disk belongs to [`crate::engine::Storage`].
 pub trait Host:
     Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + Send + Sync
 {
@@ -118,9 +119,9 @@ impl<T> Host for T where
 pub struct ProcessFacts {
     /// System, release and machine ("Linux 6.1.0 x86_64").
     pub os: String,
-    /// What workers wait for sockets with ("epoll").
+    /// How workers wait for sockets ("epoll").
     pub multiplexing_api: &'static str,
-    /// What spans of time are measured with ("POSIX clock_gettime").
+    /// The clock that measures spans of time ("POSIX clock_gettime").
     pub monotonic_clock: &'static str,
     /// The compiler's version ("rustc 1.95.0"), empty when unknown.
     pub compiler: &'static str,
@@ -130,11 +131,11 @@ pub struct ProcessFacts {
     pub git_dirty: bool,
     /// The process's number.
     pub process_id: u32,
-    /// Who started the server: "upstart", "systemd" or "no".
+    /// What started the server: "upstart", "systemd" or "no".
     pub supervised: &'static str,
     /// The absolute path of the program.
     pub executable: String,
-    /// The absolute path of the configuration file, empty when there is none.
+    /// The absolute path of the configuration file; empty without one.
     pub config_file: String,
     /// The allocator and its version ("jemalloc-5.3.0").
     pub allocator: &'static str,
@@ -147,15 +148,15 @@ pub struct ProcessFacts {
 pub struct CpuSeconds {
     /// The whole process, in the kernel.
     pub system: f64,
-    /// The whole process, outside of it.
+    /// User time of the whole process.
     pub user: f64,
     /// Finished children, in the kernel.
     pub children_system: f64,
-    /// Finished children, outside of it.
+    /// User time of finished children.
     pub children_user: f64,
     /// The thread that the process began with, in the kernel.
     pub main_thread_system: f64,
-    /// The thread that the process began with, outside of it.
+    /// User time of the thread that the process began with.
     pub main_thread_user: f64,
 }
 
@@ -173,7 +174,7 @@ pub enum LogLevel {
 /// How SHUTDOWN wants the server to stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shutdown {
-    /// SAVE, NOSAVE, or what the configuration says.
+    /// SAVE, NOSAVE, or `None` for the configuration's choice.
     pub save: Option<bool>,
     /// Do not wait for replicas.
     pub now: bool,

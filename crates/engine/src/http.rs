@@ -1,17 +1,17 @@
-//! What the commands of HTTP and the protocol agree on, and what keys are to HTTP besides their values.
+//! What the commands of HTTP and the protocol agree on, and the content types of keys.
 
 use std::sync::Arc;
 
 use base::limits;
 use parking_lot::RwLock;
 
-/// What a write of a key answers first. The condition of the request was not met.
+/// The first part of the answer to a write of a key. The condition of the request was not met.
 pub const FAILED: i64 = 0;
-/// It is written, and there was no such key before.
+/// The key was written, and did not exist before.
 pub const CREATED: i64 = 1;
 /// It is written or deleted, and there was one.
 pub const REPLACED: i64 = 2;
-/// There was no such key, and there is none.
+/// The key did not exist, and does not exist now.
 pub const ABSENT: i64 = 3;
 /// The key exists, and the settings ask for a condition on changing it.
 pub const UNCONDITIONAL: i64 = 4;
@@ -19,8 +19,8 @@ pub const UNCONDITIONAL: i64 = 4;
 /// Kinds that have numbers: the label of an entry is a byte, and 0 is no kind.
 const MOST: usize = u8::MAX as usize;
 
-/// The kinds of content that keys are, such as `text/html`: each has a number, which is the label of the
-/// keys' entries. Numbers are given out in the order in which they are needed, and never taken back.
+/// The content types of keys, such as `text/html`. Each has a number, which is the label of the keys'
+/// entries. Types get numbers in the order in which they are first needed, and keep them.
 #[derive(Default)]
 pub struct ContentTypes(RwLock<Vec<Arc<[u8]>>>);
 
@@ -33,10 +33,10 @@ impl ContentTypes {
         let index = known.or_else(|| {
             let mut names = self.0.write();
             let fits = ContentTypes::is_name(name);
-            // A type with parameters, such as a boundary, may be another one each time: these are not to take
-            // the places of all others.
+            // A type with parameters, such as a boundary, may be different each time: such types must
+            // not take the places of all others.
             let most = if name.contains(&b';') { MOST / 2 } else { MOST };
-            // Somebody may have been first.
+            // Another thread may have been first.
             number(&names).or_else(|| {
                 (fits && names.len() < most).then(|| {
                     names.push(name.into());

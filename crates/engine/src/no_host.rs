@@ -28,12 +28,12 @@ pub struct NoHost {
 }
 
 impl NoHost {
-    /// Pretends that so many bytes are in use.
+    /// Pretends that this many bytes are in use.
     pub fn use_memory(&self, bytes: usize) {
         self.used_memory.store(bytes, Relaxed);
     }
 
-    /// Pretends that the calling thread has allocated so many bytes more, or freed them.
+    /// Pretends that the calling thread has allocated this many bytes more, or freed them.
     pub fn allocate(&self, bytes: i64) {
         self.memory_balance.fetch_add(bytes, Relaxed);
     }

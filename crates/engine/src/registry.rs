@@ -1,4 +1,4 @@
-//! All commands that there are, found by name: what an engine is given when it is made.
+//! All commands, found by name: an engine receives them when it is made.
 
 use resp::args::Arguments;
 
@@ -59,8 +59,8 @@ impl HttpRows {
 }
 
 impl Registry {
-    /// All rows of these families, subcommands behind their command. They are never freed: an engine
-    /// is given its commands once.
+    /// All rows of these families, each command followed by its subcommands. They are never freed: an
+    /// engine gets its commands once.
     pub fn new(families: &[&'static [Command]]) -> Registry {
         let mut rows = Vec::new();
         for command in families.iter().copied().flatten() {
@@ -75,7 +75,7 @@ impl Registry {
         Registry { rows, names, http: HttpRows::find(rows) }
     }
 
-    /// All rows, subcommands behind their command.
+    /// All rows, each command followed by its subcommands.
     pub fn rows(&self) -> &'static [Row] {
         self.rows
     }
@@ -85,10 +85,10 @@ impl Registry {
         self.rows.iter().filter(|row| !row.command.has(INTERNAL))
     }
 
-    /// What HTTP consists of.
+    /// The commands of HTTP.
     ///
     /// # Panics
-    /// If the families that it was made of lack it.
+    /// If the families lack them.
     #[inline]
     pub fn http(&self) -> &HttpRows {
         self.http.as_ref().expect("the family of HTTP is one of them")
@@ -97,7 +97,7 @@ impl Registry {
     /// Finds a command by its name, in any case.
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&'static Row> {
-        // The length of a short name does not show in what it is found by.
+        // A short name is found by eight bytes, which do not show its length.
         self.names.find(name).filter(|row| row.command.name.len() == name.len())
     }
 

@@ -1,5 +1,5 @@
 //! An engine in memory for tests: a world outside that does nothing ([`NoHost`]), a journal that
-//! remembers, and a connection that takes commands and gives back what would be sent.
+//! remembers, and a connection that takes commands and returns what would be sent.
 
 mod plain;
 mod replay;
@@ -52,7 +52,7 @@ pub(crate) struct Recorder {
     deaf: AtomicBool,
     /// Batches so far: the offset.
     end: AtomicU64,
-    /// What [`Journal::synced`] answers.
+    /// The answer of [`Journal::synced`].
     pub(crate) synced: AtomicU64,
     /// Whether replies are to wait.
     pub(crate) holds_replies: AtomicBool,
@@ -60,19 +60,19 @@ pub(crate) struct Recorder {
     pub(crate) pressed: AtomicBool,
     /// Why nothing is kept.
     pub(crate) failure: Mutex<Option<String>>,
-    /// What is kept for those who follow.
+    /// The part that is kept for followers.
     backlog: Backlog,
     /// Called before each append.
     pub(crate) appending: Mutex<Option<Box<dyn Fn() + Send>>>,
 }
 
 impl Recorder {
-    /// Takes what was recorded since the last call.
+    /// Takes the effects recorded since the last call.
     pub(crate) fn take(&self) -> Vec<Effect> {
         std::mem::take(&mut *self.effects.lock())
     }
 
-    /// The offset behind all that was appended.
+    /// The offset after everything that was appended.
     pub(crate) fn end(&self) -> u64 {
         self.end.load(Relaxed)
     }
@@ -206,8 +206,8 @@ impl TestServer {
         self.try_run(argv).expect("one connection alone is never held up")
     }
 
-    /// [`TestServer::run`] where somebody else may hold slots. Nothing, when the command is to be
-    /// tried again.
+    /// [`TestServer::run`] where other threads may hold slots. Nothing when the command must be tried
+    /// again.
     pub(crate) fn try_run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Option<Vec<u8>> {
         self.try_run_reserved(argv, None)
     }
@@ -271,13 +271,13 @@ impl TestServer {
         String::from_utf8_lossy(&self.run(&words)).into_owned()
     }
 
-    /// [`TestServer::text`] where somebody else may hold slots: see [`TestServer::try_run`].
+    /// [`TestServer::text`] where other threads may hold slots: see [`TestServer::try_run`].
     pub(crate) fn try_text(&mut self, line: &str) -> Option<String> {
         let words: Vec<&str> = line.split(' ').collect();
         self.try_run(&words).map(|reply| String::from_utf8_lossy(&reply).into_owned())
     }
 
-    /// [`TestServer::try_text`] of a command that keeps newcomers away from what it finds locked.
+    /// [`TestServer::try_text`] of a command that reserves the slots that it finds locked.
     pub(crate) fn try_text_reserved(
         &mut self,
         line: &str,
@@ -288,7 +288,7 @@ impl TestServer {
         reply.map(|reply| String::from_utf8_lossy(&reply).into_owned())
     }
 
-    /// Acts while somebody else holds the slot of a key.
+    /// Acts while another thread holds the slot of a key.
     pub(crate) fn while_held(&mut self, key: &[u8], action: impl FnOnce(&mut TestServer)) {
         let slot = base::crc::key_slot(key);
         let engine = Arc::clone(&self.engine);
@@ -299,14 +299,14 @@ impl TestServer {
         drop(held);
     }
 
-    /// Whether anybody has left anything at the slot of a key.
+    /// Whether any client has left anything at the slot of a key.
     pub(crate) fn has_attachment(&self, key: &[u8]) -> bool {
         let slot = base::crc::key_slot(key);
         let inside = self.gate.enter();
         self.engine.hold_slot(inside.presence(), slot).attachment(slot).is_some()
     }
 
-    /// Does what workers do now and then.
+    /// Does the work that workers do now and then.
     pub(crate) fn clean_slots(&self) {
         self.engine.clean_slots(self.gate.enter().presence());
     }
@@ -319,8 +319,8 @@ impl TestServer {
         text
     }
 
-    /// Begins a turn at the server's time. What is looked at once per turn is told apart by the
-    /// microsecond, and a test may be faster than that: it waits for the next one.
+    /// Begins a turn at the server's time. Work that is done once per turn tells turns apart by the
+    /// microsecond, and a test may be faster than that: so it waits for the next one.
     pub(crate) fn begin_turn(&mut self) {
         let before = self.turn.clock;
         while self.turn.clock == before {
@@ -334,7 +334,7 @@ impl TestServer {
 }
 
 impl Engine {
-    /// Holds a slot that nobody else holds.
+    /// Locks a slot that no other thread holds.
     pub(crate) fn hold_slot<'k>(
         &'k self,
         presence: Presence<'k>,

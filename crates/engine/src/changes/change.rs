@@ -1,9 +1,9 @@
-//! A change of a key, as it is told.
+//! A change of a key, as followers are told of it.
 
 use resp::reply::Reply;
 use smallvec::SmallVec;
 
-/// What has become of a key, or of a database.
+/// What happened to a key, or to a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation<'r> {
     /// It is this string, which expires at a millisecond of Unix time if one is given.
@@ -25,7 +25,7 @@ pub struct Change<'r> {
     pub database: Option<usize>,
     /// The key, if one alone is concerned.
     pub key: Option<&'r [u8]>,
-    /// What has happened to it.
+    /// What happened.
     pub operation: Operation<'r>,
     /// The words of the effect.
     pub words: Words<'r>,
@@ -35,8 +35,8 @@ pub struct Change<'r> {
 pub type Words<'r> = SmallVec<[&'r [u8]; 6]>;
 
 impl Change<'_> {
-    /// Answers it: names and values, with the position behind it where it is the last of what happened
-    /// at once.
+    /// Answers the change as names and values. The last of several changes made at once carries the
+    /// position after it.
     pub fn reply(&self, position: Option<&str>, reply: &mut Reply<'_>) {
         let (name, value, expires) = match self.operation {
             Operation::Set(value, expires) => ("set", Some(value), expires),

@@ -1,11 +1,12 @@
-//! Who listens to which keys.
+//! Which listener listens to which keys.
 //!
-//! A change finds those who listen to its key by the key itself, and those who listen to a prefix by
-//! its beginnings of the lengths that prefixes have: how many listen to other keys does not matter.
+//! A change finds the listeners of its key by the key itself. It finds the listeners of a prefix by
+//! looking up the beginnings of the key, in the lengths that the prefixes have. So the number of
+//! listeners to other keys does not matter.
 //!
-//! Whoever listens is either told what happens when it happens, or is behind: then its own worker reads
-//! on from what is kept, as fast as the client takes it. Both meet under the lock of this index, so
-//! that nothing is told twice or left out.
+//! A listener that keeps up is told of a change when it happens. A listener that is behind is not: its
+//! own worker reads on from the kept journal, as fast as the client takes it. A listener changes
+//! between the two under the lock of this index, so that nothing is told twice or left out.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -18,7 +19,7 @@ use parking_lot::Mutex;
 use super::change::Change;
 use crate::session::client::{Client, Waiter};
 
-/// Which keys somebody listens to.
+/// Which keys a listener listens to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Keys {
     /// Those that begin with this.
@@ -27,7 +28,7 @@ pub enum Keys {
     One(Box<[u8]>),
 }
 
-/// Which changes somebody listens to.
+/// Which changes a listener listens to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Filter {
     /// Those of this database, or of all.
@@ -37,7 +38,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether a change is one of those. What happens to a whole database happens to its keys.
+    /// Whether the filter admits a change. A change of a whole database is a change of its keys.
     pub fn admits(&self, change: &Change<'_>) -> bool {
         let database = self.database.is_none_or(|own| change.database.is_none_or(|db| db == own));
         database
@@ -48,8 +49,8 @@ impl Filter {
             }
     }
 
-    /// Whether it is told of a change that has no key: an effect that is about none (a function that was
-    /// loaded) is for those who listen to everything.
+    /// Whether the listener is told of a change that has no key. An effect that concerns no key, such
+    /// as a function that was loaded, is for those who listen to everything.
     fn hears_of_databases(&self, change: &Change<'_>) -> bool {
         use super::change::Operation::{Flush, Swap};
         let all = matches!(&self.keys, Keys::Prefix(prefix) if prefix.is_empty());
@@ -57,25 +58,25 @@ impl Filter {
     }
 }
 
-/// The offset of who is not behind.
+/// The offset of a listener that is not behind.
 const LIVE: u64 = u64::MAX;
 
-/// Somebody who listens.
+/// A client that listens to changes.
 pub struct Listener {
-    /// Who it is.
+    /// The client.
     pub client: Arc<Client>,
-    /// To what.
+    /// What it listens to.
     pub filter: Filter,
     /// Waits for the first change alone.
     pub waiter: Option<Arc<Waiter>>,
     /// Where it reads on, if it is behind.
     behind: AtomicU64,
-    /// What is not behind this offset it knows already.
+    /// It knows all changes up to this offset already.
     knows: AtomicU64,
 }
 
 impl Listener {
-    /// Where it reads on, if it is behind those who are told at once.
+    /// Where it reads on, if it is behind the listeners that are told at once.
     #[inline]
     pub fn behind(&self) -> Option<u64> {
         let offset = self.behind.load(Acquire);
@@ -97,12 +98,12 @@ impl Listener {
         self.behind().is_none() && end > self.knows.load(Relaxed)
     }
 
-    /// Whether it keeps up, and is to be told of what came before an offset.
+    /// Whether it keeps up, and should be told of changes from before an offset.
     pub(super) fn misses(&self, oldest: u64) -> bool {
         self.behind().is_none() && self.knows.load(Relaxed) < oldest
     }
 
-    /// Whether it was told all of what it is to know up to this offset, and has read no further.
+    /// Whether it was told everything that concerns it up to this offset, and has read no further.
     pub(super) fn is_at(&self, told: u64) -> bool {
         self.behind().is_none() && self.knows.load(Relaxed) <= told
     }
@@ -115,8 +116,8 @@ pub(super) struct Index {
     ones: HashMap<Box<[u8]>, Listening>,
     /// By length. That of all keys is the empty one.
     prefixes: BTreeMap<usize, HashMap<Box<[u8]>, Listening>>,
-    /// Who is told of what is behind this is settled: whoever is added now, or has caught up now, is
-    /// told of nothing up to here.
+    /// Up to this offset it is settled which listeners are told. A listener that is added now, or has
+    /// just caught up, is told of nothing up to here.
     pub(super) told: u64,
 }
 
@@ -152,7 +153,7 @@ impl Index {
         place.is_some()
     }
 
-    /// Those who listen to what a change is about.
+    /// The listeners that a change concerns.
     pub(super) fn admitting(&self, change: &Change<'_>, mut visit: impl FnMut(&Arc<Listener>)) {
         let mut visit_all = |all: &Listening| {
             all.iter().filter(|own| own.filter.admits(change)).for_each(&mut visit);
@@ -170,7 +171,7 @@ impl Index {
         }
     }
 
-    /// All who listen.
+    /// All listeners.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Listener>> {
         let prefixes = self.prefixes.values().flat_map(HashMap::values);
         self.ones.values().chain(prefixes).flatten()
@@ -180,13 +181,13 @@ impl Index {
 /// How many listen, and how they keep up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Figures {
-    /// Those who follow.
+    /// Clients that follow.
     pub following: usize,
-    /// Those who wait for one change.
+    /// Clients that wait for one change.
     pub waiting: usize,
-    /// How often somebody did not keep up, and had to read on from what is kept.
+    /// How often a client did not keep up, and had to read on from what is kept.
     pub fallen_behind: u64,
-    /// How often what somebody was to read next was not kept any more.
+    /// How often the next change for a client was not kept any more.
     pub given_up: u64,
 }
 
@@ -194,15 +195,16 @@ pub struct Figures {
 #[derive(Default)]
 pub struct Listeners {
     pub(super) index: Mutex<Index>,
-    /// Those who follow, and those who wait for one change.
+    /// Clients that follow, and clients that wait for one change.
     following: AtomicUsize,
     waiting: AtomicUsize,
-    /// How often somebody did not keep up, and how often that ended it.
+    /// How often a client did not keep up, and how often that ended its listening.
     fallen_behind: AtomicU64,
     given_up: AtomicU64,
-    /// Up to here all have been told who are to be.
+    /// Every listener that is not behind was told of everything up to here.
     heard: AtomicU64,
-    /// Large changes as those have them who read on: more may come to the same one before all have sent it.
+    /// Large changes in the form in which they are sent to clients that read on. Several clients may
+    /// come to the same change before all have sent it.
     written: Mutex<HashMap<Written, Weak<Vec<u8>>>>,
 }
 
@@ -210,13 +212,15 @@ pub struct Listeners {
 pub(super) type Written = (u64, usize, bool);
 
 impl Listeners {
-    /// A large change as it is written for those who follow, once for all who have not sent it yet.
+    /// A large change in the form for followers. It is written once for all followers that have not
+    /// sent it yet.
     pub(super) fn written(&self, place: Written, write: impl FnOnce(&mut Vec<u8>)) -> Arc<Vec<u8>> {
         let mut all = self.written.lock();
         if let Some(written) = all.get(&place).and_then(Weak::upgrade) {
             return written;
         }
-        // Written under the lock: who comes for the same one meanwhile is to share it.
+        // Written under the lock, so that another listener that needs the same change meanwhile shares
+        // it.
         let mut text = Vec::new();
         write(&mut text);
         let text = Arc::new(text);
@@ -231,7 +235,7 @@ impl Listeners {
         figures.following + figures.waiting
     }
 
-    /// Whether there is nobody.
+    /// Whether there are no listeners.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -250,7 +254,7 @@ impl Listeners {
         if listener.waiter.is_some() { &self.waiting } else { &self.following }
     }
 
-    /// Adds somebody who follows from an offset, behind for the time being: its worker reads on from
+    /// Adds a listener that follows from an offset. It is behind at first: its worker reads on from
     /// there.
     pub fn add(&self, client: Arc<Client>, filter: Filter, from: u64) -> Arc<Listener> {
         let listener = Arc::new(Listener {
@@ -264,8 +268,8 @@ impl Listeners {
         listener
     }
 
-    /// Adds somebody who waits for the first change behind an offset, up to which it has looked itself.
-    /// `None` where others were told of more already: it has to look again.
+    /// Adds a listener that waits for the first change after an offset, up to which it has looked
+    /// itself. `None` when others were told of later changes already: then it has to look again.
     pub(crate) fn add_waiter(
         &self,
         client: &Arc<Client>,
@@ -293,15 +297,15 @@ impl Listeners {
         self.count_of(listener).fetch_add(1, Relaxed);
     }
 
-    /// Forgets somebody who listens no more.
+    /// Removes a listener.
     pub fn remove(&self, listener: &Arc<Listener>) {
         if self.index.lock().remove(listener) {
             self.count_of(listener).fetch_sub(1, Relaxed);
         }
     }
 
-    /// Lets somebody who has read everything up to an offset be told what happens next. False where
-    /// others were told of more already.
+    /// Tells a listener that has read everything up to an offset what happens next. False when others
+    /// were told of later changes already.
     pub(super) fn catch_up(&self, listener: &Listener, read: u64) -> bool {
         let index = self.index.lock();
         if index.told > read {
@@ -312,23 +316,23 @@ impl Listeners {
         true
     }
 
-    /// Somebody does not keep up from an offset on.
+    /// Notes that a listener does not keep up, from an offset on.
     pub(super) fn leave_behind(&self, listener: &Listener, offset: u64) {
         listener.fall_behind(offset);
         self.fallen_behind.fetch_add(1, Relaxed);
     }
 
-    /// What somebody was to be told is not kept any more.
+    /// Notes that the next change for a listener is not kept any more.
     pub(super) fn note_given_up(&self) {
         self.given_up.fetch_add(1, Relaxed);
     }
 
-    /// Up to where anybody may know what has happened, since others are told of it.
+    /// The offset up to which any client may know what happened, because some were told.
     pub(crate) fn told(&self) -> u64 {
         self.index.lock().told
     }
 
-    /// Up to where all have been told who are not behind.
+    /// The offset up to which all listeners that keep up were told.
     pub(crate) fn heard(&self) -> u64 {
         self.heard.load(Acquire)
     }

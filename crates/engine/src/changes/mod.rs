@@ -1,13 +1,13 @@
-//! Those who follow the journal: CHANGES, and the change stream of HTTP.
+//! Clients that follow the journal: CHANGES, and the change stream of HTTP.
 //!
 //! | file | what it answers |
 //! |---|---|
-//! | [`change`] | what is told of a change? |
-//! | [`reading`] | what has a record of the journal changed? |
-//! | [`listeners`] | who listens to which keys? |
-//! | [`telling`] | how do changes reach those who listen, fast and slow ones? |
+//! | [`change`] | what is a follower told about a change? |
+//! | [`reading`] | which keys did a record of the journal change? |
+//! | [`listeners`] | which listener listens to which keys? |
+//! | [`telling`] | how do changes reach listeners, fast and slow ones? |
 //!
-//! What is kept of the journal for them is [`crate::persistence::backlog`]'s.
+//! [`crate::persistence::backlog`] keeps the part of the journal that followers read.
 
 pub mod change;
 pub mod listeners;

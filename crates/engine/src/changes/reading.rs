@@ -1,7 +1,7 @@
 //! What the records of the journal have changed, key by key.
 //!
-//! Effects are commands. Of those that store or delete a whole string the change is told as such; of
-//! others the effect itself is, for each key that it writes.
+//! Effects are commands. An effect that stores or deletes a whole string is told as that change. Any
+//! other effect is told as the command itself, for each key that it writes.
 
 use resp::args::{ArgRange, Arguments};
 use smallvec::SmallVec;

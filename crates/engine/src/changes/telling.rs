@@ -1,11 +1,13 @@
-//! How changes reach those who listen.
+//! How changes reach listeners.
 //!
-//! A thread of the host tells all who keep up ([`Engine::tell_changes`]): what they get goes into
-//! their inboxes, and their workers send it. For whom too much waits already is told nothing more, and
-//! reads on by itself when that is sent ([`Engine::read_on`]), until it has caught up. So a slow client
-//! costs no more than a little memory; when it falls behind what is kept at all, it is told so.
+//! A thread of the host tells all listeners that keep up ([`Engine::tell_changes`]): it puts the
+//! changes into their inboxes, and their workers send them. When too much waits for a listener already,
+//! it is told nothing more. It reads on by itself after that is sent ([`Engine::read_on`]), until it
+//! has caught up. So a slow client costs no more than a little memory. When it needs changes that are
+//! no longer kept, it is told that.
 //!
-//! Nobody is told of what a reply might not tell yet: see [`crate::persistence::journal::Journal::shown`].
+//! No listener is told of a change before the reply of its command may leave: see
+//! [`crate::persistence::journal::Journal::shown`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,27 +25,27 @@ use crate::engine::{Engine, random_id};
 use crate::persistence::backlog::{Backlog, Gone, Record};
 use crate::wait::waiting::Waiter;
 
-/// How changes are written for those who listen for long.
+/// How changes are written for clients that follow.
 pub trait Form {
-    /// Writes a change, with the position behind it where it is the last of what happened at once.
+    /// Writes a change. The last of several changes made at once carries the position after it.
     fn write(&self, change: &Change<'_>, position: Option<&str>, output: &mut Vec<u8>);
 
     /// Writes that nothing else has happened up to a position.
     fn write_position(&self, position: &str, output: &mut Vec<u8>);
 }
 
-/// What came of reading on.
+/// The result of reading on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reading {
-    /// It has caught up: what happens next it is told.
+    /// The listener has caught up: it is told of what happens next.
     Live,
     /// There is more to read.
     More,
-    /// What follows is not kept any more.
+    /// The next changes are not kept any more.
     Gone(Gone),
 }
 
-/// Bytes that a message takes in an inbox besides its own, about.
+/// Roughly the bytes that a message takes in an inbox besides its own.
 const MESSAGE_FRAME: usize = 64;
 
 /// The changes of a record, each written when somebody needs it.
@@ -66,19 +68,20 @@ impl Telling<'_, '_> {
     }
 }
 
-/// Somebody with the changes that it listens to.
+/// A listener with the changes that it listens to.
 type Match = (Arc<Listener>, SmallVec<[usize; 2]>);
 
-/// Changes that are matched with those who listen before others get at the index.
+/// Changes that are matched with listeners before other threads get at the index.
 const MATCHED_AT_ONCE: usize = 64;
 
-/// Who listens to which of a record's changes, each once, and from where on they are told.
+/// Which listeners listen to which of a record's changes, each listener once, and from which change on
+/// they are told.
 fn matches(listeners: &Listeners, end: u64, changes: &[Change<'_>]) -> (Vec<Match>, u64) {
     let mut found: Vec<Match> = Vec::new();
     let mut places = HashMap::new();
     let before = std::mem::replace(&mut listeners.index.lock().told, end);
     for first in (0..changes.len()).step_by(MATCHED_AT_ONCE) {
-        // Workers need the index too, so nobody has it for long.
+        // Workers need the index too, so no thread locks it for long.
         let index = listeners.index.lock();
         let some = changes.iter().enumerate().skip(first).take(MATCHED_AT_ONCE);
         for (place, change) in some {
@@ -101,12 +104,12 @@ fn matches(listeners: &Listeners, end: u64, changes: &[Change<'_>]) -> (Vec<Matc
 }
 
 impl Engine {
-    /// Begins to keep the journal for those who follow it. To be called with all gates closed, so that
-    /// every write behind this instant is kept.
+    /// Begins to keep the journal for followers. Must be called with all gates closed, so that every
+    /// write after this instant is kept.
     pub(crate) fn keep_changes(&self) {
         let Some(backlog) = self.journal.changes() else { return };
         if !backlog.is_on() {
-            // Behind a gap the same name would let positions from before it pass.
+            // After a gap, the same name would make positions from before it look valid.
             let name = match backlog.has_histories() {
                 true => random_id(),
                 false => self.replication_id.lock().clone(),
@@ -118,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Tells those who listen what has happened, some of it. Returns whether there is more.
+    /// Tells listeners some of what has happened. Returns whether there is more.
     pub fn tell_changes(&self, form: &dyn Form) -> bool {
         let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
             return false;
@@ -148,8 +151,9 @@ impl Engine {
         }
     }
 
-    /// More has happened than is kept since anybody was told. Who follows finds out where it is when it
-    /// reads on. Who waits for a change cannot: it is told that there may have been one.
+    /// More has happened since the last call than is kept. A client that follows finds out where it is
+    /// when it reads on. A client that waits for one change cannot, so it is told that there may have
+    /// been one.
     fn skip_what_is_gone(&self, backlog: &Backlog) {
         let (oldest, behind) = {
             let mut index = self.listeners.index.lock();
@@ -172,7 +176,8 @@ impl Engine {
                 None => self.host.wake(&listener.client),
             }
         }
-        // Only now: whoever gives up waiting before has missed nothing up to where all have heard.
+        // Only now: a client that gave up waiting before this has missed nothing up to where all were
+        // told.
         self.listeners.note_heard(oldest);
     }
 
@@ -185,7 +190,7 @@ impl Engine {
         let position = backlog.position(record.end);
         let written = vec![[None, None]; changes.len()];
         let mut telling = Telling { form, changes: &changes, position: &position, written };
-        // Those who wait for one key follow each other here, and are told the same.
+        // Listeners that wait for the same key follow each other here, and are told the same.
         let mut last: Option<(SmallVec<[usize; 2]>, bool, Output)> = None;
         for (listener, places) in found {
             if let Some(waiter) = &listener.waiter {
@@ -211,7 +216,7 @@ impl Engine {
         }
     }
 
-    /// Puts messages into the inbox of somebody who listens, unless too much waits there.
+    /// Puts messages into the inbox of a listener, unless too much waits there.
     fn push_to(&self, listener: &Listener, messages: impl Iterator<Item = Arc<Vec<u8>>>) -> bool {
         let client = &listener.client;
         let mut inbox = client.inbox.lock();
@@ -219,7 +224,7 @@ impl Engine {
         if waiting > limits::CHANGES_PENDING {
             return false;
         }
-        // Whoever left the first message has woken the worker, which takes all of them at once.
+        // The sender of the first message has woken the worker, which takes all of them at once.
         let tell = inbox.pushes.is_empty();
         for message in messages {
             inbox.bytes += message.len() + MESSAGE_FRAME;
@@ -232,12 +237,12 @@ impl Engine {
         true
     }
 
-    /// Tells those who listen how far the journal is, whatever has happened.
+    /// Tells listeners how far the journal is, even when nothing has happened.
     pub fn tell_positions(&self, form: &dyn Form) {
         let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
             return;
         };
-        // Workers need the index too, so nobody has it for long.
+        // Workers need the index too, so no thread locks it for long.
         let (told, listeners) = {
             let index = self.listeners.index.lock();
             let told = index.told;
@@ -248,13 +253,13 @@ impl Engine {
         form.write_position(&backlog.position(told), &mut text);
         let text = Arc::new(text);
         for listener in listeners {
-            // For whom much waits is told later.
+            // A listener for which much waits is told later.
             self.push_to(&listener, std::iter::once(Arc::clone(&text)));
         }
     }
 
-    /// Reads on for somebody who is behind. To be called by its worker, when what it was told is in its
-    /// output. What is found goes to `output`, not much more than may wait there.
+    /// Reads on for a listener that is behind. Its worker must call this after the earlier messages are
+    /// in its output. Appends to `output` not much more than may wait there.
     pub fn read_on(&self, listener: &Listener, form: &dyn Form, output: &mut Output) -> Reading {
         let (Some(mut from), Some(backlog)) = (listener.behind(), self.journal.changes()) else {
             return Reading::Live;
@@ -297,8 +302,8 @@ impl Engine {
         Reading::More
     }
 
-    /// Stops keeping the journal when nobody has followed it for so many milliseconds, at this one of
-    /// the steady clock.
+    /// Stops keeping the journal when no client has followed it for this many milliseconds. `steady` is
+    /// the present millisecond of the steady clock.
     pub fn let_changes_go(&self, steady: u64, patience: u64) {
         let Some(backlog) = self.journal.changes().filter(|backlog| backlog.is_on()) else {
             return;
@@ -310,7 +315,8 @@ impl Engine {
         }
     }
 
-    /// Ends the waiting of a client whose time is up: its reply, unless somebody else was quicker.
+    /// Ends the waiting of a client whose time is up. Returns its reply, unless another thread was
+    /// quicker.
     pub fn time_out(&self, waiter: &Waiter) -> Option<Vec<u8>> {
         if !waiter.awaits_changes() {
             return waiter.claim().then(|| {
@@ -319,13 +325,13 @@ impl Engine {
                 output.to_vec()
             });
         }
-        // What was told until here did not concern it. So this comes before the claim.
+        // No change up to here concerned it. So this comes before the claim.
         let position = self.journal.changes()?.position(self.listeners.heard());
         waiter.claim().then(|| no_changes(&position, waiter.resp3))
     }
 }
 
-/// The reply of CHANGES to who has waited for these. Copies share it where it is large.
+/// The reply of CHANGES to a client that has waited for these changes. Copies share it if it is large.
 fn first_changes(telling: &Telling<'_, '_>, places: &[usize], resp3: bool) -> Output {
     let mut output = Output::default();
     let mut reply = Reply::new(&mut output, resp3);
@@ -341,7 +347,7 @@ fn first_changes(telling: &Telling<'_, '_>, places: &[usize], resp3: bool) -> Ou
     shared
 }
 
-/// What CHANGES answers when nothing has happened up to a position.
+/// The answer of CHANGES when nothing has happened up to a position.
 fn no_changes(position: &str, resp3: bool) -> Vec<u8> {
     let mut output = Output::default();
     let mut reply = Reply::new(&mut output, resp3);

@@ -1,7 +1,7 @@
 //! What a command is: a row of data beside its handler.
 //!
-//! `spec` says what can be known of a command without running it, and imports nothing of the engine
-//! but arguments; `row` is how families write their rows down.
+//! `spec` has what can be known of a command without running it, and imports nothing of the engine
+//! except arguments. `row` is how families write their rows.
 
 pub(crate) mod keys;
 pub(crate) mod names;

@@ -33,8 +33,8 @@ impl<T: Copy> Names<T> {
         names
     }
 
-    /// What stands under a name, in any case. A name of up to eight bytes may be found by one of
-    /// another length.
+    /// The entry for a name, in upper or lower case. A name of up to eight bytes may find the entry of
+    /// a name of another length.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<T> {
         if name.len() <= size_of::<u64>() {

@@ -1,4 +1,4 @@
-//! How a row is written down, beside the handlers of its family.
+//! How families write a row, beside its handler.
 
 use std::ops::Deref;
 
@@ -18,7 +18,7 @@ impl Deref for Command {
 }
 
 impl Command {
-    /// A row with what every command has.
+    /// A row with the fields that every command has.
     pub const fn new(
         name: &'static str,
         handler: Handler,
@@ -96,13 +96,13 @@ impl Command {
         self
     }
 
-    /// Sets what finds the keys that the specs call unknown.
+    /// Sets the function that finds the keys that the specs call unknown.
     pub const fn key_finder(mut self, finder: KeyFinder) -> Command {
         self.spec.key_finder = Some(finder);
         self
     }
 
-    /// Sets what tells from its arguments how far it reaches.
+    /// Sets the function that tells from the arguments how far the command reaches.
     pub const fn reach(mut self, reach: fn(Arguments<'_>) -> Flags) -> Command {
         self.spec.reach = Some(reach);
         self
@@ -133,13 +133,13 @@ impl Command {
         self
     }
 
-    /// Sets what it takes.
+    /// Sets its arguments.
     pub const fn arguments(mut self, arguments: &'static [Argument]) -> Command {
         self.spec.arguments = arguments;
         self
     }
 
-    /// Sets what changed when.
+    /// Sets its history: what changed in which version.
     pub const fn history(mut self, history: &'static [(&'static str, &'static str)]) -> Command {
         self.spec.history = history;
         self

@@ -12,7 +12,8 @@
 
 use resp::args::Arguments;
 
-/// Finds keys that no key spec describes, and what happens to them: their indexes go to the visitor.
+/// Finds keys that no key spec describes: passes the index of each, and what happens to it, to the
+/// visitor.
 pub type KeyFinder = fn(Arguments<'_>, &mut dyn FnMut(usize, KeyFlags));
 
 /// The family that a command belongs to, as COMMAND DOCS names it.
@@ -106,26 +107,27 @@ pub const ALLOW_BUSY: Flags = 1 << 15;
 /// May write as far as replicas are concerned, though it changes no key (PFCOUNT). Not shown to
 /// clients.
 pub const MAY_REPLICATE: Flags = 1 << 16;
-/// Not while a replica loads a snapshot beside the data that it serves.
+/// Not while a replica loads a snapshot and still serves its old data.
 pub const NO_ASYNC_LOADING: Flags = 1 << 17;
 /// Its keys are counted by an argument, and there may be none.
 pub const NO_MANDATORY_KEYS: Flags = 1 << 18;
-/// Reads or changes keys that it does not name, or all of them: inside EXEC it makes a program of
-/// the transaction. Not shown to clients.
+/// Reads or changes keys that it does not name, or all of them: inside EXEC it makes the transaction a
+/// program. Not shown to clients.
 pub const WHOLE_KEYSPACE: Flags = 1 << 24;
 
-/// Runs with all gates closed: it changes what no slot lock covers. Not shown to clients.
+/// Runs with all gates closed, because it changes something that no slot lock protects. Not shown to
+/// clients.
 pub const CLOSES_GATES: Flags = 1 << 25;
 /// With a BY or GET option it reads keys that it does not name. Not shown to clients.
 pub const READS_BY_PATTERN: Flags = 1 << 26;
 /// Runs at once inside MULTI instead of being queued. Not shown to clients.
 pub const NEVER_QUEUED: Flags = 1 << 27;
 
-/// Needs the journal to be kept for those who follow it, which begins with all gates closed. Not shown to
+/// Needs the journal to be kept for followers, which begins with all gates closed. Not shown to
 /// clients.
 pub const FOLLOWS: Flags = 1 << 31;
 
-/// No client finds it by a name: other protocols than RESP are made of it. Not shown to clients.
+/// No client finds it by a name: other protocols than RESP use it. Not shown to clients.
 pub const INTERNAL: Flags = 1 << 30;
 
 /// Runs a script, whose commands may be any. Not shown to clients.
@@ -201,7 +203,7 @@ pub const KEY_FLAG_NAMES: &[(KeyFlags, &str)] = &[
 pub enum Begin {
     /// At this argument.
     Index(usize),
-    /// Behind this word, looked for from an argument on (from the end when negative).
+    /// After this word, which is looked for from an argument on (from the end when negative).
     Keyword(&'static str, i32),
     /// It cannot be said (SORT's BY and GET, for example).
     Unknown,
@@ -258,13 +260,13 @@ impl KeySpec {
         KeySpec { flags, begin: Begin::Index(index), find, notes: None }
     }
 
-    /// A count at an argument, and so many keys behind it.
+    /// A count at an argument, and this many keys after it.
     pub const fn counted(flags: KeyFlags, index: usize) -> KeySpec {
         let find = Find::Count { index: 0, first: 1, step: 1 };
         KeySpec { flags, begin: Begin::Index(index), find, notes: None }
     }
 
-    /// One key behind a word.
+    /// One key after a word.
     pub const fn behind(flags: KeyFlags, word: &'static str, from: i32) -> KeySpec {
         let find = Find::Range { last: 0, step: 1, limit: 0 };
         KeySpec { flags, begin: Begin::Keyword(word, from), find, notes: None }
@@ -345,7 +347,7 @@ fn find_backwards(argv: Arguments<'_>, word: &str, from: u32) -> Option<usize> {
     (1..=last).rev().find(|&index| argv.at(index).eq_ignore_ascii_case(word.as_bytes()))
 }
 
-/// What kind of argument COMMAND DOCS describes.
+/// The kind of an argument, as COMMAND DOCS describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[expect(missing_docs, reason = "the kinds are those of COMMAND DOCS")]
 pub enum ArgumentKind {
@@ -365,7 +367,7 @@ pub enum ArgumentKind {
 pub struct Argument {
     /// Its name.
     pub name: &'static str,
-    /// What it is called in a line that shows how the command is written.
+    /// Its name in a line that shows the syntax of the command.
     pub shown: &'static str,
     /// Its kind.
     pub kind: ArgumentKind,
@@ -383,7 +385,7 @@ pub struct Argument {
     pub since: Option<&'static str>,
     /// The version from which on it is deprecated.
     pub deprecated_since: Option<&'static str>,
-    /// What a choice or block consists of.
+    /// The parts of a choice or block.
     pub arguments: &'static [Argument],
 }
 
@@ -431,7 +433,7 @@ pub const fn block(name: &'static str, arguments: &'static [Argument]) -> Argume
 }
 
 impl Argument {
-    /// Stands behind a word.
+    /// Puts a word before it.
     pub const fn token(mut self, token: &'static str) -> Argument {
         self.token = Some(token);
         self
@@ -475,13 +477,13 @@ impl Argument {
     }
 }
 
-/// What is known of a command besides what runs it.
+/// What is known of a command without its handler.
 pub struct Spec {
-    /// In lower case; a subcommand's is its own word alone ("set" of "config|set").
+    /// In lower case. For a subcommand, its own word alone ("set" of "config|set").
     pub name: &'static str,
     /// For a subcommand, the command it belongs to.
     pub parent: Option<&'static str>,
-    /// The number of arguments, its name included; at least so many when negative.
+    /// The number of arguments, including the name. When negative, at least this many.
     pub arity: i32,
     /// See [`Flags`].
     pub flags: Flags,
@@ -491,8 +493,8 @@ pub struct Spec {
     pub keys: &'static [KeySpec],
     /// Finds those keys that the specs call unknown.
     pub key_finder: Option<KeyFinder>,
-    /// Which of [`CLOSES_GATES`] and [`WHOLE_KEYSPACE`] its arguments ask for, where the flags alone
-    /// do not tell.
+    /// Which of [`CLOSES_GATES`] and [`WHOLE_KEYSPACE`] the arguments ask for, when the flags alone do
+    /// not tell.
     pub reach: Option<fn(Arguments<'_>) -> Flags>,
     /// The family.
     pub group: Group,
@@ -504,7 +506,7 @@ pub struct Spec {
     pub summary: &'static str,
     /// Hints for clients, as COMMAND INFO has them.
     pub tips: &'static [&'static str],
-    /// What it takes.
+    /// Its arguments.
     pub arguments: &'static [Argument],
     /// Changes in later versions: (version, change).
     pub history: &'static [(&'static str, &'static str)],
@@ -533,7 +535,8 @@ impl Spec {
         }
     }
 
-    /// The ACL categories, without their `@`: those that follow from flags and group, and its own.
+    /// The ACL categories, without their `@`: those that follow from flags and group, and those of the
+    /// command itself.
     pub fn all_categories(&self) -> Vec<&'static str> {
         let implied = [
             (WRITE, "write"),
@@ -587,5 +590,5 @@ impl Spec {
     }
 }
 
-/// The place of a command among all: what statistics are kept by.
+/// The place of a command among all commands, by which statistics are kept.
 pub type RowId = usize;

@@ -50,7 +50,7 @@ fn waitaof(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         wait.reply(journal, &mut cx.reply);
         return Ok(());
     }
-    // Who asks so need not wait for the next second.
+    // A client that asks in this way need not wait for the next second.
     journal.request_sync(wait.offset);
     cx.sync_wait = Some(wait);
     Ok(())

@@ -20,13 +20,13 @@ const NO_JOURNAL: CommandError = CommandError::text("ERR this server keeps no jo
 const NO_POSITION: CommandError =
     CommandError::text("ERR a position is $, - or one that this command has answered");
 
-/// What CHANGES is asked for.
+/// The arguments of CHANGES.
 struct Request {
     since: Since,
     filter: Filter,
     /// Changes at most; those that happened at once stay together.
     count: usize,
-    /// Wait if there are none: for so many milliseconds, or for ever.
+    /// Wait if there are none: for this many milliseconds, or for ever.
     block: Option<Option<u64>>,
 }
 
@@ -63,7 +63,7 @@ impl Request {
     }
 }
 
-/// How a client learns that it has to read anew what it wants to follow.
+/// The error that makes a client read anew the keys that it follows.
 fn refusal(gone: &Gone) -> CommandError {
     CommandError::owned(gone.to_string())
 }
@@ -132,7 +132,7 @@ fn answer(
     Ok(())
 }
 
-/// Lets the client wait for the first change behind an offset. False where there is one already.
+/// Lets the client wait for the first change after an offset. False when there is one already.
 fn wait(cx: &mut Context<'_>, filter: &Filter, from: u64, timeout: Option<u64>) -> bool {
     let client = Arc::clone(&cx.session.client);
     let deadline = timeout.map(|timeout| cx.db.steady.saturating_add(timeout));

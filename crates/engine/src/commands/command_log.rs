@@ -8,7 +8,7 @@ use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::command_log::LogKind;
 
-/// Entries that SLOWLOG GET answers unless it is told how many.
+/// Entries that SLOWLOG GET answers without a count.
 const DEFAULT_COUNT: usize = 10;
 
 /// COMMANDLOG GET count type
@@ -105,7 +105,7 @@ fn kind(args: &mut Args<'_>) -> Result<LogKind, CommandError> {
     })
 }
 
-/// The kinds, for those who ask how the commands are written.
+/// The kinds, for the description of the commands.
 const KIND: Argument = one_of(
     "type",
     &[

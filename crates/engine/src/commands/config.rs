@@ -77,7 +77,7 @@ fn rewrite_file(engine: &Engine) -> Result<(), String> {
 
 const ADMINISTRATION: u32 = ADMIN | NOSCRIPT | LOADING | STALE;
 
-/// What a client of several servers tells all of them.
+/// A client of several servers sends these commands to all of them.
 const ON_ALL_NODES: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
 const SUBCOMMANDS: &[Command] = &[

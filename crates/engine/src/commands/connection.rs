@@ -26,7 +26,7 @@ fn ping(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::wrong_arity("ping"));
     }
     if cx.session.in_pubsub_mode() {
-        // What reads messages expects an array.
+        // A client that reads messages expects an array.
         cx.reply.array(2);
         cx.reply.bulk(b"pong");
         cx.reply.bulk(message.unwrap_or_default());
@@ -90,14 +90,14 @@ fn authenticate(cx: &mut Context<'_>, user: &[u8], password: &[u8]) -> CommandRe
     Ok(())
 }
 
-/// Whether a password is the one that is set. Any is, where none is set. Digests are compared, so
-/// that the time says nothing about how much of a guess was right.
+/// Whether a password is the right one. If no password is set, any is right. Digests are compared, so
+/// that the time does not show how much of a guess was right.
 fn is_right(config: &Config, password: &[u8]) -> bool {
     let wanted = &config.requirepass;
     wanted.is_empty() || Sha256::digest(wanted) == Sha256::digest(password)
 }
 
-/// What HELLO asks for.
+/// The arguments of HELLO.
 #[derive(Default)]
 struct Greeting<'a> {
     protocol: Option<i64>,
@@ -190,12 +190,12 @@ fn quit(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
 fn reset(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.end_transaction();
     cx.engine.drop_subscriptions(cx.session);
-    // What has come until now comes before the reply.
+    // Messages that have arrived until now come before the reply.
     cx.set_resp3(false);
     let session = &mut *cx.session;
     session.select(0);
     session.authenticated = cx.db.config.requirepass.is_empty();
-    // What CLIENT REPLY SKIP concerns is this reply.
+    // CLIENT REPLY SKIP concerns this reply.
     if session.reply_mode != ReplyMode::Skip {
         session.reply_mode = ReplyMode::On;
     }

@@ -1,7 +1,7 @@
 //! HyperLogLog: PFADD, PFCOUNT, PFMERGE, and two commands that look inside.
 //!
-//! The value is a string with a content that [`store::hyperloglog`] knows. A dense one is changed
-//! where it lies; a sparse one is short, so it is changed in a copy that then takes its place.
+//! The value is a string whose content [`store::hyperloglog`] understands. A dense one is changed where
+//! it lies. A sparse one is short, so a copy is changed and then replaces it.
 
 use store::hyperloglog::{Encoding, HyperLogLog, HyperLogLogError, REGISTERS, Registers};
 use store::{Entry, EntryMut, Key, Removed, StringValue, Value};
@@ -44,7 +44,7 @@ fn in_place<'e>(entry: &'e mut EntryMut<'_>) -> Result<HyperLogLog<&'e mut [u8]>
     Ok(HyperLogLog::parse(bytes)?)
 }
 
-/// Puts another value in the place of an entry's.
+/// Replaces the value of an entry.
 fn put(entry: &mut EntryMut<'_>, value: HyperLogLog<Vec<u8>>) -> Option<Removed> {
     let expire_at = entry.as_ref().expire_at();
     entry.replace(Value::String(raw(value)), expire_at)
@@ -128,7 +128,7 @@ fn count_one(cx: &mut Context<'_>, key: &Key<'_>) -> Result<u64, CommandError> {
     Ok(count)
 }
 
-/// Raises registers to those of all values. Says whether one of them is dense.
+/// Raises registers to those of all values. Returns whether one of them is dense.
 fn merge_into(
     cx: &Context<'_>,
     keys: &[Key<'_>],

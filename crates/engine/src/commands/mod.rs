@@ -1,6 +1,6 @@
 //! The commands, one file per family, each ending with its rows.
 //!
-//! Families never import each other; what two of them need lives in the engine or in the store.
+//! Families never import each other; code that two of them need lives in the engine or in the store.
 
 use std::sync::LazyLock;
 

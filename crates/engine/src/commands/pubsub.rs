@@ -1,7 +1,7 @@
 //! Publish and subscribe: channels, patterns and shard channels.
 //!
-//! A reply to SUBSCRIBE and its kin is a message per name, with the number of subscriptions that
-//! there are then. There is one node, so shard channels are channels in a namespace of their own.
+//! SUBSCRIBE and the like reply with a message per name, which has the number of subscriptions at that
+//! time. There is one node, so shard channels are channels in a namespace of their own.
 
 use crate::command::{
     ArgumentKind, Command, FAST, Group, Handler, KeySpec, LOADING, MAY_REPLICATE, NOSCRIPT,
@@ -58,7 +58,7 @@ fn unsubscribe_from(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> Co
 fn unsubscribe_one(cx: &mut Context<'_>, kind: Kind, name: &[u8]) {
     if cx.session.subscriptions_mut().remove(kind, name) {
         cx.engine.pubsub.unsubscribe(kind, name, &cx.session.client);
-        // No message of the channel comes behind the word that it is over.
+        // No message of the channel may come after the word that the subscription is over.
         cx.write_messages();
     }
     reply(cx, words(kind).1, Some(name), kind);
@@ -131,7 +131,7 @@ fn container(_cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     Err(CommandError::SYNTAX)
 }
 
-/// Answers the names of a kind that somebody listens to, of those that match a pattern.
+/// Answers the names of a kind that have listeners and match a pattern.
 fn reply_names(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
     let subcommand = args.bytes()?;
     let pattern = args.bytes().ok();

@@ -1,4 +1,4 @@
-//! SAVE, BGSAVE and LASTSAVE. Other clients go on while data is saved, whichever of them asks.
+//! SAVE, BGSAVE and LASTSAVE. Other clients go on while data is saved, also during SAVE.
 
 use std::sync::Arc;
 

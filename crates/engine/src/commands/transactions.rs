@@ -15,7 +15,7 @@ use crate::handler::error::{CommandError, CommandResult};
 use crate::persistence::durability::SEES_ALL;
 use crate::run::consists::needs_gates;
 
-/// What is left of a transaction that may not keep everybody waiting.
+/// The error for the rest of a transaction that may not keep all other clients waiting.
 const TOO_LATE: CommandError = CommandError::text(
     "ERR this command cannot follow a script in a transaction that has run for busy-reply-threshold",
 );
@@ -58,7 +58,8 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         cx.reply.null_array();
         return Ok(());
     }
-    // Until the end others see that it is in MULTI, and so does CLIENT LIST in the transaction itself.
+    // Until the end other clients see that it is in MULTI, and so does CLIENT LIST in the transaction
+    // itself.
     let row = cx.row;
     cx.reply.array(transaction.commands.len());
     cx.nested = true;
@@ -78,7 +79,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         cx.run_handler(row, &mut Args::new(argv, &keys));
         cx.engine.free_removed(cx.db.effects);
         sees_all |= queued.command.has(SEES_ALL);
-        // The commands run to the end, whatever becomes of their replies.
+        // The commands run to the end, whatever happens to their replies.
         cx.reply.output().lose_what_exceeds(0);
     }
     if sees_all {
@@ -89,7 +90,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     cx.row = row;
     cx.session.publish_state();
     cx.engine.free_transaction(transaction);
-    // The commands' own effects are what the journal gets.
+    // The journal gets the effects of the commands.
     cx.propagate_nothing();
     Ok(())
 }
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(server.text("EXEC"), ABORTED);
     }
 
-    /// Whether somebody watches a key of a slot, or waits for one.
+    /// Whether a client watches a key of a slot, or waits for one.
     fn has_attachment(server: &TestServer, slot: u16) -> bool {
         let inside = server.gate.enter();
         server.engine.hold_slot(inside.presence(), slot).attachment(slot).is_some()

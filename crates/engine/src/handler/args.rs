@@ -26,7 +26,7 @@ pub struct KeyAt {
     pub slot: u16,
 }
 
-/// An argument, and the buffer of its own that it was received in where it has one.
+/// An argument, and its own buffer if it was received in one.
 pub type BigArgument<'a> = (&'a [u8], Option<Arc<Vec<u8>>>);
 
 /// The arguments of one command, with the place of the next one.
@@ -40,12 +40,12 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// All arguments of a command, its name at 0; the cursor stands behind the name.
+    /// All arguments of a command, its name at 0; the cursor starts after the name.
     pub fn new(argv: Arguments<'a>, keys: &'a [KeyAt]) -> Args<'a> {
         Args { argv, keys, next: 1, next_key: 0 }
     }
 
-    /// Moves the cursor behind a subcommand's name.
+    /// Moves the cursor past a subcommand's name.
     pub fn skip(&mut self, count: usize) {
         self.next += count;
     }
@@ -147,7 +147,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The next argument as the number of one of so many databases.
+    /// The next argument as the number of one of `databases` databases.
     pub fn database(&mut self, databases: usize) -> Result<usize, CommandError> {
         let index = i32::try_from(self.i64()?).map_err(|_| CommandError::NOT_32_BITS)?;
         let known = usize::try_from(index).ok().filter(|index| *index < databases);
@@ -174,7 +174,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// All that is left, and moves behind it.
+    /// All remaining arguments. Moves past them.
     pub fn rest(&mut self) -> Arguments<'a> {
         let rest = self.argv.skip(self.next);
         self.next = self.argv.len();
@@ -194,7 +194,7 @@ impl<'a> Args<'a> {
         self.keys(self.len())
     }
 
-    /// Refuses what is left.
+    /// Refuses further arguments.
     pub fn end(&self) -> Result<(), CommandError> {
         if self.is_empty() { Ok(()) } else { Err(CommandError::SYNTAX) }
     }
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn keys_of_four_gigabytes_are_refused() {
-        // Zeros that nobody looks at take no memory.
+        // Zeros that nothing reads take no memory.
         let mut argv = OwnedArguments::new();
         argv.push(b"DEL");
         argv.push(b"short");

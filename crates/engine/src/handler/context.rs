@@ -11,17 +11,17 @@ use crate::wait::waiting::{Attachment, Awaited, Waiter};
 
 pub use crate::engine::{Context, Serve};
 
-/// What a blocking command says to wait.
+/// What a blocking command gives when it waits.
 pub struct WaitFor<'w> {
     /// For any of these keys.
     pub keys: &'w [Key<'w>],
     /// The key that serving it also changes.
     pub destination: Option<&'w [u8]>,
-    /// To hold this type of value.
+    /// The type of value for which it waits.
     pub awaited: Awaited,
-    /// For so many milliseconds; for ever when absent.
+    /// For this many milliseconds; for ever when absent.
     pub timeout: Option<u64>,
-    /// The command runs again after so many milliseconds, if it still waits then.
+    /// The command runs again after this many milliseconds, if it still waits then.
     pub again_in: Option<u64>,
     /// The command, to be passed to `serve`.
     pub argv: Arguments<'w>,
@@ -53,7 +53,7 @@ impl Context<'_> {
         self.block = Some(Arc::new(waiter));
     }
 
-    /// Holds one slot while `action` looks at it and writes to the reply: for commands that walk the
+    /// Locks one slot while `action` looks at it and writes to the reply: for commands that walk the
     /// keyspace without naming keys. See [`crate::handler::db::Db::with_slot`].
     pub fn with_slot<T>(
         &mut self,
@@ -65,8 +65,8 @@ impl Context<'_> {
         result.ok_or(CommandError::MISSED_SLOT)
     }
 
-    /// Whether messages that this connection gets may be written by the command that runs: not in
-    /// the middle of EXEC's reply, and not where CLIENT REPLY takes back what is written.
+    /// Whether the running command may write messages that this connection gets. Not in the middle of
+    /// EXEC's reply, and not when CLIENT REPLY discards what is written.
     pub(crate) fn hears_messages_now(&self) -> bool {
         !self.nested && self.session.hears_replies()
     }
@@ -76,13 +76,13 @@ impl Context<'_> {
     pub(crate) fn write_messages(&mut self) {
         if self.hears_messages_now() {
             crate::session::pubsub::take_messages(&self.session.client, &mut self.reply);
-            // What they tell of was written before they came.
+            // The writes that they report were made before they came.
             self.depend_on_all();
         }
     }
 
-    /// Says what goes into the journal in place of the command as it came. May be called several
-    /// times; with the command's own effect first.
+    /// Sets what goes into the journal in place of the command itself. May be called several times, the
+    /// command's own effect first.
     pub fn propagate(&mut self, argv: &[&[u8]]) {
         self.db.effects.explicit = true;
         self.db.effects.journal_command(self.db.index, argv.iter().copied());
@@ -93,7 +93,7 @@ impl Context<'_> {
         self.db.effects.explicit = true;
     }
 
-    /// Whether effects are of interest to anybody: saves putting them together.
+    /// Whether anything listens to effects: otherwise they need not be put together.
     pub fn is_journaling(&self) -> bool {
         self.db.effects.journaling
     }

@@ -1,9 +1,9 @@
 //! The database as a handler sees it: the keys that its command named, with their slots locked.
 //!
-//! Reads go through `&self`, so that a handler may look at several values at once; an expired key
-//! is then as good as absent, and is deleted when the command ends. Changes go through `&mut self`.
-//! Whoever changed a key says so with [`Db::changed`]: it stamps the version, marks the watchers,
-//! counts the change and records the notification.
+//! Reads go through `&self`, so that a handler may look at several values at once. An expired key then
+//! counts as absent, and is deleted when the command ends. Changes go through `&mut self`. A handler
+//! that has changed a key calls [`Db::changed`], which stamps the version, marks the watchers, counts
+//! the change and records the notification.
 
 use base::limits::{FULL_ELEMENTS, SLOTS};
 use store::list::ListLimits;
@@ -35,13 +35,13 @@ pub struct Db<'a> {
     pub config: &'a Config,
     pub(crate) effects: &'a mut Effects,
     pub(crate) stats: &'a ThreadStats,
-    /// Elements of lists from this size on get a node of their own.
+    /// List elements of at least this size get a node of their own.
     pub(crate) packed_threshold: usize,
     /// The eviction clock of this turn: see [`crate::reclaim::eviction`].
     pub(crate) clock: EvictionClock,
     /// Whether accesses leave traces in the eviction clock: CLIENT NO-TOUCH.
     pub(crate) touch: bool,
-    /// Whoever runs the command imports data, and finds what has expired: CLIENT IMPORT-SOURCE.
+    /// The client imports data, and finds expired keys: CLIENT IMPORT-SOURCE.
     pub(crate) imports: bool,
 }
 
@@ -120,13 +120,13 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Whether a key that expires then has expired, for whoever runs the command.
+    /// Whether a key with this expiry has expired, for the client of the command.
     #[inline]
     pub(crate) fn is_due(&self, at: u64) -> bool {
         at <= self.now && !self.imports
     }
 
-    /// Fields that expire before this have expired, for whoever runs the command.
+    /// Fields that expire before this have expired, for the client of the command.
     #[inline]
     pub(crate) fn fields_due_by(&self) -> u64 {
         if self.imports { 0 } else { self.now }
@@ -138,8 +138,8 @@ impl<'a> Db<'a> {
         at <= self.now && !self.config.import_mode
     }
 
-    /// Remembers what a read found expired, to be removed when the command ends; while data is imported
-    /// it stays.
+    /// Remembers a key that a read found expired, to be removed when the command ends. While data is
+    /// imported it stays.
     #[cold]
     pub(crate) fn note_expired(&self, expired: Expired) {
         if !self.config.import_mode {
@@ -162,7 +162,7 @@ impl<'a> Db<'a> {
         Some(entry)
     }
 
-    /// Says what kind of content the string under a key is: [`Entry::label`].
+    /// Sets the content type of the string under a key: [`Entry::label`].
     pub fn set_label(&mut self, key: &Key<'_>, label: u8) {
         if let Some(mut entry) = self.held.find_mut(self.index, key) {
             entry.set_label(label);
@@ -188,7 +188,7 @@ impl<'a> Db<'a> {
         entry
     }
 
-    /// [`Db::find_untouched`] of which a miss is no event (OBJECT).
+    /// [`Db::find_untouched`] without an event for a miss (OBJECT).
     #[inline]
     pub fn find_quietly(&self, key: &Key<'_>) -> Option<Entry<'_>> {
         let entry = self.peek(key);
@@ -233,7 +233,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Deletes an expired key: its DEL goes into the journal before what the command did.
+    /// Deletes an expired key: its DEL goes into the journal before the effects of the command.
     fn delete_expired(&mut self, database: usize, key: &Key<'_>) {
         if self.drop_unasked(database, key, Event(Class::EXPIRED, "expired")) {
             self.stats.expired_keys.add(1);
@@ -264,7 +264,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// What an expiry is in the journal.
+    /// The journal's command for an expiry.
     fn expiry_command(&self) -> &'static [u8] {
         if self.config.lazyfree_lazy_expire { b"UNLINK" } else { b"DEL" }
     }
@@ -282,8 +282,8 @@ impl<'a> Db<'a> {
         true
     }
 
-    /// Deletes what reads found expired. Called when the command has ended, still under its locks;
-    /// `at` is where in the journal the command began.
+    /// Deletes the keys that reads found expired. Called after the command has ended, still under its
+    /// locks; `at` is the place in the journal where the command began.
     pub(crate) fn settle_expired(&mut self, at: usize) {
         let expired = std::mem::take(self.effects.expired.get_mut());
         if expired.is_empty() {
@@ -336,8 +336,8 @@ impl<'a> Db<'a> {
         entry.value().as_string().map(Some).ok_or(CommandError::WRONG_TYPE)
     }
 
-    /// Puts a value under a key, in place of whatever was there. Lists and sorted sets wake those
-    /// who wait for them. The caller says [`Db::changed`].
+    /// Puts a value under a key, and replaces what is there. Lists and sorted sets wake clients that
+    /// wait for them. The caller calls [`Db::changed`].
     pub fn set(&mut self, key: &Key<'_>, value: Value<'_>, expire_at: Option<u64>) {
         let wakes = matches!(value, Value::List(_) | Value::Zset(_) | Value::Stream(_));
         self.held.note_placed(self.index, key, &value);
@@ -357,7 +357,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Puts a string under a key, in place of whatever was there, and says [`Db::changed`] in the
+    /// Puts a string under a key, replaces what is there, and does the work of [`Db::changed`] in the
     /// same lookup.
     #[inline]
     pub fn set_string(
@@ -385,8 +385,9 @@ impl<'a> Db<'a> {
         self.notify(key, event);
     }
 
-    /// Changes the value of a live key where it lies, and says [`Db::changed`] in the same lookup.
-    /// Returns nothing where there is no such key. When `action` fails, it has changed nothing.
+    /// Changes the value of a live key where it lies, and does the work of [`Db::changed`] in the same
+    /// lookup. Returns nothing when the key does not exist. When `action` fails, it has changed
+    /// nothing.
     #[inline]
     pub fn change<T>(
         &mut self,
@@ -403,7 +404,7 @@ impl<'a> Db<'a> {
         Ok(Some(result))
     }
 
-    /// What [`Db::add_to_list`] and its kin do.
+    /// The common part of [`Db::add_to_list`] and similar functions.
     #[inline]
     fn add_to(
         &mut self,
@@ -424,7 +425,8 @@ impl<'a> Db<'a> {
         Ok(())
     }
 
-    /// What [`Db::take_from_list`] and its kin do; `action` says too whether nothing is left.
+    /// The common part of [`Db::take_from_list`] and similar functions; `action` also returns whether
+    /// nothing is left.
     #[inline]
     fn take_from(
         &mut self,
@@ -447,8 +449,8 @@ impl<'a> Db<'a> {
         Ok(true)
     }
 
-    /// Puts a result under a key, in place of whatever was there, or removes the key where the result
-    /// is empty, and says [`Db::changed_times`]: what the commands named ...STORE do.
+    /// Puts a result under a key and replaces what is there, or removes the key when the result is
+    /// empty, and calls [`Db::changed_times`]: the common part of the commands named ...STORE.
     pub fn set_or_remove(
         &mut self,
         key: &Key<'_>,
@@ -464,7 +466,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Removes a live key. The caller says [`Db::changed`].
+    /// Removes a live key. The caller calls [`Db::changed`].
     pub fn remove(&mut self, key: &Key<'_>) -> bool {
         let removed = self.take(key);
         let found = removed.is_some();
@@ -474,7 +476,7 @@ impl<'a> Db<'a> {
         found
     }
 
-    /// Takes a live key out, to use its value. The caller says [`Db::changed`].
+    /// Takes a live key out, to use its value. The caller calls [`Db::changed`].
     pub fn take(&mut self, key: &Key<'_>) -> Option<Removed> {
         self.expire_if_due(key);
         let removed = self.held.remove(self.index, key)?;
@@ -482,7 +484,7 @@ impl<'a> Db<'a> {
         Some(removed)
     }
 
-    /// Frees what was removed: a small string at once, all else when the slots are unlocked.
+    /// Frees a removed value: a small string at once, all else after the slots are unlocked.
     #[inline]
     pub fn discard(&mut self, removed: Removed) {
         if !removed.is_small() {
@@ -495,7 +497,7 @@ impl<'a> Db<'a> {
         self.peek(key).and_then(Entry::expire_at)
     }
 
-    /// Sets or removes the expiry of a live key. The caller says [`Db::changed`].
+    /// Sets or removes the expiry of a live key. The caller calls [`Db::changed`].
     pub fn set_expire_at(&mut self, key: &Key<'_>, expire_at: Option<u64>) -> bool {
         match self.find_mut(key) {
             Some(mut entry) => {
@@ -512,7 +514,7 @@ impl<'a> Db<'a> {
         self.changed_times(key, event, 1);
     }
 
-    /// Says that a key was changed or removed, by so many changes.
+    /// Notes that a key was changed or removed, and counts this many changes.
     #[inline]
     pub fn changed_times(&mut self, key: &Key<'_>, event: Event, changes: u64) {
         self.changed_silently(key, changes);
@@ -529,7 +531,7 @@ impl<'a> Db<'a> {
         self.note_changes(key, changes);
     }
 
-    /// What follows from a change when the version is stamped.
+    /// The consequences of a change after the version was stamped.
     #[inline]
     fn note_changes(&mut self, key: &Key<'_>, changes: u64) {
         self.mark_watchers(key);
@@ -568,7 +570,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Remembers a key from which a value has gone, for those who read a stream in a group there.
+    /// Remembers a key whose value is gone, for clients that read a stream in a group there.
     #[inline]
     fn note_gone(&mut self, key: &Key<'_>) {
         let attachment = self.held.attachment(key.slot);
@@ -577,8 +579,8 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Remembers all keys of a database that somebody waits for to hold a stream, or hold one no
-    /// more. All slots are held.
+    /// Remembers all keys of a database for which clients wait until a stream appears or disappears.
+    /// The caller holds all slots.
     pub fn wake_stream_waiters(&mut self, database: usize) {
         for slot in 0..SLOTS as u16 {
             let attachment = self.held.attachment(slot);
@@ -609,7 +611,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Whether somebody waits for this key.
+    /// Whether a client waits for this key.
     #[inline]
     fn is_awaited(&self, key: &Key<'_>) -> bool {
         let attachment = self.held.attachment(key.slot);
@@ -642,9 +644,10 @@ impl<'a> Db<'a> {
         Limits { entries: config.zset_max_listpack_entries, value: config.zset_max_listpack_value }
     }
 
-    /// Holds one slot while `action` looks at it, whether the command named it or not. A command
-    /// that has not named it locks the slot for just so long, so the action is bounded. `None`, when
-    /// somebody else has the slot: then the command has to give up what it does, and is tried again.
+    /// Locks one slot while `action` looks at it, whether the command named it or not. When the command
+    /// has not named it, the slot is locked for the action alone, so the action must be bounded. `None`
+    /// when another thread has locked the slot: then the command has to give up its work, and is tried
+    /// again.
     pub fn with_slot<T>(
         &self,
         authority: Authority<'_>,
@@ -657,8 +660,8 @@ impl<'a> Db<'a> {
         self.hold_other(authority, slot).map(|held| action(&held))
     }
 
-    /// Holds a slot that the command has not named, on its own. `None`, when somebody else has it:
-    /// see [`Db::with_slot`].
+    /// Locks a slot that the command has not named, on its own. `None` when another thread has locked
+    /// it: see [`Db::with_slot`].
     pub fn hold_other(&self, authority: Authority<'_>, slot: u16) -> Option<Held<'a, Attachment>> {
         let (space, presence) = (self.held.space(), self.held.presence());
         let clock = base::clock::now_us();

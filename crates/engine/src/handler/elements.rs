@@ -1,4 +1,4 @@
-//! Replies from values: strings and elements are written from where they lie, whatever form they
+//! Replies from values: strings and elements are written from where they lie, in any form that they
 //! have there.
 
 use base::limits::{MAX_ELEMENTS, RANDOM_REPLY};
@@ -24,7 +24,7 @@ thread_local! {
     static MOST: std::cell::Cell<usize> = const { std::cell::Cell::new(MAX_ELEMENTS) };
 }
 
-/// As many as the test of this thread says: no test makes four thousand million.
+/// The test of this thread sets the number: no test makes four thousand million.
 #[cfg(test)]
 pub(crate) fn most_elements() -> usize {
     MOST.get()
@@ -39,7 +39,7 @@ pub(crate) fn with_most_elements(most: usize, action: impl FnOnce()) {
 }
 
 /// Answers `count` members that are drawn with repetition: `draw` writes as many as it is told. The
-/// client may ask for any number, whatever the size of the collection, so the reply is bounded.
+/// client may ask for any number, even of a small collection, so the reply is bounded.
 pub(crate) fn reply_repeating(
     reply: &mut Reply<'_>,
     count: usize,

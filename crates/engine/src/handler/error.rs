@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// An error reply: the whole line behind the `-`, its code included. Bytes, since clients' words
-/// stand in it as they came.
+/// An error reply: the whole line after the `-`, with its code. It consists of bytes, because it may
+/// quote words of the client as they came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandError(Cow<'static, [u8]>);
 
-/// What handlers return. The reply itself was written through the context.
+/// The result of a handler. The handler has written the reply itself through the context.
 pub type CommandResult = Result<(), CommandError>;
 
 macro_rules! texts {
@@ -20,9 +20,9 @@ macro_rules! texts {
 }
 
 texts! {
-    /// A slot was locked by somebody else. Never sent: the command is tried again.
+    /// Another thread had locked a slot. Never sent: the command is tried again.
     MISSED_SLOT = "";
-    /// The key holds another type than the command works on.
+    /// The value of the key has another type than the command works on.
     WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value";
     /// Options that do not fit together or are unknown.
     SYNTAX = "ERR syntax error";
@@ -40,7 +40,7 @@ texts! {
     NO_KEYS = "ERR numkeys should be greater than 0";
     /// A count that is none, or not positive.
     NO_COUNT = "ERR count should be greater than 0";
-    /// A count whose sign has a meaning, and whose opposite is no 64-bit integer.
+    /// A count whose sign has a meaning, and whose opposite is not a 64-bit integer.
     NO_OPPOSITE = "ERR value is out of range, value must between -9223372036854775807 and \
                    9223372036854775807";
     /// A number outside of what the command accepts.
@@ -51,7 +51,7 @@ texts! {
     NAN_OR_INFINITY = "ERR increment would produce NaN or Infinity";
     /// A string beyond the bound.
     STRING_TOO_LONG = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
-    /// A collection that has as many elements as it can count.
+    /// A collection with as many elements as it can count.
     TOO_MANY_ELEMENTS = "ERR maximum number of elements of a collection is reached";
     /// A key beyond the bound.
     KEY_TOO_LONG = "ERR key exceeds maximum allowed size (4294967295 bytes)";
@@ -59,7 +59,7 @@ texts! {
     TIMEOUT_NOT_A_FLOAT = "ERR timeout is not a float or out of range";
     /// A timeout of a blocking command below zero.
     TIMEOUT_NEGATIVE = "ERR timeout is negative";
-    /// A timeout whose end is no date.
+    /// A timeout whose end is not a date.
     TIMEOUT_OUT_OF_RANGE = "ERR timeout is out of range";
     /// A number that is none of 32 bits.
     NOT_32_BITS = "ERR value is out of range, value must between -2147483648 and 2147483647";
@@ -86,17 +86,17 @@ texts! {
 }
 
 impl CommandError {
-    /// An error with a text of its own, code included ("ERR ...").
+    /// An error with a fixed text, code included ("ERR ...").
     pub const fn text(text: &'static str) -> CommandError {
         CommandError(Cow::Borrowed(text.as_bytes()))
     }
 
-    /// An error whose text was put together, code included.
+    /// An error with a text put together for it, code included.
     pub fn owned(text: String) -> CommandError {
         CommandError(Cow::Owned(text.into_bytes()))
     }
 
-    /// An error whose line was put together, code included.
+    /// An error with a line put together for it, code included.
     pub fn line(line: Vec<u8>) -> CommandError {
         CommandError(line.into())
     }
@@ -111,8 +111,8 @@ impl CommandError {
         CommandError::owned(format!("ERR wrong number of arguments for '{command}' command"))
     }
 
-    /// A subcommand that is unknown, or whose number of arguments only its handler can judge.
-    /// `command` is the container ("client"), `subcommand` the word as it came.
+    /// An unknown subcommand, or one whose number of arguments only its handler can judge. `command` is
+    /// the container ("client"), `subcommand` the word as it came.
     pub fn subcommand_syntax(command: &str, subcommand: &[u8]) -> CommandError {
         CommandError::quoting(
             "ERR unknown subcommand or wrong number of arguments for '",
@@ -137,14 +137,14 @@ impl CommandError {
         &self.0
     }
 
-    /// The code: the first word, of which no client's word is part.
+    /// The code: the first word, which never contains a word of the client.
     pub fn code(&self) -> &str {
         let code = self.0.split(|byte| *byte == b' ').next().unwrap_or_default();
         str::from_utf8(code).unwrap_or_default()
     }
 }
 
-/// What C prints of a string: the bytes before a zero byte.
+/// The part of a string that C prints: the bytes before a zero byte.
 pub(crate) fn printable(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }

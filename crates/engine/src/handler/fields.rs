@@ -1,4 +1,5 @@
-//! Fields of hashes whose time is over: nobody sees them, and who meets one sees to it that it goes.
+//! Fields of hashes whose time is over: no command sees them, and a command that meets one has it
+//! removed.
 
 use store::pack::Element;
 use store::{Entry, HashView, Key, ValueMut, ValueRef};
@@ -8,7 +9,7 @@ use crate::handler::error::CommandError;
 use crate::observe::notify::{Class, Event};
 use crate::run::effects::Expired;
 
-/// Fields that a command removes which meets a hash whose fields have expired.
+/// Fields that a command removes when it meets a hash whose fields have expired.
 const FIELDS_AT_ONCE: usize = 256;
 
 impl Db<'_> {
@@ -18,7 +19,8 @@ impl Db<'_> {
         Ok(self.stored_hash(key)?.map(|hash| HashView::new(hash, self.fields_due_by())))
     }
 
-    /// The hash under a key as it is now, for who goes on to change it: neither a hit nor a miss.
+    /// The present hash under a key, for a command that will change it: counts neither as a hit nor as
+    /// a miss.
     pub(crate) fn hash_to_change(
         &self,
         key: &Key<'_>,
@@ -46,8 +48,8 @@ impl Db<'_> {
         found
     }
 
-    /// Remembers a field whose time is over, to be removed when the command ends. Of very many the rest
-    /// stays where it is for now: nobody sees it, and a command may name one field a million times.
+    /// Remembers a field whose time is over, to be removed when the command ends. Only a bounded number
+    /// is remembered: no command sees the rest, and a command may name one field a million times.
     #[cold]
     fn note_due_field(&self, key: &Key<'_>, field: &[u8]) {
         if self.effects.expired.borrow().len() < FIELDS_AT_ONCE {
@@ -56,8 +58,8 @@ impl Db<'_> {
         }
     }
 
-    /// Remembers fields whose time is over, to be removed when the command ends: as many as may go at
-    /// once.
+    /// Remembers fields whose time is over, to be removed when the command ends: as many as may be
+    /// removed at once.
     pub fn note_due_fields(&self, key: &Key<'_>, hash: Option<HashView<'_>>) {
         if let Some(hash) = hash.filter(|hash| hash.hides_some()) {
             let due = hash.whole().due(self.fields_due_by(), FIELDS_AT_ONCE);
@@ -78,7 +80,7 @@ impl Db<'_> {
         self.delete_fields(database, key, &[field]);
     }
 
-    /// Removes up to `count` fields of a hash whose time is over. Returns how many there were.
+    /// Removes up to `count` fields of a hash whose time is over. Returns how many it removed.
     pub(crate) fn delete_due_fields(&mut self, key: &Key<'_>, count: usize) -> usize {
         let now = self.now;
         let due = match self.held.find(self.index, key).map(|entry| entry.value()) {
@@ -90,7 +92,7 @@ impl Db<'_> {
         fields.len()
     }
 
-    /// Removes those of some fields whose time is over, and the key if none is left.
+    /// Removes those of the given fields whose time is over, and the key if no field is left.
     fn delete_fields(&mut self, database: usize, key: &Key<'_>, fields: &[&[u8]]) {
         let now = self.now;
         let version = self.held.next_version(key.slot);
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
     use crate::testing::TestServer;
 
-    /// A hash of which so many fields are over.
+    /// A hash with this many fields whose time is over.
     fn with_due_fields(fields: usize) -> TestServer {
         let mut server = TestServer::new();
         let now = server.turn.now;

@@ -5,7 +5,7 @@ use store::gate::Closed;
 use crate::handler::context::Context;
 use crate::run::authority::Authority;
 
-/// By what right a command that changes all slots at once runs: its row has it run with all gates
+/// The authority of a command that changes all slots at once: its row makes it run with all gates
 /// closed.
 pub(crate) fn closed<'a>(cx: &Context<'a>) -> &'a Closed<'a> {
     match cx.authority {
@@ -32,8 +32,8 @@ pub(crate) fn empty(cx: &mut Context<'_>, database: usize) -> usize {
     keys
 }
 
-/// Tells who saves that there is no data any more, and lets the client wait for its reply until a
-/// file says so, if one has to. What a file says that is being loaded is saved already.
+/// Tells the saver that there is no data any more. If a file has to say so, the client waits for it.
+/// Data from a file that is being loaded is saved already.
 pub(crate) fn note_emptied(cx: &mut Context<'_>) {
     if cx.session.replays {
         return;

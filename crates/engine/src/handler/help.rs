@@ -1,6 +1,6 @@
-//! How a command is written: its syntax as a line of text, and HELP of the containers.
+//! The syntax of a command as a line of text, and HELP of the containers.
 //!
-//! Both come from the argument trees of the rows, so neither can fall behind the commands.
+//! Both come from the argument trees of the rows, so they always match the commands.
 
 use crate::command::{Argument, ArgumentKind, Command};
 use crate::handler::args::Args;
@@ -44,7 +44,7 @@ fn one(argument: &Argument, text: &mut String) {
     text.push_str(close);
 }
 
-/// An argument with its word, without what says that it is optional or repeated.
+/// An argument with its word, without the brackets and dots for optional and repeated ones.
 fn once(argument: &Argument, text: &mut String) {
     if let Some(token) = argument.token {
         // The empty word is one too.
@@ -81,7 +81,7 @@ pub(crate) fn help(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult 
     Ok(())
 }
 
-/// The handler of containers. What has an unknown subcommand, or none, is refused before it runs.
+/// The handler of containers. An unknown or missing subcommand is refused before it runs.
 pub(crate) fn unknown_subcommand(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let subcommand = args.argv().get(1).unwrap_or_default();
     Err(CommandError::subcommand_syntax(cx.row.command.name, subcommand))

@@ -1,7 +1,7 @@
 //! What a handler works with: its arguments, the database that it sees, its errors, and pieces of
 //! replies and options that several families share.
 //!
-//! Imports whatever the engine has, but no family of commands.
+//! May import the whole engine, except the families of commands.
 
 pub mod args;
 pub mod context;

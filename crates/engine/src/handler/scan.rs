@@ -1,7 +1,7 @@
-//! What SCAN, HSCAN, SSCAN and ZSCAN have in common: the cursor, the options, the shape of the reply.
+//! The common parts of SCAN, HSCAN, SSCAN and ZSCAN: the cursor, the options, the form of the reply.
 //!
-//! A cursor is a position in the order of reversed hash bits, which stays good while tables grow
-//! and shrink: whatever is there from the beginning of a scan to its end is shown at least once.
+//! A cursor is a position in the order of reversed hash bits, which stays valid while tables grow and
+//! shrink: every element that is there from the beginning of a scan to its end is shown at least once.
 
 use resp::output::Output;
 use resp::reply::Reply;
@@ -9,13 +9,13 @@ use resp::reply::Reply;
 use crate::handler::args::Args;
 use crate::handler::error::CommandError;
 
-/// Elements that one call looks at unless COUNT says otherwise.
+/// Elements that one call looks at without COUNT.
 const DEFAULT_COUNT: usize = 10;
 /// Positions of a collection that one call looks at for each element wanted: a sparse table must not
 /// make a call long.
 const POSITIONS_PER_ELEMENT: usize = 10;
 
-/// What is scanned, which decides over some options.
+/// What is scanned, which decides which options exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scanned {
     /// Keys, by SCAN.
@@ -66,7 +66,7 @@ fn parse_cursor(text: &[u8]) -> Option<u64> {
 }
 
 impl<'a> ScanOptions<'a> {
-    /// Reads all that is left: MATCH, COUNT, and what only `scanned` has.
+    /// Reads all remaining arguments: MATCH, COUNT, and options that only `scanned` has.
     pub(crate) fn parse(
         args: &mut Args<'a>,
         scanned: Scanned,
@@ -105,7 +105,7 @@ impl<'a> ScanOptions<'a> {
     }
 }
 
-/// What one step of a scan looked at.
+/// The result of one step of a scan.
 pub(crate) struct Step {
     /// Elements looked at, shown or not.
     pub(crate) seen: usize,
@@ -115,14 +115,14 @@ pub(crate) struct Step {
     pub(crate) next: Option<u32>,
 }
 
-/// Answers a scan of a collection: `step` writes the replies for what lies at one position.
+/// Answers a scan of a collection: `step` writes the replies for the elements at one position.
 pub(crate) fn reply_members(
     reply: &mut Reply<'_>,
     cursor: u64,
     count: usize,
     mut step: impl FnMut(u32, &mut Reply<'_>) -> Step,
 ) {
-    // Positions have 32 bits; what a client makes up beyond them means nothing.
+    // Positions have 32 bits; a cursor beyond them was not given by this server and means nothing.
     let mut position = cursor as u32;
     let mut positions_left = count.saturating_mul(POSITIONS_PER_ELEMENT);
     let (mut seen, mut written) = (0, 0);

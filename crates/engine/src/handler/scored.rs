@@ -46,7 +46,7 @@ impl Conditions {
     }
 }
 
-/// What adding members did.
+/// The result of adding members.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Additions {
     /// Members that were not there.
@@ -56,8 +56,8 @@ pub(crate) struct Additions {
 }
 
 impl Context<'_> {
-    /// The sorted set that members are about to be added to: created where there is none, unless
-    /// only members that are there may change.
+    /// The sorted set to which members are about to be added. It is created if it does not exist,
+    /// unless only existing members may change.
     #[inline]
     pub(crate) fn zset_to_fill(
         &mut self,
@@ -103,7 +103,7 @@ impl Context<'_> {
 /// Writes members of sorted sets, alone or with their scores: then pairs are arrays of their own in
 /// RESP3, and follow each other in RESP2.
 pub(crate) trait ReplyScored {
-    /// The beginning of an array of so many members.
+    /// The beginning of an array of this many members.
     fn scored_array(&mut self, members: usize, with_scores: bool);
 
     /// One member of such an array.

@@ -1,4 +1,4 @@
-//! Nodes whose time is up go even if nobody looks at them.
+//! Removes nodes whose time is up, even if no request looks at them.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,8 +15,8 @@ use crate::run::turn::Turn;
 const ROUND_NS: u64 = 20_000_000;
 
 impl Engine {
-    /// Removes nodes whose time is up, for as long as one round may take. The caller is outside its gate,
-    /// and holds nothing.
+    /// Removes nodes whose time is up, for as long as one round may take. The caller is outside its
+    /// gate, and holds no slot.
     pub fn expire_nodes(&self, turn: &mut Turn, gate: &Gate) {
         let begun = Ticks::now();
         while begun.elapsed_ns() < ROUND_NS {
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// Removes some of them. Whether there may be more.
+    /// Removes some of them. Returns whether there may be more.
     fn expire_some_nodes(&self, presence: Presence<'_>, turn: &mut Turn) -> bool {
         let key = Key::new(EXPIRIES);
         // A contended slot is busy: its turn comes again.
@@ -50,7 +50,7 @@ impl Engine {
         let mut looked_at = 0;
         self.delete_unasked(turn, held, 0, |db| {
             let mut tree = Kept { db, hub: &self.nodes };
-            // What else lies under the keys of the tree keeps it from expiring, and requests say so.
+            // Other data under the keys of the tree stops expiry; requests report it.
             looked_at = tree.expire(limits::ETCD_EXPIRED_PER_HOLD).unwrap_or(0);
         });
         looked_at == limits::ETCD_EXPIRED_PER_HOLD

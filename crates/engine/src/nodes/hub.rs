@@ -1,4 +1,4 @@
-//! Who watches the tree, and what is counted about it.
+//! The clients that watch the tree, and counters about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use resp::reply::Reply;
 
 use crate::session::client::{Client, Waiter};
 
-/// Somebody who waits for an event.
+/// A client that waits for an event.
 struct Watch {
     waiter: Arc<Waiter>,
     /// Of this node, or of all that are below it too.
@@ -34,7 +34,7 @@ struct Tally {
     failed: AtomicU64,
 }
 
-/// The operations with the names of their counters, in the order in which they are told.
+/// The operations with the names of their counters, in the order in which they are shown.
 const OPERATIONS: [(Operation, &str); 7] = [
     (Operation::Get, "gets"),
     (Operation::Set, "sets"),
@@ -48,10 +48,10 @@ const OPERATIONS: [(Operation, &str); 7] = [
 /// See the module's text.
 #[derive(Default)]
 pub struct Hub {
-    /// The largest index that an event of this process had: no other event gets it, whatever becomes of
-    /// the key that events are kept in.
+    /// The largest index that an event of this process had. No other event gets it, even if the key of
+    /// the events is deleted.
     last: AtomicU64,
-    /// By path. Changed by those who hold the slot of the tree, and by those who give up.
+    /// By path. Changed by threads that hold the slot of the tree, and by clients that give up.
     watches: Mutex<BTreeMap<Box<[u8]>, Vec<Watch>>>,
     tallies: [Tally; OPERATIONS.len()],
     expired: AtomicU64,
@@ -75,8 +75,8 @@ impl Hub {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// Adds somebody who waits for an event of a path with this index or a later one. To be called with
-    /// the slot of the tree held, by who has seen that there is none.
+    /// Adds a client that waits for an event of a path with this index or a later one. The caller holds
+    /// the slot of the tree, and has seen that there is no such event.
     pub(crate) fn add(
         &self,
         client: &Arc<Client>,
@@ -91,7 +91,7 @@ impl Hub {
         waiter
     }
 
-    /// Forgets somebody who waits no more.
+    /// Removes a client that no longer waits.
     pub(crate) fn remove(&self, Place(path): &Place, waiter: &Arc<Waiter>) {
         let mut watches = self.watches.lock();
         let Some(own) = watches.get_mut(path) else { return };
@@ -101,7 +101,7 @@ impl Hub {
         }
     }
 
-    /// Paths below this one that somebody watches.
+    /// Watched paths below this one.
     pub(crate) fn below(&self, path: &[u8]) -> Vec<Box<[u8]>> {
         let inside: Box<[u8]> = path::inside(path).into();
         let watches = self.watches.lock();
@@ -109,7 +109,7 @@ impl Hub {
         own.take_while(|path| path.starts_with(&inside)).cloned().collect()
     }
 
-    /// Takes out all who are to be told of what has happened: they are claimed for the caller.
+    /// Takes out all watches that a change concerns. Their waiters are claimed for the caller.
     pub(crate) fn claim(&self, change: &Change) -> Vec<Arc<Waiter>> {
         let (event, mut claimed) = (&change.event, Vec::new());
         let mut watches = self.watches.lock();
@@ -138,12 +138,12 @@ impl Hub {
         claimed
     }
 
-    /// Counts a node whose time was up.
+    /// Counts a node that has expired.
     pub(crate) fn count_expired(&self) {
         self.expired.fetch_add(1, Relaxed);
     }
 
-    /// What was counted, as JSON.
+    /// The counters, as JSON.
     pub fn figures(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let mut object = Object::begin(&mut out);
@@ -163,7 +163,8 @@ impl Hub {
     }
 }
 
-/// The reply to who has waited: the status, the index of the tree, that of the event, and the event.
+/// The reply to a client that has waited: the status, the index of the tree, the event's index, and the
+/// event.
 pub(crate) fn reply_event(reply: &mut Reply<'_>, index: u64, event: &etcd::event::Event<'_>) {
     let mut body = Vec::new();
     event.write(&mut body);
@@ -171,11 +172,11 @@ pub(crate) fn reply_event(reply: &mut Reply<'_>, index: u64, event: &etcd::event
     reply.integer(200);
     reply.integer(index.cast_signed());
     reply.integer(event.index().cast_signed());
-    // Many may get a copy of it, and large events lie apart in all of those.
+    // Many clients may get a copy of the reply, and large events lie apart from it in all copies.
     reply.bulk_shared(&Arc::new(body));
 }
 
-/// The same, for who has waited in a command of its own.
+/// The same reply, for a client that has waited in a command of its own.
 pub(crate) fn told_event(event: &etcd::event::Event<'_>) -> Output {
     let mut output = Output::default();
     reply_event(&mut Reply::new(&mut output, true), event.index(), event);

@@ -17,7 +17,7 @@ use crate::handler::error::CommandError;
 use crate::nodes::hub::{Hub, told_event};
 use crate::observe::notify::{Class, Event as KeyEvent};
 
-/// What all keys of the tree begin with.
+/// The beginning of all keys of the tree.
 const PREFIX: &[u8] = b"{etcd}";
 /// The stream of events.
 const EVENTS: &[u8] = b"{etcd}:events";
@@ -29,7 +29,7 @@ pub fn place(directory: &[u8]) -> Vec<u8> {
     [PREFIX, directory].concat()
 }
 
-/// See the module's text. Database 0 is selected, and the slot of the tree is held.
+/// See the module's text. Database 0 is selected, and the caller holds the slot of the tree.
 pub(crate) struct Kept<'k, 'd> {
     pub(crate) db: &'k mut Db<'d>,
     pub(crate) hub: &'k Hub,
@@ -70,7 +70,7 @@ impl Kept<'_, '_> {
         Ok(entries.find_map(|entry| event_of(entry).filter(&is_wanted)))
     }
 
-    /// Removes nodes whose time is up, so many at most. Returns how many it has looked at.
+    /// Removes nodes whose time is up, `most` at most. Returns how many it has looked at.
     pub(crate) fn expire(&mut self, most: usize) -> Result<usize, Error> {
         for looked_at in 0..most {
             match change::expire(self, self.now())? {
@@ -85,7 +85,7 @@ impl Kept<'_, '_> {
         Ok(most)
     }
 
-    /// Tells those who wait for what has happened. They hear of it when the slot is free.
+    /// Tells waiting clients of a change. They hear of it after the slot is unlocked.
     pub(crate) fn tell(&mut self, change: &Change) {
         let claimed = self.hub.claim(change);
         let Some((last, others)) = claimed.split_last() else { return };
@@ -101,7 +101,7 @@ impl Kept<'_, '_> {
     }
 }
 
-/// What an entry of the stream says.
+/// The event in an entry of the stream.
 fn event_of(entry: StreamEntry<'_>) -> Option<Event<'_>> {
     let text = |element| match element {
         Element::Str(text) => Some(text),

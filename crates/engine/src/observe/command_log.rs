@@ -1,5 +1,5 @@
-//! COMMANDLOG: the last commands that took long, those of large requests and those of large replies.
-//! SLOWLOG shows the first of these logs.
+//! COMMANDLOG: logs of the last commands that took long, of those with large requests, and of those
+//! with large replies. SLOWLOG shows the first of these logs.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ const ARGUMENTS_MAX: usize = 32;
 /// Bytes of an argument that are kept.
 const ARGUMENT_BYTES_MAX: usize = 128;
 
-/// What a log is about.
+/// The kind of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogKind {
     /// Commands that took long, in microseconds.
@@ -44,7 +44,7 @@ pub struct LoggedCommand {
     pub id: u64,
     /// When it ran, in Unix seconds.
     pub at: u64,
-    /// How long it took in microseconds, or how many bytes it had, as the log's kind says.
+    /// How long the command took in microseconds, or how many bytes it had, by the kind of the log.
     pub measure: u64,
     /// Its arguments, shortened.
     pub argv: Vec<Vec<u8>>,
@@ -65,7 +65,7 @@ struct Entries {
 }
 
 impl CommandLog {
-    /// Keeps a command, and so many in all. Its number is given here.
+    /// Logs a command and gives it its number. Keeps at most `keep` entries.
     pub(crate) fn note(&self, command: LoggedCommand, keep: usize) {
         let mut entries = self.0.lock();
         let id = entries.next_id;
@@ -106,7 +106,7 @@ pub(crate) struct NotedFrom {
 }
 
 impl NotedFrom {
-    /// As the settings say it.
+    /// As the settings define it.
     pub(crate) fn new(config: &Config) -> Self {
         let slow = threshold(config.slowlog_log_slower_than).saturating_mul(1000);
         let delay = match config.latency_monitor_threshold {
@@ -121,7 +121,7 @@ impl NotedFrom {
     }
 }
 
-/// A threshold of the settings, of which those below 0 let nothing through.
+/// A threshold of the settings; a negative one lets nothing through.
 fn threshold(setting: i64) -> u64 {
     u64::try_from(setting).unwrap_or(u64::MAX)
 }

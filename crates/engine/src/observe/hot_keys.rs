@@ -1,12 +1,12 @@
 //! Which keys commands name most often, from a sample of the commands.
 //!
 //! About one command in [`GAP`] is looked at, at random distances, so that no rhythm of the clients
-//! hides a key. Each thread keeps its own counts, of [`PLACES`] keys at most, by the algorithm that
-//! is called Space-Saving: a key that finds no place takes that of the key with the lowest count, and
-//! begins with that count, which it is known to be wrong by. What is told is the count less that
-//! error, so a key that is told of has been seen at least that often.
+//! hides a key. Each thread keeps its own counts, of [`PLACES`] keys at most, by the algorithm called
+//! Space-Saving: a key that finds no place takes the place of the key with the lowest count. It begins
+//! with that count, which is its known error. The reported figure is the count less that error, so a
+//! reported key was seen at least that often.
 //!
-//! Counts are of spans of ten seconds, of which the last full one and the present one are told.
+//! Counts cover spans of ten seconds; the last full one and the present one are reported.
 
 use hashbrown::{Equivalent, HashMap};
 use parking_lot::Mutex;
@@ -17,12 +17,12 @@ pub const GAP: u64 = 128;
 const PLACES: usize = 128;
 /// Milliseconds that counts are of.
 const SPAN: u64 = 10_000;
-/// Bytes of the longest key that is counted: the counts must not hold much memory.
+/// Bytes of the longest key that is counted: the counts must not take much memory.
 const LONGEST: usize = 1024;
 /// How often a key has to have been looked at to be told of: once or twice is chance.
 const LEAST: u64 = 3;
 
-/// A database, and a key of it.
+/// A database, and a key in it.
 type Name = (usize, Box<[u8]>);
 
 /// A name that is looked for.
@@ -67,7 +67,7 @@ impl Span {
         self.keys.insert((database, key.into()), count);
     }
 
-    /// Takes out one of those with the lowest count, and says which count that is. Most have it where
+    /// Removes one of the keys with the lowest count, and returns that count. Most keys have it when
     /// many keys are seen, so that the first one is found soon.
     fn give_up_one(&mut self) -> u64 {
         let is_least = |count: &Count| count.seen <= self.least;
@@ -80,7 +80,7 @@ impl Span {
     }
 }
 
-/// What one thread has counted.
+/// The counts of one thread.
 #[derive(Default)]
 struct Spans {
     present: Span,
@@ -126,7 +126,7 @@ impl HotKeys {
         spans.present.add(database, key);
     }
 
-    /// Forgets what was counted.
+    /// Resets the counts.
     pub(super) fn reset(&self) {
         *self.0.lock() = Spans::default();
     }
@@ -143,7 +143,7 @@ pub(super) fn hottest<'h>(
     for thread in threads {
         let mut spans = thread.0.lock();
         spans.turn_over(steady);
-        // A thread begins with a span that began before all times; what is then known of it is short.
+        // A thread begins with a span from before all times; what is then known of it is short.
         let since = steady.saturating_sub(spans.began).clamp(1000, SPAN);
         let has_last = spans.last.looked > 0;
         let seconds = (since + if has_last { SPAN } else { 0 }) as f64 / 1000.0;
@@ -192,7 +192,7 @@ mod tests {
         let keys = hottest([&hot].into_iter(), 21_000, 10);
         let names: Vec<_> = keys.iter().map(|key| (key.database, &*key.key)).collect();
         assert_eq!(names[..2], [(3, &b"hot"[..]), (0, b"warm")], "{keys:?}");
-        // 5000 of 27 000, in a second: what is told is no more than that.
+        // 5000 of 27 000, in a second: the reported figure is no more than that.
         assert!((0.15..=0.186).contains(&keys[0].share), "{keys:?}");
         assert!(keys[0].per_second <= 5000.0 * GAP as f64, "{keys:?}");
         assert!(keys.len() <= 2, "what was seen once or twice is not told: {keys:?}");

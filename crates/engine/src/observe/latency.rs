@@ -22,7 +22,7 @@ pub struct Series {
 pub struct LatencyMonitor(Mutex<BTreeMap<&'static str, Series>>);
 
 impl LatencyMonitor {
-    /// Notes that `event` took so many milliseconds. Within a second the longest counts.
+    /// Notes that `event` took this many milliseconds. Within a second the longest counts.
     pub fn note(&self, event: &'static str, second: u64, milliseconds: u64) {
         let mut events = self.0.lock();
         let series = events.entry(event).or_default();

@@ -1,4 +1,4 @@
-//! Where the memory is: what INFO, MEMORY STATS and MEMORY DOCTOR say.
+//! What takes the memory: the figures of INFO, MEMORY STATS and MEMORY DOCTOR.
 
 use store::gate::Presence;
 
@@ -29,7 +29,7 @@ pub(crate) struct Overview {
 }
 
 impl Overview {
-    /// What is not data: start-up, clients, tables.
+    /// Memory that is not data: start-up, clients, tables.
     pub(crate) fn overhead(&self) -> usize {
         self.startup + self.clients + self.tables.iter().map(|(_, bytes)| bytes).sum::<usize>()
     }
@@ -39,17 +39,17 @@ impl Overview {
         self.used.saturating_sub(self.overhead())
     }
 
-    /// What came since the start.
+    /// The memory taken since the start.
     pub(crate) fn net(&self) -> usize {
         self.used.saturating_sub(self.startup)
     }
 
-    /// The data's share of what came since the start, in percent.
+    /// The data's share of the memory taken since the start, in percent.
     pub(crate) fn dataset_percentage(&self) -> f64 {
         100.0 * ratio(self.dataset(), self.net())
     }
 
-    /// What is in use now as a share of the most that ever was, in percent.
+    /// The memory in use as a share of the highest use so far, in percent.
     pub(crate) fn peak_percentage(&self) -> f64 {
         100.0 * ratio(self.used, self.peak)
     }
@@ -74,9 +74,9 @@ pub(crate) struct Fragmentation {
     pub(crate) allocator: (f64, i64),
     /// Pages that are resident over pages in use.
     pub(crate) allocator_resident: (f64, i64),
-    /// What the process occupies over what the allocator occupies.
+    /// The memory of the process relative to that of the allocator.
     pub(crate) resident_overhead: (f64, i64),
-    /// What the process occupies over bytes in use.
+    /// The memory of the process relative to the bytes in use.
     pub(crate) total: (f64, i64),
 }
 
@@ -86,8 +86,8 @@ fn ratio(one: usize, other: usize) -> f64 {
 }
 
 impl Engine {
-    /// Looks at where the memory is. Bounded: large keyspaces are sampled, and a slot that is locked
-    /// is passed over, so that a command that holds slots may call this.
+    /// Looks at what takes the memory. Bounded: large keyspaces are sampled, and a locked slot is
+    /// skipped, so that a command that holds slots may call this.
     pub(crate) fn memory_overview(&self, presence: Presence<'_>) -> Overview {
         let used = self.host.used_memory();
         self.memory.note_peak(used);

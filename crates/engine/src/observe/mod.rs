@@ -1,7 +1,7 @@
-//! What an operator or a client may look at: counters, logs of commands, delays, MONITOR, where the
-//! memory is, which keys are hot, and notifications of keys that change.
+//! What an operator or a client can look at: counters, logs of commands, delays, MONITOR, what takes
+//! the memory, which keys are hot, and notifications of keys that change.
 //!
-//! All but `memory` are written to by the rest of the engine, and import little of it.
+//! The rest of the engine writes to all of these except `memory`, and they import little of the engine.
 
 pub mod command_log;
 pub mod hot_keys;

@@ -1,6 +1,6 @@
-//! MONITOR: each command as a line, shown to those who asked for it, in the order of each
-//! connection. As in Redis a command is shown after it ran, those of a transaction before its EXEC,
-//! and with the database that it left selected; administrative commands are not shown.
+//! MONITOR: shows each command as a line to clients that asked for it, in the order of each connection.
+//! As in Redis, a command is shown after it ran, but the commands of a transaction before its EXEC, and
+//! with the database that the command left selected. Administrative commands are not shown.
 
 use resp::args::Arguments;
 
@@ -17,7 +17,7 @@ pub(crate) fn show(effects: &mut Effects, session: &Session, command: &Spec, arg
     }
 }
 
-/// Shows a command, whatever its row says.
+/// Shows a command, even if its row says otherwise.
 pub(crate) fn show_anyway(
     effects: &mut Effects,
     session: &Session,
@@ -37,7 +37,7 @@ pub(crate) fn show_anyway(
     effects.news.get_mut().push(News::Line(line));
 }
 
-/// Appends a string in quotes, with escapes for what is not printable.
+/// Appends a string in quotes, with escapes for bytes that are not printable.
 pub fn quote(bytes: &[u8], line: &mut Vec<u8>) {
     line.push(b'"');
     for &byte in bytes {

@@ -4,18 +4,18 @@
 use crate::session::pubsub::Kind;
 pub use config::NotifyEvents as Class;
 
-/// A class and a name: what happened.
+/// An event: a class and a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Event(pub Class, pub &'static str);
 
-/// What others are going to be told, when the journal has what it tells of.
+/// A message for other clients, which leaves after the journal has the writes that it reports.
 #[derive(Debug)]
 pub(crate) enum News {
     /// An event of a key.
     Event(Notification),
     /// A message that was published within EXEC.
     Message { kind: Kind, channel: Box<[u8]>, message: Box<[u8]> },
-    /// The line of a command that ran, for those who see all commands.
+    /// The line of a command that ran, for clients that monitor all commands.
     Line(Vec<u8>),
 }
 

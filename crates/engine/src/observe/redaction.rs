@@ -4,7 +4,7 @@ use resp::args::Arguments;
 
 use crate::command::Spec;
 
-/// What is shown in place of a secret.
+/// The text in place of a secret.
 pub(crate) const REDACTED: &[u8] = b"(redacted)";
 
 /// The settings whose values are secrets.
@@ -32,7 +32,7 @@ fn rule(command: &Spec) -> Rule {
         (None, "auth") => |_, index| index > 0,
         (None, "hello") => is_secret_of_hello,
         (Some("config"), "set") => |argv, index| {
-            // Names and values alternate behind CONFIG SET.
+            // After CONFIG SET, names and values alternate.
             let is_value = index >= 3 && index % 2 == 1;
             is_value
                 && SECRET_SETTINGS.iter().any(|name| name.eq_ignore_ascii_case(argv.at(index - 1)))
@@ -41,7 +41,7 @@ fn rule(command: &Spec) -> Rule {
     }
 }
 
-/// HELLO version [AUTH user password] [SETNAME name]: the two arguments behind AUTH.
+/// HELLO version [AUTH user password] [SETNAME name]: the two arguments after AUTH.
 fn is_secret_of_hello(argv: Arguments<'_>, wanted: usize) -> bool {
     let mut index = 2;
     while index < argv.len() {

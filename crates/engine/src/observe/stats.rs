@@ -1,7 +1,7 @@
-//! Counters, kept per thread and added up when somebody asks.
+//! Counters, kept per thread and added up on request.
 //!
 //! Each thread writes its own [`ThreadStats`] alone, so a count costs a load and a store on a cache
-//! line that nobody else writes.
+//! line that no other thread writes.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ impl Counter {
         self.0.load(Relaxed)
     }
 
-    /// Begins anew. What is being added meanwhile may survive.
+    /// Resets the counter. An addition at the same time may survive.
     pub fn reset(&self) {
         self.0.store(0, Relaxed);
     }
@@ -70,21 +70,20 @@ impl Histogram {
         self.add_many(nanoseconds, 1);
     }
 
-    /// Counts a duration that so many things took. To be called by the owning thread alone.
+    /// Counts a duration `times` times. Only the owning thread may call this.
     pub fn add_many(&self, nanoseconds: u64, times: u32) {
         let bucket = &self.0[Self::bucket(nanoseconds)];
         bucket.store(bucket.load(Relaxed).wrapping_add(times), Relaxed);
     }
 
-    /// What was counted: (highest nanoseconds of the bucket, count), ascending, without empty
-    /// buckets.
+    /// The counts: (highest nanoseconds of the bucket, count), ascending, without empty buckets.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let counts = self.0.iter().map(|bucket| u64::from(bucket.load(Relaxed))).enumerate();
         let counts = counts.filter(|(_, count)| *count > 0);
         counts.map(|(bucket, count)| (Histogram::upper_bound(bucket), count))
     }
 
-    /// Forgets what was counted. What is being counted meanwhile may survive.
+    /// Resets the counts. A count made at the same time may survive.
     pub fn reset(&self) {
         self.0.iter().for_each(|bucket| bucket.store(0, Relaxed));
     }
@@ -95,11 +94,11 @@ impl Histogram {
 pub struct Durations {
     /// How often it happened.
     pub count: u64,
-    /// What half of the times did not exceed.
+    /// Half of the times were at most this long.
     pub p50: u64,
-    /// What 99 % did not exceed.
+    /// 99 % were at most this long.
     pub p99: u64,
-    /// What 99.9 % did not exceed.
+    /// 99.9 % were at most this long.
     pub p99_9: u64,
     /// The longest.
     pub max: u64,
@@ -118,8 +117,8 @@ impl From<&Histogram> for Durations {
     }
 }
 
-/// The nanoseconds that this share of what was counted did not exceed, in percent; 0 if nothing was.
-/// The counts are as [`Histogram::counts`] gives them.
+/// The nanoseconds that this share of the counted times did not exceed, in percent; 0 without counts.
+/// The counts are in the form of [`Histogram::counts`].
 pub fn at_percentile(counts: &[(u64, u64)], percentile: f64) -> u64 {
     let calls: u64 = counts.iter().map(|(_, count)| count).sum();
     let wanted = ((percentile / 100.0 * calls as f64).ceil() as u64).clamp(1, calls.max(1));
@@ -131,7 +130,7 @@ pub fn at_percentile(counts: &[(u64, u64)], percentile: f64) -> u64 {
     reached.map_or(0, |(bound, _)| *bound)
 }
 
-/// What one thread counted about one command.
+/// The counters of one thread for one command.
 #[derive(Default)]
 pub struct CommandStats {
     /// Calls that ran.
@@ -157,7 +156,7 @@ impl CommandStats {
     }
 }
 
-/// What one thread counted about one part of the way of commands.
+/// The counters of one thread for one stage of commands.
 #[derive(Default)]
 pub struct StageStats {
     nanoseconds: Counter,
@@ -165,7 +164,7 @@ pub struct StageStats {
 }
 
 impl StageStats {
-    /// Counts how long so many commands were in it. To be called by the owning thread alone.
+    /// Counts how long this many commands spent in the stage. Only the owning thread may call this.
     #[inline]
     pub fn record(&self, nanoseconds: u64, commands: usize) {
         self.nanoseconds.add(nanoseconds.wrapping_mul(commands as u64));
@@ -180,7 +179,7 @@ impl StageStats {
     }
 }
 
-/// The parts of the way of a command on its worker, one behind the other.
+/// The stages of a command on its worker, in order.
 #[derive(Default)]
 pub struct Stages {
     /// From when the worker began to look at its connections to when it began to run the batch that
@@ -217,7 +216,7 @@ pub struct StageTimes {
 
 macro_rules! thread_stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What one thread counted.
+        /// The counters of one thread.
         pub struct ThreadStats {
             /// The thread's name.
             pub thread: String,
@@ -335,7 +334,7 @@ struct Rate {
 }
 
 impl Rate {
-    /// Takes a sample; the first only tells where the count begins.
+    /// Takes a sample; the first one only marks where the count begins.
     fn note(&mut self, total: u64, elapsed_us: u64, first: bool) {
         let risen = total.saturating_sub(std::mem::replace(&mut self.total, total));
         if !first {
@@ -373,11 +372,11 @@ pub struct Stats {
 /// With more codes than these, errors are not told apart any more until CONFIG RESETSTAT: it is
 /// clients that choose them.
 const ERROR_CODES_MAX: usize = 128;
-/// What stands in place of all codes then.
+/// The text in place of all codes when there are too many.
 const TOO_MANY_CODES: &str = "ERRORSTATS_DISABLED";
 
 impl Stats {
-    /// Nothing was counted yet, of so many rows of commands.
+    /// All counters at zero, for this many rows of commands.
     pub(crate) fn new(rows: usize) -> Stats {
         Stats {
             rows,
@@ -434,7 +433,7 @@ impl Stats {
         rates.turn_nanoseconds.note(totals.turn_nanoseconds, elapsed_us, first);
     }
 
-    /// What happened per second lately: commands, bytes received, bytes sent.
+    /// Recent rates per second: commands, bytes received, bytes sent.
     pub fn rates(&self) -> [f64; 3] {
         let rates = self.rates.lock();
         [&rates.commands, &rates.input_bytes, &rates.output_bytes].map(Rate::average)
@@ -454,7 +453,7 @@ impl Stats {
         own.map(|stats| stats.nanoseconds.get()).sum()
     }
 
-    /// Notes what share of the keys that active expiry looked at was due, in percent.
+    /// Notes which share of the keys that active expiry looked at was due, in percent.
     pub fn note_stale_percentage(&self, percentage: f64) {
         self.stale.store(percentage.to_bits(), Relaxed);
     }

@@ -1,9 +1,9 @@
-//! What the engine knows about the append-only file: what BGREWRITEAOF asks for, and what INFO shows.
-//! The file itself is the host's affair.
+//! What the engine knows about the append-only file: the requests of BGREWRITEAOF, and the figures of
+//! INFO. The host writes the file itself.
 
 use crate::observe::stats::Durations;
 
-/// What becomes of BGREWRITEAOF.
+/// The answer to BGREWRITEAOF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RewriteAnswer {
     /// It has begun.
@@ -43,7 +43,7 @@ pub struct Rewrites {
     pub scheduled: bool,
     /// How long the last one took, in seconds.
     pub last_seconds: Option<u64>,
-    /// What became of the last one.
+    /// The result of the last one.
     pub last_status: LastStatus,
     /// How many were begun.
     pub begun: u64,
@@ -51,12 +51,12 @@ pub struct Rewrites {
     pub failures: u64,
 }
 
-/// What the journal's thread does, while it does anything.
+/// The work of the journal's thread, while it has any.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Writing {
     /// Bytes of all files to be loaded.
     pub size: u64,
-    /// What that was after the last rewrite, or at the start.
+    /// Its size after the last rewrite, or at the start.
     pub base_size: u64,
     /// Bytes that were not given to the system yet.
     pub pending: u64,
@@ -71,9 +71,9 @@ pub struct Writing {
 /// The append-only file as INFO shows it.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Figures {
-    /// Absent while there is none.
+    /// Absent while there is no file.
     pub writing: Option<Writing>,
-    /// What became of the last write to the file, or sync.
+    /// The result of the last write to the file, or of the last sync.
     pub last_write: LastStatus,
     /// Its rewrites.
     pub rewrites: Rewrites,

@@ -1,13 +1,13 @@
-//! The last part of the journal, in memory, for those who follow it: CHANGES, and the change stream of
-//! HTTP.
+//! The last part of the journal, in memory, for clients that follow it: CHANGES, and the change stream
+//! of HTTP.
 //!
-//! A position in the journal is a history and an offset. As long as offsets go on without a gap the
-//! history is the same. A server that starts begins another one, where the append-only file ends: what
-//! it had told its followers of may not all have reached the disk, and a position that is behind the
-//! end of its history is one that this server knows nothing of. The file notes where histories begin,
-//! in annotations, so that what it holds is kept here again after a start.
+//! A position in the journal is a history and an offset. The history stays the same as long as offsets
+//! go on without a gap. A server that starts begins another history where the append-only file ends:
+//! not everything that followers were told may have reached the disk, and this server knows nothing of
+//! a position after the end of its history. The file notes in annotations where histories begin, so
+//! that its content is kept here again after a start.
 //!
-//! Nothing is kept, and nothing put together, before somebody follows for the first time.
+//! Nothing is kept, and nothing put together, before a client follows for the first time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,17 +20,17 @@ use store::sync::{AtomicBool, AtomicU64, Mutex};
 
 use super::batch::Batch;
 
-/// The name of none: what is behind a gap, before another history has begun. Nobody follows from there.
+/// The name of no history: after a gap, before another history has begun. No client follows from there.
 const NO_HISTORY: &str = "none";
 
-/// What a batch takes besides its bytes, about: the allocations that it is made of.
+/// Roughly the bytes that a batch takes besides its content: its allocations.
 const FRAME: usize = 160;
 
 /// The effects of one command or transaction.
 pub struct Record {
-    /// The offset behind them.
+    /// The offset after them.
     pub end: u64,
-    /// What they are.
+    /// The effects.
     pub batch: Batch,
 }
 
@@ -50,7 +50,7 @@ pub struct Position {
 }
 
 impl Position {
-    /// Reads what [`Position`]'s `Display` writes.
+    /// Parses the form that [`Position`]'s `Display` writes.
     pub fn parse(text: &[u8]) -> Option<Position> {
         let text = std::str::from_utf8(text).ok()?;
         let (history, offset) = text.split_once(':')?;
@@ -69,18 +69,18 @@ impl fmt::Display for Position {
     }
 }
 
-/// From where somebody wants to follow.
+/// From where a client wants to follow.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Since {
     /// From now on.
     Now,
     /// From the oldest that is kept.
     Oldest,
-    /// From behind this.
+    /// After this.
     Position(Position),
 }
 
-/// What was asked for is not kept, or never was.
+/// The requested part is not kept, or never was.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gone {
     /// The oldest position from which one can follow.
@@ -101,7 +101,7 @@ impl fmt::Display for Gone {
     }
 }
 
-/// Where offsets begin to be those of a history.
+/// The offset at which a history begins.
 #[derive(Clone, Debug)]
 struct History {
     name: String,
@@ -114,11 +114,11 @@ struct Kept {
     bytes: usize,
     /// The offset before the first record.
     start: u64,
-    /// The offset behind the last.
+    /// The offset after the last.
     end: u64,
     /// The oldest first; where one begins, the one before ends.
     histories: VecDeque<History>,
-    /// What is here came from a file, and the journal does not go on from there yet.
+    /// The content came from a file, and the journal does not go on from there yet.
     loaded: bool,
     /// Some history has begun in this process.
     named: bool,
@@ -129,10 +129,10 @@ pub struct Backlog {
     on: AtomicBool,
     /// Bytes that are kept.
     limit: AtomicU64,
-    /// When somebody followed last, in milliseconds of the steady clock.
+    /// When a client followed last, in milliseconds of the steady clock.
     used_at: AtomicU64,
     kept: Mutex<Kept>,
-    /// Who tells those who follow, while it has nothing to do.
+    /// The thread that tells followers, while it has nothing to do.
     resting: AtomicBool,
     teller: OnceLock<Thread>,
 }
@@ -170,20 +170,20 @@ impl Backlog {
         }
     }
 
-    /// Says that somebody follows.
+    /// Notes that a client follows.
     pub fn note_use(&self, steady: u64) {
         self.used_at.store(steady, Relaxed);
     }
 
-    /// For how many milliseconds nobody has followed.
+    /// For how many milliseconds no client has followed.
     pub fn unused_for(&self, steady: u64) -> u64 {
         steady.saturating_sub(self.used_at.load(Relaxed))
     }
 
     // ---- What the journal says ------------------------------------------------------------------
 
-    /// Begins to keep what is appended behind this offset. With a gap before it, or for the first
-    /// time, that is a history of this name. Returns what to note in the file.
+    /// Begins to keep effects after this offset. With a gap before it, or for the first time, a history
+    /// of this name begins. Returns what to note in the file.
     pub fn begin(&self, end: u64, name: String) -> Option<Position> {
         let mut kept = self.kept.lock();
         if !self.on.swap(true, Relaxed) {
@@ -196,7 +196,7 @@ impl Backlog {
         kept.current(end)
     }
 
-    /// Ends that. The history goes on if offsets do.
+    /// Stops keeping effects. The history goes on if offsets do.
     pub fn end(&self, goes_on: bool) {
         let mut kept = self.kept.lock();
         self.on.store(false, Relaxed);
@@ -206,15 +206,15 @@ impl Backlog {
         }
     }
 
-    /// What is appended from now on does not follow what was before.
+    /// The next effects do not follow the earlier ones.
     pub fn break_off(&self) {
         let mut kept = self.kept.lock();
         kept.clear();
         kept.histories.clear();
     }
 
-    /// The journal begins another series of files at this offset, with data of its own: a history that
-    /// was broken off, or loaded, is followed by one of this name.
+    /// The journal begins another series of files at this offset, with data of its own. If the present
+    /// history was broken off or loaded, one of this name follows.
     pub fn begin_series(&self, end: u64, name: String) {
         let mut kept = self.kept.lock();
         let loaded = std::mem::take(&mut kept.loaded);
@@ -226,18 +226,18 @@ impl Backlog {
         }
     }
 
-    /// Where the journal goes on whose end was loaded from a file.
+    /// The offset at which the journal goes on after its end was loaded from a file.
     pub fn loaded_end(&self) -> Option<u64> {
         let kept = self.kept.lock();
         kept.loaded.then_some(kept.end)
     }
 
-    /// The present history, at an offset: what a file notes at its beginning.
+    /// The present history, at an offset: a file notes it at its beginning.
     pub fn current(&self, end: u64) -> Option<Position> {
         self.kept.lock().current(end)
     }
 
-    /// Keeps what was appended. To be called in the order of the journal.
+    /// Keeps appended effects. Must be called in the order of the journal.
     #[inline]
     pub fn push(&self, record: Arc<Record>) {
         let mut kept = self.kept.lock();
@@ -247,7 +247,7 @@ impl Backlog {
 
     // ---- What a file says -----------------------------------------------------------------------
 
-    /// A file says that a history begins, or goes on, at an offset.
+    /// Notes a line of a file: a history begins, or goes on, at an offset.
     pub fn load_history(&self, position: Position) {
         let mut kept = self.kept.lock();
         if !kept.loaded || kept.end != position.offset {
@@ -262,7 +262,7 @@ impl Backlog {
         self.on.store(true, Relaxed);
     }
 
-    /// What was loaded so far is followed by something of which no file says where it is.
+    /// The next effects have no known position in a file, so the loaded ones are dropped.
     pub fn forget_loaded(&self) {
         let mut kept = self.kept.lock();
         if std::mem::take(&mut kept.loaded) {
@@ -274,7 +274,7 @@ impl Backlog {
 
     // ---- Those who follow -----------------------------------------------------------------------
 
-    /// The offset behind all that was kept.
+    /// The offset after everything that was kept.
     pub fn newest(&self) -> u64 {
         self.kept.lock().end
     }
@@ -289,7 +289,7 @@ impl Backlog {
         self.kept.lock().bytes
     }
 
-    /// What somebody is told for whom something has happened that is not kept any more.
+    /// The error for a client whose next changes are not kept any more.
     pub fn gone(&self, shown: u64) -> Gone {
         let kept = self.kept.lock();
         kept.gone(shown.min(kept.end))
@@ -300,7 +300,7 @@ impl Backlog {
         self.kept.lock().position(offset)
     }
 
-    /// The offset from which to follow. What is behind `shown` is not to be seen yet.
+    /// The offset from which to follow. Effects after `shown` may not be seen yet.
     ///
     /// # Errors
     /// It is not kept.
@@ -318,7 +318,7 @@ impl Backlog {
         }
     }
 
-    /// Reads what follows an offset, so many records at most, none behind `shown`.
+    /// Reads the records after an offset, `count` at most, none after `shown`.
     ///
     /// # Errors
     /// It is not kept any more.
@@ -334,8 +334,8 @@ impl Backlog {
 
     // ---- Who tells them -------------------------------------------------------------------------
 
-    /// Has the thread that tells those who follow look at what was appended. Costs next to nothing
-    /// while that is busy.
+    /// Has the thread that tells followers look at the appended effects. Costs next to nothing while
+    /// that thread is busy.
     #[inline]
     pub fn wake(&self) {
         if self.resting.load(SeqCst) && self.resting.swap(false, SeqCst) {
@@ -343,12 +343,12 @@ impl Backlog {
         }
     }
 
-    /// Lets the calling thread rest until there is something to tell, or so long. Not if there is
-    /// something behind `seen`, the end of the journal when it looked last.
+    /// Lets the calling thread rest until there is something to tell, `longest` at most. It does not
+    /// rest when there is something after `seen`, the end of the journal when it looked last.
     pub fn rest(&self, seen: u64, longest: std::time::Duration) {
         self.teller.get_or_init(thread::current);
         self.resting.store(true, SeqCst);
-        // Who appends after this look finds the thread resting.
+        // A thread that appends after this look finds the thread resting.
         if self.kept.lock().end <= seen {
             thread::park_timeout(longest);
         }
@@ -363,8 +363,8 @@ impl Kept {
         self.records.push_back(record);
     }
 
-    /// Forgets the oldest until no more is kept than so many bytes. The newest stays, however large it
-    /// is, so that those who keep up hear of it.
+    /// Drops the oldest effects until at most this many bytes are kept. The newest batch stays, however
+    /// large it is, so that clients that keep up hear of it.
     fn shorten(&mut self, limit: u64) {
         while self.bytes as u64 > limit
             && self.records.len() > 1

@@ -17,7 +17,7 @@ pub struct Batch {
     parts: Vec<Part>,
 }
 
-/// What a cleared batch keeps of its space, in bytes.
+/// Bytes of space that a cleared batch keeps.
 const BYTES_KEPT: usize = 64 * 1024;
 
 impl Batch {
@@ -89,9 +89,9 @@ impl Batch {
         index.checked_sub(1).map_or(0, |before| self.parts[before].end)
     }
 
-    /// Writes the batch as the stream has it: several commands within MULTI and EXEC, so that they
-    /// replay as one, and SELECT where the database is another than `selected`, that of the command
-    /// before, which this updates.
+    /// Writes the batch in the form of the stream: several commands within MULTI and EXEC, so that they
+    /// replay as one, and SELECT when the database differs from `selected`, that of the command before,
+    /// which this updates.
     #[inline]
     pub fn write_to(&self, out: &mut Vec<u8>, selected: &mut Option<usize>) {
         let Some(first) = self.parts.first() else { return };

@@ -1,13 +1,13 @@
-//! What replies depend on: under `appendfsync always` a reply leaves when the effects are durable
-//! that it tells of, its command's own or those of others that the command has seen.
+//! What replies depend on. Under `appendfsync always` a reply leaves only when the effects that it
+//! tells of are durable: its command's own, and those of other commands that it has seen.
 //!
-//! Each slot keeps the journal's offset behind its last write. A reply carries the largest offset of
-//! the slots that its command held ([`Session::depends_on`]), and that of the journal's end where the
-//! command has looked at more than it named. Who sends replies compares that with
-//! [`Journal::covered`]. While replies wait for nothing, none of this is kept.
+//! Each slot keeps the journal's offset after its last write. A reply carries the largest offset of the
+//! slots that its command held ([`Session::depends_on`]), and that of the journal's end if the command
+//! has looked at more than it named. The sender of replies compares that with [`Journal::covered`].
+//! While replies wait for nothing, none of this is kept.
 //!
-//! Here is also what stands in the way of writes: a journal that has failed, and a disk that does not
-//! keep up with the journal, or with a snapshot of what writes are about to change.
+//! This file also has the checks that stop writes: a journal that has failed, and a disk that does not
+//! keep up with the journal, or with a snapshot of data that writes are about to change.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,14 +23,14 @@ use crate::run::turn::Turn;
 use crate::session::Session;
 use crate::wait::sync::{SyncWait, Unblocking};
 
-/// Milliseconds between two attempts of a write that the disk holds up.
+/// Milliseconds between two attempts of a write that waits for the disk.
 const PRESSURE_PAUSE: u64 = 5;
 
-/// What commands have that look at more than they name.
+/// The flags of commands that look at more than they name.
 pub(crate) const SEES_ALL: command::Flags = command::WHOLE_KEYSPACE | command::READS_BY_PATTERN;
 
 impl Context<'_> {
-    /// Notes what the reply depends on. To be called under the locks, when all effects are settled.
+    /// Notes what the reply depends on. Must be called under the locks, after all effects are settled.
     pub(crate) fn note_dependence(&mut self) {
         let held = &self.db.held;
         let newest = match held.is_everything() || self.row.command.has(SEES_ALL) {
@@ -48,8 +48,8 @@ impl Context<'_> {
     }
 }
 
-/// Refuses writes that nothing would make durable. PING is refused too, as in Redis: it is what
-/// those who watch over a server ask with.
+/// Refuses writes that would not become durable. PING is refused too, as in Redis, because programs
+/// that watch over a server use it.
 #[inline]
 pub(crate) fn admit(
     engine: &Engine,
@@ -88,7 +88,7 @@ impl Engine {
         self.blocked_clients.fetch_add(1, Relaxed);
     }
 
-    /// Ends a client's waiting for a sync, and says how CLIENT UNBLOCK has ended it before, if so.
+    /// Ends a client's waiting for a sync. Returns how CLIENT UNBLOCK has ended it before, if it has.
     pub fn end_sync_wait(&self, session: &Session) -> Option<Unblocking> {
         session.show_blocked(false);
         self.blocked_clients.fetch_sub(1, Relaxed);
@@ -132,7 +132,7 @@ mod tests {
         server
     }
 
-    /// What the replies of a connection depend on that sends this alone.
+    /// The offset on which the replies of a connection depend that sends only this command.
     fn dependence(server: &mut TestServer, line: &str) -> u64 {
         let mut other = server.connect();
         server.text_as(&mut other, line);
@@ -198,14 +198,14 @@ mod tests {
         let told = server.text_as(&mut other, "PUBLISH a mine");
         assert!(told.contains("written") && told.contains("mine"), "{told}");
         assert_eq!(other.depends_on, 1);
-        // What waits is written before the end of a subscription, too.
+        // Waiting replies are written before the end of a subscription, too.
         assert_eq!(dependence(&mut server, "SET key value"), 2);
         server.text("PUBLISH a written");
         assert!(server.text_as(&mut other, "UNSUBSCRIBE a").contains("written"));
         assert_eq!(other.depends_on, 2);
     }
 
-    /// Nor do those wait for a FLUSHALL who ask for nothing that it could have removed.
+    /// Clients do not wait for a FLUSHALL if they ask for nothing that it could have removed.
     #[test]
     fn who_asks_for_no_data_depends_on_nothing() {
         let mut server = holding();
@@ -222,7 +222,8 @@ mod tests {
         }
     }
 
-    /// What others are told of a write leaves when the journal has it, so that they can wait for it.
+    /// A message about a write leaves only after the journal has the write, so that its receivers can
+    /// wait for it.
     #[test]
     fn nobody_hears_of_a_write_before_the_journal() {
         let mut server = holding();

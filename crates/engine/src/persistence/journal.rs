@@ -14,14 +14,14 @@ pub trait Journal: Send + Sync {
     /// Whether the stream goes to a file.
     fn listening(&self) -> bool;
 
-    /// Whether it is turned on, but what is written would not survive yet: the data that was there
-    /// before is still on its way to a file.
+    /// Whether it is turned on, but new writes would not survive yet, because the earlier data is still
+    /// being written to a file.
     fn beginning(&self) -> bool {
         false
     }
 
-    /// Appends a batch contiguously, as [`Batch::write_to`] writes it, and returns the offset in
-    /// bytes behind it, which is not 0.
+    /// Appends a batch contiguously, as [`Batch::write_to`] writes it, and returns the offset in bytes
+    /// after it, which is not 0.
     fn append(&self, batch: &Batch) -> u64;
 
     /// How things are, for a turn.
@@ -33,7 +33,7 @@ pub trait Journal: Send + Sync {
     /// replies leave.
     fn nudge(&self) {}
 
-    /// The offset behind everything that was appended.
+    /// The offset after everything that was appended.
     fn end(&self) -> u64 {
         0
     }
@@ -43,12 +43,12 @@ pub trait Journal: Send + Sync {
         u64::MAX
     }
 
-    /// The offset behind everything that survives a stop of the machine.
+    /// The offset up to which everything survives a stop of the machine.
     fn synced(&self) -> u64 {
         0
     }
 
-    /// Asks that everything up to this offset becomes durable soon, whatever the policy.
+    /// Asks that everything up to this offset becomes durable soon, under every policy.
     fn request_sync(&self, _offset: u64) {}
 
     /// Why nothing is kept any more, if so, in words.
@@ -56,20 +56,19 @@ pub trait Journal: Send + Sync {
         None
     }
 
-    /// What is kept of the stream for those who follow it, where there can be such.
+    /// The part of the stream that is kept for followers, if there can be any.
     fn changes(&self) -> Option<&Backlog> {
         None
     }
 
-    /// Begins to keep what is appended for those who follow, in a history of this name unless an
-    /// earlier one goes on. To be called with all gates closed.
+    /// Begins to keep appended effects for followers, in a history of this name unless an earlier one
+    /// goes on. Must be called with all gates closed.
     fn keep_changes(&self, _history: String) {}
 
-    /// Ends that, since nobody has followed for long.
+    /// Ends that, because no client has followed for long.
     fn let_changes_go(&self) {}
 
-    /// The offset up to which those who follow may be told: as far as replies may leave that tell of
-    /// the same.
+    /// The offset up to which followers may be told: replies that tell of the same may leave too.
     fn shown(&self) -> u64 {
         u64::MAX
     }
@@ -78,7 +77,7 @@ pub trait Journal: Send + Sync {
 /// How a journal is.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct State {
-    /// Somebody reads the stream. When nobody does, effects are not even put together.
+    /// A reader listens to the stream. Without one, effects are not even put together.
     pub listening: bool,
     /// Replies wait until the effects that they depend on are durable (`appendfsync always`).
     pub holds_replies: bool,

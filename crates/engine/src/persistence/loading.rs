@@ -1,10 +1,10 @@
-//! Loading: how data that a file holds gets into the keyspace, and what is said meanwhile.
+//! Loading: how data from a file enters the keyspace, and what clients see meanwhile.
 //!
-//! Two ways lead in. A [`Loader`] places keys with their values; several threads have one each, and
-//! they meet only at slots. Commands of an append-only file are replayed through
+//! There are two ways in. A [`Loader`] places keys with their values; several threads have one each,
+//! and they meet only at slots. Commands of an append-only file are replayed through
 //! [`Engine::execute`], with a [`Turn::replaying`] and a session that [`Session::replays`].
 //!
-//! While the [`Loading`] is on, clients are served, but only by commands that say so in their rows.
+//! While [`Loading`] is on, clients may run only commands whose rows allow it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -31,21 +31,21 @@ pub use crate::persistence::progress::{Counts, Duplicates, LoadFailed, Loading, 
 /// Entries whose slots and buckets are fetched together, before the first is placed.
 const WINDOW: usize = 32;
 
-/// What becomes of a key that has expired.
+/// What happens to a key that has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expired {
     /// It is left out and counted.
     Drop,
-    /// It stays until it is deleted as others are: commands follow that may speak of it.
+    /// It stays until it is deleted like other keys: later commands may refer to it.
     Keep,
 }
 
 /// How keys are taken in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoadRules {
-    /// What becomes of a key that is there already.
+    /// What happens to a key that exists already.
     pub duplicates: Duplicates,
-    /// What becomes of a key that has expired.
+    /// What happens to a key that has expired.
     pub expired: Expired,
 }
 
@@ -62,14 +62,14 @@ pub struct Arrival<'a> {
     pub expire_at: Option<u64>,
     /// How it was used, if that is known.
     pub usage: Option<Usage>,
-    /// What kind of content it is, if that is known.
+    /// Its content type, if known.
     pub content_type: Option<&'a [u8]>,
 }
 
 /// Why a key cannot be taken in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Misfit {
-    /// There are not so many databases.
+    /// The number of a database that does not exist.
     Database(usize),
     /// The key is there already.
     Duplicate,
@@ -98,15 +98,15 @@ pub struct Loader<'e> {
 }
 
 impl<'e> Loader<'e> {
-    /// A loader. Whoever has closed all gates may have several, on several threads: they meet at the
-    /// locks of slots.
+    /// A loader. A thread that has closed all gates may have several, on several threads: they meet at
+    /// the locks of slots.
     pub fn new(engine: &'e Engine, rules: LoadRules, access: Access<'e>) -> Loader<'e> {
         let now = base::clock::now_ms();
         let eviction_clock = EvictionClock::new(&engine.config.load(), base::clock::steady_ms());
         Loader { engine, rules, access, eviction_clock, now, counts: Counts::default() }
     }
 
-    /// Keys so far.
+    /// Keys up to now.
     pub fn counts(&self) -> Counts {
         self.counts
     }
@@ -186,7 +186,8 @@ impl<'e> Loader<'e> {
     }
 }
 
-/// Locks one slot, waiting for it: whoever has it is a loader too, or looks at it briefly.
+/// Locks one slot, and waits for it: the other threads that lock slots now are loaders, or look at them
+/// briefly.
 fn hold<'k>(
     engine: &'k Engine,
     presence: Presence<'k>,
@@ -201,10 +202,11 @@ fn hold<'k>(
     }
 }
 
-/// The eviction clock of a key that was used so. What the policy has no use for is passed over, as
-/// Redis does.
+/// The eviction clock of a key with this usage. A usage that the policy does not need is ignored, as in
+/// Redis.
 fn clock_of(clock: EvictionClock, usage: Option<Usage>) -> u32 {
-    /// Clocks wrap: what was idle for longer than half of a round would seem to be of the future.
+    /// Clocks wrap: a key that was idle for longer than half of a round would seem to be from the
+    /// future.
     const IDLE_MAX: u64 = 1 << 23;
     match usage {
         Some(Usage::Frequency(counter)) if clock.lfu => (clock.now << 8) | u32::from(counter),
@@ -234,7 +236,7 @@ impl Engine {
         }
     }
 
-    /// A session that replays commands. It is no client: nobody sees it.
+    /// A session that replays commands. It is not a client, and no command shows it.
     pub fn replaying_session(&self) -> Session {
         let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
         let mut session = Session::new(Arc::new(client), true);
@@ -244,9 +246,9 @@ impl Engine {
 }
 
 impl Turn {
-    /// The turn of a thread that replays commands. What it does is no work of clients, so it counts
-    /// nowhere, no limit of memory stands in its way, nobody is told of it, and the journal, where
-    /// the commands come from, does not get them again.
+    /// The turn of a thread that replays commands. Its work is not work of clients, so it counts
+    /// nowhere, no limit of memory applies, nobody is told of it, and the journal does not get the
+    /// commands again, because they come from there.
     pub fn replaying(engine: &Engine) -> Turn {
         let config = engine.config.load();
         let config = Config {
@@ -265,7 +267,7 @@ impl Turn {
     }
 
     /// Looks at the clock again. [`Turn::now`] is 0: while commands are replayed nothing expires,
-    /// since what follows may speak of keys as they were when it was written.
+    /// because later commands may refer to keys as they were when the commands were written.
     pub fn look_at_clock(&mut self) {
         self.clock = base::clock::now_us();
         self.now = 0;

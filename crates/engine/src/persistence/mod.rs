@@ -1,13 +1,13 @@
-//! What the engine knows of data that outlives it. The files themselves are the host's: see
+//! What the engine knows of data on disk. The files themselves belong to the host: see
 //! [`crate::engine::Storage`].
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | [`journal`], [`batch`] | what is the stream of writes, as a trait? |
-//! | [`backlog`] | what is kept of the stream for those who follow it? |
-//! | [`durability`], `offsets` | what does a reply depend on, and what stands in the way of writes? |
-//! | [`saving`], [`append_only`] | how do the files stand? |
-//! | [`loading`], `progress` | how does data get back, and how far is that? |
+//! | [`backlog`] | which part of the stream is kept for followers? |
+//! | [`durability`], `offsets` | what does a reply depend on, and what stops writes? |
+//! | [`saving`], [`append_only`] | what is the state of the files? |
+//! | [`loading`], `progress` | how is data loaded, and how far is that? |
 
 pub mod append_only;
 pub mod backlog;

@@ -1,4 +1,4 @@
-//! The journal's offsets behind the last write of each slot.
+//! The journal's offsets after the last write of each slot.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -8,11 +8,11 @@ use store::Held;
 
 use crate::wait::waiting::Attachment;
 
-/// The journal's offset behind the last write of each slot, as far as they were kept.
+/// The journal's offset after the last write of each slot, as far as offsets were recorded.
 pub(crate) struct SlotOffsets {
     /// Read and written under the slot's lock.
     slots: Box<[AtomicU64]>,
-    /// Behind the last write that concerned all slots.
+    /// After the last write that concerned all slots.
     everywhere: AtomicU64,
     /// All that was written before offsets were kept is in `everywhere`.
     complete: AtomicBool,
@@ -26,9 +26,9 @@ impl Default for SlotOffsets {
 }
 
 impl SlotOffsets {
-    /// A thread begins to keep the offsets of its writes, and has left some out before if it is
-    /// `unaccounted`. What was written by others, of whom it does not know, any slot may have had
-    /// before the journal's end.
+    /// A thread begins to record the offsets of its writes; `unaccounted` says that it has left some
+    /// out before. Other threads' earlier writes were not recorded either, so assume that every slot
+    /// was written up to the journal's end.
     pub(crate) fn begin(&self, unaccounted: bool, journal_end: impl FnOnce() -> u64) {
         if unaccounted || !self.complete.load(Acquire) {
             self.note_everywhere(journal_end());
@@ -41,7 +41,7 @@ impl SlotOffsets {
         self.complete.store(false, Relaxed);
     }
 
-    /// Notes a write of whoever holds these slots.
+    /// Records a write of the thread that holds these slots.
     pub(crate) fn note_write(&self, held: &Held<'_, Attachment>, offset: u64) {
         if held.is_everything() {
             return self.note_everywhere(offset);
@@ -54,7 +54,7 @@ impl SlotOffsets {
         self.everywhere.fetch_max(offset, Relaxed);
     }
 
-    /// The largest offset of the slots that are held. Who holds none has seen no data.
+    /// The largest offset of the held slots. A command that holds none has seen no data.
     pub(crate) fn newest(&self, held: &Held<'_, Attachment>) -> u64 {
         let everywhere = self.everywhere.load(Relaxed);
         let mut newest = 0;

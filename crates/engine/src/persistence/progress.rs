@@ -10,7 +10,7 @@ pub struct Loading {
     started_at: AtomicU64,
     total_bytes: AtomicU64,
     loaded_bytes: AtomicU64,
-    /// What the writer of the file had in use, in bytes.
+    /// The memory that the writer of the file used, in bytes.
     writer_memory: AtomicU64,
     keys_loaded: AtomicU64,
     keys_expired: AtomicU64,
@@ -25,7 +25,7 @@ pub struct Progress {
     pub total_bytes: u64,
     /// Bytes that were read.
     pub loaded_bytes: u64,
-    /// What the writer of the file had in use, in bytes; 0 if it does not say.
+    /// The memory that the writer of the file used, in bytes; 0 if the file does not say.
     pub writer_memory: u64,
 }
 
@@ -38,8 +38,8 @@ impl Progress {
         self.loaded_bytes as f64 / self.total_bytes as f64 * 100.0
     }
 
-    /// How many more seconds it is going to take, if it goes on as it did until `now`, in Unix
-    /// seconds. 1 as long as nothing can be said.
+    /// How many more seconds the load will take at the pace up to `now`, in Unix seconds. 1 as long as
+    /// nothing is known.
     pub fn remaining_seconds(&self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.started_at);
         if elapsed == 0 {
@@ -52,7 +52,7 @@ impl Progress {
 }
 
 impl Loading {
-    /// Begins to load files of so many bytes.
+    /// Begins to load files of this many bytes.
     pub fn begin(&self, total_bytes: u64) {
         self.started_at.store(base::clock::now_ms() / 1000, Relaxed);
         self.total_bytes.store(total_bytes, Relaxed);
@@ -61,17 +61,17 @@ impl Loading {
         self.on.store(true, Relaxed);
     }
 
-    /// Says how many bytes of all files were read so far.
+    /// Notes how many bytes of all files were read so far.
     pub fn note_bytes(&self, loaded: u64) {
         self.loaded_bytes.store(loaded, Relaxed);
     }
 
-    /// Says what the writer of the file had in use.
+    /// Notes how much memory the writer of the file used.
     pub fn note_writer_memory(&self, bytes: u64) {
         self.writer_memory.store(bytes, Relaxed);
     }
 
-    /// Says what an RDB file came to, which INFO shows from now on.
+    /// Notes the counts of an RDB file, which INFO shows from now on.
     pub fn note_outcome(&self, counts: Counts) {
         self.keys_loaded.store(counts.loaded, Relaxed);
         self.keys_expired.store(counts.expired, Relaxed);
@@ -98,7 +98,7 @@ impl Loading {
         })
     }
 
-    /// What the last RDB file came to.
+    /// The counts of the last RDB file.
     pub fn last_outcome(&self) -> Counts {
         Counts { loaded: self.keys_loaded.load(Relaxed), expired: self.keys_expired.load(Relaxed) }
     }
@@ -133,7 +133,7 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// What becomes of a key that is there already.
+/// What happens to a key that exists already.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Duplicates {
     /// The file is damaged.

@@ -1,5 +1,5 @@
 //! What the server knows about saving its data to a file: for INFO, LASTSAVE, the `save` rules and
-//! `stop-writes-on-bgsave-error`. The saving itself is the host's affair.
+//! `stop-writes-on-bgsave-error`. The host does the saving itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -26,7 +26,7 @@ pub enum Refusal {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SaveFailed;
 
-/// Who wants a save.
+/// The source of a request to save.
 pub enum SaveRequest {
     /// SAVE: the client waits until it is done.
     Answer(Arc<Waiter>),
@@ -34,13 +34,13 @@ pub enum SaveRequest {
     Background {
         /// SCHEDULE was given.
         schedule: bool,
-        /// The client, which goes on when it is settled what data is saved: it must not change that.
-        /// Answered only where the save is [`Accepted::Started`].
+        /// The client, which goes on when it is settled what data is saved: until then it must not
+        /// change the data. It is answered only when the save is [`Accepted::Started`].
         begun: Option<Arc<Waiter>>,
     },
 }
 
-/// What became of a [`SaveRequest`].
+/// The answer to a [`SaveRequest`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accepted {
     /// It has begun.
@@ -52,7 +52,7 @@ pub enum Accepted {
 /// See the module's text. Times are Unix seconds.
 pub struct Saving {
     in_progress: AtomicBool,
-    /// Nobody waits for the one in progress.
+    /// No client waits for the save in progress.
     in_background: AtomicBool,
     began_at: AtomicU64,
     /// The date of the last file.
@@ -70,12 +70,12 @@ pub struct Saving {
     saved_changes: AtomicU64,
 }
 
-/// What INFO shows.
+/// The figures of INFO.
 #[derive(Clone, Copy, Debug)]
 pub struct SavingFigures {
     /// A file is being written.
     pub in_progress: bool,
-    /// For so many seconds.
+    /// For how many seconds.
     pub current_seconds: Option<u64>,
     /// When the last one was complete.
     pub last_save: u64,
@@ -111,8 +111,8 @@ impl Saving {
         }
     }
 
-    /// A file is begun; the last one has ended. If it fails and was written in the background, nobody
-    /// but INFO and the refusal of writes tells of that.
+    /// A file is begun; the last one has ended. If it was written in the background and fails, only
+    /// INFO and the refusal of writes show that.
     pub fn begin(&self, now: u64, in_background: bool) {
         self.in_progress.store(true, Relaxed);
         self.in_background.store(in_background, Relaxed);
@@ -122,12 +122,12 @@ impl Saving {
         self.keys_total.store(0, Relaxed);
     }
 
-    /// It is settled what data is saved: so many keys.
+    /// It is settled what data is saved; it has this many keys.
     pub fn note_total(&self, keys: u64) {
         self.keys_total.store(keys, Relaxed);
     }
 
-    /// Somebody has asked for a file, by SAVE, BGSAVE or a rule.
+    /// A file was requested, by SAVE, BGSAVE or a rule.
     pub fn note_request(&self) {
         self.saves.fetch_add(1, Relaxed);
     }
@@ -137,7 +137,7 @@ impl Saving {
         self.keys_written.store(keys, Relaxed);
     }
 
-    /// The file is complete, with the changes up to a count of them, or it was given up.
+    /// The file is complete and has all changes up to this count, or it was given up.
     pub fn end(&self, now: u64, saved_changes: Option<u64>) {
         let in_background = self.in_background.load(Relaxed);
         if in_background {
@@ -160,14 +160,14 @@ impl Saving {
         self.in_progress.store(false, Relaxed);
     }
 
-    /// All data was removed, and the file says so, with the changes up to a count of them. It does
-    /// not count as one that was asked for.
+    /// All data was removed, and a file with all changes up to this count says so. It does not count as
+    /// a requested file.
     pub fn note_emptied(&self, now: u64, saved_changes: u64) {
         self.note_saved(now, saved_changes);
         self.last_failed.store(false, Relaxed);
     }
 
-    /// Changes up to a count of them are in a file, though in none that was saved.
+    /// Changes up to this count are in a file, but not in a saved one.
     pub(crate) fn note_kept(&self, changes: u64) {
         // An earlier file may be told of later.
         self.saved_changes.fetch_max(changes, Relaxed);
@@ -184,7 +184,7 @@ impl Saving {
         self.saves.store(0, Relaxed);
     }
 
-    /// What INFO shows, at this second.
+    /// The figures of INFO at this second.
     pub fn figures(&self, now: u64) -> SavingFigures {
         let in_progress = self.in_progress.load(Relaxed);
         let running = now.saturating_sub(self.began_at.load(Relaxed));
@@ -210,8 +210,8 @@ impl Saving {
         self.saved_changes.load(Relaxed)
     }
 
-    /// The `save` rule that asks for a file now, at this second, after so many changes:
-    /// (changes, seconds).
+    /// The `save` rule that asks for a file now, at this second, after this many changes: (changes,
+    /// seconds).
     pub(crate) fn due(&self, config: &Config, changes: u64, now: u64) -> Option<(u32, u64)> {
         let since_attempt = now.saturating_sub(self.last_attempt.load(Relaxed));
         let hurt = self.last_failed.load(Relaxed) && since_attempt <= RETRY_SECONDS;
@@ -226,7 +226,7 @@ impl Saving {
         due.map(|rule| (rule.changes, rule.seconds))
     }
 
-    /// Whether writes are refused, since the last attempt failed and the settings say so.
+    /// Whether writes are refused, because the last attempt failed and the settings ask for that.
     #[inline]
     pub(crate) fn stops_writes(&self, config: &Config) -> bool {
         self.last_failed.load(Relaxed)
@@ -235,7 +235,7 @@ impl Saving {
     }
 }
 
-/// What a write is answered while data cannot be saved.
+/// The answer to a write while data cannot be saved.
 pub(crate) fn refusal() -> CommandError {
     CommandError::text(
         "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist \

@@ -1,13 +1,13 @@
 //! Which key to evict next.
 //!
 //! As in Redis, the policy is approximated: a few random keys are looked at, and a pool keeps the best
-//! candidates seen so far, so that over many evictions the choice comes close to the true order.
-//! Different is where the random keys come from. There is no single table to draw from, and slots
-//! are of any size (one hash tag may hold nearly everything), so a slot is drawn with a chance in
-//! proportion to its keys, from a list of weights that is made anew when it has aged.
+//! candidates seen so far, so that over many evictions the choice comes close to the true order. The
+//! random keys come from elsewhere than in Redis. There is no single table to draw from, and slots are
+//! of any size (one hash tag may have nearly all keys). So a slot is drawn with a chance in proportion
+//! to its keys, from a list of weights that is renewed when it has aged.
 //!
-//! Each thread has a pool of its own: it needs no lock, and what it keeps are keys, not pointers, so
-//! candidates that vanished meanwhile are simply passed over.
+//! Each thread has a pool of its own, which needs no lock. The pool has keys, not pointers, so
+//! candidates that have vanished are simply skipped.
 
 use store::gate::Presence;
 use store::{Entry, Keyspace, SlotTable};
@@ -18,7 +18,7 @@ use config::{Config, MaxmemoryPolicy};
 
 /// Candidates that are kept.
 const POOL: usize = 16;
-/// Keys looked at for one eviction, whatever `maxmemory-samples` says.
+/// Keys looked at for one eviction, however large `maxmemory-samples` is.
 const SAMPLES_MAX: usize = 1024;
 /// Keys drawn at random where only some of a slot's keys expire, before its table is walked.
 const DRAWS: usize = 16;
@@ -31,7 +31,7 @@ const ROUNDS: usize = 8;
 /// Milliseconds after which the weights of slots are out of date.
 const WEIGHTS_AGE: u64 = 100;
 
-/// What decides which key goes, for one turn.
+/// The criteria by which keys go, for one turn.
 #[derive(Clone, Copy)]
 pub(super) struct Criteria<'t> {
     pub(super) config: &'t Config,
@@ -58,7 +58,7 @@ impl Victim {
     }
 }
 
-/// What the search for a victim came to.
+/// The result of the search for a victim.
 pub(super) enum Search {
     Found(Victim),
     /// There are candidates, but none was found in time.

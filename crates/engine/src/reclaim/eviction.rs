@@ -1,16 +1,16 @@
-//! Memory: what keys take, what waits to be freed, and `maxmemory`.
+//! Memory: how much keys take, how much waits to be freed, and `maxmemory`.
 //!
 //! Eviction runs before a command locks anything ([`admit`]), and again when CONFIG SET lowers the
-//! limit; a time bound (`maxmemory-eviction-tenacity`) keeps a command from paying for all of it,
-//! and the rest is left to those that follow and to [`Engine::evict`]. Which keys go is the
-//! business of `candidates`.
+//! limit. A time bound (`maxmemory-eviction-tenacity`) keeps a command from paying for all of it; the
+//! rest is left to the next commands and to [`Engine::evict`]. `candidates` decides which keys go.
 //!
-//! Threads publish what they allocate a turn at a time. A thread that looks at the limit adds what it
-//! has allocated since then itself, and publishes again when that has become much, and after each
-//! eviction: what one command adds, the next one sees, and nothing is evicted twice for the same
-//! bytes. What is no data of clients and goes by itself does not count against the limit: values that
-//! wait to be freed or to be written to a snapshot, tables that others may still look at, and the space
-//! in which workers read, parse and choose, which may be larger than all data under a small limit.
+//! Threads publish their allocations a turn at a time. A thread that looks at the limit adds its own
+//! allocations since then. It publishes again when these have become large, and after each eviction: so
+//! the next command sees what one command adds, and nothing is evicted twice for the same bytes. Memory
+//! that is not data of clients and becomes free by itself does not count against the limit: values that
+//! wait to be freed or to be written to a snapshot, tables that other threads may still look at, and
+//! the space in which workers read, parse and choose, which may be larger than all data under a small
+//! limit.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -32,7 +32,7 @@ use config::MaxmemoryPolicy;
 
 /// Evictions between two looks at the time.
 const EVICTIONS_PER_LOOK: usize = 16;
-/// Members of a collection that its size is estimated from, where nobody says how many.
+/// Members of a collection from which its size is estimated by default.
 pub(crate) const DEFAULT_SAMPLES: usize = 5;
 /// Nodes of a list that its size is estimated from, at least.
 const NODE_SAMPLES: usize = 64;
@@ -66,7 +66,7 @@ impl Engine {
         self.host.drop_later(Box::new(pending));
     }
 
-    /// Frees what was removed from within collections, in the background if it is much.
+    /// Frees parts that were removed from collections, in the background if they are many.
     pub(crate) fn free_parts(&self, garbage: Garbage) {
         let bytes = garbage.bytes();
         if bytes > FREED_AT_ONCE_BYTES {
@@ -83,7 +83,7 @@ impl Engine {
         self.host.drop_later(Box::new(pending));
     }
 
-    /// Notes what is in use before there is any data. To be called when the threads have started.
+    /// Notes the memory in use before there is any data. Must be called after the threads have started.
     pub fn note_startup(&self) {
         self.memory.note_startup(self.host.used_memory());
     }
@@ -104,14 +104,14 @@ impl Engine {
         self.memory.scratch.fetch_add(bytes.wrapping_sub(before), Relaxed);
     }
 
-    /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns
-    /// whether it is worth calling again at once. For a thread that holds no slot.
+    /// Evicts keys while more than `maxmemory` is used, for as long as one command may. Returns whether
+    /// it is worth calling again at once. The calling thread holds no slot.
     pub fn evict(&self, presence: Presence<'_>, turn: &mut Turn) -> bool {
         turn.config.maxmemory > 0 && matches!(make_room(self, presence, turn), Room::Later)
     }
 }
 
-/// What the keys of some tables take, from a few of them.
+/// The bytes that the keys of some tables take, estimated from a few of them.
 fn estimated_bytes(tables: &[SlotTable], keys: usize) -> usize {
     let step = tables.len().div_ceil(FLUSH_SAMPLES).max(1);
     let entries = tables.iter().step_by(step).filter_map(SlotTable::random);
@@ -122,7 +122,8 @@ fn estimated_bytes(tables: &[SlotTable], keys: usize) -> usize {
     (sum * keys).checked_div(count).unwrap_or(0) + overhead * step
 }
 
-/// Makes room where a limit is set, and refuses what would need more memory when there is none.
+/// Makes room when a limit is set. When there is none to be made, refuses commands that would need more
+/// memory.
 #[inline]
 pub(crate) fn admit(
     engine: &Engine,
@@ -149,13 +150,13 @@ pub(crate) fn admit(
     }
 }
 
-/// Whether a command is refused when memory is short: those that say so, and an EXEC of such. What a
-/// transaction queues besides is bounded by `client-query-buffer-limit`.
+/// Whether a command is refused when memory is short: commands whose rows say so, and an EXEC with such
+/// commands. `client-query-buffer-limit` bounds what a transaction queues otherwise.
 fn may_need_memory(session: &Session, command: &Spec) -> bool {
     any_has(command, session, command::DENYOOM)
 }
 
-/// What an attempt to make room came to.
+/// The result of an attempt to make room.
 enum Room {
     /// There is room.
     Enough,
@@ -178,7 +179,7 @@ fn make_room(engine: &Engine, presence: Presence<'_>, turn: &mut Turn) -> Room {
     }
     engine.memory.note_exceeded(turn.steady_us);
     let never = turn.config.maxmemory_policy == MaxmemoryPolicy::NoEviction;
-    // What is evicted while data is imported would be missing from the copy.
+    // A key that is evicted while data is imported would be missing from the copy.
     if never || turn.config.import_mode {
         return Room::None;
     }
@@ -213,8 +214,8 @@ fn evict_bytes(
 ) -> Room {
     let budget_ns = time_budget_ns(turn.config.maxmemory_eviction_tenacity);
     turn.used_memory.look(&*engine.host);
-    // By its own count a command evicts no more than was too much when it came, for what it evicts
-    // may be held by somebody else for a moment.
+    // By its own count a command evicts no more than the excess that it found, because what it evicts
+    // may still be in use by another thread for a moment.
     let mut owed = excess(engine, turn);
     let mut evicted = 0;
     while owed > 0 && excess(engine, turn) > 0 {
@@ -233,7 +234,7 @@ fn evict_bytes(
     Room::Enough
 }
 
-/// What a turn says of which keys to evict.
+/// The criteria of a turn for which keys to evict.
 fn criteria(turn: &Turn) -> Criteria<'_> {
     Criteria {
         config: &turn.config,
@@ -252,7 +253,7 @@ fn time_budget_ns(tenacity: u32) -> u64 {
     }
 }
 
-/// Evicts a key if it still deserves it, and says how many bytes it took.
+/// Evicts a key if it is still a candidate, and returns how many bytes it took.
 fn evict_key(
     engine: &Engine,
     presence: Presence<'_>,

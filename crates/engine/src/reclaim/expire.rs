@@ -1,12 +1,12 @@
-//! Active expiry: keys, and fields of hashes, whose time has come go even if nobody looks at them.
+//! Active expiry: removes keys, and fields of hashes, whose time has come, even if no command looks at
+//! them.
 //!
-//! Redis keeps all keys with an expiry in a table of its own and samples it. Here each slot knows a
-//! lower bound of its next due time, so that a cycle passes over all slots with nothing due at the
-//! cost of one word each, and looks at every entry of the others. A slot that holds very much is
-//! looked at in parts: what is due there goes a little late, as with Redis's sampling, unless much of
-//! it is due.
+//! Redis keeps all keys with an expiry in a separate table and samples it. Here each slot knows a lower
+//! bound of its next due time, so that a cycle skips each slot with nothing due at the cost of one
+//! word, and looks at every entry of the other slots. A very large slot is looked at in parts: keys
+//! that are due there go a little late, as with Redis's sampling, unless many of them are due.
 //!
-//! A round runs some times per second in a thread of its own, for a bounded share of one processor's
+//! A round runs several times per second in a thread of its own, for a bounded share of one processor's
 //! time. It opens its gate between short steps and holds a slot for a few entries at a time.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,7 +30,7 @@ const ENTRIES_PER_HOLD: usize = 32;
 const FIELDS_PER_HOLD: usize = 64;
 /// Entries of a slot that are looked at before others get their turn, for each unit of effort.
 const ENTRIES_PER_VISIT: usize = 1024;
-/// What the last round weighs in the average of all.
+/// The weight of the last round in the average.
 const STALE_WEIGHT: f64 = 0.05;
 /// The fewest rounds per second that the share of time is meant for.
 const ROUNDS_PER_SECOND_MIN: u32 = 10;
@@ -41,7 +41,7 @@ struct Effort {
     budget_ns: u64,
     /// Entries of a slot that are looked at before others get their turn.
     entries_per_visit: usize,
-    /// A slot of which more than this was due, in percent, is come back to in the same round.
+    /// The round comes back to a slot of which more than this was due, in percent.
     stale_percent: usize,
 }
 
@@ -58,7 +58,7 @@ impl Effort {
     }
 }
 
-/// What was looked at, and what of it was due.
+/// Counts of entries looked at, and of those that were due.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     entries: usize,
@@ -72,7 +72,7 @@ impl Tally {
     }
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(PartialEq, Eq)]
 enum Progress {
     /// Its time was over.
@@ -92,7 +92,7 @@ pub struct ExpireCycle {
     crowded: bool,
     /// The present visit of a slot: entries, and fields that went.
     visit: Tally,
-    /// Hashes of that slot of which more fields are due than could go at once.
+    /// Hashes of that slot with more due fields than could be removed at once.
     hashes: Vec<Box<[u8]>>,
     /// All entries of that slot have been looked at.
     looked: bool,
@@ -104,7 +104,7 @@ pub struct ExpireCycle {
 
 impl ExpireCycle {
     /// Deletes keys that are due, for as long as one round may take. The caller is outside its gate,
-    /// and holds nothing.
+    /// and holds no slot.
     pub fn round(&mut self, engine: &Engine, turn: &mut Turn, gate: &Gate) {
         if !engine.debug.active_expire.load(Relaxed) {
             return;
@@ -254,8 +254,8 @@ impl ExpireCycle {
     }
 }
 
-/// Removes fields whose time is over, as many as may go at once, and takes out hashes that have no more
-/// of them. Returns how many went.
+/// Removes fields whose time is over, as many as may go at once, and takes out of `hashes` those that
+/// have no more of them. Returns how many fields it removed.
 fn delete_fields(db: &mut Db<'_>, hashes: &mut Vec<Box<[u8]>>) -> usize {
     let mut left = FIELDS_PER_HOLD;
     while left > 0
@@ -306,7 +306,7 @@ mod tests {
     fn filled() -> (TestServer, u64) {
         let mut server = TestServer::new();
         let now = server.turn.now;
-        // Behind the real clock, so that what is due in ten seconds is not refused now.
+        // Earlier than the real clock, so that an expiry in ten seconds is not refused now.
         server.now = Some(now - 20_000);
         for number in 0..2700 {
             let key = match number % 3 {
@@ -394,7 +394,7 @@ mod tests {
             assert!(effects.iter().all(of_hash), "no transaction around them, and no DEL");
             let removed: usize = effects.iter().map(|effect| effect.argv.len() - 2).sum();
             assert_eq!(removed, fields / 2);
-            // What is left goes when its time has come, and the key with it.
+            // The remaining fields go when their time has come, and the key with them.
             server.engine.keyspace.occupied(0).for_each(|slot| {
                 assert_eq!(server.engine.keyspace.slot_next_due(0, slot), now + 1_000_001);
             });
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn the_fields_of_one_large_hash_go_in_one_round_and_not_a_few_of_them() {
-        // The longest rounds: the test is about what a round does, and not about its time.
+        // The longest rounds: the test checks what a round does, not its time.
         let config = Config { active_expire_effort: 10, hz: 1, ..Config::default() };
         let (mut server, _) = with_fields(config, "h", 4000);
         let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());

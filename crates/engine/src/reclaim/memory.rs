@@ -1,5 +1,5 @@
-//! What the engine knows of memory besides the allocator: what waits to be freed, and what a thread
-//! sees in use.
+//! What the engine knows of memory besides the allocator: how much waits to be freed, and how much a
+//! thread sees in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -18,11 +18,11 @@ pub(crate) struct Memory {
     pub(super) scratch: AtomicUsize,
     /// Since when more than `maxmemory` is used, in Unix microseconds; 0 while it is not.
     exceeded_since: AtomicU64,
-    /// Microseconds for which it was so, up to then.
+    /// Microseconds for which memory had exceeded the limit up to then.
     exceeded_before: AtomicU64,
 }
 
-/// What was handed to the background to be freed.
+/// Memory that was handed to the background to be freed.
 #[derive(Default)]
 struct LazyFree {
     pending_objects: AtomicU64,
@@ -42,7 +42,8 @@ pub(super) struct Pending<T> {
 impl<T> Drop for Pending<T> {
     fn drop(&mut self) {
         drop(self.garbage.take());
-        // Published first: otherwise who looks in between takes it for data, and evicts as much.
+        // Published first: otherwise a thread that looks in between takes it for data, and evicts as
+        // much.
         self.host.used_memory();
         self.lazy.pending_objects.fetch_sub(self.objects, Relaxed);
         self.lazy.pending_bytes.fetch_sub(self.bytes, Relaxed);
@@ -124,20 +125,20 @@ impl Memory {
     }
 }
 
-/// Bytes that a thread may have allocated or freed before it tells the others.
+/// Bytes that a thread may have allocated or freed before it publishes them.
 const UNPUBLISHED_MAX: u64 = 32 * 1024;
 
-/// The used memory as a thread sees it: what all threads had published when it looked, and what this
-/// one has allocated since.
+/// The used memory as a thread sees it: the sum of all threads when it looked, plus its own allocations
+/// since.
 #[derive(Default)]
 pub(crate) struct UsedMemory {
     /// The turn of the last look.
     turn_clock: u64,
-    /// What was in use then.
+    /// The memory in use then.
     seen: usize,
     /// This thread's balance then.
     balance: i64,
-    /// What is in use now.
+    /// The memory in use now.
     pub(super) bytes: usize,
     /// This thread's share of the space in which requests are read and parsed.
     pub(super) scratch: usize,
@@ -155,7 +156,7 @@ impl UsedMemory {
         }
     }
 
-    /// Publishes this thread's share, and adds up those of all.
+    /// Publishes this thread's share, and adds up the shares of all threads.
     pub(super) fn look(&mut self, host: &dyn Host) {
         self.seen = host.used_memory();
         self.balance = host.memory_balance();

@@ -1,7 +1,7 @@
-//! What gives memory back: keys whose time is over, and keys that have to go for others.
+//! What gives memory back: removing expired keys, and evicting keys to make room.
 //!
 //! `memory` keeps the count, `eviction` makes room, `candidates` says which key goes next, and
-//! [`expire`] looks for keys that nobody asks for.
+//! [`expire`] removes expired keys that no command looks at.
 
 pub(crate) mod candidates;
 pub(crate) mod eviction;

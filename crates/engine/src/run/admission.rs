@@ -14,7 +14,7 @@ use crate::run::turn::Turn;
 use crate::session::Session;
 use config::Permission;
 
-/// What becomes of a command that was admitted.
+/// The result of the checks.
 pub(super) enum Admission {
     Run(&'static Row),
     Queue(&'static Row),
@@ -55,7 +55,7 @@ impl Engine {
         Ok(Admission::Run(row))
     }
 
-    /// Whoever replays commands is the one that loads.
+    /// Replayed commands come from the load itself.
     #[inline]
     fn allowed_while_loading(&self, session: &Session, command: &Spec) -> CommandResult {
         if !self.loading.is_on() || session.replays || all_have(command, session, command::LOADING)
@@ -177,7 +177,7 @@ fn allowed_while_subscribed(session: &Session, command: &Spec) -> CommandResult 
     )))
 }
 
-/// A connection that shows what others do takes no part in it.
+/// A connection that monitors others may not run commands like theirs.
 fn allowed_while_monitoring(session: &Session, command: &Spec) -> CommandResult {
     if session.monitor && command.has(command::READONLY | command::WRITE | command::MAY_REPLICATE) {
         return Err(CommandError::text("ERR Replica can't interact with the keyspace"));

@@ -1,16 +1,16 @@
-//! By what right a command touches slots.
+//! The authority with which a command uses slots.
 
 use store::gate::{Closed, Presence};
 use store::reserve::Reservation;
 
-/// By what right a command runs.
+/// The authority with which a command runs.
 #[derive(Clone, Copy)]
 pub enum Authority<'g> {
     /// It locks the slots that it names.
     Ordinary(Presence<'g>),
     /// It may keep newcomers away from the slots that it needs: see [`store::reserve`].
     Program(&'g Reservation, Presence<'g>),
-    /// All gates are closed: everything is its own.
+    /// All gates are closed: it may use every slot.
     Closed(&'g Closed<'g>),
 }
 
@@ -24,7 +24,7 @@ impl<'g> Authority<'g> {
         }
     }
 
-    /// What it keeps newcomers away with, if it does.
+    /// The reservation that keeps other commands away, if it has one.
     pub fn reservation(self) -> Option<&'g Reservation> {
         match self {
             Authority::Program(reservation, _) => Some(reservation),

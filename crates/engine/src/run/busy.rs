@@ -1,4 +1,4 @@
-//! Who is to know that a thread is busy.
+//! Is told when a thread is busy.
 
 /// A thread that runs scripts, as they see it.
 pub trait Busy {

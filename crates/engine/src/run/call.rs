@@ -1,4 +1,4 @@
-//! The way of a command: the checks in their order, the locks, the handler, and what follows.
+//! The path of a command: the checks in their order, the locks, the handler, and what follows.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -34,13 +34,13 @@ use crate::session::{QueuedCommand, ScriptNeeds, Session};
 use crate::wait::blocking;
 use crate::wait::waiting::Attachment;
 
-/// Milliseconds between two lines of the log about connections that speak another protocol, so
-/// that whoever opens them cannot fill it.
+/// Milliseconds between two lines of the log about connections that speak another protocol, so that
+/// such connections cannot fill the log.
 const FOREIGN_LOG_PAUSE: u64 = 60_000;
 
 impl Engine {
-    /// Finds the row of a command and hashes its keys, so that what they lie in can be fetched
-    /// before it runs. Appends to `keys`.
+    /// Finds the row of a command and hashes its keys, so that their slots and entries can be
+    /// prefetched before it runs. Appends to `keys`.
     #[inline]
     pub fn prepare(&self, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) -> Option<&'static Row> {
         let row = self.commands.resolve(argv)?;
@@ -133,7 +133,7 @@ impl Engine {
         self.run(turn, session, row, request, authority, output)
     }
 
-    /// Closes a connection that speaks another protocol, and says so in the log now and then.
+    /// Closes a connection that speaks another protocol, and now and then logs that.
     fn turn_away(&self, turn: &Turn, session: &mut Session) {
         session.close = true;
         let last = self.foreign_logged_at.load(Relaxed);
@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// What a refusal does besides the error that it answers. Returns that error.
+    /// Carries out what a refusal does besides its error reply. Returns that error.
     fn refuse(
         &self,
         presence: Presence<'_>,
@@ -176,7 +176,7 @@ impl Engine {
         CommandError::exec_refused(&error)
     }
 
-    /// Locks what the command needs, runs it, and settles its effects.
+    /// Locks the slots that the command needs, runs it, and settles its effects.
     fn run(
         &self,
         turn: &mut Turn,
@@ -288,7 +288,7 @@ impl Engine {
         Outcome::Done
     }
 
-    /// What a command needs beyond slot locks, when it has not got it yet.
+    /// What a command needs beyond slot locks and does not have yet.
     fn lacking(
         &self,
         command: &Command,
@@ -325,8 +325,8 @@ impl Engine {
         is_named || emptying::is_among(argv)
     }
 
-    /// What a command is told, which would have to wait for a script that has run for long, for what
-    /// this says; `missed` is a slot that was locked.
+    /// The refusal of a command that would have to wait for a script that has run for long; `missed` is
+    /// a slot that was locked.
     fn refusal(&self, outcome: &Outcome, missed: Option<u16>) -> Option<CommandError> {
         let need = match outcome {
             Outcome::Contended => Need::Slots(missed.as_slice()),
@@ -337,7 +337,7 @@ impl Engine {
         self.scripts.slow.refusal(need)
     }
 
-    /// [`Engine::refusal`] for a command that could not lock its slots, or one that `missed` says.
+    /// [`Engine::refusal`] for a command that could not lock its slots, or could not lock `missed`.
     #[cold]
     fn refusal_of_slots(
         &self,
@@ -354,8 +354,8 @@ impl Engine {
         self.scripts.slow.refusal(Need::Slots(&slots))
     }
 
-    /// Locks the slots of the command's keys, and those that serving waiters may need; all slots for
-    /// a program. If one of the latter is locked by somebody else, says which.
+    /// Locks the slots of the command's keys, and those that serving waiters may need; all slots for a
+    /// program. Returns which of the latter another thread has locked, if any.
     fn lock<'t>(
         &'t self,
         turn: &Turn,
@@ -410,12 +410,12 @@ impl Engine {
         slots.find(|&slot| self.keyspace.is_busy(slot, authority.reservation()))
     }
 
-    /// What remains to be done under the locks: the journal receives the effects. Returns the
-    /// journal's offset behind them, 0 if there were none.
+    /// The rest of the work under the locks: the journal receives the effects. Returns the journal's
+    /// offset after them, 0 if there were none.
     #[inline]
     pub(crate) fn settle(&self, db: &mut Db<'_>) -> u64 {
         let effects = &mut db.effects;
-        // What was found expired while waiters were served is deleted by whoever meets it next.
+        // Keys found expired while waiters were served are deleted by the next command that meets them.
         effects.expired.get_mut().clear();
         let mut appended = 0;
         if !effects.journal.is_empty() {
@@ -436,7 +436,7 @@ impl Engine {
         appended
     }
 
-    /// What is done when the slots are free again: waking, publishing and freeing.
+    /// The work after the slots are unlocked: waking, publishing and freeing.
     #[inline]
     pub(crate) fn clean_up(&self, presence: Presence<'_>, turn: &mut Turn) {
         if turn.effects.leave_work() {
@@ -470,9 +470,9 @@ impl Engine {
         }
     }
 
-    /// Frees what commands have removed, in the background where it takes long. Scripts and
-    /// transactions do so after each of their commands: they may be many, and each may replace what
-    /// the one before it has put there.
+    /// Frees what commands have removed, in the background if that takes long. Scripts and transactions
+    /// do so after each of their commands: they may be many, and each may replace what the one before
+    /// has stored.
     pub(crate) fn free_removed(&self, effects: &mut Effects) {
         for removed in effects.garbage.drain(..) {
             if removed.is_large() {
@@ -501,8 +501,8 @@ impl Engine {
         }
     }
 
-    /// Deletes what no command asked to delete (eviction, expiry), from a thread that holds its slot
-    /// and nothing else.
+    /// Deletes a key that no command asked to delete (eviction, expiry). The calling thread holds the
+    /// key's slot and no other.
     pub(crate) fn delete_unasked(
         &self,
         turn: &mut Turn,
@@ -536,7 +536,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// A connection that CLIENT PAUSE holds back counts as blocked, until its command runs.
+    /// A connection that CLIENT PAUSE suspends counts as blocked, until its command runs.
     #[inline]
     pub(crate) fn note_paused(&self, session: &mut Session, paused: bool) {
         if session.paused == paused {
@@ -565,7 +565,7 @@ impl Context<'_> {
         let result = (row.command.handler)(self, args);
         if let Err(error) = result {
             if self.db.held.missed().is_some() {
-                // It is tried again, as if nothing had been.
+                // It is tried again, as if nothing had happened.
                 return self.reply.rollback(mark);
             }
             self.end_in_error(row, &error, mark);
@@ -601,7 +601,8 @@ impl Context<'_> {
 }
 
 impl Engine {
-    /// Has the journal kept for who follows it. Nothing where that is so already, or nobody follows.
+    /// Has the journal kept for followers. Does nothing if it is kept already, or there are no
+    /// followers.
     #[inline]
     fn keep_changes_for(
         &self,
@@ -647,7 +648,7 @@ fn needs_all_slots(command: &Command, session: &Session, argv: Arguments<'_>) ->
     session.script_needs == Some(ScriptNeeds::AllSlots) || is_program(command, session, argv)
 }
 
-/// [`Engine::lacking`], as far as the commands alone say it.
+/// The part of [`Engine::lacking`] that depends on the commands alone.
 fn lacking_authority(
     command: &Command,
     session: &Session,

@@ -6,7 +6,7 @@ use crate::command::{self, Group, Spec};
 use crate::engine::Row;
 use crate::session::Session;
 
-/// Whether a row is that of a container, because the second word is none of its subcommands.
+/// Whether a row is that of a container, because the second word is not one of its subcommands.
 #[inline]
 pub(crate) fn lacks_subcommand(row: &Row, argv: Arguments<'_>) -> bool {
     !row.command.subcommands.is_empty() && argv.len() >= 2
@@ -69,9 +69,9 @@ pub(crate) fn reloads(command: &Spec, session: &Session, argv: Arguments<'_>) ->
         })
 }
 
-/// Whether a command has to hold all slots where it cannot begin again in the middle: an EXEC with
-/// commands that look at keys they do not name, or may do so as scripts. SORT with BY or GET does that
-/// on its own only when it has met locked slots for long.
+/// Whether a command has to hold all slots because it cannot begin again in the middle: an EXEC with
+/// commands that look at keys they do not name, or may do so as scripts. SORT with BY or GET holds all
+/// slots on its own only when it has met locked slots for long.
 pub(crate) fn is_program(command: &Spec, session: &Session, argv: Arguments<'_>) -> bool {
     let by_pattern = |command: &Spec, argv: Arguments<'_>| {
         command.has(command::READS_BY_PATTERN)

@@ -1,8 +1,8 @@
 //! What a command did, besides its reply.
 //!
-//! Effects gather while commands run and are settled before the slots are unlocked: waiters are
-//! served, the journal receives the effects in their order, watchers have been marked. What may
-//! take long (freeing, publishing) follows when the slots are free again.
+//! Effects gather while commands run and are settled before the slots are unlocked: waiters are served,
+//! the journal receives the effects in their order, watchers have been marked. Work that may take long
+//! (freeing, publishing) follows after the slots are unlocked.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use crate::session::client::Client;
 use crate::wait::watcher::Watch;
 use config::Config;
 
-/// A key that may have become what a waiter waits for.
+/// A key whose value may be what a waiter waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ReadyKey {
     pub(crate) database: usize,
@@ -92,8 +92,9 @@ pub struct Effects {
     pub dirty: u64,
     /// Whether the journal listens: see [`crate::persistence::journal::Journal::listening`].
     pub(crate) journaling: bool,
-    /// The journal has failed: see [`crate::persistence::durability`]. Writes are refused, and nothing is deleted
-    /// that no command asked to delete: it could not be made durable, nor could what is read there.
+    /// The journal has failed: see [`crate::persistence::durability`]. Writes are refused, and nothing
+    /// is deleted that no command asked to delete. Such deletions could not be made durable, and
+    /// neither could what is read after them.
     pub(crate) journal_failed: bool,
     /// Replies wait for the journal: see [`crate::persistence::durability`].
     pub(crate) holds_replies: bool,
@@ -102,23 +103,23 @@ pub struct Effects {
     /// Something was appended that the journal was not told of yet.
     pub(crate) unannounced: bool,
     pub(crate) journal: Batch,
-    /// A handler said what goes into the journal for the command that runs now.
+    /// A handler has set what goes into the journal for the running command.
     pub(crate) explicit: bool,
     pub(crate) ready: ReadyKeys,
-    /// Clients that were served, with their replies: they get them when the slots are unlocked, and
-    /// so after the journal got what the replies depend on.
+    /// Clients that were served, with their replies. They get the replies after the slots are unlocked,
+    /// and so after the journal got the effects on which the replies depend.
     pub(crate) woken: Vec<(Arc<Client>, Output)>,
     /// In a cell, since a read that misses is an event too.
     pub(crate) news: RefCell<Vec<News>>,
-    /// CONFIG SET or DEBUG changed what a turn looks at only once.
+    /// CONFIG SET or DEBUG changed a setting that a turn looks at only once.
     pub(crate) settings_changed: bool,
-    /// What makes a command one to be noted.
+    /// The thresholds from which a command is logged.
     pub(crate) noted_from: NotedFrom,
     /// When the command before ended: see [`crate::run::turn::Turn::start_timing`].
     pub(crate) last_end: Ticks,
     /// Freed when the slots are unlocked, or before the next command of a script or transaction.
     pub(crate) garbage: Vec<Removed>,
-    /// What reads found expired. In a cell, since reads fill it.
+    /// Keys that reads found expired. In a cell, because reads fill it.
     pub(crate) expired: RefCell<Vec<Expired>>,
     /// Watches that were given up, to be taken out of their slots when all is unlocked.
     pub(crate) forgotten_watches: Vec<Watch>,
@@ -152,7 +153,7 @@ impl Effects {
         }
     }
 
-    /// Remembers a key that somebody waits for.
+    /// Remembers a key for which a client waits.
     pub(crate) fn add_ready(&mut self, database: usize, key: &[u8]) {
         self.ready.add(ReadyKey { database, key: key.into() });
     }

@@ -1,20 +1,20 @@
-//! The way of a command: the checks, the locks, the handler, and what follows from it.
+//! How a command runs: the checks, the locks, the handler, and what follows from it.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | `call` | what happens to a command, from its arrival to its last effect? |
-//! | `plain` | what is the short way of most commands? |
+//! | `plain` | what is the short path of most commands? |
 //! | `admission` | may it run, and when? |
-//! | `consists`, `slots` | which commands is it made of, and which slots do they name? |
-//! | [`authority`] | by what right does it touch slots? |
-//! | [`request`], [`turn`] | what is brought to it, and what becomes of it? |
-//! | [`busy`] | who is to know that a thread is busy? |
+//! | `consists`, `slots` | which commands does a request consist of, and which slots do they name? |
+//! | [`authority`] | with what authority does it use slots? |
+//! | [`request`], [`turn`] | what comes with it, and what is its outcome? |
+//! | [`busy`] | who is told that a thread is busy? |
 //! | [`effects`] | what has it done besides its reply? |
-//! | `pause` | what holds it back? |
-//! | `noting` | what is noted of it when it has run? |
+//! | `pause` | what suspends it? |
+//! | `noting` | what is recorded of it after it has run? |
 //!
-//! `call`, `plain` and `admission` import every other room: this is where they meet. The other files import
-//! no more than what they are made of.
+//! `call`, `plain` and `admission` import every other room: this is where they meet. The other files
+//! import no more than they consist of.
 
 mod admission;
 pub mod authority;

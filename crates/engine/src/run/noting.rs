@@ -1,5 +1,5 @@
-//! What is noted of a command that has run: its counters, and an entry of a log where its time, its
-//! request or its reply is beyond what the settings ask for.
+//! What is recorded of a command that has run: its counters, and an entry of a log if its time, its
+//! request or its reply exceeds the thresholds in the settings.
 
 use config::Config;
 
@@ -8,7 +8,7 @@ use crate::engine::{Context, Engine, Row};
 use crate::handler::args::Args;
 use crate::observe::command_log::{LogKind, LoggedCommand, shortened};
 
-/// What a command took.
+/// The cost of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
     /// Its time.
@@ -31,7 +31,7 @@ impl Engine {
         cx.db.stats.commands[row.id].record(cost.nanoseconds, cx.db.config.latency_tracking);
         let from = cx.db.effects.noted_from;
         if cx.db.effects.settings_changed {
-            // What CONFIG SET has changed holds for itself already.
+            // A change by CONFIG SET already applies to that command itself.
             self.note_outlier(cx, row, args, cost, &self.config.snapshot());
         } else if cost.nanoseconds >= from.nanoseconds
             || cost.reply >= from.reply
@@ -52,7 +52,7 @@ impl Engine {
     ) {
         let microseconds = cost.nanoseconds / 1000;
         if !row.command.has(command::SKIP_SLOWLOG) {
-            // Nobody has sent what a script calls.
+            // A command that a script calls was not sent by a client.
             let request = if cx.session.script { 0 } else { args.argv().wire_len() as u64 };
             let reply = if cx.session.hears_replies() { cost.reply } else { 0 };
             let (slow, slow_len) = (config.slowlog_log_slower_than, config.slowlog_max_len);

@@ -1,24 +1,24 @@
-//! What holds commands back.
+//! What suspends commands.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// What holds commands back: CLIENT PAUSE, and a stop of the server that is under way. Neither ends
-/// the other. Written with all gates closed, or by UNPAUSE inside its gate.
+/// What suspends commands: CLIENT PAUSE, and a stop of the server that is under way. Neither ends the
+/// other. Written with all gates closed, or by UNPAUSE inside its gate.
 #[derive(Default)]
 pub(crate) struct Pause {
-    /// Until when, as [`crate::run::turn::Turn::steady`], something holds at least writes back: the one thing to look at
-    /// while nothing does.
+    /// Until when, as [`crate::run::turn::Turn::steady`], at least writes are suspended: the only field
+    /// to look at while nothing is.
     until: AtomicU64,
     /// Until when CLIENT PAUSE asks for it.
     asked_until: AtomicU64,
     /// CLIENT PAUSE asks for writes alone.
     asked_writes_only: AtomicBool,
-    /// A stop holds writes back, for as long as it takes.
+    /// A stop suspends writes, for as long as it takes.
     stopping: AtomicBool,
 }
 
 impl Pause {
-    /// CLIENT PAUSE for so many milliseconds. One that is on becomes neither shorter nor weaker.
+    /// CLIENT PAUSE for this many milliseconds. A pause that is on becomes neither shorter nor weaker.
     pub(crate) fn extend(&self, now: u64, timeout: u64, writes_only: bool) {
         let running = self.asked_until.load(Relaxed);
         let still_all = running > now && !self.asked_writes_only.load(Relaxed);
@@ -33,7 +33,7 @@ impl Pause {
         self.combine();
     }
 
-    /// Whether a stop holds writes back.
+    /// Sets whether a stop suspends writes.
     pub(crate) fn set_stopping(&self, stopping: bool) {
         self.stopping.store(stopping, Relaxed);
         self.combine();
@@ -47,13 +47,13 @@ impl Pause {
         self.until.store(until, Relaxed);
     }
 
-    /// Whether at least writes are held back.
+    /// Whether at least writes are suspended.
     #[inline]
     pub(crate) fn is_on(&self, now: u64) -> bool {
         self.until.load(Relaxed) > now
     }
 
-    /// Until when a command is held back, by its being a write or not.
+    /// Until when a command is suspended, depending on whether it is a write.
     #[inline]
     pub(crate) fn holds(&self, now: u64, writes: impl FnOnce() -> bool) -> Option<u64> {
         if self.is_on(now) { self.holds_now(now, writes()) } else { None }

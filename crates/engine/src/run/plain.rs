@@ -1,8 +1,8 @@
-//! The short way of a command: one key, nobody to wait for, nothing unusual going on.
+//! The short path of a command: one key, no waiting client, nothing unusual going on.
 //!
-//! Nearly every command of nearly every server goes it. Each condition here stands for checks and
-//! steps of [`Engine::execute`] that come to nothing where it holds. Whoever misses one has done
-//! nothing yet, and goes the long way from its beginning.
+//! Nearly every command of nearly every server takes it. Each condition here stands for checks and
+//! steps of [`Engine::execute`] that would do nothing when the condition holds. A command that fails a
+//! condition has done nothing yet, and takes the long path from its beginning.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -23,7 +23,7 @@ use crate::run::request::Request;
 use crate::run::turn::Turn;
 use crate::session::Session;
 
-/// What commands have that wait, reach further than the key that they name, or may be refused.
+/// Flags of commands that wait, reach further than the key that they name, or may be refused.
 const UNUSUAL: crate::command::Flags = BLOCKING
     | CLOSES_GATES
     | FOLLOWS
@@ -33,7 +33,7 @@ const UNUSUAL: crate::command::Flags = BLOCKING
     | SCRIPT
     | WHOLE_KEYSPACE;
 
-/// Whether a command may go the short way; `one_key` says that it has one key, or none where its
+/// Whether a command may take the short path; `one_key` says that it has one key, or none if its
 /// arguments are too few.
 pub(crate) fn is_plain(command: &Command, one_key: bool) -> bool {
     let has_subcommands = command.parent.is_some() || !command.subcommands.is_empty();
@@ -65,7 +65,7 @@ impl Engine {
             return false;
         };
         if held.attachment(key.slot).is_some() {
-            // Somebody watches a key there, or waits for one.
+            // A client watches a key there, or waits for one.
             return false;
         }
         session.client.last_command.store(row.id + 1, Relaxed);

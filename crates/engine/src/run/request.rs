@@ -1,4 +1,4 @@
-//! A command to run, and what becomes of it.
+//! A command to run, and its outcome.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use crate::wait::sync::SyncWait;
 pub struct Request<'r> {
     /// Its arguments, the name first. Never empty.
     pub argv: Arguments<'r>,
-    /// What [`crate::engine::Engine::prepare`] found.
+    /// The result of [`crate::engine::Engine::prepare`].
     pub row: Option<&'static Row>,
     /// Its keys, hashed by [`crate::engine::Engine::prepare`], in the order of the arguments.
     pub keys: &'r [KeyAt],
-    /// Who is to know if it is a script that takes long.
+    /// Is told if it is a script that takes long.
     pub busy: Option<&'r dyn Busy>,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 pub enum Outcome {
     /// It ran, or was refused: the reply is written.
     Done,
@@ -37,10 +37,10 @@ pub enum Outcome {
     NeedsProgram,
     /// It has to run with all gates closed. Nothing was touched.
     NeedsGates,
-    /// It is held back until this time, as [`crate::run::turn::Turn::steady`]: by CLIENT PAUSE, or because the disk does not keep up.
-    /// Nothing was touched.
+    /// It is suspended until this time, as [`crate::run::turn::Turn::steady`]: by CLIENT PAUSE, or
+    /// because the disk does not keep up. It has touched nothing.
     Paused(u64),
-    /// Its client waits until its writes are durable. Nothing was written: whoever runs it answers,
-    /// when that is over.
+    /// Its client waits until its writes are durable. Nothing was written: the caller answers when the
+    /// waiting is over.
     AwaitsSync(SyncWait),
 }

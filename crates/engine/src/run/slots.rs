@@ -21,7 +21,7 @@ pub(crate) fn all_slots(session: &Session, command: &Spec, keys: &[KeyAt]) -> Sl
     slots
 }
 
-/// The slots of all queued commands, and of the watched keys, whose expiry EXEC looks at.
+/// The slots of all queued commands, and of the watched keys, whose expiry EXEC checks.
 fn collect_transaction_slots(session: &Session, slots: &mut Slots) {
     let mut keys = Vec::new();
     let watched = session.watch.iter().flat_map(|watch| &watch.keys);

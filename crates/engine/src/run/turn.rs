@@ -39,7 +39,8 @@ pub struct Turn {
     pub stats: Arc<ThreadStats>,
     /// The eviction clock of the turn.
     pub(crate) eviction_clock: EvictionClock,
-    /// Elements of lists from this size on get a node of their own: see [`crate::engine::DebugSettings`].
+    /// List elements of at least this size get a node of their own: see
+    /// [`crate::engine::DebugSettings`].
     pub(crate) packed_threshold: usize,
     pub(crate) effects: Effects,
     /// The slot for which a command has to be tried again, as far as it is known: see
@@ -49,7 +50,7 @@ pub struct Turn {
     pub(crate) writes_wait: bool,
     pub(crate) evictor: Evictor,
     pub(crate) used_memory: UsedMemory,
-    /// Commands until the next one whose keys are looked at: see [`crate::observe::hot_keys`].
+    /// Commands until the next one whose keys are sampled: see [`crate::observe::hot_keys`].
     keys_looked_at_in: u64,
     /// When it began.
     begun: Ticks,
@@ -112,7 +113,8 @@ impl Turn {
         }
     }
 
-    /// A turn with settings of its own, of which no statistics know: see [`crate::persistence::loading`].
+    /// A turn with settings of its own that statistics do not count: see
+    /// [`crate::persistence::loading`].
     pub(crate) fn uncounted(engine: &Engine, config: Config) -> Turn {
         Turn {
             now: 0,
@@ -172,15 +174,15 @@ impl Turn {
 
     #[cold]
     fn look_at_keys(&mut self, database: usize, argv: Arguments<'_>, keys: &[KeyAt]) {
-        // From 0 to twice the average, less what the command itself counts for.
+        // From 0 to twice the average, less one for the command itself.
         self.keys_looked_at_in = base::rng::below(2 * hot_keys::GAP - 1);
         for key in keys.iter().take(KEYS_PER_COMMAND) {
             self.stats.hot_keys.note(database, argv.at(key.index as usize), self.steady);
         }
     }
 
-    /// Looks at the journal and the time again. To be called inside the gate: the journal begins to
-    /// listen while all gates are closed, and no write behind that may be missed.
+    /// Looks at the journal and the time again. Must be called inside the gate: the journal begins to
+    /// listen while all gates are closed, and no write after that may be missed.
     #[inline]
     pub fn enter(&mut self, engine: &Engine) {
         self.look_at_journal(engine);
@@ -198,8 +200,8 @@ impl Turn {
         if state.holds_replies != self.effects.holds_replies {
             self.effects.holds_replies = state.holds_replies;
             let unaccounted = std::mem::take(&mut self.effects.unaccounted);
-            // To the end of a journal that has failed nothing ever gets; what is refused there was
-            // not written.
+            // Nothing ever reaches the end of a journal that has failed; a write that is refused there
+            // was not written.
             if !state.holds_replies {
                 engine.slot_offsets.stop();
             } else if !state.failed {
@@ -229,7 +231,7 @@ impl Turn {
         self.effects.unannounced
     }
 
-    /// Takes over what a turn beside this one has left to do.
+    /// Takes over the unfinished work of a turn beside this one.
     #[inline]
     pub fn take_over(&mut self, beside: &mut Turn) {
         let other = &mut beside.effects;
@@ -244,7 +246,7 @@ impl Turn {
         self.effects.last_end = Ticks::now();
     }
 
-    /// What a database looks at, and the effects that it changes.
+    /// The data that a database reads, and the effects that it changes.
     #[inline]
     pub(crate) fn parts(&mut self) -> (TurnParts<'_>, &mut Effects) {
         let parts = TurnParts {

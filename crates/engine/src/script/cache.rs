@@ -1,8 +1,8 @@
 //! Known scripts, by the SHA-1 of their texts.
 //!
-//! Those that came with SCRIPT LOAD stay until SCRIPT FLUSH. Those that came with EVAL go when there
-//! are too many of them, the one that was used least recently first: programs that put values into
-//! the text of a script would fill the memory otherwise.
+//! Scripts from SCRIPT LOAD stay until SCRIPT FLUSH. Scripts from EVAL are dropped when there are too
+//! many of them, the least recently used first: programs that put values into the text of a script
+//! would otherwise fill the memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -34,7 +34,7 @@ pub struct Script {
     pub id: u64,
     /// Its name.
     pub sha: Sha,
-    /// What its first line says.
+    /// The flags in its first line.
     pub flags: ScriptFlags,
     text: Box<[u8]>,
     /// Where in the text the code begins.
@@ -45,7 +45,7 @@ pub struct Script {
     loaded: AtomicBool,
     /// When it was used last, as [`crate::run::turn::Turn::clock`], to the second.
     used: AtomicU64,
-    /// It has once waited for a slot with writes behind it: it takes all slots from the start.
+    /// It has once waited for a slot after it had written: from now on it takes all slots at the start.
     pub(crate) takes_all: AtomicBool,
     /// It takes all gates from the start: see [`crate::script::emptying`].
     pub(crate) may_empty: bool,
@@ -57,7 +57,7 @@ impl Script {
         &self.text
     }
 
-    /// What is compiled.
+    /// The text that is compiled.
     pub fn code(&self) -> &[u8] {
         &self.text[self.code_at..]
     }
@@ -193,7 +193,7 @@ impl Cache {
         self.bytes.load(Relaxed)
     }
 
-    /// Scripts that had to go for others.
+    /// Scripts that were dropped to make room.
     pub fn evicted(&self) -> u64 {
         self.evicted.load(Relaxed)
     }
@@ -204,8 +204,8 @@ impl Cache {
     }
 }
 
-/// What one thread has looked up: scripts by their texts and names, so that it asks the others
-/// seldom.
+/// The scripts that one thread has looked up, by their texts and names, so that it rarely needs the
+/// shared ones.
 #[derive(Default)]
 pub(crate) struct Lookups {
     generation: u64,
@@ -213,7 +213,7 @@ pub(crate) struct Lookups {
     by_sha: HashMap<Sha, Arc<Looked>>,
 }
 
-/// A script as one thread has it: what counts its uses is not shared.
+/// A script as one thread has it: the count of its uses is not shared.
 pub(crate) struct Looked(Arc<Script>);
 
 impl std::ops::Deref for Looked {
@@ -225,7 +225,7 @@ impl std::ops::Deref for Looked {
 }
 
 impl Lookups {
-    /// Forgets what has gone.
+    /// Forgets scripts that were dropped.
     fn follow(&mut self, cache: &Cache) {
         let generation = cache.generation.load(Relaxed);
         let is_full = self.by_text.len() + self.by_sha.len() > 2 * limits::EVAL_SCRIPTS;

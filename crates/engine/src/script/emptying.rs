@@ -1,8 +1,8 @@
-//! Which scripts take all gates from the start: those that may empty or exchange databases.
+//! Which scripts close all gates from the start: those that may empty or exchange databases.
 //!
-//! Those commands need all gates closed, which a script that has written cannot wait for. So a script
-//! whose text names one of them, or that is given its name, runs with all gates closed. One that
-//! puts the name together as it runs still begins again, where it has not written.
+//! Commands that do so need all gates closed, and a script that has written cannot wait for that. So a
+//! script whose text or arguments name one of them runs with all gates closed. A script that puts the
+//! name together while it runs can still begin again if it has not written.
 
 use resp::args::Arguments;
 

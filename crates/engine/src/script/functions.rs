@@ -18,7 +18,7 @@ use crate::script::shebang::{ScriptFlags, line_length, words};
 pub struct Function {
     /// Its name.
     pub name: Vec<u8>,
-    /// What it says of itself.
+    /// Its own description.
     pub description: Option<Vec<u8>>,
     /// What it needs.
     pub flags: ScriptFlags,
@@ -46,7 +46,7 @@ impl Library {
         &self.source
     }
 
-    /// What is compiled.
+    /// The text that is compiled.
     pub fn code(&self) -> &[u8] {
         &self.source[self.code_at..]
     }
@@ -57,7 +57,7 @@ impl Library {
     }
 }
 
-/// What the first line of a library says.
+/// The first line of a library.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Header {
     name: Vec<u8>,
@@ -98,7 +98,7 @@ impl Header {
         &self.name
     }
 
-    /// What is compiled.
+    /// The text that is compiled.
     pub(crate) fn code<'s>(&self, source: &'s [u8]) -> &'s [u8] {
         &source[self.code_at..]
     }
@@ -111,7 +111,7 @@ impl Header {
     }
 }
 
-/// Refuses what can be no name of a library or a function.
+/// Refuses a text that cannot be the name of a library or a function.
 ///
 /// # Errors
 /// See the text.
@@ -141,7 +141,7 @@ pub struct Functions {
     at_cut: Mutex<Vec<Arc<Library>>>,
 }
 
-/// What becomes of libraries that are there when others are restored.
+/// What happens to present libraries when others are restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Policy {
     Append,
@@ -202,13 +202,13 @@ impl Functions {
         *self.known.write() = Known::default();
     }
 
-    /// A cut begins: what is there now belongs to it. To be called with all gates closed.
+    /// A cut begins: the present libraries belong to it. Must be called with all gates closed.
     pub fn note_cut(&self) {
         let libraries = self.libraries();
         *self.at_cut.lock() = libraries;
     }
 
-    /// What belongs to the cut that began last.
+    /// The libraries of the cut that began last.
     pub fn at_cut(&self) -> Vec<Arc<Library>> {
         self.at_cut.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! What is asked of who understands the language of scripts.
+//! What the engine asks of an interpreter of scripts.
 
 use resp::args::Arguments;
 use resp::reply::Reply;
@@ -9,7 +9,7 @@ use crate::script::cache::Script;
 use crate::script::functions::{Function, Library};
 use crate::script::slow::Kind;
 
-/// What a script is called with.
+/// The arguments of a script.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
     /// The arguments of its command from the first key on.
@@ -34,7 +34,7 @@ pub enum End {
     Again,
 }
 
-/// What became of a command that a script called.
+/// The outcome of a command that a script called.
 #[derive(Debug)]
 pub enum Called {
     /// It ran: [`Running::reply`].
@@ -45,7 +45,7 @@ pub enum Called {
     Ended,
 }
 
-/// Why a script has to end, whatever it makes of errors.
+/// Why a script has to end, even if it catches errors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// A slot was locked: it begins again later, as if it had never run.
@@ -67,7 +67,7 @@ pub trait Running {
     /// Looks at the clock, from time to time while the script computes. Whether it may go on.
     fn may_go_on(&mut self) -> bool;
 
-    /// Why the script has to end. The interpreter sees to it that it ends, whatever it does.
+    /// Why the script has to end. The interpreter makes sure that it ends, whatever the script does.
     fn must_end(&self) -> Option<Ending>;
 
     /// Which command it runs for.
@@ -85,8 +85,8 @@ pub trait Running {
     /// Writes a line to the log.
     fn log(&self, level: LogLevel, line: &str);
 
-    /// `redis.acl_check_cmd`: what is wrong with a command, as the line of an error. There is one
-    /// user, who may run all of them.
+    /// `redis.acl_check_cmd`: what is wrong with a command, as the line of an error. There is one user,
+    /// who may run all commands.
     fn check_command(&self, argv: Arguments<'_>) -> Result<(), &'static str>;
 
     /// The reply of the script is an error, or has one in it.
@@ -96,8 +96,7 @@ pub trait Running {
     fn count_error(&mut self, error: &CommandError);
 }
 
-/// Runs scripts. Each thread that calls it has a state of its own, so that scripts run beside each
-/// other.
+/// Runs scripts. Each calling thread has a state of its own, so that scripts run in parallel.
 pub trait Interpreter: Send + Sync {
     /// Compiles a script on this thread.
     ///
@@ -105,7 +104,7 @@ pub trait Interpreter: Send + Sync {
     /// Why it is none, in the words of the language.
     fn compile(&self, script: &Script) -> Result<(), Vec<u8>>;
 
-    /// Lets all threads forget what they have compiled.
+    /// Makes all threads forget what they have compiled.
     fn forget(&self);
 
     /// Runs a script on this thread, compiling it where that is still to be done.
@@ -117,7 +116,8 @@ pub trait Interpreter: Send + Sync {
         reply: &mut Reply<'_>,
     ) -> End;
 
-    /// Loads a library on this thread, whose state may take so many bytes. Returns its functions.
+    /// Loads a library on this thread, whose state may take `memory_limit` bytes. Returns its
+    /// functions.
     ///
     /// # Errors
     /// The line of the reply.
@@ -140,7 +140,7 @@ pub trait Interpreter: Send + Sync {
     fn states(&self) -> usize;
 }
 
-/// Stands in where nobody understands scripts: in tests of everything else.
+/// Stands in where no interpreter is needed: in tests of everything else.
 pub(crate) struct NoInterpreter;
 
 impl Interpreter for NoInterpreter {

@@ -7,7 +7,7 @@ use crate::handler::error::CommandError;
 use crate::script::functions::{Header, Library, Policy};
 
 impl Engine {
-    /// Makes a library of its text: its functions are known then.
+    /// Makes a library of its text and registers its functions.
     pub(crate) fn load_library(
         &self,
         source: &[u8],
@@ -28,10 +28,10 @@ impl Engine {
         Ok(header.library(id, source, functions))
     }
 
-    /// Takes in a library that a file holds.
+    /// Adds a library from a file.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// Why it cannot be added.
     pub fn restore_library(&self, source: &[u8]) -> Result<(), CommandError> {
         let library = self.load_library(source, true)?;
         self.scripts.functions.add(vec![library], Policy::Replace)

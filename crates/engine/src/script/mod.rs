@@ -1,15 +1,15 @@
 //! Scripts: what the engine knows of them, and how they call commands.
 //!
 //! A script is a transaction whose commands come one by one. It runs inside the handler of its own
-//! command, under the locks of the keys that it declared, and calls further commands through what
-//! it is given, a [`interpreter::Running`]. Who understands its language is an [`Interpreter`], which the engine is given: the
-//! engine itself is free of it.
+//! command, under the locks of the keys that it declared, and calls further commands through the
+//! [`interpreter::Running`] that it receives. An [`Interpreter`], which is given to the engine,
+//! understands the language: the engine itself does not know it.
 //!
 //! | file | what it answers |
 //! |---|---|
-//! | [`interpreter`] | what is asked of who understands the language? |
+//! | [`interpreter`] | what does the engine ask of an interpreter? |
 //! | [`cache`] | which scripts are known, and by which names? |
-//! | [`functions`], [`libraries`] | which functions are there, and how do they get there? |
+//! | [`functions`], [`libraries`] | which functions are there, and how are they loaded? |
 //! | [`emptying`] | which scripts need all gates closed? |
 //! | [`shebang`] | what does a script's first line say? |
 //! | [`run`] | how does a script call a command? |

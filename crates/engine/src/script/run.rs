@@ -1,10 +1,10 @@
-//! A script that runs, and how it calls commands.
+//! A running script, and how it calls commands.
 //!
-//! A script holds the slots of its declared keys. It locks further ones as it meets them, and keeps
-//! them to its end, so that what it sees is one instant. When such a slot is locked by somebody
-//! else, it gives up all that it has and begins again later, with all slots from the start if need
-//! be. If it has written already it cannot: then it waits for the slot, see [`store::promote`]. A
-//! script that has once waited for long takes all slots from the start from then on.
+//! A script holds the slots of its declared keys. It locks further slots as it meets them, and keeps
+//! them to its end, so that it sees one instant. When another thread has locked such a slot, the script
+//! unlocks all of its slots and begins again later, with all slots from the start if need be. A script
+//! that has written cannot do that: it waits for the slot, see [`store::promote`]. A script that has
+//! once waited for long takes all slots at the start from then on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,21 +32,21 @@ use crate::wait::blocking;
 
 /// Times that a script begins in vain with no more than the slots that it declared.
 const TRIES_MAX: u32 = 4;
-/// Tries to lock a further slot, with writes behind, before others are told that somebody waits.
+/// Attempts to lock a further slot after writes, before other threads are told that the script waits.
 const QUICK_TRIES: u32 = 50;
-/// Between two tries from then on.
+/// The pause between two attempts from then on.
 const PAUSE: Duration = Duration::from_micros(20);
 /// Microseconds of waiting that are long: the script takes all slots from the start the next time.
 const LONG_WAIT: u64 = 10_000;
 
-/// Microseconds after which a script ends when the server stops. What it did is seen by others for a
-/// moment, so one that is about to end by itself does that.
+/// Microseconds after which a script ends when the server stops. Others see for a moment what it did,
+/// so a script that is about to end by itself may do that.
 const STOP_PATIENCE: u64 = 100_000;
 
 /// Commands between two looks at the clock: one may take milliseconds.
 const CALLS_PER_LOOK: u32 = 16;
 
-/// What a script is, and for which command it runs.
+/// The script, and the command for which it runs.
 pub(crate) struct Subject<'s> {
     pub(crate) kind: Kind,
     pub(crate) name: &'s [u8],
@@ -66,12 +66,12 @@ pub(crate) struct Run<'r, 'c> {
     wrote: bool,
     must_end: Option<Ending>,
     begun: Ticks,
-    /// Commands so far.
+    /// Commands called so far.
     calls: u32,
     slow: Option<Arc<SlowScript>>,
     /// Whether the effects of its commands go into the journal.
     journals: bool,
-    /// The journal's offset behind the effects that are in it already; 0 if there are none.
+    /// The journal's offset after the effects that are in it already; 0 if there are none.
     settled_to: u64,
     waited_long: bool,
     sees_all: bool,
@@ -82,7 +82,7 @@ pub(crate) struct Run<'r, 'c> {
     needs_gates: bool,
 }
 
-/// What is left of a script when it has ended.
+/// What remains to be done after a script has ended.
 pub(crate) struct Left {
     pub(crate) ending: Option<Ending>,
     pub(crate) has_errors: bool,
@@ -135,8 +135,7 @@ pub(crate) fn run<T>(
     match left.ending {
         Some(Ending::Again) => begin_again(cx, missed, needs_gates),
         Some(Ending::Stopped) => {
-            // It ends in the middle: nothing of it is to outlive the process, nor of the transaction
-            // that it belongs to.
+            // It ends in the middle: nothing of it, nor of its transaction, may outlive the process.
             drop(cx.db.effects.journal.split_off(0));
             cx.db.effects.journaling = false;
         }
@@ -145,7 +144,7 @@ pub(crate) fn run<T>(
     (result, left)
 }
 
-/// Shows a command to MONITOR before what its script calls.
+/// Shows a command to MONITOR before the commands that its script calls.
 pub(crate) fn show(cx: &mut Context<'_>, args: &Args<'_>) {
     if cx.engine.pubsub.is_monitored() {
         monitor::show_anyway(cx.db.effects, cx.session, cx.row.command, args.argv());
@@ -163,9 +162,9 @@ pub(crate) fn number_of_keys(count: i64, left: usize) -> Result<usize, CommandEr
     }
 }
 
-/// What becomes of a script's command when the script has ended.
+/// Completes a script's command after the script has ended.
 pub(crate) fn conclude(cx: &mut Context<'_>, end: End, left: &Left) -> CommandResult {
-    // What the script called is what the journal gets.
+    // The journal gets the commands that the script called.
     cx.propagate_nothing();
     match end {
         End::Returned => {
@@ -184,8 +183,8 @@ pub(crate) fn conclude(cx: &mut Context<'_>, end: End, left: &Left) -> CommandRe
     }
 }
 
-/// The checks before a script runs that says what it needs. The commands of others are judged one by
-/// one.
+/// The checks before a script runs that declares what it needs. Other scripts' commands are checked one
+/// by one.
 pub(crate) fn admit(cx: &Context<'_>, flags: ScriptFlags, read_only: bool) -> CommandResult {
     if flags & COMPATIBLE != 0 {
         return Ok(());
@@ -218,8 +217,8 @@ fn may_write(cx: &Context<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Has a script that may empty databases (`is_named`, or a word of its command says so) begin with all
-/// gates closed.
+/// Makes a script that may empty databases (`is_named`, or an argument names such a command) begin with
+/// all gates closed.
 pub(crate) fn take_gates(
     cx: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -235,7 +234,7 @@ pub(crate) fn take_gates(
     Err(CommandError::MISSED_SLOT)
 }
 
-/// Has the script of a command begin again: at first when a slot is free, then with all of them.
+/// Makes the script of a command begin again: at first when a slot is free, later with all slots.
 fn begin_again(cx: &mut Context<'_>, slot: Option<u16>, needs_gates: bool) {
     cx.session.script_tries += 1;
     cx.db.held.note_missed(slot.unwrap_or_default());
@@ -386,7 +385,7 @@ impl Run<'_, '_> {
         if command.has(command::NOSCRIPT) {
             return Err(CommandError::text("ERR This Redis command is not allowed from script"));
         }
-        // What others are told of counts as written.
+        // Messages to other clients count as writes.
         let read_only = self.subject.read_only || flags & NO_WRITES != 0;
         if read_only && command.has(command::WRITE | command::MAY_REPLICATE) {
             let text = "ERR Write commands are not allowed from read-only scripts.";
@@ -402,7 +401,7 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Notes that what follows cannot be taken back. Whether it may.
+    /// Notes that the next effect cannot be undone. Returns whether the script may go on.
     fn begin_to_write(&mut self) -> bool {
         if self.slow.as_ref().is_some_and(|slow| !slow.may_write()) {
             self.must_end = Some(Ending::Killed);
@@ -412,7 +411,7 @@ impl Run<'_, '_> {
         true
     }
 
-    /// Makes sure that all is held that a command touches.
+    /// Makes sure that all slots are held that a command uses.
     fn reach(&mut self, command: &Spec, argv: Arguments<'_>, keys: &[KeyAt]) -> Result<(), Called> {
         if needs_gates(command, argv) && !self.cx.db.held.is_everything() {
             return Err(self.reach_for_gates(command));
@@ -451,7 +450,7 @@ impl Run<'_, '_> {
             return Err(self.begin_again(None));
         }
         for slot in 0..base::limits::SLOTS as u16 {
-            // What serving waiters needs is among them.
+            // The slots for serving waiters are among them.
             let _ = self.cx.db.held.try_cover_briefly(slot) || self.wait_for(slot)?;
         }
         self.show_slots();
@@ -477,7 +476,7 @@ impl Run<'_, '_> {
         }
     }
 
-    /// A slot is locked by somebody else. Whether it is ours after all.
+    /// Another thread has locked a slot. Returns whether the script gets it after all.
     fn wait_for(&mut self, slot: u16) -> Result<bool, Called> {
         if !self.wrote && !self.nested {
             return Err(self.begin_again(Some(slot)));
@@ -494,7 +493,8 @@ impl Run<'_, '_> {
                 Next::Locked | Next::Borrowed => break,
                 Next::Wait => {
                     std::thread::sleep(PAUSE);
-                    // Whoever has it may keep it for long. Meanwhile this thread serves others.
+                    // The other thread may keep it for long. Meanwhile this thread serves other
+                    // connections.
                     self.look_at_clock();
                     if self.must_end.is_some() {
                         return Err(Called::Ended);
@@ -538,7 +538,7 @@ impl Run<'_, '_> {
             Some(slow) => Arc::clone(slow),
             None => self.become_slow(),
         };
-        // With all gates closed nobody can be served.
+        // With all gates closed no client can be served.
         if let Some(busy) = self.cx.busy.filter(|_| !self.cx.db.held.is_everything()) {
             busy.note_slow_script();
         }
@@ -557,7 +557,7 @@ impl Run<'_, '_> {
         })
     }
 
-    /// Others are told that it holds more than before, if they are told of it at all.
+    /// Other threads are told that it holds more slots than before, if they are told of it at all.
     fn show_slots(&self) {
         if let Some(slow) = &self.slow {
             slow.note_slots(self.slots());

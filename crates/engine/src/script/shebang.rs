@@ -1,8 +1,8 @@
-//! The first line of a script, which may say in which language it is and what it needs.
+//! The first line of a script, which may name its language and what it needs.
 
 use crate::handler::error::CommandError;
 
-/// What a script says of itself: a set of bits.
+/// What a script declares about itself: a set of bits.
 pub type ScriptFlags = u32;
 /// It writes nothing.
 pub const NO_WRITES: ScriptFlags = 1 << 0;
@@ -12,7 +12,7 @@ pub const ALLOW_OOM: ScriptFlags = 1 << 1;
 pub const ALLOW_STALE: ScriptFlags = 1 << 2;
 /// It does not run in a cluster.
 pub const NO_CLUSTER: ScriptFlags = 1 << 3;
-/// It has no such line: its commands are judged one by one.
+/// It has no such line: its commands are checked one by one.
 pub const COMPATIBLE: ScriptFlags = 1 << 4;
 /// Its keys may be of several slots in a cluster.
 pub const ALLOW_CROSS_SLOT: ScriptFlags = 1 << 5;
@@ -31,8 +31,8 @@ pub fn flag(name: &[u8]) -> Option<ScriptFlags> {
     NAMES.iter().find(|(_, own)| own.as_bytes() == name).map(|(flag, _)| *flag)
 }
 
-/// What a script says of itself, and where its code begins: at the end of the first line, so that
-/// lines keep their numbers.
+/// What a script declares about itself, and where its code begins: at the end of the first line, so
+/// that lines keep their numbers.
 pub(crate) fn parse(body: &[u8]) -> Result<(ScriptFlags, usize), CommandError> {
     if !body.starts_with(b"#!") {
         return Ok((COMPATIBLE, 0));

@@ -1,7 +1,8 @@
-//! Scripts that have run for longer than `busy-reply-threshold`: others are told, and may end them.
+//! Scripts that have run for longer than `busy-reply-threshold`: other clients get BUSY, and may end
+//! them.
 //!
-//! A script that has changed nothing can be ended by SCRIPT KILL or FUNCTION KILL. Whether it is
-//! ended or goes on to write is decided by one exchange, so that it is never both.
+//! SCRIPT KILL or FUNCTION KILL can end a script that has changed nothing. One atomic exchange decides
+//! whether the script is ended or goes on to write, so that both never happen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
@@ -38,14 +39,14 @@ pub struct SlowScript {
     fate: AtomicU8,
 }
 
-/// What somebody needs besides a slow script.
+/// What a command needs while a slow script runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need<'s> {
     /// These slots.
     Slots(&'s [u16]),
     /// All slots.
     AllSlots,
-    /// That nobody else is inside a gate, or the thread's interpreter.
+    /// That no other thread is inside a gate, or the thread's interpreter.
     Thread,
 }
 
@@ -62,12 +63,12 @@ impl SlowScript {
         SlowScript { kind, name, command, begun, slots: Mutex::new(slots), fate }
     }
 
-    /// It holds these slots by now; all when absent.
+    /// The slots that it holds now; all when absent.
     pub(crate) fn note_slots(&self, slots: Option<Vec<u16>>) {
         *self.slots.lock() = slots;
     }
 
-    /// Whether others have to wait for it who need something.
+    /// Whether a command with this need has to wait for it.
     fn keeps(&self, need: Need<'_>) -> bool {
         match (&*self.slots.lock(), need) {
             (_, Need::Thread) => true,
@@ -94,7 +95,7 @@ impl SlowScript {
     }
 }
 
-/// All of them.
+/// All slow scripts.
 #[derive(Default)]
 pub struct SlowScripts {
     count: AtomicUsize,
@@ -127,7 +128,7 @@ impl SlowScripts {
         self.count.store(scripts.len(), Relaxed);
     }
 
-    /// Ends all scripts, whatever they have done: the server stops.
+    /// Ends all scripts, also those that have written: the server stops.
     pub fn stop(&self) {
         self.stopping.store(true, Relaxed);
     }
@@ -142,7 +143,7 @@ impl SlowScripts {
         self.stopping.load(Relaxed)
     }
 
-    /// What others are told who would have to wait for such a script.
+    /// The refusal for a command that would have to wait for such a script.
     pub fn refusal(&self, need: Need<'_>) -> Option<CommandError> {
         if !self.any() {
             return None;
@@ -151,7 +152,7 @@ impl SlowScripts {
         scripts.iter().find(|script| script.keeps(need)).map(|script| busy(script.kind))
     }
 
-    /// SCRIPT KILL and FUNCTION KILL: ends those of a kind that have written nothing.
+    /// SCRIPT KILL and FUNCTION KILL: ends the scripts of a kind that have written nothing.
     pub(crate) fn kill(&self, kind: Kind) -> Result<(), CommandError> {
         let scripts = self.scripts.lock();
         let Some(first) = scripts.first() else {

@@ -1,5 +1,5 @@
-//! A client as other threads see it: CLIENT LIST, CLIENT KILL, PUBLISH and those who serve waiters.
-//! What it waits for is here too, since each names the other.
+//! A client as other threads see it: CLIENT LIST, CLIENT KILL, PUBLISH and threads that serve waiters.
+//! Its waiter is here too, because each names the other.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::handler::error::CommandError;
 use crate::wait::sync::SyncWaitState;
 use crate::wait::watcher::WatchFlag;
 
-/// What another thread has for a client. Taken by the client's worker when it was woken.
+/// What other threads have for a client. The client's worker takes it when it is woken.
 #[derive(Default)]
 pub struct Inbox {
     /// Messages and MONITOR lines: wire bytes, in order.
@@ -77,7 +77,7 @@ pub mod flag {
     pub const IMPORT_SOURCE: u32 = 1 << 11;
 }
 
-/// The shared part of a connection. Its worker writes the numbers; anybody reads them.
+/// The shared part of a connection. Its worker writes the numbers; any thread reads them.
 pub struct Client {
     /// Its number; never used again.
     pub id: u64,
@@ -91,7 +91,7 @@ pub struct Client {
     pub connected_at: u64,
     /// The descriptor's number.
     pub descriptor: i32,
-    /// What it said about itself.
+    /// The names that it gave.
     pub names: Mutex<ClientNames>,
     /// When it last sent something, as [`crate::run::turn::Turn::steady`].
     pub last_interaction: AtomicU64,
@@ -111,35 +111,35 @@ pub struct Client {
     pub shard_channels: AtomicU32,
     /// Commands queued in MULTI, plus one; 0 outside.
     pub queued: AtomicU32,
-    /// Bytes held by the queued commands.
+    /// Bytes of the queued commands.
     pub queued_bytes: AtomicUsize,
-    /// Bytes held by the names of subscriptions.
+    /// Bytes of the names of subscriptions.
     pub(crate) subscription_bytes: AtomicUsize,
     /// Watched keys.
     pub(crate) watched: AtomicU32,
-    /// Bytes held by watched keys.
+    /// Bytes of watched keys.
     pub(crate) watched_bytes: AtomicUsize,
     /// Bytes in the query buffer.
     pub query_bytes: AtomicUsize,
     /// Bytes the query buffer could take besides.
     pub query_free: AtomicUsize,
-    /// Bytes of memory that complete commands hold while they wait to be run.
+    /// Bytes of memory that complete commands take while they wait to be run.
     pub argument_bytes: AtomicUsize,
     /// Bytes of output that wait.
     pub output_bytes: AtomicUsize,
     /// The most bytes of output that ever waited.
     pub output_peak: AtomicUsize,
-    /// Bytes of memory that the output buffer holds.
+    /// Bytes of memory that the output buffer takes.
     pub output_memory: AtomicUsize,
     /// Bytes that may wait in the output and the inbox: see [`crate::session::Session::limit_output`].
     pub(crate) output_limit: AtomicUsize,
-    /// What the sum over all clients has of it: see [`Clients::count_memory`].
+    /// Its part of the sum over all clients: see [`Clients::count_memory`].
     pub(super) counted_memory: AtomicUsize,
     /// The connection is to be closed.
     pub killed: AtomicBool,
-    /// What others have for it.
+    /// Messages from other threads.
     pub inbox: Mutex<Inbox>,
-    /// What it is blocked in.
+    /// The wait in which it is blocked.
     pub waiter: Mutex<Option<Arc<Waiter>>>,
     /// Whether it waits for a sync.
     pub sync_wait: SyncWaitState,
@@ -211,8 +211,8 @@ impl Client {
         self.flags.load(Relaxed) & flag != 0
     }
 
-    /// Shows the state of the output buffer: bytes that wait, and bytes of memory that it holds. To
-    /// be called by the owning worker alone.
+    /// Publishes the state of the output buffer: bytes that wait, and bytes of memory that it takes.
+    /// Only the owning worker may call this.
     pub fn note_output(&self, waiting: usize, memory: usize) {
         self.output_bytes.store(waiting, Relaxed);
         self.output_memory.store(memory, Relaxed);
@@ -221,7 +221,7 @@ impl Client {
         }
     }
 
-    /// Its class, as the output limits and CLIENT KILL TYPE tell them apart.
+    /// Its class, by which output limits and CLIENT KILL TYPE choose clients.
     pub fn class(&self) -> ClientClass {
         if self.has_flag(flag::PUBSUB) { ClientClass::Pubsub } else { ClientClass::Normal }
     }
@@ -272,8 +272,7 @@ pub(crate) fn is_one_word(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_graphic)
 }
 
-/// Says whether what lies under one of its keys now ends the waiting of a command with these
-/// arguments.
+/// Whether the value that one of its keys has now ends the waiting of a command with these arguments.
 pub type Ready = fn(Option<ValueRef<'_>>, &Key<'_>, Arguments<'_>) -> bool;
 
 /// What a waiter waits for.
@@ -283,11 +282,11 @@ pub enum Awaited {
     List,
     /// A sorted set.
     Zset,
-    /// A stream with what it has not read, or that a stream is there no more.
+    /// A stream with entries that it has not read, or the removal of a stream.
     Stream(Ready),
-    /// Nothing under a key of its own: a change that the journal tells of.
+    /// Not a key: a change in the journal.
     Changes,
-    /// Nothing under a key of its own: an event of the tree of [`crate::nodes`].
+    /// Not a key: an event of the tree of [`crate::nodes`].
     Event,
 }
 
@@ -297,7 +296,7 @@ const CLAIMED: u8 = 1;
 
 /// A client that waits for keys.
 pub struct Waiter {
-    /// Whose reply it is.
+    /// The client that gets the reply.
     pub client: Arc<Client>,
     /// The database that it selected.
     pub database: usize,
@@ -309,9 +308,9 @@ pub struct Waiter {
     pub awaited: Awaited,
     /// The command.
     pub argv: OwnedArguments,
-    /// How it is served: a [`crate::engine::Serve`], or where it listens, a
+    /// How it is served: a [`crate::engine::Serve`], or the place where it listens, a
     /// [`crate::changes::listeners::Listener`] or a [`crate::nodes::hub::Place`]. This file need not
-    /// know of them.
+    /// know these.
     pub(crate) serve: Box<dyn Any + Send + Sync>,
     /// Whether its connection speaks RESP3.
     pub resp3: bool,
@@ -371,7 +370,7 @@ impl Waiter {
         Waiter::new(client, database, keys, None, awaited, argv, listener, resp3, deadline)
     }
 
-    /// A client that waits for an event; `place` says where it is found when it waits no more.
+    /// A client that waits for an event; `place` says where to find it when it no longer waits.
     pub(crate) fn for_event(
         client: Arc<Client>,
         database: usize,
@@ -388,12 +387,12 @@ impl Waiter {
         size_of::<Waiter>() + 3 * self.argv.memory() + frames
     }
 
-    /// Whether nobody has claimed it yet.
+    /// Whether no thread has claimed it yet.
     pub fn is_waiting(&self) -> bool {
         self.state.load(Ordering::Acquire) == WAITING
     }
 
-    /// Whether it is what a key holds now that it waits for.
+    /// Whether it waits for the value that a key has now.
     pub(crate) fn is_met(&self, value: Option<ValueRef<'_>>, key: &Key<'_>) -> bool {
         match self.awaited {
             Awaited::List => matches!(value, Some(ValueRef::List(_))),
@@ -408,13 +407,12 @@ impl Waiter {
         matches!(self.awaited, Awaited::Stream(_))
     }
 
-    /// Whether it waits for keys, changes or events. Who waits for the host has to wait for what that
-    /// does.
+    /// Whether it waits for keys, changes or events. A client that waits for the host cannot give up.
     pub(crate) fn may_give_up(&self) -> bool {
         !self.keys.is_empty() || matches!(self.awaited, Awaited::Changes | Awaited::Event)
     }
 
-    /// Whether it waits for a change that the journal tells of.
+    /// Whether it waits for a change in the journal.
     pub(crate) fn awaits_changes(&self) -> bool {
         matches!(self.awaited, Awaited::Changes)
     }
@@ -424,7 +422,7 @@ impl Waiter {
         reply.null_array();
     }
 
-    /// Claims it: who gets true answers the client, or drops it.
+    /// Claims it: the thread that gets true answers the client, or drops it.
     pub fn claim(&self) -> bool {
         self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
@@ -441,7 +439,7 @@ pub struct Clients {
     peaks: Mutex<[BufferPeak; PEAK_SECONDS]>,
 }
 
-/// How many clients are at what.
+/// How many clients do what.
 #[derive(Default)]
 pub(crate) struct Occupations {
     /// Have subscriptions.
@@ -450,7 +448,7 @@ pub(crate) struct Occupations {
     pub(crate) watching: usize,
     /// Wait for a key and will give up at some time.
     pub(crate) waiting_with_deadline: usize,
-    /// Keys that somebody waits for.
+    /// Keys for which clients wait.
     pub(crate) awaited_keys: usize,
 }
 
@@ -491,7 +489,7 @@ impl Clients {
         all
     }
 
-    /// What clients are at.
+    /// What clients do.
     pub(crate) fn occupations(&self) -> Occupations {
         let mut found = Occupations::default();
         let mut awaited = HashSet::new();

@@ -1,4 +1,4 @@
-//! What a client takes, and the line that CLIENT LIST shows of it.
+//! The memory of a client, and its line in CLIENT LIST.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -30,7 +30,7 @@ impl Client {
         self.watch.lock().as_ref().is_some_and(|flag| flag.has_changed())
     }
 
-    /// How many keys it watches: none as soon as one of them has changed by itself, as in Redis.
+    /// How many keys it watches. As in Redis, none as soon as one of them has changed by itself.
     pub(crate) fn watches(&self) -> u32 {
         let is_given_up = self.watch.lock().as_ref().is_some_and(|flag| flag.is_given_up());
         if is_given_up { 0 } else { self.watched.load(Relaxed) }
@@ -58,10 +58,10 @@ impl Client {
 
     /// The line of CLIENT LIST, without its end. `now` is [`crate::run::turn::Turn::steady`].
     ///
-    /// Arguments stay where they were received until a command is complete, so `argv-mem` is what
-    /// complete commands hold that wait. The output is one buffer here; it is shown as Redis has it,
-    /// which keeps the first 16 kB apart from a list of blocks of that size, so that `omem` means
-    /// the same to those who watch it.
+    /// Arguments stay where they were received until a command is complete, so `argv-mem` counts the
+    /// complete commands that wait. The output is one buffer here. It is shown in Redis's terms, which
+    /// keeps the first 16 kB apart from a list of blocks of that size, so that `omem` means the same to
+    /// programs that watch it.
     pub fn describe(&self, now: u64, commands: &Registry) -> Vec<u8> {
         const BLOCK: usize = 16 * 1024;
         let age = |since: u64| now.saturating_sub(since) / 1000;

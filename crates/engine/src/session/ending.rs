@@ -8,15 +8,15 @@ use crate::session::pubsub::Kind;
 use crate::session::{Session, Transaction};
 
 impl Engine {
-    /// Frees the commands of a transaction: a million of them in the background, since whoever ends
-    /// it may hold slots.
+    /// Frees the commands of a transaction. A million of them are freed in the background, because the
+    /// caller may hold slots.
     pub(crate) fn free_transaction(&self, transaction: Box<Transaction>) {
         if transaction.bytes >= limits::FREED_LATER {
             self.host.drop_later(transaction);
         }
     }
 
-    /// Forgets a connection that goes away: its transaction, watches, subscriptions, and its place
+    /// Removes a connection that goes away: its transaction, watches, subscriptions, and its place
     /// among the clients. The caller holds no slot and has ended the connection's waiting.
     pub fn close_session(&self, presence: Presence<'_>, session: &mut Session) {
         self.note_paused(session, false);

@@ -1,9 +1,9 @@
-//! `maxmemory-clients`: when all clients together hold more memory than that, those that hold the
-//! most are closed, until the others fit.
+//! `maxmemory-clients`: when all clients together take more memory than that, the largest clients are
+//! closed, until the others fit.
 //!
 //! Each worker keeps the sum true for the connections that it serves, as it serves them, so that
-//! looking whether there is too much costs one load. Only when there is too much is every client
-//! looked at.
+//! looking whether there is too much costs one load. Only when there is too much is every client looked
+//! at.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use crate::run::turn::Turn;
 use crate::session::client::{Client, Clients, flag};
 use config::Config;
 
-/// A lower limit counts as this: with less nobody could talk to the server, not even to raise it.
+/// A lower limit counts as this one: with less no client could talk to the server, not even to raise
+/// it.
 const LEAST_LIMIT: u64 = 128 * 1024;
 
 /// Milliseconds between two looks at every client. Where only clients are left that may not be
@@ -46,14 +47,14 @@ impl Clients {
 }
 
 impl Engine {
-    /// Closes the largest clients while all together hold more than `maxmemory-clients`. To be
-    /// called each turn, when [`Clients::count_memory`] was.
+    /// Closes the largest clients while all together take more than `maxmemory-clients`. Must be called
+    /// each turn, after [`Clients::count_memory`].
     pub fn evict_clients(&self, turn: &mut Turn) {
         let Some(limit) = memory_limit(&turn.config) else { return };
         if self.clients.memory.load(Relaxed) < limit || !self.clients.may_look(turn.steady) {
             return;
         }
-        // Those that are being closed already hold their memory for a moment only.
+        // Clients that are being closed already keep their memory for a moment only.
         let open = self.clients.all().into_iter().filter(|client| !client.killed.load(Relaxed));
         let open: Vec<(usize, Arc<Client>)> =
             open.map(|client| (client.memory(), client)).collect();
@@ -76,8 +77,8 @@ impl Engine {
     }
 }
 
-/// The bytes from which clients are closed, if there is such a limit. A share of `maxmemory` is
-/// none where that is not set.
+/// The bytes from which clients are closed, if there is such a limit. A share of `maxmemory` is no
+/// limit when `maxmemory` is not set.
 pub fn memory_limit(config: &Config) -> Option<usize> {
     let limit = config.maxmemory_clients.bytes(config.maxmemory)?;
     Some(usize::try_from(limit.max(LEAST_LIMIT)).unwrap_or(usize::MAX))
@@ -91,7 +92,7 @@ mod tests {
 
     const MEGABYTE: usize = 1 << 20;
 
-    /// A server with clients whose output takes so many bytes each.
+    /// A server with clients whose output takes this many bytes each.
     fn server_with(sizes: &[usize]) -> (TestServer, Vec<Arc<Client>>) {
         let server = TestServer::new();
         let clients = sizes.iter().map(|&bytes| {

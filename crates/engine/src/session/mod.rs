@@ -1,12 +1,12 @@
-//! Who is connected.
+//! Connected clients.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | [`client`] | what do all threads see of a client? |
 //! | `state` | what does its own worker see, its session? |
-//! | [`pubsub`], `publishing` | who listens to which channel, and how do messages get there? |
-//! | `describe` | what does CLIENT LIST show, and what does a client take? |
-//! | `eviction` | who is closed when clients take too much? |
+//! | [`pubsub`], `publishing` | which client listens to which channel, and how do messages get there? |
+//! | `describe` | what does CLIENT LIST show, and how much memory does a client take? |
+//! | `eviction` | which client is closed when clients take too much? |
 //! | `ending` | what is done when a connection ends? |
 
 pub mod client;

@@ -19,8 +19,8 @@ impl Engine {
 }
 
 impl Context<'_> {
-    /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is
-    /// among the receivers, whoever ends the reply calls [`Context::write_own_messages`].
+    /// Sends a message as [`Engine::publish`] does, or to a shard channel. If this connection is among
+    /// the receivers, the code that ends the reply calls [`Context::write_own_messages`].
     pub(crate) fn publish(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
         if self.nested && self.db.effects.holds_replies {
             return self.publish_later(kind, channel, message);
@@ -36,16 +36,16 @@ impl Context<'_> {
         receivers
     }
 
-    /// Writes what this connection has published to itself, behind the reply that ends here. Inside
-    /// EXEC that is EXEC's.
+    /// Writes the messages that this connection has published to itself, after the reply that ends
+    /// here. Inside EXEC that is EXEC's.
     pub(crate) fn write_own_messages(&mut self) {
         if self.hears_itself && !self.nested {
             self.write_messages();
         }
     }
 
-    /// A message within EXEC may tell of what the transaction has written, and leaves when the
-    /// journal has that. Returns how many are going to receive it.
+    /// A message within EXEC may tell of the transaction's writes, so it leaves after the journal has
+    /// them. Returns how many clients will receive it.
     fn publish_later(&mut self, kind: Kind, channel: &[u8], message: &[u8]) -> usize {
         let receivers = self.engine.pubsub.publish_as(kind, channel, message, &mut |_, _| {});
         if receivers > 0 {

@@ -1,8 +1,8 @@
-//! Who listens to which channel, and how messages reach them.
+//! Which client listens to which channel, and how messages reach it.
 //!
 //! A message is encoded once per protocol and goes into the inbox of each subscriber, whose worker
 //! sends it. Messages of one channel reach all subscribers in one order, also when several workers
-//! publish at the same time. A subscriber that publishes (in RESP3) gets its own message behind the
+//! publish at the same time. A subscriber that publishes (in RESP3) gets its own message after the
 //! reply of PUBLISH, or of the EXEC around it, as in Redis.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct PubSub {
     monitored: AtomicUsize,
 }
 
-/// What a name is.
+/// The kind of a name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A channel.
@@ -77,7 +77,7 @@ pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool)
     if inbox.over_limit || client.killed.load(Relaxed) {
         return;
     }
-    // Whoever left the first message has woken the worker, which takes all of them at once.
+    // The sender of the first message has woken the worker, which takes all of them at once.
     let tell = inbox.pushes.is_empty();
     let bytes = bytes(speaks_resp3(client));
     inbox.bytes += bytes.len() + MESSAGE_FRAME;
@@ -91,7 +91,7 @@ pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool)
     }
 }
 
-/// Writes what lies in a client's inbox to its output. To be called by its own worker.
+/// Writes the messages in a client's inbox to its output. Only its own worker may call this.
 pub(crate) fn take_messages(client: &Client, reply: &mut Reply<'_>) {
     write(take(&mut client.inbox.lock()), reply);
 }
@@ -136,7 +136,7 @@ impl PubSub {
         }
     }
 
-    /// Has a message delivered to all who listen. Returns how many these are.
+    /// Has a message delivered to all listeners. Returns how many these are.
     pub(super) fn publish_as(
         &self,
         kind: Kind,
@@ -177,14 +177,14 @@ impl PubSub {
         each_open(clients, |client| deliver(client, &mut message))
     }
 
-    /// Held while a message is delivered, so that all subscribers of a channel get its messages in
+    /// Locked while a message is delivered, so that all subscribers of a channel get its messages in
     /// the same order.
     fn order_of(&self, channel: &[u8]) -> MutexGuard<'_, ()> {
         let stripe = base::hash::hash(channel) as usize % self.order.len();
         self.order[stripe].lock()
     }
 
-    /// The names that somebody listens to.
+    /// The names with listeners.
     pub fn names(&self, kind: Kind) -> Vec<Vec<u8>> {
         let listeners = self.listeners(kind).read();
         let heard =
@@ -199,7 +199,7 @@ impl PubSub {
         clients.iter().filter(|client| is_open(client)).count()
     }
 
-    /// How many names of a kind somebody listens to.
+    /// How many names of a kind have listeners.
     pub fn len(&self, kind: Kind) -> usize {
         let listeners = self.listeners(kind).read();
         listeners.values().filter(|clients| clients.iter().any(|client| is_open(client))).count()
@@ -219,7 +219,7 @@ impl PubSub {
         self.monitored.store(monitors.len(), Relaxed);
     }
 
-    /// Whether anybody sees all commands.
+    /// Whether any client monitors all commands.
     #[inline]
     pub fn is_monitored(&self) -> bool {
         self.monitored.load(Relaxed) > 0

@@ -1,4 +1,4 @@
-//! A connection as its worker sees it: what earlier commands on it have set.
+//! A connection as its worker sees it: the state that earlier commands on it have set.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,7 +18,7 @@ use config::Config;
 pub struct QueuedCommand {
     /// The place of its row.
     pub row: RowId,
-    /// What is known of it.
+    /// The command.
     pub command: &'static Spec,
     /// Its arguments.
     pub argv: OwnedArguments,
@@ -27,9 +27,9 @@ pub struct QueuedCommand {
 /// A transaction that is being queued.
 #[derive(Default)]
 pub struct Transaction {
-    /// The commands so far.
+    /// The queued commands.
     pub commands: Vec<QueuedCommand>,
-    /// Bytes that the commands hold.
+    /// Bytes of the commands.
     pub bytes: usize,
     /// A command was refused: EXEC will be too.
     pub aborted: bool,
@@ -48,7 +48,7 @@ pub enum ReplyMode {
     Skip,
 }
 
-/// What a client is subscribed to.
+/// The subscriptions of a client.
 #[derive(Default)]
 pub struct Subscriptions {
     /// SUBSCRIBE.
@@ -103,7 +103,7 @@ impl Subscriptions {
     }
 }
 
-/// What KEYS has found before a slot that was locked, for when it is tried again.
+/// The keys that KEYS has found before it met a locked slot, for the next attempt.
 pub(crate) struct KeysSoFar {
     /// Where to go on, as a cursor of SCAN.
     pub(crate) cursor: u64,
@@ -142,9 +142,9 @@ pub struct Session {
     pub(crate) replays: bool,
     /// The journal's offset that the replies so far depend on: see [`crate::persistence::durability`].
     pub depends_on: u64,
-    /// The journal's offset behind its last write; 0 before the first.
+    /// The journal's offset after its last write; 0 before the first.
     pub(crate) written_to: u64,
-    /// CLIENT PAUSE holds its next command back.
+    /// CLIENT PAUSE suspends its next command.
     pub(crate) paused: bool,
     /// How far its next command has come already: KEYS, where a slot was locked.
     pub(crate) keys_so_far: Option<Box<KeysSoFar>>,
@@ -250,7 +250,7 @@ impl Session {
         !self.resp3 && self.subscriptions.as_ref().is_some_and(|own| own.any())
     }
 
-    /// Whether replies are sent, or CLIENT REPLY holds them back.
+    /// Whether replies are sent, or CLIENT REPLY suppresses them.
     pub fn hears_replies(&self) -> bool {
         matches!(self.reply_mode, ReplyMode::On | ReplyMode::SkipNext)
     }
@@ -270,7 +270,7 @@ impl Session {
         !state && self.authenticated && self.reply_mode == ReplyMode::On
     }
 
-    /// A reply has ended. Whether it is sent; then CLIENT REPLY SKIP has had its effect.
+    /// A reply has ended. Returns whether it is sent; then CLIENT REPLY SKIP has had its effect.
     pub fn end_reply(&mut self) -> bool {
         let (heard, next) = match self.reply_mode {
             ReplyMode::On => (true, ReplyMode::On),
@@ -282,8 +282,8 @@ impl Session {
         std::mem::take(&mut self.pushes) || heard
     }
 
-    /// Bounds the output to what its class of clients may let wait, and lets publishers know. To be
-    /// called when the settings or the class may have changed.
+    /// Bounds the output to the limit of its class of clients, and lets publishers know. Must be called
+    /// when the settings or the class may have changed.
     pub fn limit_output(&self, config: &Config, output: &mut Output) {
         let subscribed = self.subscriptions.as_ref().is_some_and(|own| own.any());
         let limits = &config.client_output_buffer_limits;

@@ -1,5 +1,5 @@
-//! The short way of commands leads where the long one does: the same random commands run on two
-//! engines, of which one never takes the short way.
+//! The short path of commands has the same results as the long one: the same random commands run on two
+//! engines, one of which never takes the short path.
 
 use proptest::prelude::*;
 use tests::grammar::{self, Comparison};
@@ -51,7 +51,7 @@ impl Side {
         Side { server, other }
     }
 
-    /// What comes of a step, as text: the reply, what the journal got, and all counts.
+    /// The results of a step, as text: the reply, the journal's entries, and all counts.
     fn take(&mut self, step: &Step) -> String {
         let server = &mut self.server;
         let mut said = String::new();

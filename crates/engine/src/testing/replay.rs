@@ -1,5 +1,5 @@
 //! Replaying the journal leads to the same data: random commands of all families run on one engine,
-//! with a clock that moves, and what its journal got runs on another one whose clock stands still.
+//! with a clock that moves, and the entries of its journal run on another one whose clock stands still.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,8 +17,8 @@ use config::Config;
 /// milliseconds.
 const START: u64 = 1_700_000_000_000;
 
-/// Commands whose effects differ from what they are, or hang on chance, the clock or others: more
-/// often than the grammar makes them, if it makes them at all.
+/// Commands whose effects differ from the commands themselves, or depend on chance, the clock or other
+/// clients: more often than the grammar makes them, if it makes them at all.
 const SHAPES: &[&str] = &[
     "SET <string> <value> ( PX ( 5 | 50 | 500 ) | EX 1 )",
     "SET <string> <value> KEEPTTL",
@@ -132,7 +132,7 @@ fn restore(server: &mut TestServer, random: &mut Random) {
     run(server, &words);
 }
 
-/// Runs what the journal of another server got.
+/// Runs the entries of another server's journal.
 fn replay(server: &mut TestServer, effects: &[Effect]) {
     let mut selected = 0;
     for effect in effects {
@@ -155,7 +155,7 @@ fn fails(value: &Value) -> bool {
     }
 }
 
-/// What lies under a key, without the order that only a table's history explains.
+/// The value of a key, without the order that only a table's history explains.
 #[derive(Debug, PartialEq)]
 enum Contents {
     String(Vec<u8>),

@@ -1,9 +1,9 @@
 //! Blocking commands: how clients begin to wait and how they are served.
 //!
-//! A waiter lies in the slots of its keys. Whoever makes such a key appear serves the waiters before
-//! it unlocks, in the order in which they came, by running the waiter's own command for that key
-//! with the waiter's connection as the receiver of the reply. Serving BLMOVE changes a further key,
-//! which may satisfy further waiters: [`cover_destinations`] locks their slots beforehand.
+//! A waiter lies in the slots of its keys. A command that makes such a key appear serves the waiters
+//! before it unlocks, in the order in which they came. It runs the waiter's own command for that key,
+//! and the waiter's connection receives the reply. Serving BLMOVE changes a further key, which may
+//! satisfy further waiters: [`cover_destinations`] locks their slots beforehand.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -26,8 +26,8 @@ use crate::session::Session;
 use crate::wait::left_behind::remove_waiter;
 use crate::wait::waiting::{Attachment, Waiter};
 
-/// Locks the slots of keys that serving any waiter of the slots that are held may change, and those
-/// of the waiters there, and so on. Whether all of them were free.
+/// Locks the slots of keys that serving any waiter of the held slots may change, then the slots for the
+/// waiters there, and so on. Returns whether all of them were free.
 pub(crate) fn cover_destinations(
     held: &Held<'_, Attachment>,
     reservation: Option<&Reservation>,
@@ -52,8 +52,8 @@ pub(crate) fn cover_destinations(
 
 /// Serves the waiters of all keys that became ready, and of keys that this makes ready.
 ///
-/// That is when the command is over, which began at `begun`: what has expired meanwhile serves
-/// nobody.
+/// That happens after the command, which began at `begun`: a key that has expired meanwhile serves no
+/// client.
 #[inline]
 pub(crate) fn serve_ready(cx: &mut Context<'_>, begun: Ticks) {
     if !cx.db.effects.ready.is_empty() {
@@ -65,7 +65,8 @@ pub(crate) fn serve_ready(cx: &mut Context<'_>, begun: Ticks) {
 fn serve_all(cx: &mut Context<'_>) {
     while let Some(ready) = cx.db.effects.ready.take() {
         let key = Key::new(&ready.key);
-        // Who waits for something else, or was claimed by somebody just now, stays in the queue.
+        // A client that waits for something else, or was just claimed by another thread, stays in the
+        // queue.
         let mut passed = 0;
         while may_serve(cx, ready.database, &key)
             && let Some(waiter) = waiter_at(cx, ready.database, &key, passed)
@@ -89,7 +90,7 @@ fn waiter_at(
     cx.db.held.attachment(key.slot)?.waiter(database, key.bytes, place)
 }
 
-/// Whether anybody can be waiting for what is under a key now.
+/// Whether any client can be waiting for the value under a key now.
 fn may_serve(cx: &Context<'_>, database: usize, key: &Key<'_>) -> bool {
     match cx.db.peek_in(database, key).map(Entry::value) {
         Some(ValueRef::List(_) | ValueRef::Zset(_)) => true,
@@ -97,8 +98,8 @@ fn may_serve(cx: &Context<'_>, database: usize, key: &Key<'_>) -> bool {
     }
 }
 
-/// Serves those who wait for keys that no command changed, but expiry or eviction, and settles what
-/// comes of it.
+/// Serves clients that wait for keys that no command changed, but expiry or eviction, and settles the
+/// effects.
 pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
     let presence = db.held.presence();
     let first = db.effects.ready.first().and_then(|ready| {
@@ -110,7 +111,7 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
         engine.settle(&mut db);
         return;
     };
-    // Nobody runs a command here: the first who waits is as good as any.
+    // No client runs a command here, so the session of the first waiter serves as well as any.
     let mut session = Session::new(Arc::clone(&first.client), true);
     let mut output = Output::default();
     let mut cx = Context {
@@ -130,15 +131,15 @@ pub(crate) fn serve_unasked(engine: &Engine, mut db: Db<'_>) {
     engine.settle(&mut cx.db);
 }
 
-/// The key that serves a waiter when `ready` holds what it waits for: the first of its keys that does,
-/// as if its command ran now. What others hold locked was not changed by this command, and so holds
+/// The key that serves a waiter when `ready` has what it waits for: the first of its keys that does, as
+/// if its command ran now. This command has not changed keys whose slots others hold, so these have
 /// nothing for it.
 fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, waiter: &'k Waiter) -> Key<'k> {
     let before = waiter.keys.iter().take_while(|key| ***key != *ready.bytes);
     let mut before = before.map(|key| Key::new(key)).filter(|key| cx.db.held.covers(key.slot));
     let holds_something = |key: &Key<'_>| {
         let value = cx.db.peek_in(waiter.database, key).map(Entry::value);
-        // Who waits for streams is answered from the one that is ready.
+        // A client that waits for streams is answered from the one that is ready.
         matches!(value, Some(ValueRef::List(_) | ValueRef::Zset(_))) && waiter.is_met(value, key)
     };
     before.find(holds_something).unwrap_or(*ready)
@@ -155,7 +156,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
     session.database = waiter.database;
     let own_database = std::mem::replace(&mut cx.db.index, waiter.database);
     let own_nested = std::mem::replace(&mut cx.nested, true);
-    // It is no affair of the connection whose command makes the key ready.
+    // It does not concern the connection whose command makes the key ready.
     let (busy, hears_itself) = (cx.busy.take(), std::mem::take(&mut cx.hears_itself));
     let block = cx.block.take();
     cx.with_session(&mut session, &mut output, |cx, _| {
@@ -177,8 +178,8 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
 }
 
 impl Context<'_> {
-    /// Runs `action` with another session in the place of the connection's, on the same locks; with
-    /// `output` for its replies, and beside it the connection's own reply.
+    /// Runs `action` with another session in place of the connection's, on the same locks; with
+    /// `output` for its replies, beside the connection's own reply.
     pub(crate) fn with_session<T>(
         &mut self,
         session: &mut Session,
@@ -222,7 +223,8 @@ impl Context<'_> {
     }
 }
 
-/// Takes a waiter out of the slots that are locked; others find it claimed and drop it then.
+/// Takes a waiter out of the locked slots. At its other slots it will be found claimed, and dropped
+/// then.
 fn remove_from_held(cx: &mut Context<'_>, waiter: &Arc<Waiter>) {
     for key in &waiter.keys {
         let slot = base::crc::key_slot(key);
@@ -252,8 +254,8 @@ pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
 }
 
 impl Engine {
-    /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller
-    /// has claimed the waiter or found it claimed, and holds no slot.
+    /// Ends a client's waiting: it was served, has timed out, was unblocked or has gone. The caller has
+    /// claimed the waiter or found it claimed, and holds no slot.
     pub fn end_wait(&self, presence: Presence<'_>, session: &Session, waiter: &Arc<Waiter>) {
         let clock = base::clock::now_us();
         for key in &waiter.keys {

@@ -1,4 +1,4 @@
-//! Taking out of slots what clients have left there: at once where a slot is free, else later.
+//! Removes from slots what clients have left there: at once when a slot is free, else later.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,7 +46,7 @@ impl Engine {
         }
     }
 
-    /// Cleans slots that were held when it was their time. To be called now and then.
+    /// Cleans slots that were locked when they should have been cleaned. Must be called now and then.
     pub fn clean_slots(&self, presence: Presence<'_>) {
         let mut batch = self.left_behind.take();
         if batch.is_empty() {
@@ -70,7 +70,7 @@ impl Engine {
         }
     }
 
-    /// Holds a slot unless somebody has it now.
+    /// Locks a slot unless another thread has locked it.
     fn hold_if_free<'k>(
         &'k self,
         presence: Presence<'k>,

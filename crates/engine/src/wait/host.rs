@@ -15,7 +15,7 @@ impl Engine {
         self.answer_with(waiter, output);
     }
 
-    /// The same with a reply of which others may have a copy, which shares what is large.
+    /// The same with a reply of which other clients may get a copy, which shares large parts.
     pub fn answer_with(&self, waiter: &Waiter, reply: Output) {
         if waiter.claim() {
             waiter.client.inbox.lock().served = Some(Box::new(reply));
@@ -25,8 +25,8 @@ impl Engine {
 }
 
 impl Context<'_> {
-    /// Lets the client wait until [`Engine::answer`]. Commands of a transaction wait together, and
-    /// what they have replied waits too.
+    /// Lets the client wait until [`Engine::answer`]. Commands of a transaction wait together, and so
+    /// do their replies.
     pub(crate) fn wait_for_host(&mut self) -> Arc<Waiter> {
         if let Some(waiter) = &self.block {
             return Arc::clone(waiter);

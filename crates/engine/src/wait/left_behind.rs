@@ -1,9 +1,9 @@
-//! What clients have left at slots that somebody held when they had done with them: waiters that
-//! were served or have gone, and watches that were given up.
+//! What clients have left at slots that another thread had locked when the clients were done: waiters
+//! that were served or have gone, and watches that were given up.
 //!
-//! Nobody waits for a slot, so whoever meets such a slot leaves the cleaning to the workers, which
-//! look at it now and then. What lies there meanwhile does no harm: a waiter that was claimed is
-//! passed over, and a flag that is raised for nobody means nothing.
+//! No thread waits for a slot, so a thread that meets such a slot leaves the cleaning to the workers,
+//! which do it now and then. What lies there meanwhile does no harm: a claimed waiter is skipped, and a
+//! flag without a watching client means nothing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::wait::watcher::WatchFlag;
 /// Slots that are cleaned in one turn: the rest has time.
 const PER_TURN: usize = 4096;
 
-/// One thing that lies at a slot for nobody.
+/// Something at a slot that no client needs any more.
 pub(super) enum Remains {
     Waiter(Arc<Waiter>, Box<[u8]>),
     Watch(usize, Box<[u8]>, WatchFlag),
@@ -67,7 +67,7 @@ impl LeftBehind {
         remains.drain(..count).collect()
     }
 
-    /// Keeps what could not be taken out yet.
+    /// Puts back what could not be removed yet.
     pub(super) fn put_back(&self, rest: Vec<Remains>) {
         let mut remains = self.remains.lock();
         remains.extend(rest);
@@ -75,7 +75,7 @@ impl LeftBehind {
     }
 }
 
-/// Takes a waiter out of the queue of a key whose slot is held.
+/// Takes a waiter out of the queue of a key whose slot the caller holds.
 pub(crate) fn remove_waiter(
     held: &mut Held<'_, Attachment>,
     slot: u16,
@@ -85,7 +85,8 @@ pub(crate) fn remove_waiter(
     change(held, slot, |attachment| attachment.remove_waiter(key, waiter));
 }
 
-/// Takes a watcher out of the list of a key whose slot is held. Whether it was the last one.
+/// Takes a watcher out of the list of a key whose slot the caller holds. Returns whether it was the
+/// last one.
 pub(super) fn remove_watcher(
     held: &mut Held<'_, Attachment>,
     slot: u16,

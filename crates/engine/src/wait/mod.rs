@@ -5,9 +5,9 @@
 //! | [`waiting`], `watcher` | what do clients leave at a slot? |
 //! | `blocking` | how does a client begin to wait for a key, and how is it served? |
 //! | `watching` | what does a watch notice, and how does it end? |
-//! | `left_behind`, `cleaning` | who takes out of a slot what nobody waits for any more? |
-//! | [`sync`] | who waits until writes are durable? |
-//! | [`host`] | who waits for a file, or for an errand? |
+//! | `left_behind`, `cleaning` | how are waiters and watchers removed that no client needs any more? |
+//! | [`sync`] | which clients wait until writes are durable? |
+//! | [`host`] | which clients wait for a file, or for an errand? |
 
 pub(crate) mod blocking;
 mod cleaning;

@@ -6,14 +6,14 @@ use resp::reply::Reply;
 
 use crate::persistence::journal::Journal;
 
-/// What WAITAOF answers who waits for a file that is not there.
+/// The answer of WAITAOF when a client waits for a file that does not exist.
 pub(crate) const NO_FILE: &str =
     "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
 
 /// A client that waits until its writes are durable: WAITAOF.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SyncWait {
-    /// The journal's offset behind its last write.
+    /// The journal's offset after its last write.
     pub offset: u64,
     /// Copies on this machine that it waits for, 0 or 1.
     pub local: u64,
@@ -53,7 +53,7 @@ impl SyncWait {
     }
 }
 
-/// What CLIENT UNBLOCK makes of a client that waits.
+/// How CLIENT UNBLOCK ends the waiting of a client.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unblocking {
     /// It is answered as if its time were up.
@@ -63,12 +63,12 @@ pub enum Unblocking {
 }
 
 impl Unblocking {
-    /// What the client is told with [`Unblocking::Error`].
+    /// The client's error with [`Unblocking::Error`].
     pub const ERROR: &'static [u8] = b"UNBLOCKED client unblocked via CLIENT UNBLOCK";
 }
 
-/// Whether a client waits for a sync, and whether CLIENT UNBLOCK has ended that. The connection's
-/// own worker begins and ends the waiting, others only change how it ends, once.
+/// Whether a client waits for a sync, and whether CLIENT UNBLOCK has ended that. The connection's own
+/// worker begins and ends the waiting; other threads only change how it ends, once.
 #[derive(Default)]
 pub struct SyncWaitState(AtomicU8);
 

@@ -1,8 +1,8 @@
-//! What clients leave at a slot: waiters (BLPOP and its kin) and watchers (WATCH).
+//! What clients leave at a slot: waiters (BLPOP and the like) and watchers (WATCH).
 //!
-//! Both lie behind the slot's lock, so that finding a key empty and beginning to wait for it is one
-//! step. A waiter is claimed by one compare-and-swap, so that being served, timing out, being
-//! unblocked and going away never happen to it twice.
+//! The slot's lock protects both, so that finding a key empty and beginning to wait for it is one step.
+//! A compare-and-swap claims a waiter, so that only one of these ever happens to it: it is served,
+//! times out, is unblocked, or goes away.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ impl Equivalent<(usize, Box<[u8]>)> for KeyRef<'_> {
     }
 }
 
-/// What lies at a slot. Boxed, and absent while nobody waits or watches there.
+/// What lies at a slot. Boxed, and absent while no client waits or watches there.
 #[derive(Default)]
 pub struct Attachment {
     waiters: PerKey<VecDeque<Arc<Waiter>>>,
@@ -45,7 +45,7 @@ impl Attachment {
         !self.waiters.is_empty() && self.waiters.contains_key(&KeyRef(database, key))
     }
 
-    /// Adds a waiter behind all others. One that names the key twice waits there once.
+    /// Adds a waiter after all others. A client that names the key twice waits there once.
     pub(crate) fn add_waiter(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
         let queue = self.waiters.entry((waiter.database, key.into())).or_default();
         if !queue.back().is_some_and(|last| Arc::ptr_eq(last, waiter)) {
@@ -60,7 +60,7 @@ impl Attachment {
     pub(crate) fn remove_waiter(&mut self, key: &[u8], waiter: &Arc<Waiter>) {
         let id = KeyRef(waiter.database, key);
         let Some(queue) = self.waiters.get_mut(&id) else { return };
-        // Who is served is nearly always the first.
+        // The waiter that is served is nearly always the first.
         if let Some(at) = queue.iter().position(|other| Arc::ptr_eq(other, waiter)) {
             queue.remove(at);
             self.stream_waiters -= usize::from(waiter.awaits_stream());
@@ -78,12 +78,13 @@ impl Attachment {
         }
     }
 
-    /// Whether somebody waits for a stream in this slot: who reads in a group is told when it goes.
+    /// Whether a client waits for a stream in this slot: a client that reads in a group is told when
+    /// the group goes.
     pub(crate) fn has_stream_waiters(&self) -> bool {
         self.stream_waiters > 0
     }
 
-    /// The waiter of a key that has so many others before it.
+    /// The waiter of a key that has this many others before it.
     pub(crate) fn waiter(&self, database: usize, key: &[u8], place: usize) -> Option<Arc<Waiter>> {
         self.waiters.get(&KeyRef(database, key))?.get(place).cloned()
     }
@@ -112,7 +113,7 @@ impl Attachment {
         was_last
     }
 
-    /// Whether anybody watches a key of this slot.
+    /// Whether any client watches a key of this slot.
     pub(crate) fn has_watchers(&self) -> bool {
         !self.watchers.is_empty()
     }

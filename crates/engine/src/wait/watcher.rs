@@ -1,11 +1,11 @@
-//! What a watched key has at its slot, and what a connection knows of the keys that it watches.
+//! What a watched key leaves at its slot, and what a connection knows of the keys that it watches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use hashbrown::HashSet;
 
-/// What the watchers of one connection share.
+/// State that the watchers of one connection share.
 pub(crate) type WatchFlag = Arc<WatchState>;
 
 /// What has happened to the keys that a connection watches.
@@ -13,8 +13,8 @@ pub(crate) type WatchFlag = Arc<WatchState>;
 pub(crate) struct WatchState {
     /// One of them has changed.
     changed: AtomicBool,
-    /// That was a change of the key itself, not of all its database: then Redis watches none of them
-    /// any more, and CLIENT LIST says so.
+    /// The change was one of the key itself, not of all its database: then Redis watches none of the
+    /// keys any more, and CLIENT LIST shows that.
     given_up: AtomicBool,
 }
 
@@ -32,14 +32,14 @@ impl WatchState {
 pub(crate) struct Watcher {
     /// Shared by all keys that the connection watches.
     pub(crate) flag: WatchFlag,
-    /// When it began, the key had expired without having been deleted.
+    /// When the watch began, the key had expired but was not deleted.
     pub(crate) expired: bool,
 }
 
 /// What happened to a watched key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// It holds another value.
+    /// Its value has changed.
     Changed,
     /// It is gone.
     Gone,

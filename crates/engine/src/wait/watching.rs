@@ -1,12 +1,12 @@
-//! WATCH: whose next EXEC depends on which keys.
+//! WATCH: on which keys the next EXEC of which connection depends.
 //!
-//! A watched key has a `Watcher` at its slot, behind the slot's lock. Whoever changes the key
-//! raises the flag that all watchers of one connection share; EXEC looks at the flag, and at the
+//! A watched key has a `Watcher` at its slot, which the slot's lock protects. A thread that changes the
+//! key raises the flag that all watchers of one connection share. EXEC looks at the flag, and at the
 //! expiry of the watched keys, with the slots of all of them locked.
 //!
-//! A key that has expired but was not deleted yet is as good as absent. So one that was in that
-//! state at WATCH may be deleted without the watcher minding, and one that comes into that state
-//! makes EXEC fail though nobody has touched it.
+//! A key that has expired but was not deleted yet counts as absent. So a key that was expired at WATCH
+//! may be deleted without any effect on the watch, and a key that expires later makes EXEC fail though
+//! no command has touched it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,8 +22,8 @@ use crate::session::client::Client;
 use crate::wait::watcher::{Change, Watch, WatchFlag, Watcher};
 
 impl Watch {
-    /// Whether a watched key has changed, or has expired since it was watched. Looks at the slots
-    /// of the watched keys, which EXEC has locked, so that nobody can raise the flag any more.
+    /// Whether a watched key has changed, or has expired since it was watched. Looks at the slots of
+    /// the watched keys, which EXEC has locked, so that no thread can raise the flag any more.
     pub(crate) fn is_stale(&self, db: &Db<'_>) -> bool {
         let expired = self.keys.iter().any(|(database, key)| {
             let (database, key) = (*database, Key::new(key));
@@ -89,7 +89,7 @@ impl Context<'_> {
     }
 }
 
-/// Lets CLIENT LIST tell whether a watched key has changed.
+/// Lets CLIENT LIST show whether a watched key has changed.
 fn show(client: &Client, flag: Option<&WatchFlag>) {
     *client.watch.lock() = flag.map(Arc::clone);
     if flag.is_none() {
@@ -162,7 +162,8 @@ mod tests {
             server.text(line);
         }
         let mut other = server.connect();
-        // Somebody holds the slot of the watched key, and changes that before the program gets it.
+        // Another thread holds the slot of the watched key, and changes the key before the program gets
+        // the slot.
         server.while_held(b"k", |server| {
             assert_eq!(server.try_text("EXEC"), None, "the slot is locked");
         });

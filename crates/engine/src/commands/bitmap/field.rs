@@ -33,12 +33,12 @@ impl FieldOperation {
         (self.offset / 8) as usize
     }
 
-    /// The same operation on what begins at a byte, which is not behind its own.
+    /// The same operation on bytes that begin at `byte`, which is not after the operation's first byte.
     fn seen_from(&self, byte: usize) -> FieldOperation {
         FieldOperation { offset: self.offset - 8 * byte as u64, ..*self }
     }
 
-    /// The byte behind the field.
+    /// The byte after the field.
     fn end(&self) -> usize {
         (self.offset + u64::from(self.field.width())).div_ceil(8) as usize
     }
@@ -76,7 +76,7 @@ fn parse(cx: &Context<'_>, args: &mut Args<'_>) -> Result<Vec<FieldOperation>, C
             overflow = parse_overflow(args)?;
             continue;
         }
-        // The action's own number comes last, but decides how many arguments there must be.
+        // The number that the action needs comes last, but decides how many arguments there must be.
         let (action, count): (fn(i64) -> Action, usize) = if args.word("GET") {
             (|_| Action::Get, 2)
         } else if args.word("SET") {
@@ -115,7 +115,7 @@ fn parse_overflow(args: &mut Args<'_>) -> Result<Overflow, CommandError> {
     }
 }
 
-/// An offset in bits, or behind a `#` in fields of this width.
+/// An offset in bits, or after a `#` in fields of this width.
 fn parse_offset(cx: &Context<'_>, text: &[u8], field: Field) -> Result<u64, CommandError> {
     let offset = match text {
         [b'#', index @ ..] => {
@@ -155,8 +155,8 @@ fn read(cx: &mut Context<'_>, key: &Key<'_>, operations: &[FieldOperation]) -> C
     Ok(())
 }
 
-/// Runs operations of which some write; the string becomes long enough for all of those, even if
-/// their numbers are refused.
+/// Runs operations of which some write. The string becomes long enough for all of these, even if their
+/// numbers are refused.
 fn change(
     cx: &mut Context<'_>,
     key: &Key<'_>,
@@ -230,7 +230,7 @@ fn reply(cx: &mut Context<'_>, replies: &Replies) {
 const ENCODING: Argument = argument("encoding", String);
 const OFFSET: Argument = argument("offset", Integer);
 
-/// What BITFIELD_RO takes.
+/// The arguments of BITFIELD_RO.
 pub(super) const GET: Argument = block("get-block", &[ENCODING, OFFSET]).token("GET");
 
 const OVERFLOW: Argument =
@@ -246,7 +246,7 @@ const WRITES: Argument = one_of(
     ],
 );
 
-/// What BITFIELD takes.
+/// The arguments of BITFIELD.
 pub(super) const OPERATIONS: Argument =
     one_of("operation", &[GET, block("write", &[OVERFLOW, WRITES])]).optional().multiple();
 

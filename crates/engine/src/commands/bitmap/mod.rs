@@ -1,6 +1,6 @@
 //! Bits of strings: SETBIT, GETBIT, BITCOUNT, BITPOS, BITOP, BITFIELD.
 //!
-//! What bits are and how they are counted, found and combined is [`store::bitmap`]'s business.
+//! [`store::bitmap`] counts, finds and combines the bits.
 
 mod field;
 
@@ -155,7 +155,7 @@ fn bitpos(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         range.in_bits = BitRange::parse_unit(args)?;
         range.end = parse_i64(end).ok_or(CommandError::NOT_AN_INTEGER)?;
     }
-    // A missing key is all zeros, whatever the range.
+    // A missing key is all zeros, for any range.
     let Some(string) = cx.db.string(&key)? else {
         cx.reply.integer(if bit { -1 } else { 0 });
         return Ok(());
@@ -164,7 +164,7 @@ fn bitpos(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let position = match range.resolve(bytes.len()) {
         None => None,
         Some((first, last)) => bitmap::position(&bytes, bit, first..=last)
-            // Without an end the string goes on with zeros.
+            // Without an end the string counts as followed by zeros.
             .or((!bit && !ends_somewhere).then_some(bytes.len() as u64 * 8)),
     };
     cx.reply.integer(position.map_or(-1, u64::cast_signed));
@@ -200,7 +200,7 @@ fn bitop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
     let mut strings: Vec<&[u8]> = sources.iter().map(|source| &**source).collect();
     if missing {
-        // Missing keys are empty strings, and one of them says as much as many.
+        // Missing keys are empty strings, so one of them is enough.
         strings.push(&[]);
     }
     let result = bitmap::combine(operation, &strings);

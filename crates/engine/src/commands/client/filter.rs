@@ -1,7 +1,7 @@
-//! The filters of CLIENT LIST and CLIENT KILL: those of Redis, and what Valkey has besides.
+//! The filters of CLIENT LIST and CLIENT KILL: those of Redis, and the further ones of Valkey.
 //!
-//! A client has to pass all of them. Most have an opposite, `NOT-` before the name. A filter that is
-//! given twice counts as it was given last.
+//! A client has to pass all of them. Most have an opposite, with `NOT-` before the name. When a filter
+//! is given twice, the last one counts.
 
 use crate::handler::args::Args;
 use crate::handler::error::{CommandError, CommandResult};
@@ -20,7 +20,7 @@ pub(super) struct Filter<'a> {
     pub(super) skip_me: bool,
 }
 
-/// What clients are told apart by. All that is given has to be so.
+/// The traits that a client must have to pass. All that are given must match.
 #[derive(Default)]
 struct Traits<'a> {
     ids: Option<Vec<i64>>,
@@ -41,7 +41,7 @@ struct Traits<'a> {
 /// Which command's words are read. Where Redis and Valkey differ, Redis's way is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reader {
-    /// Numbers of clients may be any, and one that is none has an error of its own.
+    /// Ids may be any number; a word that is not a number has an error of its own.
     List,
     /// Numbers of clients are above zero.
     Kill,
@@ -90,7 +90,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// What a trait is read with.
+/// The words from which a trait is read.
 struct Words<'a> {
     reader: Reader,
     /// The filter's name as it came.
@@ -145,7 +145,7 @@ impl<'a> Traits<'a> {
     }
 }
 
-/// The name behind `NOT-`.
+/// The name after `NOT-`.
 fn strip_not(name: &[u8]) -> Option<&[u8]> {
     let (not, plain) = name.split_at_checked(4)?;
     not.eq_ignore_ascii_case(b"not-").then_some(plain)
@@ -200,7 +200,7 @@ fn seconds(args: &mut Args<'_>, name: &str) -> Result<u64, CommandError> {
     seconds.ok_or_else(|| CommandError::owned(format!("ERR {name} should be greater than 0")))
 }
 
-/// Letters, of which each has to be known.
+/// Letters, each of which must be known.
 fn letters<'a>(
     args: &mut Args<'a>,
     words: &Words<'_>,

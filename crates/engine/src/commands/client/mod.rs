@@ -133,7 +133,7 @@ fn kill(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Closes a connection; one's own when the reply is sent.
+/// Closes a connection. A client's own connection closes after the reply is sent.
 fn end(cx: &mut Context<'_>, client: &Client) {
     if client.id == cx.session.client.id {
         cx.session.close = true;
@@ -162,7 +162,7 @@ fn pause(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if timeout.checked_add_unsigned(cx.db.now).is_none() {
         return Err(CommandError::text("ERR timeout is out of range"));
     }
-    // All gates are closed: whoever runs a command after this one sees the pause.
+    // All gates are closed, so every command after this one sees the pause.
     cx.engine.pause.extend(cx.db.steady, length, writes_only);
     cx.reply.ok();
     Ok(())
@@ -229,7 +229,7 @@ fn import_source(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// CLIENT CAPA capability [capability ...]
 fn capa(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
-    // What is not known is passed over, so that newer clients may ask for more.
+    // An unknown option is ignored, so that newer clients may ask for more.
     if args.rest().iter().any(|word| word.eq_ignore_ascii_case(b"redirect")) {
         cx.session.client.set_flag(flag::REDIRECT, true);
     }
@@ -261,7 +261,7 @@ fn unblock(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 /// Answers a blocked client as if its time were up, or with an error. Returns false when it is not
-/// blocked, or somebody else was quicker.
+/// blocked, or another thread was quicker.
 fn end_wait_of(cx: &Context<'_>, client: &Client, how: Unblocking) -> bool {
     if client.sync_wait.unblock(how) {
         cx.engine.host.wake(client);

@@ -17,12 +17,12 @@ const CLASSES: &[Argument] = &[
 
 const YES_OR_NO: &[Argument] = &[word("yes", "YES"), word("no", "NO")];
 
-/// An optional word with a text behind it.
+/// An optional word followed by a text.
 const fn text(name: &'static str, token: &'static str) -> Argument {
     argument(name, ArgumentKind::String).token(token).optional()
 }
 
-/// The filters that Valkey has besides those of Redis: in LIST since 8.1.
+/// The further filters of Valkey: in LIST since 8.1.
 const LIST_FILTERS: [Argument; 5] = [
     text("username", "USER").since("8.1.0"),
     text("addr", "ADDR").since("8.1.0"),
@@ -59,7 +59,7 @@ const NEWEST_FILTERS: [Argument; 20] = [
     text("not-ip", "NOT-IP").since("9.0.0"),
 ];
 
-/// One list behind the other.
+/// One list after the other.
 const fn joined<const N: usize>(lists: &[&[Argument]]) -> [Argument; N] {
     let mut all = [word("", ""); N];
     let (mut list, mut next) = (0, 0);
@@ -121,9 +121,9 @@ const KILL_ARGUMENTS: &[Argument] = &[one_of(
     ],
 )];
 
-/// Flags of what a connection does to itself.
+/// Flags of commands that change the client's own connection.
 const OWN: u32 = NOSCRIPT | LOADING | STALE;
-/// Flags of what a connection does to others.
+/// Flags of commands that concern other connections.
 const OTHERS: u32 = ADMIN | OWN;
 
 /// A subcommand of CLIENT.

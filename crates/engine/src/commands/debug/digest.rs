@@ -1,9 +1,9 @@
 //! DEBUG DIGEST: 20 bytes that are equal for equal data.
 //!
-//! The digest of a key mixes its name, its type and its value: what has an order is mixed in one
-//! after another, what has none (members of sets, fields of hashes, and the keys themselves) is
-//! combined by exclusive or. It is the same as the reference's, so two servers of either kind can be
-//! compared.
+//! The digest of a key mixes its name, its type and its value. Elements with an order are mixed in one
+//! after another. Elements without an order (members of sets, fields of hashes, and the keys
+//! themselves) are combined by exclusive or. The digest is the same as the reference's, so two servers
+//! of either kind can be compared.
 
 use sha1::{Digest as _, Sha1};
 use store::pack::{Element, INTEGER_TEXT_BYTES};
@@ -20,13 +20,13 @@ const POSITIONS_PER_HOLD: usize = 256;
 pub(super) struct Digest([u8; 20]);
 
 impl Digest {
-    /// Combines with data whose place among others does not matter.
+    /// Combines with data whose position does not matter.
     fn combine(&mut self, data: &[u8]) {
         let hash = Sha1::digest(data);
         self.0.iter_mut().zip(hash).for_each(|(byte, other)| *byte ^= other);
     }
 
-    /// Combines with data whose place among others matters.
+    /// Combines with data whose position matters.
     fn mix(&mut self, data: &[u8]) {
         self.combine(data);
         self.0 = Sha1::digest(self.0).into();
@@ -99,8 +99,8 @@ impl Digest {
     }
 }
 
-/// The digest of all databases. Each slot is looked at on its own: what is written meanwhile may be
-/// in it or not.
+/// The digest of all databases. Each slot is looked at on its own, so it may or may not contain what is
+/// written meanwhile.
 pub(super) fn of_all(cx: &mut Context<'_>) -> Result<Digest, CommandError> {
     let keyspace = &cx.engine.keyspace;
     let mut total = Digest::default();

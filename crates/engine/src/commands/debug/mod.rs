@@ -1,7 +1,7 @@
 //! DEBUG: for tests, and for looking inside.
 //!
-//! One command, not a container: it names no keys, so it locks the slots of those that it looks at
-//! one at a time. `enable-debug-command` says who may use it.
+//! It is one command, not a container. It names no keys, so it locks the slots of the keys that it
+//! looks at one at a time. `enable-debug-command` says which clients may use it.
 
 use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
@@ -28,7 +28,7 @@ mod protocol;
 mod reload;
 mod tables;
 
-/// A subcommand: its name, how many arguments it takes, what runs it, what HELP says.
+/// A subcommand: its name, its number of arguments, its handler, and its line in HELP.
 struct Tool {
     name: &'static str,
     arguments: std::ops::RangeInclusive<usize>,
@@ -269,7 +269,7 @@ fn log(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// A switch, read as C reads numbers: what is none counts as 0.
+/// A switch, read as C reads numbers: a word that is not a number counts as 0.
 fn switch(args: &mut Args<'_>) -> Result<bool, CommandError> {
     let text = args.bytes()?.trim_ascii_start();
     let text = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
@@ -290,7 +290,7 @@ fn aof_flush_sleep(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Tables are the process's own, as the switch is.
+/// Tables belong to the process, and so does the switch.
 fn dict_resizing(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     store::table::set_resizing(switch(args)?);
     cx.reply.ok();
@@ -377,7 +377,7 @@ fn populate(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         let added = if cx.db.held.covers(key.slot) {
             add_string(&mut cx.db.held, database, &key, value, clock)
         } else {
-            // When this is tried again, it passes over what was added already.
+            // When this is tried again, it skips the keys that were added already.
             let held = cx.db.hold_other(cx.authority, key.slot);
             let mut held = held.ok_or(CommandError::MISSED_SLOT)?;
             add_string(&mut held, database, &key, value, clock)

@@ -41,7 +41,7 @@ pub(super) fn protocol(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
             if !reply.is_resp3() {
                 return Err(CommandError::text("ERR RESP2 is not supported by this command"));
             }
-            // What is pushed while a command runs comes behind the command's own reply.
+            // A message that is pushed while a command runs comes after the command's own reply.
             reply.bulk(b"Some real reply following the push reply");
             reply.push(2);
             reply.bulk(b"server-cpu-usage");

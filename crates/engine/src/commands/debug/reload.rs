@@ -1,4 +1,4 @@
-//! RELOAD and LOADAOF: the data anew from its files, while the world stands still.
+//! RELOAD and LOADAOF: load the data anew from its files, while all other threads stand still.
 
 use crate::handler::args::Args;
 use crate::handler::context::Context;
@@ -44,7 +44,7 @@ pub(super) fn load_append_only(cx: &mut Context<'_>, _args: &mut Args<'_>) -> Co
     cx.engine.storage.load_data(cx.engine, Source::AppendOnly, closed(cx)).map_err(|_| {
         CommandError::text("ERR Error trying to load the AOF files, check server logs.")
     })?;
-    // What is loaded is in the file.
+    // The loaded data is in the file.
     cx.engine.saving.note_kept(cx.engine.stats.changes());
     cx.propagate_nothing();
     cx.reply.ok();

@@ -59,7 +59,7 @@ pub(super) fn of_key(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
 #[derive(Default)]
 struct Buckets {
     tables: usize,
-    /// How many chains of buckets hold so many elements.
+    /// How many chains of buckets have this many elements.
     chains: Vec<usize>,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn object(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
 
 /// Bytes of a value in a snapshot, without its type and key.
 fn serialized_length(value: ValueRef<'_>, compress: bool) -> usize {
-    /// Counts what is written.
+    /// Counts the bytes that are written.
     struct Count(usize);
 
     impl io::Write for Count {

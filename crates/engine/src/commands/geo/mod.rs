@@ -13,7 +13,7 @@ use crate::handler::scored::{Conditions, ScoredMembers};
 
 pub(crate) use rows::COMMANDS;
 
-/// The next two arguments as a longitude and a latitude that a score can hold.
+/// The next two arguments as a longitude and a latitude that a score can encode.
 fn point(args: &mut Args<'_>) -> Result<Point, CommandError> {
     let point = Point { longitude: args.f64()?, latitude: args.f64()? };
     if geo::encode(point).is_none() {

@@ -1,6 +1,6 @@
-//! GEOSEARCH and its elders: which members lie around a place.
+//! GEOSEARCH and its older forms: which members lie around a place.
 //!
-//! Six commands share one search. They differ in where the centre and the shape are said (GEORADIUS
+//! Six commands share one search. They differ in where the centre and the shape are given (GEORADIUS
 //! has them at fixed places, GEOSEARCH as options) and in what may be done with the result.
 
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ use crate::observe::notify::{Class, Event};
 const NO_SUCH_MEMBER: CommandError =
     CommandError::text("ERR could not decode requested zset member");
 
-/// How a command says where to search.
+/// How the arguments of a command say where to search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Syntax {
     /// GEORADIUS: position, radius and unit, then options.
@@ -38,7 +38,7 @@ enum Storing {
     Never,
     /// GEORADIUS: with the option STORE or STOREDIST and a key.
     ByOption,
-    /// GEOSEARCHSTORE: it is always stored; the option STOREDIST says what the scores are.
+    /// GEOSEARCHSTORE: the result is always stored; the option STOREDIST says what the scores are.
     Always,
 }
 
@@ -115,7 +115,7 @@ fn length(args: &mut Args<'_>, otherwise: &'static str) -> Result<f64, CommandEr
     args.f64().map_err(|_| CommandError::text(otherwise))
 }
 
-/// What a command asks for.
+/// The options of a search.
 #[derive(Default)]
 struct Request<'a> {
     centre: Centre,
@@ -123,7 +123,7 @@ struct Request<'a> {
     descending: Option<bool>,
     /// Most results.
     count: Option<usize>,
-    /// Any of the members, as soon as there are enough of them.
+    /// Any members, as soon as there are enough of them.
     any: bool,
     with_distance: bool,
     with_hash: bool,
@@ -224,7 +224,7 @@ impl<'a> Request<'a> {
             Syntax::Member => Centre::of_member(args.bytes()?, zset)?,
         };
         if matches!(self.centre, Centre::Member(None)) {
-            // With nothing to search, nobody looks at the radius.
+            // With nothing to search, the radius is not looked at.
             args.skip(2);
         } else {
             self.area = Some(Area::circle(args)?);
@@ -298,8 +298,8 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Reads the options of GEOSEARCH that say where to search. One may be repeated, but not together
-    /// with its alternative.
+    /// Reads the options of GEOSEARCH that say where to search. An option may be repeated, but not
+    /// combined with its alternative.
     fn read_place(
         &mut self,
         args: &mut Args<'_>,
@@ -323,7 +323,7 @@ impl<'a> Request<'a> {
         Ok(true)
     }
 
-    /// Refuses what does not fit together, and what is missing.
+    /// Refuses options that do not fit together, and missing ones.
     fn check(&self, args: &Args<'_>, syntax: Syntax) -> CommandResult {
         let by_options = syntax == Syntax::Options;
         let missing = |choice: &str| {

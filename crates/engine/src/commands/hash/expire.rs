@@ -27,9 +27,9 @@ const OTHER_COUNT: CommandError =
     CommandError::text("ERR The `numfields` parameter must match the number of arguments");
 const NEGATIVE: CommandError = CommandError::text("ERR invalid expire time, must be >= 0");
 
-/// What a field is answered with by which nothing can be done.
+/// The answer for a field that does not exist.
 const NO_FIELD: i64 = -2;
-/// What one is answered with that does not expire.
+/// The answer for a field that does not expire.
 const NO_TIME: i64 = -1;
 
 /// HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]
@@ -110,7 +110,7 @@ fn counted_fields<'a>(
     Ok(args.rest())
 }
 
-/// Reads a time that is given in so many milliseconds, counted from `base`.
+/// Reads a time in units of this many milliseconds, counted from `base`.
 pub(super) fn time(
     cx: &Context<'_>,
     args: &mut Args<'_>,
@@ -123,14 +123,15 @@ pub(super) fn time(
     }
     let invalid = || CommandError::invalid_expire(cx.row.command.name);
     let at = given.checked_mul(unit).and_then(|time| time.checked_add_unsigned(base));
-    // A payload or a file may have brought a later time than a client can, and what is replayed may
-    // have been written from that.
+    // A payload or a file may have a later time than a client can give, and effects in the journal may
+    // come from such a payload or file.
     let latest = if cx.session.replays { Hash::LATEST as i64 } else { LATEST };
     let at = at.filter(|at| *at <= latest).ok_or_else(invalid)?;
     u64::try_from(at).map_err(|_| invalid())
 }
 
-/// Sets the times of fields to what the arguments give in so many milliseconds, counted from `base`.
+/// Sets the times of fields to the time in the arguments, in units of this many milliseconds, counted
+/// from `base`.
 fn set_times(cx: &mut Context<'_>, args: &mut Args<'_>, unit: i64, base: u64) -> CommandResult {
     let key = args.key()?;
     let found = cx.db.hash_mut(&key)?.is_some();
@@ -148,7 +149,7 @@ fn set_times(cx: &mut Context<'_>, args: &mut Args<'_>, unit: i64, base: u64) ->
     Ok(())
 }
 
-/// What became of fields that were to expire.
+/// What happened to fields whose times were set.
 #[derive(Default)]
 pub(super) struct Done<'a> {
     answers: SmallVec<[i64; 8]>,
@@ -213,7 +214,7 @@ pub(super) fn removed_at_once<'a>(
     Ok(Done { removed, ..Done::default() })
 }
 
-/// Journals what became of fields: removals, and the time for the others, which does not depend on
+/// Journals what happened to fields: removals, and for the others the time, which does not depend on
 /// when it is replayed.
 pub(super) fn propagate(cx: &mut Context<'_>, key: &Key<'_>, done: &Done<'_>, at: u64) {
     cx.propagate_nothing();
@@ -249,8 +250,8 @@ pub(super) fn hpersist(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
     Ok(())
 }
 
-/// Removes the times of fields. Returns what each is answered with. `changes` says how many changes it
-/// is that so many fields had one.
+/// Removes the times of fields. Returns the answer for each field. `changes` says as how many changes
+/// this counts, given the number of fields that had a time.
 pub(super) fn persist_fields(
     cx: &mut Context<'_>,
     key: &Key<'_>,
@@ -276,7 +277,7 @@ pub(super) fn persist_fields(
         cx.db.note_fields(key);
         let count = persisted.len() as u64;
         cx.db.changed_times(key, Event(Class::HASH, "hpersist"), changes(count));
-        // No others: when this is replayed, what has expired by now may still be there.
+        // No other fields: when this is replayed, fields that have expired by now may still be there.
         let count = digits(count);
         let head: [&[u8]; 4] = [b"HPERSIST", key.bytes, b"FIELDS", &count];
         cx.propagate(&[&head[..], &persisted].concat());
@@ -306,7 +307,7 @@ pub(super) fn hpexpiretime(cx: &mut Context<'_>, args: &mut Args<'_>) -> Command
     reply_times(cx, args, |at| at)
 }
 
-/// Answers a form of the time of each field: -1 where it has none, -2 where there is no such field.
+/// Answers a form of the time of each field: -1 for a field without a time, -2 for a missing field.
 fn reply_times(
     cx: &mut Context<'_>,
     args: &mut Args<'_>,

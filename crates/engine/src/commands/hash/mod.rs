@@ -261,7 +261,7 @@ fn hrandfield(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
 }
 
-/// Answers `count` different fields, or so many with repetition if it is negative.
+/// Answers `count` different fields. If `count` is negative, this many fields with repetition.
 fn reply_random(
     reply: &mut Reply<'_>,
     hash: HashView<'_>,

@@ -17,7 +17,7 @@ const TWO_TIMES: CommandError =
 const TWO_CONDITIONS: CommandError =
     CommandError::text("ERR Only one of FXX or FNX arguments can be specified");
 
-/// What is to become of the times of fields.
+/// What a command does with the times of fields.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Time {
     /// HGETEX: they stay. HSETEX: they go.
@@ -28,7 +28,8 @@ enum Time {
 }
 
 impl Time {
-    /// Reads what is said of times, if that is next. `word` is what may be said besides a time.
+    /// Reads the option about times, if it is next. `word` is the option that may stand instead of a
+    /// time.
     fn parse(cx: &Context<'_>, args: &mut Args<'_>, word: &str) -> Result<Time, CommandError> {
         let now = cx.db.now;
         let units = [("ex", SECOND, now), ("px", 1, now), ("exat", SECOND, 0), ("pxat", 1, 0)];
@@ -74,7 +75,7 @@ fn take_fields(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> Co
     Ok(())
 }
 
-/// Answers the values of fields, and removes those before whose time is over.
+/// Answers the values of fields, after removing those whose time is over.
 fn reply_values(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> CommandResult {
     fields.iter().for_each(|field| cx.db.expire_field(key, field));
     let hash = cx.db.hash_to_change(key)?;
@@ -117,7 +118,7 @@ pub(super) fn hgetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     Ok(())
 }
 
-/// What stands before the fields of HSETEX.
+/// The options before the fields of HSETEX.
 struct Options {
     time: Time,
     /// FXX: all fields are there. FNX: none is.

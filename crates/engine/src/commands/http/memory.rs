@@ -1,9 +1,9 @@
 //! What takes memory, by type and by prefix, and the largest keys: from a random sample.
 //!
-//! Each key of the sample is looked at under the lock of its slot alone, one slot at a time, and all of
-//! it ends after [`PATIENCE_NS`], whatever has been seen until then. The keys are drawn one by one, so
-//! that an early end makes the sample smaller and not uneven. A database of no more keys than the
-//! sample is shown as a whole, if time allows.
+//! Each key of the sample is looked at under the lock of its slot alone, one slot at a time. The whole
+//! search ends after [`PATIENCE_NS`], with what was seen until then. The keys are drawn one by one, so
+//! an early end makes the sample smaller but not uneven. A database of no more keys than the sample is
+//! shown as a whole, if time allows.
 
 use std::collections::HashMap;
 
@@ -17,23 +17,23 @@ use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::reclaim::eviction::entry_memory;
 
-/// Keys that are looked at unless the request says otherwise.
+/// Keys that are looked at unless the request gives another number.
 const SAMPLES: usize = 1000;
 /// Nanoseconds after which no further key is looked at: clients of the same worker wait meanwhile.
 const PATIENCE_NS: u64 = 3_000_000;
 /// Members of a large collection that its size is estimated from.
 const MEMBERS: usize = 5;
-/// The largest keys, and prefixes, that are told.
+/// The largest keys, and prefixes, that are shown.
 const TOLD: usize = 50;
 /// Bytes of a prefix at most: the rest of a long key is no kind of keys.
 const LONGEST_PREFIX: usize = 128;
 /// Bounds of the classes of sizes, in bytes.
 const SIZES: [usize; 9] = [64, 256, 1024, 4096, 16_384, 65_536, 1_048_576, 16_777_216, usize::MAX];
 
-/// What is asked for.
+/// The parameters of a request.
 struct Question<'a> {
     samples: usize,
-    /// What ends a part of a key.
+    /// The separator that ends a part of a key.
     separator: &'a [u8],
     /// How many parts make a prefix.
     depth: usize,
@@ -61,7 +61,7 @@ struct Large {
     expire_at: Option<u64>,
 }
 
-/// What was seen.
+/// What was seen so far.
 #[derive(Default)]
 struct Seen {
     all: Sum,
@@ -120,7 +120,7 @@ fn elements(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// The first parts of a key with what ends them; nothing where the key has no such part.
+/// The first parts of a key with their separators; nothing when the key has no such part.
 fn prefix_of<'k>(key: &'k [u8], question: &Question<'_>) -> &'k [u8] {
     let part = &key[..key.len().min(LONGEST_PREFIX)];
     let ends = memchr::memmem::find_iter(part, question.separator);
@@ -153,7 +153,7 @@ pub(super) fn memory(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         seen = Seen::default();
         see_some(cx, &question, &mut seen);
     }
-    // A slot that somebody else had is passed over.
+    // A slot that another thread has locked is skipped.
     cx.db.held.forgive_missed();
     let now = cx.db.now;
     let total = if whole { seen.all.keys } else { total };
@@ -214,12 +214,12 @@ fn see_some(cx: &Context<'_>, question: &Question<'_>, seen: &mut Seen) {
     }
 }
 
-/// What a key of a table takes of the table.
+/// The bytes of a table per key.
 fn overhead(table: &SlotTable) -> usize {
     table.overhead().div_ceil(table.len().max(1))
 }
 
-/// Tells of a sum what it stands for, of so many keys of which all that were seen are a sample.
+/// Answers a sum over the sample and the estimate for all `total` keys, of which `seen` were looked at.
 fn reply_sum(reply: &mut Reply<'_>, sum: Sum, total: usize, seen: usize) {
     let scaled = |count: usize| (count as u128 * total as u128 / seen.max(1) as u128) as i64;
     reply.bulk(b"keys");

@@ -1,4 +1,4 @@
-//! Figures for Prometheus and whatever else reads its format.
+//! Figures for Prometheus and other programs that read its format.
 
 use std::fmt::{Display, Write};
 
@@ -28,17 +28,17 @@ const BOUNDS: [u64; 16] = [
     1_000_000_000,
 ];
 
-/// Hot keys that are told of: each is a series of its own to whoever collects the figures.
+/// Hot keys that are shown: each is a series of its own for the collecting program.
 const HOT_KEYS: usize = 10;
 /// The least share of commands that makes a key hot.
 const HOT_KEY_SHARE: f64 = 0.01;
-/// Characters of a hot key that are told.
+/// Characters of a hot key that are shown.
 const HOT_KEY_CHARS: usize = 64;
 
-/// The figures as text: families of metrics, one behind the other.
+/// The figures as text: families of metrics, one after the other.
 struct Page {
     text: String,
-    /// As OpenMetrics has it, and not as Prometheus had it before.
+    /// Written as OpenMetrics, not in the older format of Prometheus.
     open: bool,
 }
 
@@ -260,7 +260,7 @@ fn persistence(page: &mut Page, cx: &Context<'_>) {
     page.sample(&format!("{name}_count"), "", syncs.count);
 }
 
-/// A text as the value of a label: what would end it is escaped.
+/// A text as the value of a label, with escapes.
 fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,8 +1,8 @@
 //! What HTTP does with keys: commands without a name that a client could send.
 //!
-//! A request for a key becomes one of these. Each looks at the key, decides about the request's
-//! conditions by the key's version, and acts, all of it under the lock of the key's slot. Replies are
-//! in RESP, as those of any command: `server` makes answers of them when the slot is free again.
+//! A request for a key becomes one of these commands. Each looks at the key, checks the request's
+//! conditions against the key's version, and acts, all under the lock of the key's slot. Replies are in
+//! RESP, as those of any command; `server` turns them into HTTP answers after the slot is unlocked.
 
 mod memory;
 mod metrics;
@@ -48,7 +48,7 @@ const NOT_JSON: CommandError = CommandError::text("WRONGTYPE the value of the ke
 const TOO_LONG_TO_PATCH: CommandError =
     CommandError::text("WRONGTYPE the value of the key is too long to be patched");
 
-/// On what a request depends.
+/// The conditions of a request.
 #[derive(Default)]
 struct Conditions {
     /// If-Match: the key exists, and has one of these versions if any are named.
@@ -77,7 +77,7 @@ impl Conditions {
         Ok(true)
     }
 
-    /// Whether a key of this version meets them; `None` where there is no such key.
+    /// Whether a key of this version meets them; `None` when the key does not exist.
     fn admit(&self, present: Option<u64>) -> bool {
         match present {
             None => !self.exists,
@@ -98,7 +98,8 @@ fn version(args: &mut Args<'_>) -> Result<u64, CommandError> {
     Ok(args.i64()?.cast_unsigned())
 }
 
-/// Decides about a write of a key. Says nothing where it is refused: the reply is written then.
+/// Checks the conditions for a write of a key. Returns nothing when the write is refused; the reply is
+/// written then.
 fn admit(cx: &mut Context<'_>, key: &Key<'_>, conditions: &Conditions) -> Option<Option<u64>> {
     // Not found for a change: that gives the key another version while a snapshot is to read it.
     let present = cx.db.peek(key).map(Entry::version);
@@ -113,7 +114,7 @@ fn admit(cx: &mut Context<'_>, key: &Key<'_>, conditions: &Conditions) -> Option
     None
 }
 
-/// Answers what became of a write, and the version of the key.
+/// Answers the outcome of a write, and the version of the key.
 fn reply_outcome(cx: &mut Context<'_>, outcome: i64, version: u64) {
     cx.reply.array(2);
     cx.reply.integer(outcome);
@@ -126,7 +127,7 @@ fn reply_written(cx: &mut Context<'_>, key: &Key<'_>, before: Option<u64>) {
     reply_outcome(cx, if before.is_some() { REPLACED } else { CREATED }, version);
 }
 
-/// Says what kind of content a key is, here and in the journal.
+/// Sets the content type of a key, here and in the journal.
 fn label(cx: &mut Context<'_>, key: &Key<'_>, label: u8) {
     cx.db.set_label(key, label);
     if cx.is_journaling() {
@@ -227,7 +228,7 @@ impl<'a> Part<'a> {
         self.fields.unwrap_or_default().split(|byte| *byte == b',')
     }
 
-    /// The ranks that are asked for of so many elements, and the cursor of the next ones.
+    /// The ranks that are asked for in a collection of this length, and the cursor of the next ones.
     fn ranks(&self, length: usize) -> (usize, usize, Option<u64>) {
         let (from, to) = match self.range {
             None => (0, length),
@@ -250,8 +251,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// GET and HEAD of a key: the digits of its version, when it expires, its type, what kind of content it is, the
-/// cursor of what follows, and its value. Nothing where there is no such key.
+/// GET and HEAD of a key: the digits of its version, when it expires, its type, its content type, the
+/// cursor of the next page, and its value. Nothing when the key does not exist.
 fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let part = Part::parse(args)?;
@@ -413,7 +414,7 @@ fn reply_scanned(
     insert_cursor(reply, mark, next);
 }
 
-/// The cursor stands before the members, and is known behind them.
+/// The cursor stands before the members, but is known only after them.
 fn insert_cursor(reply: &mut Reply<'_>, mark: resp::output::Mark, next: Option<u32>) {
     match next {
         Some(next) => insert_bulk(reply, mark, &next.to_string()),
@@ -492,7 +493,7 @@ fn insert_bulk(reply: &mut Reply<'_>, mark: resp::output::Mark, text: &str) {
     reply.output().insert(mark, format!("${}\r\n{text}\r\n", text.len()).as_bytes());
 }
 
-/// GET of many keys: what [`get`] answers for each.
+/// GET of many keys: the answer of [`get`] for each.
 fn mget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let now = cx.db.now;
     cx.reply.array(args.len());
@@ -638,7 +639,7 @@ fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The condition of a transaction: it is decided now, and holds until EXEC or makes that fail.
+/// The condition of a transaction. It is checked now, and either holds until EXEC or makes EXEC fail.
 fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let mut conditions = Conditions::default();

@@ -24,7 +24,7 @@ use crate::nodes::kept::Kept;
 /// A request: the key of a directory, for its slot alone, the method, the path, and fields of the form,
 /// names and values.
 pub(super) fn request(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    // What the command leaves in the journal is what the tree says.
+    // The effects that the tree gives are what the journal gets.
     cx.propagate_nothing();
     let _slot = args.key()?;
     let (method, path) = (args.bytes()?, args.bytes()?);
@@ -66,7 +66,7 @@ fn write(
     body: &mut Vec<u8>,
 ) -> Result<(u16, u64), Error> {
     let mut tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
-    // What is gone by the clock is gone for what follows.
+    // A node that has expired by the clock is gone for the rest of the command.
     tree.expire(limits::ETCD_EXPIRED_PER_WRITE)?;
     let now = tree.now();
     let change = change::apply(&mut tree, request, now)?;
@@ -80,9 +80,9 @@ fn write(
     Ok((if event.is_created() { 201 } else { 200 }, event.index()))
 }
 
-/// Who waits: the key of a directory, the path, `ALL` for what is below too or else `ONE`, an index, and
-/// `FIND` or `NEXT`. FIND answers an event of the past, if there is one; with the index 0 there is none.
-/// NEXT waits until there is one.
+/// A client that waits: the key of a directory, the path, `ALL` for the nodes below too or else `ONE`,
+/// an index, and `FIND` or `NEXT`. FIND answers an event of the past, if there is one; with the index 0
+/// there is none. NEXT waits until there is one.
 pub(super) fn wait(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let _slot = args.key()?;
     let path = args.bytes()?;
@@ -117,7 +117,7 @@ pub(super) fn wait(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Answers the first event of those that are kept which somebody is waiting for, if there is one.
+/// Answers the first kept event for which a client is waiting, if there is one.
 fn find(
     cx: &mut Context<'_>,
     path: &[u8],
@@ -130,13 +130,13 @@ fn find(
     }
     let tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
     let index = tree.index()?;
-    // Where somebody has removed all events, those of the past are gone too.
+    // When all events were removed, those of the past are gone too.
     let oldest = tree.oldest()?.unwrap_or(index.saturating_add(1));
     if since < oldest {
         let cause = format!("the requested history has been cleared [{oldest}/{since}]");
         return Err(Error::new(Code::EventIndexCleared, cause.as_bytes(), index));
     }
-    // Who goes on from event to event is told of what it would have been told at once.
+    // A client that goes on from event to event gets the events that it would have been sent at once.
     let is_wanted: fn(&Event<'_>, &[u8], bool) -> bool =
         if waits { watch::concerns } else { watch::is_found };
     let event = tree.first_event(since, |event| is_wanted(event, path, recursive))?;

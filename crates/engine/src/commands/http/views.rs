@@ -1,8 +1,8 @@
 //! Views: results of a database's statements that are kept under keys.
 //!
-//! What a view is, only the host knows: here are keys whose values it can bring. A value is kept for
-//! as long as it is fresh, and for some time after that, in which it is answered while the host brings
-//! another one. So the expiry of the key says how old its value is.
+//! Only the host knows what a view is: here are keys whose values the host can fetch. A value is kept
+//! while it is fresh and for some time after that. During that time it is still answered while the host
+//! fetches a new one. So the expiry of the key says how old its value is.
 
 use store::ValueRef;
 
@@ -17,10 +17,10 @@ use super::reply_version;
 const IN_A_TRANSACTION: CommandError =
     CommandError::text("ERR what a database is asked for is no part of a transaction");
 
-/// GET of a view: its key, for how many milliseconds a value is fresh and stale, ANEW where what is kept
-/// may be of another view, and SINCE with a millisecond of Unix time where what was kept before that does
-/// not count. Answers how the value was had (`hit`, `stale` or `miss`), its version, its age and for how
-/// long it is fresh, in seconds, and the value.
+/// GET of a view. The arguments are its key; for how many milliseconds a value is fresh and stale; ANEW
+/// when the kept value may belong to another view; and SINCE with a millisecond of Unix time, when
+/// values kept before that do not count. Answers where the value came from (`hit`, `stale` or `miss`),
+/// its version, its age and for how long it is fresh, in seconds, and the value.
 pub(super) fn view(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let fresh = args.at_least(1, CommandError::OUT_OF_RANGE)? as u64;
@@ -36,7 +36,7 @@ pub(super) fn view(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
             (ValueRef::String(string), Some(at)) if at >= since.saturating_add(fresh + stale) => {
                 Some((string, at, entry.version()))
             }
-            // It was forgotten and could not be deleted, or somebody else has put something there.
+            // It was forgotten and could not be deleted, or another client has stored something there.
             _ => None,
         }
     });

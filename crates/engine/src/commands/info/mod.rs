@@ -1,8 +1,8 @@
 //! INFO: the server in fields, by section.
 //!
-//! Sections, fields and their order are Redis 8.0's, since tools look for them; what has no meaning
-//! here is shown as what it is, nothing. Two sections are our own: `threads` says what each thread did,
-//! `changes` who follows the journal.
+//! Sections, fields and their order are those of Redis 8.0, because tools look for them. Fields without
+//! a meaning in Dunlin are 0 or empty. Two sections are our own: `threads` says what each thread did,
+//! and `changes` describes the followers of the journal.
 
 use std::fmt::{Display, Write};
 

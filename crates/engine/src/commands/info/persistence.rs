@@ -1,4 +1,4 @@
-//! The section about what outlives the process.
+//! The section about data on disk.
 
 use super::Page;
 use crate::handler::context::Context;

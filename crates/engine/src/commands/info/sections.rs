@@ -13,7 +13,7 @@ use crate::{REDIS_VERSION, VERSION};
 use config::{Choice, Config};
 
 const SECONDS_PER_DAY: u64 = 86_400;
-/// Slots whose keys `avg_ttl` is taken from.
+/// Slots from whose keys `avg_ttl` is estimated.
 const TTL_SLOTS: usize = 16;
 /// Buckets of such a slot that are looked at.
 const TTL_BUCKETS: usize = 16;
@@ -38,7 +38,7 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     page.field("monotonic_clock", facts.monotonic_clock);
     page.field("multiplexing_api", facts.multiplexing_api);
     page.field("atomicvar_api", "rust-core");
-    // What Redis says when another compiler built it.
+    // Redis shows this when another compiler built it.
     page.field("gcc_version", "0.0.0");
     page.field("compiler", facts.compiler);
     page.field("process_id", facts.process_id);
@@ -100,7 +100,7 @@ pub(super) fn clients(page: &mut Page, cx: &Context<'_>) {
     page.field("total_blocking_keys_on_nokey", 0);
 }
 
-/// Those who follow the journal, and what is kept for them.
+/// The followers of the journal, and what is kept for them.
 pub(super) fn changes(page: &mut Page, cx: &Context<'_>) {
     let engine = cx.engine;
     let figures = engine.listeners.figures();

@@ -61,7 +61,7 @@ pub(super) fn stats(page: &mut Page, cx: &Context<'_>) {
     page.field("acl_access_denied_channel", 0);
 }
 
-/// What the workers' loops did, all of them together.
+/// What the workers' loops did, summed over all workers.
 fn turns(page: &mut Page, totals: &Totals, engine: &Engine) {
     let (turns, nanoseconds) = engine.stats.turn_rates();
     page.field("eventloop_cycles", totals.turns);
@@ -71,7 +71,7 @@ fn turns(page: &mut Page, totals: &Totals, engine: &Engine) {
     page.field("instantaneous_eventloop_duration_usec", (nanoseconds / 1000.0) as u64);
 }
 
-/// Counts of what the server has no use for: it never forks, and it does not defragment.
+/// Counts of things that the server never does: it does not fork and does not defragment.
 fn what_never_happens(page: &mut Page) {
     for name in [
         "latest_fork_usec",

@@ -31,7 +31,7 @@ impl<'o> Fields<'_, 'o> {
         self.field(name).bulk(value.as_bytes());
     }
 
-    /// A set of words; no field when there is none.
+    /// A set of words; no field when the set is empty.
     fn words(&mut self, name: &str, words: &[(bool, &str)]) {
         let set = words.iter().filter(|(is_set, _)| *is_set);
         if set.clone().next().is_some() {

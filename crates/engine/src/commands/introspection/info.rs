@@ -32,7 +32,7 @@ pub(super) fn reply(reply: &mut Reply<'_>, command: &Command) {
     command.tips.iter().for_each(|tip| reply.bulk(tip.as_bytes()));
     reply.set(command.keys.len());
     command.keys.iter().for_each(|spec| reply_key_spec(reply, spec));
-    // An array, but an empty set where there is none: so it is in Redis.
+    // An array, but an empty set when there is nothing: Redis does so.
     if command.subcommands.is_empty() {
         reply.set(0);
     } else {
@@ -98,7 +98,7 @@ fn reply_step(reply: &mut Reply<'_>, kind: &str, fields: &[(&str, i64)]) {
     }
 }
 
-/// The type of a half of a key spec, and the name of what follows.
+/// The type of a half of a key spec, and the name of the field that follows.
 fn reply_type(reply: &mut Reply<'_>, kind: &str) {
     reply.map(2);
     reply.bulk(b"type");

@@ -13,7 +13,7 @@ use crate::registry::Registry;
 pub(super) struct FoundKey {
     /// Which argument it is.
     pub(super) index: usize,
-    /// What happens to it.
+    /// What happens to the key.
     pub(super) flags: KeyFlags,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn find(
     argv: Arguments<'_>,
 ) -> Result<Vec<FoundKey>, CommandError> {
     let row = commands.resolve(argv).filter(|row| {
-        // A container whose subcommand does not exist is no command.
+        // A container whose subcommand does not exist is not a command.
         row.command.subcommands.is_empty() || argv.len() < 2
     });
     let row = row.ok_or(CommandError::text("ERR Invalid command specified"))?;
@@ -78,7 +78,7 @@ fn is_single(spec: &KeySpec) -> bool {
     matches!(spec.find, command::Find::Range { last: 0, .. })
 }
 
-/// What happens to the keys of a spec, where that depends on the arguments.
+/// What happens to the keys of a spec, when that depends on the arguments.
 fn flags_of(command: &Command, spec: &KeySpec, argv: Arguments<'_>) -> KeyFlags {
     if spec.flags & VARIABLE_FLAGS == 0 {
         return spec.flags;

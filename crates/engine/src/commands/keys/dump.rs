@@ -13,7 +13,7 @@ use crate::handler::db::Db;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::notify::{Class, Event};
 
-/// The longest idle time that the 24 bits of the clock can tell from a time to come, in seconds.
+/// The longest idle time, in seconds, that the 24 bits of the clock can tell from a time in the future.
 const LONGEST_IDLE: u32 = 0x7f_ffff;
 
 /// DUMP key
@@ -60,7 +60,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The eviction clock that they ask for, if the policy keeps such a one.
+    /// The eviction clock that the options ask for, if the policy uses that kind.
     fn clock(&self, db: &Db<'_>) -> Option<u32> {
         if db.clock.lfu {
             self.frequency.map(|counter| (db.clock.now << 8) | counter)

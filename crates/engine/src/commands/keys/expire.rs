@@ -85,7 +85,8 @@ impl Condition {
     }
 }
 
-/// Sets the expiry that the arguments give in so many milliseconds, counted from `base`.
+/// Sets the expiry to the time in the arguments, in units of this many milliseconds, counted from
+/// `base`.
 fn set_expiry(cx: &mut Context<'_>, args: &mut Args<'_>, unit: i64, base: u64) -> CommandResult {
     let key = args.key()?;
     let time = args.bytes()?;

@@ -10,7 +10,7 @@ use crate::observe::notify::{Class, Event};
 
 /// DEL key [key ...], UNLINK key [key ...]
 ///
-/// The two are alike: what is large is freed in the background in any case.
+/// The two are alike: large values are freed in the background in any case.
 pub(super) fn del(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut deleted = 0;
     while !args.is_empty() {
@@ -78,7 +78,7 @@ pub(super) fn renamenx(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
     Ok(())
 }
 
-/// Moves what lies under a live key to another key, in place of whatever is there.
+/// Moves the value of a live key to another key, and replaces what is there.
 fn move_value(db: &mut Db<'_>, from: &Key<'_>, to: &Key<'_>) {
     let Some(moved) = db.take(from) else { return };
     db.remove(to);
@@ -87,8 +87,8 @@ fn move_value(db: &mut Db<'_>, from: &Key<'_>, to: &Key<'_>) {
     db.changed(to, Event(Class::GENERIC, "rename_to"));
 }
 
-/// Puts what was taken from another place under a key that is free. Its expiry, its kind of
-/// content and the traces of its use go with it.
+/// Puts a value that was taken from elsewhere under a free key. Its expiry, its content type and its
+/// access data go with it.
 fn put(db: &mut Db<'_>, key: &Key<'_>, moved: Removed) {
     let (expire_at, clock) = (moved.entry().expire_at(), moved.entry().clock());
     let label = moved.entry().label();

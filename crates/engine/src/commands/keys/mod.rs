@@ -1,5 +1,4 @@
-//! Keys of any type: deleting, renaming, copying, walking, expiring, looking behind them, DUMP and
-//! RESTORE.
+//! Keys of any type: deleting, renaming, copying, walking, expiring, inspecting, DUMP and RESTORE.
 
 mod dump;
 mod expire;

@@ -1,4 +1,4 @@
-//! OBJECT: what lies behind a value.
+//! OBJECT: how a value is stored.
 
 use store::{Entry, evict};
 
@@ -60,7 +60,7 @@ pub(super) fn freq(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The key behind the subcommand's name.
+/// The key after the subcommand's name.
 fn look<'c>(cx: &'c Context<'_>, args: &mut Args<'_>) -> Result<Option<Entry<'c>>, CommandError> {
     args.skip(1);
     Ok(cx.db.find_quietly(&args.key()?))

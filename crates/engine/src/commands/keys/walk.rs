@@ -24,7 +24,7 @@ use crate::handler::scan::{self, ScanOptions, Scanned};
 use crate::run::authority::Authority;
 use crate::session::KeysSoFar;
 
-/// Entries looked at while a slot is held.
+/// Entries that are looked at under one lock of a slot.
 const ENTRIES_PER_HOLD: usize = 256;
 /// Random picks that may turn out to be expired before RANDOMKEY takes the first live key it finds.
 const RANDOM_TRIES: usize = 100;
@@ -54,9 +54,9 @@ impl Cursor {
 enum Walk {
     /// At the end of the database.
     Finished,
-    /// It has seen enough: the next goes on from there.
+    /// It has seen enough: the next call goes on from there.
     Paused(Cursor),
-    /// The slot there is locked by somebody else.
+    /// Another thread has locked the slot there.
     Missed(Cursor),
 }
 
@@ -149,7 +149,7 @@ pub(super) fn keys(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
     });
     if cx.reply.output().is_over_limit() {
-        // Parts of the reply are lost: nobody is to go on from there. The connection is closed.
+        // Parts of the reply are lost, so no client may go on from there. The connection is closed.
         cx.db.held.forgive_missed();
     } else if let Walk::Missed(cursor) = end {
         let reply = cx.reply.since(mark).to_vec();

@@ -1,11 +1,11 @@
-//! LATENCY DOCTOR: what took long, in words, and what may be done about it.
+//! LATENCY DOCTOR: says in words what took long, and what may be done about it.
 
 use std::fmt::Write;
 
 use crate::observe::latency::Series;
 use config::Config;
 
-/// What the samples of an event say.
+/// What the samples of an event show.
 struct Spikes {
     count: usize,
     average: u64,

@@ -8,7 +8,7 @@ use crate::observe::latency::Series;
 /// Samples that are drawn: the newest.
 const COLUMNS: usize = 80;
 const ROWS: usize = 4;
-/// What the top of a column is drawn with, by how much of its cell it fills; below it stand bars.
+/// The characters for the top of a column, by how much of its cell it fills; below it are bars.
 const TOPS: [char; 3] = ['_', 'o', '#'];
 
 /// The drawing, with a headline.

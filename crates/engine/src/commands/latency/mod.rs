@@ -130,8 +130,8 @@ fn reply_histogram(cx: &mut Context<'_>, counts: &[(u64, u64)]) {
         let upto: u64 =
             counts.iter().take_while(|(bound, _)| *bound < power).map(|(_, count)| count).sum();
         if upto > before {
-            // As in Redis, whose counts are kept by 128ths of a power of two, the bound shown is the
-            // end of the part that the power itself lies in.
+            // Redis counts by 128ths of a power of two. As in Redis, the bound shown is the end of the
+            // part that the power itself lies in.
             cx.reply.integer(((power + power / 128 - 1) / 1000) as i64);
             cx.reply.integer(upto as i64);
             (pairs, before) = (pairs + 1, upto);

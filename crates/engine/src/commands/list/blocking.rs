@@ -1,9 +1,9 @@
 //! The commands that wait for a list.
 //!
-//! Each first tries at once what its counterpart without the B does. Where nothing is there it begins
-//! to wait, unless it runs inside a transaction, where waiting would never end; whoever makes one of
-//! the keys appear then runs its `serve` function. Either way the journal sees what was done: a pop or
-//! a move.
+//! Each first tries at once to do what its counterpart without the B does. If there is nothing, it
+//! begins to wait, unless it runs inside a transaction, where waiting would never end. A command that
+//! makes one of the keys appear then runs the `serve` function of the waiting command. Either way the
+//! journal gets what was done: a pop or a move.
 
 use resp::args::Arguments;
 use store::Key;
@@ -39,7 +39,7 @@ fn pop_or_wait(cx: &mut Context<'_>, args: &mut Args<'_>, end: End, serve: Serve
     Ok(())
 }
 
-/// Pops an element and answers it behind its key's name; false when there is no such list.
+/// Pops an element and answers it after its key's name; false when there is no such list.
 fn pop_from(cx: &mut Context<'_>, key: &Key<'_>, end: End) -> Result<bool, CommandError> {
     if !pop_one(cx, key, end, Answer::KeyAndPopped)? {
         return Ok(false);
@@ -66,7 +66,7 @@ pub(super) fn brpoplpush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
     })
 }
 
-/// What BLMOVE and BRPOPLPUSH are asked to do.
+/// The arguments of BLMOVE and BRPOPLPUSH.
 struct Move<'a> {
     source: Key<'a>,
     destination: Key<'a>,
@@ -127,7 +127,7 @@ impl<'a> Move<'a> {
 pub(super) fn blmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut timeout = args.clone();
     args.skip(1);
-    // What follows the timeout is looked at before it.
+    // The arguments after the timeout are looked at before it.
     let request = PopMany::parse(args)?;
     let timeout = timeout.timeout()?;
     if request.pop_from_first(cx)? {
@@ -142,7 +142,7 @@ pub(super) fn blmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     Ok(())
 }
 
-/// What a command of this family says to wait.
+/// What a command of this family gives when it waits.
 struct Waiting<'w> {
     keys: &'w [Key<'w>],
     destination: Option<&'w [u8]>,

@@ -1,8 +1,8 @@
-//! Lists: pushing, popping, reading and editing. What moves elements between lists or takes them
-//! from the first of several is in `moving`, what waits for them in `blocking`.
+//! Lists: pushing, popping, reading and editing. `moving` has the commands that move elements between
+//! lists or take them from the first of several. `blocking` has the commands that wait for elements.
 //!
-//! Elements go from the list straight into the reply, and a large element that was received into
-//! an allocation of its own stays in it.
+//! Elements go from the list straight into the reply. A large element that was received into an
+//! allocation of its own stays in it.
 
 mod blocking;
 mod moving;
@@ -128,9 +128,9 @@ fn pop(cx: &mut Context<'_>, args: &mut Args<'_>, end: End) -> CommandResult {
 /// How a pop is answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
-    /// By what was popped alone.
+    /// The popped element or elements alone.
     Popped,
-    /// By the key's name and what was popped.
+    /// The key's name and the popped element or elements.
     KeyAndPopped,
 }
 

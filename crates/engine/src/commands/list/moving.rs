@@ -18,7 +18,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// What RPOPLPUSH does.
+    /// The ends between which RPOPLPUSH moves.
     pub(super) const RPOPLPUSH: Ends = Ends { from: End::Back, to: End::Front };
 
     /// Reads LEFT or RIGHT, twice.
@@ -97,7 +97,7 @@ pub(super) fn move_element(
     Ok(true)
 }
 
-/// What LMPOP and BLMPOP take behind the timeout.
+/// The arguments of LMPOP and BLMPOP after the timeout.
 pub(super) struct PopMany<'a> {
     pub(super) keys: Vec<Key<'a>>,
     pub(super) end: End,

@@ -22,9 +22,9 @@ const SOURCE: Argument = key("source", 0);
 const DESTINATION: Argument = key("destination", 1);
 const ENDS: &[Argument] = &[word("left", "LEFT"), word("right", "RIGHT")];
 
-/// What a pop takes from.
+/// The key from which a pop takes.
 const POPPED: KeySpec = KeySpec::at(RW | ACCESS | DELETE, 1);
-/// What a push adds to.
+/// The key to which a push adds.
 const PUSHED: KeySpec = KeySpec::at(RW | INSERT, 1);
 const MOVED: &[KeySpec] = &[POPPED, KeySpec::at(RW | INSERT, 2)];
 

@@ -34,7 +34,8 @@ impl Connections {
         self.server.text(line)
     }
 
-    /// What a waiting connection was served, if anything. Ends its waiting as its worker would.
+    /// The reply with which a waiting connection was served, if it was. Ends its waiting as its worker
+    /// would.
     fn received(&mut self, number: usize) -> Option<String> {
         let session = &self.others[number - 1];
         let served = session.client.inbox.lock().served.take()?;
@@ -45,7 +46,7 @@ impl Connections {
         Some(String::from_utf8_lossy(&served.to_vec()).into_owned())
     }
 
-    /// Lets the time of a waiting connection run out. Returns whether nobody had served it before.
+    /// Lets the time of a waiting connection run out. Returns whether it had not been served before.
     fn time_out(&mut self, number: usize) -> bool {
         let session = &self.others[number - 1];
         let waiter = session.client.waiter.lock().clone().expect("it was waiting");
@@ -225,7 +226,7 @@ fn transactions_serve_at_their_end_and_never_wait() {
     for line in ["MULTI", "RPUSH b 1", "RPUSH a 2", "LPUSH b 0", "EXEC"] {
         all.run(line);
     }
-    // The first key that appeared serves first, from the first key of its waiter that holds something at
+    // The key that appeared first serves first, from the first key of its waiter that has something at
     // the end.
     assert_eq!(all.received(1), strings(&["a", "2"]));
     assert_eq!(all.received(2), strings(&["b", "0"]));

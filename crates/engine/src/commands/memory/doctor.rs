@@ -1,8 +1,8 @@
-//! MEMORY DOCTOR: what is wrong with the use of memory, in words.
+//! MEMORY DOCTOR: says in words what is wrong with the use of memory.
 
 use crate::observe::memory::Overview;
 
-/// With less in use, factors say nothing.
+/// With less memory in use, factors say nothing.
 const TOO_SMALL: usize = 5 << 20;
 /// Bytes below which no difference is worth a word.
 const WORTH_A_WORD: i64 = 10 << 20;

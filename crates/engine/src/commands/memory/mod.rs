@@ -1,4 +1,4 @@
-//! MEMORY: what a key takes, and where the memory is.
+//! MEMORY: how much memory a key takes, and what takes the memory of the process.
 
 use crate::command::{ArgumentKind, Command, Group, KeySpec, READONLY, RO, argument, key};
 use crate::handler::args::Args;

@@ -21,7 +21,7 @@ use crate::script::shebang;
 use crate::script::slow::Kind;
 use crate::session::ScriptNeeds;
 
-/// An EVALSHA of a script that nobody has sent.
+/// An EVALSHA of a script that no client has sent.
 const NO_SCRIPT: CommandError = CommandError::text("NOSCRIPT No matching script. Please use EVAL.");
 
 /// EVAL script numkeys [key ...] [arg ...]

@@ -1,7 +1,7 @@
 //! LOLWUT: a murmuration of dunlins over mudflats, another one each time.
 //!
-//! The flock is a bent band: birds lie at random along a curve of the third degree and scatter
-//! around it, less towards its ends. What is drawn in a cell depends on how many birds are there.
+//! The flock is a bent band: birds lie at random along a curve of the third degree and scatter around
+//! it, less towards its ends. The character of a cell depends on how many birds are in it.
 
 use base::rng;
 
@@ -12,12 +12,12 @@ use crate::handler::error::CommandResult;
 const COLUMNS: usize = 66;
 const ROWS: usize = 14;
 const BIRDS: usize = 700;
-/// Cells by how many birds they hold.
+/// Characters by the number of birds in the cell.
 const SHADES: &[u8] = b" .':vwW";
 
 /// LOLWUT [VERSION version]
 pub(super) fn lolwut(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    // There is one drawing; that of another version is drawn alike, as what follows is ignored.
+    // There is one drawing. VERSION is accepted and ignored, so another version is drawn alike.
     if args.len() >= 2 && args.word("version") {
         args.i64()?;
     }

@@ -48,15 +48,14 @@ fn flushall(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Reads the mode. Both mean the same here: the tables are taken away at once and freed in the
-/// background, since nobody could tell the difference but those who wait for their commands.
+/// Reads the mode. Both modes do the same: the tables are taken away at once and freed in the
+/// background. The only difference would be how long clients wait.
 fn parse_flush(args: &mut Args<'_>) -> CommandResult {
     let _ = args.word("async") || args.word("sync");
     args.end()
 }
 
-/// A flush is journaled even where there was nothing to remove: whoever follows the journal may
-/// have something.
+/// A flush is journaled even when there was nothing to remove: a follower of the journal may have data.
 fn journal_flush(cx: &mut Context<'_>, argv: Arguments<'_>) {
     if cx.is_journaling() {
         let argv: Vec<&[u8]> = argv.iter().collect();
@@ -92,7 +91,7 @@ fn database_index(args: &mut Args<'_>, error: &'static str) -> Result<i32, Comma
     index.ok_or(CommandError::text(error))
 }
 
-/// Serves those who wait for keys that a database has got.
+/// Serves clients that wait for keys that a database has got.
 fn serve_waiters(cx: &mut Context<'_>, database: usize) {
     cx.db.wake_stream_waiters(database);
     let held = &cx.db.held;
@@ -147,7 +146,7 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::SYNTAX);
     }
     if abort {
-        // The server stops without waiting for anybody, so it is never caught in the act.
+        // The server stops without waiting for any client, so there is never a shutdown to abort.
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
     request.save = match (save, nosave) {

@@ -1,8 +1,9 @@
 //! SINTER, SUNION, SDIFF, their storing forms and SINTERCARD.
 //!
-//! An intersection walks through the smallest set and asks the others. A difference either asks each
-//! of the other sets about each member of the first, or, where these are small, about their union.
-//! What is only answered is written while it is found; what is stored is collected.
+//! An intersection walks through the smallest set and looks its members up in the others. A difference
+//! either looks up each member of the first set in each of the other sets, or, where these are small,
+//! in their union. Members that are only answered are written while they are found; members to be
+//! stored are collected.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +17,7 @@ use crate::handler::elements::{ReplyElements, most_elements};
 use crate::handler::error::{CommandError, CommandResult};
 use crate::observe::notify::{Class, Event};
 
-/// What is made of several sets.
+/// The operations on several sets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operation {
     Intersection,
@@ -125,7 +126,7 @@ fn store(
     Ok(())
 }
 
-/// An intersection as a set. Its encoding does not depend on the members that others had.
+/// An intersection as a set. Its encoding does not depend on the members of the other sets.
 fn stored_intersection(sets: &[Option<&Set>], limits: SetLimits) -> Set {
     let smallest = sets.iter().flatten().min_by_key(|set| set.len());
     let mut result = match smallest {
@@ -139,8 +140,8 @@ fn stored_intersection(sets: &[Option<&Set>], limits: SetLimits) -> Set {
     result
 }
 
-/// A difference as a set. Where all of the first set was taken before others were taken out of it, the
-/// encoding is that of the larger set, as in Redis.
+/// A difference as a set. When all of the first set was taken before members were removed, the encoding
+/// is that of the larger set, as in Redis.
 fn stored_difference(sets: &[Option<&Set>], limits: SetLimits) -> Result<Set, CommandError> {
     let mut result = Set::new();
     let Some((Some(first), others)) = sets.split_first() else { return Ok(result) };
@@ -159,7 +160,7 @@ fn stored_difference(sets: &[Option<&Set>], limits: SetLimits) -> Result<Set, Co
     Ok(result)
 }
 
-/// The sets under keys; `None` where there is none.
+/// The sets under keys; `None` for a missing key.
 fn sets_of<'d>(db: &'d Db<'_>, keys: &[Key<'_>]) -> Result<Vec<Option<&'d Set>>, CommandError> {
     keys.iter().map(|key| db.set_of(key)).collect()
 }
@@ -169,7 +170,7 @@ fn intersect(
     sets: &[Option<&Set>],
     mut visit: impl FnMut(Element<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    // Without one of them there is nothing in common.
+    // If one of them is missing, they have nothing in common.
     let Some(mut sets) = sets.iter().copied().collect::<Option<Vec<&Set>>>() else {
         return ControlFlow::Continue(());
     };

@@ -21,8 +21,8 @@ pub(crate) use rows::COMMANDS;
 /// Members that one command of the journal removes.
 const REMOVALS_PER_EFFECT: usize = 1024;
 
-/// How many times the members that SPOP leaves it must take, so that a table of few members is left
-/// as a listpack: Redis makes a new set of what remains then.
+/// When SPOP takes at least this many times the members that remain, Redis makes a new set of the
+/// remaining ones. So a table of few members is then left as a listpack.
 const FEW_REMAIN: usize = 5;
 
 const POPPED: Event = Event(Class::SET, "spop");
@@ -150,7 +150,7 @@ fn spop_many(cx: &mut Context<'_>, key: &Key<'_>, args: &mut Args<'_>) -> Comman
     Ok(())
 }
 
-/// SPOP of all members: nothing is drawn, and the journal says DEL.
+/// SPOP of all members: nothing is drawn, and the journal gets a DEL.
 fn spop_all(cx: &mut Context<'_>, key: &Key<'_>) -> CommandResult {
     let Some(set) = cx.db.set_mut(key)? else { return Ok(()) };
     let count = set.len();
@@ -162,7 +162,7 @@ fn spop_all(cx: &mut Context<'_>, key: &Key<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What was drawn at random is removed by name when the journal is replayed.
+/// Members that were drawn at random are removed by name when the journal is replayed.
 fn propagate_removals(cx: &mut Context<'_>, key: &Key<'_>, members: &[OwnedElement]) {
     cx.propagate_nothing();
     if !cx.is_journaling() {
@@ -226,7 +226,7 @@ fn smove(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Ok(());
     };
     let found = set.contains(member);
-    // Whatever comes of it, the destination may not hold another type.
+    // Whatever the result is, the destination may not have another type.
     cx.db.set_mut(&destination)?;
     if found && source.bytes != destination.bytes {
         let limits = cx.db.set_limits();

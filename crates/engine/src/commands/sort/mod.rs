@@ -1,8 +1,9 @@
 //! SORT and SORT_RO.
 //!
-//! Elements are borrowed from the collection, and weights from the keys that BY leads to: nothing is
-//! copied before the result is known. With BY or GET the command reads keys that it does not name: it
-//! locks their slots as it meets them, and begins anew later when one of them is locked by others.
+//! Elements are borrowed from the collection, and weights from the keys to which BY leads: nothing is
+//! copied before the result is known. With BY or GET the command reads keys that it does not name. It
+//! locks their slots as it meets them, and begins again later when another thread has locked one of
+//! them.
 
 mod order;
 mod pattern;
@@ -25,10 +26,10 @@ use crate::observe::notify::{Class, Event};
 use order::Order;
 use pattern::Pattern;
 
-/// What SORT was asked for.
+/// The options of SORT.
 struct Options<'a> {
     order: Order<'a>,
-    /// What is returned of each element; the element itself where there is nothing.
+    /// The patterns of the values to return for each element; without any, the element itself.
     get: Vec<Pattern<'a>>,
     /// Where the result goes instead of to the client.
     store: Option<Key<'a>>,
@@ -74,7 +75,7 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Finds the destination of SORT: STORE may stand anywhere behind the key, and the last one counts.
+/// Finds the destination of SORT: STORE may stand anywhere after the key, and the last one counts.
 fn find_destination(argv: Arguments<'_>, visit: &mut dyn FnMut(usize, KeyFlags)) {
     let (mut index, mut destination) = (2, None);
     while index < argv.len() {
@@ -143,7 +144,7 @@ fn reply_sorted(cx: &mut Context<'_>, key: &Key<'_>, options: &Options<'_>) -> C
     has_missed_none(&cx.db)
 }
 
-/// What was looked up in locked slots was not found, so the result means nothing.
+/// Values in locked slots could not be looked up, so the result means nothing.
 fn has_missed_none(db: &Db<'_>) -> CommandResult {
     if db.held.missed().is_some() { Err(CommandError::MISSED_SLOT) } else { Ok(()) }
 }
@@ -168,8 +169,8 @@ fn sortable<'e>(db: &'e Db<'_>, key: &Key<'_>) -> Result<Option<ValueRef<'e>>, C
     }
 }
 
-/// Puts the result in place of whatever the destination holds. The journal gets the result, so that
-/// replaying it needs none of the keys that led to it.
+/// Replaces the destination with the result. The journal gets the result, so that replaying it needs
+/// none of the keys that led to it.
 fn store(cx: &mut Context<'_>, destination: &Key<'_>, list: List) {
     if cx.db.find_mut(destination).is_some() {
         cx.propagate(&[b"DEL", destination.bytes]);

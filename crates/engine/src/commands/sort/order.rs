@@ -16,8 +16,8 @@ const NOT_A_NUMBER: CommandError =
 
 /// The options that say which elements come, and in which order.
 pub(super) struct Order<'a> {
-    /// What leads to the weights; the elements are their own weights where there is nothing. A
-    /// pattern that leads to no key means: do not sort.
+    /// The pattern that leads to the weights; without it the elements are their own weights. A pattern
+    /// that leads to no key means: do not sort.
     pub(super) by: Option<Pattern<'a>>,
     /// Weights are texts, not numbers.
     pub(super) alpha: bool,
@@ -35,10 +35,10 @@ impl Default for Order<'_> {
     }
 }
 
-/// An element with what it is sorted by.
+/// An element with its weight.
 struct Weighted<'e> {
     number: f64,
-    /// Nothing where BY leads to no value; such elements come first.
+    /// Nothing when BY leads to no value; such elements come first.
     text: Option<Element<'e>>,
     element: Element<'e>,
     /// Its place in the collection, which decides between equals.
@@ -163,7 +163,8 @@ fn compare_texts(one: Element<'_>, other: Element<'_>) -> Ordering {
     one.as_bytes(first).cmp(other.as_bytes(second))
 }
 
-/// Reads a weight as bounds of scores are read: nothing is zero, and what is too large is infinity.
+/// Reads a weight as bounds of scores are read: an empty text is zero, and a number that is too large
+/// is infinity.
 fn number(element: Element<'_>) -> Option<f64> {
     match element {
         Element::Int(number) => Some(number as f64),

@@ -14,9 +14,9 @@ pub(super) enum Pattern<'a> {
     Fixed,
     /// `prefix*suffix` or `prefix*suffix->field`.
     Key {
-        /// What stands before the element.
+        /// The part before the element.
         prefix: &'a [u8],
-        /// What stands behind it.
+        /// The part after it.
         suffix: &'a [u8],
         /// The field of the hash that lies under the key, instead of the string.
         field: Option<&'a [u8]>,
@@ -43,7 +43,7 @@ impl<'a> Pattern<'a> {
         matches!(self, Pattern::Key { .. })
     }
 
-    /// What the pattern leads to for an element: a string, or a hash's value.
+    /// The value to which the pattern leads for an element: a string, or a hash's value.
     pub(super) fn look_up<'e>(self, db: &'e Db<'_>, element: Element<'e>) -> Option<Element<'e>> {
         let (prefix, suffix, field) = match self {
             Pattern::Element => return Some(element),
@@ -54,7 +54,7 @@ impl<'a> Pattern<'a> {
         let key = [prefix, element.as_bytes(&mut buffer), suffix].concat();
         let key = Key::new(&key);
         if db.held.missed().is_some() || !db.held.try_cover(key.slot, None) {
-            // The command begins anew: see the callers.
+            // The command begins again: see the callers.
             return None;
         }
         match (db.find(&key).map(Entry::value)?, field) {

@@ -43,7 +43,7 @@ impl WantedId {
         }
     }
 
-    /// The id, behind the last one.
+    /// The id, after the last one.
     fn choose(self, last: StreamId, now_ms: u64) -> Result<StreamId, CommandError> {
         let id = match self {
             WantedId::Any if now_ms > last.ms => StreamId::new(now_ms, 0),
@@ -72,7 +72,7 @@ fn parse_references(args: &mut Args<'_>) -> Option<References> {
     }
 }
 
-/// What MAXLEN and MINID ask for.
+/// The options MAXLEN and MINID.
 #[derive(Clone, Copy, Default)]
 struct TrimOption {
     to: Option<TrimTo>,
@@ -124,7 +124,7 @@ impl TrimOption {
         }
     }
 
-    /// What is to be done.
+    /// The trim to carry out.
     fn finish(self, cx: &Context<'_>, limits: StreamLimits) -> Result<Option<Trim>, CommandError> {
         let Some(to) = self.to else {
             if self.limit.is_some_and(|limit| limit > 0) {
@@ -149,7 +149,7 @@ impl TrimOption {
     }
 }
 
-/// How many entries an approximate trim removes at most if nobody says how many.
+/// How many entries an approximate trim removes at most without a LIMIT.
 fn usual_limit(limits: StreamLimits) -> u64 {
     limits.entries().saturating_mul(100).min(1_000_000)
 }
@@ -226,11 +226,11 @@ pub(super) fn xadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// What XADD did.
+/// The result of XADD.
 struct Added {
     id: StreamId,
     trimmed: u64,
-    /// What was removed, if not from the beginning on.
+    /// The removed entries, if they were not the first ones.
     holes: Vec<StreamId>,
     place: TrimPlace,
 }
@@ -284,7 +284,7 @@ fn propagate_xadd(
     if references == References::Delete {
         command.push(b"DELREF");
     }
-    // A trim that removed nothing leaves nothing to say, and holes are said by themselves.
+    // A trim that removed nothing needs no journal entry, and holes have entries of their own.
     let exact = exact.as_ref().filter(|_| added.trimmed > 0 && added.holes.is_empty());
     if let Some((word, threshold)) = exact {
         command.extend([*word, &b"="[..], &threshold[..]]);
@@ -423,7 +423,7 @@ pub(super) fn xackdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     Ok(())
 }
 
-/// Says and answers what was deleted.
+/// Journals and answers the deletions.
 fn settle_deletions(cx: &mut Context<'_>, key: &Key<'_>, deletions: &[Deletion]) {
     let deleted = deletions.iter().filter(|own| **own == Deletion::Deleted).count();
     if deleted > 0 {
@@ -479,7 +479,7 @@ pub(super) fn xsetid(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     check_new_last_id(stream, id, entries_added)?;
     let max_deleted_id = Some(max_deleted_id).filter(|id| !id.is_min());
     stream.set_last_id(id, entries_added, max_deleted_id);
-    // As with groups, nobody who watches the key is told.
+    // As with groups, clients that watch the key are not told.
     cx.db.notify(&key, event("xsetid"));
     cx.add_dirty(1);
     cx.reply.ok();

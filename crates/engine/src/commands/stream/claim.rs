@@ -1,4 +1,4 @@
-//! XCLAIM and XAUTOCLAIM: what one consumer has not acknowledged becomes another's.
+//! XCLAIM and XAUTOCLAIM: entries that one consumer has not acknowledged become another's.
 
 use store::stream::{Group, Pending, Stream};
 use store::{Key, StreamId};
@@ -20,7 +20,8 @@ pub(super) struct Claims<'c> {
     pub(super) last_id: Option<StreamId>,
 }
 
-/// The journal gets whose pending entries these are, since when and how often delivered.
+/// The journal gets the new owner of these pending entries, since when, and how often they were
+/// delivered.
 pub(super) fn propagate_claims(
     cx: &mut Context<'_>,
     key: &Key<'_>,
@@ -55,7 +56,7 @@ fn propagate_acknowledged(cx: &mut Context<'_>, key: &Key<'_>, group: &[u8], ids
     cx.propagate(&command);
 }
 
-/// What XCLAIM's options say.
+/// The options of XCLAIM.
 #[derive(Default)]
 struct Options {
     force: bool,
@@ -98,7 +99,7 @@ impl Options {
     }
 }
 
-/// What a claim did.
+/// The result of a claim.
 #[derive(Default)]
 struct Claimed {
     ids: Vec<(StreamId, Pending)>,
@@ -144,7 +145,7 @@ pub(super) fn xclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         if before.is_none() && !options.force || before.as_ref().is_some_and(too_young) {
             continue;
         }
-        // What was not pending counts as delivered once.
+        // An entry that was not pending counts as delivered once.
         let before = before.map_or(1, |before| before.deliveries);
         let counted = before.saturating_add(u64::from(!options.just_id));
         let deliveries = options.deliveries.unwrap_or(counted);
@@ -189,7 +190,7 @@ fn answer(reply: &mut resp::reply::Reply<'_>, stream: &Stream, id: StreamId, jus
     }
 }
 
-/// Counts and journals what was claimed, and what is pending no more.
+/// Counts and journals the claimed entries, and those that are no longer pending.
 fn settle(cx: &mut Context<'_>, key: &Key<'_>, names: (&[u8], &[u8]), claimed: &Claimed) {
     cx.add_dirty((claimed.ids.len() + claimed.deleted.len()) as u64);
     cx.propagate_nothing();
@@ -206,7 +207,7 @@ fn settle(cx: &mut Context<'_>, key: &Key<'_>, names: (&[u8], &[u8]), claimed: &
 pub(super) fn xautoclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, name, consumer) = (args.key()?, args.bytes()?, args.bytes()?);
     let now = cx.stream_now();
-    // Counted as a read, as in Redis, whatever the options are.
+    // Counted as a read, as in Redis, with any options.
     let is_stream = cx.db.stream(&key).map(|_| ());
     let min_idle = parse_min_idle(args, "XAUTOCLAIM")?;
     let start = parse_start(args.bytes()?)?;
@@ -265,8 +266,8 @@ impl IdleClaimed {
     }
 }
 
-/// Gives a consumer what has been pending for so many milliseconds, up to so many entries. What is in
-/// the stream no more is pending no more.
+/// Gives a consumer up to `count` entries that have been pending for this many milliseconds. An entry
+/// that is no longer in the stream is no longer pending.
 pub(super) fn claim_idle(
     stream: &mut Stream,
     (name, consumer): (&[u8], u32),
@@ -306,7 +307,7 @@ pub(super) fn claim_idle(
     IdleClaimed { entries, claimed }
 }
 
-/// What XAUTOCLAIM looks for.
+/// The entries that XAUTOCLAIM looks for.
 struct Wanted {
     consumer: u32,
     min_idle: i64,

@@ -18,7 +18,7 @@ const KEY_MISSING: CommandError = CommandError::text(
 /// The words of XGROUP CREATE with each option once. One that stands twice is refused when there are more.
 const MOST_WORDS: usize = 8;
 
-/// What the options of CREATE and SETID say.
+/// The options of CREATE and SETID.
 #[derive(Default)]
 struct Options {
     make_stream: bool,
@@ -62,7 +62,7 @@ fn existing_group<'c>(
     existing(cx, key)?.group_mut(group).ok_or_else(missing)
 }
 
-/// Reads where a group begins: behind an id, or behind all that is there.
+/// Reads where a group begins: after an id, or after all entries that are there.
 fn parse_place(id: &[u8], last_id: StreamId) -> Result<StreamId, CommandError> {
     match id {
         b"$" => Ok(last_id),
@@ -96,7 +96,7 @@ pub(super) fn create(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     Ok(())
 }
 
-/// A group changed: nobody who watches the key is told.
+/// A group changed. Clients that watch the key are not told.
 fn note_change(cx: &mut Context<'_>, key: &Key<'_>, name: &'static str) {
     cx.db.notify(key, event(name));
     cx.add_dirty(1);

@@ -9,7 +9,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 
-/// Entries and pending entries that FULL shows if nobody says how many.
+/// Entries and pending entries that FULL shows without a count.
 const USUAL_COUNT: usize = 10;
 
 /// The error of a command that needs a group of a stream that is there.
@@ -65,7 +65,7 @@ pub(super) fn groups(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     Ok(())
 }
 
-/// How far a group is: the last three pairs of what GROUPS shows, three of what FULL does.
+/// How far a group is: the last three pairs of GROUPS, and three of FULL.
 fn answer_place(reply: &mut Reply<'_>, numbers: &StreamNumbers, group: &Group) {
     reply.label("last-delivered-id");
     reply.stream_id(group.last_id);
@@ -124,7 +124,7 @@ fn answer_numbers(reply: &mut Reply<'_>, stream: &Stream) {
     let numbers = stream.numbers();
     reply.label("length");
     reply.integer(numbers.len.cast_signed());
-    // The words are those of Redis's index of blocks.
+    // The field names of Redis's index of blocks.
     reply.label("radix-tree-keys");
     reply.integer(stream.block_count() as i64);
     reply.label("radix-tree-nodes");

@@ -1,9 +1,9 @@
-//! Streams: adding, deleting and trimming entries is in `change`, ranges are in `range`, XREAD and
-//! XREADGROUP in `read`, what groups are and have is in `group` and `pending`, what takes pending
-//! entries over in `claim`, and XINFO in `info`.
+//! Streams. `change` adds, deletes and trims entries, `range` reads ranges, `read` has XREAD and
+//! XREADGROUP, `group` and `pending` manage groups and their pending entries, `claim` takes pending
+//! entries over, and `info` has XINFO.
 //!
-//! Most of these commands are written to the journal as something else: an id that was chosen here by
-//! its number, an approximate trim by what came of it, and what a group was given by what it has then.
+//! The journal gets another form of most of these commands: an id that was chosen here as a number, an
+//! approximate trim as its result, and the state of a group after the command instead of the command.
 
 mod change;
 mod claim;
@@ -61,7 +61,7 @@ fn id_part(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Reads what ids nearly always are: digits, a dash, and digits.
+/// Reads the form that ids nearly always have: digits, a dash, and digits.
 fn plain_id(text: &[u8]) -> Option<StreamId> {
     let (ms, behind) = plain_digits(text)?;
     match plain_digits(behind.strip_prefix(b"-")?)? {
@@ -70,8 +70,8 @@ fn plain_id(text: &[u8]) -> Option<StreamId> {
     }
 }
 
-/// The number that a text begins with, if that has digits, and not so many that it might need more than
-/// 64 bits; and what is behind it.
+/// The number at the beginning of a text, if it has digits, but not as many as might need more than 64
+/// bits; and the text after it.
 fn plain_digits(text: &[u8]) -> Option<(u64, &[u8])> {
     const FEW: usize = 18;
     let mut value = 0;
@@ -114,7 +114,7 @@ fn parse_id_or_end(text: &[u8], missing: u64) -> Result<StreamId, CommandError> 
     }
 }
 
-/// Reads the first id of a range: `(` excludes the id behind it.
+/// Reads the first id of a range: `(` excludes the id after it.
 fn parse_start(text: &[u8]) -> Result<StreamId, CommandError> {
     match text {
         [b'(', _, ..] => {
@@ -125,7 +125,7 @@ fn parse_start(text: &[u8]) -> Result<StreamId, CommandError> {
     }
 }
 
-/// Reads the last id of a range: `(` excludes the id behind it.
+/// Reads the last id of a range: `(` excludes the id after it.
 fn parse_end(text: &[u8]) -> Result<StreamId, CommandError> {
     match text {
         [b'(', _, ..] => {

@@ -20,7 +20,7 @@ struct Selection<'a> {
 
 impl<'a> Selection<'a> {
     fn parse(args: &mut Args<'a>) -> Result<Selection<'a>, CommandError> {
-        // Redis passes over a word behind all others.
+        // Redis ignores a word after all others.
         if !(3..=6).contains(&args.len()) {
             return Err(CommandError::SYNTAX);
         }

@@ -1,10 +1,10 @@
 //! XREAD and XREADGROUP, at once or when there is something to read.
 //!
-//! Who waits is served by the same request again, from the one key that changed. XREAD wakes all who
-//! read there; of those who share a group each is served in turn, as long as there are entries that
-//! none of them has got. Those wait for the group, too: when it goes, they get the error that they
-//! would have got without it. With CLAIM the command of who waits runs again when something may have
-//! been pending for long enough.
+//! A client that waits is served by the same request again, from the one key that changed. XREAD wakes
+//! all clients that read there. Clients that share a group are served in turn, as long as there are
+//! entries that no consumer of the group has got. They wait for the group, too: when the group is
+//! removed, they get the error that they would have got without waiting. With CLAIM, the command of a
+//! waiting client runs again when an entry may have been pending for long enough.
 
 use resp::args::{Arguments, OwnedArguments};
 use smallvec::SmallVec;
@@ -18,12 +18,12 @@ use crate::handler::context::{Context, WaitFor};
 use crate::handler::error::{CommandError, CommandResult};
 use crate::wait::waiting::Awaited;
 
-/// Who waits and claims looks at what is pending again after so many milliseconds at least.
+/// A client that waits and claims looks at pending entries again after this many milliseconds at least.
 const CLAIM_PAUSE_LEAST: u64 = 10;
 /// And at most: entries may have become older by other ways than waiting.
 const CLAIM_PAUSE_MOST: u64 = 1000;
 
-/// What XREAD and XREADGROUP are asked to do.
+/// The arguments of XREAD and XREADGROUP.
 struct Request<'a> {
     /// Group and consumer.
     group: Option<(&'a [u8], &'a [u8])>,
@@ -31,11 +31,12 @@ struct Request<'a> {
     pending: bool,
     /// Entries of each stream at most.
     count: usize,
-    /// What is pending for so many milliseconds is read first, whoever has it.
+    /// Entries that have been pending for this many milliseconds are read first, whichever consumer has
+    /// them.
     claim: Option<i64>,
-    /// Wait if there is nothing: for so many milliseconds, or for ever.
+    /// Wait if there is nothing: for this many milliseconds, or for ever.
     block: Option<Option<u64>>,
-    /// Which argument says for how long.
+    /// The argument that gives the time.
     block_at: usize,
     keys: Vec<Key<'a>>,
     /// From where to read each.
@@ -47,9 +48,9 @@ struct Request<'a> {
 /// From where to read a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Start {
-    /// From behind this id; in a group, of what is pending.
+    /// After this id; in a group, of the pending entries.
     After(StreamId),
-    /// From behind what the group has got.
+    /// After the entries that the group has got.
     New,
 }
 
@@ -187,7 +188,8 @@ impl<'a> Request<'a> {
         Ok(true)
     }
 
-    /// Reads entries that nobody of the group has got, and before them what others have had for long.
+    /// Reads entries that no consumer of the group has got, and before them those that others have had
+    /// for long.
     fn read_new(
         &self,
         cx: &mut Context<'_>,
@@ -223,7 +225,7 @@ impl<'a> Request<'a> {
                     Some(_) => {
                         reply.array(4);
                         reply.stream_entry_parts(entry);
-                        // It waited for nobody, and was delivered never before.
+                        // It was never delivered, so it has waited for no consumer.
                         reply.integer(0);
                         reply.integer(0);
                     }
@@ -254,7 +256,7 @@ impl<'a> Request<'a> {
         Ok(taken + entries > 0)
     }
 
-    /// Reads again what this consumer has got and not acknowledged.
+    /// Reads again the entries that this consumer has got and not acknowledged.
     fn read_pending(
         &self,
         cx: &mut Context<'_>,
@@ -304,12 +306,12 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Whether a stream has entries behind an id.
+/// Whether a stream has entries after an id.
 fn has_entry_after(stream: &Stream, id: StreamId) -> bool {
     stream.last_id() > id && stream.last_entry_id().is_some_and(|last| last > id)
 }
 
-/// How long what is claimed has been pending at least.
+/// How long claimed entries must have been pending.
 fn parse_idle(args: &mut Args<'_>) -> Result<i64, CommandError> {
     let idle = args
         .i64()
@@ -347,7 +349,7 @@ fn no_group(key: &Key<'_>, group: &[u8]) -> CommandError {
     CommandError::owned(format!("{error} in XREADGROUP with GROUP option"))
 }
 
-/// Writes what precedes the entries of a stream.
+/// Writes the part of the reply before the entries of a stream.
 fn begin_stream(reply: &mut resp::reply::Reply<'_>, key: &Key<'_>) {
     if !reply.is_resp3() {
         reply.array(2);
@@ -397,7 +399,7 @@ fn read(cx: &mut Context<'_>, args: &mut Args<'_>, name: &'static str) -> Comman
     Ok(())
 }
 
-/// Lets the client wait for entries behind those that are there now.
+/// Lets the client wait for entries after those that are there now.
 fn wait(
     cx: &mut Context<'_>,
     args: &Args<'_>,
@@ -409,7 +411,7 @@ fn wait(
     let mut argv = OwnedArguments::new();
     for (index, argument) in args.argv().iter().enumerate() {
         if let Some(next) = again_in.filter(|_| index == request.block_at) {
-            // What is left of it when the command runs again.
+            // The time that is left when the command runs again.
             argv.push(timeout.map_or(0, |all| all - next).to_string().as_bytes());
             continue;
         }
@@ -423,8 +425,8 @@ fn wait(
     cx.wait(&WaitFor { keys, destination: None, awaited, timeout, again_in, argv, serve });
 }
 
-/// In how many milliseconds something may be there to be claimed, if that is asked for. What others
-/// are given meanwhile may be so, too.
+/// In how many milliseconds there may be an entry to claim, if the request claims. Entries that others
+/// get meanwhile may qualify, too.
 fn next_claim(cx: &Context<'_>, request: &Request<'_>) -> Option<u64> {
     let (group, min_idle) = (request.group?.0, request.claim?);
     let now = cx.stream_now();
@@ -444,7 +446,7 @@ fn waiting(argv: Arguments<'_>) -> Result<Request<'_>, CommandError> {
     Request::parse(&mut Args::new(argv, &[]), name)
 }
 
-/// Whether what lies under a key now ends the waiting for it.
+/// Whether the value that a key has now ends the waiting for it.
 fn is_ready(
     value: Option<ValueRef<'_>>,
     key: &Key<'_>,
@@ -453,7 +455,7 @@ fn is_ready(
     let request = waiting(argv)?;
     let stream = match value {
         Some(ValueRef::Stream(stream)) => stream,
-        // Who reads in a group gets an error now.
+        // A client that reads in a group gets an error now.
         _ => return Ok(request.group.is_some()),
     };
     if let Some((group, _)) = request.group {
@@ -478,7 +480,7 @@ fn serve(cx: &mut Context<'_>, key: &Key<'_>, argv: Arguments<'_>) -> Result<boo
     Ok(streams > 0)
 }
 
-/// Says that a group is there no more: who reads in it waits in vain.
+/// Notes that a group is gone: clients that read in it wait in vain.
 pub(super) fn note_group_gone(cx: &mut Context<'_>, key: &Key<'_>) {
     cx.db.notify(key, event("xgroup-destroy"));
     cx.db.wake_waiters(key);

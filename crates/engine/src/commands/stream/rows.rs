@@ -54,7 +54,7 @@ const UPDATED: KeySpec = KeySpec::at(RW | UPDATE, 1);
 const DESCRIBED: KeySpec = KeySpec::at(RO | ACCESS, 2);
 const DELETED: KeySpec = KeySpec::at(RW | DELETE, 1);
 
-/// The keys behind STREAMS, which are the first half of what follows.
+/// The keys after STREAMS, which are the first half of the remaining arguments.
 const fn behind_streams(from: i32) -> KeySpec {
     KeySpec {
         flags: RO | ACCESS,

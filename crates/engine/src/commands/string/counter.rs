@@ -81,7 +81,7 @@ pub(super) fn incrbyfloat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandR
     // Never as an integer, even where it spells one: as in Redis.
     let value = StringValue::Plain(text.as_slice().into());
     cx.db.set_string(&key, value, expire_at, INCRBYFLOAT);
-    // Whoever replays it must not do the arithmetic again.
+    // A replay must not repeat the arithmetic.
     cx.propagate(&[b"SET", key.bytes, &text, b"KEEPTTL"]);
     cx.reply.bulk(&text);
     Ok(())

@@ -1,9 +1,8 @@
 //! LCS: the longest common subsequence of two strings.
 //!
-//! The textbook's table of lengths is filled row by row, but only two rows of it are kept: what the
-//! way back needs to know of each cell is one bit (whether the longer subsequence lies above), since
-//! whether two bytes are equal can be seen again in the strings. That takes a 32nd of the memory of
-//! the whole table.
+//! The textbook's table of lengths is filled row by row, but only two rows of it are kept. The way back
+//! needs one bit of each cell: whether the longer subsequence lies above. Whether two bytes are equal
+//! can be seen again in the strings. That takes a 32nd of the memory of the whole table.
 
 use resp::reply::Reply;
 use store::ValueRef;
@@ -12,7 +11,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 
-/// What LCS answers.
+/// The form of LCS's answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Subsequence,
@@ -98,7 +97,8 @@ impl LcsOptions {
     }
 }
 
-/// Refuses what would take too long: the bound is that of Redis, which keeps the whole table.
+/// Refuses strings for which the search would take too long. The bound is that of Redis, which keeps
+/// the whole table.
 fn check_size(a: usize, b: usize, limit: u64) -> CommandResult {
     let cells = (a as u64 + 1).checked_mul(b as u64 + 1);
     let bytes = cells.and_then(|cells| cells.checked_mul(4));
@@ -139,7 +139,7 @@ struct Common {
     length: usize,
 }
 
-/// What the way back needs to know.
+/// The bits that the way back needs.
 struct Table {
     /// A bit per pair of bytes, by rows of `a`: the longer subsequence lies above.
     above: Vec<u64>,

@@ -1,8 +1,8 @@
-//! Strings: SET and its kin, counters, ranges, many keys at once, LCS.
+//! Strings: SET and its variants, counters, ranges, many keys at once, LCS.
 //!
-//! GET, SET, INCR, MSET and MGET are what a server mostly does. Each of them looks its key up once,
-//! and none of them allocates more than the entry that it stores: small values are written into the
-//! reply from where they lie and overwritten where they lie, large ones come and go as shared
+//! Most commands that a server gets are GET, SET, INCR, MSET and MGET. Each of them looks its key up
+//! once, and none of them allocates more than the entry that it stores: small values are written into
+//! the reply from where they lie and overwritten where they lie, large ones come and go as shared
 //! buffers.
 
 mod counter;

@@ -13,7 +13,7 @@ use crate::observe::notify::{Class, Event};
 const EXPIRE: Event = Event(Class::GENERIC, "expire");
 const PERSIST: Event = Event(Class::GENERIC, "persist");
 
-/// How an expiry is told.
+/// How an expiry is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Clock {
     /// EX: seconds from now.
@@ -26,7 +26,7 @@ enum Clock {
     UnixMilliseconds,
 }
 
-/// What the options say about the expiry.
+/// The options about the expiry.
 #[derive(Clone, Copy)]
 enum Expiration<'a> {
     Unsaid,
@@ -95,7 +95,7 @@ fn expire_at(cx: &Context<'_>, clock: Clock, number: &[u8]) -> Result<u64, Comma
         .ok_or_else(|| CommandError::invalid_expire(cx.row.command.name))
 }
 
-/// On what SET depends.
+/// The condition of SET.
 #[derive(Clone, Copy)]
 enum Condition<'a> {
     None,
@@ -103,7 +103,7 @@ enum Condition<'a> {
     Absent,
     /// XX: there is one.
     Present,
-    /// IFEQ: there is one, and it holds this string. A condition of Valkey 8.1.
+    /// IFEQ: the key exists, and its value is this string. A condition of Valkey 8.1.
     Equal(&'a [u8]),
 }
 
@@ -194,7 +194,7 @@ fn set_with_options(
 ) -> CommandResult {
     let time = options.expiration.time(cx)?;
     if options.get {
-        // Whatever comes of it, this is the reply; an error takes it back.
+        // This is the reply in any case; an error takes it back.
         reply_with_string(cx, key)?;
     }
     if !options.condition.holds(cx, key)? {
@@ -210,7 +210,7 @@ fn set_with_options(
         let expire_at = if keeps { cx.db.expire_at(key) } else { None };
         cx.db.set_string(key, value, expire_at, SET);
         if options.get || matches!(options.condition, Condition::Equal(_)) {
-            // The condition was met: a replay need not look again, nor know the newer words.
+            // The condition was met: a replay need not check it again, nor know the newer words.
             let tail: &[&[u8]] = if keeps { &[b"KEEPTTL"] } else { &[] };
             journal_set(cx, key, args.argv().at(2), tail);
         }
@@ -230,14 +230,14 @@ fn set_until(cx: &mut Context<'_>, key: &Key<'_>, value: StringValue<'_>, time: 
     }
 }
 
-/// What goes into the journal for a command that is no plain SET, or whose time was relative.
+/// The journal's form of a command that is not a plain SET, or whose time was relative.
 fn journal_set(cx: &mut Context<'_>, key: &Key<'_>, value: &[u8], tail: &[&[u8]]) {
     if cx.is_journaling() {
         cx.propagate(&[&[b"SET", key.bytes, value], tail].concat());
     }
 }
 
-/// Writes the string under a key, or nothing where there is none. Says whether there is one.
+/// Writes the string under a key, or nothing when there is none. Returns whether there is one.
 #[inline]
 fn reply_with_string(cx: &mut Context<'_>, key: &Key<'_>) -> Result<bool, CommandError> {
     let string = cx.db.string(key)?;

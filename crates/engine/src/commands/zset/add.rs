@@ -86,7 +86,7 @@ fn add(cx: &mut Context<'_>, args: &mut Args<'_>, mut options: Options) -> Comma
     Ok(())
 }
 
-/// Adds to the score of a member, which counts as 0 where there is none, and answers the new score;
+/// Adds to the score of a member, which counts as 0 for a new member, and answers the new score;
 /// nothing if the conditions are not met.
 fn increment_score(
     cx: &mut Context<'_>,
@@ -102,7 +102,7 @@ fn increment_score(
     };
     let present = zset.score(member);
     let score = present.map_or(increment, |present| present + increment);
-    // What NX rules out is not even computed.
+    // A score that NX rules out is not even computed.
     if score.is_nan() && !conditions.only_new {
         return Err(CommandError::text("ERR resulting score is not a number (NaN)"));
     }

@@ -28,7 +28,7 @@ enum Operation {
     Difference,
 }
 
-/// What becomes of the scores of a member that several sources have.
+/// How the scores are combined of a member that several sources have.
 #[derive(Clone, Copy)]
 enum Aggregate {
     Sum,
@@ -59,7 +59,7 @@ impl Aggregate {
     }
 }
 
-/// What lies under one of the keys.
+/// The value under one of the keys.
 #[derive(Clone, Copy)]
 enum Source<'d> {
     Missing,
@@ -110,7 +110,7 @@ struct Weighted<'d> {
     weight: f64,
 }
 
-/// The sources that a command names behind their number.
+/// The sources that a command names after their number.
 fn sources<'d>(
     db: &'d Db<'_>,
     args: &mut Args<'_>,
@@ -126,7 +126,7 @@ fn sources<'d>(
     keys.iter().map(source).collect()
 }
 
-/// What a command makes of its sources.
+/// How a command combines its sources.
 struct Combination {
     result: ZsetBuilder,
     with_scores: bool,
@@ -222,8 +222,8 @@ fn intersect(sources: &[Weighted<'_>], aggregate: Aggregate) -> ZsetBuilder {
     result
 }
 
-/// The members of the first source that no other has. Either those of the first are looked for in
-/// the others, or those of the others are removed from the first, whichever is less work.
+/// The members of the first source that no other source has. Either the members of the first are looked
+/// up in the others, or those of the others are removed from the first, whichever is less work.
 fn subtract(sources: &[Weighted<'_>]) -> ZsetBuilder {
     let mut result = ZsetBuilder::new();
     let Some((first, others)) = sources.split_first() else { return result };

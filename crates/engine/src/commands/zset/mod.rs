@@ -1,8 +1,8 @@
-//! Sorted sets: looking up, removing, drawing and scanning members. Adding is in `add`, ranges are in
-//! `range`, unions and their like in `combine`, what takes members out at the ends in `pop`.
+//! Sorted sets: looking up, removing, drawing and scanning members. `add` adds members, `range` has
+//! ranges, `combine` has unions and the like, and `pop` takes members from the ends.
 //!
-//! Members go from the sorted set straight into the reply, and everything that counts from either
-//! end works on ranks, which both forms of a sorted set find without a walk.
+//! Members go from the sorted set straight into the reply. Everything that counts from either end works
+//! on ranks, which both forms of a sorted set find without a walk.
 
 mod add;
 mod combine;

@@ -1,6 +1,6 @@
-//! What takes members out at either end, at once or when there are any.
+//! The commands that take members from either end, at once or when there are any.
 //!
-//! Whatever was asked, the journal sees ZPOPMIN or ZPOPMAX of the one key that gave something.
+//! The journal always gets ZPOPMIN or ZPOPMAX of the one key that gave something.
 
 use resp::reply::Reply;
 use store::pack::{Element, OwnedElement};
@@ -47,7 +47,7 @@ impl Extreme {
         }
     }
 
-    /// What the journal gets.
+    /// The command for the journal.
     fn command(self) -> &'static [u8] {
         match self {
             Extreme::Lowest => b"ZPOPMIN",
@@ -88,8 +88,8 @@ fn pop(cx: &mut Context<'_>, args: &mut Args<'_>, extreme: Extreme) -> CommandRe
     Ok(())
 }
 
-/// Pops a member and answers it and its score, behind the key's name if `with_key`. Writes nothing
-/// and returns false where there is no such sorted set.
+/// Pops a member and answers it and its score, after the key's name if `with_key`. Writes nothing and
+/// returns false when there is no such sorted set.
 #[inline]
 fn pop_one(
     cx: &mut Context<'_>,
@@ -110,8 +110,8 @@ fn pop_one(
     Ok(true)
 }
 
-/// Pops up to `count` members and returns how many. `begin` writes what precedes them, once it is
-/// known that there are any, and `show` each of them.
+/// Pops up to `count` members and returns how many. When there are any, `begin` writes the part of the
+/// reply before them, and `show` each of them.
 fn pop_many(
     cx: &mut Context<'_>,
     key: &Key<'_>,
@@ -135,7 +135,7 @@ fn pop_many(
     Ok(count)
 }
 
-/// What ZMPOP and BZMPOP are asked to do.
+/// The arguments of ZMPOP and BZMPOP.
 struct PopMany<'a> {
     keys: Vec<Key<'a>>,
     extreme: Extreme,
@@ -226,7 +226,7 @@ fn pop_or_wait(
     Ok(())
 }
 
-/// Pops a member and answers it behind its key's name; false when there is no such sorted set.
+/// Pops a member and answers it after its key's name; false when there is no such sorted set.
 fn pop_for_waiter(
     cx: &mut Context<'_>,
     key: &Key<'_>,
@@ -243,7 +243,7 @@ fn pop_for_waiter(
 pub(super) fn bzmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let mut timeout = args.clone();
     args.skip(1);
-    // What follows the timeout is looked at before it.
+    // The arguments after the timeout are looked at before it.
     let request = PopMany::parse(args)?;
     let timeout = timeout.timeout()?;
     if request.pop_from_first(cx)? {

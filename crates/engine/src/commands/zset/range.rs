@@ -1,6 +1,6 @@
 //! Ranges of sorted sets by rank, score or name: to answer, count, store or remove.
 //!
-//! Whatever a range is bounded by, it is a range of ranks in the end, which is read from either side.
+//! Every range is a range of ranks in the end, which is read from either side.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ const LIMIT_BY_RANK: CommandError = CommandError::text(
 const SCORES_BY_LEX: CommandError =
     CommandError::text("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
 
-/// What a range is bounded by.
+/// The kind of bounds of a range.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Rank,
@@ -66,7 +66,7 @@ impl<'a> Bounds<'a> {
 
 /// The indexes from `start` to `stop` of `length` elements; negative ones count from the end.
 fn indexes(start: i64, stop: i64, length: usize) -> Range<usize> {
-    // What lies before the first element is the same however far it lies.
+    // A rank before the first element counts the same, however far before.
     let from_front =
         |index: i64| if index < 0 { index.saturating_add(length as i64) } else { index };
     let end = from_front(stop).saturating_add(1).clamp(0, length as i64) as usize;
@@ -98,7 +98,7 @@ struct Selection<'a> {
     bounds: Bounds<'a>,
     /// From the highest member down.
     reverse: bool,
-    /// Members to pass over; a negative number passes over all, or all but so many.
+    /// Members to skip; a negative number skips all of them, or all except this many.
     offset: i64,
     /// Most members; a negative number is no limit.
     limit: i64,
@@ -110,7 +110,7 @@ struct Selection<'a> {
 struct Form {
     by: Option<By>,
     reverse: Option<bool>,
-    /// The result is stored: WITHSCORES means nothing then.
+    /// The result is stored, so WITHSCORES means nothing.
     stores: bool,
 }
 
@@ -138,7 +138,7 @@ impl<'a> Selection<'a> {
             if limit != -1 {
                 return Err(LIMIT_BY_RANK);
             }
-            // No limit at all, whatever the offset is said to be.
+            // No limit at all, for any offset.
             offset = 0;
         }
         if with_scores && by == By::Lex {
@@ -236,7 +236,7 @@ pub(super) fn zrangestore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandR
     Ok(())
 }
 
-/// Stores a result, in place of whatever was there, and answers the number of its members.
+/// Stores a result in place of the present value, and answers the number of its members.
 pub(super) fn store(
     cx: &mut Context<'_>,
     destination: &Key<'_>,

@@ -85,7 +85,7 @@ const fn writing(
     Command::new(name, handler, arity, Group::SortedSet, since).flags(WRITE)
 }
 
-/// A command that stores what it makes of several sorted sets.
+/// A command that stores the combination of several sorted sets.
 const fn storing(
     name: &'static str,
     handler: crate::command::Handler,
@@ -94,7 +94,7 @@ const fn storing(
     writing(name, handler, -4, since).flags(WRITE | DENYOOM | MOVABLE_KEYS).keys(STORED)
 }
 
-/// A command that answers what it makes of several sorted sets.
+/// A command that answers the combination of several sorted sets.
 const fn combining(
     name: &'static str,
     handler: crate::command::Handler,

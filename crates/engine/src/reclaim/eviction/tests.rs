@@ -7,7 +7,7 @@ use config::{Config, MaxmemoryPolicy, Permission};
 
 const LIMIT: usize = 1_000_000;
 
-/// A server with keys that is over its limit by so many bytes, whatever is evicted.
+/// A server with keys that stays over its limit by this many bytes, whatever is evicted.
 fn over_by(excess: usize, policy: MaxmemoryPolicy, keys: usize) -> TestServer {
     let mut server = TestServer::with_config(Config {
         enable_debug_command: Permission::Yes,
