@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Backlog {
     /// Copies.
     copied: AtomicUsize,
-    /// What belongs to the reader alone since it was removed, or replaced, or most often is: it was
-    /// there before.
+    /// Bytes that only the reader still needs, because their owner was removed or replaced. Most of
+    /// them were there before the cut.
     kept: AtomicUsize,
 }
 
 impl Backlog {
-    /// Copies alone: what the cut has cost so far.
+    /// Copies alone: the memory that the cut has added so far.
     pub(crate) fn copied(&self) -> usize {
         self.copied.load(Ordering::Relaxed)
     }

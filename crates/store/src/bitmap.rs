@@ -1,8 +1,7 @@
 //! Strings as arrays of bits: counting, searching, combining, and integers of any width in them.
 //!
-//! Bit 0 is the highest bit of the first byte, as on the wire of SETBIT. Offsets are counted in
-//! bits with 64 bits, since a string of 512 MB has 2^32 of them. Whatever lies behind the end of a
-//! string reads as zero.
+//! Bit 0 is the highest bit of the first byte, as SETBIT counts. Offsets are counted in bits with 64
+//! bits, because a string of 512 MB has 2^32 of them. Bits after the end of a string read as zero.
 //!
 //! Counting and combining go eight bytes at a time in loops that compilers turn into vector
 //! instructions; searching skips eight bytes at a time.
@@ -15,10 +14,10 @@ pub fn get(bytes: &[u8], offset: u64) -> bool {
     byte.is_some_and(|byte| byte & mask(offset) != 0)
 }
 
-/// Sets or clears the bit at an offset, which lies inside. Returns what it was.
+/// Sets or clears the bit at an offset, which lies inside. Returns its previous value.
 ///
 /// # Panics
-/// If it lies behind the end.
+/// If it lies after the end.
 pub fn set(bytes: &mut [u8], offset: u64, bit: bool) -> bool {
     let byte = &mut bytes[(offset / 8) as usize];
     let before = *byte & mask(offset) != 0;
@@ -77,7 +76,7 @@ fn first_unlike(bytes: &[u8], byte: u8) -> Option<usize> {
     bytes[from..].iter().position(|other| *other != byte).map(|index| from + index)
 }
 
-/// What BITOP does.
+/// The operations of BITOP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     /// Bits that are set in all strings.
@@ -123,12 +122,12 @@ pub struct Field {
     width: u32,
 }
 
-/// What becomes of a number that a field cannot hold.
+/// What happens to a number that does not fit a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Overflow {
     /// Its lowest bits remain.
     Wrap,
-    /// The nearest number that the field can hold takes its place.
+    /// It is replaced by the nearest number that fits.
     Saturate,
     /// It is refused.
     Fail,
@@ -160,7 +159,7 @@ impl Field {
     /// Writes a number into the field that begins at an offset, all inside.
     ///
     /// # Panics
-    /// If a part of it lies behind the end.
+    /// If a part of it lies after the end.
     pub fn set(self, bytes: &mut [u8], offset: u64, value: i64) {
         let shift = self.shift(offset);
         let mask = (u128::MAX >> (u128::BITS - self.width)) << shift;
@@ -171,12 +170,12 @@ impl Field {
         bytes[start..start + touched].copy_from_slice(&written.to_be_bytes()[..touched]);
     }
 
-    /// Bits behind the field in the window of its offset.
+    /// Bits after the field in the window of its offset.
     fn shift(self, offset: u64) -> u32 {
         u128::BITS - self.width - (offset % 8) as u32
     }
 
-    /// The number itself if the field can hold it, or else what `overflow` makes of it.
+    /// The number itself if it fits the field, or else what `overflow` makes of it.
     pub fn fit(self, number: i128, overflow: Overflow) -> Option<i64> {
         let bits = self.width - u32::from(self.signed);
         let highest = (1i128 << bits) - 1;

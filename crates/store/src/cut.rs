@@ -1,18 +1,18 @@
 //! A cut: the data as it was at an instant between two commands, read while commands go on.
 //!
 //! It begins with all gates closed and costs a look at each slot. From then on a [`Walker`] goes
-//! through all entries in the order of (database, slot, reversed hash) and shows them to a
-//! [`Sink`]; whoever is about to change or remove an entry that is as old as the cut, and that the
-//! walker has not passed, first hands the old one over. So each entry of the cut is shown exactly
-//! once, through splits and merges, RENAME, expiry, eviction, SWAPDB and FLUSHALL. Small values are
-//! handed over as copies, lists, streams and strings that are not small by reference, and large tables
-//! and strings stay where they are and are [frozen](crate::freeze): they are read in pieces.
+//! through all entries in the order of (database, slot, reversed hash) and shows them to a [`Sink`]. A
+//! writer that is about to change or remove an entry as old as the cut, which the walker has not passed
+//! yet, first hands over the old entry. So each entry of the cut is shown exactly once, through splits
+//! and merges, RENAME, expiry, eviction, SWAPDB and FLUSHALL. Small values are handed over as copies;
+//! lists, streams and larger strings by reference. Large tables and strings stay where they are and are
+//! [frozen](crate::freeze): they are read in pieces.
 //!
-//! One cut at a time. The walker holds one slot at a time, for some dozens of small entries. What is
-//! large is shown when the slot is free and the gate left, since a sink compresses and checksums.
-//! What then remains to be waited for is a copy in memory: of one member of some 256 kB, of a packed
-//! block, of a list's directory (a reference for each node), and of a large string that two keys share
-//! by whoever changes it in place while the walker still has it.
+//! There is one cut at a time. The walker holds one slot at a time, for some dozens of small entries.
+//! It shows large values after it has unlocked the slot and left the gate, because a sink compresses
+//! and computes checksums. What then remains to be waited for is a copy in memory: of one member of
+//! some 256 kB, of a packed block, of a list's directory (a reference for each node), or of a large
+//! string that two keys share, when a writer changes it in place while the walker still reads it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,29 +33,29 @@ use crate::sync::{AtomicU64, Mutex};
 const COPIED_MEMBERS: usize = 64;
 /// Lists with more elements than this are shown when their slot is free again.
 const COPIED_ELEMENTS: usize = 128;
-/// Values with more bytes than this are large, whatever the number of their parts: tables are frozen,
-/// and all others are shown when their slot is free again.
+/// Values with more bytes than this are large, even if they have few parts: tables are frozen, and all
+/// others are shown after their slot is unlocked.
 const LARGE_VALUE: usize = 16 * 1024;
 /// Entries of a table from which its size is estimated, at most.
 const SAMPLES: usize = 16;
-/// Entries that the walker looks at while it holds a slot, about.
+/// About how many entries the walker looks at under one lock of a slot.
 const ENTRIES_PER_HOLD: usize = 64;
-/// Buckets whose entries are brought near at the beginning of a hold: about so many hold as many
+/// Buckets whose entries are prefetched at the beginning of a lock: about this many have as many
 /// entries as are shown. Small entries are read in less time than memory takes to answer.
 const BUCKETS_AHEAD: usize = 12;
 /// Bytes that it looks at, about.
 const BYTES_PER_HOLD: usize = 64 * 1024;
-/// Members of a frozen table that it reads while it holds the table's slot, about.
+/// About how many members of a frozen table it reads under one lock of the table's slot.
 const MEMBERS_PER_HOLD: usize = 256;
 /// Parts of a large string that are shown in one step.
 const PARTS_PER_STEP: usize = 4;
 /// Pieces of more bytes than this are copied there, and shown when the slot is free.
 const LARGE_PIECE: usize = 2 * 1024;
-/// Bytes copied for the walker and not written yet, from which on writers should wait, if nobody says
-/// how many more may be borne.
+/// When this many bytes are copied for the walker and not written yet, writers should wait, unless a
+/// larger number is allowed.
 const BACKLOG_MAX: usize = 64 << 20;
 
-/// A key, and what is to know of it besides its value.
+/// A key, and the facts about it besides its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head<'h> {
     /// The database, as it was numbered at the cut.
@@ -70,7 +70,7 @@ pub struct Head<'h> {
     pub label: u8,
 }
 
-/// Who gets the entries of a cut.
+/// Receives the entries of a cut.
 pub trait Sink {
     /// An entry. Its slot may be locked meanwhile if it is small: no waiting here.
     fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>);
@@ -80,13 +80,13 @@ pub trait Sink {
     }
     /// The beginning of a collection of `len` pieces, which follow before anything else does.
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize);
-    /// A piece of it. Its slot may be locked meanwhile if the piece is small.
+    /// A piece of the open collection. Its slot may be locked meanwhile if the piece is small.
     fn piece(&mut self, piece: Piece<'_>);
     /// Its end.
     fn end(&mut self);
-    /// The beginning of a string of `len` bytes, whose parts follow before anything else does.
+    /// The beginning of a string of `len` bytes; its parts follow before anything else.
     fn begin_text(&mut self, head: &Head<'_>, len: usize);
-    /// The next part of it.
+    /// The next part of the string.
     fn text(&mut self, part: &[u8]);
     /// Its end.
     fn end_text(&mut self);
@@ -124,7 +124,7 @@ struct Handed {
     value: Value<'static>,
     /// Bytes of the copy.
     copied: usize,
-    /// Bytes of what it shares with a key, if that does not have them any more.
+    /// Bytes that it shared with a key which has dropped them since.
     kept: usize,
 }
 
@@ -135,12 +135,12 @@ struct Taken {
     /// From where on.
     position: u32,
     table: SlotTable,
-    /// The bytes of it, about.
+    /// Roughly its bytes.
     kept: usize,
 }
 
-/// What waits for the walker, until the walker ends. A writer that found the cut before it ended may
-/// still come with something afterwards, and gets it back: nobody would ever take it.
+/// Entries that wait for the walker, until the walker ends. A writer that found the cut before it ended
+/// may still bring something afterwards, and gets it back, because no walker would ever take it.
 struct Queue<T>(Mutex<Option<VecDeque<T>>>);
 
 impl<T> Queue<T> {
@@ -159,7 +159,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Puts back what the walker took from the front.
+    /// Puts back an entry that the walker took from the front.
     fn put_back(&self, item: T) {
         if let Some(items) = &mut *self.0.lock() {
             items.push_front(item);
@@ -189,12 +189,12 @@ impl<T> Queue<T> {
     }
 }
 
-/// What walker and writers share.
+/// State that walker and writers share.
 pub struct Cut {
     version: u64,
     /// Fields of some hashes expire.
     has_expiring_fields: bool,
-    /// What the walker is at: the database's number times [`SLOTS`], plus the slot. Written under
+    /// The position of the walker: the database's number times [`SLOTS`], plus the slot. Written under
     /// the lock of the slot that it leaves, if that has keys.
     at: AtomicU64,
     /// Reversed hashes in that slot below this are passed.
@@ -232,8 +232,8 @@ impl Cut {
         self.version
     }
 
-    /// Whether so much was copied and waits to be written that writers should wait. What was there
-    /// before, and would only be freed, is no reason.
+    /// Whether so much was copied and not yet written that writers should wait. Data that was there
+    /// before, and would only be freed, is no reason to wait.
     pub fn is_behind(&self) -> bool {
         self.backlog.copied() > self.borne.load(Ordering::Relaxed)
     }
@@ -303,7 +303,7 @@ impl Cut {
         let kept = kept_bytes(entry, leaves);
         self.backlog.add_copied(copied);
         self.backlog.add_kept(kept);
-        // After the walker's end nobody wants the copy, and it is dropped here.
+        // After the walker's end the copy is not needed, and it is dropped here.
         drop(self.handed.push(Handed { head, value, copied, kept }));
     }
 
@@ -324,8 +324,8 @@ impl Cut {
         let location = Location { database: number, key: entry.key().into() };
         let backlog = Arc::clone(&self.backlog);
         let frozen = Frozen::new(table.kind(), table.len(), location, backlog);
-        // First the queue: a table is frozen only for a walker that will read it or give it up.
-        // The slot's lock, which the caller holds, keeps the walker from the table until it is frozen.
+        // First the queue: a table is frozen only for a walker that will read it or give it up. The
+        // slot's lock, which the caller holds, keeps the walker from the table until it is frozen.
         let queued = self.frozen.push((OwnedHead::new(number, entry), Arc::clone(&frozen)));
         if queued.is_ok() {
             table.freeze(frozen);
@@ -333,7 +333,8 @@ impl Cut {
         true
     }
 
-    /// A table leaves the keyspace, with all gates closed. Gives it back if nothing of it is wanted.
+    /// A table leaves the keyspace, with all gates closed. Gives it back if the cut needs nothing of
+    /// it.
     pub(crate) fn take_table(
         &self,
         database: usize,
@@ -341,7 +342,7 @@ impl Cut {
         table: SlotTable,
     ) -> Option<SlotTable> {
         let number = self.number_of(database);
-        // Behind the walker there may still be a table that is being read in pieces.
+        // A table that the walker has passed may still be being read in pieces.
         let reading = !self.frozen.is_empty();
         let position = match self.rest_of(number, slot) {
             Some(position) => position,
@@ -354,7 +355,7 @@ impl Cut {
         taken.err().map(|taken| taken.table)
     }
 
-    /// Nobody goes on reading.
+    /// Ends the cut for writers: no walker reads on.
     fn give_up(&self) {
         drop(self.handed.end());
         drop(self.texts.end());
@@ -367,7 +368,7 @@ impl Cut {
     }
 }
 
-/// Bytes that a copy of a value takes, exact for those of few members.
+/// Bytes that a copy of a value takes; exact for values of few members.
 fn value_bytes(value: ValueRef<'_>) -> usize {
     match value {
         ValueRef::String(_) | ValueRef::List(_) | ValueRef::Stream(_) => 0,
@@ -377,7 +378,7 @@ fn value_bytes(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// Bytes that a value shares with what was handed over, and that the key is going to give up.
+/// Bytes that a value shares with what was handed over, and that the key will drop.
 fn kept_bytes(entry: Entry<'_>, leaves: bool) -> usize {
     match entry.value() {
         // It is replaced, or copied before it is changed.
@@ -387,8 +388,8 @@ fn kept_bytes(entry: Entry<'_>, leaves: bool) -> usize {
     }
 }
 
-/// Bytes of a table with its entries, estimated from a few of them: it is done for many tables while all
-/// gates are closed.
+/// Bytes of a table with its entries, estimated from a few of them, because it is computed for many
+/// tables while all gates are closed.
 fn table_bytes(table: &SlotTable) -> usize {
     let samples = table.len().div_ceil(64).min(SAMPLES);
     let drawn = (0..samples).filter_map(|_| table.random());
@@ -417,7 +418,7 @@ fn is_large(value: ValueRef<'_>) -> bool {
 /// A value that is shown later.
 type Later = (OwnedHead, Value<'static>);
 
-/// What a step of a walk came to.
+/// The result of a step of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
     /// Something was done, and more is left.
@@ -436,7 +437,7 @@ pub struct Walker<'k, X> {
     open: Option<(OwnedHead, Arc<Frozen>)>,
     /// The string that is.
     text: Option<Arc<FrozenText>>,
-    /// A piece of it.
+    /// A piece of the collection.
     part: Vec<u8>,
 }
 
@@ -456,8 +457,8 @@ impl<'k, X> Walker<'k, X> {
         self.cut.has_expiring_fields
     }
 
-    /// Whether somebody has found a slot locked since this was asked last: time to let others go
-    /// first, since a large collection is read by locking one slot again and again.
+    /// Whether another thread has found a slot locked since the last call. Then it is time to let
+    /// others go first, because a large collection is read by locking one slot again and again.
     pub fn was_in_the_way(&self) -> bool {
         self.space.was_waited_for()
     }
@@ -499,8 +500,8 @@ impl<'k, X> Walker<'k, X> {
         any
     }
 
-    /// Shows some of a large string: without any lock but its own, and of no use to anybody else
-    /// until its end.
+    /// Shows some of a large string. Needs no lock except that of the string; no other thread needs the
+    /// string until its end.
     fn show_text(&mut self, sink: &mut dyn Sink) -> bool {
         let Some(text) = &self.text else {
             let Some((head, text)) = self.cut.texts.pop() else { return false };
@@ -529,7 +530,7 @@ impl<'k, X> Walker<'k, X> {
             if piece.bytes() > LARGE_PIECE { large.push(piece) } else { sink.piece(piece) }
         };
         let more = match frozen.take_orphan() {
-            // Nobody else knows it: it is read without a lock, and freed here when it was read.
+            // No other thread knows it: it is read without a lock, and freed here after it was read.
             Some(orphan) => {
                 let more = read_if_frozen(orphan.word(), &frozen, &mut show);
                 if more == Some(true) {
@@ -562,8 +563,8 @@ impl<'k, X> Walker<'k, X> {
         }
     }
 
-    /// Reads on in a table that somebody may have: in the keyspace or in one that was taken away. Says
-    /// whether more is left, or nothing when the table was not found.
+    /// Reads on in a table that other threads may use: in the keyspace or in one that was taken away.
+    /// Returns whether more is left, or nothing when the table was not found.
     fn read_where_it_lies(
         &self,
         presence: Presence<'_>,
@@ -572,7 +573,7 @@ impl<'k, X> Walker<'k, X> {
     ) -> Option<bool> {
         let location = frozen.location.lock().clone();
         let key = Key::new(&location.key);
-        // Of several tables that were taken away more than one may have had such a key.
+        // Several tables that were taken away may have had this key.
         for taken in self.cut.taken.0.lock().iter().flatten() {
             if (taken.database, taken.slot) == (location.database, key.slot)
                 && let Some(word) = taken.table.word_of(&key)
@@ -589,8 +590,9 @@ impl<'k, X> Walker<'k, X> {
 
     // ---- Tables that were taken away ------------------------------------------------------------
 
-    /// Shows some entries of a table that was taken away, where they lie: nobody else is at it any more.
-    /// What is frozen is read before the next ones are shown, from the table or as an orphan.
+    /// Shows some entries of a table that was taken away, where they lie: no other thread uses it any
+    /// more. Frozen collections are read before the next entries are shown, from the table or as an
+    /// orphan.
     fn show_taken(&self, sink: &mut dyn Sink) -> bool {
         let Some(mut taken) = self.cut.taken.pop() else { return false };
         let mut entries = 0;
@@ -642,7 +644,7 @@ impl<'k, X> Walker<'k, X> {
         Step::More
     }
 
-    /// Shows some entries of a slot, and keeps what is better shown when the slot is free.
+    /// Shows some entries of a slot, and keeps those that are better shown after the slot is unlocked.
     fn walk_held(
         &self,
         held: &mut Held<'_, X>,
@@ -690,15 +692,15 @@ impl<'k, X> Walker<'k, X> {
     }
 
     fn go_to(&self, number: usize, slot: u16) {
-        // Nobody is at the slot that is left: it is locked by us, or has no keys. Whoever is at the
-        // one that comes sees the new position with it.
+        // No thread uses the slot that is left: we have locked it, or it has no keys. A thread that
+        // uses the next slot sees the new position together with it.
         self.cut.position.store(0, Ordering::Relaxed);
         self.cut.at.store(number as u64 * SLOTS as u64 + u64::from(slot), Ordering::Release);
     }
 }
 
-/// Reads on in the table of a large collection, if it is the one that is being read. Says whether more
-/// is left then.
+/// Reads on in the table of a large collection, if it is the one that is being read. Returns whether
+/// more is left then.
 fn read_if_frozen(
     word: Word,
     frozen: &Arc<Frozen>,

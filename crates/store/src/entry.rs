@@ -120,7 +120,7 @@ impl Kind {
     }
 }
 
-// Every kind comes back from its number, and has room in a word beside address and flags.
+// Every kind comes back from its number, and fits a word beside address and flags.
 const _: () = {
     let mut number = 0;
     while number < Kind::ALL.len() {
@@ -272,8 +272,8 @@ const _: () = {
     assert!(size_of::<Arc<Vec<u8>>>() == 8);
 };
 
-/// The word of an entry. A plain copyable number: who may read or free what it points to is the
-/// business of the keyspace, which hands out [`Entry`] and [`EntryMut`] with a lifetime.
+/// The word of an entry. A plain copyable number: the keyspace decides which code may read or free the
+/// entry behind it, and hands out [`Entry`] and [`EntryMut`] with a lifetime.
 ///
 /// Invariant: the number came from [`Word::new`], and the entry lives as long as the word is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -283,8 +283,8 @@ impl Word {
     /// The word that [`Word::bits`] gave.
     ///
     /// # Safety
-    /// The bits are a word's, whose entry lives as long as the result is used, and changes meanwhile
-    /// through nobody but who has it for itself.
+    /// The bits are a word's, whose entry lives as long as the result is used. Meanwhile only code that
+    /// has the entry for itself changes it.
     #[inline]
     pub(crate) unsafe fn from_bits(bits: u64) -> Word {
         Word(bits)
@@ -381,13 +381,13 @@ impl Word {
 
     pub(crate) fn key<'e>(self) -> &'e [u8] {
         let (length, _) = self.lengths();
-        // SAFETY: the key lies behind the header; the lifetime is bounded by the callers.
+        // SAFETY: the key lies after the header; the callers bound the lifetime.
         unsafe { std::slice::from_raw_parts(self.base().add(self.key_offset()), length) }
     }
 
     fn inline<'e>(self) -> &'e [u8] {
         let (key, value) = self.lengths();
-        // SAFETY: the inline value lies behind the key.
+        // SAFETY: the inline value lies after the key.
         unsafe { std::slice::from_raw_parts(self.base().add(self.key_offset() + key), value) }
     }
 
@@ -437,8 +437,8 @@ impl Word {
     }
 
     pub(crate) fn value<'e>(self) -> ValueRef<'e> {
-        // SAFETY: the payload holds what the kind says; `allocate` put it there. The collections
-        // are one thin pointer each, so a reference to the payload is a reference to them.
+        // SAFETY: the payload has the type of the kind; `allocate` put it there. The collections are
+        // one thin pointer each, so a reference to the payload is a reference to them.
         unsafe {
             match self.kind() {
                 Kind::Int => ValueRef::String(StringRef::Int(self.payload().read().cast_signed())),
@@ -475,8 +475,8 @@ impl Word {
         }
     }
 
-    /// The table of a large set, hash or sorted set, for a snapshot to begin or go on with. The
-    /// caller has the entry for itself: it holds the slot's lock, or owns the entry's table.
+    /// The table of a large set, hash or sorted set, for a snapshot to begin or go on with. The caller
+    /// has the entry for itself: it holds the slot's lock, or owns the entry's table.
     pub(crate) fn freezing<'e>(self) -> Option<&'e mut dyn Freezing> {
         match self.value_mut() {
             ValueMut::Set(set) => set.freezing(),
@@ -519,7 +519,7 @@ impl Word {
             return Self::with_payload(Kind::Shared, key, buffer, expire_at);
         }
         let word = Self::allocate(kind, key, bytes.len(), expire_at);
-        // SAFETY: the allocation has room for the value behind the key.
+        // SAFETY: the allocation has room for the value after the key.
         unsafe {
             let at = word.base().add(word.key_offset() + key.len());
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());
@@ -549,7 +549,7 @@ impl Word {
         }
         let layout = entry_layout(word.key_offset() + key.len() + inline);
         // SAFETY: the layout has a size of at least the header; every write below stays inside it:
-        // expiry at 0, the header at its offset, the key behind it.
+        // expiry at 0, the header at its offset, the key after it.
         unsafe {
             let base = alloc(layout);
             if base.is_null() {
@@ -586,8 +586,8 @@ impl Word {
         Some(word.with_label(0))
     }
 
-    /// Gives an inline string another kind and length in the same allocation, if it has room.
-    /// Bytes beyond the old length are whatever lies there.
+    /// Gives an inline string another kind and length in the same allocation, if there is room. Bytes
+    /// beyond the old length are not cleared.
     fn resized(self, kind: Kind, length: usize) -> Option<Word> {
         if !self.kind().is_inline() || length > INLINE_MAX || (length > 255 && !self.is_wide()) {
             return None;
@@ -627,12 +627,12 @@ impl Word {
     /// The inline value, for a change. The caller has the entry to itself.
     fn inline_mut<'e>(self) -> &'e mut [u8] {
         let (key, value) = self.lengths();
-        // SAFETY: the inline value lies behind the key.
+        // SAFETY: the inline value lies after the key.
         unsafe { std::slice::from_raw_parts_mut(self.base().add(self.key_offset() + key), value) }
     }
 
-    /// A new entry with this one's key, expiry, version and clock, and a raw string of `length`
-    /// bytes that begins with `bytes` and goes on with zeros.
+    /// A new entry with the same key, expiry, version and clock, and a raw string of `length` bytes:
+    /// `bytes` followed by zeros.
     fn with_grown_string(self, bytes: &[u8], length: usize) -> Word {
         let word = if length <= GROWN_INLINE_MAX {
             let word = Self::allocate(Kind::InlineRaw, self.key(), length, self.expire_at());
@@ -674,9 +674,9 @@ impl Word {
     /// Takes the value out and frees the entry.
     ///
     /// # Safety
-    /// Nobody uses the entry any more, nor what was borrowed from it.
+    /// Nothing uses the entry any more, nor anything borrowed from it.
     unsafe fn into_value(self) -> Value<'static> {
-        // SAFETY: the payload is read once, and the entry that held it is freed here.
+        // SAFETY: the payload is read once, and its entry is freed here.
         unsafe {
             let value = match self.kind() {
                 Kind::Int => Value::String(StringValue::Int(self.payload().read().cast_signed())),
@@ -704,7 +704,7 @@ impl Word {
     /// Frees the entry and its value.
     ///
     /// # Safety
-    /// Nobody uses the entry any more, nor what was borrowed from it.
+    /// Nothing uses the entry any more, nor anything borrowed from it.
     pub(crate) unsafe fn free(self) {
         if self.kind().is_inline() {
             // SAFETY: nothing but the allocation belongs to the entry.
@@ -716,8 +716,8 @@ impl Word {
     }
 }
 
-/// The allocation of an entry of `size` bytes: the allocator's own size class (multiples of 16, and
-/// above 128 four to a doubling), so that an entry knows the room that it has.
+/// The allocation of an entry of `size` bytes. It has the allocator's own size class (multiples of 16,
+/// and above 128 four to a doubling), so that an entry knows how much room it has.
 fn entry_layout(size: usize) -> Layout {
     let step = (size.next_power_of_two() / 8).max(16);
     let size = size.next_multiple_of(step);
@@ -770,7 +770,7 @@ impl<'e> Entry<'e> {
         self.word.clock()
     }
 
-    /// Sets the eviction clock, which readers do too: it is theirs while they hold the lock.
+    /// Sets the eviction clock. Readers do this too, while they hold the lock.
     #[inline]
     pub fn set_clock(self, clock: u32) {
         if self.word.clock() != clock {
@@ -799,7 +799,7 @@ impl<'e> Entry<'e> {
         self.word.label()
     }
 
-    /// Bytes of the entry itself; what its value has elsewhere is not included.
+    /// Bytes of the entry itself, without those that its value has elsewhere.
     pub fn allocated(self) -> usize {
         self.word.allocated()
     }
@@ -918,7 +918,7 @@ impl<'e> EntryMut<'e> {
             self.put(word);
             word.inline_mut()[old_length..].fill(0);
         } else if !self.grow_buffer(length) {
-            // Looked at anew, since the buffer was borrowed for a change meanwhile.
+            // Read again, because the buffer was borrowed for a change meanwhile.
             let ValueRef::String(string) = self.word.value() else { return None };
             let word = self.word.with_grown_string(&string.bytes(), length);
             let old = self.word;
@@ -929,20 +929,20 @@ impl<'e> EntryMut<'e> {
         Some(self.string_bytes_mut())
     }
 
-    /// [`EntryMut::string_mut`], and of that a range. A snapshot that reads a large string goes on
-    /// reading it as it was, at the cost of what lies in the range.
+    /// [`EntryMut::string_mut`], limited to a range. A snapshot that reads a large string goes on
+    /// reading its old bytes, at the cost of the bytes in the range.
     pub fn string_range_mut(&mut self, length: usize, range: Range<usize>) -> Option<&mut [u8]> {
         if let Some(buffer) = self.buffer_mut()
             && Arc::get_mut(buffer).is_none()
             && let Some(mut bytes) = frozen_text::change(buffer, length, &range)
         {
-            // SAFETY: nobody but a snapshot has the buffer, which was told of the range.
+            // SAFETY: only a snapshot has the buffer besides, and it was told of the range.
             return Some(unsafe { bytes.as_mut() });
         }
         Some(&mut self.string_mut(length)?[range])
     }
 
-    /// Lengthens a buffer where it lies, if there is one and nobody else reads it.
+    /// Lengthens a buffer where it lies, if there is one and nothing else reads it.
     fn grow_buffer(&mut self, length: usize) -> bool {
         let buffer = self.buffer_mut().and_then(Arc::get_mut);
         buffer.is_some_and(|buffer| {
@@ -958,7 +958,7 @@ impl<'e> EntryMut<'e> {
         (self.word.kind() == Kind::Shared).then(|| unsafe { &mut *self.word.payload().cast() })
     }
 
-    /// The bytes of a raw string that nobody else reads.
+    /// The bytes of a raw string that nothing else reads.
     fn string_bytes_mut(&mut self) -> &mut [u8] {
         if self.word.kind() == Kind::InlineRaw {
             return self.word.inline_mut();

@@ -1,13 +1,14 @@
 //! A large collection at an instant, read in pieces while it goes on changing.
 //!
-//! Copying a set of ten million members would stop its slot for seconds. Instead, a snapshot leaves a
+//! Copying a set of ten million members would lock its slot for seconds. Instead, a snapshot leaves a
 //! [`Freeze`] in the collection's table, and reads the table piece by piece in the order of reversed
-//! hash bits, which holds through splits and merges of buckets. Whoever changes a member that the
-//! snapshot has not read yet first *hands over* its bucket, as the table was cut into buckets at the
-//! beginning, and marks it. So each bucket of the beginning is read as it was then, once, by one or
-//! the other. A write costs a copy of some six members at most, and memory beyond the data is what
-//! was handed over and not written yet. A large member is lent rather than copied: it stays in its block
-//! until the snapshot has written it, even if it leaves the table.
+//! hash bits, which stays valid through splits and merges of buckets. A writer that changes a member
+//! which the snapshot has not read yet first *hands over* its bucket, in the division into buckets that
+//! the table had at the beginning, and marks it. So each bucket of the beginning is read as it was
+//! then, once, by the snapshot or through the writer. A write costs a copy of some six members at most.
+//! The memory beyond the data is what was handed over and not written yet. A large member is lent
+//! rather than copied: it stays in its block until the snapshot has written it, even if it leaves the
+//! table.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::entry::Removed;
 use crate::garbage::Block;
 use crate::sync::{AtomicBool, Mutex};
 
-/// What kind of pieces a collection consists of.
+/// The kind of pieces of which a collection consists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PieceKind {
     /// Members of a set.
@@ -58,7 +59,7 @@ pub(crate) struct Location {
     pub(crate) key: Box<[u8]>,
 }
 
-/// What a snapshot and a collection's table share.
+/// State that a snapshot and a collection's table share.
 pub struct Frozen {
     kind: PieceKind,
     /// Members at the instant of the snapshot.
@@ -72,7 +73,7 @@ pub struct Frozen {
     orphaned: AtomicUsize,
     /// All members that were not read have been handed over, since there is no table any more.
     complete: AtomicBool,
-    /// Nobody reads any more what is handed over.
+    /// No snapshot reads any more what is handed over.
     given_up: AtomicBool,
     /// Bytes handed over and not taken, of all that the snapshot reads.
     backlog: Arc<Backlog>,
@@ -116,7 +117,7 @@ impl Frozen {
         self.len == 0
     }
 
-    /// Takes what was handed over.
+    /// Takes the pieces that were handed over.
     pub(crate) fn take(&self) -> Pieces {
         let pieces = std::mem::take(&mut *self.handed.lock());
         self.backlog.remove_copied(pieces.0.len());
@@ -126,7 +127,8 @@ impl Frozen {
     /// Takes down members that are handed over.
     pub(crate) fn hand_over(&self, fill: impl FnOnce(&mut dyn FnMut(Piece<'_>))) {
         let mut handed = self.handed.lock();
-        // Asked under the lock: who gives up sets the flag first, and then takes what is here.
+        // Checked under the lock: a snapshot that gives up sets the flag first, and then takes what is
+        // here.
         if self.is_given_up() {
             return;
         }
@@ -135,12 +137,12 @@ impl Frozen {
         self.backlog.add_copied(handed.0.len() - before);
     }
 
-    /// Says that the table is going away, and that what was not read of it has been handed over.
+    /// Notes that the table is going away, and that all of it that was not read has been handed over.
     pub(crate) fn complete(&self) {
         self.complete.store(true, Ordering::Release);
     }
 
-    /// Whether there is nothing to be read but what was handed over.
+    /// Whether everything that is left to read was handed over.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete.load(Ordering::Acquire)
     }
@@ -177,7 +179,7 @@ impl Frozen {
         true
     }
 
-    /// Shows what was lent, and gives it back.
+    /// Shows the members that were lent, and gives them back.
     pub(crate) fn show_lent(&self, mut visit: impl FnMut(Piece<'_>)) {
         let waiting = std::mem::take(&mut self.loans.lock().waiting);
         for (word, piece) in waiting {
@@ -187,7 +189,7 @@ impl Frozen {
         }
     }
 
-    /// Frees a block that was kept. Nobody is locked out meanwhile.
+    /// Frees a block that was kept. No lock is held meanwhile.
     fn let_go(&self, block: Option<Block>) {
         if let Some(block) = block {
             self.backlog.remove_kept(block.bytes());
@@ -210,8 +212,8 @@ impl Frozen {
         self.given_up.load(Ordering::Acquire)
     }
 
-    /// Takes care of the collection, which was removed before it was read to its end, unless nobody
-    /// reads it any more. Says whether it does.
+    /// Takes ownership of a collection that was removed before it was read to its end, unless no
+    /// snapshot reads it any more. Returns whether it did.
     pub(crate) fn adopt(&self, removed: Removed) -> bool {
         let mut orphan = self.orphan.lock();
         if self.is_given_up() {
@@ -219,7 +221,7 @@ impl Frozen {
             std::mem::forget(removed);
             return false;
         }
-        // It comes back here after each piece that was read of it.
+        // It comes back here after each piece that is read.
         if self.orphaned.load(Ordering::Relaxed) == 0 {
             let bytes = removed.entry().memory_estimate();
             self.orphaned.store(bytes, Ordering::Relaxed);
@@ -239,7 +241,7 @@ thread_local! {
     static ALIVE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
-/// How many collections are frozen, or kept by what has frozen them.
+/// How many collections are frozen, or kept by their snapshot.
 #[cfg(feature = "explore")]
 pub fn alive() -> usize {
     ALIVE.get()
@@ -348,13 +350,13 @@ pub(crate) struct Freeze {
     pub(crate) frozen: Arc<Frozen>,
     /// Buckets of the table at the beginning.
     buckets: u32,
-    /// Those of them that were handed over.
+    /// The buckets that were handed over.
     marked: Box<[u64]>,
     /// Reversed hashes below this were read.
     position: u64,
 }
 
-/// The position behind all.
+/// The position after all others.
 const END: u64 = 1 << 32;
 
 impl Freeze {
@@ -382,7 +384,7 @@ impl Freeze {
         self.position = position.map_or(END, u64::from);
     }
 
-    /// Whether what lies at a reversed hash, in a bucket of the beginning, is still to be read.
+    /// Whether the members at a reversed hash, in a bucket of the beginning, are still to be read.
     pub(crate) fn wants(&self, position: u32, bucket: u32) -> bool {
         u64::from(position) >= self.position && !self.is_marked(bucket)
     }

@@ -1,10 +1,10 @@
 //! A large string at an instant, read in pieces while it goes on being changed in place.
 //!
-//! A string shares its buffer with whoever reads it, and is copied as a whole before it is changed
-//! while somebody does. For a snapshot that is too dear: it reads for seconds, and a string of 500 MB is
-//! copied in a fifth of one, with its slot locked. So a snapshot that is about to read a large string
-//! says so, and who changes the string meanwhile saves the pieces that it changes, unless they were
-//! read. Nobody else may have the buffer then.
+//! A string shares its buffer with its readers, and a writer copies all of it before it changes it
+//! while there are readers. That is too slow for a snapshot: it reads for seconds, and copying a string
+//! of 500 MB takes a fifth of a second with the slot locked. So a snapshot that is about to read a
+//! large string registers it, and a writer that changes the string meanwhile saves the pieces that it
+//! changes, unless they were read. This works only while there is no other reader of the buffer.
 #![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,18 +19,19 @@ use crate::sync::{Mutex, fence};
 
 /// Strings of more bytes than this are read in pieces. Fewer in tests, which have many of them.
 pub(crate) const LARGE_TEXT: usize = if cfg!(test) { 16 * 1024 } else { 1 << 20 };
-/// Bytes of a piece: they are copied while whoever changes the string waits.
+/// Bytes of a piece: a writer waits while they are copied.
 const PIECE: usize = if cfg!(test) { 4096 } else { 64 * 1024 };
 
-/// What a snapshot and those share who change a string that it reads.
+/// State that a snapshot shares with the writers of a string that it reads.
 pub(crate) struct FrozenText {
-    /// Invariant: the bytes below `len` are those of the instant but for pieces that were saved. They
-    /// are read, and the buffer is moved, under the lock of `reading` only, if it is in the list of
-    /// [`frozen`]; who changes bytes has saved their pieces under that lock before.
+    /// Invariant: the bytes below `len` are those of the instant, except pieces that were saved. While
+    /// the string is in the list of [`frozen`], they are read, and the buffer is moved, only under the
+    /// lock of `reading`. A writer saves the pieces of the bytes that it changes under that lock before
+    /// it changes them.
     buffer: Arc<Vec<u8>>,
     len: usize,
     reading: Mutex<Reading>,
-    /// Bytes of it that count as kept, since no key has it any more.
+    /// Bytes of it that count as kept, because no key has it any more.
     kept: AtomicUsize,
     /// Bytes that were saved or kept and not read yet, of all that the snapshot reads.
     backlog: Arc<Backlog>,
@@ -99,13 +100,13 @@ impl FrozenText {
     fn piece(&self, number: usize) -> &[u8] {
         let start = number * PIECE;
         let bytes = PIECE.min(self.len - start);
-        // SAFETY: the buffer has at least `len` bytes, and is not moved under this lock; who changes
-        // bytes of this piece has saved it before, by the invariant. Not taken from a slice of all
-        // bytes, of which others may be written now.
+        // SAFETY: the buffer has at least `len` bytes, and is not moved under this lock; a writer that
+        // changes bytes of this piece has saved it before, by the invariant. Not taken from a slice of
+        // all bytes, because other bytes may be written now.
         unsafe { std::slice::from_raw_parts(self.buffer.as_ptr().add(start), bytes) }
     }
 
-    /// Saves what was not read of the pieces in which a range lies.
+    /// Saves those pieces of a range that were not read.
     fn save(&self, reading: &mut Reading, range: &Range<usize>) {
         let first = (range.start / PIECE).max(reading.pieces);
         let behind = range.end.min(self.len).div_ceil(PIECE);
@@ -123,7 +124,7 @@ impl Drop for FrozenText {
     fn drop(&mut self) {
         let mut frozen = FROZEN.lock();
         let address = address(&self.buffer);
-        // Another one may have been entered since nobody could reach this one any more.
+        // Another one may have been entered since this one could last be reached.
         if frozen.get(&address).is_some_and(|other| other.strong_count() == 0) {
             frozen.remove(&address);
         }
@@ -134,8 +135,7 @@ impl Drop for FrozenText {
     }
 }
 
-/// Says that a key which had a string is gone, or has another value: a snapshot that reads the string
-/// keeps it alive.
+/// Notes that a key's string is gone, or was replaced: a snapshot that reads the string keeps it alive.
 pub(crate) fn note_left(buffer: &Arc<Vec<u8>>) {
     let text = FROZEN.lock().get(&address(buffer)).and_then(Weak::upgrade);
     if let Some(text) = text
@@ -145,11 +145,11 @@ pub(crate) fn note_left(buffer: &Arc<Vec<u8>>) {
     }
 }
 
-/// Lengthens a string by zeros to `length`, unless it is longer, and gives out a range of its bytes for
-/// a change, if nobody has its buffer but the caller and a snapshot that reads it in pieces. The caller
-/// holds the lock of its slot.
+/// Lengthens a string by zeros to `length`, unless it is longer, and returns a range of its bytes for a
+/// change, if nothing has its buffer except the caller and a snapshot that reads it in pieces. The
+/// caller holds the lock of its slot.
 ///
-/// What is given out may be used as long as the caller has the buffer for itself, but for the snapshot.
+/// The returned bytes may be used as long as only the caller and the snapshot have the buffer.
 pub(crate) fn change(
     buffer: &mut Arc<Vec<u8>>,
     length: usize,
@@ -157,16 +157,16 @@ pub(crate) fn change(
 ) -> Option<NonNull<[u8]>> {
     let text = FROZEN.lock().get(&address(buffer)).and_then(Weak::upgrade)?;
     let mut reading = text.reading.lock();
-    // One is the caller's, one is that of `text`, which is alive.
+    // One reference is the caller's, one is that of `text`, which is alive.
     if Arc::strong_count(buffer) != 2 {
         return None;
     }
-    // What others read before they let go happens before what the caller writes.
+    // Former readers read before they let go, and that happens before the caller writes.
     fence(Ordering::Acquire);
     text.save(&mut reading, range);
-    // SAFETY: nobody else has the buffer, and the snapshot looks at it under the lock only that we hold.
-    // No other can be made of the caller's handle, which is borrowed mutably; of its own the snapshot
-    // makes none.
+    // SAFETY: nothing else has the buffer, and the snapshot looks at it only under the lock that we
+    // hold. No further handle can be made of the caller's, which is borrowed mutably, and the snapshot
+    // makes none of its own.
     let buffer = unsafe { &mut *Arc::as_ptr(buffer).cast_mut() };
     if buffer.len() < length {
         string::grow_buffer(buffer, length);
@@ -216,7 +216,7 @@ mod tests {
         assert!(frozen.read(&mut first));
         assert!(write(&mut buffer, 0, 7..2 * PIECE + 1));
         assert_eq!(backlog.bytes(), 2 * PIECE, "what was read is not saved");
-        // The string grows, and what is beyond the instant is nothing to be saved.
+        // The string grows, and bytes beyond the instant need not be saved.
         assert!(write(&mut buffer, 2 * LEN, LEN..2 * LEN));
         assert!(write(&mut buffer, 0, 0..0));
         assert_eq!([first, read(&frozen)].concat(), before);
@@ -253,7 +253,7 @@ mod tests {
             for step in 0..200 {
                 let at = (step * 7919 + round) % LEN;
                 if let Some(mut byte) = change(&mut buffer, LEN + step, &(at..at + 1)) {
-                    // SAFETY: nobody else has the buffer, and the piece was saved or read.
+                    // SAFETY: nothing else has the buffer, and the piece was saved or read.
                     unsafe { byte.as_mut()[0] = step as u8 };
                 }
             }

@@ -1,11 +1,11 @@
-//! What was removed from within a collection and takes long to free: large blocks, whole nodes of a
+//! Parts that were removed from a collection and take long to free: large blocks, whole nodes of a
 //! list.
 //!
-//! A collection changes while its slot is locked, and to free a large block means to give pages back to
-//! the system. So whoever removes elements frees the small ones there and then, and puts the others
-//! aside, in a list of its own thread. When the slots are free again, or another command of the same
-//! script or transaction follows, that thread [takes](take) the list, and frees it or has it freed
-//! elsewhere. Until then what is in it counts as memory in use.
+//! A collection changes while its slot is locked, and freeing a large block means giving pages back to
+//! the system. So code that removes elements frees the small ones at once, and puts the others aside,
+//! in a list of its own thread. After the slots are unlocked, or before the next command of the same
+//! script or transaction, that thread [takes](take) the list, and frees it or has it freed elsewhere.
+//! Until then its contents count as memory in use.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, dealloc};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// smaller ones from slabs, which is quicker than to put them aside.
 const ASIDE_BYTES: usize = 14 * 1024;
 
-/// A block that nobody uses any more. Dropping it frees it.
+/// A block that nothing uses any more. Dropping it frees it.
 pub(crate) struct Block(NonNull<u8>, Layout);
 
 // SAFETY: it has only one owner; which thread frees it does not matter.
@@ -27,7 +27,7 @@ impl Block {
     /// Takes a block over.
     ///
     /// # Safety
-    /// The block was allocated with this layout, and nobody frees it but this.
+    /// The block was allocated with this layout, and nothing else frees it.
     pub(crate) unsafe fn new(block: NonNull<u8>, layout: Layout) -> Block {
         Block(block, layout)
     }
@@ -40,8 +40,8 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and nobody else frees it, by the promise of who
-        // made this.
+        // SAFETY: it was allocated with this layout, and nothing else frees it, by the promise of the
+        // caller of `new`.
         unsafe { dealloc(self.0.as_ptr(), self.1) };
     }
 }
@@ -54,7 +54,7 @@ enum Part {
     Other(Box<dyn Send>),
 }
 
-/// What was put aside. Dropping it frees it.
+/// Parts that were put aside. Dropping them frees them.
 #[derive(Default)]
 pub struct Garbage {
     parts: Vec<Part>,
@@ -77,7 +77,7 @@ thread_local! {
 /// Frees a block, or puts it aside if it is large.
 ///
 /// # Safety
-/// The block was allocated with this layout, and nobody uses it any more.
+/// The block was allocated with this layout, and nothing uses it any more.
 #[inline]
 pub(crate) unsafe fn free_block(block: NonNull<u8>, layout: Layout) {
     // SAFETY: by the caller's promise.
@@ -89,7 +89,7 @@ pub(crate) unsafe fn free_block(block: NonNull<u8>, layout: Layout) {
     }
 }
 
-/// Frees a text if nobody else has it, or puts it aside if it is large.
+/// Frees a text if nothing else has it, or puts it aside if it is large.
 #[inline]
 pub(crate) fn free_text(text: Arc<Vec<u8>>) {
     let bytes = text.capacity();
@@ -98,7 +98,7 @@ pub(crate) fn free_text(text: Arc<Vec<u8>>) {
     }
 }
 
-/// Puts something aside that has about so many bytes.
+/// Puts something of about this many bytes aside.
 #[cold]
 pub(crate) fn put_others_aside(parts: impl Send + 'static, bytes: usize) {
     put_aside(Part::Other(Box::new(parts)), bytes);
@@ -137,7 +137,7 @@ mod tests {
 
     const LIMITS: Limits = Limits { entries: 0, value: 0 };
 
-    /// What was put aside by something that is done.
+    /// What an action puts aside.
     fn aside(action: impl FnOnce()) -> (usize, usize) {
         drop(take());
         action();

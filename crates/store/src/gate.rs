@@ -1,13 +1,13 @@
-//! Gates: how the world is made to stand still between two commands.
+//! Gates: how one thread makes all other threads stand still between two commands.
 //!
-//! Every thread that touches the keyspace has a gate of its own and holds it while it runs a batch
-//! of commands. Entering costs one uncontended lock. Who wants the world to stand closes all gates
-//! in turn: from then until they are opened nobody is inside a command.
+//! Every thread that uses the keyspace has a gate of its own and holds it while it runs a batch of
+//! commands. Entering costs one uncontended lock. A thread that needs the others to stand still closes
+//! all gates in turn: from then until they are opened, no other thread is inside a command.
 //!
-//! Who has closed all gates touches slots without their locks. So the lock of a slot protects from
-//! others who lock it, and from nobody else: whoever locks one has to be inside a gate, or to belong
-//! to those who have closed them. [`Presence`] is the proof of that. The keyspace asks for it, and
-//! what it gives out does not outlive it.
+//! A thread that has closed all gates uses slots without locking them. So the lock of a slot protects
+//! only against threads that lock it too: a thread that locks a slot must be inside a gate, or belong
+//! to those that have closed all gates. [`Presence`] is the proof of that. The keyspace asks for it,
+//! and the locks that it gives out do not outlive the proof.
 //!
 //! Order of locks: gates, then slots.
 
@@ -27,22 +27,22 @@ struct Padded(Mutex<()>);
 /// The gates that there are.
 type List = Mutex<Vec<Arc<Padded>>>;
 
-/// How long the first attempt to close all gates waits for each thread that is inside its own. A batch of
-/// commands takes less as a rule.
+/// How long the first attempt to close all gates waits for each thread that is inside its own. A batch
+/// of commands usually takes less.
 const PATIENCE_MIN: Duration = Duration::from_micros(500);
-/// How long further ones wait. What takes longer is a script, or a transaction that works for long.
+/// How long further attempts wait. Only a script, or a transaction that works for long, takes longer.
 const PATIENCE_MAX: Duration = Duration::from_millis(4);
 /// Between two attempts. Others run meanwhile.
 const PAUSE: Duration = Duration::from_millis(4);
-/// How long whoever closes nothing waits for a thread.
+/// How long [`Gates::pass`] waits for a thread.
 const PATIENCE_PASS: Duration = Duration::from_millis(50);
 
 /// All gates.
 #[derive(Default)]
 pub struct Gates {
     gates: Arc<List>,
-    /// The gate whose thread stayed inside for too long at the last attempt to close all, by its address;
-    /// 0 for none.
+    /// The gate whose thread stayed inside for too long at the last attempt to close all gates, by its
+    /// address; 0 for none.
     stubborn: AtomicUsize,
 }
 
@@ -71,8 +71,8 @@ enum How<'g> {
 /// Counts how often a thread is inside besides.
 struct EnteredAgain<'g>(&'g AtomicUsize);
 
-/// The proof that nobody closes all gates meanwhile: for as long as `'g` somebody is inside a gate,
-/// or keeps all of them closed and lets the bearer take part.
+/// The proof that no other thread closes all gates: for `'g`, the bearer is inside a gate, or all gates
+/// are closed and their closer lets the bearer take part.
 #[derive(Clone, Copy)]
 pub struct Presence<'g>(PhantomData<&'g ()>);
 
@@ -81,15 +81,15 @@ const _: () = assert!(size_of::<Presence<'_>>() == 0, "a proof costs nothing");
 /// How a thread gets at the data.
 #[derive(Clone, Copy)]
 pub enum Access<'g> {
-    /// Beside others, through a gate of its own.
+    /// Beside other threads, through a gate of its own.
     Gate(&'g Gate),
-    /// With all gates closed, by the leave of who has closed them.
+    /// With all gates closed, with the permission of the thread that has closed them.
     Closed(&'g Closed<'g>),
 }
 
 /// All gates closed: no command runs anywhere. Until [`Closed::open_for_others`].
 pub struct Closed<'g> {
-    /// The gate of who has closed them, if it has one.
+    /// The gate of the thread that has closed them, if it has one.
     own: Option<Arc<Padded>>,
     gates: Vec<Arc<Padded>>,
     /// Locked, so that none comes or goes.
@@ -125,8 +125,8 @@ impl Gates {
         gate
     }
 
-    /// Closes all gates. The caller is outside its own. While a thread stays inside for long, the others
-    /// go on.
+    /// Closes all gates. The caller is outside its own. When a thread stays inside for long, the others
+    /// go on meanwhile.
     pub fn close(&self) -> Closed<'_> {
         let mut patience = PATIENCE_MIN;
         loop {
@@ -148,7 +148,8 @@ impl Gates {
     fn try_close_within(&self, patience: Duration, own: Option<Arc<Padded>>) -> Option<Closed<'_>> {
         let gates = self.gates.lock();
         let own = own.filter(|own| gates.iter().any(|gate| Arc::ptr_eq(gate, own)));
-        // Whoever stayed inside for long comes first: the others are not kept out while it is waited for.
+        // The thread that stayed inside for long comes first: the others are not kept out while it is
+        // waited for.
         let address = |gate: &Arc<Padded>| Arc::as_ptr(gate).addr();
         let stubborn = self.stubborn.swap(0, Relaxed);
         let (first, others): (Vec<_>, Vec<_>) =
@@ -195,13 +196,13 @@ impl Gate {
             fn drop(&mut self) {
                 self.0.again.store(self.1, Relaxed);
                 if self.1 == 0 && self.0.entered_again.load(Relaxed) != 0 {
-                    // Somebody keeps a proof that ends with the one that this was called with.
+                    // Some code still keeps a proof that should have ended with this one.
                     std::process::abort();
                 }
             }
         }
-        // The proof lasts for as long as this function runs, and nobody takes more from it: what was
-        // entered by it is over when it ends. Other threads enter as ever.
+        // The proof lasts as long as this function runs, and nothing takes more from it: an entry
+        // through it is over when it ends. Other threads enter as before.
         let end = End(self, self.again.load(Relaxed));
         self.again.store(this_thread(), Relaxed);
         let result = action();
@@ -209,7 +210,7 @@ impl Gate {
         result
     }
 
-    /// Whether somebody is inside, or has closed it.
+    /// Whether a thread is inside, or another has closed it.
     #[cfg(test)]
     pub(crate) fn is_entered(&self) -> bool {
         self.own.0.is_locked()
@@ -243,16 +244,16 @@ impl Closed<'_> {
         Presence(PhantomData)
     }
 
-    /// To be called by whoever relies on nobody else being inside.
+    /// Must be called by code that relies on no other thread being inside.
     ///
     /// # Panics
-    /// Where others have been let in.
+    /// If other threads have been let in.
     pub(crate) fn check(&self) {
         assert!(!self.open.load(Relaxed), "the gates were opened for others");
     }
 
-    /// Opens all gates but that of who has closed them: it is inside its own from now on, beside others.
-    /// Whether it has one.
+    /// Opens all gates except that of the closer, which is inside its own from now on, beside others.
+    /// Returns whether it has one.
     pub(crate) fn open_for_others(&self) -> bool {
         let Some(own) = &self.own else { return false };
         if !self.open.swap(true, Relaxed) {
@@ -273,7 +274,7 @@ impl Closed<'_> {
 
     #[expect(unsafe_code, reason = "releases the lock that closing forgot")]
     fn release_list(&self) {
-        // SAFETY: as above; whoever opens the gates of others calls this, once.
+        // SAFETY: as above; `open_for_others` calls this once for each gate that it opens.
         unsafe { self.all.force_unlock() };
     }
 }

@@ -232,8 +232,8 @@ pub fn encode(point: Point) -> Option<u64> {
     is_on_map.then(|| Cell::of(point, Span::LATITUDE, FINEST).bits())
 }
 
-/// The position of a score: the centre of its cell. Any score has one; those that no position
-/// encodes to, written by ZADD, get what the reference makes of them.
+/// The position of a score: the centre of its cell. Every score has one; a score that no position
+/// encodes to, written by ZADD, gets the position that the reference gives it.
 pub fn decode(score: f64) -> Point {
     let cell = Cell::from_bits(score_bits(score));
     let within = |degrees: f64, limit: f64| degrees.clamp(-limit, limit);
@@ -280,8 +280,8 @@ pub fn distance(from: Point, to: Point) -> f64 {
     2.0 * EARTH_RADIUS * haversine.sqrt().min(1.0).asin()
 }
 
-/// A distance, in whichever unit, as replies show it: with four decimals, computed in fixed point
-/// as the reference does, which now and then rounds otherwise than the exact value would.
+/// A distance, in any unit, as replies show it: with four decimals, computed in fixed point as the
+/// reference does, which now and then rounds otherwise than the exact value would.
 pub fn four_decimals(distance: f64) -> String {
     let ten_thousandths = (distance * 10_000.0).round_ties_even() as u64;
     format!("{}.{:04}", ten_thousandths / 10_000, ten_thousandths % 10_000)
@@ -324,9 +324,9 @@ impl Shape {
         }
     }
 
-    /// The ranges of scores that together hold each position within the shape around `centre`,
-    /// in the order in which unsorted answers list them: the centre's cell, then north, south,
-    /// east, west, and the corners.
+    /// The ranges of scores that together contain each position within the shape around `centre`, in
+    /// the order in which unsorted answers list them: the centre's cell, then north, south, east, west,
+    /// and the corners.
     pub fn score_ranges(&self, centre: Point) -> SmallVec<[ScoreRange; 9]> {
         let bounds = self.bounds(centre);
         let cell = self.central_cell(centre, &bounds);

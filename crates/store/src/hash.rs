@@ -1,12 +1,12 @@
 //! Hashes: a listpack of fields and values while small, a table of members when large.
 //!
 //! The encodings, the conditions for leaving the first, and the bytes of the listpack are those of
-//! Redis. A small hash costs its listpack block and nothing else (see [`PackedOr`]), and a hash of
-//! which no field expires pays nothing for those of which some do: of these the listpack holds times
-//! too, which a bit of its pointer says, and the table has an index by time.
+//! Redis. A small hash costs its listpack block and nothing else (see [`PackedOr`]). A hash of which no
+//! field expires pays nothing for expiry. In a hash with fields that expire, the listpack has times
+//! too, which a bit of its pointer marks, and the table has an index by time.
 //!
-//! What is read here is all that is there. Who serves a client reads a [`HashView`], which leaves out
-//! what has expired and was not removed yet.
+//! This file reads all fields that are stored. Code that serves a client reads a [`HashView`], which
+//! leaves out fields that have expired but were not removed yet.
 
 use std::iter::FusedIterator;
 use std::sync::Arc;
@@ -45,8 +45,8 @@ enum Parts<'a> {
 pub type Field<'a> = (Element<'a>, Element<'a>, Option<u64>);
 
 impl Hash {
-    /// The latest time at which a field may expire: times have 48 bits, of which the highest number
-    /// means none in Redis.
+    /// The latest time at which a field may expire: times have 48 bits, and the highest number means
+    /// none in Redis.
     pub const LATEST: u64 = (1 << 48) - 2;
 
     #[inline]
@@ -97,7 +97,7 @@ impl Hash {
         Ok(hash)
     }
 
-    /// The listpack, while small: fields and values in turn, and the times behind the values if
+    /// The listpack, while small: fields and values in turn, and the times after the values if
     /// [`Hash::is_timed`].
     pub fn as_listpack(&self) -> Option<&ListpackSlice> {
         match self.parts() {
@@ -119,7 +119,7 @@ impl Hash {
         self.as_listpack().is_some()
     }
 
-    /// Whether the hash is a listpack with room for times: a field of it was to expire once.
+    /// Whether the hash is a listpack with room for times, because a field of it once had an expiry.
     pub fn is_timed(&self) -> bool {
         matches!(self.parts(), Parts::Packed(Packed { timed: true, .. }))
     }
@@ -277,7 +277,7 @@ impl Hash {
         added
     }
 
-    /// Sets when `field` expires, if there is such a field; `None` for never.
+    /// Sets when `field` expires, if the field exists; `None` for never.
     pub fn set_expire_at(&mut self, field: &[u8], expire_at: Option<u64>) {
         if expire_at.is_some() {
             self.make_room_for_times();
@@ -399,7 +399,7 @@ impl Hash {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     #[cfg(any(test, debug_assertions))]
     pub fn check(&self) {
         match self.parts() {
@@ -416,7 +416,7 @@ impl Hash {
     }
 }
 
-/// Removes a field of a listpack, of which each takes `width` elements.
+/// Removes a field of a listpack in which each field takes `width` elements.
 fn remove(listpack: &mut Listpack, field: &[u8], width: usize) -> bool {
     let position = listpack.find(field, width - 1);
     position.map(|position| listpack.remove(position, width)).is_some()

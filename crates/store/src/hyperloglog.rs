@@ -61,7 +61,7 @@ const OUTDATED: u8 = 0x80;
 const ZERO_LENGTH_MAXIMUM: usize = 64;
 const VALUE_LENGTH_MAXIMUM: usize = 4;
 
-/// The largest register that a sparse run can hold.
+/// The largest register that a sparse run can have.
 const SPARSE_VALUE_MAXIMUM: u8 = 32;
 
 /// How many runs a change of a sparse value looks at in order to join equal neighbours.
@@ -85,7 +85,7 @@ pub enum Encoding {
     Sparse,
 }
 
-/// A string that holds a HyperLogLog: `&[u8]` to read, `&mut [u8]` to change in place, and
+/// A string with the content of a HyperLogLog: `&[u8]` to read, `&mut [u8]` to change in place, and
 /// `Vec<u8>` to grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HyperLogLog<B> {
@@ -127,7 +127,7 @@ impl<B: AsRef<[u8]>> HyperLogLog<B> {
         (cache[7] & OUTDATED == 0).then_some(count)
     }
 
-    /// Estimates the number of distinct elements from the registers, whatever the cache says.
+    /// Estimates the number of distinct elements from the registers, without the cached count.
     pub fn estimate(&self) -> Result<u64, HyperLogLogError> {
         let mut histogram = Histogram::default();
         match self.encoding() {
@@ -221,8 +221,8 @@ impl Default for HyperLogLog<Vec<u8>> {
 }
 
 impl HyperLogLog<Vec<u8>> {
-    /// A sparse value that has seen nothing, and whose count is not yet cached: what PFADD and
-    /// PFMERGE start from when there is no key.
+    /// A sparse value that has seen nothing, and whose count is not yet cached: PFADD and PFMERGE start
+    /// from it when the key does not exist.
     pub fn new() -> Self {
         let mut bytes = vec![0; HEADER_LENGTH];
         bytes[..MAGIC.len()].copy_from_slice(MAGIC);
@@ -234,9 +234,8 @@ impl HyperLogLog<Vec<u8>> {
         Self { bytes }
     }
 
-    /// Adds an element. Returns whether a register rose: the cached count is then out of date.
-    /// A sparse value becomes dense rather than longer than `sparse_maximum` bytes, header
-    /// included.
+    /// Adds an element. Returns whether a register rose: the cached count is then out of date. A sparse
+    /// value becomes dense rather than longer than `sparse_maximum` bytes, header included.
     pub fn add(&mut self, element: &[u8], sparse_maximum: usize) -> Result<bool, HyperLogLogError> {
         let (index, value) = place(element);
         self.raise(index, value, sparse_maximum)
@@ -451,7 +450,7 @@ fn dense_place(index: usize) -> (usize, usize) {
 
 fn dense_register(registers: &[u8], index: usize) -> u8 {
     let (byte, bit) = dense_place(index);
-    // The last register ends with the last byte; there is none behind it.
+    // The last register ends with the last byte; there is none after it.
     let high = registers.get(byte + 1).copied().unwrap_or_default();
     (u16::from_le_bytes([registers[byte], high]) >> bit) as u8 & REGISTER_MASK
 }

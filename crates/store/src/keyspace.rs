@@ -1,13 +1,13 @@
-//! The keyspace: 16 384 slots, each with its lock and its tables, and the view of those who hold
+//! The keyspace: 16 384 slots, each with its lock and its tables, and the view of a thread that holds
 //! the locks.
 //!
-//! A slot is the unit of locking. Its lock covers the slot's table in every database and whatever
-//! the layer above attaches to it (waiters, watchers: the parameter `X`). [`Keyspace::try_hold`]
-//! locks the slots that a command names, in ascending order; a [`Held`] is the proof that they are
+//! A slot is the unit of locking. Its lock covers the slot's table in every database and everything
+//! that the layer above attaches to it (waiters, watchers: the parameter `X`). [`Keyspace::try_hold`]
+//! locks the slots that a command names, in ascending order. A [`Held`] is the proof that they are
 //! locked, and the only way to an entry.
 //!
-//! Who has closed all gates holds all slots without locking any. Others are kept apart from that by
-//! the [`Presence`] that they have to show for each lock: see [`crate::gate`].
+//! A thread that has closed all gates holds all slots without locking any. Other threads cannot lock
+//! slots at that time, because each lock asks for a [`Presence`]: see [`crate::gate`].
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -34,7 +34,7 @@ mod tests;
 /// How often a contended slot is looked at before the attempt is given up.
 const SPINS: u32 = if cfg!(feature = "explore") { 2 } else { 400 };
 
-/// A key with what every access needs of it, computed once.
+/// A key with everything that accesses need of it, computed once.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
     /// The key itself.
@@ -53,7 +53,7 @@ impl<'a> Key<'a> {
     }
 }
 
-/// What a slot's lock covers besides the tables of the further databases.
+/// The data under a slot's lock besides the tables of the further databases.
 struct SlotState<X> {
     /// The version of the last write to any key of the slot, deletions included.
     last_version: u64,
@@ -93,20 +93,20 @@ pub struct Keyspace<X> {
     databases: Box<[Database]>,
     /// Versions that are given from now on are above this.
     floor: AtomicU64,
-    /// Whether `cut` holds one: all that writes ask while there is none.
+    /// Whether `cut` has a cut: while it has none, writers look at this alone.
     cutting: AtomicBool,
     cut: RwLock<Option<Arc<Cut>>>,
-    /// Somebody found a slot locked.
+    /// A thread has found a slot locked.
     waited_for: AtomicBool,
     /// Slots that newcomers keep away from.
     reserved: Arc<Reserved>,
-    /// Who waits for slots and holds others.
+    /// The scripts that wait for slots while they hold others.
     pub(crate) waits: Waits,
 }
 
-// SAFETY: what lies in the cells is reached only by who holds the slot's lock (through `Held`) or
-// has closed all gates, never by both at once, since a lock is for those alone who show their
-// `Presence`; and everything in there may move between threads.
+// SAFETY: only a thread that holds the slot's lock (through `Held`) or has closed all gates reaches
+// what lies in the cells. Never both at once, because only a thread that shows its `Presence` locks a
+// slot. Everything in the cells may move between threads.
 unsafe impl<X: Send> Sync for Keyspace<X> {}
 // SAFETY: as above; the keyspace owns all that its tables point to.
 unsafe impl<X: Send> Send for Keyspace<X> {}
@@ -174,9 +174,9 @@ impl<X> Keyspace<X> {
         Some(self.hold(presence, slots, Mode::Declared, clock))
     }
 
-    /// [`Keyspace::try_hold_one`], whether or not newcomers are kept away from the slot: for threads
-    /// that hold one slot for a moment, and that have to go on while all gates are closed, when
-    /// nobody uses what is reserved.
+    /// [`Keyspace::try_hold_one`], even if newcomers are kept away from the slot: for threads that hold
+    /// one slot for a moment, and that have to go on while all gates are closed, when nothing uses the
+    /// reserved slots.
     pub fn try_hold_briefly<'k>(
         &'k self,
         presence: Presence<'k>,
@@ -206,8 +206,8 @@ impl<X> Keyspace<X> {
         Reservation::new(&self.reserved)
     }
 
-    /// [`Keyspace::try_hold`] by the first of those who queue up. What it finds locked is kept from
-    /// newcomers from then on.
+    /// [`Keyspace::try_hold`] by the first command in the queue of reservations. From then on newcomers
+    /// are kept away from the slots that it finds locked.
     pub fn try_hold_reserved<'k>(
         &'k self,
         presence: Presence<'k>,
@@ -217,8 +217,8 @@ impl<X> Keyspace<X> {
     ) -> Option<Held<'k, X>> {
         debug_assert!(slots.is_sorted_by(|a, b| a < b), "ascending and distinct");
         reservation.note_try();
-        // What was locked the last time is probably so still: that is to be found out at little
-        // cost, and without standing in the way of others.
+        // A slot that was locked the last time is probably locked still: this finds that out at little
+        // cost, without getting in the way of others.
         let known = |slot: &&u16| reservation.has(**slot) && self.is_locked(**slot);
         if let Some(&slot) = slots.iter().find(known) {
             reservation.note_failure(slot, slots);
@@ -255,12 +255,12 @@ impl<X> Keyspace<X> {
         self.slots[usize::from(slot)].lock.load(Ordering::Relaxed) != FREE
     }
 
-    /// Holds nothing: a stand-in.
+    /// Holds no slot: a stand-in.
     pub fn hold_none<'k>(&'k self, presence: Presence<'k>) -> Held<'k, X> {
         self.hold(presence, SmallVec::new(), Mode::Declared, 0)
     }
 
-    /// Takes up locks that were detached, by the same right as that by which they were held.
+    /// Attaches locks that were detached, with the same right by which they were held.
     pub fn attach<'k>(&'k self, presence: Presence<'k>, detached: Detached) -> Held<'k, X> {
         let Detached { slots, borrowed, mode, clock } = detached;
         let held = self.hold(presence, slots, mode, clock);
@@ -268,7 +268,7 @@ impl<X> Keyspace<X> {
         held
     }
 
-    /// Holds everything, with all gates closed.
+    /// Holds all slots, with all gates closed.
     pub fn hold_all<'k>(&'k self, closed: &'k Closed<'_>, clock: u64) -> Held<'k, X> {
         closed.check();
         self.hold(closed.presence(), SmallVec::new(), Mode::Everything, clock)
@@ -292,7 +292,7 @@ impl<X> Keyspace<X> {
         for _ in 0..SPINS {
             match lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
-                // Who has it may keep it for long, or somebody waits for it already.
+                // Its owner may keep it for long, or another thread waits for it already.
                 Err(_) if self.reserved.has(slot) => break,
                 Err(_) => spin_loop(),
             }
@@ -443,7 +443,7 @@ impl<X> Keyspace<X> {
         }
         for slot in 0..SLOTS as u16 {
             let (a, b) = (self.cell_or_new(one, slot), self.cell_or_new(other, slot));
-            // SAFETY: all gates are closed, so nobody else is at a table; the cells differ.
+            // SAFETY: all gates are closed, so no other thread uses a table; the cells differ.
             unsafe { std::ptr::swap(a, b) };
         }
         if let Some(cut) = self.cut() {
@@ -454,7 +454,7 @@ impl<X> Keyspace<X> {
         }
     }
 
-    /// Takes all tables of a database away, to be dropped by whoever has time.
+    /// Takes all tables of a database away; the caller drops them when it has time.
     pub fn take_all(&self, closed: &Closed<'_>, database: usize) -> Vec<SlotTable> {
         closed.check();
         let mut taken = Vec::new();
@@ -478,7 +478,7 @@ impl<X> Keyspace<X> {
             return None;
         }
         let newest = self.slots.iter().map(|slot| {
-            // SAFETY: all gates are closed, so nobody else is at a slot.
+            // SAFETY: all gates are closed, so no other thread uses a slot.
             unsafe { (*slot.state.get()).last_version }
         });
         let floor = self.floor.load(Ordering::Relaxed).max(clock);
@@ -502,7 +502,7 @@ impl<X> Keyspace<X> {
         if self.cutting.load(Ordering::Relaxed) { self.cut.read().clone() } else { None }
     }
 
-    /// Whether somebody has found a slot locked since this was asked last.
+    /// Whether a thread has found a slot locked since the last call.
     pub(crate) fn was_waited_for(&self) -> bool {
         self.waited_for.load(Ordering::Relaxed) && self.waited_for.swap(false, Ordering::Relaxed)
     }
@@ -512,8 +512,8 @@ impl<X> Keyspace<X> {
         self.cutting.load(Ordering::Relaxed) && self.cut().is_some_and(|cut| cut.is_behind())
     }
 
-    /// Bytes that were handed over to the reader of a cut, and that it has not written yet: copies, and
-    /// what only it has still.
+    /// Bytes that were handed over to the reader of a cut and that it has not written yet: copies, and
+    /// data that only the reader still has.
     pub fn cut_backlog(&self) -> usize {
         if !self.cutting.load(Ordering::Relaxed) {
             return 0;
@@ -569,17 +569,17 @@ type Borrowed = Option<Box<Vec<u16>>>;
 /// The slots that the caller holds, and the way to their entries. Dropping it unlocks.
 pub struct Held<'k, X> {
     space: &'k Keyspace<X>,
-    /// Nobody has closed all gates, unless that is who holds this.
+    /// No thread has closed all gates, except perhaps the owner of this.
     presence: Presence<'k>,
     /// Ascending.
     slots: RefCell<SmallVec<[u16; 12]>>,
-    /// Those of them that are locked by others, who stand still: see [`Held::borrow`].
+    /// Those of them that other threads have locked, which stand still: see [`Held::borrow`].
     borrowed: Cell<Borrowed>,
     mode: Cell<Mode>,
     clock: u64,
     /// A slot that may be touched: the one that was touched last, which most often is the next too.
     recent: Cell<Option<u16>>,
-    /// A slot that was wanted besides, and was locked by somebody else.
+    /// A further slot that was needed, and that another thread had locked.
     missed: Cell<Option<u16>>,
 }
 
@@ -617,8 +617,8 @@ impl<'k, X> Held<'k, X> {
         self.mode.get() == Mode::Everything || self.slots.borrow().binary_search(&slot).is_ok()
     }
 
-    /// Locks one more slot, unless somebody else has it; then it counts as missed. In any order: who
-    /// misses one gives up all, so nobody waits for anybody.
+    /// Locks one more slot, unless another thread has it; then it counts as missed. In any order: a
+    /// command that misses one gives up all, so no thread waits for another.
     pub fn try_cover(&self, slot: u16, reservation: Option<&Reservation>) -> bool {
         if self.recent.get() == Some(slot) || self.covers(slot) {
             return true;
@@ -641,8 +641,8 @@ impl<'k, X> Held<'k, X> {
         true
     }
 
-    /// Locks one more slot, whether or not newcomers are kept away from it, unless somebody else has
-    /// it. For those who cannot give up what they hold.
+    /// Locks one more slot, even if newcomers are kept away from it, unless another thread has it. For
+    /// scripts that cannot give up the slots that they hold.
     pub fn try_cover_briefly(&self, slot: u16) -> bool {
         if self.covers(slot) {
             return true;
@@ -660,8 +660,8 @@ impl<'k, X> Held<'k, X> {
         slots.insert(at, slot);
     }
 
-    /// Takes part in a slot that somebody else has locked who stands still until this is dropped: see
-    /// [`crate::promote`], which alone may say so. It stays locked by its owner then.
+    /// Shares a slot that another thread has locked, which stands still until this is dropped: see
+    /// [`crate::promote`], which alone may allow that. The slot stays locked by its owner then.
     pub(crate) fn borrow(&self, slot: u16) {
         debug_assert!(!self.covers(slot) && self.space.is_locked(slot), "it is somebody's");
         self.add(slot);
@@ -670,14 +670,14 @@ impl<'k, X> Held<'k, X> {
         self.borrowed.set(Some(borrowed));
     }
 
-    /// Whoever has closed all gates lets others in again, and keeps all slots locked instead. Whether
-    /// that is possible.
+    /// A thread that has closed all gates lets others in again, and holds all slots instead. Returns
+    /// whether that is possible.
     pub fn let_others_in(&self, closed: &Closed<'_>) -> bool {
         if !self.is_everything() {
             return false;
         }
         closed.check();
-        // Nobody else is inside a gate, so nobody has a slot.
+        // No other thread is inside a gate, so none has a slot.
         let slots = 0..SLOTS as u16;
         slots.clone().for_each(|slot| {
             let lock = &self.space.slots[usize::from(slot)].lock;
@@ -697,7 +697,7 @@ impl<'k, X> Held<'k, X> {
         self.slots.borrow().len()
     }
 
-    /// Notes that a slot was wanted that somebody else has.
+    /// Notes that a slot was needed that another thread has.
     pub fn note_missed(&self, slot: u16) {
         self.missed.set(Some(slot));
     }
@@ -707,7 +707,7 @@ impl<'k, X> Held<'k, X> {
         self.missed.set(None);
     }
 
-    /// A slot that was wanted and that somebody else has, if there is one: what happened with these
+    /// The slot that was needed and that another thread has, if there is one: what was done with these
     /// locks has to be tried again.
     #[inline]
     pub fn missed(&self) -> Option<u16> {
@@ -719,7 +719,7 @@ impl<'k, X> Held<'k, X> {
         self.mode.get() == Mode::Everything
     }
 
-    /// The proof by which the slots are held.
+    /// The proof with which the slots are held.
     #[inline]
     pub fn presence(&self) -> Presence<'k> {
         self.presence
@@ -745,8 +745,8 @@ impl<'k, X> Held<'k, X> {
     #[inline]
     pub fn table(&self, database: usize, slot: u16) -> Option<&SlotTable> {
         self.ensure(slot);
-        // SAFETY: the slot is locked by us until `self` is dropped, and our presence keeps away who
-        // needs no lock (or all gates are closed by us), so nobody else writes, and the shared
+        // SAFETY: we hold the slot's lock until `self` is dropped, and our presence keeps away threads
+        // that need no lock (or we have closed all gates), so nothing else writes, and the shared
         // borrow of `self` rules out `table_mut` meanwhile.
         unsafe { self.space.cell(database, slot).as_ref() }
     }
@@ -808,8 +808,8 @@ impl<'k, X> Held<'k, X> {
         }
     }
 
-    /// To be called with a value that is put under a key, where it may have come from another: a cut
-    /// that reads it in pieces goes on there.
+    /// Must be called with a value that is put under a key and may come from another key: a cut that
+    /// reads the value in pieces goes on there.
     #[inline]
     pub fn note_placed(&self, database: usize, key: &Key<'_>, value: &Value<'_>) {
         if self.space.cutting.load(Ordering::Relaxed)
@@ -904,13 +904,13 @@ impl<'k, X> Held<'k, X> {
 }
 
 impl<X> Held<'_, X> {
-    /// Unlocks, as dropping it does. Quicker where it holds one slot.
+    /// Unlocks, as dropping it does. Quicker when it holds one slot.
     #[inline]
     pub fn end(mut self) {
         let slots = self.slots.get_mut();
         if let ([slot], false, None) = (&slots[..], slots.spilled(), self.borrowed.get_mut()) {
             self.space.unlock(*slot);
-            // There is nothing else to free: the slots lie inside of it.
+            // There is nothing else to free: the slots lie inside it.
             std::mem::forget(self);
         }
     }

@@ -4,15 +4,16 @@
 //! links: a long list is a chain, an array of nodes with the number of elements of each beside its
 //! pointer, so that finding an index reads one short array instead of chasing every node. A small list
 //! is a node alone, without a directory. Clients see which of the two a list is as its encoding,
-//! `listpack` or `quicklist`, so the bounds are those of Redis: a listpack becomes a chain when what is
-//! added exceeds the limit, and a chain of one node a listpack when it has shrunk to half of it.
+//! `listpack` or `quicklist`, so the bounds are those of Redis: a listpack becomes a chain when an
+//! addition exceeds the limit, and a chain of one node becomes a listpack when it has shrunk to half of
+//! it.
 //!
-//! Three more differences in the nodes: room is kept at both ends, so that a push or a pop at either
-//! moves no other element; block sizes are chosen for the allocator (see [`ListLimits`]); and a node
-//! is shared with the snapshots that still read it and copied at the first change after that.
+//! There are three more differences in the nodes. Room is kept at both ends, so that a push or a pop at
+//! either moves no other element. Block sizes are chosen for the allocator (see [`ListLimits`]). And a
+//! node is shared with the snapshots that still read it, and copied at the first change after that.
 //!
-//! An element too large for a node is a plain node: a shared buffer of its own, which neither a push
-//! of a shared buffer nor a read copies.
+//! An element too large for a node is a plain node: a shared buffer of its own, which neither a push of
+//! a shared buffer nor a read copies.
 
 mod chain;
 mod items;
@@ -46,7 +47,7 @@ pub struct ListLimits {
     block_bytes: usize,
     /// Elements in a packed node.
     elements: usize,
-    /// Elements of this length and more get a plain node, whether or not a packed one could hold them.
+    /// Elements of at least this length get a plain node, even if they would fit a packed one.
     plain_from: usize,
 }
 
@@ -186,8 +187,8 @@ impl List {
         self.push_expected(end, value, limits);
     }
 
-    /// Makes a listpack a chain if `count` elements with `bytes` bytes of text are too many for it.
-    /// A command says this once, before it adds all that it was given.
+    /// Makes a listpack a chain if `count` elements with `bytes` bytes of text are too many for it. A
+    /// command calls this once, before it adds all of its elements.
     #[inline]
     pub fn expect(&mut self, count: usize, bytes: usize, limits: &ListLimits) {
         if let Form::Packed(node) = self.0.get()
@@ -248,7 +249,7 @@ impl List {
         limits: &ListLimits,
     ) -> bool {
         let value = value.into();
-        // Whatever comes of it, and however long the old element is.
+        // In any case, and however long the old element is.
         self.expect(1, value.text_len(), limits);
         let Some(index) = resolve(index, self.len()) else { return false };
         match self.0.get_mut() {
@@ -308,7 +309,7 @@ impl List {
     pub fn trim(&mut self, start: i64, stop: i64) -> usize {
         let len = self.len();
         let (first, count) = resolve_range(start, stop, len).unwrap_or((0, 0));
-        // With nothing to keep, all of it goes from the tail.
+        // With nothing to keep, all of it is removed from the tail.
         let from_back = len - first - count;
         match self.0.get_mut() {
             FormMut::Packed(node) => {
@@ -400,8 +401,8 @@ impl List {
         }
     }
 
-    /// Appends the elements of a dumped packed node, after checking every byte of it. A node within
-    /// the limits is taken over as it is, others are distributed.
+    /// Appends the elements of a dumped packed node, after checking every byte of it. A node within the
+    /// limits is taken over as it is, the elements of others are distributed.
     ///
     /// # Errors
     /// As [`ListpackSlice::from_bytes`]; the list is unchanged then.
@@ -462,7 +463,7 @@ impl List {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     pub fn check(&self) {
         match self.0.get() {
             Form::Packed(node) => node.check(),
@@ -482,8 +483,8 @@ impl List {
         }
     }
 
-    /// Makes a chain that shrank to one small node a listpack again. Whoever removes elements says
-    /// this once at the end.
+    /// Makes a chain that has shrunk to one small node a listpack again. Code that removes elements
+    /// calls this once at the end.
     #[inline]
     pub fn shrink(&mut self, limits: &ListLimits) {
         if let Form::Boxed(chain) = self.0.get()

@@ -55,14 +55,14 @@ const LONG_MARK: u8 = 0xC0;
 /// How many members an iteration brings near at once, at least.
 const BATCH: usize = 16;
 
-/// What a member's block holds besides its name.
+/// The contents of a member's block besides its name.
 pub(crate) trait Shape: Sized {
     /// Bytes in front of the name.
     const HEAD: usize;
     /// Whether a value follows the name.
     const HAS_VALUE: bool;
 
-    /// What snapshots call such members.
+    /// The name of such members for snapshots.
     const KIND: PieceKind;
 
     /// The member as snapshots have it.
@@ -176,7 +176,7 @@ fn layout(bytes: usize) -> Layout {
 /// A member where it lies: a thin pointer to its block, borrowed from the [`Members`] that own it.
 ///
 /// Invariant: the pointer is the address of a live block, with [`EXPIRES`] if the block begins with a
-/// time, which is so only of what has a value.
+/// time, which only members with a value do.
 pub(crate) struct Member<'a, S> {
     start: NonNull<u8>,
     life: PhantomData<(&'a [u8], S)>,
@@ -267,7 +267,7 @@ impl<'a, S: Shape> Member<'a, S> {
     /// The same member without a lifetime, for an index that is kept beside its owner.
     ///
     /// # Safety
-    /// Whoever keeps the result uses it only while the member lives, and never while it changes.
+    /// The holder of the result uses it only while the member lives, and never while it changes.
     pub(crate) unsafe fn detach(self) -> Member<'static, S> {
         Member { start: self.start, life: PhantomData }
     }
@@ -302,7 +302,7 @@ impl<'a, S: Shape> Member<'a, S> {
     }
 
     /// # Safety
-    /// Nobody uses the member any more.
+    /// Nothing uses the member any more.
     unsafe fn free(self) {
         // SAFETY: allocated with this layout: blocks have the size class of their content.
         unsafe { dealloc(self.base(), layout(self.bytes())) }
@@ -310,8 +310,8 @@ impl<'a, S: Shape> Member<'a, S> {
 
     /// Hands it over to a snapshot, or lends it if it is large.
     ///
-    /// Whoever does this goes on in keeping the promise of [`Frozen::lend`]: as the members of a table
-    /// that is frozen for this snapshot until it is read to its end.
+    /// The caller keeps the promise of [`Frozen::lend`]: as the members of a table that is frozen for
+    /// this snapshot until it is read to its end.
     fn hand_to(self, frozen: &Frozen, visit: &mut dyn FnMut(Piece<'_>)) {
         if self.bytes() <= LENT_BYTES {
             return visit(S::piece(self));
@@ -334,7 +334,7 @@ impl<'a, S: Shape> Member<'a, S> {
     /// Frees it, or puts it aside if it is large: the slot may be locked.
     ///
     /// # Safety
-    /// Nobody uses the member any more.
+    /// Nothing uses the member any more.
     unsafe fn let_go(self) {
         // SAFETY: allocated with this layout, and not null.
         unsafe {
@@ -380,7 +380,7 @@ impl Member<'_, Scored> {
     /// Overwrites the score.
     ///
     /// # Safety
-    /// The caller has the owner for itself: nobody else reads or writes this member meanwhile.
+    /// The caller has the owner for itself: nothing else reads or writes this member meanwhile.
     pub(crate) unsafe fn set_score(self, score: f64) {
         // SAFETY: as in `score`; no reference to these bytes is ever given out.
         unsafe { self.start.cast::<f64>().write(score) }
@@ -410,7 +410,7 @@ impl RankedItem for Member<'static, Scored> {
 /// belong to this table alone.
 pub(crate) struct Members<S: Shape> {
     table: Table,
-    /// A snapshot reads the table: whoever changes a member calls [`Members::before_change`].
+    /// A snapshot reads the table: code that changes a member calls [`Members::before_change`].
     freeze: Option<Box<Freeze>>,
     shape: PhantomData<S>,
 }
@@ -451,7 +451,7 @@ impl<S: Shape> Members<S> {
         self.table.find(hash, |word| self.member(word).name() == name)
     }
 
-    /// Adds a member whose name is not there yet, and which belongs to the table from now on.
+    /// Adds a member whose name is not there yet. The table owns it from now on.
     fn put(&mut self, hash: u64, member: Member<'static, S>) {
         self.before_change(hash);
         // SAFETY: the table's words are live members.
@@ -480,14 +480,14 @@ impl<S: Shape> Members<S> {
     pub(crate) fn remove_at(&mut self, place: Place) {
         self.before_change_at(place);
         let word = self.table.remove(place);
-        // SAFETY: the member has left its table, and nobody borrows from it.
+        // SAFETY: the member has left its table, and nothing borrows from it.
         unsafe { self.let_go(word) }
     }
 
     /// Frees a member, or leaves it to the snapshot that reads it.
     ///
     /// # Safety
-    /// The member has left the table, and nobody else uses it.
+    /// The member has left the table, and nothing else uses it.
     #[inline]
     unsafe fn let_go(&self, word: u64) {
         // SAFETY: by the caller's promise.
@@ -540,7 +540,7 @@ impl<S: Shape> Members<S> {
         }
     }
 
-    /// How many chains of buckets hold n members each.
+    /// How many chains of buckets have n members each.
     pub(crate) fn chain_histogram(&self) -> Vec<usize> {
         self.table.chain_histogram()
     }
@@ -606,7 +606,7 @@ impl Members<Valued> {
         let is_lent = |freeze: &Freeze| freeze.frozen.has_lent(old.word());
         let fits = fits && !self.freeze.as_deref().is_some_and(is_lent);
         if fits && old.expire_at() == expire_at {
-            // SAFETY: the block has room for this value, and we are borrowed mutably.
+            // Replaces a member by a new one with the same name. Frees the old one.
             unsafe { write_text(old.base().add(offset), value) }
         } else {
             let new = Member::new(old.name(), value, expire_at);
@@ -635,7 +635,7 @@ impl Members<Valued> {
     fn put_in_place(&mut self, place: Place, new: Member<'static, Valued>) {
         let old = self.at(place).word();
         self.table.replace(place, new.word());
-        // SAFETY: the old member has left the table, and nobody borrows from it.
+        // SAFETY: the old member has left the table, and nothing borrows from it.
         unsafe { self.let_go(old) }
     }
 }
@@ -644,7 +644,7 @@ impl Members<Scored> {
     /// Adds a member whose name is not there yet.
     fn put_scored(&mut self, hash: u64, name: &[u8], score: f64) -> Member<'_, Scored> {
         let member = Member::allocate(name, None);
-        // SAFETY: nobody else knows the member yet.
+        // SAFETY: nothing else knows the member yet.
         unsafe { member.set_score(score) }
         self.put(hash, member);
         member
@@ -807,7 +807,7 @@ impl<S: Shape> Freezing for Members<S> {
             }
             freeze.advance(next);
         }
-        // What is lent comes back before the table forgets about it.
+        // A lent member comes back before the table forgets it.
         if freeze.is_finished() && !freeze.frozen.has_loans() {
             return false;
         }
@@ -831,7 +831,7 @@ impl<S: Shape> Drop for Members<S> {
         let frozen = self.frozen().cloned();
         self.hand_over_rest();
         self.table.drain(|word| {
-            // SAFETY: the members leave the table, and nobody borrows from them.
+            // SAFETY: the members leave the table, and nothing borrows from them.
             let member = unsafe { Member::<S>::from_word(word) };
             if frozen.as_ref().is_none_or(|frozen| !member.is_kept_by(frozen)) {
                 // SAFETY: as above.
@@ -841,7 +841,7 @@ impl<S: Shape> Drop for Members<S> {
     }
 }
 
-/// Iterator over members. Brings a batch of them near before it shows the first, so that their cache
+/// Iterator over members. Prefetches a batch of them before it shows the first, so that their cache
 /// misses overlap, and goes through the buckets as they lie in memory.
 pub(crate) struct MemberIter<'a, S: Shape> {
     members: &'a Members<S>,
@@ -901,7 +901,7 @@ mod tests {
         let valued = Member::<Valued>::allocate(name, Some(name));
         let scored = Member::<Scored>::allocate(name, None);
         assert_eq!((size(plain.bytes()), size(valued.bytes()), size(scored.bytes())), (16, 32, 32));
-        // SAFETY: nobody else knows them.
+        // SAFETY: nothing else knows them.
         unsafe {
             plain.free();
             valued.free();

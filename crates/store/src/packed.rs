@@ -1,4 +1,4 @@
-//! What small hashes, sets and sorted sets have in common: how large they may grow, what may be wrong
+//! The common parts of small hashes, sets and sorted sets: how large they may grow, what may be wrong
 //! with them, and how some of their members are chosen.
 
 use std::collections::HashSet;

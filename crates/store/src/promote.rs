@@ -1,11 +1,11 @@
 //! Promotion: how a script locks further slots when it cannot give up those that it holds.
 //!
-//! A command that finds a slot locked gives up what it has and begins again. A script that has
-//! written and reaches for a key that it did not declare cannot: what it did cannot be taken back.
-//! So it waits for the slot while it holds others. Ordinary commands never do that, so their slots
-//! come free by themselves. But two scripts may each wait for a slot of the other. Then one of them
-//! borrows the slot, and goes on to its end while its owner stands still: the owner waits, directly
-//! or by others, for a slot that the borrower holds until its end. The owner has put what it did so
+//! A command that finds a slot locked gives up its slots and begins again. A script that has written
+//! and uses a key that it did not declare cannot do that, because its writes cannot be undone. So it
+//! waits for the slot while it holds others. Ordinary commands never wait in this way, so they unlock
+//! their slots in the end. But two scripts may each wait for a slot of the other. Then one of them
+//! borrows the slot, and goes on to its end while the owner stands still: the owner waits, directly or
+//! through others, for a slot that the borrower holds until its end. The owner has put its effects so
 //! far into the journal before, so that the journal's order is that of the data.
 
 use crate::keyspace::{Held, Keyspace};
@@ -19,7 +19,7 @@ pub struct Promotion<'k, X> {
 }
 
 impl<'k, X> Promotion<'k, X> {
-    /// The holder of these locks begins to wait for one more.
+    /// The thread that holds these locks begins to wait for one more.
     pub fn new(held: &Held<'k, X>, slot: u16) -> Promotion<'k, X> {
         let space = held.space();
         let mut slots = Vec::new();
@@ -28,7 +28,7 @@ impl<'k, X> Promotion<'k, X> {
         Promotion { space, id, slot }
     }
 
-    /// What is to be done, with the locks that it was made of.
+    /// The next step, with the locks of which this was made.
     pub fn next(&self, held: &Held<'k, X>) -> Next {
         if held.try_cover_briefly(self.slot) {
             return Next::Locked;
@@ -72,7 +72,7 @@ mod tests {
         others.note_settled();
         assert_eq!(ones.next(&one), Next::Borrowed);
         drop(ones);
-        // On their way, as to a script's own context, too.
+        // Detached on their way, as on the way to a script's own context.
         let one = space.attach(inside.presence(), one.detach());
         assert!(one.covers(2), "to the end of all that follows from it");
         drop(one);
@@ -95,7 +95,7 @@ mod tests {
         drop(held);
         assert!(space.try_hold_one(inside.presence(), 7, 0).is_some());
         drop((inside, closed));
-        // Who has no gate of its own stays alone.
+        // A thread that has no gate of its own stays alone.
         let closed = gates.close();
         let held = space.hold_all(&closed, 0);
         assert!(!held.let_others_in(&closed) && held.is_everything());

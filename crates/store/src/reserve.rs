@@ -1,10 +1,11 @@
 //! Reservations: how a command gets slots that others lock again and again.
 //!
-//! Nobody waits for a slot: whoever finds one locked gives up what it has, and tries again later.
-//! Alone that would let a large command starve beside many small ones. So a command that has failed
-//! for long takes a [`Reservation`]. Those queue up; the first of them keeps newcomers away from
-//! each slot that it finds locked, for as long as its command is tried again. So the slot is free when
-//! its present holder is done. A reservation locks nothing, and nobody who holds a lock waits for one.
+//! No command waits for a slot: one that finds a slot locked gives up its slots, and tries again later.
+//! Without more, a large command could starve beside many small ones. So a command that has failed for
+//! long takes a [`Reservation`]. Reservations queue up. The first one keeps newcomers away from each
+//! slot that its command finds locked, for as long as the command keeps trying. So the slot is free as
+//! soon as its present owner unlocks it. A reservation locks nothing, and no thread that holds a lock
+//! waits for one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,17 +18,17 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex};
 /// Slots that are found locked, one after the other, before all that are needed are kept from
 /// newcomers, instead of only those that were found locked.
 const FAILURES_MAX: u32 = 8;
-/// Microseconds for which newcomers keep away after a try. Tries follow each other within a
-/// millisecond or two, unless the worker is busy with a long command of somebody else: others do not
-/// wait for that, and keep away again from the next try on.
+/// Microseconds for which newcomers keep away after a try. Tries follow each other within a millisecond
+/// or two, unless the worker is busy with a long command of another client: others do not wait for
+/// that, and keep away again from the next try on.
 const KEPT_FOR: u64 = if cfg!(any(test, feature = "explore")) { u64::MAX } else { 100_000 };
-/// Tries for which all slots are kept while one of them stays locked. Whoever holds that may take
-/// seconds, and everybody else would wait for it too.
+/// Tries for which all slots are kept while one of them stays locked. Its owner may hold it for
+/// seconds, and all other commands would wait for it too.
 const PATIENCE: u32 = 64;
 
-/// The slots that are kept from newcomers, and who queues for doing that.
+/// The slots that are kept from newcomers, and the queue of reservations.
 pub(crate) struct Reserved {
-    /// Whether there is such a slot: all that others look at while there is none.
+    /// Whether there is such a slot: other threads look at this alone while there is none.
     any: AtomicBool,
     /// A bit for each slot.
     slots: Box<[AtomicU64]>,
@@ -63,7 +64,7 @@ impl Reserved {
         self.slots[usize::from(slot) / 64].load(Relaxed) & 1 << (slot % 64) != 0
     }
 
-    /// Makes it as if nobody had tried for long.
+    /// Makes it as if no command had tried for long.
     #[cfg(test)]
     pub(crate) fn lapse(&self) {
         self.until.store(0, Relaxed);
@@ -84,8 +85,8 @@ impl Reserved {
     }
 }
 
-/// A place in the queue of those who have failed for long. The first may keep newcomers away from
-/// slots, until it is dropped. See the module's text.
+/// A place in the queue of the commands that have failed for long. The first may keep newcomers away
+/// from slots, until it is dropped. See the module's text.
 pub struct Reservation {
     all: Arc<Reserved>,
     ticket: u64,
@@ -93,8 +94,8 @@ pub struct Reservation {
     failures: AtomicU32,
     /// Tries in vain since then.
     tries: AtomicU32,
-    /// How many of those are too many. It doubles each time, so that whoever needs all slots gets
-    /// them in the end, however long others hold theirs.
+    /// How many of those are too many. The number doubles each time, so that a command that needs all
+    /// slots gets them in the end, however long others hold theirs.
     patience: AtomicU32,
 }
 
@@ -111,7 +112,7 @@ impl Reservation {
         }
     }
 
-    /// Whether it may be used: nobody is before it.
+    /// Whether it may be used: it is the first in the queue.
     pub fn is_first(&self) -> bool {
         self.all.queue.lock().front() == Some(&self.ticket)
     }
@@ -154,8 +155,8 @@ impl Reservation {
         }
     }
 
-    /// Notes that a slot is still locked. Nobody else gets it next, so there is nothing to be done
-    /// about that; but in the long run the others are not to wait for it as well.
+    /// Notes that a slot is still locked. No newcomer gets it next, so nothing more can be done about
+    /// that one; but in the long run other commands must not wait for it as well.
     fn note_try_in_vain(&self, locked: u16) {
         let tries = self.tries.fetch_add(1, Relaxed);
         let patience = self.patience.load(Relaxed);

@@ -1,7 +1,7 @@
 //! Sets: an intset while all members are integers and few, a listpack while they are few and short, a
 //! table of members otherwise.
 //!
-//! The three encodings, and when a set goes from one to the next, are those of Redis. A small set
+//! The three encodings, and when a set changes from one to the next, are those of Redis. A small set
 //! costs its block and nothing else (see [`PackedOr`]).
 
 use std::iter::FusedIterator;
@@ -19,7 +19,7 @@ use crate::pack::{
 };
 use crate::packed::{Malformed, SetLimits, choose, has_duplicates};
 
-/// An intset may not grow beyond this, whatever the setting says: its length field has 32 bits.
+/// An intset may not grow beyond this, even if the setting is larger: its length field has 32 bits.
 const MAX_INTSET_ENTRIES: usize = 1 << 30;
 
 /// Bytes that a listpack spends on an entry besides its text, at most.
@@ -165,8 +165,8 @@ impl Set {
         }
     }
 
-    /// Chooses the encoding by the number of members that a command is about to add, the first of which
-    /// is `first`. Those that are there already, or come twice, are counted too.
+    /// Chooses the encoding by the number of members that a command is about to add, of which `first`
+    /// is the first. Members that exist already, or come twice, count too.
     #[inline]
     pub fn expect(&mut self, first: &[u8], count: usize, limits: SetLimits) {
         let (intset_holds, listpack_holds) =
@@ -230,14 +230,15 @@ impl Set {
         let FormMut::Packed(block) = self.0.get_mut() else { return false };
         let EitherMut::First(intset) = block.get_mut() else { return false };
         let added = intset.add(value);
-        // A member that was there converts nothing, whatever the limit is by now.
+        // An existing member converts nothing, even if the limit has changed.
         if added {
             self.convert_above(limits.integers);
         }
         added
     }
 
-    /// Adds what is no integer to an intset, which becomes a listpack if that may hold all of it.
+    /// Adds a member that is not an integer to an intset, which becomes a listpack if all of it fits
+    /// one.
     fn add_first_text(&mut self, member: &[u8], limits: SetLimits) -> bool {
         let View::Intset(intset) = self.view() else { return false };
         let longest = |value: Option<i64>| value.map_or(0, |value| Element::Int(value).len());
@@ -265,8 +266,7 @@ impl Set {
         }
     }
 
-    /// Makes a set of nothing but integers an intset, if that may hold them: what an intersection is
-    /// stored as.
+    /// Makes a set of integers an intset, if it fits one: an intersection is stored in this form.
     pub fn pack_integers(&mut self, limits: SetLimits) {
         if self.as_intset().is_some() || self.len() > limits.integers.min(MAX_INTSET_ENTRIES) {
             return;
@@ -330,8 +330,8 @@ impl Set {
     }
 
     /// Shows the members at `position` of a scan, which begins at 0, and returns the next position, or
-    /// `None` at the end. What is there during all of a scan is shown at least once. A packed set is
-    /// shown as a whole.
+    /// `None` at the end. A member that is there during all of a scan is shown at least once. A packed
+    /// set is shown as a whole.
     pub fn scan(&self, position: u32, mut visit: impl FnMut(Element<'_>)) -> Option<u32> {
         match self.0.get() {
             Form::Packed(_) => {
@@ -410,7 +410,7 @@ impl Set {
         }
     }
 
-    /// How many chains of the table's buckets hold n members each; `None` of a packed set.
+    /// How many chains of the table's buckets have n members each; `None` for a packed set.
     pub fn chain_histogram(&self) -> Option<Vec<usize>> {
         match self.0.get() {
             Form::Packed(_) => None,
@@ -467,7 +467,7 @@ impl Set {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     #[cfg(any(test, debug_assertions))]
     pub fn check(&self) {
         match self.view() {

@@ -1,9 +1,9 @@
 //! Streams: entries in the order of their ids, and groups of consumers that read them.
 //!
-//! The entries lie in packed blocks (`stream/block.rs`), of which an ordered map (`stream/tree.rs`)
-//! knows the first id each. Blocks, the map, and the groups with their pending entries are shared
-//! between copies until one of them changes, so that a snapshot takes a stream of any size by
-//! reference, and COPY costs nothing.
+//! The entries lie in packed blocks (`stream/block.rs`). An ordered map (`stream/tree.rs`) finds them
+//! by their first ids. Blocks, the map, and the groups with their pending entries are shared between
+//! copies until one of them changes, so that a snapshot takes a stream of any size by reference, and
+//! COPY costs nothing.
 
 mod block;
 mod group;
@@ -26,7 +26,7 @@ pub use group::{Consumer, Group, Pending, PendingIter};
 pub use id::StreamId;
 use tree::{Ascending, Descending, Tree};
 
-/// The largest block, whatever the settings say.
+/// The largest block, even if the settings allow more.
 const MAX_BLOCK_BYTES: usize = 1 << 30;
 
 /// As many entries as are counted.
@@ -112,7 +112,7 @@ pub struct Trim {
     pub limit: Option<u64>,
 }
 
-/// What becomes of the groups' pending entries when the entries themselves are deleted.
+/// What happens to the groups' pending entries when the entries themselves are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum References {
     /// They stay, though there is nothing to deliver again.
@@ -124,7 +124,7 @@ pub enum References {
     Acknowledged,
 }
 
-/// What became of an entry that was to be deleted.
+/// The outcome of the deletion of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deletion {
     /// It was not there.
@@ -156,14 +156,14 @@ struct Body {
     groups: Tree<Name, Group>,
 }
 
-/// What a stream knows of its entries.
+/// The numbers that a stream keeps about its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StreamNumbers {
     /// Entries.
     pub len: u64,
     /// The last id that was ever given.
     pub last_id: StreamId,
-    /// That of the first entry; the smallest id when there is none.
+    /// The id of the first entry; the smallest id when there is none.
     pub first_id: StreamId,
     /// The largest of those that were deleted one by one.
     pub max_deleted_id: StreamId,
@@ -172,7 +172,7 @@ pub struct StreamNumbers {
 }
 
 impl StreamNumbers {
-    /// Whether an entry at or behind this id may have been deleted.
+    /// Whether an entry at or after this id may have been deleted.
     fn has_gaps_from(&self, id: StreamId) -> bool {
         self.len > 0 && !self.max_deleted_id.is_min() && id <= self.max_deleted_id
     }
@@ -254,12 +254,12 @@ impl Stream {
         self.0.numbers.len as usize
     }
 
-    /// Whether there is none. An empty stream is a value like any other.
+    /// Whether there are no entries. An empty stream is a value like any other.
     pub fn is_empty(&self) -> bool {
         self.0.numbers.len == 0
     }
 
-    /// What it knows of its entries.
+    /// The numbers about its entries.
     pub fn numbers(&self) -> &StreamNumbers {
         &self.0.numbers
     }
@@ -420,8 +420,8 @@ impl Stream {
         Deletion::Deleted
     }
 
-    /// [`Stream::trim`], with regard to groups. Returns the ids of what was removed where that is
-    /// not a beginning of the stream, and how many these or those are.
+    /// [`Stream::trim`] that takes account of groups. Returns the ids of the removed entries if they
+    /// were not the first ones of the stream, and in any case how many they are.
     pub fn trim_with(&mut self, trim: &Trim, references: References) -> (Vec<StreamId>, u64) {
         match references {
             References::Keep => (Vec::new(), self.trim(trim)),
@@ -526,7 +526,7 @@ impl Stream {
         true
     }
 
-    /// Gives the entries to a consumer that nobody of its group has got, and shows them. Returns how
+    /// Gives a consumer the entries that no consumer of its group has got, and shows them. Returns how
     /// many.
     pub fn deliver(
         &mut self,
@@ -584,7 +584,7 @@ impl Stream {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     pub fn check(&self) {
         let Body { numbers, blocks, groups } = &*self.0;
         blocks.check();
@@ -634,7 +634,7 @@ impl Body {
     }
 }
 
-/// A stream in the making, from what a file has.
+/// A stream that is being built from a file.
 #[derive(Default)]
 pub struct StreamBuilder {
     stream: Stream,
@@ -648,7 +648,7 @@ impl StreamBuilder {
         StreamBuilder::default()
     }
 
-    /// Adds a block behind the others.
+    /// Adds a block after the others.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -665,11 +665,11 @@ impl StreamBuilder {
         Ok(())
     }
 
-    /// The stream, whose groups are still to be added. The first id is that of the first entry,
-    /// whatever `numbers` say.
+    /// The stream, whose groups are still to be added. The first id is that of the first entry, even if
+    /// `numbers` differ.
     ///
     /// # Errors
-    /// The blocks are others than `numbers` say.
+    /// The blocks do not match `numbers`.
     pub fn finish(mut self, numbers: StreamNumbers) -> Result<Stream, Malformed> {
         if self.len != numbers.len {
             return Err(Malformed::Count);

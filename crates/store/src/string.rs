@@ -1,9 +1,8 @@
-//! Strings: the forms of a string value on its way into an entry, and as it lies there.
+//! Strings: the forms of a string value on its way into an entry, and as it is stored there.
 //!
-//! A string that spells a 64-bit integer is kept as the integer, a short one lies in its entry, and
-//! a long one in a buffer of its own that replies can share. Which of them it is shows in
-//! `OBJECT ENCODING`, together with whether the string was ever modified in place: both are part of
-//! what clients see, so they are kept as Redis keeps them.
+//! A string that spells a 64-bit integer is stored as the integer, a short one in its entry, and a long
+//! one in a buffer of its own that replies can share. `OBJECT ENCODING` shows the form, and whether the
+//! string was ever modified in place. Clients see both, so they are the same as in Redis.
 
 use std::borrow::Cow;
 use std::ops::Deref;
@@ -61,7 +60,7 @@ pub enum StringRef<'e> {
     Inline {
         /// The string.
         bytes: &'e [u8],
-        /// Whether it counts as raw whatever its length.
+        /// Whether it counts as raw at any length.
         raw: bool,
     },
     /// A large buffer.
@@ -177,7 +176,7 @@ fn roomy(length: usize) -> usize {
     length.saturating_add(spare)
 }
 
-/// A buffer of `length` bytes with room to grow, which begins with `bytes` and goes on with zeros.
+/// A buffer of `length` bytes with room to grow: `bytes` followed by zeros.
 pub(crate) fn grown_buffer(bytes: &[u8], length: usize) -> Vec<u8> {
     // Memory that comes zeroed costs nothing where pages are never touched: a far SETBIT.
     let mut buffer = vec![0; roomy(length)];

@@ -1,12 +1,13 @@
-//! The locks and atomics by which threads meet, and the threads themselves.
+//! The locks and atomics through which threads meet, and the threads themselves.
 //!
-//! They are those of `parking_lot` and of the standard library. With the feature `explore`, which
-//! nothing but the schedule explorer sets (`explore`, a workspace of its own), each of their uses is
-//! also a point at which the explorer may let another thread go on. The explorer runs all threads as
-//! coroutines of one, so what lies between two such points happens at once. Time does not pass
-//! there: a pause ends at any point, and a patience never.
+//! They are those of `parking_lot` and of the standard library. With the feature `explore`, which only
+//! the schedule explorer sets (`explore`, a workspace of its own), each of their uses is also a point
+//! at which the explorer may let another thread go on. The explorer runs all threads as coroutines of
+//! one thread, so everything between two such points happens at once. Time does not pass there: a pause
+//! may end at any point, and a patience never ends.
 //!
-//! Miri has the explorer's locks as well: it does not take the system calls of `parking_lot`.
+//! Miri has the explorer's locks as well, because it does not support the system calls of
+//! `parking_lot`.
 
 #[cfg(feature = "explore")]
 pub use explored::{
@@ -42,7 +43,7 @@ mod locks {
     /// A lock whose waiters try again and again: a deadlock shows as a schedule without an end.
     pub struct RawMutex(std::sync::atomic::AtomicBool);
 
-    // SAFETY: whoever has turned the flag on is alone until it is turned off.
+    // SAFETY: the thread that has turned the flag on is alone until it turns it off.
     unsafe impl lock_api::RawMutex for RawMutex {
         #[expect(clippy::declare_interior_mutable_const, reason = "as the trait has it")]
         const INIT: RawMutex = RawMutex(std::sync::atomic::AtomicBool::new(false));
@@ -69,7 +70,7 @@ mod locks {
         }
     }
 
-    // SAFETY: as above; nobody gives up.
+    // SAFETY: as above; no thread gives up.
     unsafe impl lock_api::RawMutexTimed for RawMutex {
         type Duration = Duration;
         type Instant = Instant;
@@ -85,12 +86,12 @@ mod locks {
         }
     }
 
-    /// Who waits for it wakes at any time, and looks again.
+    /// A thread that waits for it wakes at any time, and looks again.
     #[derive(Default)]
     pub struct Condvar;
 
     impl Condvar {
-        /// Nobody waits yet.
+        /// No thread waits yet.
         pub const fn new() -> Condvar {
             Condvar
         }
@@ -100,7 +101,7 @@ mod locks {
             MutexGuard::unlocked(guard, spin_loop);
         }
 
-        /// Wakes those who wait.
+        /// Wakes the waiting threads.
         pub fn notify_all(&self) {
             point();
         }
@@ -111,7 +112,7 @@ mod locks {
     /// See [`parking_lot::MutexGuard`].
     pub type MutexGuard<'m, T> = lock_api::MutexGuard<'m, RawMutex, T>;
 
-    /// Readers exclude each other as well, which takes nothing from what can happen to writers.
+    /// Readers exclude each other as well, which rules out nothing that can happen to writers.
     #[derive(Default)]
     pub struct RwLock<T>(Mutex<T>);
 
@@ -137,7 +138,7 @@ mod explored {
     use std::cell::Cell;
     use std::sync::atomic::Ordering;
 
-    /// What the explorer does.
+    /// The explorer's functions.
     #[derive(Clone, Copy)]
     pub struct Hooks {
         /// Called where another thread may go on.
@@ -152,7 +153,7 @@ mod explored {
         static HOOKS: Cell<Option<Hooks>> = const { Cell::new(None) };
     }
 
-    /// Sets what the explorer does. Until then nothing is explored.
+    /// Sets the explorer's functions. Until then nothing is explored.
     pub fn set_hooks(hooks: Hooks) {
         HOOKS.set(Some(hooks));
     }
@@ -186,7 +187,7 @@ mod explored {
         use super::super::Mutex;
         use super::{AtomicBool, HOOKS, point, spin_loop};
 
-        /// A thread, to be woken. Whoever rests wakes by itself.
+        /// A thread, to be woken. A resting thread wakes by itself.
         #[derive(Clone)]
         pub struct Thread;
 
@@ -202,7 +203,7 @@ mod explored {
             Thread
         }
 
-        /// Rests until somebody says otherwise, or for some time.
+        /// Rests until another thread wakes it, or for some time.
         pub fn park_timeout(_: Duration) {
             spin_loop();
         }
@@ -212,7 +213,7 @@ mod explored {
             spin_loop();
         }
 
-        /// What a thread returns, and whether it has.
+        /// The result of a thread, and whether it has ended.
         struct Shared<T> {
             value: Mutex<Option<T>>,
             ended: AtomicBool,

@@ -1,15 +1,15 @@
-//! Who waits for a slot while it holds others: see [`crate::promote`].
+//! The scripts that wait for a slot while they hold others: see [`crate::promote`].
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::sync::{AtomicU64, Mutex};
 
-/// A script that waits for a slot, and those that it holds meanwhile.
+/// A script that waits for a slot, and the slots that it holds meanwhile.
 struct Waiting {
     id: u64,
     wants: u16,
     held: Vec<u16>,
-    /// Somebody would like to borrow a slot of it.
+    /// Another script would like to borrow a slot of it.
     asked: bool,
     /// Its effects so far are in the journal.
     settled: bool,
@@ -22,7 +22,7 @@ pub(crate) struct Waits {
     next_id: AtomicU64,
 }
 
-/// What a script that waits is to do next.
+/// The next step of a waiting script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Go on: the slot is locked.
@@ -31,7 +31,8 @@ pub enum Next {
     Borrowed,
     /// Look again in a moment.
     Wait,
-    /// Put its effects into the journal, say so ([`crate::promote::Promotion::note_settled`]), and look again.
+    /// Put its effects into the journal, call [`crate::promote::Promotion::note_settled`], and look
+    /// again.
     Settle,
 }
 
@@ -53,8 +54,8 @@ impl Waits {
         }
     }
 
-    /// What a script is to do that has found its slot locked once more. One that is told to borrow it
-    /// waits no longer.
+    /// The next step of a script that has found its slot locked once more. A script that is told to
+    /// borrow it waits no longer.
     pub(crate) fn next(&self, id: u64) -> Next {
         let mut waiting = self.waiting.lock();
         let Some(own) = waiting.iter().position(|waiting| waiting.id == id) else {
@@ -73,10 +74,11 @@ impl Waits {
     }
 }
 
-/// Who holds the slot that `own` waits for, if that one waits in turn, in the end, for `own`.
+/// The script that holds the slot that `own` waits for, if that one waits in turn, in the end, for
+/// `own`.
 fn owner_in_circle(waiting: &[Waiting], own: usize) -> Option<usize> {
-    // A slot that was borrowed is that of the last borrower: the others stand still for it. It began to
-    // wait when they waited already.
+    // A borrowed slot belongs to the last borrower: the others stand still for it. It began to wait
+    // when they waited already.
     let owner_of = |slot: u16| waiting.iter().rposition(|other| other.held.contains(&slot));
     let first = owner_of(waiting[own].wants)?;
     let mut at = first;

@@ -42,7 +42,7 @@ pub enum ScoreBound {
 pub enum LexBound<'a> {
     /// Before every member: `-`.
     Lowest,
-    /// Behind every member: `+`.
+    /// After every member: `+`.
     Highest,
     /// The member itself belongs to the range.
     Inclusive(&'a [u8]),
@@ -61,7 +61,7 @@ impl LexBound<'_> {
         }
     }
 
-    /// Whether `member` does not lie behind a range that ends here.
+    /// Whether `member` does not lie after a range that ends here.
     fn reaches(self, member: &[u8]) -> bool {
         match self {
             LexBound::Lowest => false,
@@ -72,7 +72,7 @@ impl LexBound<'_> {
     }
 }
 
-/// What an insertion did.
+/// The result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Insertion {
     /// The member is new.
@@ -210,7 +210,7 @@ impl Zset {
         self.convert().insert(member, score)
     }
 
-    /// Removes `member`. Returns the score that it had.
+    /// Removes `member`. Returns its score.
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         match self.0.get_mut() {
             FormMut::Packed(listpack) => {
@@ -253,8 +253,7 @@ impl Zset {
         }
     }
 
-    /// The ranks of the members whose scores lie between two bounds. Where there are none, an empty
-    /// range.
+    /// The ranks of the members whose scores lie between two bounds; an empty range if there are none.
     pub fn rank_range_by_score(&self, min: ScoreBound, max: ScoreBound) -> Range<usize> {
         let start = match min {
             ScoreBound::Inclusive(score) => self.count_below(score),
@@ -283,13 +282,13 @@ impl Zset {
         }
     }
 
-    /// The ranks of the members between two bounds by name, which are sorted by name where all scores are
-    /// the same.
+    /// The ranks of the members between two bounds by name, which are sorted by name when all scores
+    /// are equal.
     ///
-    /// Where they are not, the members are in another order, and the answer is that of Redis for a
-    /// listpack: nothing, when the first lies behind the range or the last before it; else what
-    /// follows the first member that is not before the range, up to the next one behind it. In
-    /// reverse it is the other way round, from the highest member.
+    /// When they are not, the members are in another order, and the answer is that of Redis for a
+    /// listpack. It is empty when the first member lies after the range or the last before it.
+    /// Otherwise it begins with the first member that is not before the range, and ends before the next
+    /// one after the range. In reverse it is the other way round, from the highest member.
     pub fn rank_range_by_lex(
         &self,
         min: LexBound<'_>,
@@ -339,8 +338,8 @@ impl Zset {
     }
 
     /// Shows the members at `position` of a scan, which begins at 0, and returns the next position, or
-    /// `None` at the end. What is there during all of a scan is shown at least once. A listpack is
-    /// shown as a whole.
+    /// `None` at the end. A member that is there during all of a scan is shown at least once. A
+    /// listpack is shown as a whole.
     pub fn scan(&self, position: u32, mut visit: impl FnMut(Element<'_>, f64)) -> Option<u32> {
         match self.0.get() {
             Form::Packed(_) => {
@@ -401,7 +400,7 @@ impl Zset {
         }
     }
 
-    /// How many chains of the table's buckets hold n members each; `None` of a packed sorted set.
+    /// How many chains of the table's buckets have n members each; `None` for a packed sorted set.
     pub fn chain_histogram(&self) -> Option<Vec<usize>> {
         match self.0.get() {
             Form::Packed(_) => None,
@@ -446,7 +445,7 @@ impl Zset {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     #[cfg(any(test, debug_assertions))]
     pub fn check(&self) {
         match self.0.get() {

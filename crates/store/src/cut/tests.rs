@@ -1,4 +1,4 @@
-//! Whatever happens during a walk, the sink gets the data of the cut, each entry once.
+//! Through all changes during a walk, the sink gets the data of the cut, each entry once.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ struct OpenText {
     text: Vec<u8>,
 }
 
-/// Collects what is shown, and notices what is shown twice.
+/// Collects the entries that are shown, and notices those shown twice.
 #[derive(Default)]
 struct Collector {
     entries: Entries,
@@ -184,7 +184,7 @@ impl<'k> World<'k> {
         self.random.index(bound)
     }
 
-    /// Two slots hold most keys, so that their tables split and merge.
+    /// Two slots have most keys, so that their tables split and merge.
     fn key(&mut self) -> Vec<u8> {
         match self.below(10) {
             0 => format!("key:{}", self.below(20)),
@@ -452,7 +452,7 @@ fn a_collection_that_comes_after_the_walkers_end_is_not_kept() {
     let word = held.find(0, &key).unwrap().word;
     cut.take_over(0, word, false);
     let frozen = word.freezing().and_then(|table| table.frozen()).map(Arc::downgrade);
-    // Whoever gives up a snapshot that nobody reads would leave the set to itself here.
+    // A thread that gives up a snapshot that nothing reads would leave the set to itself here.
     drop(held.remove(0, &key));
     drop(cut);
     let left = frozen.and_then(|frozen| frozen.upgrade());
@@ -517,7 +517,7 @@ impl Sink for Watchful<'_> {
     fn end_text(&mut self) {}
 }
 
-/// A hash whose blocks may be as large as they like.
+/// A hash whose blocks may be of any size.
 const ROOMY: Limits = Limits { entries: 8, value: 1 << 20 };
 
 #[test]

@@ -7,10 +7,10 @@ use super::{Entry, Kind, Value, ValueRef, Word};
 use crate::frozen_text::{self, LARGE_TEXT};
 use crate::string::StringRef;
 
-/// An entry that has left its table. Dropping it frees it, which may take long for a large
-/// collection: see [`Removed::is_large`].
+/// An entry that has left its table. Dropping it frees it, which may take long for a large collection:
+/// see [`Removed::is_large`].
 ///
-/// Invariant: nobody else has the entry's word.
+/// Invariant: nothing else has the entry's word.
 pub struct Removed(Word);
 
 // SAFETY: the entry is owned; strings and collections are plain memory, and shared buffers are
@@ -21,7 +21,7 @@ impl Removed {
     /// Owns the entry of a word.
     ///
     /// # Safety
-    /// Nobody else has it: it has left its table, or was never in one.
+    /// Nothing else has it: it has left its table, or was never in one.
     #[inline]
     pub(crate) unsafe fn new(word: Word) -> Removed {
         Removed(word)
@@ -63,9 +63,9 @@ impl Drop for Removed {
             frozen_text::note_left(buffer);
         }
         let frozen = self.0.freezing().and_then(|table| table.frozen().cloned());
-        // A snapshot that has not read it to its end goes on with it, and gives it up from then on.
+        // A snapshot that has not read it to its end goes on with it, and frees it in the end.
         if frozen.is_none_or(|frozen| !frozen.adopt(Removed(self.0))) {
-            // SAFETY: we own the entry, and nobody borrows from it.
+            // SAFETY: we own the entry, and nothing borrows from it.
             unsafe { self.0.free() };
         }
     }

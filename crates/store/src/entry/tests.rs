@@ -162,7 +162,7 @@ fn a_buffer_that_a_reply_reads_is_left_alone() {
 #[test]
 #[should_panic(expected = "longer keys are refused before")]
 fn no_entry_is_made_of_a_key_whose_length_does_not_fit() {
-    // Zeros that nobody looks at take no memory.
+    // Zeros that nothing reads take no memory.
     let key = vec![0; MAX_KEY + 1];
     let _ = Word::new(&key, Value::String(StringValue::Int(1)), None);
 }
@@ -175,7 +175,7 @@ fn what_is_large_is_so_by_allocations_and_bytes() {
     let is_large = |value: Value<'_>| {
         let word = Word::new(b"key", value, None);
         let large = Entry::new(word).is_large();
-        // SAFETY: nobody else knows the entry.
+        // SAFETY: nothing else knows the entry.
         unsafe { word.free() };
         large
     };

@@ -1,8 +1,8 @@
-//! The fields of a large hash: found by name, and those that expire also by their times.
+//! The fields of a large hash: found by name, and fields that expire also by their times.
 //!
-//! The table owns the fields; the index by time, which is there only while a field expires, holds the
-//! same addresses a second time. So a time is stored once, and a field that expires costs eight bytes
-//! and a word of the index.
+//! The table owns the fields. The index by time, which exists only while a field expires, has the same
+//! addresses a second time. So a time is stored once, and a field that expires costs eight bytes and a
+//! word of the index.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::table::dict::Place;
 use crate::table::ranked::{Ranked, RankedItem};
 
 /// An address kept beside its owner. It stays inside this module, where the invariant of [`Fields`]
-/// makes it good.
+/// keeps it valid.
 #[derive(Clone, Copy)]
 struct Due(Member<'static, Valued>);
 
@@ -43,8 +43,8 @@ impl RankedItem for Due {
 
 /// The two structures.
 ///
-/// Invariant: `due` holds exactly those of `members` that expire, and is there only if one does. A
-/// field enters the table before the index, and leaves the index before it is changed or freed.
+/// Invariant: `due` has exactly those of `members` that expire, and exists only if one does. A field
+/// enters the table before the index, and leaves the index before it is changed or freed.
 pub(super) struct Fields {
     members: Members<Valued>,
     due: Option<Box<Ranked<Due>>>,
@@ -107,7 +107,7 @@ impl Fields {
         place.is_none()
     }
 
-    /// Sets when a field expires, if there is such a field.
+    /// Sets when a field expires, if the field exists.
     pub(super) fn set_expire_at(&mut self, name: &[u8], expire_at: Option<u64>) {
         if let Some(place) = self.members.find(name) {
             self.forget(place);

@@ -1,6 +1,6 @@
-//! The listpack of a small hash: fields, each followed by its value. Once a field was to expire, each
-//! value is followed by the time at which its field does, 0 for never. These triples are ordered: what
-//! expires comes first, the earliest in front.
+//! The listpack of a small hash: fields, each followed by its value. Once a field has had an expiry,
+//! each value is followed by the time of its field, 0 for never. These triples are ordered: fields that
+//! expire come first, the earliest at the front.
 
 use crate::pack::{Element, Elements, Encoded, Listpack, ListpackSlice, Position};
 use crate::packed::{Limits, has_room_for_pair};
@@ -70,7 +70,7 @@ impl<'a> Packed<'a> {
     }
 }
 
-/// What a time in a listpack says.
+/// Reads a time from a listpack.
 fn time(element: Element<'_>) -> Option<u64> {
     element.to_integer().and_then(|at| u64::try_from(at).ok()).filter(|&at| at > 0)
 }
@@ -128,8 +128,8 @@ pub(super) fn set_pair(listpack: &mut Listpack, field: &[u8], value: &[u8]) -> b
     place.is_none()
 }
 
-/// Sets a value in a listpack with times. A field that is there keeps its place when `expire_at` is its
-/// time already; otherwise it comes behind all that expire at that time.
+/// Sets a value in a listpack with times. An existing field keeps its place when `expire_at` is its
+/// time already; otherwise it comes after all fields that expire at that time.
 pub(super) fn set_triple(
     listpack: &mut Listpack,
     field: &[u8],
@@ -152,7 +152,7 @@ pub(super) fn set_triple(
     false
 }
 
-/// Sets when a field expires, if there is such a field. It comes before all that expire at that time
+/// Sets when a field expires, if the field exists. It comes before all fields that expire at that time
 /// already, as in Redis.
 pub(super) fn set_expire_at(listpack: &mut Listpack, field: &[u8], expire_at: Option<u64>) {
     let Some(found) = listpack.find(field, 2) else { return };

@@ -73,7 +73,7 @@ fn compare(hash: &Hash, model: &Model) {
     assert!(hash.get_timed(b"no such field").is_none() && !hash.contains(b"no such field"));
 }
 
-/// What is seen at a time, against what the model has then.
+/// Compares what the hash shows at a time with the model at that time.
 fn compare_view(hash: &Hash, model: &Model, now: u64, rng: &mut Rng) {
     let mut seen = model.clone();
     seen.retain(|_, (_, at)| at.is_none_or(|at| at >= now));
@@ -120,7 +120,7 @@ fn compare_random(hash: HashView<'_>, model: &Model, rng: &mut Rng) {
     }
 }
 
-/// A hash, what it should hold, and whether it should still be a listpack.
+/// A hash, its expected fields, and whether it should still be a listpack.
 struct Rig {
     hash: Hash,
     model: Model,

@@ -1,5 +1,5 @@
-//! A hash as it is at an instant: fields whose time is over are not there, though they may not have
-//! been removed yet.
+//! A hash as it is at an instant: fields whose time is over are hidden, though they may not have been
+//! removed yet.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use super::{Field, Hash, Parts, pair};
 use crate::pack::Element;
 use crate::packed::choose;
 
-/// A hash, without the fields that have expired. Where none has, which is found out once, it costs
-/// what the hash costs.
+/// A hash, without the fields that have expired. If none has, which is found out once, it costs no more
+/// than the hash itself.
 #[derive(Clone, Copy)]
 pub struct HashView<'a> {
     hash: &'a Hash,
@@ -25,7 +25,7 @@ impl<'a> HashView<'a> {
         HashView { hash, now: if hash.has_due(now) { now } else { 0 } }
     }
 
-    /// The hash as it lies, with what has expired.
+    /// The hash as it is stored, with the expired fields.
     pub fn whole(self) -> &'a Hash {
         self.hash
     }
@@ -89,8 +89,8 @@ impl<'a> HashView<'a> {
     }
 
     /// Shows the fields at `position` of a scan, which begins at 0, and returns the next position, or
-    /// `None` at the end. What is there during all of a scan is shown at least once. A listpack is
-    /// shown as a whole.
+    /// `None` at the end. A field that is there during all of a scan is shown at least once. A listpack
+    /// is shown as a whole.
     pub fn scan(
         self,
         position: u32,

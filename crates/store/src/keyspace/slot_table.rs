@@ -19,9 +19,10 @@ pub(super) unsafe fn hash_of(word: u64) -> u64 {
 
 /// The keys of one slot in one database.
 ///
-/// The table knows a lower bound of when its next key is due, so that nobody looks at it in vain.
-/// Keys that go or stay longer do not raise the bound; a look at all entries does, which is done in
-/// steps ([`SlotTable::look_for_due`]) and survives whatever happens to the table between them.
+/// The table knows a lower bound of when its next key is due, so that expiry does not look at it in
+/// vain. When a key goes or its expiry moves, the bound does not rise. A look at all entries raises it.
+/// That look is done in steps ([`SlotTable::look_for_due`]) and stays valid through all changes of the
+/// table between them.
 ///
 /// Invariant: the words are those of live entries, which belong to this table alone.
 pub struct SlotTable {
@@ -31,7 +32,7 @@ pub struct SlotTable {
     /// Hashes of which fields expire.
     pub(super) field_expires: AtomicU32,
     /// No key of this table, and no field of a hash, is due before this time: a lower bound, in Unix
-    /// milliseconds. Atomic for the sake of those who read it without the lock.
+    /// milliseconds. Atomic, because threads read it without the lock.
     pub(super) next_due: AtomicU64,
     /// The look at all entries that is under way.
     pub(super) looking: Option<Box<Looking>>,
@@ -41,11 +42,11 @@ pub struct SlotTable {
 pub(super) struct Looking {
     /// Where it stands.
     position: u32,
-    /// The lower bound of what it has passed, and of what was set since it began.
+    /// A lower bound over the entries that it has passed, and the expiries set since it began.
     due: u64,
 }
 
-/// What a step of a look at a table came to.
+/// The result of one step of a look at a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Look {
     /// Entries looked at.
@@ -79,7 +80,8 @@ impl SlotTable {
         self.note_count(now);
     }
 
-    /// Counts a hash of which fields expire, or do no more: `due` is when the first has expired.
+    /// Counts a hash whose fields begin to expire, or no longer expire: `due` is when the first will
+    /// have expired.
     pub(crate) fn count_fields(&mut self, had: bool, due: Option<u64>) {
         if had || due.is_some() {
             Self::count(&self.field_expires, had, due.is_some());
@@ -101,11 +103,11 @@ impl SlotTable {
         }
     }
 
-    /// Looks at some entries, at least `entries` unless the table ends before, and shows those that
-    /// are due, which the caller deletes, and hashes of which fields are, which the caller removes.
-    /// The next call goes on behind them. When all have been looked at, the lower bound of the next
-    /// due time is exact, and the next call begins anew. It is lower only where a hash goes with its
-    /// last field before its own time.
+    /// Looks at some entries, at least `entries` unless the table ends before. Shows those that are
+    /// due, which the caller deletes, and hashes with fields that are due, which the caller removes.
+    /// The next call goes on after them. When all have been looked at, the lower bound of the next due
+    /// time is exact, and the next call begins anew. It is lower only when a hash goes with its last
+    /// field before its own time.
     pub fn look_for_due(
         &mut self,
         now: u64,
@@ -173,7 +175,7 @@ impl SlotTable {
         self.words.walk(position, |word| visit(Entry::new(unsafe { Word::from_bits(word) })))
     }
 
-    /// Brings near what the next steps of a walk visit, `count` positions of them.
+    /// Prefetches what the next steps of a walk visit, `count` positions of them.
     pub(crate) fn prefetch_walk(&self, position: u32, count: usize) {
         self.words.prefetch_walk(position, count);
     }
@@ -194,7 +196,7 @@ impl SlotTable {
         self.words.random(base::rng::below).map(|word| Entry::new(unsafe { Word::from_bits(word) }))
     }
 
-    /// How many buckets hold n keys, for DEBUG HTSTATS.
+    /// How many buckets have n keys, for DEBUG HTSTATS.
     pub fn chain_histogram(&self) -> Vec<usize> {
         self.words.chain_histogram()
     }

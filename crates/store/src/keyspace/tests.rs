@@ -1,4 +1,4 @@
-//! The keyspace against a model, through every way of holding it; and its locks under threads.
+//! The keyspace against a model, with locks taken in each of the ways; and its locks under threads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const LIMITS: Limits = Limits { entries: 4, value: 64 };
 const SET_LIMITS: SetLimits =
     SetLimits { integers: LIMITS.entries, listpack: Limits { entries: 0, value: 0 } };
 
-/// What a key holds: enough kinds for every way in which an entry owns its value.
+/// The value of a key: enough kinds for every way in which an entry owns its value.
 #[derive(Clone, Debug, PartialEq)]
 enum Content {
     Text(Vec<u8>),
@@ -100,7 +100,7 @@ enum Step {
     FindOrPut(Name, Content),
     Grow(Name, Vec<u8>),
     Expire(Name, Option<u64>),
-    /// Deletes what is due at a time, after a look at so many entries.
+    /// Deletes keys that are due at a time, after a look at this many entries.
     DeleteDue(Name, u64, usize),
     Remove(Name),
     Swap(usize, usize),
@@ -151,7 +151,7 @@ struct Known {
     version: u64,
 }
 
-/// The keyspace and what it should hold.
+/// The keyspace and its expected contents.
 struct Rig {
     keyspace: Keyspace<u32>,
     gates: Gates,
@@ -379,7 +379,7 @@ impl Rig {
     }
 }
 
-/// Takes a step of a look for keys that are due, and deletes what it shows.
+/// Takes a step of a look for keys that are due, and deletes those that it shows.
 fn delete_due(
     held: &mut Held<'_, u32>,
     key: &Key<'_>,
@@ -531,8 +531,8 @@ fn who_finds_one_slot_after_the_other_locked_reserves_all_that_it_needs() {
     drop(try_hold(16_383).expect("nobody keeps it"));
 }
 
-/// Somebody needs all slots while a long command holds one: nobody waits for that who does not need
-/// the same slot.
+/// One command needs all slots while a long command holds one: commands that do not need the same slot
+/// do not wait.
 #[test]
 fn one_slot_that_is_held_for_long_keeps_nobody_from_the_others() {
     let keyspace = Keyspace::<()>::new(1);
@@ -563,7 +563,7 @@ fn one_slot_that_is_held_for_long_keeps_nobody_from_the_others() {
     drop(try_hold_every().expect("all are free"));
 }
 
-/// The worker of whoever has reserved a slot may be busy with something else for seconds.
+/// The worker of a command that has reserved a slot may be busy with something else for seconds.
 #[test]
 fn nobody_keeps_away_from_what_nobody_tries_to_get() {
     let keyspace = Keyspace::<()>::new(1);
@@ -616,7 +616,7 @@ fn attachments_belong_to_slots_and_not_to_databases() {
     assert!(held.attachment(9).is_none());
 }
 
-/// The amount that a key holds.
+/// The amount under a key.
 fn amount(held: &Held<'_, ()>, key: &Key<'_>) -> i64 {
     match held.find(0, key).map(Entry::value) {
         Some(ValueRef::String(StringRef::Int(amount))) => amount,

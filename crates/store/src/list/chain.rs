@@ -100,7 +100,7 @@ impl Slot {
 /// Some neighbours in a chain.
 type Near = SmallVec<[Slot; 6]>;
 
-/// Joins the slot at `at` and the one behind it, if there are both and together they are small.
+/// Joins the slot at `at` and the next one, if there are both and together they are small.
 fn join_next(near: &mut Near, at: usize, limits: &ListLimits) -> bool {
     let Some([slot, next]) = near.get_mut(at..at + 2) else { return false };
     let joined = slot.try_absorb(next, limits);
@@ -198,7 +198,7 @@ impl Chain {
         self.push_slot(end, Slot::Packed { count: 1, node });
     }
 
-    /// Gives back what the end node does not use, before it becomes an inner one.
+    /// Gives back the unused room of the end node, before it becomes an inner one.
     fn seal(&mut self, end: End) {
         if let Some(Slot::Packed { node, .. }) = self.end_mut(end) {
             node.trim();
@@ -309,8 +309,8 @@ impl Chain {
         self.insert_in(at, position, Side::Before, value, limits);
     }
 
-    /// Replaces the only element of the slot at `at`. What takes the place of a large one goes to the node
-    /// behind it, if that has room.
+    /// Replaces the only element of the slot at `at`. The replacement of a large element goes to the
+    /// next node, if that has room.
     fn set_slot(&mut self, at: usize, value: ListInput<'_>, limits: &ListLimits) {
         let slot = match limits.encode(&value) {
             Some(element) => {
@@ -357,7 +357,8 @@ impl Chain {
         false
     }
 
-    /// Inserts before this position of the packed node at `at`: at this side of what was looked for.
+    /// Inserts before this position of the packed node at `at`: on this side of the element that was
+    /// looked for.
     fn insert_in(
         &mut self,
         at: usize,
@@ -393,10 +394,10 @@ impl Chain {
         self.insert_after_split(at, rest, side, &element, limits);
     }
 
-    /// Inserts between the slot at `at` and `rest`, which was split off from it: away from the element that
-    /// it was inserted next to, or as a node of its own. Moves the directory once at most.
+    /// Inserts between the slot at `at` and `rest`, which was split off from it: away from the element
+    /// that it was inserted next to, or as a node of its own. Moves the directory once at most.
     ///
-    /// Nodes around are joined then, in the order in which Redis does so: how many there are shows as the
+    /// Then joins the nodes around, in the order in which Redis does: the number of nodes shows as the
     /// encoding, once the list has become short.
     fn insert_after_split(
         &mut self,
@@ -417,7 +418,8 @@ impl Chain {
                     || left.try_push(End::Back, element, limits)
             }
         };
-        // The node in the middle, which has what the element was inserted next to, and two on either side.
+        // The node in the middle, with the element next to which it was inserted, and two on either
+        // side.
         let middle = if side == Side::Before { at + 1 } else { at };
         let places = middle.saturating_sub(2)..self.slots.len().min(middle + 2);
         let hole = Arc::new(Vec::new());
@@ -441,7 +443,7 @@ impl Chain {
         self.splice(places, near);
     }
 
-    /// Puts slots in the place of others, two more at most, moving those beyond once at most.
+    /// Replaces slots by others, two more at most, moving those beyond once at most.
     fn splice(&mut self, gone: Range<usize>, added: Near) {
         let (mut place, mut added) = (gone.start, added.into_iter());
         while place < gone.end {
@@ -525,7 +527,7 @@ impl Chain {
     }
 
     /// Copies the elements of the slot after `at` to the one there, if there is one and both together
-    /// are small. The caller removes it then.
+    /// are small. The caller then removes it.
     fn absorb_next(&mut self, at: usize, limits: &ListLimits) -> bool {
         let end = self.slots.len().min(at + 2);
         let mut pair = self.slots.range_mut(at..end);
@@ -619,7 +621,7 @@ impl Chain {
         self.shrink_directory();
     }
 
-    /// The place of the slot that is so far from an end.
+    /// The place of the slot that is this far from an end.
     fn nth(&self, end: End, steps: usize) -> usize {
         match end {
             End::Front => steps,
@@ -627,8 +629,8 @@ impl Chain {
         }
     }
 
-    /// Removes the `count` slots nearest to an end. Many of them are put aside together, and of the
-    /// directory the smaller part is moved.
+    /// Removes the `count` slots nearest to an end. Many of them are put aside together, and the
+    /// smaller part of the directory is moved.
     fn drop_slots(&mut self, end: End, count: usize) {
         if count <= FREED_AT_ONCE {
             (0..count).filter_map(|_| self.pop_slot(end)).for_each(Slot::let_go);

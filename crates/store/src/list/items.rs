@@ -1,4 +1,4 @@
-//! What goes into a list and what comes out, and the ways through it.
+//! What goes into a list and what comes out, and walks through it.
 
 use std::collections::{VecDeque, vec_deque};
 use std::iter::FusedIterator;
@@ -102,7 +102,7 @@ pub enum ListItem<'a> {
 }
 
 impl<'a> ListItem<'a> {
-    /// The element, whatever holds it.
+    /// The element, in any of its forms.
     #[inline]
     pub fn as_element(&self) -> Element<'a> {
         match *self {
@@ -215,7 +215,7 @@ pub struct Items<'a> {
     /// The end the walk comes from.
     from: End,
     remaining: usize,
-    /// What is left of the packed node the walk is in.
+    /// The unread part of the packed node in which the walk is.
     current: Elements<'a>,
     /// The nodes the walk has not entered.
     rest: vec_deque::Iter<'a, Slot>,

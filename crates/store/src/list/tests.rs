@@ -100,7 +100,7 @@ fn what_is_added_makes_a_listpack_a_chain_and_half_of_the_limit_a_listpack_again
     // Replacing looks at the size with the new element, and whether the index is there comes later.
     assert!(!other.set(7, b"x", &limits));
     assert_eq!(other.encoding(), "quicklist");
-    // What counts is the text, and whether all of it fits the bytes.
+    // Only the text counts, and whether all of it fits the bytes.
     let limits = ListLimits::new(-1, 1 << 30);
     let mut list = List::new();
     list.push(End::Back, &[b'x'; 4080], &limits);
@@ -108,7 +108,7 @@ fn what_is_added_makes_a_listpack_a_chain_and_half_of_the_limit_a_listpack_again
         list.push(End::Front, b"", &limits);
         assert_eq!(list.is_listpack(), pushed < 4);
     }
-    // Two nodes are left, then one.
+    // Two nodes remain, then one.
     list.trim(0, 2);
     list.shrink(&limits);
     assert!(!list.is_listpack());

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// Room for the text of any `i64`: sign and 19 digits, with one byte to spare.
 pub const INTEGER_TEXT_BYTES: usize = 21;
 
-/// An element, borrowed from the block that holds it.
+/// An element, borrowed from its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element<'a> {
     /// Bytes stored as they are.

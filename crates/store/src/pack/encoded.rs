@@ -50,7 +50,7 @@ impl<'a> Encoded<'a> {
     /// Encodes text, as an integer if it is exactly one.
     ///
     /// # Panics
-    /// If `text` is longer than `u32::MAX` bytes; callers bound what goes into packed blocks.
+    /// If `text` is longer than `u32::MAX` bytes; callers bound the elements of packed blocks.
     #[inline(always)]
     pub fn text(text: &'a [u8]) -> Self {
         match parse_i64(text) {
@@ -152,8 +152,8 @@ impl<'a> From<&'a OwnedElement> for Encoded<'a> {
     }
 }
 
-/// Bytes the back length of `len` takes. The steps are Redis's: one short of what the groups could
-/// hold, from two bytes on.
+/// Bytes of the back length of `len`. The steps are Redis's: one less than the groups could encode,
+/// from two bytes on.
 #[inline]
 fn backlen_size(len: usize) -> usize {
     match len {

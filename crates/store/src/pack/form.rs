@@ -1,9 +1,9 @@
-//! A packed block or something boxed behind one pointer.
+//! A packed block or a boxed value behind one pointer.
 //!
 //! Most collections are small: one packed block, and nothing else worth an allocation, so that the
 //! handle is the block's own pointer and costs nothing. A large one is a table, or a directory of
-//! nodes, in a box. The lowest bit of the pointer, which is free as both are aligned to 8, says which
-//! it is.
+//! nodes, in a box. The lowest bit of the pointer, which is free as both are aligned to 8, tells them
+//! apart.
 
 #![allow(unsafe_code)]
 
@@ -35,7 +35,7 @@ unsafe impl Thin for Node {}
 // SAFETY: a transparent wrapper of a pointer to such a block, with no tag but `LISTPACK_TAG`.
 unsafe impl<A: Aligned> Thin for EitherBlock<A> {}
 
-/// A block that an [`EitherBlock`] may hold.
+/// A block that an [`EitherBlock`] may own.
 ///
 /// # Safety
 /// Its address is always a multiple of four.
@@ -46,7 +46,7 @@ unsafe impl Aligned for Listpack {}
 // SAFETY: as above.
 unsafe impl Aligned for Intset {}
 
-/// What a [`PackedOr`] holds, borrowed.
+/// The value of a [`PackedOr`], borrowed.
 pub(crate) enum Form<'a, P, T> {
     /// A packed block.
     Packed(&'a P),
@@ -54,7 +54,7 @@ pub(crate) enum Form<'a, P, T> {
     Boxed(&'a T),
 }
 
-/// What a [`PackedOr`] holds, borrowed for change.
+/// The value of a [`PackedOr`], borrowed for change.
 pub(crate) enum FormMut<'a, P, T> {
     /// A packed block.
     Packed(&'a mut P),
@@ -78,7 +78,7 @@ unsafe impl<P: Thin + Send, T: Send> Send for PackedOr<P, T> {}
 unsafe impl<P: Thin + Sync, T: Sync> Sync for PackedOr<P, T> {}
 
 impl<P: Thin, T> PackedOr<P, T> {
-    /// Holds a packed block.
+    /// Owns a packed block.
     pub(crate) fn packed(block: P) -> Self {
         const { assert!(size_of::<P>() == size_of::<NonNull<u8>>()) };
         let block = ManuallyDrop::new(block);
@@ -87,21 +87,21 @@ impl<P: Thin, T> PackedOr<P, T> {
         PackedOr { pointer, owned: PhantomData }
     }
 
-    /// Holds a boxed value.
+    /// Owns a boxed value.
     pub(crate) fn boxed(value: Box<T>) -> Self {
         const { assert!(align_of::<T>() > BOX_TAG) };
         let pointer = NonNull::from(Box::leak(value)).cast::<u8>();
         PackedOr { pointer: pointer.map_addr(|address| address | BOX_TAG), owned: PhantomData }
     }
 
-    /// The boxed value's address, if that is what is held.
+    /// The boxed value's address, if it has one.
     #[inline]
     fn box_pointer(&self) -> Option<*mut T> {
         let tagged = self.pointer.as_ptr();
         (tagged.addr() & BOX_TAG != 0).then(|| tagged.map_addr(|address| address & !BOX_TAG).cast())
     }
 
-    /// What is held.
+    /// The value.
     #[inline]
     pub(crate) fn get(&self) -> Form<'_, P, T> {
         match self.box_pointer() {
@@ -112,7 +112,7 @@ impl<P: Thin, T> PackedOr<P, T> {
         }
     }
 
-    /// What is held, for change.
+    /// The value, for change.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> FormMut<'_, P, T> {
         match self.box_pointer() {
@@ -139,7 +139,7 @@ impl<P: Thin + Clone, T: Clone> Clone for PackedOr<P, T> {
 impl<P: Thin, T> Drop for PackedOr<P, T> {
     fn drop(&mut self) {
         match self.box_pointer() {
-            // SAFETY: the pointer came from a `Box<T>` that we own and nobody uses any more.
+            // SAFETY: the pointer came from a `Box<T>` that we own and nothing uses any more.
             Some(value) => drop(unsafe { Box::from_raw(value) }),
             // SAFETY: untagged, the pointer is an owned `P`, which is not used any more.
             None => unsafe { std::ptr::from_mut(&mut self.pointer).cast::<P>().drop_in_place() },
@@ -147,9 +147,9 @@ impl<P: Thin, T> Drop for PackedOr<P, T> {
     }
 }
 
-/// The packed block of a small collection that has two such forms, in eight bytes: an `A`, or a
-/// listpack that is laid out otherwise than the first, which the second lowest bit of the pointer
-/// says. Of a set the first is an intset, and of a hash a listpack of fields whose values stay.
+/// The packed block of a small collection with two such forms, in eight bytes: an `A`, or a listpack
+/// with another layout than the first, which the second lowest bit of the pointer marks. For a set the
+/// first is an intset, and for a hash a listpack of fields whose values stay.
 ///
 /// Invariants: without the tag `pointer` is the representation of an owned `A`; with it, that of an
 /// owned [`Listpack`] after the tag is taken off.
@@ -159,7 +159,7 @@ pub(crate) struct EitherBlock<A: Aligned> {
     owned: PhantomData<(A, Listpack)>,
 }
 
-/// What an [`EitherBlock`] is, borrowed.
+/// The form of an [`EitherBlock`], borrowed.
 pub(crate) enum Either<'a, A> {
     /// The first form.
     First(&'a A),
@@ -167,7 +167,7 @@ pub(crate) enum Either<'a, A> {
     Listpack(&'a ListpackSlice),
 }
 
-/// What an [`EitherBlock`] is, borrowed for change.
+/// The form of an [`EitherBlock`], borrowed for change.
 pub(crate) enum EitherMut<'a, A> {
     /// The first form.
     First(&'a mut A),
@@ -181,7 +181,7 @@ unsafe impl<A: Aligned + Send> Send for EitherBlock<A> {}
 unsafe impl<A: Aligned + Sync> Sync for EitherBlock<A> {}
 
 impl<A: Aligned> EitherBlock<A> {
-    /// Holds the first form.
+    /// Owns the first form.
     pub(crate) fn first(block: A) -> Self {
         const { assert!(size_of::<A>() == size_of::<NonNull<u8>>()) };
         let block = ManuallyDrop::new(block);
@@ -190,7 +190,7 @@ impl<A: Aligned> EitherBlock<A> {
         EitherBlock { pointer, owned: PhantomData }
     }
 
-    /// Holds a listpack.
+    /// Owns a listpack.
     pub(crate) fn listpack(block: Listpack) -> Self {
         // SAFETY: a `Listpack` is a transparent wrapper of a `NonNull`; ownership moves into the
         // pointer.
@@ -212,7 +212,7 @@ impl<A: Aligned> EitherBlock<A> {
         ManuallyDrop::new(unsafe { std::mem::transmute::<*mut u8, Listpack>(pointer) })
     }
 
-    /// What it is.
+    /// Its form.
     #[inline]
     pub(crate) fn get(&self) -> Either<'_, A> {
         if self.is_listpack() {
@@ -227,7 +227,7 @@ impl<A: Aligned> EitherBlock<A> {
         }
     }
 
-    /// What it is, for change.
+    /// Its form, for change.
     #[inline]
     pub(crate) fn get_mut(&mut self) -> EitherMut<'_, A> {
         if self.is_listpack() {
@@ -246,8 +246,8 @@ fn tagged(pointer: NonNull<u8>) -> NonNull<u8> {
     pointer.map_addr(|address| address | LISTPACK_TAG)
 }
 
-/// The listpack of an [`EitherBlock`], for change. When it is done, the owner gets the block's
-/// address, which may be another by then.
+/// The listpack of an [`EitherBlock`], for change. Afterwards the owner gets the block's address, which
+/// may have changed.
 pub(crate) struct ListpackMut<'a> {
     listpack: ManuallyDrop<Listpack>,
     home: &'a mut NonNull<u8>,

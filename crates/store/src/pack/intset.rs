@@ -245,7 +245,7 @@ impl Intset {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     pub fn check(&self) {
         assert!(matches!(self.width(), 2 | 4 | 8));
         assert!(self.iter().zip(self.iter().skip(1)).all(|(low, high)| low < high));

@@ -38,7 +38,7 @@ impl Listpack {
         Self::with_body(EMPTY_BYTES, 0)
     }
 
-    /// A listpack of `total` bytes whose body is zeros but for the terminator.
+    /// A listpack of `total` bytes whose body is zeros except for the terminator.
     fn with_body(total: usize, count: usize) -> Self {
         let mut bytes = ThinBytes::new(header(total, count));
         if let Some(last) = bytes.body_mut().last_mut() {
@@ -113,7 +113,7 @@ impl Listpack {
         debug_assert_eq!(at, self.end());
     }
 
-    /// Inserts an element before `position`, where it then stands.
+    /// Inserts an element before `position`, which is then its position.
     pub fn insert_before<'a>(&mut self, position: Position, element: impl Into<Encoded<'a>>) {
         self.splice(position.offset(), 0, Some(&element.into()), self.count_after(1, 0));
     }
@@ -129,15 +129,15 @@ impl Listpack {
         Position::at(at)
     }
 
-    /// Replaces the element at `position`; the new one stands there then.
+    /// Replaces the element at `position`, which is then the position of the new one.
     pub fn replace<'a>(&mut self, position: Position, element: impl Into<Encoded<'a>>) {
         let at = position.offset();
         let old = next(self.as_bytes(), at) - at;
         self.splice(at, old, Some(&element.into()), self.count_after(0, 0));
     }
 
-    /// Removes up to `count` elements from `position` on; what followed stands there then. Returns
-    /// how many there were.
+    /// Removes up to `count` elements from `position` on; the elements after them are then at
+    /// `position`. Returns how many it removed.
     pub fn remove(&mut self, position: Position, count: usize) -> usize {
         let at = position.offset();
         let (mut until, mut removed) = (at, 0);

@@ -64,7 +64,7 @@ pub enum PackError {
     Width,
     /// An intset whose integers are not strictly ascending.
     Order,
-    /// An intset without members, which no set can hold.
+    /// An intset without members, which no set can be.
     Empty,
 }
 

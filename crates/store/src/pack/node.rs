@@ -30,7 +30,7 @@ use super::slice::{EMPTY_BYTES, HEADER_BYTES, ListpackSlice, Position, header, h
 #[repr(C)]
 struct Head {
     references: AtomicU32,
-    /// Size of the whole block, this head included: what the allocator was asked for.
+    /// Size of the whole block, including this head, as requested from the allocator.
     size: u32,
     /// Where the listpack begins, counted from the end of this head.
     start: u32,
@@ -54,12 +54,13 @@ pub(crate) enum Growth {
 /// A shared handle to one block: eight bytes.
 ///
 /// Invariants: the block was allocated with `size` bytes, all initialised; from `start` lies a valid
-/// listpack that ends inside the block; who changes anything but the count holds the only handle.
+/// listpack that ends inside the block; code that changes anything except the count has the only
+/// handle.
 #[repr(transparent)]
 pub(crate) struct Node(NonNull<Head>);
 
-// SAFETY: the count is atomic, and everything else is changed only by the one holder of the only
-// handle (`parts_mut` makes sure), so handles may move to and be read from any thread.
+// SAFETY: the count is atomic, and everything else is changed only through the only handle (`parts_mut`
+// makes sure), so handles may move to and be read from any thread.
 unsafe impl Send for Node {}
 // SAFETY: as above; `&Node` gives out shared slices only.
 unsafe impl Sync for Node {}
@@ -85,7 +86,7 @@ struct Edit {
 }
 
 impl Node {
-    /// An empty node of at least `size` bytes whose room lies where pushes at `end` need it.
+    /// An empty node of at least `size` bytes whose free room is where pushes at `end` need it.
     pub(crate) fn new(size: usize, end: End) -> Self {
         let mut node = Self::blank(size.max(HEAD_BYTES + EMPTY_BYTES));
         let (start, room) = node.parts_mut();
@@ -110,7 +111,7 @@ impl Node {
         Node(block)
     }
 
-    /// A node of the smallest size that holds a copy of `listpack`.
+    /// A node of the smallest size that fits a copy of `listpack`.
     pub(crate) fn from_listpack(listpack: &ListpackSlice) -> Self {
         let mut node = Self::blank(HEAD_BYTES + listpack.total_bytes());
         let bytes = listpack.as_bytes();
@@ -124,7 +125,7 @@ impl Node {
         unsafe { self.0.as_ref() }
     }
 
-    /// All bytes behind the head.
+    /// All bytes after the head.
     #[inline]
     fn room(&self) -> &[u8] {
         let len = self.block_size() - HEAD_BYTES;
@@ -133,7 +134,7 @@ impl Node {
         unsafe { std::slice::from_raw_parts(self.0.add(1).cast().as_ptr(), len) }
     }
 
-    /// The start field and all bytes behind the head, for change: copies the block first if it is
+    /// The start field and all bytes after the head, for change: copies the block first if it is
     /// shared.
     #[inline]
     fn parts_mut(&mut self) -> (&mut u32, &mut [u8]) {
@@ -141,18 +142,18 @@ impl Node {
             *self = self.copied();
         }
         let len = self.block_size() - HEAD_BYTES;
-        // SAFETY: this is the only handle (none can be made while it is borrowed mutably), so nobody
-        // else reads the block; `start` and the bytes behind the head do not overlap.
+        // SAFETY: this is the only handle (none can be made while it is borrowed mutably), so nothing
+        // else reads the block; `start` and the bytes after the head do not overlap.
         unsafe {
             let start = &mut (*self.0.as_ptr()).start;
             (start, std::slice::from_raw_parts_mut(self.0.add(1).cast().as_ptr(), len))
         }
     }
 
-    /// Whether a snapshot holds this block too.
+    /// Whether a snapshot shares this block.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
-        // Acquire: what other holders read before they let go happens before what we write.
+        // Acquire: other owners read before they let go, and that happens before we write.
         self.head().references.load(Ordering::Acquire) != 1
     }
 
@@ -165,7 +166,7 @@ impl Node {
         copy
     }
 
-    /// Size of the block, which is what it takes from the allocator.
+    /// Size of the block, which is also its allocation.
     #[inline]
     pub(crate) fn block_size(&self) -> usize {
         self.head().size as usize
@@ -177,8 +178,8 @@ impl Node {
         self.push_if(end, element, growth, |_| true);
     }
 
-    /// [`Node::push`], if `fits` says so of the listpack's present size. Returns whether it did: one
-    /// look at the header serves both.
+    /// [`Node::push`], if `fits` accepts the listpack's present size. Returns whether it did: one look
+    /// at the header serves both.
     #[inline]
     pub(crate) fn push_if(
         &mut self,
@@ -235,7 +236,7 @@ impl Node {
     }
 
     /// Replaces the element at `position` where it lies, if the new one takes as many bytes. Returns
-    /// whether it does.
+    /// whether it did.
     #[inline]
     pub(crate) fn overwrite(&mut self, position: Position, element: &Encoded<'_>) -> bool {
         let at = position.offset();
@@ -296,7 +297,7 @@ impl Node {
         taken
     }
 
-    /// Removes the element at `position`; what followed stands there then.
+    /// Removes the element at `position`; the next one is at `position` then.
     pub(crate) fn remove_at(&mut self, position: Position) {
         let at = position.offset();
         let after = next(self.as_bytes(), at);
@@ -421,13 +422,13 @@ impl Node {
         *self = Self::from_listpack(self);
     }
 
-    /// Makes an edit's place: moves what is around it, writes the header, and returns the new bytes
-    /// to be written.
+    /// Makes room for an edit: moves the entries around it, writes the header, and returns the new
+    /// bytes to be written.
     fn open(&mut self, edit: &Edit, count: usize, growth: Growth) -> &mut [u8] {
         let &Edit { at, old, new } = edit;
         let total = self.total_bytes();
         let new_total = total - old + new;
-        // The header is written anew in any case; what moves in front are the entries.
+        // The header is written anew in any case; the entries are what moves at the front.
         let side = self.cheaper_side(at - HEADER_BYTES, self.end() - at - old);
         if new > old {
             self.make_room(side, new - old, growth);
@@ -447,7 +448,7 @@ impl Node {
         &mut room[from + at..from + at + new]
     }
 
-    /// On which side of an edit to move the entries, of which there are so many bytes on each.
+    /// On which side of an edit to move the entries, given the bytes on each side.
     #[inline]
     fn cheaper_side(&self, before: usize, after: usize) -> End {
         let front_is_roomier = || 2 * self.head().start as usize > self.room().len();
@@ -505,7 +506,7 @@ impl Node {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     pub(crate) fn check(&self) {
         assert_eq!(self.block_size(), good_size(self.block_size()));
         let start = self.head().start as usize;
@@ -528,9 +529,10 @@ impl Clone for Node {
     /// Shares the block.
     #[inline]
     fn clone(&self) -> Self {
-        // Relaxed: whoever clones holds a handle already, which keeps the block alive.
+        // Relaxed: the cloned handle keeps the block alive.
         let before = self.head().references.fetch_add(1, Ordering::Relaxed);
-        // Far below the overflow, which would free a block in use; no memory holds that many handles.
+        // Far below the overflow, which would free a block in use; no memory has room for that many
+        // handles.
         if before > u32::MAX / 2 {
             std::process::abort();
         }
@@ -541,7 +543,7 @@ impl Clone for Node {
 impl Drop for Node {
     #[inline]
     fn drop(&mut self) {
-        // Release: our reads happen before the block is freed or changed by the last holder.
+        // Release: our reads happen before the last owner frees or changes the block.
         if self.head().references.fetch_sub(1, Ordering::Release) != 1 {
             return;
         }

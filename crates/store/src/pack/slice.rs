@@ -69,7 +69,7 @@ fn header_count(header: &[u8]) -> u16 {
     u16::from_le_bytes([low, high])
 }
 
-/// A valid listpack's bytes. To [`Listpack`](super::Listpack) what `str` is to `String`.
+/// A valid listpack's bytes. It relates to [`Listpack`](super::Listpack) as `str` to `String`.
 #[repr(transparent)]
 pub struct ListpackSlice([u8]);
 
@@ -128,7 +128,7 @@ impl ListpackSlice {
         }
     }
 
-    /// The count to write after so many elements are added and removed. Once the header says
+    /// The count to write after this many elements are added and removed. Once the header says
     /// "unknown" it keeps saying so: counting at each change would cost more than counting when asked.
     #[inline]
     pub(super) fn count_after(&self, added: usize, removed: usize) -> usize {
@@ -276,8 +276,8 @@ impl ListpackSlice {
         Elements { bytes: &self.0, front: HEADER_BYTES, back }
     }
 
-    /// Position of the first element whose text is `text`, comparing one element and passing over
-    /// `skip` after it (1: only the fields of field-value pairs).
+    /// Position of the first element whose text is `text`, comparing one element and skipping `skip`
+    /// after it (1: only the fields of field-value pairs).
     #[inline]
     pub fn find(&self, text: &[u8], skip: usize) -> Option<Position> {
         self.find_from(self.first()?, &Needle::new(text), skip)

@@ -1,4 +1,4 @@
-//! Packed blocks against plain models, against bytes the reference server holds, and against hostile
+//! Packed blocks against plain models, against bytes of the reference server, and against hostile
 //! bytes.
 
 use std::collections::BTreeSet;
@@ -146,7 +146,7 @@ fn a_count_of_unknown_is_counted() {
 
 #[test]
 fn an_entry_in_a_longer_encoding_than_needed_is_still_found() {
-    // 5 as a 64-bit integer, then "5" as a string, as a hostile dump may hold them.
+    // 5 as a 64-bit integer, then "5" as a string, as a hostile dump may contain them.
     let bytes = unhex("14000000 0200 f4050000000000000009 813502 ff");
     let listpack = Listpack::from_bytes(&bytes).unwrap();
     assert_eq!(listpack.find(b"5", 0), listpack.first());

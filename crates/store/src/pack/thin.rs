@@ -1,6 +1,6 @@
-//! A heap block behind one thin pointer, its length read from the bytes it holds.
+//! A heap block behind one thin pointer, its length read from its own bytes.
 //!
-//! The block has always the [`good_size`] of its length, so neither length nor capacity is stored
+//! The block always has the [`good_size`] of its length, so neither length nor capacity is stored
 //! outside of the format's own header, and growing within a size class costs no allocation.
 
 #![allow(unsafe_code)]
@@ -40,7 +40,7 @@ unsafe impl<F: Format> Send for ThinBytes<F> {}
 unsafe impl<F: Format> Sync for ThinBytes<F> {}
 
 fn layout(total: usize) -> Layout {
-    // Eight, so that the three low bits of the pointer are free for whoever stores it.
+    // Eight, so that the three low bits of the pointer are free for its owner.
     Layout::from_size_align(good_size(total), 8).expect("a packed block is far below isize::MAX")
 }
 
@@ -100,8 +100,8 @@ impl<F: Format> ThinBytes<F> {
             let Some(start) = NonNull::new(start) else { handle_alloc_error(new_layout) };
             self.start = start;
         }
-        // SAFETY: the allocation has at least `new` bytes; what lies beyond the old length becomes
-        // initialised here, before any slice covers it.
+        // SAFETY: the allocation has at least `new` bytes; the bytes beyond the old length become
+        // initialised here, before any slice covers them.
         unsafe {
             if new > old {
                 self.start.add(old).write_bytes(0, new - old);

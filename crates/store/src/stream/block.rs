@@ -113,7 +113,7 @@ impl Block {
         u64::from(self.live)
     }
 
-    /// Whether an entry whose texts have so many bytes goes into a new block. (Bytes are counted as
+    /// Whether an entry whose texts have this many bytes goes into a new block. (Bytes are counted as
     /// Redis counts them, so that blocks end where its blocks end.)
     pub(super) fn is_full_for(&self, bytes: usize, limits: StreamLimits) -> bool {
         self.node.total_bytes().saturating_add(bytes) >= limits.block_bytes
@@ -130,7 +130,7 @@ impl Block {
         self.node.block_size()
     }
 
-    /// Adds an entry behind all others. `fields` are names and values in turns.
+    /// Adds an entry after all others. `fields` are names and values in turns.
     pub(super) fn push<'f>(
         &mut self,
         master: StreamId,
@@ -207,8 +207,8 @@ impl Block {
         false
     }
 
-    /// Deletes entries from the front on, as long as `goes` says so of their ids and of how many were
-    /// deleted. Returns how many.
+    /// Deletes entries from the front on, as long as `goes` accepts their ids and the number deleted so
+    /// far. Returns how many.
     pub(super) fn delete_first(
         &mut self,
         master: StreamId,
@@ -228,7 +228,7 @@ impl Block {
         marked.len() as u64
     }
 
-    /// Flags entries as deleted, at these positions and with these flags so far.
+    /// Flags the entries at these positions as deleted; each comes with its present flags.
     fn mark_deleted(&mut self, entries: &[(Position, i64)]) {
         for &(at, flags) in entries {
             // Flags below 128 take the same room.
@@ -319,7 +319,7 @@ fn examine(master: StreamId, listpack: &ListpackSlice) -> Result<(u32, u32), Mal
         }
         let id = id_at(master, ms, seq);
         if flags & DELETED != 0 {
-            // Its id may be above those behind it: XSETID can go back over what was deleted.
+            // Its id may be above those after it: XSETID can go back over deleted entries.
             found_deleted += 1;
             continue;
         }
@@ -373,7 +373,7 @@ impl<'a> Walk<'a> {
         Walk { master, names, name_count, rest }
     }
 
-    /// Reads an entry that `rest` begins with, and moves behind it.
+    /// Reads the entry at the beginning of `rest`, and moves past it.
     #[inline]
     fn read(&self, rest: &mut Elements<'a>) -> Option<Found<'a>> {
         let at = rest.place();

@@ -1,4 +1,4 @@
-//! Consumer groups: who was given which entries and has not acknowledged them.
+//! Consumer groups: which consumer was given which entries and has not acknowledged them.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group that begins behind an entry.
+    /// A group that begins after an entry.
     pub fn new(last_id: StreamId, entries_read: Option<u64>) -> Group {
         Group { last_id, entries_read, ..Group::default() }
     }
@@ -156,7 +156,7 @@ impl Group {
         Some(consumer.pending.len())
     }
 
-    /// Gives an entry to a consumer, whoever had it before.
+    /// Gives an entry to a consumer, whichever consumer had it before.
     pub fn assign(&mut self, id: StreamId, pending: Pending) {
         let before = self.pending.insert(id, pending).map(|before| before.consumer);
         if before == Some(pending.consumer) {
@@ -208,7 +208,7 @@ impl Group {
         Ok(number)
     }
 
-    /// Says whose a pending entry is that a file has.
+    /// Sets the owner of a pending entry from a file.
     pub fn load_owner(&mut self, id: StreamId, number: u32) -> Result<(), Malformed> {
         let pending = self.pending.get_mut(&id).filter(|own| own.consumer == u32::MAX);
         pending.ok_or(Malformed::Pending)?.consumer = number;
@@ -217,7 +217,7 @@ impl Group {
         Ok(())
     }
 
-    /// Refuses a loaded group of which a pending entry is nobody's.
+    /// Refuses a loaded group with a pending entry without an owner.
     pub fn finish_loading(&self) -> Result<(), Malformed> {
         let owned: usize = self.consumers.iter().map(|(_, own)| own.pending.len()).sum();
         if owned == self.pending.len() { Ok(()) } else { Err(Malformed::Pending) }

@@ -44,12 +44,12 @@ impl StreamId {
         }
     }
 
-    /// The bytes as files have them: their order is that of the ids.
+    /// The bytes in files: their order is that of the ids.
     pub fn to_bytes(self) -> [u8; BYTES] {
         ((u128::from(self.ms) << 64) | u128::from(self.seq)).to_be_bytes()
     }
 
-    /// Reads what [`StreamId::to_bytes`] gives.
+    /// Reads the bytes that [`StreamId::to_bytes`] gives.
     pub fn from_bytes(bytes: [u8; BYTES]) -> StreamId {
         let number = u128::from_be_bytes(bytes);
         StreamId { ms: (number >> 64) as u64, seq: number as u64 }

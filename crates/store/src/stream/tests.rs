@@ -1,4 +1,4 @@
-//! Streams against a model, and what files may bring.
+//! Streams against a model, and malformed streams from files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::*;
 
 type Entry = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What a stream should hold.
+/// The expected contents of a stream.
 #[derive(Clone, Default)]
 struct Model {
     entries: BTreeMap<StreamId, Entry>,
@@ -190,7 +190,7 @@ impl World {
     }
 }
 
-/// What a file would have of a stream, and the stream that is made of it.
+/// What a file would have of a stream, and the stream that is read from it.
 fn reloaded(stream: &Stream) -> Stream {
     let mut builder = StreamBuilder::new();
     for (master, listpack) in stream.blocks() {

@@ -1,13 +1,13 @@
-//! An ordered map whose copies share what they have in common.
+//! An ordered map whose copies share their common parts.
 //!
-//! The textbook structure is a B+ tree with counted nodes: a copy counts the root, and whoever changes
-//! one of several copies first copies the nodes on its way down. So a snapshot takes a stream of any
-//! size, with all pending entries of all its groups, in a moment, and a write beside it costs a few
-//! nodes more, once for each.
+//! The textbook structure is a B+ tree with counted nodes: a copy counts the root, and a writer that
+//! changes one of several copies first copies the nodes on its way down. So a snapshot takes a stream
+//! of any size, with all pending entries of all its groups, in a moment, and a write during the
+//! snapshot costs a few more nodes, once for each.
 //!
-//! Streams grow at the end. A full node that is added to behind its last key is therefore left full,
-//! and a new one begun; any other is split in the middle. What shrinks is merged with a neighbour when
-//! a quarter is left.
+//! Streams grow at the end. So when a key is added after the last key of a full node, that node is left
+//! full, and a new one begun; any other full node is split in the middle. A node that shrinks to a
+//! quarter is merged with a neighbour.
 
 use std::borrow::Borrow;
 use std::sync::Arc;
@@ -165,9 +165,9 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
         Ascending { path }
     }
 
-    /// The items from the last key on that is not above `from`; from the first one if all are above. Where
-    /// a key between that one and `from` was removed it may begin with the first above: whoever asks knows
-    /// that what lies under a key ends before the next that was ever there.
+    /// The items from the last key on that is not above `from`; from the first one if all are above. If
+    /// a key between that one and `from` was removed, it may begin with the first key above: the caller
+    /// knows that an item under a key ends before the next key that ever existed.
     pub(crate) fn ascending_from_below<Q: Ord + ?Sized>(&self, from: &Q) -> Ascending<'_, K, V>
     where
         K: Borrow<Q>,
@@ -268,7 +268,7 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     /// Asserts the invariants.
     ///
     /// # Panics
-    /// If one does not hold.
+    /// If one is violated.
     pub(crate) fn check(&self) {
         let mut nodes = 0;
         let mut depths = Vec::new();
@@ -293,10 +293,10 @@ fn child_of<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[(K, V)], key: &Q) -> u
     children.partition_point(|(first, _)| first.borrow() <= key).saturating_sub(1)
 }
 
-/// What came of an insertion into a node.
+/// The result of an insertion into a node.
 struct Inserted<K, V> {
     old: Option<V>,
-    /// A node to stand behind it, with a lower bound of its keys.
+    /// A node to be placed after it, with a lower bound of its keys.
     split: Option<(K, Arc<Node<K, V>>)>,
     /// Nodes more than before.
     nodes: usize,
@@ -393,7 +393,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Merges a sparse child with the one behind it or before it, if both fit one node.
+    /// Merges a sparse child with the next or the previous one, if both fit one node.
     fn merge_around(children: &mut Vec<(K, Arc<Self>)>, at: usize) -> bool {
         let fits = |one: usize| {
             let pair = children.get(one..one + 2);
@@ -437,7 +437,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
 
 /// Items of a tree, ascending.
 pub(crate) struct Ascending<'t, K, V> {
-    /// The nodes down to where we are, each with the index of what comes next there.
+    /// The nodes down to the present place, each with the index of its next child or item.
     path: SmallVec<[(&'t Node<K, V>, usize); LEVELS]>,
 }
 
@@ -476,7 +476,8 @@ impl<K, V> Clone for Ascending<'_, K, V> {
 
 /// Items of a tree, descending.
 pub(crate) struct Descending<'t, K, V> {
-    /// The nodes down to where we are, each with how much of it comes still.
+    /// The nodes down to the present place, each with the number of its children or items still to
+    /// come.
     path: SmallVec<[(&'t Node<K, V>, usize); LEVELS]>,
 }
 

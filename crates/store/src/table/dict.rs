@@ -47,8 +47,8 @@ mod visit;
 const WORDS: usize = 7;
 /// The capacity of a table whose only bucket is a small one.
 const ONE_SMALL: u32 = 0;
-/// Words in the only bucket of a small table: half a cache line. With a few keys for each slot, most
-/// tables of a keyspace are such.
+/// Words in the only bucket of a small table: half a cache line. With a few keys per slot, most tables
+/// of a keyspace are small.
 const FEW: usize = 3;
 /// Buckets in a segment: the unit in which big tables grow (4 kB).
 const SEGMENT: u32 = 64;
@@ -61,7 +61,7 @@ const CHAINED: u64 = 1 << 56;
 /// Marks, in the control byte, a bucket of [`FEW`] words.
 const SMALL: u64 = 1 << 57;
 /// Bits of the first bucket's control byte: how many further buckets the longest chain of the table
-/// has, or once had. Draws at random need that bound, and a table's own fields have no room for it.
+/// has, or once had. Random draws need that bound, and a table's own fields have no room for it.
 const LONGEST_SHIFT: u32 = 58;
 /// Stands for "that many or more".
 const LONGEST_MAX: u64 = 63;
@@ -102,8 +102,8 @@ impl<'t> Bucket<'t> {
     /// A word that the bucket has: where its tag is not zero, or below its room.
     fn word(self, index: usize) -> &'t AtomicU64 {
         debug_assert!(index < FEW || self.meta().load(Relaxed) & SMALL == 0);
-        // SAFETY: so many words lie behind the first one, by the caller's care: tags behind the room
-        // of a small bucket are always zero.
+        // SAFETY: this many words lie after the first one, because the callers make sure of it: tags
+        // beyond the room of a small bucket are always zero.
         unsafe { self.at.add(1 + index).as_ref() }
     }
 
@@ -121,7 +121,7 @@ impl<'t> Bucket<'t> {
         meta & CHAINED != 0
     }
 
-    /// Words that a bucket can hold besides a pointer to the next one.
+    /// Words that a bucket can have besides a pointer to the next one.
     fn room(meta: u64) -> usize {
         if meta & SMALL != 0 { FEW } else { WORDS - usize::from(Self::chained(meta)) }
     }
@@ -206,7 +206,8 @@ impl<'t> Bucket<'t> {
         }
     }
 
-    /// Turns the last word of a full bucket into a pointer to a new bucket that holds it.
+    /// Moves the last word of a full bucket to a new bucket, and puts a pointer to that bucket in its
+    /// place.
     fn chain(self) {
         let further = allocate_buckets(1);
         // SAFETY: `further` was allocated as one zeroed bucket just now, and is part of the table now.
@@ -231,8 +232,8 @@ impl<'t> Bucket<'t> {
             }
             let next = bucket.next();
             if bucket.at != self.at {
-                // SAFETY: further buckets are single allocations that only this chain points to,
-                // and nobody but the owner follows chains.
+                // SAFETY: further buckets are single allocations that only this chain points to, and
+                // only the owner follows chains.
                 unsafe { free_bucket(bucket.at.cast()) };
             }
             match next {
@@ -240,12 +241,12 @@ impl<'t> Bucket<'t> {
                 None => break,
             }
         }
-        // What the first bucket says about itself and the longest chain stays.
+        // The first bucket's information about itself and the longest chain stays.
         self.meta().store(self.meta().load(Relaxed) & (LONGEST | SMALL), Relaxed);
     }
 }
 
-/// The block of so many buckets; [`ONE_SMALL`] stands for a single one of [`FEW`] words.
+/// The layout of a block of this many buckets; [`ONE_SMALL`] stands for a single one of [`FEW`] words.
 fn bucket_layout(count: u32) -> Layout {
     match count {
         ONE_SMALL => Layout::new::<HalfLine>(),
@@ -272,9 +273,9 @@ unsafe fn free_bucket(bucket: NonNull<Line>) {
     unsafe { std::alloc::dealloc(bucket.as_ptr().cast(), bucket_layout(1)) };
 }
 
-/// Whether so many words are too many for so many buckets. One bucket alone may be filled to the
-/// brim, and so may one that it chains: most tables of a sparse keyspace are such, and a chain leaves
-/// no block behind that was outgrown.
+/// Whether this many words call for another bucket. A single bucket may be filled completely, and so
+/// may one bucket that it chains: most tables of a sparse keyspace are such, and a chain leaves no
+/// outgrown block behind.
 fn is_full(words: u64, buckets: u64) -> bool {
     if buckets == 1 {
         words > 2 * WORDS as u64 - 1
@@ -283,7 +284,7 @@ fn is_full(words: u64, buckets: u64) -> bool {
     }
 }
 
-/// How many buckets a table of one segment allocates to hold `buckets`: the allocator's own size
+/// How many buckets a table of one segment allocates when it needs `buckets`: the allocator's own size
 /// classes, four to a doubling, so that nothing is rounded up and growing copies little.
 fn segment_capacity(buckets: u32) -> u32 {
     if buckets <= 8 {
@@ -318,7 +319,7 @@ impl Directory {
     /// # Safety
     /// `directory` is live, and `index` below its capacity.
     unsafe fn segment(directory: NonNull<Directory>, index: u64) -> *const AtomicU64 {
-        // SAFETY: the segments lie behind the header word in the same allocation.
+        // SAFETY: the segments lie after the header word in the same allocation.
         unsafe { directory.as_ptr().cast::<AtomicU64>().add(1 + index as usize) }
     }
 }
@@ -377,14 +378,14 @@ pub(crate) struct Place {
 
 /// A set of words found by hash. See the module's text.
 ///
-/// Dropping a table frees its buckets, not what the words stand for: the owner drains it first.
+/// Dropping a table frees its buckets, not the data behind the words: the owner drains it first.
 ///
-/// A `SHARED` table is the keyspace's: other workers may run [`Table::prefetch_entry`] beside a
-/// writer, so its blocks are retired. Others are seen by the lock's owner alone.
+/// A `SHARED` table is the keyspace's: other workers may run [`Table::prefetch_entry`] while it is
+/// written, so its blocks are retired. Only the lock's owner sees other tables.
 pub(crate) struct Table<const SHARED: bool = false> {
     root: sync::AtomicU64,
     buckets: AtomicU32,
-    /// Atomic for the sake of those who count keys without the lock.
+    /// Atomic, because threads count keys without the lock.
     len: AtomicU32,
     /// An exclusive reference to a table excludes other owners, not the readers without the lock: the
     /// compiler must not take it for the only way to these words.
@@ -443,7 +444,7 @@ impl<const SHARED: bool> Table<SHARED> {
     fn bucket(&self, index: u32) -> Bucket<'_> {
         let pointer = match self.root() {
             Root::Empty => unreachable!("an empty table has no buckets"),
-            // SAFETY: `index` is below the number of buckets, which the block holds.
+            // SAFETY: `index` is below the number of buckets in the block.
             Root::Single(buckets, _) => unsafe { buckets.add(index as usize) },
             Root::Many(directory) => {
                 // SAFETY: every bucket below the count lies in a segment of the directory.
@@ -458,7 +459,7 @@ impl<const SHARED: bool> Table<SHARED> {
         unsafe { Bucket::at(pointer) }
     }
 
-    /// Finds the word with this hash for which `same` holds.
+    /// Finds the word with this hash for which `same` is true.
     #[inline]
     pub(crate) fn find(&self, hash: u64, mut same: impl FnMut(u64) -> bool) -> Option<Place> {
         let buckets = self.buckets.load(Relaxed);
@@ -492,14 +493,14 @@ impl<const SHARED: bool> Table<SHARED> {
         unsafe { Bucket::at(place.bucket.cast()) }.word(place.index).load(Relaxed)
     }
 
-    /// Puts another word, with the same hash, in the place of one.
+    /// Replaces a word by another one with the same hash.
     #[inline]
     pub(crate) fn replace(&mut self, place: Place, word: u64) {
         // SAFETY: as in `word`.
         unsafe { Bucket::at(place.bucket.cast()) }.word(place.index).store(word, Relaxed);
     }
 
-    /// Adds a word that is not there yet. `hash_of` tells the hash of words that have to move.
+    /// Adds a word that is not there yet. `hash_of` gives the hashes of words that have to move.
     pub(crate) fn insert(&mut self, hash: u64, word: u64, hash_of: impl Fn(u64) -> u64) {
         debug_assert_ne!(word, 0, "zero is no word");
         let len = self.len.load(Relaxed).checked_add(1).expect("full tables are refused before");
@@ -560,7 +561,7 @@ impl<const SHARED: bool> Table<SHARED> {
         !SHARED || super::is_resizing()
     }
 
-    /// Shortens a chain whose words fit one bucket less than it has.
+    /// Shortens a chain when its words fit one bucket less.
     fn compact_chain(&self, home: Bucket<'_>) {
         let Some(mut further) = home.next() else { return };
         let (mut words, mut chain) = (home.count() + further.count(), 1);
@@ -568,7 +569,7 @@ impl<const SHARED: bool> Table<SHARED> {
             (further, chain) = (next, chain + 1);
             words += further.count();
         }
-        // A chain of n further buckets holds up to 6n + 7; rebuilding is due at 6n + 1.
+        // A chain of n further buckets has room for up to 6n + 7 words; rebuilding is due at 6n + 1.
         if words <= chain * (WORDS - 1) + 1 {
             let mut kept = Vec::with_capacity(words);
             home.drain(|tag, word| kept.push((tag, word)));
@@ -612,7 +613,7 @@ impl<const SHARED: bool> Table<SHARED> {
         if let Root::Single(old, old_capacity) = self.root() {
             let used = self.buckets.load(Relaxed).min(capacity) as usize;
             for index in 0..used {
-                // SAFETY: both blocks hold `used` buckets, and the new one is not shared yet.
+                // SAFETY: both blocks have `used` buckets, and the new one is not shared yet.
                 let (from, to) =
                     unsafe { (Bucket::at(old.add(index)), Bucket::at(block.add(index))) };
                 let meta = from.meta().load(Relaxed);
@@ -812,8 +813,8 @@ impl<const SHARED: bool> Table<SHARED> {
         }
     }
 
-    /// Brings near what the words that could match `hash` point to. Needs no lock, but the caller
-    /// is inside its gate, so that no block of this table is freed meanwhile.
+    /// Prefetches the entries of the words that could match `hash`. Needs no lock, but the caller is
+    /// inside its gate, so that no block of this table is freed meanwhile.
     #[inline]
     pub(crate) fn prefetch_entry(&self, hash: u64) {
         let Some(bucket) = self.bucket_unlocked(hash) else { return };
@@ -895,7 +896,7 @@ impl<const SHARED: bool> Drop for Table<SHARED> {
     }
 }
 
-/// Brings near what the words of a bucket point to, so that hashing them does not wait for each.
+/// Prefetches the entries of the words of a bucket, so that hashing them does not wait for each.
 fn prefetch_words(bucket: Bucket<'_>) {
     bucket.for_each(|word| prefetch((word & POINTER) as *const u8));
 }

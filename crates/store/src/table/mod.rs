@@ -9,7 +9,7 @@ pub mod retire;
 /// Whether tables of keys get more buckets and fewer: see [`set_resizing`].
 static RESIZING: AtomicBool = AtomicBool::new(true);
 
-/// Lets the tables of keys keep their sizes, whatever enters and leaves them, or lets them follow it
+/// Makes the tables of keys keep their sizes, whatever enters and leaves them, or lets them follow
 /// again: DEBUG DICT-RESIZING. Chains grow meanwhile. A table follows at its next changes, one bucket
 /// at each.
 pub fn set_resizing(on: bool) {

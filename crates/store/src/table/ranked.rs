@@ -37,12 +37,12 @@ const MAX_DEPTH: usize = 16;
 
 /// What the tree needs to know of its elements.
 ///
-/// An item is a small copyable handle of a score and a member, a pointer as a rule. The tree
-/// copies handles freely and reads through them in every operation, so whoever inserts an item
-/// promises, until it is removed again: the handle stays valid, its member does not change, and
-/// its score changes only in [`Ranked::rescore`]. A broken promise about score or member makes
-/// answers wrong, nothing worse; that reading through the handle is sound is the promise of the
-/// implementing type. Scores are never NaN.
+/// An item is a small copyable handle of a score and a member, usually a pointer. The tree copies
+/// handles freely and reads through them in every operation. So the caller that inserts an item
+/// promises, until the item is removed again: the handle stays valid, its member does not change, and
+/// its score changes only in [`Ranked::rescore`]. A broken promise about score or member makes answers
+/// wrong, nothing worse; the implementing type promises that reading through the handle is sound.
+/// Scores are never NaN.
 pub trait RankedItem: Copy {
     /// The score, by which elements are ordered first. Not NaN; `-0.0` equals `0.0`.
     fn score(&self) -> f64;
@@ -61,7 +61,7 @@ pub struct Ranked<I> {
     len: usize,
 }
 
-/// The way from the root to a place in a leaf: the child taken at each level, then a position.
+/// The path from the root to a place in a leaf: the child taken at each level, then a position.
 struct Path {
     children: [u8; MAX_DEPTH],
     depth: usize,
@@ -208,14 +208,13 @@ impl<I: RankedItem> Ranked<I> {
         self.remove_rank(self.len.checked_sub(1)?)
     }
 
-    /// Removes the elements whose ranks are in `start..end` (`end` may lie beyond the last), and
-    /// hands each to `removed` in ascending order, which may free it. Costs one descent per leaf
-    /// touched.
+    /// Removes the elements whose ranks are in `start..end` (`end` may be past the last), and hands
+    /// each to `removed` in ascending order, which may free it. Costs one descent per leaf touched.
     pub fn remove_ranks(&mut self, start: usize, end: usize, mut removed: impl FnMut(I)) {
         let end = end.min(self.len);
         let mut left = end.saturating_sub(start);
-        // `removed` may free what it is given at once: an element leaves its leaf first, and the
-        // nodes above that still name it are mended before anybody reads through it.
+        // `removed` may free its element at once: an element leaves its leaf first, and the nodes above
+        // that still name it are mended before anything reads through it.
         while left > 0 {
             let path = self.path_to(start).expect("ranks below the length are present");
             left -= self.remove_run(&path, left, &mut removed);
@@ -273,7 +272,7 @@ impl<I: RankedItem> Ranked<I> {
         self.rank_at(&self.search(|other, _| other <= score))
     }
 
-    /// The number of elements for which `before` holds, which must be a prefix of the order. For
+    /// The number of elements for which `before` is true, which must be a prefix of the order. For
     /// bounds on members among equal scores.
     pub fn partition_point(&self, before: impl Fn(&I) -> bool) -> usize {
         self.rank_at(&self.search(|_, item| before(item)))
@@ -290,8 +289,8 @@ impl<I: RankedItem> Ranked<I> {
         Range::new(self, ranks)
     }
 
-    /// The place behind the last element that is `before`, a prefix of the order. Unless that is
-    /// the very beginning, the element in front of the place is in the same leaf.
+    /// The place after the last element that is `before`, a prefix of the order. Unless that is the
+    /// very beginning, the previous element is in the same leaf.
     #[inline]
     fn search(&self, before: impl Fn(f64, &I) -> bool) -> Path {
         let mut path = Path::new();
@@ -311,7 +310,7 @@ impl<I: RankedItem> Ranked<I> {
         }
     }
 
-    /// The place behind the last element that is not above (score, member).
+    /// The place after the last element that is not above (score, member).
     fn search_up_to(&self, score: f64, member: &[u8]) -> Path {
         self.search(|other_score, other| {
             other_score < score || (other_score == score && other.member() <= member)
@@ -375,7 +374,7 @@ impl<I: RankedItem> Ranked<I> {
         Some(path)
     }
 
-    /// The leaf that holds the element at `rank`, and the element's position there.
+    /// The leaf with the element at `rank`, and the element's position there.
     fn leaf_at(&self, mut rank: usize) -> (&[I], usize) {
         let mut node = &self.root;
         loop {
@@ -437,12 +436,12 @@ impl<I: RankedItem> Ranked<I> {
 }
 
 impl<I: RankedItem> Ranked<I> {
-    /// Asserts the invariants: ascending order; counts and recorded first elements that agree
-    /// with the children; one depth for all leaves; arrays of the planned capacity; and at least
-    /// `MINIMUM` entries in each node, except the root and the nodes of the right edge.
+    /// Asserts the invariants: ascending order; counts and recorded first elements that agree with the
+    /// children; one depth for all leaves; arrays of the planned capacity; and at least `MINIMUM`
+    /// entries in each node, except the root and the nodes of the right edge.
     ///
     /// # Panics
-    /// When one of them does not hold.
+    /// If one of them is violated.
     pub fn check(&self) {
         let depth = self.root.check(true, true);
         assert!(depth <= MAX_DEPTH, "{depth} levels");

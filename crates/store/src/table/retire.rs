@@ -1,9 +1,8 @@
 //! Blocks that are out of use but that a thread without the lock may still be looking at.
 //!
-//! Workers look at bucket tables without a lock only inside their gate, and keep nothing from one
-//! turn to the next. A block may therefore be freed as soon as every gate has been open once after
-//! the block was taken out of its table. Whoever calls [`collect`] brings the means to wait for
-//! that.
+//! Workers look at bucket tables without a lock only inside their gate, and keep nothing from one turn
+//! to the next. A block may therefore be freed as soon as every gate has been open once after the block
+//! was taken out of its table. The caller of [`collect`] passes the function that waits for that.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
@@ -34,8 +33,8 @@ pub fn waiting_bytes() -> usize {
     RETIRED_BYTES.load(Relaxed)
 }
 
-/// Bytes that were freed and that count as waiting until this is dropped: until then the caller tells
-/// whoever counts the memory in use, so that nobody takes them for data meanwhile.
+/// Bytes that were freed and that count as waiting until this is dropped. Until then the caller tells
+/// the counter of used memory about them, so that they are not taken for data meanwhile.
 pub struct Freed(usize);
 
 impl Drop for Freed {
@@ -72,8 +71,8 @@ pub unsafe fn collect(pass_gates: impl FnOnce() -> bool) -> Freed {
 
 #[cfg(not(feature = "explore"))]
 fn free(Block(block, layout): Block) {
-    // SAFETY: nobody can reach the block from a table any more, and by the promise of who called
-    // `collect` nobody still holds it from before.
+    // SAFETY: no thread can reach the block from a table any more, and by the promise of the caller of
+    // `collect` none still has it from before.
     unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
 }
 

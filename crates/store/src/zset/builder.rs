@@ -8,7 +8,7 @@ use crate::packed::{Limits, has_room_for_pair};
 
 /// Members on their way into a [`Zset`]: they come in any order and are sorted once, at the end.
 ///
-/// The result is a listpack if it fits the limits, whatever was there in between. Scores are never
+/// The result is a listpack if it fits the limits, even if there was more in between. Scores are never
 /// NaN: callers refuse or replace it.
 pub struct ZsetBuilder {
     members: Members<Scored>,

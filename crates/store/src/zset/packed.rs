@@ -122,7 +122,7 @@ fn place_for(listpack: &ListpackSlice, member: &[u8], score: f64) -> Option<Posi
     position
 }
 
-/// Number of members at the front for which `before` holds.
+/// Number of members at the front for which `before` is true.
 pub(super) fn count_while(
     listpack: &ListpackSlice,
     mut before: impl FnMut(Element<'_>, f64) -> bool,

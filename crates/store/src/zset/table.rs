@@ -1,6 +1,6 @@
 //! A large sorted set: members found by name, and an index of them by score.
 //!
-//! The table owns the members; the order index holds the same addresses a second time. So a score is
+//! The table owns the members; the order index has the same addresses a second time. So a score is
 //! stored once, and a member costs its block and two words.
 #![allow(unsafe_code)]
 
@@ -21,13 +21,13 @@ const LEFT_BEHIND: usize = 1024;
 const SAMPLES: usize = 64;
 
 /// An address kept beside its owner. It stays inside this module, where the invariant of
-/// [`RankedMembers`] makes it good; what leaves is bound to a borrow again.
+/// [`RankedMembers`] keeps it valid; an address that leaves is bound to a borrow again.
 type Handle = Member<'static, Scored>;
 
 /// The two structures.
 ///
-/// Invariant: `order` holds exactly the members of `members`. A member enters the table before the
-/// index, and leaves the index before it is freed.
+/// Invariant: `order` has exactly the members of `members`. A member enters the table before the index,
+/// and leaves the index before it is freed.
 pub(super) struct RankedMembers {
     members: Members<Scored>,
     order: Ranked<Handle>,
@@ -131,8 +131,8 @@ impl RankedMembers {
         });
     }
 
-    /// Copies the members that stay, which are few, and puts all else aside: to take so many out of the
-    /// table one by one would take long.
+    /// Copies the members that stay, which are few, and puts all others aside, because taking that many
+    /// out of the table one by one would take long.
     #[cold]
     fn leave_behind(&mut self, ranks: ops::Range<usize>) {
         let (mut members, mut handles) = (Members::new(), Vec::new());
@@ -161,7 +161,7 @@ impl RankedMembers {
     /// Frees a member that has left the index.
     fn take(&mut self, member: Handle) -> (OwnedElement, f64) {
         let taken = (Element::Str(member.name()).to_owned_element(), member.score());
-        // SAFETY: it was in the index, hence is a member of this table; what was taken is a copy.
+        // SAFETY: it was in the index, hence is a member of this table; `taken` is a copy.
         unsafe { self.members.remove_member(member) };
         taken
     }
@@ -174,7 +174,7 @@ impl RankedMembers {
         self.order.count_up_to(score)
     }
 
-    /// Number of members at the front for which `before` holds.
+    /// Number of members at the front for which `before` is true.
     pub(super) fn count_while(&self, before: impl Fn(&[u8]) -> bool) -> usize {
         self.order.partition_point(|member| before(member.name()))
     }

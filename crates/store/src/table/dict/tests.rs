@@ -88,8 +88,8 @@ struct Watched(std::cell::UnsafeCell<Table<true>>);
 // SAFETY: one thread makes exclusive references, one after another; the others only prefetch.
 unsafe impl Sync for Watched {}
 
-/// Growth through all forms of the root and back, beside a reader without the lock and beside the
-/// thread that frees what was retired. What could go wrong is for Miri to see: `make miri`.
+/// Growth through all forms of the root and back, while one thread reads without the lock and another
+/// frees what was retired. Miri looks for what could go wrong: `make miri`.
 #[test]
 fn a_reader_without_the_lock_sees_whole_blocks() {
     const WORDS: u64 = if cfg!(miri) { 430 } else { 4000 };
@@ -129,7 +129,7 @@ fn a_reader_without_the_lock_sees_whole_blocks() {
         });
         scope.spawn(move || {
             while under_way.load(Relaxed) {
-                // SAFETY: whoever reads without the lock is inside one of these gates.
+                // SAFETY: the thread that reads without the lock is inside one of these gates.
                 unsafe { retire::collect(|| gates.pass()) };
                 std::thread::yield_now();
             }
@@ -163,7 +163,7 @@ fn lopsided(first: u64) -> impl Fn(u64) -> u64 {
     move |word| if word < first { mix(word) } else { 5 }
 }
 
-/// Draws until every word was drawn. A word of `len` is missed by so many draws with a chance of
+/// Draws until every word was drawn. With this many draws, a word of `len` is missed with a chance of
 /// one in five hundred million.
 fn assert_all_are_drawn(table: &Table) {
     let (len, mut rng) = (table.len(), base::rng::Rng::from_seed(24));

@@ -6,9 +6,9 @@ use super::{LONGEST_MAX, Table, WORDS, address, depth_of, prefetch, prefetch_wor
 
 /// Places drawn and brought near together when a word is chosen at random.
 const DRAWN_AT_ONCE: usize = 4;
-/// How often this many places are drawn before all words are counted instead. One place in three to
-/// ten has a word, so all draws fail only where chains have become much shorter than the longest ever
-/// was. Counting then lowers that bound.
+/// After this many draws, all words are counted instead. One place in three to ten has a word, so all
+/// draws fail only when chains have become much shorter than the longest ever was. Counting then lowers
+/// that bound.
 const DRAWS: usize = 32;
 
 impl<const SHARED: bool> Table<SHARED> {
@@ -24,8 +24,8 @@ impl<const SHARED: bool> Table<SHARED> {
         Self::behind(position, index, buckets)
     }
 
-    /// Brings near the next `count` buckets of a walk and what their words point to, so that
-    /// visiting them does not wait for each.
+    /// Prefetches the next `count` buckets of a walk and the entries of their words, so that visiting
+    /// them does not wait for each.
     pub(crate) fn prefetch_walk(&self, position: u32, count: usize) {
         let buckets = self.buckets.load(Relaxed);
         let next = |at: &u32| Self::behind(*at, Self::walked(*at, buckets), buckets);
@@ -44,7 +44,7 @@ impl<const SHARED: bool> Table<SHARED> {
         address(u64::from(position.reverse_bits()), buckets).0
     }
 
-    /// The position of a walk behind the bucket `index`.
+    /// The position of a walk after the bucket `index`.
     fn behind(position: u32, index: u32, buckets: u32) -> Option<u32> {
         let depth = depth_of(index, buckets);
         if depth == 0 {
@@ -54,13 +54,13 @@ impl<const SHARED: bool> Table<SHARED> {
         (position & !(width - 1)).checked_add(width)
     }
 
-    /// The bucket of a hash in a table of so many buckets.
+    /// The bucket of a hash in a table of this many buckets.
     pub(crate) fn home_of(hash: u64, buckets: u32) -> u32 {
         address(hash, buckets).0
     }
 
-    /// Visits all words that lay in a bucket when the table had `former` buckets, and others that
-    /// lie beside them now.
+    /// Visits all words that were in a bucket when the table had `former` buckets, and others that are
+    /// beside them now.
     pub(crate) fn for_each_of_former(&self, home: u32, former: u32, mut visit: impl FnMut(u64)) {
         let depth = depth_of(home, former);
         let begin = u64::from(home.reverse_bits());
@@ -79,8 +79,8 @@ impl<const SHARED: bool> Table<SHARED> {
     /// A word chosen with equal chances; `below(n)` yields a number under n.
     ///
     /// By rejection: a bucket and a place in a chain as long as the longest are drawn until there is a
-    /// word at the place. Every word has one such place, hence the same chance as all others. When
-    /// the draws go on for too long, the word is found by counting, which is as fair.
+    /// word at the place. Every word has one such place, hence the same chance as all others. When the
+    /// draws go on for too long, the word is found by counting, which gives equal chances too.
     pub(crate) fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<u64> {
         let buckets = u64::from(self.buckets.load(Relaxed));
         if buckets == 0 {

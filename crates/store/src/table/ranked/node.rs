@@ -1,4 +1,4 @@
-//! The nodes of the tree: what a change does to them on its way back from a leaf.
+//! The nodes of the tree: how a change updates them on its way back from a leaf.
 
 use super::RankedItem;
 
@@ -32,12 +32,12 @@ pub(super) struct Inner<I> {
     scores: Vec<f64>,
     /// The first element of each child.
     pub(super) firsts: Vec<I>,
-    /// How many elements each child holds, in all its levels.
+    /// How many elements each child has, in all its levels.
     pub(super) counts: Vec<usize>,
     pub(super) children: Vec<Node<I>>,
 }
 
-/// A child with what its parent records of it.
+/// A child with its parent's record of it.
 pub(super) struct Branch<I> {
     score: f64,
     first: I,
@@ -45,7 +45,7 @@ pub(super) struct Branch<I> {
     pub(super) child: Node<I>,
 }
 
-/// The first number of `low..high` that is not `before`; `before` holds for a prefix of them.
+/// The first number of `low..high` that is not `before`, which is true for a prefix of them.
 #[inline]
 fn partition(mut low: usize, mut high: usize, before: impl Fn(usize) -> bool) -> usize {
     while low < high {
@@ -221,7 +221,7 @@ impl<I: RankedItem> Inner<I> {
         self.children.remove(at)
     }
 
-    /// Records anew what the child `index` holds.
+    /// Updates the record of the child `index`.
     fn refresh(&mut self, index: usize) {
         self.counts[index] = self.children[index].count();
         self.refresh_first(index);
@@ -238,7 +238,7 @@ impl<I: RankedItem> Inner<I> {
         partition(1, self.children.len(), is_before) - 1
     }
 
-    /// The child that holds the element `rank` of this subtree, and its rank within the child.
+    /// The child with the element `rank` of this subtree, and its rank within the child.
     #[inline]
     pub(super) fn child_at(&self, mut rank: usize) -> (usize, usize) {
         for (index, &count) in self.counts.iter().enumerate() {
@@ -375,7 +375,7 @@ impl<I: RankedItem> Inner<I> {
         (&mut left[index], &mut right[0])
     }
 
-    /// Restores what must hold of child `index` after `removed` elements left it.
+    /// Restores the invariants of child `index` after `removed` elements left it.
     fn mend_after_removal(&mut self, index: usize, removed: usize) {
         let entries = self.children[index].entries();
         if entries == 0 {

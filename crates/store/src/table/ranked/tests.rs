@@ -139,7 +139,7 @@ fn a_removed_element_may_be_freed_at_once() {
     tree.remove_ranks(500, 2_600, |item| {
         assert!(std::ptr::eq(item, items[next]));
         next += 1;
-        // What a freed element would hold: anything. The tree must not look at it again.
+        // A freed element could contain anything. The tree must not look at it again.
         item.score.set(f64::NAN);
     });
     assert_eq!(next, 2_600);
