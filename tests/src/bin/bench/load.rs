@@ -69,13 +69,18 @@ const LARGE: [usize; 6] = [100_000, 200_000, 500_000, 1_000_000, 2_000_000, 5_00
 
 /// Microseconds of the server's processor time for each operation of a load.
 pub(crate) fn measure(server: &Server, count: usize, arguments: &str) -> Result<f64> {
+    measure_words(server, count, &arguments.split(' ').collect::<Vec<_>>())
+}
+
+/// The same for a load whose arguments have blanks in them.
+pub(crate) fn measure_words(server: &Server, count: usize, arguments: &[&str]) -> Result<f64> {
     let before = scheduled_nanoseconds(server.pid())?;
     let output = Command::new(peers::program("redis-benchmark"))
         .args(["-q", "-p", &server.port().to_string(), "-n", &count.to_string()])
-        .args(arguments.split(' '))
+        .args(arguments)
         .output()?;
     let complaints = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "redis-benchmark {arguments}: {complaints}");
+    ensure!(output.status.success(), "redis-benchmark {arguments:?}: {complaints}");
     let spent = scheduled_nanoseconds(server.pid())?.saturating_sub(before);
     Ok(spent as f64 / count as f64 / 1e3)
 }

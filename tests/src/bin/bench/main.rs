@@ -9,11 +9,13 @@
 mod background;
 mod durability;
 mod growth;
+mod http;
 mod load;
 mod memory;
 mod pinning;
 mod rivals;
 mod saving;
+mod scripts;
 mod unpipelined;
 
 use std::io::Write;
@@ -110,6 +112,11 @@ fn run() -> Result<()> {
     unpipelined::all_connections(&options)?;
     load::large_values(&options)?;
     load::two_workers(&options)?;
+    scripts::beside_rivals(&options)?;
+    scripts::on_two_workers(&options)?;
+    http::reads(&options)?;
+    http::views(&options)?;
+    http::metrics(&options)?;
     memory::resident(&options)?;
     memory::within_a_limit(&options)?;
     growth::longest_request(&options)?;

@@ -75,6 +75,18 @@ const SHAPES: &[Shape] = &[
         },
         bar: 0.90,
     },
+    Shape {
+        name: "stream, entries of 100 B",
+        count: 1_000_000,
+        request: |item| {
+            let fields =
+                ["temperature", "21.50000", "humidity", "47.00000", "pressure", "1013.200"];
+            let last =
+                ["sensor".to_owned(), format!("{item:012}"), "place".into(), "hall-004".into()];
+            words(&["XADD", "stream", "*"]).into_iter().chain(words(&fields)).chain(last).collect()
+        },
+        bar: 1.00,
+    },
 ];
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -35,6 +35,14 @@ impl Places {
         self.start_with(target, threads, &[])
     }
 
+    /// Starts something on the servers' processors.
+    pub(crate) fn on_servers<T>(&self, start: impl FnOnce() -> Result<T>) -> Result<T> {
+        pin(&self.server)?;
+        let started = start();
+        pin(&[self.load])?;
+        started
+    }
+
     /// Starts a server on its processors, with further options.
     pub(crate) fn start_with(
         &self,
@@ -42,15 +50,12 @@ impl Places {
         threads: usize,
         further: &[(&str, &str)],
     ) -> Result<Server> {
-        pin(&self.server)?;
         let count = threads.to_string();
         let mut options = further.to_vec();
         if target == Target::Dunlin {
             options.push(("threads", count.as_str()));
         }
-        let started = Server::start(target, &options);
-        pin(&[self.load])?;
-        started
+        self.on_servers(|| Server::start(target, &options))
     }
 }
 
