@@ -170,6 +170,61 @@ OK
 > OBJECT ENCODING h
 "hashtable"
 
+== what a command brings counts, whether it is there already, comes twice or is refused
+config set hash-max-listpack-entries 2
+config set zset-max-listpack-entries 2
+> HSET h a 1 b 1
+(integer) 2
+> HSET h a 1 a 2 a 3
+(integer) 0
+> OBJECT ENCODING h
+"hashtable"
+> HMSET m a 1 a 2 a 3
+OK
+> OBJECT ENCODING m
+"hashtable"
+> HSETEX x FIELDS 3 a 1 a 2 a 3
+(integer) 1
+> OBJECT ENCODING x
+"hashtable"
+> HSET e a 1
+(integer) 1
+> HSETEX e FXX FIELDS 3 a 1 b 2 a 3
+(integer) 0
+> OBJECT ENCODING e
+"listpack"
+> HSETEX e EXAT 1 FIELDS 3 b 1 b 2 b 3
+(integer) 1
+> OBJECT ENCODING e
+"hashtable"
+> HGETALL e
+1) "a"
+2) "1"
+resp3:
+1# "a" => "1"
+> HSETEX gone EXAT 1 FIELDS 3 b 1 b 2 b 3
+(integer) 1
+> EXISTS gone
+(integer) 0
+> ZADD z 1 a
+(integer) 1
+> ZADD z XX 1 b 1 c
+(integer) 0
+> OBJECT ENCODING z
+"listpack"
+> ZADD z XX 1 b 1 c 1 d
+(integer) 0
+> OBJECT ENCODING z
+"skiplist"
+> ZADD n XX 1 b 1 c 1 d
+(integer) 0
+> EXISTS n
+(integer) 0
+> GEOADD g 1 1 a 1 1 a 1 1 a
+(integer) 1
+> OBJECT ENCODING g
+"skiplist"
+
 == a limit of zero packs nothing
 config set hash-max-listpack-entries 0
 config set zset-max-listpack-entries 0

@@ -223,6 +223,15 @@ impl Hash {
         }
     }
 
+    /// Chooses the encoding by the number of fields that a command is about to set. Those that are there
+    /// already, or come twice, are counted too.
+    #[inline]
+    pub fn expect(&mut self, count: usize, limits: Limits) {
+        if count > limits.entries {
+            self.convert();
+        }
+    }
+
     /// Sets the value of `field`, which does not expire from now on. Returns whether it is new.
     #[inline]
     pub fn set(&mut self, field: &[u8], value: &[u8], limits: Limits) -> bool {

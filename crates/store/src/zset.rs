@@ -187,6 +187,15 @@ impl Zset {
         }
     }
 
+    /// Chooses the encoding by the number of members that a command brings. Those that are there already,
+    /// come twice or are not added after all are counted too.
+    #[inline]
+    pub fn expect(&mut self, count: usize, limits: Limits) {
+        if count > limits.entries {
+            self.convert();
+        }
+    }
+
     /// Adds `member`, or gives it another score.
     pub fn insert(&mut self, member: &[u8], score: f64, limits: Limits) -> Insertion {
         debug_assert!(!score.is_nan(), "callers refuse NaN");

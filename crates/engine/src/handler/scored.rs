@@ -82,6 +82,7 @@ impl Context<'_> {
         let limits = self.db.zset_limits();
         let mut additions = Additions::default();
         let Some(zset) = self.zset_to_fill(key, conditions)? else { return Ok(additions) };
+        zset.expect(members.len(), limits);
         for &(score, member) in members {
             if conditions.any() && !conditions.admit(zset.score(member), score) {
                 continue;

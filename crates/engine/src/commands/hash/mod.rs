@@ -44,11 +44,12 @@ fn set_pairs(cx: &mut Context<'_>, args: &mut Args<'_>) -> Result<usize, Command
     let limits = cx.db.hash_limits();
     let mut added = 0;
     cx.db.add_to_hash(&key, Event(Class::HASH, "hset"), |hash| {
-        let pairs = args.len() as u64 / 2;
+        let pairs = args.len() / 2;
+        hash.expect(pairs, limits);
         while let (Ok(field), Ok(value)) = (args.bytes(), args.bytes()) {
             added += usize::from(hash.set(field, value, limits));
         }
-        pairs
+        pairs as u64
     })?;
     Ok(added)
 }

@@ -184,6 +184,7 @@ pub(super) fn hsetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     }
     let is_over = matches!(options.time, Time::At(at) if cx.db.ends_at_once(at));
     cx.db.add_to_hash(&key, Event(Class::HASH, "hset"), |hash| {
+        hash.expect(pairs.len() / 2, limits);
         if is_over {
             hash.make_room_for_times();
         }
