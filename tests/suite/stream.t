@@ -1060,6 +1060,14 @@ resp3:
 (error) NOGROUP No such key 's' or consumer group 'nogroup' in XREADGROUP with GROUP option
 > XREADGROUP GROUP g bob STREAMS nokey >
 (error) NOGROUP No such key 'nokey' or consumer group 'g' in XREADGROUP with GROUP option
+> XREADGROUP GROUP "\xffg\x00x" bob STREAMS "\xfek\x00x" >
+(error) NOGROUP No such key '\xfek' or consumer group '\xffg' in XREADGROUP with GROUP option
+> XPENDING s "\xffg\x00x"
+(error) NOGROUP No such key 's' or consumer group '\xffg'
+> XINFO CONSUMERS s "\xffg\x00x"
+(error) NOGROUP No such consumer group '\xffg' for key name 's'
+> XCLAIM s g bob 0 1 "\xffg\x00x"
+(error) ERR Unrecognized XCLAIM option '\xffg'
 > XREADGROUP GROUP g bob STREAMS s
 (error) ERR wrong number of arguments for 'xreadgroup' command
 > XREADGROUP GROUP g bob STREAMS s s >

@@ -106,6 +106,15 @@ impl CommandError {
         CommandError([before.as_bytes(), printable(word), after.as_bytes()].concat().into())
     }
 
+    /// An error that quotes two of a client's words, each up to a zero byte.
+    pub fn quoting_two(
+        [before, between, after]: [&str; 3],
+        [one, other]: [&[u8]; 2],
+    ) -> CommandError {
+        let parts = [before.as_bytes(), printable(one), between.as_bytes(), printable(other)];
+        CommandError([&parts[..], &[after.as_bytes()]].concat().concat().into())
+    }
+
     /// The wrong number of arguments for a command ("get", "config|set").
     pub fn wrong_arity(command: &str) -> CommandError {
         CommandError::owned(format!("ERR wrong number of arguments for '{command}' command"))

@@ -89,10 +89,8 @@ impl Options {
             } else if more && args.word("lastid") {
                 options.last_id = parse_exact_id(args.bytes()?)?;
             } else {
-                return Err(CommandError::owned(format!(
-                    "ERR Unrecognized XCLAIM option '{}'",
-                    String::from_utf8_lossy(args.bytes()?)
-                )));
+                let option = args.bytes()?;
+                return Err(CommandError::quoting("ERR Unrecognized XCLAIM option '", option, "'"));
             }
         }
         Ok(options)

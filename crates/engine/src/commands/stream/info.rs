@@ -14,11 +14,8 @@ const USUAL_COUNT: usize = 10;
 
 /// The error of a command that needs a group of a stream that is there.
 pub(super) fn no_such_group(key: &Key<'_>, group: &[u8]) -> CommandError {
-    CommandError::owned(format!(
-        "NOGROUP No such consumer group '{}' for key name '{}'",
-        String::from_utf8_lossy(group),
-        String::from_utf8_lossy(key.bytes)
-    ))
+    let texts = ["NOGROUP No such consumer group '", "' for key name '", "'"];
+    CommandError::quoting_two(texts, [group, key.bytes])
 }
 
 /// XINFO CONSUMERS key group

@@ -138,11 +138,13 @@ fn parse_end(text: &[u8]) -> Result<StreamId, CommandError> {
 
 /// The error of a command that needs a group.
 fn no_group(key: &[u8], group: &[u8]) -> CommandError {
-    CommandError::owned(format!(
-        "NOGROUP No such key '{}' or consumer group '{}'",
-        String::from_utf8_lossy(key),
-        String::from_utf8_lossy(group)
-    ))
+    no_group_in(key, group, "'")
+}
+
+/// The same with other words behind the name of the group.
+fn no_group_in(key: &[u8], group: &[u8], after: &str) -> CommandError {
+    let texts = ["NOGROUP No such key '", "' or consumer group '", after];
+    CommandError::quoting_two(texts, [key, group])
 }
 
 /// Streams, their ids and their entries as replies.

@@ -345,8 +345,7 @@ fn parse_timeout(args: &mut Args<'_>) -> Result<Option<u64>, CommandError> {
 }
 
 fn no_group(key: &Key<'_>, group: &[u8]) -> CommandError {
-    let error = super::no_group(key.bytes, group);
-    CommandError::owned(format!("{error} in XREADGROUP with GROUP option"))
+    super::no_group_in(key.bytes, group, "' in XREADGROUP with GROUP option")
 }
 
 /// Writes the part of the reply before the entries of a stream.
