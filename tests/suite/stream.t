@@ -665,6 +665,10 @@ resp3:
 (error) ERR value is not an integer or out of range
 > XREAD BLOCK x STREAMS s 0
 (error) ERR timeout is not an integer or out of range
+> XREAD BLOCK 9223372036854775807 STREAMS s 0
+(error) ERR timeout is out of range
+> XREAD BLOCK 9223372036854775808 STREAMS s 0
+(error) ERR timeout is not an integer or out of range
 > XREAD BLOCK -1 STREAMS s 0
 (error) ERR timeout is negative
 > XREAD NOTHING STREAMS s 0

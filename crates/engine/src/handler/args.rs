@@ -13,7 +13,7 @@ use store::Key;
 use crate::handler::error::CommandError;
 
 /// The longest timeout, in milliseconds: its end has to be a date of 63 bits, and the present one has 41.
-const LONGEST_TIMEOUT: i64 = i64::MAX - (1 << 41);
+pub const LONGEST_TIMEOUT: i64 = i64::MAX - (1 << 41);
 
 /// A key of the command, found and hashed before the command was locked.
 #[derive(Clone, Copy, Debug)]

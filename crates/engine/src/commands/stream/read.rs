@@ -13,7 +13,7 @@ use store::{Key, StreamId, ValueRef};
 
 use super::claim::{Claims, claim_idle, propagate_claims};
 use super::{GroupPlace, ReplyStreams, event, parse_id, text_of};
-use crate::handler::args::Args;
+use crate::handler::args::{Args, LONGEST_TIMEOUT};
 use crate::handler::context::{Context, WaitFor};
 use crate::handler::error::{CommandError, CommandResult};
 use crate::wait::waiting::Awaited;
@@ -337,6 +337,9 @@ fn parse_timeout(args: &mut Args<'_>) -> Result<Option<u64>, CommandError> {
     let milliseconds = args
         .i64()
         .map_err(|_| CommandError::text("ERR timeout is not an integer or out of range"))?;
+    if milliseconds > LONGEST_TIMEOUT {
+        return Err(CommandError::TIMEOUT_OUT_OF_RANGE);
+    }
     match u64::try_from(milliseconds) {
         Ok(0) => Ok(None),
         Ok(milliseconds) => Ok(Some(milliseconds)),
