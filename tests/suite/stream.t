@@ -1742,6 +1742,8 @@ resp3:
 (error) ERR value is not an integer or out of range
 > XINFO STREAM nokey
 (error) ERR no such key
+> XINFO STREAM nokey NOTHING
+(error) ERR no such key
 > XINFO GROUPS s
 (empty array)
 > XINFO GROUPS nokey

@@ -83,8 +83,8 @@ fn answer_number(reply: &mut Reply<'_>, number: Option<i64>) {
 pub(super) fn stream(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let key = args.key()?;
-    let full = parse_full(args)?;
     let stream = cx.db.stream(&key)?.ok_or(CommandError::NO_SUCH_KEY)?;
+    let full = parse_full(args)?;
     let reply = &mut cx.reply;
     reply.map(if full.is_some() { 9 } else { 10 });
     answer_numbers(reply, stream);
