@@ -682,6 +682,14 @@ QUEUED
 > EXEC
 ...
 
+== shard channels are refused inside MULTI
+> MULTI
+OK
+> SSUBSCRIBE a
+QUEUED
+> EXEC
+1) (error) ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client
+
 == PUBLISH inside MULTI
 2> SUBSCRIBE a
 (push)

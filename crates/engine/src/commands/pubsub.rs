@@ -100,6 +100,11 @@ fn punsubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 /// SSUBSCRIBE shardchannel [shardchannel ...]
 fn ssubscribe(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    // Unlike SUBSCRIBE, within MULTI too.
+    if cx.nested {
+        let text = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
+        return Err(CommandError::text(text));
+    }
     subscribe_to(cx, args, Kind::Shard)
 }
 
