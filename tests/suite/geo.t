@@ -46,6 +46,70 @@ zset
 > ZCARD g
 (integer) 2
 
+== GEOSEARCH in a polygon
+@reference-differs: polygons are Valkey's, from 9.0 on
+> GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 12 37 corner 14 37.5 middle 0 0 zero
+(integer) 5
+> GEOSEARCH g BYPOLYGON 3 12 37 16 37 14 39 ASC
+1) "middle"
+2) "Palermo"
+3) "Catania"
+4) "corner"
+> GEOSEARCH g BYPOLYGON 4 12 37 16 37 16 39 12 39 DESC WITHDIST
+1) 1) "corner"
+   2) "209594.4400"
+2) 1) "Catania"
+   2) "111411.0839"
+3) 1) "middle"
+   2) "57497.3437"
+4) 1) "Palermo"
+   2) "56987.4933"
+> GEOSEARCH g BYPOLYGON 4 12 37 16 37 16 39 12 39 COUNT 2
+1) "Palermo"
+2) "middle"
+> GEOSEARCH g bypolygon 4 12 39 16 37 16 39 12 37 ASC
+1) "Palermo"
+2) "Catania"
+> GEOSEARCH g BYPOLYGON 3 1 1 2 2 3 1
+(empty array)
+> GEOSEARCH g BYPOLYGON 3 12 37 16 37 14 39 BYPOLYGON 3 -1 -1 1 -1 0 1
+1) "zero"
+> GEOSEARCHSTORE d g BYPOLYGON 4 12 37 16 37 16 39 12 39 STOREDIST
+(integer) 4
+> ZRANGE d 0 -1
+1) "Palermo"
+2) "middle"
+3) "Catania"
+4) "corner"
+> GEOSEARCH g BYPOLYGON 2 1 1 2 2
+(error) ERR GEOSEARCH BYPOLYGON must have at least 3 vertices
+> GEOSEARCH g BYPOLYGON 3 1 1 2 2
+(error) ERR GEOSEARCH BYPOLYGON must have at least 3 vertices
+> GEOSEARCH g BYPOLYGON 3 1 1 2 2 3
+(error) ERR GEOSEARCH BYPOLYGON must have at least 3 vertices
+> GEOSEARCH g BYPOLYGON -3 1 1 2 2 3 3
+(error) ERR GEOSEARCH BYPOLYGON must have at least 3 vertices
+> GEOSEARCH g BYPOLYGON three 1 1 2 2 3 3
+(error) ERR invalid number of vertices
+> GEOSEARCH g BYPOLYGON 4294967299 1 1 2 2 3 3
+(error) ERR invalid number of vertices
+> GEOSEARCH g BYPOLYGON 3 1 1 2 2 300 1
+(error) ERR invalid longitude,latitude pair 300.000000,1.000000
+> GEOSEARCH g BYPOLYGON 3 1 1 2 2 x 1
+(error) ERR value is not a valid float
+> GEOSEARCH g BYPOLYGON 3 12 37 16 37 14 39 FROMMEMBER zero
+(error) ERR syntax error
+> GEOSEARCH g FROMLONLAT 1 1 BYPOLYGON 3 12 37 16 37 14 39
+(error) ERR syntax error
+> GEOSEARCH g BYPOLYGON 3 12 37 16 37 14 39 BYRADIUS 1 m
+(error) ERR syntax error
+> GEOSEARCH g BYBOX 1 1 m BYPOLYGON 3 12 37 16 37 14 39
+(error) ERR syntax error
+> GEOSEARCH nokey BYPOLYGON 3 1 1 2 2 3 3
+(empty array)
+> GEOSEARCH nokey BYPOLYGON 3 1 1 2 2 300 3
+(error) ERR invalid longitude,latitude pair 300.000000,3.000000
+
 == GEOADD options
 > GEOADD g NX 1 1 a
 (integer) 1

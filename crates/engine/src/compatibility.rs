@@ -65,7 +65,9 @@ fn newer_options(arguments: &[Argument], found: &mut Vec<(&'static str, &'static
     for argument in arguments {
         match argument.since {
             Some(since) if is_newer(since) => {
-                found.push((argument.token.unwrap_or(argument.name), since));
+                // What consists of several is known by the word that it begins with.
+                let first = argument.arguments.first().and_then(|first| first.token);
+                found.push((argument.token.or(first).unwrap_or(argument.name), since));
             }
             _ => newer_options(argument.arguments, found),
         }
@@ -221,7 +223,11 @@ mod tests {
     #[test]
     fn what_is_later_than_the_reference_is_marked() {
         let marked = |line: &str| line.contains("**Newer than 8.0");
-        for (name, word) in [("SET", "`IFEQ` (8.1.0)"), ("CLIENT LIST", "`NOT-IP` (9.0.0)")] {
+        for (name, word) in [
+            ("SET", "`IFEQ` (8.1.0)"),
+            ("CLIENT LIST", "`NOT-IP` (9.0.0)"),
+            ("GEOSEARCH", "`BYPOLYGON` (9.0.0)"),
+        ] {
             let line = lines_with(&format!("| `{name}` | ")).remove(0);
             assert!(marked(&line) && line.contains(word), "{line}");
         }

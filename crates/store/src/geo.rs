@@ -81,7 +81,7 @@ impl Unit {
 }
 
 /// The area of a search around its centre. Lengths are in metres.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// A circle of this radius.
     Circle(f64),
@@ -92,6 +92,8 @@ pub enum Shape {
         /// From south to north.
         height: f64,
     },
+    /// A polygon of these vertices on the flat map of degrees. Its centre is [`middle_of`] them.
+    Polygon(Vec<Point>),
 }
 
 /// A range of scores to look for candidates in: `minimum <= score < maximum`.
@@ -302,6 +304,30 @@ fn degrees(radians: f64) -> f64 {
     radians / (std::f64::consts::PI / 180.0)
 }
 
+/// The place in the middle of others: where the mean of their vectors from the Earth's centre points to.
+pub fn middle_of(points: &[Point]) -> Point {
+    let (mut x, mut y, mut z) = (0.0, 0.0, 0.0);
+    for point in points {
+        let (longitude, latitude) = (radians(point.longitude), radians(point.latitude));
+        x += latitude.cos() * longitude.cos();
+        y += latitude.cos() * longitude.sin();
+        z += latitude.sin();
+    }
+    let (longitude, latitude) = (y.atan2(x), z.atan2((x * x + y * y).sqrt()));
+    Point { longitude: degrees(longitude), latitude: degrees(latitude) }
+}
+
+/// Whether a ray from `point` to the east crosses the sides of a polygon an odd number of times.
+fn is_inside(point: Point, vertices: &[Point]) -> bool {
+    let before = vertices.iter().cycle().skip(vertices.len().saturating_sub(1));
+    let crossed = vertices.iter().zip(before).filter(|(end, start)| {
+        let passes = (end.latitude > point.latitude) != (start.latitude > point.latitude);
+        let across = (start.longitude - end.longitude) * (point.latitude - end.latitude);
+        passes && point.longitude < across / (start.latitude - end.latitude) + end.longitude
+    });
+    crossed.count() % 2 == 1
+}
+
 impl Shape {
     /// The distance of `point` from `centre` in metres, when the shape around `centre` contains
     /// it. A box is measured along the meridian of its centre and the parallel of the point.
@@ -310,6 +336,9 @@ impl Shape {
             Shape::Circle(radius) => {
                 let distance = distance(centre, point);
                 (distance <= radius).then_some(distance)
+            }
+            Shape::Polygon(ref vertices) => {
+                is_inside(point, vertices).then(|| distance(centre, point))
             }
             Shape::Box { width, height } => {
                 if meridian_distance(point.latitude, centre.latitude) > height / 2.0 {
@@ -353,10 +382,15 @@ impl Shape {
         cells.into_iter().map(Cell::scores).collect()
     }
 
-    /// The distance in metres from the centre to the farthest point.
-    fn reach(&self) -> f64 {
+    /// The distance in metres from the centre to the farthest point that is within its bounds.
+    fn reach(&self, centre: Point, bounds: &Bounds) -> f64 {
         match *self {
             Shape::Circle(radius) => radius,
+            Shape::Polygon(_) => bounds
+                .corners()
+                .into_iter()
+                .map(|corner| distance(centre, corner))
+                .fold(0.0, f64::max),
             Shape::Box { width, height } => {
                 ((width / 2.0) * (width / 2.0) + (height / 2.0) * (height / 2.0)).sqrt()
             }
@@ -365,7 +399,7 @@ impl Shape {
 
     /// The cell around `centre` on the finest grid where it and its neighbours cover the shape.
     fn central_cell(&self, centre: Point, bounds: &Bounds) -> Cell {
-        let steps = estimated_steps(self.reach(), centre.latitude);
+        let steps = estimated_steps(self.reach(centre, bounds), centre.latitude);
         let cell = Cell::of(centre, Span::LATITUDE, steps);
         let covers = cell.neighbour(0, 1).latitudes().maximum >= bounds.latitudes.maximum
             && cell.neighbour(0, -1).latitudes().minimum <= bounds.latitudes.minimum
@@ -379,6 +413,7 @@ impl Shape {
         let (half_width, half_height) = match *self {
             Shape::Circle(radius) => (radius, radius),
             Shape::Box { width, height } => (width / 2.0, height / 2.0),
+            Shape::Polygon(ref vertices) => return Bounds::of(vertices),
         };
         let Point { longitude, latitude } = centre;
         let up = degrees(half_height / EARTH_RADIUS);
@@ -395,6 +430,31 @@ impl Shape {
 struct Bounds {
     longitudes: Span,
     latitudes: Span,
+}
+
+impl Bounds {
+    /// The parallels and meridians between which all points are.
+    fn of(points: &[Point]) -> Self {
+        let span = |of: fn(&Point) -> f64| {
+            let all = points.iter().map(of);
+            Span {
+                minimum: all.clone().fold(f64::INFINITY, f64::min),
+                maximum: all.fold(f64::NEG_INFINITY, f64::max),
+            }
+        };
+        Self { longitudes: span(|point| point.longitude), latitudes: span(|point| point.latitude) }
+    }
+
+    fn corners(&self) -> [Point; 4] {
+        let Self { longitudes, latitudes } = self;
+        [
+            (longitudes.minimum, latitudes.minimum),
+            (longitudes.minimum, latitudes.maximum),
+            (longitudes.maximum, latitudes.minimum),
+            (longitudes.maximum, latitudes.maximum),
+        ]
+        .map(|(longitude, latitude)| Point { longitude, latitude })
+    }
 }
 
 /// How often to halve the map so that three cells in a row surely span `reach` metres to both

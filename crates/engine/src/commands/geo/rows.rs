@@ -49,6 +49,14 @@ const BY: Argument = one_of(
                 UNIT,
             ],
         ),
+        block(
+            "polygon",
+            &[
+                argument("num-vertices", ArgumentKind::Integer).token("BYPOLYGON"),
+                block("vertices", &[LONGITUDE, LATITUDE]).multiple(),
+            ],
+        )
+        .since("9.0.0"),
     ],
 );
 
@@ -58,6 +66,7 @@ const RADIUS_COST: &str = "O(N+log(M)) for N members in the box around the circl
 const SEARCH_COST: &str = "O(N+log(M)) for N members in the box around the shape, of M in all.";
 const ANY_ADDED: (&str, &str) = ("6.2.0", "Added the option `ANY` of `COUNT`.");
 const UPPERCASE: (&str, &str) = ("7.0.0", "Names of units may be in upper case.");
+const POLYGON_ADDED: (&str, &str) = ("9.0.0", "Added the option `BYPOLYGON`.");
 const BY_RADIUS: &str = "`GEOSEARCH` with the `BYRADIUS` argument";
 const BY_RADIUS_OR_STORE: &str = "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument";
 const BY_MEMBER: &str = "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments";
@@ -108,13 +117,16 @@ pub(crate) const COMMANDS: &[Command] = &[
             UNIT.optional(),
         ]),
     reading("geosearch", geosearch, -7, "6.2.0")
-        .docs(SEARCH_COST, "Returns the members within a circle or a box.")
+        .docs(SEARCH_COST, "Returns the members within a circle, a box or a polygon.")
         .arguments(&[KEY, FROM, BY, ORDER, COUNT_ANY, WITHCOORD, WITHDIST, WITHHASH])
-        .history(&[UPPERCASE]),
+        .history(&[UPPERCASE, POLYGON_ADDED]),
     Command::new("geosearchstore", geosearchstore, -8, Group::Geo, "6.2.0")
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(OW | UPDATE, 1), KeySpec::at(RO | ACCESS, 2)])
-        .docs(SEARCH_COST, "Stores the members within a circle or a box under another key.")
+        .docs(
+            SEARCH_COST,
+            "Stores the members within a circle, a box or a polygon under another key.",
+        )
         .arguments(&[
             key("destination", 0),
             key("source", 1),
@@ -124,7 +136,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             COUNT_ANY,
             word("storedist", "STOREDIST").optional(),
         ])
-        .history(&[UPPERCASE]),
+        .history(&[UPPERCASE, POLYGON_ADDED]),
     Command::new("georadius", georadius, -6, Group::Geo, "3.2.0")
         .flags(WRITE | DENYOOM | MOVABLE_KEYS)
         .keys(&[

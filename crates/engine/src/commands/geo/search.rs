@@ -57,6 +57,8 @@ enum Centre {
     Position(Point),
     /// Where a member lies; nowhere while there is no sorted set.
     Member(Option<Point>),
+    /// That of a polygon.
+    Middle(Point),
 }
 
 impl Centre {
@@ -69,14 +71,13 @@ impl Centre {
     fn point(self) -> Option<Point> {
         match self {
             Centre::Unknown => None,
-            Centre::Position(point) => Some(point),
+            Centre::Position(point) | Centre::Middle(point) => Some(point),
             Centre::Member(point) => point,
         }
     }
 }
 
 /// The shape around it, in metres, and the unit that distances are answered in.
-#[derive(Clone, Copy)]
 struct Area {
     shape: Shape,
     unit: Unit,
@@ -105,8 +106,19 @@ impl Area {
         Ok(Area { shape: Shape::Box { width, height }, unit })
     }
 
-    fn is_circle(&self) -> bool {
-        matches!(self.shape, Shape::Circle(_))
+    /// Reads `vertices longitude latitude [longitude latitude ...]`, and finds the middle.
+    fn polygon(args: &mut Args<'_>) -> Result<(Area, Point), CommandError> {
+        const INVALID: CommandError = CommandError::text("ERR invalid number of vertices");
+        const TOO_FEW: CommandError =
+            CommandError::text("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices");
+        let count = i32::try_from(args.i64().map_err(|_| INVALID)?).map_err(|_| INVALID)?;
+        let count = usize::try_from(count).unwrap_or(0);
+        if count < 3 || count > args.len() / 2 {
+            return Err(TOO_FEW);
+        }
+        let vertices = (0..count).map(|_| point(args)).collect::<Result<Vec<_>, _>>()?;
+        let middle = geo::middle_of(&vertices);
+        Ok((Area { shape: Shape::Polygon(vertices), unit: Unit::Metre }, middle))
     }
 }
 
@@ -161,7 +173,8 @@ pub(super) fn georadiusbymember_ro(cx: &mut Context<'_>, args: &mut Args<'_>) ->
 }
 
 /// GEOSEARCH key FROMMEMBER member|FROMLONLAT longitude latitude
-/// BYRADIUS radius unit|BYBOX width height unit [option ...]
+/// BYRADIUS radius unit|BYBOX width height unit [option ...], or
+/// GEOSEARCH key BYPOLYGON vertices longitude latitude [longitude latitude ...] [option ...]
 pub(super) fn geosearch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     search(cx, args, Syntax::Options, Storing::Never)
 }
@@ -192,8 +205,8 @@ fn search(
         }
     }
     request.check(args, syntax)?;
-    let found = match (zset, request.centre.point(), request.area) {
-        (Some(zset), Some(centre), Some(area)) => request.find(zset, centre, area.shape),
+    let found = match (zset, request.centre.point(), &request.area) {
+        (Some(zset), Some(centre), Some(area)) => request.find(zset, centre, &area.shape),
         _ => Vec::new(),
     };
     let Some(target) = &request.target else {
@@ -299,7 +312,7 @@ impl<'a> Request<'a> {
     }
 
     /// Reads the options of GEOSEARCH that say where to search. An option may be repeated, but not
-    /// combined with its alternative.
+    /// combined with its alternative. A polygon is both the centre and the shape.
     fn read_place(
         &mut self,
         args: &mut Args<'_>,
@@ -307,16 +320,27 @@ impl<'a> Request<'a> {
     ) -> Result<bool, CommandError> {
         let from_position = matches!(self.centre, Centre::Position(_));
         let from_member = matches!(self.centre, Centre::Member(_));
-        let by_box = self.area.is_some_and(|area| !area.is_circle());
-        let by_radius = self.area.is_some_and(|area| area.is_circle());
-        if !from_position && args.len() >= 2 && args.word("frommember") {
+        let from_middle = matches!(self.centre, Centre::Middle(_));
+        let from_nowhere = matches!(self.centre, Centre::Unknown);
+        let shape = self.area.as_ref().map(|area| &area.shape);
+        let by_box = matches!(shape, Some(Shape::Box { .. }));
+        let by_radius = matches!(shape, Some(Shape::Circle(_)));
+        let is_open = !by_box && !by_radius;
+        if (from_nowhere || from_member) && args.len() >= 2 && args.word("frommember") {
             self.centre = Centre::of_member(args.bytes()?, zset)?;
-        } else if !from_member && args.len() >= 3 && args.word("fromlonlat") {
+        } else if (from_nowhere || from_position) && args.len() >= 3 && args.word("fromlonlat") {
             self.centre = Centre::Position(point(args)?);
-        } else if !by_box && args.len() >= 3 && args.word("byradius") {
+        } else if !by_box && !from_middle && args.len() >= 3 && args.word("byradius") {
             self.area = Some(Area::circle(args)?);
-        } else if !by_radius && args.len() >= 4 && args.word("bybox") {
+        } else if !by_radius && !from_middle && args.len() >= 4 && args.word("bybox") {
             self.area = Some(Area::rectangle(args)?);
+        } else if is_open
+            && (from_nowhere || from_middle)
+            && args.len() >= 3
+            && args.word("bypolygon")
+        {
+            let (area, middle) = Area::polygon(args)?;
+            (self.area, self.centre) = (Some(area), Centre::Middle(middle));
         } else {
             return Ok(false);
         }
@@ -351,7 +375,7 @@ impl<'a> Request<'a> {
     }
 
     /// The members within the shape, in the order and number that is asked for.
-    fn find<'z>(&self, zset: &'z Zset, centre: Point, shape: Shape) -> Vec<Found<'z>> {
+    fn find<'z>(&self, zset: &'z Zset, centre: Point, shape: &Shape) -> Vec<Found<'z>> {
         let enough = self.count.filter(|_| self.any).unwrap_or(usize::MAX);
         let cells = shape.score_ranges(centre);
         let candidates = cells.iter().flat_map(|cell| {
@@ -389,7 +413,7 @@ impl<'a> Request<'a> {
 
     /// A distance in the unit that was asked for.
     fn in_unit(&self, metres: f64) -> f64 {
-        self.area.map_or(metres, |area| metres / area.unit.in_metres())
+        self.area.as_ref().map_or(metres, |area| metres / area.unit.in_metres())
     }
 
     fn answer(&self, reply: &mut Reply<'_>, found: &[Found<'_>]) {
