@@ -47,6 +47,8 @@ fn main() -> std::process::ExitCode {
             .with_ignored_flag(!valkey_is_there),
         Trial::test("commands describe themselves alike", wrap(tables::command_tables)),
         Trial::test("settings are alike", wrap(tables::settings)),
+        Trial::test("Valkey's commands describe themselves alike", wrap(tables::valkey_commands))
+            .with_ignored_flag(!valkey_is_there),
     ];
     libtest_mimic::run(&arguments, trials).exit_code()
 }

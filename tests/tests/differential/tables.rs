@@ -3,16 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
-use tests::client::Reply;
+use tests::client::{Client, Reply};
 use tests::notation;
 use tests::play::sorted;
 
-use crate::judge::REDIS;
+use crate::judge::{REDIS, VALKEY};
 use crate::pair::Pair;
 
 /// What is not of Redis 8.0: commands and options of our own, of newer versions and of Valkey, by the names
 /// that COMMAND DOCS gives them.
-const FROM_ELSEWHERE: [&str; 37] = [
+const FROM_ELSEWHERE: [&str; 43] = [
+    "commandlog",
+    "commandlog|get",
+    "commandlog|help",
+    "commandlog|len",
+    "commandlog|reset",
     "delifeq",
     "client|import-source",
     "script|show",
@@ -51,6 +56,7 @@ const FROM_ELSEWHERE: [&str; 37] = [
     "client|list laddr",
     "client|list skipme",
     "client|list maxage",
+    "polygon",
 ];
 
 /// Compares COMMAND INFO and COMMAND DOCS of each command that both servers know.
@@ -67,18 +73,49 @@ pub(crate) fn command_tables() -> Result<()> {
         differences.push(format!("{name}: the reference does not know it"));
     }
     for name in ours.intersection(&theirs) {
-        let mut ask = |what: &str| -> Result<[Reply; 2]> {
-            let [ours, theirs] =
-                clients.each_mut().map(|client| client.call(&["COMMAND", what, name.as_str()]));
-            Ok([ours?, theirs?])
-        };
-        let last = |reply: Reply| reply.elements().and_then(|mut it| it.pop());
-        let [ours, theirs] = ask("INFO")?.map(|reply| last(reply).unwrap_or(Reply::Nil));
-        describe(name, &ours, &theirs, &mut differences);
-        let [ours, theirs] = ask("DOCS")?.map(|reply| last(reply).unwrap_or(Reply::Nil));
-        compare_docs(name, &ours, &theirs, &mut differences);
+        compare_command(&mut clients, name, &mut differences)?;
     }
     if differences.is_empty() { Ok(()) } else { bail!("{}", differences.join("\n")) }
+}
+
+/// Compares what the commands that Valkey alone has say of themselves.
+pub(crate) fn valkey_commands() -> Result<()> {
+    const COMMANDS: [&str; 9] = [
+        "client|capa",
+        "client|import-source",
+        "commandlog",
+        "commandlog|get",
+        "commandlog|help",
+        "commandlog|len",
+        "commandlog|reset",
+        "delifeq",
+        "script|show",
+    ];
+    let mut pair = Pair::start(&VALKEY)?;
+    let mut clients = pair.connect()?;
+    let mut differences = Vec::new();
+    for name in COMMANDS {
+        compare_command(&mut clients, name, &mut differences)?;
+    }
+    if differences.is_empty() { Ok(()) } else { bail!("{}", differences.join("\n")) }
+}
+
+/// Compares COMMAND INFO and COMMAND DOCS of a command.
+fn compare_command(
+    clients: &mut [Client; 2],
+    name: &str,
+    differences: &mut Vec<String>,
+) -> Result<()> {
+    let mut ask = |what: &str| -> Result<[Reply; 2]> {
+        let [ours, theirs] = clients.each_mut().map(|client| client.call(&["COMMAND", what, name]));
+        let last = |reply: Reply| reply.elements().and_then(|mut it| it.pop());
+        Ok([ours?, theirs?].map(|reply| last(reply).unwrap_or(Reply::Nil)))
+    };
+    let [ours, theirs] = ask("INFO")?;
+    describe(name, &ours, &theirs, differences);
+    let [ours, theirs] = ask("DOCS")?;
+    compare_docs(name, &ours, &theirs, differences);
+    Ok(())
 }
 
 fn text_of(reply: &Reply) -> String {
@@ -124,7 +161,7 @@ fn compare_docs(name: &str, ours: &Reply, theirs: &Reply, differences: &mut Vec<
                 (our != their).then(|| format!("{our}\nbut\n{their}"))
             }
             "history" if our.is_some() && their.is_some() => {
-                let later = name == "set";
+                let later = ["set", "geosearch", "geosearchstore"].contains(&name);
                 let (our, their) = (versions(our), versions(their));
                 (our != their && !later).then(|| format!("{our:?} but {their:?}"))
             }
@@ -156,7 +193,8 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
         let mut fields = fields_of(&argument);
         let name = fields.get("name").map(text_of).unwrap_or_default();
         let known = |name: &str| FROM_ELSEWHERE.contains(&name);
-        let is_filter = command.starts_with("client|") || name == "comparison-value";
+        let is_filter = command.starts_with("client|")
+            || ["comparison-value", "polygon"].contains(&name.as_str());
         if is_filter && known(&name) || known(&format!("{command} {name}")) {
             continue;
         }
@@ -172,7 +210,7 @@ fn arguments(command: &str, reply: &Reply) -> Vec<String> {
 }
 
 /// Settings that are other ones by intent, or by how the test starts its servers.
-const OTHER_SETTINGS: [&str; 19] = [
+const OTHER_SETTINGS: [&str; 25] = [
     "bind",
     "port",
     "dir",
@@ -182,6 +220,12 @@ const OTHER_SETTINGS: [&str; 19] = [
     "save",
     "enable-debug-command",
     // Valkey's.
+    "commandlog-execution-slower-than",
+    "commandlog-large-reply-max-len",
+    "commandlog-large-request-max-len",
+    "commandlog-reply-larger-than",
+    "commandlog-request-larger-than",
+    "commandlog-slow-execution-max-len",
     "import-mode",
     // Our own.
     "changes-backlog-size",

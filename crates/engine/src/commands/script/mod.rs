@@ -249,8 +249,8 @@ const SUBCOMMANDS: &[Command] = &[
         .docs("O(N) for a script of N bytes.", "Makes a script known without running it.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .arguments(&[argument("script", ArgumentKind::String)]),
-    sub("show", show_text, 3, NOSCRIPT, "8.1.0")
-        .docs("O(1)", "Returns the text of a script.")
+    sub("show", show_text, 3, NOSCRIPT | STALE, "8.0.0")
+        .docs("O(1)", "Returns the text of a script. It is Valkey's.")
         .arguments(&[argument("sha1", ArgumentKind::String)]),
 ];
 
