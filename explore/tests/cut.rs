@@ -145,6 +145,8 @@ fn a_cut_is_an_instant() {
                 let mut slots = [from.slot, to.slot];
                 slots.sort_unstable();
                 for _ in 0..2 {
+                    // A write that changes nothing, and then one that does.
+                    world.command(&gate, &[from.slot], |held| held.find_mut(0, &from).is_some());
                     world.command(&gate, &slots, |held| move_one(held, &from, &to));
                 }
             })

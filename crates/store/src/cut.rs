@@ -8,6 +8,10 @@
 //! lists, streams and larger strings by reference. Large tables and strings stay where they are and are
 //! [frozen](crate::freeze): they are read in pieces.
 //!
+//! A handed-over entry is marked and keeps its version, because the command may change nothing in the end.
+//! The walker removes the marks. A walk that ended early has left some; the next cut then gives each entry
+//! that is handed over a new version instead, as a write does.
+//!
 //! There is one cut at a time. The walker holds one slot at a time, for some dozens of small entries.
 //! It shows large values after it has unlocked the slot and left the gate, because a sink compresses
 //! and computes checksums. What then remains to be waited for is a copy in memory: of one member of
@@ -192,6 +196,8 @@ impl<T> Queue<T> {
 /// State that walker and writers share.
 pub struct Cut {
     version: u64,
+    /// Marks are this cut's: no earlier one has left any.
+    marks: bool,
     /// Fields of some hashes expire.
     has_expiring_fields: bool,
     /// The position of the walker: the database's number times [`SLOTS`], plus the slot. Written under
@@ -211,9 +217,15 @@ pub struct Cut {
 }
 
 impl Cut {
-    pub(crate) fn new(version: u64, databases: usize, has_expiring_fields: bool) -> Cut {
+    pub(crate) fn new(
+        version: u64,
+        marks: bool,
+        databases: usize,
+        has_expiring_fields: bool,
+    ) -> Cut {
         Cut {
             version,
+            marks,
             has_expiring_fields,
             at: AtomicU64::new(0),
             position: AtomicU64::new(0),
@@ -281,16 +293,29 @@ impl Cut {
     }
 
     /// Whether an entry belongs to the cut and was not shown yet. Its slot is locked.
-    pub(crate) fn wants(&self, database: usize, key: &Key<'_>, version: u64) -> bool {
+    pub(crate) fn wants(&self, database: usize, key: &Key<'_>, word: Word) -> bool {
         let passed = || {
             let rest = self.rest_of(self.number_of(database), key.slot);
             rest.is_none_or(|rest| SlotTable::position_at(key.hash) < rest)
         };
-        version <= self.version && !passed()
+        self.has(word, word.is_handed()) && !passed()
+    }
+
+    /// Whether an entry belongs to the cut and was not handed over.
+    fn has(&self, word: Word, handed: bool) -> bool {
+        word.version() <= self.version && !(self.marks && handed)
+    }
+
+    /// Marks an entry that was handed over, if this cut may.
+    pub(crate) fn mark(&self, word: Word) -> bool {
+        if self.marks {
+            word.set_handed(true);
+        }
+        self.marks
     }
 
     /// Takes an entry over before it changes, or before it leaves its table. The caller has it for
-    /// itself, and gives it a new version afterwards.
+    /// itself, and marks it afterwards.
     pub(crate) fn take_over(&self, database: usize, word: Word, leaves: bool) {
         let number = self.number_of(database);
         let entry = Entry::new(word);
@@ -600,7 +625,7 @@ impl<'k, X> Walker<'k, X> {
         while let Some(at) = position.filter(|_| entries < ENTRIES_PER_HOLD) {
             position = taken.table.walk(at, |entry| {
                 entries += 1;
-                let wanted = entry.version() <= self.cut.version
+                let wanted = self.cut.has(entry.word, entry.word.is_handed())
                     && SlotTable::position_of(entry.key()) >= at;
                 if wanted && !self.freeze(taken.database, entry) {
                     sink.entry_at_leisure(&head_of(taken.database, entry), entry.value());
@@ -627,6 +652,7 @@ impl<'k, X> Walker<'k, X> {
         let at = self.cut.at.load(Ordering::Relaxed);
         let (number, slot) = ((at / SLOTS as u64) as usize, (at % SLOTS as u64) as usize);
         if number == self.space.databases() {
+            self.space.marked.store(false, Ordering::Relaxed);
             return Step::Finished;
         }
         let database = self.cut.database_of(number);
@@ -663,9 +689,13 @@ impl<'k, X> Walker<'k, X> {
             position = table.walk(at, |entry| {
                 entries += 1;
                 bytes += entry.allocated();
+                let handed = entry.word.is_handed();
+                if handed {
+                    entry.word.set_handed(false);
+                }
                 // A bucket that grew by a merge begins before the place where we are.
                 let passed = SlotTable::position_of(entry.key()) < at;
-                if passed || entry.version() > self.cut.version || self.freeze(number, entry) {
+                if passed || !self.cut.has(entry.word, handed) || self.freeze(number, entry) {
                     return;
                 }
                 bytes += value_bytes(entry.value());

@@ -17,7 +17,8 @@
 //! What needs alignment comes first, so nothing is padded: a 16-byte key with a 3-byte value takes
 //! 31 bytes, one with 100 bytes 128, each just inside an allocator's size class. The payload is an
 //! integer, a shared buffer, or one of the collections, each of which is one thin pointer. FIELDS says
-//! that the value is a hash of which fields expire: who looks for what is due asks no other hash.
+//! that the value is a hash of which fields expire: who looks for what is due asks no other hash. The
+//! highest bit of the version says that a cut was handed the entry.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -33,6 +34,7 @@ use crate::string;
 use crate::{Hash, List, Set, Stream, StringRef, StringValue, Zset};
 
 mod removed;
+mod stamp;
 #[cfg(test)]
 mod tests;
 
@@ -47,12 +49,10 @@ const LABEL_SHIFT: u32 = 54;
 const LABEL: u64 = 0xff << LABEL_SHIFT;
 const FIELDS: u64 = 1 << 62;
 
-const CLOCK_AT: usize = 7;
 const SHORT_LENGTHS_AT: usize = 10;
 const SHORT_HEADER: usize = 12;
 const WIDE_LENGTHS_AT: usize = 12;
 const WIDE_HEADER: usize = 20;
-const VERSION_MASK: u64 = (1 << 56) - 1;
 
 /// Parts of a collection from which its size is estimated.
 const SAMPLES: usize = 8;
@@ -402,40 +402,6 @@ impl Word {
         self.has_expiry().then(|| unsafe { self.base().cast::<u64>().read() })
     }
 
-    pub(crate) fn version(self) -> u64 {
-        // SAFETY: the header has at least 12 bytes.
-        unsafe {
-            let header = self.base().add(self.header_offset());
-            header.cast::<u64>().read_unaligned() & VERSION_MASK
-        }
-    }
-
-    pub(crate) fn set_version(self, version: u64) {
-        let bytes = version.to_ne_bytes();
-        // SAFETY: seven bytes at the start of the header.
-        unsafe {
-            let header = self.base().add(self.header_offset());
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), header, 7);
-        }
-    }
-
-    pub(crate) fn clock(self) -> u32 {
-        // SAFETY: three bytes of clock and one of the lengths lie inside the header.
-        unsafe {
-            let at = self.base().add(self.header_offset() + CLOCK_AT);
-            at.cast::<u32>().read_unaligned() & 0xff_ffff
-        }
-    }
-
-    pub(crate) fn set_clock(self, clock: u32) {
-        let bytes = clock.to_ne_bytes();
-        // SAFETY: three bytes inside the header.
-        unsafe {
-            let at = self.base().add(self.header_offset() + CLOCK_AT);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), at, 3);
-        }
-    }
-
     pub(crate) fn value<'e>(self) -> ValueRef<'e> {
         // SAFETY: the payload has the type of the kind; `allocate` put it there. The collections are
         // one thin pointer each, so a reference to the payload is a reference to them.
@@ -644,7 +610,7 @@ impl Word {
             let buffer = Arc::new(string::grown_buffer(bytes, length));
             Self::with_payload(Kind::Shared, self.key(), buffer, self.expire_at())
         };
-        word.set_version(self.version());
+        word.set_stamp(self.stamp());
         word.set_clock(self.clock());
         word.with_label(self.label())
     }
@@ -654,7 +620,7 @@ impl Word {
     fn with_expiry(self, expire_at: Option<u64>) -> Word {
         let (key, inline) = self.lengths();
         let word = Self::allocate(self.kind(), self.key(), inline, expire_at);
-        word.set_version(self.version());
+        word.set_stamp(self.stamp());
         word.set_clock(self.clock());
         // SAFETY: both have a value of the same kind and length.
         unsafe {
@@ -897,7 +863,7 @@ impl<'e> EntryMut<'e> {
         }
         let word = Word::new(self.word.key(), value, expire_at);
         word.set_clock(self.word.clock());
-        word.set_version(self.word.version());
+        word.set_stamp(self.word.stamp());
         self.table.count_expiry(self.word.has_expiry(), expire_at);
         self.table.count_fields(self.word.has_expiring_fields(), word.fields_due());
         let old = self.word;

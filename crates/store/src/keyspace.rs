@@ -96,6 +96,8 @@ pub struct Keyspace<X> {
     /// Whether `cut` has a cut: while it has none, writers look at this alone.
     cutting: AtomicBool,
     cut: RwLock<Option<Arc<Cut>>>,
+    /// Entries may have the mark of a cut whose walk ended early.
+    pub(crate) marked: AtomicBool,
     /// A thread has found a slot locked.
     waited_for: AtomicBool,
     /// Slots that newcomers keep away from.
@@ -128,6 +130,7 @@ impl<X> Keyspace<X> {
             floor: AtomicU64::new(0),
             cutting: AtomicBool::new(false),
             cut: RwLock::new(None),
+            marked: AtomicBool::new(false),
             waited_for: AtomicBool::new(false),
             reserved: Arc::new(Reserved::new()),
             waits: Waits::default(),
@@ -485,7 +488,8 @@ impl<X> Keyspace<X> {
         let version = newest.fold(floor, u64::max);
         self.raise_floor(version);
         let expiring = (0..self.databases()).any(|database| self.field_expires(database) > 0);
-        let cut = Arc::new(Cut::new(version, self.databases(), expiring));
+        let marks = !self.marked.swap(true, Ordering::Relaxed);
+        let cut = Arc::new(Cut::new(version, marks, self.databases(), expiring));
         *self.cut.write() = Some(Arc::clone(&cut));
         self.cutting.store(true, Ordering::Relaxed);
         Some(Walker::new(self, cut))
@@ -801,10 +805,11 @@ impl<'k, X> Held<'k, X> {
     fn hand_over(&mut self, database: usize, key: &Key<'_>, leaves: bool) {
         let Some(cut) = self.space.cut() else { return };
         let Some(word) = self.find(database, key).map(|entry| entry.word) else { return };
-        if cut.wants(database, key, word.version()) {
+        if cut.wants(database, key, word) {
             cut.take_over(database, word, leaves);
-            // It is not wanted again.
-            word.set_version(self.next_version(key.slot));
+            if !cut.mark(word) {
+                word.set_version(self.next_version(key.slot));
+            }
         }
     }
 

@@ -149,6 +149,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/server/src/process/system.rs",
     "crates/store/src/entry.rs",
     "crates/store/src/entry/removed.rs",
+    "crates/store/src/entry/stamp.rs",
     "crates/store/src/frozen_text.rs",
     "crates/store/src/garbage.rs",
     "crates/store/src/gate.rs",

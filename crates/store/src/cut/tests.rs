@@ -266,7 +266,8 @@ impl<'k> World<'k> {
                 let mut held = held.unwrap();
                 self.garbage.extend(held.remove(database, &key));
             }
-            33..36 => self.rename(database, &key),
+            33..35 => self.rename(database, &key),
+            35 => self.look_for_change(database, &key),
             36..38 => self.garbage.clear(),
             38 => {
                 let other = self.below(DATABASES);
@@ -343,6 +344,13 @@ impl<'k> World<'k> {
         Self::stamp(&mut held, database, key);
     }
 
+    /// A write that finds nothing to change.
+    fn look_for_change(&mut self, database: usize, key: &Key<'_>) {
+        let inside = self.gate.enter();
+        let mut held = self.space.try_hold_one(inside.presence(), key.slot, 0).unwrap();
+        let _is_there = held.find_mut(database, key).is_some();
+    }
+
     fn rename(&mut self, database: usize, from: &Key<'_>) {
         let (name, target) = (self.key(), self.below(DATABASES));
         let to = Key::new(&name);
@@ -412,20 +420,72 @@ proptest! {
         let space = Keyspace::new(DATABASES);
         let mut world = World::new(&space, seed);
         (0..200).for_each(|_| world.change());
-        let mut walker = space.begin_cut(&world.gates.close(), 0).expect("there is no other");
-        let mut ignored = Collector::default();
-        for _ in 0..steps {
-            world.step(&mut walker, &mut ignored);
-            world.change();
+        for _ in 0..3 {
+            let walker = space.begin_cut(&world.gates.close(), 0);
+            let mut walker = walker.expect("there is no other");
+            let mut ignored = Collector::default();
+            for _ in 0..steps {
+                world.step(&mut walker, &mut ignored);
+                world.change();
+            }
         }
-        drop(walker);
         world.garbage.clear();
         let wanted = world.content();
         let mut walker = space.begin_cut(&world.gates.close(), 0).expect("the last one ended");
         let mut collector = Collector::default();
-        while world.step(&mut walker, &mut collector) != Step::Finished {}
+        while world.step(&mut walker, &mut collector) != Step::Finished {
+            world.change();
+        }
         prop_assert_eq!(collector.entries, wanted);
     }
+}
+
+/// Clients compare versions, as entity tags: a write that found nothing to change has left it alone, whether
+/// or not a snapshot is being made.
+#[test]
+fn a_write_that_changes_nothing_beside_a_cut_makes_no_new_version() {
+    let (space, gates) = (Keyspace::<()>::new(1), Gates::new());
+    let gate = gates.register();
+    let names: Vec<Vec<u8>> = (0..300).map(|n: u32| format!("key:{n}").into_bytes()).collect();
+    let held = |name: &[u8], action: &mut dyn FnMut(&mut Held<'_, ()>, Key<'_>)| {
+        let (inside, key) = (gate.enter(), Key::new(name));
+        let held = space.try_hold_one(inside.presence(), key.slot, 0);
+        action(&mut held.expect("nobody else is there"), key);
+    };
+    let version = |name: &[u8]| {
+        let mut version = 0;
+        held(name, &mut |held, key| version = held.find(0, &key).unwrap().version());
+        version
+    };
+    for name in &names {
+        held(name, &mut |held, key| {
+            let value = Value::String(StringValue::Plain(name[..].into()));
+            held.insert(0, &key, value, None);
+        });
+    }
+    // Shows a cut, or some of it, while writes look for something to change.
+    let walk = |steps: usize| {
+        let mut walker = space.begin_cut(&gates.close(), 0).expect("there is no other");
+        let (mut collector, mut rest) = (Collector::default(), names.iter().rev());
+        let ended = (0..steps).any(|_| {
+            for name in rest.by_ref().take(3) {
+                held(name, &mut |held, key| assert!(held.find_mut(0, &key).is_some()));
+                held(name, &mut |held, key| assert!(held.find_mut(0, &key).is_some()));
+            }
+            walker.step(Access::Gate(&gate), &mut collector) == Step::Finished
+        });
+        assert_eq!(ended, collector.entries.len() == names.len(), "each is shown, and once");
+        ended
+    };
+    let versions = || names.iter().map(|name| version(name)).collect::<Vec<u64>>();
+    let before = versions();
+    assert!(walk(usize::MAX) && walk(usize::MAX) && !walk(50));
+    assert_eq!(versions(), before);
+    // The marks of a snapshot that was given up are still there: the next one takes them away.
+    assert!(walk(usize::MAX));
+    let before = versions();
+    assert!(walk(usize::MAX));
+    assert_eq!(versions(), before);
 }
 
 /// A writer finds the cut, the walker ends, and only then the writer comes with a large collection.
