@@ -147,21 +147,21 @@ impl Frozen {
         self.complete.load(Ordering::Acquire)
     }
 
-    /// Lends a large member, in the block that a table knows by this word, so that it need not be
-    /// copied. It stays as it is until it is given back, since the table asks before it writes to the
-    /// block ([`Frozen::has_lent`]) and before it frees it ([`Frozen::keep`]).
-    pub(crate) fn lend(&self, word: u64, piece: Piece<'static>) {
+    /// Lends a large member, in the block of this number, so that it need not be copied. Its texts stay
+    /// as they are until it is given back, since the table asks before it writes to them
+    /// ([`Frozen::has_lent`]) and before it frees the block ([`Frozen::keep`]).
+    pub(crate) fn lend(&self, number: u64, piece: Piece<'static>) {
         let mut loans = self.loans.lock();
         // As in `hand_over`.
         if !self.is_given_up() {
-            loans.out.insert(word, None);
-            loans.waiting.push((word, piece));
+            loans.out.insert(number, None);
+            loans.waiting.push((number, piece));
         }
     }
 
     /// Whether a block is lent.
-    pub(crate) fn has_lent(&self, word: u64) -> bool {
-        self.loans.lock().out.contains_key(&word)
+    pub(crate) fn has_lent(&self, number: u64) -> bool {
+        self.loans.lock().out.contains_key(&number)
     }
 
     /// Whether any is.
@@ -170,9 +170,9 @@ impl Frozen {
     }
 
     /// Takes over a block that has left the table, if it is lent. Says whether it is.
-    pub(crate) fn keep(&self, word: u64, block: impl FnOnce() -> Block) -> bool {
+    pub(crate) fn keep(&self, number: u64, block: impl FnOnce() -> Block) -> bool {
         let mut loans = self.loans.lock();
-        let Some(place) = loans.out.get_mut(&word) else { return false };
+        let Some(place) = loans.out.get_mut(&number) else { return false };
         let block = block();
         self.backlog.add_kept(block.bytes());
         *place = Some(block);
@@ -182,9 +182,9 @@ impl Frozen {
     /// Shows the members that were lent, and gives them back.
     pub(crate) fn show_lent(&self, mut visit: impl FnMut(Piece<'_>)) {
         let waiting = std::mem::take(&mut self.loans.lock().waiting);
-        for (word, piece) in waiting {
+        for (number, piece) in waiting {
             visit(piece);
-            let block = self.loans.lock().out.remove(&word).flatten();
+            let block = self.loans.lock().out.remove(&number).flatten();
             self.let_go(block);
         }
     }
@@ -257,7 +257,7 @@ impl Drop for Frozen {
 /// Members that a snapshot reads where they lie.
 #[derive(Default)]
 struct Loans {
-    /// Those that were not given back, by their words; the blocks that have left the table.
+    /// Those that were not given back, by the numbers of their blocks; the blocks that have left the table.
     out: HashMap<u64, Option<Block>>,
     /// Those that are to be shown.
     waiting: Vec<(u64, Piece<'static>)>,

@@ -9,7 +9,8 @@
 //! A length takes one byte up to 127, two up to 16383 and nine beyond. Nothing else is stored, neither
 //! hash nor version nor reference count: a member of 12 bytes meets the allocator's class of 16, a
 //! field and a value of 12 bytes each that of 32. The table's words are the addresses; that of a
-//! field that expires has its lowest bit set, so that the others pay nothing for it.
+//! field that expires has its lowest bit set, so that the others pay nothing for it. A large field
+//! always has room for the time, so that it is not copied when it begins or ceases to expire.
 //!
 //! Blocks always have the [`good_size`] of what they hold, so a value is overwritten where it lies
 //! whenever the new one fits the same class.
@@ -39,8 +40,14 @@ const SCORE_BYTES: usize = 8;
 
 /// Marks the word of a field that expires: blocks are aligned to 8.
 const EXPIRES: usize = 1;
+/// Marks the word of a field that does not, and whose block begins with room for a time all the same.
+const ROOM: usize = 2;
+/// The bits of a word in which those are.
+const TAGS: usize = EXPIRES | ROOM;
 /// Bytes of the time at which it does.
 const EXPIRY_BYTES: usize = 8;
+/// Fields of more bytes than this always have room for a time.
+const ROOM_FROM: usize = 4096;
 
 /// Members of more bytes than this are lent to snapshots, smaller ones are copied.
 const LENT_BYTES: usize = if cfg!(test) { 10_000 } else { 256 * 1024 };
@@ -176,7 +183,7 @@ fn layout(bytes: usize) -> Layout {
 /// A member where it lies: a thin pointer to its block, borrowed from the [`Members`] that own it.
 ///
 /// Invariant: the pointer is the address of a live block, with [`EXPIRES`] if the block begins with a
-/// time, which only members with a value do.
+/// time, and [`ROOM`] if it begins with room for one, which only members with a value do.
 pub(crate) struct Member<'a, S> {
     start: NonNull<u8>,
     life: PhantomData<(&'a [u8], S)>,
@@ -218,23 +225,34 @@ impl<'a, S: Shape> Member<'a, S> {
         Member { start, life: PhantomData }
     }
 
+    /// What marks the word.
+    #[inline]
+    fn tags(self) -> usize {
+        if S::HAS_VALUE { self.start.addr().get() & TAGS } else { 0 }
+    }
+
     /// Whether the block begins with the time at which it expires.
     #[inline]
     fn expires(self) -> bool {
-        S::HAS_VALUE && self.start.addr().get() & EXPIRES != 0
+        self.tags() == EXPIRES
     }
 
     /// Where the block begins.
     #[inline]
     fn base(self) -> *mut u8 {
         let start = self.start.as_ptr();
-        if S::HAS_VALUE { start.map_addr(|address| address & !EXPIRES) } else { start }
+        if S::HAS_VALUE { start.map_addr(|address| address & !TAGS) } else { start }
+    }
+
+    /// The number by which a snapshot knows the block, whatever becomes of its marks.
+    fn block_number(self) -> u64 {
+        self.base().addr() as u64
     }
 
     /// Bytes in front of the name.
     #[inline]
     fn head(self) -> usize {
-        if self.expires() { EXPIRY_BYTES } else { S::HEAD }
+        if self.tags() != 0 { EXPIRY_BYTES } else { S::HEAD }
     }
 
     /// A copy of this member in a block of its own.
@@ -245,8 +263,8 @@ impl<'a, S: Shape> Member<'a, S> {
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
         // SAFETY: both blocks have this many bytes, and the new one is not shared yet.
         unsafe { start.as_ptr().copy_from_nonoverlapping(self.base(), self.bytes()) };
-        let tag = usize::from(self.expires()) * EXPIRES;
-        Member { start: start.map_addr(|address| address | tag), life: PhantomData }
+        let tags = self.tags();
+        Member { start: start.map_addr(|address| address | tags), life: PhantomData }
     }
 
     /// The word under which a table keeps this member.
@@ -318,13 +336,13 @@ impl<'a, S: Shape> Member<'a, S> {
         }
         // SAFETY: the texts stay where they are, and as they are, until they are given back.
         let lent = unsafe { Member::<S>::from_word(self.word()) };
-        frozen.lend(self.word(), S::piece(lent));
+        frozen.lend(self.block_number(), S::piece(lent));
     }
 
     /// Leaves the block to a snapshot if it reads it. The member has left its table.
     #[cold]
     fn is_kept_by(self, frozen: &Frozen) -> bool {
-        frozen.keep(self.word(), || {
+        frozen.keep(self.block_number(), || {
             let layout = layout(self.bytes());
             // SAFETY: allocated with this layout, and not null; the table will not free it.
             unsafe { Block::new(NonNull::new_unchecked(self.base()), layout) }
@@ -360,12 +378,42 @@ impl<'a> Member<'a, Valued> {
 
     /// Allocates a field.
     fn new(name: &[u8], value: &[u8], expire_at: Option<u64>) -> Self {
-        let Some(at) = expire_at else { return Self::allocate(name, Some(value)) };
+        if expire_at.is_none() && text_bytes(name) + text_bytes(value) <= ROOM_FROM {
+            return Self::allocate(name, Some(value));
+        }
         let member = Self::allocate_with_head(EXPIRY_BYTES, name, Some(value));
-        // SAFETY: the block begins with room for the time, is aligned to 8, and is not shared yet.
-        unsafe { member.start.cast::<u64>().write(at) };
-        let start = member.start.map_addr(|address| address | EXPIRES);
-        Member { start, life: PhantomData }
+        let start = member.start.map_addr(|address| address | ROOM);
+        // SAFETY: the block is not shared yet.
+        unsafe { Member { start, life: PhantomData }.with_time(expire_at) }
+    }
+
+    /// Whether it can have this time, or none, without moving. A small one gives the room back when it
+    /// ceases to expire.
+    fn has_room_for(self, expire_at: Option<u64>) -> bool {
+        match expire_at {
+            Some(_) => self.tags() != 0,
+            None => self.tags() == 0 || self.bytes() > ROOM_FROM + EXPIRY_BYTES,
+        }
+    }
+
+    /// The same field where it lies, with another time, or none: there is room for it.
+    ///
+    /// # Safety
+    /// The caller has the owner for itself, and puts the result in the place of this.
+    unsafe fn with_time(self, expire_at: Option<u64>) -> Self {
+        if self.tags() == 0 {
+            return self;
+        }
+        let tag = if expire_at.is_some() { EXPIRES } else { ROOM };
+        let start = self.base().map_addr(|address| address | tag);
+        // SAFETY: the block begins with room for a time and is aligned to 8, and no reference to these
+        // bytes is ever given out; its address is not null.
+        unsafe {
+            if let Some(at) = expire_at {
+                self.base().cast::<u64>().write(at);
+            }
+            Member { start: NonNull::new_unchecked(start), life: PhantomData }
+        }
     }
 }
 
@@ -602,12 +650,13 @@ impl Members<Valued> {
         self.before_change_at(place);
         let old = self.at(place);
         let offset = old.value_offset();
-        let fits = layout(offset + text_bytes(value)) == layout(old.bytes());
-        let is_lent = |freeze: &Freeze| freeze.frozen.has_lent(old.word());
-        let fits = fits && !self.freeze.as_deref().is_some_and(is_lent);
-        if fits && old.expire_at() == expire_at {
-            // Replaces a member by a new one with the same name. Frees the old one.
+        let fits = old.has_room_for(expire_at)
+            && layout(offset + text_bytes(value)) == layout(old.bytes());
+        let is_lent = |freeze: &Freeze| freeze.frozen.has_lent(old.block_number());
+        if fits && !self.freeze.as_deref().is_some_and(is_lent) {
+            // SAFETY: the block has room for this value, and we are borrowed mutably.
             unsafe { write_text(old.base().add(offset), value) }
+            self.set_time(place, expire_at);
         } else {
             let new = Member::new(old.name(), value, expire_at);
             self.put_in_place(place, new);
@@ -619,19 +668,26 @@ impl Members<Valued> {
     pub(crate) fn set_expire_at(&mut self, place: Place, expire_at: Option<u64>) {
         self.before_change_at(place);
         let old = self.at(place);
-        match (old.expire_at(), expire_at) {
-            // SAFETY: the block begins with a time, and we are borrowed mutably; no reference to
-            // these bytes is ever given out.
-            (Some(_), Some(at)) => unsafe { old.base().cast::<u64>().write(at) },
-            (None, None) => {}
-            _ => {
-                let new = Member::new(old.name(), old.value(), expire_at);
-                self.put_in_place(place, new);
-            }
+        if old.has_room_for(expire_at) {
+            self.set_time(place, expire_at);
+        } else {
+            let new = Member::new(old.name(), old.value(), expire_at);
+            self.put_in_place(place, new);
         }
     }
 
-    /// Puts a new member with the same name in the place of one, which is freed.
+    /// Gives the field at a place, which has room for it, another time or none, where it lies. Who reads
+    /// its texts for a snapshot does not look at the time.
+    fn set_time(&mut self, place: Place, expire_at: Option<u64>) {
+        let old = self.at(place).word();
+        // SAFETY: the member of this place, which is borrowed mutably, and is replaced at once.
+        let new = unsafe { Member::<Valued>::from_word(old).with_time(expire_at) }.word();
+        if new != old {
+            self.table.replace(place, new);
+        }
+    }
+
+    /// Replaces a member by a new one with the same name. Frees the old one.
     fn put_in_place(&mut self, place: Place, new: Member<'static, Valued>) {
         let old = self.at(place).word();
         self.table.replace(place, new.word());
@@ -890,89 +946,4 @@ impl<S: Shape> ExactSizeIterator for MemberIter<'_, S> {}
 impl<S: Shape> FusedIterator for MemberIter<'_, S> {}
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_of_twelve_bytes_meet_their_size_classes() {
-        let name = b"member:12345";
-        let size = |bytes| layout(bytes).size();
-        let plain = Member::<Plain>::allocate(name, None);
-        let valued = Member::<Valued>::allocate(name, Some(name));
-        let scored = Member::<Scored>::allocate(name, None);
-        assert_eq!((size(plain.bytes()), size(valued.bytes()), size(scored.bytes())), (16, 32, 32));
-        // SAFETY: nothing else knows them.
-        unsafe {
-            plain.free();
-            valued.free();
-            scored.free();
-        }
-    }
-
-    #[test]
-    fn lengths_of_every_width_come_back() {
-        let mut members = Members::<Valued>::new();
-        let texts: Vec<Vec<u8>> = [0, 1, 127, 128, 16_383, 16_384, 70_000]
-            .iter()
-            .enumerate()
-            .map(|(index, &len)| vec![b'a' + index as u8; len])
-            .collect();
-        for (index, text) in texts.iter().enumerate() {
-            members.put_field(text, &texts[texts.len() - 1 - index], None);
-        }
-        members.check();
-        for (index, text) in texts.iter().enumerate() {
-            let member = members.get(text).expect("was set");
-            assert_eq!(member.value(), texts[texts.len() - 1 - index]);
-        }
-    }
-
-    #[test]
-    fn a_value_that_fits_is_overwritten_in_place() {
-        let mut members = Members::<Valued>::new();
-        let before = members.put_field(b"field", b"0123456789", None).word();
-        let set = |members: &mut Members<Valued>, value: &[u8]| {
-            let place = members.find(b"field").expect("was put");
-            members.set_value(place, value, None);
-            members.at(place).word()
-        };
-        assert_eq!(set(&mut members, b"a somewhat longer one"), before);
-        set(&mut members, &[7; 200]);
-        assert_eq!(members.get(b"field").expect("was set").value(), [7; 200]);
-        members.check();
-    }
-
-    #[test]
-    fn a_time_comes_and_goes_without_a_trace_in_the_rest() {
-        let mut members = Members::<Valued>::new();
-        members.put_field(b"field", b"value", None);
-        let place = members.find(b"field").expect("was put");
-        for at in [Some(5), Some(1 << 46), None, None, Some(7)] {
-            members.set_expire_at(place, at);
-            let member = members.at(place);
-            let parts = (member.name(), member.value(), member.expire_at());
-            assert_eq!(parts, (&b"field"[..], &b"value"[..], at));
-            members.check();
-        }
-        members.set_value(place, b"another", Some(7));
-        assert_eq!(members.clone().get(b"field").and_then(Member::expire_at), Some(7));
-        members.set_value(place, b"another", None);
-        assert_eq!(members.at(place).expire_at(), None);
-        members.remove_at(place);
-        members.check();
-    }
-
-    #[test]
-    fn draws_of_different_members_repeat_none() {
-        let mut members = Members::<Plain>::new();
-        (0..300u32).for_each(|number| assert!(members.add(&number.to_le_bytes())));
-        let mut rng = Rng::from_seed(5);
-        for count in [0, 1, 20, 99, 100, 101, 250, 300, 400] {
-            let mut drawn = HashSet::new();
-            members.random_distinct(count, &mut rng, |member| {
-                assert!(drawn.insert(member.name()));
-            });
-            assert_eq!(drawn.len(), count.min(300));
-        }
-    }
-}
+mod tests;
