@@ -1,8 +1,8 @@
 //! Lists: a deque of packed blocks.
 //!
 //! The textbook list of this kind is a linked list of listpacks. We keep the listpacks and drop the
-//! links: a long list is a chain, an array of nodes with the number of elements of each beside its
-//! pointer, so that finding an index reads one short array instead of chasing every node. A small list
+//! links: a long list is a chain, a directory of nodes with the number of elements of each beside its
+//! pointer, so that finding an index reads short arrays instead of chasing every node. A small list
 //! is a node alone, without a directory. Clients see which of the two a list is as its encoding,
 //! `listpack` or `quicklist`, so the bounds are those of Redis: a listpack becomes a chain when an
 //! addition exceeds the limit, and a chain of one node becomes a listpack when it has shrunk to half of
@@ -16,6 +16,7 @@
 //! a shared buffer nor a read copies.
 
 mod chain;
+mod directory;
 mod items;
 #[cfg(test)]
 mod tests;

@@ -1,21 +1,18 @@
 //! The directory of a list that has more than one node.
 
-use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use base::limits::{FREED_AT_ONCE, FREED_AT_ONCE_BYTES};
 use smallvec::SmallVec;
 
+use super::directory::{Counted, Directory};
 use super::items::{ListInput, ListItem};
 use super::{ListLimits, Side};
 use crate::garbage;
 use crate::pack::{
     EMPTY_LISTPACK_BYTES, Encoded, End, Growth, NODE_HEAD_BYTES, Needle, Node, Position, good_size,
 };
-
-/// Slots for which a directory has room, however few there are.
-const DIRECTORY_KEPT: usize = 16;
 
 /// A node, and how many elements it has: kept here, so that finding an index touches no node.
 #[derive(Debug, Clone)]
@@ -37,14 +34,6 @@ impl Slot {
         let mut node = Node::new(size, End::Back);
         node.push(End::Back, element, Growth::Tight);
         Slot::Packed { count: 1, node }
-    }
-
-    #[inline]
-    pub(super) fn count(&self) -> usize {
-        match self {
-            Slot::Packed { count, .. } => *count as usize,
-            Slot::Plain(_) => 1,
-        }
     }
 
     /// Frees it, or puts it aside if it is large: the list's slot may be locked.
@@ -97,8 +86,28 @@ impl Slot {
     }
 }
 
+impl Counted for Slot {
+    #[inline]
+    fn count(&self) -> usize {
+        match self {
+            Slot::Packed { count, .. } => *count as usize,
+            Slot::Plain(_) => 1,
+        }
+    }
+}
+
 /// Some neighbours in a chain.
 type Near = SmallVec<[Slot; 6]>;
+
+/// What became of an element that was to be inserted in a packed node.
+enum Inserted {
+    /// It is there.
+    Here,
+    /// It belongs before the slot with this number, or into its neighbour.
+    Not(usize),
+    /// It belongs between the node and these, which were split off from it.
+    Split(Slot),
+}
 
 /// Joins the slot at `at` and the next one, if there are both and together they are small.
 fn join_next(near: &mut Near, at: usize, limits: &ListLimits) -> bool {
@@ -110,26 +119,13 @@ fn join_next(near: &mut Near, at: usize, limits: &ListLimits) -> bool {
     joined
 }
 
-/// Says that slots of a directory were moved, for tests that count how often.
-#[inline]
-fn note_move() {
-    #[cfg(test)]
-    MOVES.with(|moves| moves.set(moves.get() + 1));
-}
-
-#[cfg(test)]
-thread_local! {
-    /// How often slots of directories were moved by this thread.
-    pub(super) static MOVES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
-}
-
 /// The nodes of a long list.
 ///
 /// Invariants: `len` is the sum of the counts, each count is its node's, and no node is empty, but for
 /// the moments inside a method.
 #[derive(Debug, Clone)]
 pub(super) struct Chain {
-    slots: VecDeque<Slot>,
+    slots: Directory<Slot>,
     len: usize,
 }
 
@@ -137,9 +133,9 @@ impl Chain {
     /// A chain of this node, or of none if it is empty.
     pub(super) fn from_node(node: Node) -> Self {
         let len = node.len();
-        let mut slots = VecDeque::with_capacity(2);
+        let mut slots = Directory::with_capacity(2);
         if len > 0 {
-            slots.push_back(Slot::packed(node));
+            slots.push(End::Back, Slot::packed(node));
         }
         Chain { slots, len }
     }
@@ -151,41 +147,19 @@ impl Chain {
     }
 
     #[inline]
-    pub(super) fn slots(&self) -> &VecDeque<Slot> {
+    pub(super) fn slots(&self) -> &Directory<Slot> {
         &self.slots
     }
 
     /// The slot, if there is only one.
     pub(super) fn sole_slot(&self) -> Option<&Slot> {
-        self.slots.front().filter(|_| self.slots.len() == 1)
-    }
-
-    #[inline]
-    fn end_mut(&mut self, end: End) -> Option<&mut Slot> {
-        match end {
-            End::Front => self.slots.front_mut(),
-            End::Back => self.slots.back_mut(),
-        }
-    }
-
-    fn push_slot(&mut self, end: End, slot: Slot) {
-        match end {
-            End::Front => self.slots.push_front(slot),
-            End::Back => self.slots.push_back(slot),
-        }
-    }
-
-    fn pop_slot(&mut self, end: End) -> Option<Slot> {
-        match end {
-            End::Front => self.slots.pop_front(),
-            End::Back => self.slots.pop_back(),
-        }
+        self.slots.end(End::Front).filter(|_| self.slots.len() == 1)
     }
 
     #[inline]
     pub(super) fn push(&mut self, end: End, element: &Encoded<'_>, limits: &ListLimits) {
         self.len += 1;
-        if !self.end_mut(end).is_some_and(|slot| slot.try_push(end, element, limits)) {
+        if !self.slots.end_mut(end).is_some_and(|slot| slot.try_push(end, element, limits)) {
             self.push_new_node(end, element, limits);
         }
     }
@@ -195,35 +169,26 @@ impl Chain {
         self.seal(end);
         let mut node = Node::new(limits.first_block(), end);
         node.push(end, element, limits.growth());
-        self.push_slot(end, Slot::Packed { count: 1, node });
+        self.slots.push(end, Slot::Packed { count: 1, node });
     }
 
     /// Gives back the unused room of the end node, before it becomes an inner one.
     fn seal(&mut self, end: End) {
-        if let Some(Slot::Packed { node, .. }) = self.end_mut(end) {
+        if let Some(Slot::Packed { node, .. }) = self.slots.end_mut(end) {
             node.trim();
         }
     }
 
     pub(super) fn push_plain(&mut self, end: End, value: Arc<Vec<u8>>) {
         self.seal(end);
-        self.push_slot(end, Slot::Plain(value));
+        self.slots.push(end, Slot::Plain(value));
         self.len += 1;
-    }
-
-    /// Gives back most of the directory when little of it is in use: at a quarter, so that popping
-    /// one by one moves each slot a bounded number of times.
-    fn shrink_directory(&mut self) {
-        let (used, capacity) = (self.slots.len(), self.slots.capacity());
-        if capacity > DIRECTORY_KEPT && used <= capacity / 4 {
-            self.slots.shrink_to(used * 2);
-        }
     }
 
     /// Appends a whole node of `count` elements.
     pub(super) fn push_node(&mut self, node: Node, count: usize) {
         self.seal(End::Back);
-        self.slots.push_back(Slot::packed(node));
+        self.slots.push(End::Back, Slot::packed(node));
         self.len += count;
     }
 
@@ -233,7 +198,7 @@ impl Chain {
         end: End,
         take: impl FnOnce(ListItem<'_>) -> R,
     ) -> Option<R> {
-        let (taken, count) = match self.end_mut(end)? {
+        let (taken, count) = match self.slots.end_mut(end)? {
             Slot::Packed { count, node } => {
                 let taken = node.pop_with(end, |element| take(element.into()));
                 *count -= 1;
@@ -243,8 +208,8 @@ impl Chain {
         };
         self.len -= 1;
         if count == 0 {
-            self.pop_slot(end).into_iter().for_each(Slot::let_go);
-            self.shrink_directory();
+            self.slots.pop(end).into_iter().for_each(Slot::let_go);
+            self.slots.shrink();
         }
         Some(taken)
     }
@@ -253,29 +218,22 @@ impl Chain {
     #[inline]
     pub(super) fn locate(&self, index: usize) -> (usize, usize) {
         if index < self.len / 2 {
-            let mut within = index;
-            for (slot, count) in self.slots.iter().map(Slot::count).enumerate() {
-                if within < count {
-                    return (slot, within);
-                }
-                within -= count;
-            }
-        } else {
-            // How many elements come after it, in the slot and beyond.
-            let mut after = self.len - 1 - index;
-            for (slot, count) in self.slots.iter().map(Slot::count).enumerate().rev() {
-                if after < count {
-                    return (slot, count - 1 - after);
-                }
-                after -= count;
-            }
+            return self.slots.within(End::Front, index);
         }
-        unreachable!("the index is below the sum of all counts")
+        // How many elements come after it, in the slot and beyond.
+        let (beyond, after) = self.slots.within(End::Back, self.len - 1 - index);
+        let slot = self.slots.len() - 1 - beyond;
+        (slot, self.slot(slot).count() - 1 - after)
+    }
+
+    /// The slot with this number, which is there.
+    fn slot(&self, at: usize) -> &Slot {
+        self.slots.get(at).expect("the slot is there")
     }
 
     pub(super) fn get(&self, index: usize) -> Option<ListItem<'_>> {
         let (slot, within) = self.locate(index);
-        match &self.slots[slot] {
+        match self.slot(slot) {
             Slot::Packed { node, .. } => node.get(within as i64).map(ListItem::from),
             Slot::Plain(text) => Some(ListItem::Plain(text)),
         }
@@ -285,28 +243,29 @@ impl Chain {
     pub(super) fn set(&mut self, index: usize, value: ListInput<'_>, limits: &ListLimits) {
         let (at, within) = self.locate(index);
         let encoded = limits.encode(&value);
-        let alone = match (&mut self.slots[at], &encoded) {
-            (Slot::Packed { count: 2.., node }, Some(element)) => {
-                let position = node.seek(within as i64).expect("located in this node");
-                if limits.fits(node.total_bytes(), 0, element.len()) {
-                    return node.replace(position, element, Growth::Tight);
-                }
-                false
-            }
-            (slot, _) => slot.count() == 1,
-        };
-        if alone {
+        if self.slot(at).count() == 1 {
             return self.set_slot(at, value, limits);
         }
-        // The new element does not fit where the old one was: take that out, then insert.
-        let Slot::Packed { count, node } = &mut self.slots[at] else {
-            unreachable!("a plain node has one element")
-        };
-        let position = node.seek(within as i64).expect("located in this node");
-        node.remove_at(position);
-        *count -= 1;
-        self.len -= 1;
-        self.insert_in(at, position, Side::Before, value, limits);
+        let position = self.slots.change(at, |slot| {
+            let Slot::Packed { count, node } = slot else {
+                unreachable!("a plain node has one element")
+            };
+            let position = node.seek(within as i64).expect("located in this node");
+            if let Some(element) = &encoded
+                && limits.fits(node.total_bytes(), 0, element.len())
+            {
+                node.replace(position, element, Growth::Tight);
+                return None;
+            }
+            // The new element does not fit where the old one was: take that out, then insert.
+            node.remove_at(position);
+            *count -= 1;
+            Some(position)
+        });
+        if let Some(position) = position {
+            self.len -= 1;
+            self.insert_in(at, position, Side::Before, value, limits);
+        }
     }
 
     /// Replaces the only element of the slot at `at`. The replacement of a large element goes to the
@@ -314,18 +273,27 @@ impl Chain {
     fn set_slot(&mut self, at: usize, value: ListInput<'_>, limits: &ListLimits) {
         let slot = match limits.encode(&value) {
             Some(element) => {
-                let was_plain = matches!(self.slots[at], Slot::Plain(_));
-                let next = self.slots.get_mut(at + 1).filter(|_| was_plain);
-                if next.is_some_and(|next| next.try_push(End::Front, &element, limits)) {
-                    note_move();
-                    self.slots.remove(at).into_iter().for_each(Slot::let_go);
-                    return self.shrink_directory();
+                let was_plain = matches!(self.slot(at), Slot::Plain(_));
+                if was_plain && self.try_push_at(at + 1, End::Front, &element, limits) {
+                    self.slots.remove(at).let_go();
+                    return self.slots.shrink();
                 }
                 Slot::with_element(&element)
             }
             None => Slot::Plain(value.into_shared()),
         };
-        std::mem::replace(&mut self.slots[at], slot).let_go();
+        self.slots.replace(at, slot).let_go();
+    }
+
+    /// Adds an element at an end of the slot at `at`, if there is one and it has room.
+    fn try_push_at(
+        &mut self,
+        at: usize,
+        end: End,
+        element: &Encoded<'_>,
+        limits: &ListLimits,
+    ) -> bool {
+        at < self.slots.len() && self.slots.change(at, |slot| slot.try_push(end, element, limits))
     }
 
     /// Inserts next to the first element that matches. Returns whether there is one.
@@ -336,25 +304,23 @@ impl Chain {
         value: ListInput<'_>,
         limits: &ListLimits,
     ) -> bool {
-        for at in 0..self.slots.len() {
-            match &self.slots[at] {
-                Slot::Packed { node, .. } => {
-                    let found = node.first().and_then(|first| node.find_from(first, pivot, 0));
-                    let Some(mut position) = found else { continue };
-                    if side == Side::After {
-                        position = node.next_or_end(position);
-                    }
-                    self.insert_in(at, position, side, value, limits);
-                    return true;
-                }
-                Slot::Plain(text) if text.as_slice() == pivot.text() => {
-                    self.insert_between(at + usize::from(side == Side::After), value, limits);
-                    return true;
-                }
-                Slot::Plain(_) => {}
+        let mut places = self.slots.iter().enumerate();
+        let found = places.find_map(|(at, slot)| match slot {
+            Slot::Packed { node, .. } => {
+                let found = node.find_from(node.first()?, pivot, 0)?;
+                let position = if side == Side::After { node.next_or_end(found) } else { found };
+                Some((at, Some(position)))
             }
+            Slot::Plain(text) => (text.as_slice() == pivot.text()).then_some((at, None)),
+        });
+        match found {
+            Some((at, Some(position))) => self.insert_in(at, position, side, value, limits),
+            Some((at, None)) => {
+                self.insert_between(at + usize::from(side == Side::After), value, limits);
+            }
+            None => {}
         }
-        false
+        found.is_some()
     }
 
     /// Inserts before this position of the packed node at `at`: on this side of the element that was
@@ -367,25 +333,36 @@ impl Chain {
         value: ListInput<'_>,
         limits: &ListLimits,
     ) {
-        let Slot::Packed { count, node } = &mut self.slots[at] else {
-            unreachable!("positions are of packed nodes")
+        let encoded = limits.encode(&value);
+        let inserted = self.slots.change(at, |slot| {
+            let Slot::Packed { count, node } = slot else {
+                unreachable!("positions are of packed nodes")
+            };
+            if let Some(element) = &encoded
+                && limits.fits(node.total_bytes(), *count as usize, element.len())
+            {
+                node.insert(position, element, Growth::Tight);
+                *count += 1;
+                return Inserted::Here;
+            }
+            if node.is_first(position) {
+                return Inserted::Not(at);
+            }
+            if node.is_end(position) {
+                return Inserted::Not(at + 1);
+            }
+            let rest = Slot::packed(node.split_off(position));
+            *count -= rest.count() as u32;
+            Inserted::Split(rest)
+        });
+        let rest = match inserted {
+            Inserted::Here => {
+                self.len += 1;
+                return;
+            }
+            Inserted::Not(between) => return self.insert_between(between, value, limits),
+            Inserted::Split(rest) => rest,
         };
-        if let Some(element) = limits.encode(&value)
-            && limits.fits(node.total_bytes(), *count as usize, element.len())
-        {
-            node.insert(position, &element, Growth::Tight);
-            *count += 1;
-            self.len += 1;
-            return;
-        }
-        if node.is_first(position) {
-            return self.insert_between(at, value, limits);
-        }
-        if node.is_end(position) {
-            return self.insert_between(at + 1, value, limits);
-        }
-        let rest = Slot::packed(node.split_off(position));
-        *count -= rest.count() as u32;
         self.len += 1;
         let Some(element) = limits.encode(&value) else {
             let plain = Slot::Plain(value.into_shared());
@@ -395,7 +372,7 @@ impl Chain {
     }
 
     /// Inserts between the slot at `at` and `rest`, which was split off from it: away from the element
-    /// that it was inserted next to, or as a node of its own. Moves the directory once at most.
+    /// that it was inserted next to, or as a node of its own.
     ///
     /// Then joins the nodes around, in the order in which Redis does: the number of nodes shows as the
     /// encoding, once the list has become short.
@@ -407,15 +384,14 @@ impl Chain {
         element: &Encoded<'_>,
         limits: &ListLimits,
     ) {
-        let left = &mut self.slots[at];
         let pushed = match side {
             Side::Before => {
-                left.try_push(End::Back, element, limits)
+                self.try_push_at(at, End::Back, element, limits)
                     || rest.try_push(End::Front, element, limits)
             }
             Side::After => {
                 rest.try_push(End::Front, element, limits)
-                    || left.try_push(End::Back, element, limits)
+                    || self.try_push_at(at, End::Back, element, limits)
             }
         };
         // The node in the middle, with the element next to which it was inserted, and two on either
@@ -423,8 +399,8 @@ impl Chain {
         let middle = if side == Side::Before { at + 1 } else { at };
         let places = middle.saturating_sub(2)..self.slots.len().min(middle + 2);
         let hole = Arc::new(Vec::new());
-        let taken = self.slots.range_mut(places.clone());
-        let taken = taken.map(|slot| std::mem::replace(slot, Slot::Plain(Arc::clone(&hole))));
+        let taken = places.clone();
+        let taken = taken.map(|at| self.slots.replace(at, Slot::Plain(Arc::clone(&hole))));
         let mut near: Near = taken.collect();
         near.insert(at + 1 - places.start, rest);
         let mut middle = middle - places.start;
@@ -443,53 +419,26 @@ impl Chain {
         self.splice(places, near);
     }
 
-    /// Replaces slots by others, two more at most, moving those beyond once at most.
+    /// Replaces slots by others, two more at most.
     fn splice(&mut self, gone: Range<usize>, added: Near) {
         let (mut place, mut added) = (gone.start, added.into_iter());
         while place < gone.end {
             let Some(slot) = added.next() else { return self.remove_slots(place..gone.end) };
-            self.slots[place] = slot;
+            self.slots.replace(place, slot);
             place += 1;
         }
-        match (added.next(), added.next()) {
-            (Some(one), Some(other)) => self.insert_two(place, one, other),
-            (Some(one), None) => self.insert_slot(place, one),
-            _ => {}
-        }
-    }
-
-    fn insert_slot(&mut self, at: usize, slot: Slot) {
-        note_move();
-        self.slots.insert(at, slot);
-    }
-
-    /// Inserts two slots, moving each of those on the shorter side once.
-    fn insert_two(&mut self, at: usize, one: Slot, other: Slot) {
-        note_move();
-        let len = self.slots.len();
-        if at < len / 2 {
-            self.slots.push_front(other);
-            self.slots.push_front(one);
-            // Each step carries the two new ones on by one, and turns them round.
-            (0..at).for_each(|index| self.slots.swap(index, index + 2));
-            if at % 2 == 1 {
-                self.slots.swap(at, at + 1);
-            }
-        } else {
-            self.slots.push_back(one);
-            self.slots.push_back(other);
-            (at..len).rev().for_each(|index| self.slots.swap(index, index + 2));
-            if (len - at) % 2 == 1 {
-                self.slots.swap(at, at + 1);
-            }
+        // Each moves what is near it in the directory, which is not much however long the list is.
+        for slot in added {
+            self.slots.insert(place, slot);
+            place += 1;
         }
     }
 
     fn remove_slots(&mut self, gone: Range<usize>) {
         if !gone.is_empty() {
-            note_move();
-            self.slots.drain(gone);
-            self.shrink_directory();
+            let start = gone.start;
+            gone.for_each(|_| drop(self.slots.remove(start)));
+            self.slots.shrink();
         }
     }
 
@@ -499,19 +448,17 @@ impl Chain {
         self.len += 1;
         let slot = match limits.encode(&value) {
             Some(element) => {
-                let before = at.checked_sub(1).and_then(|before| self.slots.get_mut(before));
-                if before.is_some_and(|slot| slot.try_push(End::Back, &element, limits)) {
-                    return;
-                }
-                let after = self.slots.get_mut(at);
-                if after.is_some_and(|slot| slot.try_push(End::Front, &element, limits)) {
+                let before = at.checked_sub(1);
+                if before.is_some_and(|at| self.try_push_at(at, End::Back, &element, limits))
+                    || self.try_push_at(at, End::Front, &element, limits)
+                {
                     return;
                 }
                 Slot::with_element(&element)
             }
             None => Slot::Plain(value.into_shared()),
         };
-        self.insert_slot(at, slot);
+        self.slots.insert(at, slot);
     }
 
     /// Merges the slot at `at` with its neighbours where both together are small.
@@ -529,10 +476,8 @@ impl Chain {
     /// Copies the elements of the slot after `at` to the one there, if there is one and both together
     /// are small. The caller then removes it.
     fn absorb_next(&mut self, at: usize, limits: &ListLimits) -> bool {
-        let end = self.slots.len().min(at + 2);
-        let mut pair = self.slots.range_mut(at..end);
-        let (Some(slot), Some(next)) = (pair.next(), pair.next()) else { return false };
-        slot.try_absorb(next, limits)
+        let Some(next) = self.slots.get(at + 1).cloned() else { return false };
+        self.slots.change(at, |slot| slot.try_absorb(&next, limits))
     }
 
     /// Removes up to `limit` elements that match, the ones nearest to `from` first. Returns how many.
@@ -545,12 +490,11 @@ impl Chain {
     ) -> usize {
         let nodes = self.slots.len();
         let (mut removed, mut changed) = (0, (nodes, 0));
-        for step in 0..nodes {
+        let visit = |at, slot: &mut Slot| {
             if removed == limit {
-                break;
+                return ControlFlow::Break(());
             }
-            let at = if from == End::Front { step } else { nodes - 1 - step };
-            let here = match &mut self.slots[at] {
+            let here = match slot {
                 Slot::Packed { count, node } => {
                     let here = node.remove_matches(needle, from, limit - removed);
                     *count -= here as u32;
@@ -559,7 +503,7 @@ impl Chain {
                 Slot::Plain(text) if text.as_slice() == needle.text() => {
                     // An empty node, which goes with the other empty ones.
                     let empty = Slot::packed(Node::new(0, End::Back));
-                    std::mem::replace(&mut self.slots[at], empty).let_go();
+                    std::mem::replace(slot, empty).let_go();
                     1
                 }
                 Slot::Plain(_) => 0,
@@ -568,7 +512,9 @@ impl Chain {
                 changed = (changed.0.min(at), changed.1.max(at));
                 removed += here;
             }
-        }
+            ControlFlow::Continue(())
+        };
+        let _ = self.slots.change_each(from, visit);
         self.len -= removed;
         if removed > 0 {
             self.compact(changed.0, changed.1, limits);
@@ -581,71 +527,48 @@ impl Chain {
     fn compact(&mut self, first: usize, last: usize, limits: &ListLimits) {
         let joins = limits.bounded_by_bytes;
         if first == last {
-            if self.slots[first].count() == 0 {
+            if self.slot(first).count() == 0 {
                 self.remove_slots(first..last + 1);
             } else if joins {
                 self.merge_around(first, limits);
             }
             return;
         }
-        let mut kept: VecDeque<Slot> = VecDeque::with_capacity(self.slots.len());
-        for slot in std::mem::take(&mut self.slots) {
+        let whole = std::mem::replace(&mut self.slots, Directory::with_capacity(2));
+        let kept = &mut self.slots;
+        for slot in whole.into_nodes() {
             let absorbed = slot.count() == 0
-                || joins && kept.back_mut().is_some_and(|before| before.try_absorb(&slot, limits));
+                || joins
+                    && kept
+                        .end_mut(End::Back)
+                        .is_some_and(|before| before.try_absorb(&slot, limits));
             if !absorbed {
-                kept.push_back(slot);
+                kept.push(End::Back, slot);
             }
         }
-        self.slots = kept;
-        self.shrink_directory();
     }
 
     /// Removes the `count` elements nearest to an end.
     pub(super) fn drop_elements(&mut self, end: End, count: usize) {
         self.len -= count;
-        let (mut left, mut whole) = (count, 0);
-        while let Some(slot) = self.slots.get(self.nth(end, whole))
-            && left >= slot.count()
-            && left > 0
-        {
-            left -= slot.count();
-            whole += 1;
-        }
+        let (whole, left) = self.slots.within(end, count);
         self.drop_slots(end, whole);
         if left > 0
-            && let Some(Slot::Packed { count, node }) = self.end_mut(end)
+            && let Some(Slot::Packed { count, node }) = self.slots.end_mut(end)
         {
             node.drop_elements(end, left);
             *count -= left as u32;
         }
-        self.shrink_directory();
+        self.slots.shrink();
     }
 
-    /// The place of the slot that is this far from an end.
-    fn nth(&self, end: End, steps: usize) -> usize {
-        match end {
-            End::Front => steps,
-            End::Back => self.slots.len().wrapping_sub(1 + steps),
-        }
-    }
-
-    /// Removes the `count` slots nearest to an end. Many of them are put aside together, and the
-    /// smaller part of the directory is moved.
+    /// Removes the `count` slots nearest to an end. Many of them are put aside together.
     fn drop_slots(&mut self, end: End, count: usize) {
         if count <= FREED_AT_ONCE {
-            (0..count).filter_map(|_| self.pop_slot(end)).for_each(Slot::let_go);
+            (0..count).filter_map(|_| self.slots.pop(end)).for_each(Slot::let_go);
             return;
         }
-        note_move();
-        let kept = self.slots.len() - count;
-        let gone: VecDeque<Slot> = match end {
-            End::Back => self.slots.split_off(kept),
-            End::Front if count < kept => self.slots.drain(..count).collect(),
-            End::Front => {
-                let kept = self.slots.split_off(count);
-                std::mem::replace(&mut self.slots, kept)
-            }
-        };
+        let gone = self.slots.take(end, count);
         let sampled = gone.iter().take(FREED_AT_ONCE).map(Slot::bytes).sum::<usize>();
         let bytes = sampled as u128 * count as u128 / FREED_AT_ONCE as u128;
         garbage::put_others_aside(gone, bytes as usize);
@@ -676,13 +599,13 @@ impl Chain {
             .sum();
         let sampled = self.slots.len().div_ceil(step).max(1);
         let nodes = (nodes as u128 * self.slots.len() as u128 / sampled as u128) as usize;
-        let directory = good_size(self.slots.capacity() * size_of::<Slot>());
-        good_size(size_of::<Chain>()) + directory + nodes
+        good_size(size_of::<Chain>()) + self.slots.memory() + nodes
     }
 
     pub(super) fn check(&self) {
         assert_eq!(self.len, self.slots.iter().map(Slot::count).sum::<usize>());
-        for slot in &self.slots {
+        self.slots.check();
+        for slot in self.slots.iter() {
             assert!(slot.count() > 0);
             if let Slot::Packed { count, node } = slot {
                 node.check();

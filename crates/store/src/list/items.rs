@@ -1,10 +1,10 @@
 //! What goes into a list and what comes out, and walks through it.
 
-use std::collections::{VecDeque, vec_deque};
 use std::iter::FusedIterator;
 use std::sync::Arc;
 
 use super::chain::Slot;
+use super::directory::{self, Directory};
 use crate::pack::{Element, Elements, Encoded, End, Node, OwnedElement};
 
 /// An element to store.
@@ -174,15 +174,15 @@ pub enum NodeRef<'a> {
 #[derive(Debug, Clone)]
 pub struct Nodes<'a> {
     single: Option<&'a Node>,
-    slots: vec_deque::Iter<'a, Slot>,
+    slots: directory::Iter<'a, Slot>,
 }
 
 impl<'a> Nodes<'a> {
     pub(super) fn one(node: &'a Node) -> Self {
-        Nodes { single: Some(node), slots: vec_deque::Iter::default() }
+        Nodes { single: Some(node), slots: directory::Iter::default() }
     }
 
-    pub(super) fn many(slots: &'a VecDeque<Slot>) -> Self {
+    pub(super) fn many(slots: &'a Directory<Slot>) -> Self {
         Nodes { single: None, slots: slots.iter() }
     }
 }
@@ -218,7 +218,7 @@ pub struct Items<'a> {
     /// The unread part of the packed node in which the walk is.
     current: Elements<'a>,
     /// The nodes the walk has not entered.
-    rest: vec_deque::Iter<'a, Slot>,
+    rest: directory::Iter<'a, Slot>,
 }
 
 impl<'a> Items<'a> {
@@ -227,7 +227,7 @@ impl<'a> Items<'a> {
             from: End::Front,
             remaining: 0,
             current: Elements::default(),
-            rest: vec_deque::Iter::default(),
+            rest: directory::Iter::default(),
         }
     }
 
@@ -238,7 +238,7 @@ impl<'a> Items<'a> {
 
     /// `count` elements from the element `within` the slot of this index on.
     pub(super) fn in_slots(
-        slots: &'a VecDeque<Slot>,
+        slots: &'a Directory<Slot>,
         slot: usize,
         within: usize,
         count: usize,
@@ -246,10 +246,10 @@ impl<'a> Items<'a> {
     ) -> Self {
         let mut items = Items { from, remaining: count, ..Items::empty() };
         items.rest = match from {
-            End::Front => slots.range(slot..),
-            End::Back => slots.range(..=slot),
+            End::Front => slots.range(slot..slots.len()),
+            End::Back => slots.range(0..slot + 1),
         };
-        if let Slot::Packed { node, .. } = &slots[slot] {
+        if let Some(Slot::Packed { node, .. }) = slots.get(slot) {
             items.next_slot();
             items.current = elements(node, within, from);
         }
