@@ -44,7 +44,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
-/// Serves until the server is told to stop. `program` is the name that it was started by, and
+/// Serves until the server is told to stop. `program` is the name by which it was started, and
 /// `arguments` are those of `redis-server`: a configuration file, options, `-`.
 ///
 /// # Errors
@@ -69,8 +69,8 @@ pub fn serve(program: &[u8], arguments: &[Vec<u8>]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether the server is to be in the background: whoever supervises it waits for the process that it
-/// has started.
+/// Whether the server should go into the background: a supervisor waits for the process that it has
+/// started.
 fn is_daemon(config: &Config, supervisor: Option<Supervisor>) -> bool {
     config.daemonize && supervisor.is_none()
 }
@@ -102,9 +102,9 @@ fn open_log(config: &Config) -> Result<Arc<Log>, Failed> {
     })
 }
 
-/// Tells whoever sits at the terminal; there is no log yet.
+/// Tells the user at the terminal; there is no log yet.
 fn complain(error: &LoadError) -> Failed {
-    // There is nobody else to tell if this fails.
+    // If this fails, nobody else can be told.
     let _ = writeln!(io::stderr(), "\n{error}");
     Failed
 }
@@ -134,7 +134,7 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// None of it keeps the server from serving: what fails is logged.
+    /// The server can serve without any of it: failures are logged.
     fn arrange(
         config: &Config,
         program: &[u8],
@@ -219,7 +219,7 @@ impl Running {
         )
     }
 
-    /// From here on the append-only file keeps what is written, where the settings say so.
+    /// From here on the append-only file gets all writes, if the settings ask for one.
     fn keep_writes(&self) -> Result<(), Failed> {
         self.outside.append_only.start(&self.engine).map_err(|reason| {
             self.outside.log.warning(reason);
@@ -297,7 +297,7 @@ impl Running {
         Ok(running)
     }
 
-    /// Begins to accept clients, who are told to wait until the data is there.
+    /// Begins to accept clients, which are told to wait until the data is loaded.
     fn open(&self, workers: Workers, config: &Config) {
         let log = &self.outside.log;
         let (port, pid) = (config.port, std::process::id());
@@ -309,7 +309,7 @@ impl Running {
         *self.outside.workers.lock() = Some(workers);
     }
 
-    /// Makes sure that the files are this server's own, and removes what others have not finished.
+    /// Makes sure that the files are this server's own, and removes unfinished files of others.
     fn claim_files(&self) -> Result<(), Failed> {
         let (config, outside) = (self.engine.config.load(), &self.outside);
         let claimed = outside.append_only.claim(&config);
@@ -326,7 +326,7 @@ impl Running {
         Ok(())
     }
 
-    /// Loads the data, and says that it is there.
+    /// Loads the data, and logs that it is there.
     fn load(&self) -> Result<(), Failed> {
         self.claim_files()?;
         let log = &self.outside.log;
@@ -335,7 +335,8 @@ impl Running {
             Ok(_) => {
                 self.keep_writes()?;
                 {
-                    // Whoever looked at the journal before it listened has found the load going on.
+                    // A thread that looked at the journal before it listened has found the load still
+                    // going on.
                     let _closed = self.engine.gates.close();
                     self.engine.loading.end();
                 }
@@ -364,7 +365,7 @@ impl Running {
         }
     }
 
-    /// Waits until somebody wants the server to stop, and the data is saved where it should be.
+    /// Waits until the server should stop, and the data is saved where it should be.
     fn wait(&self) {
         if self.stop.seen.get() {
             // While data was being loaded: there is nothing to save.
@@ -390,8 +391,8 @@ impl Running {
         }
     }
 
-    /// Saves the data, where the request or the settings say so. Says whether the server may stop;
-    /// writes are held back from then on.
+    /// Saves the data, if the request or the settings ask for it. Returns whether the server may stop;
+    /// writes are suspended from then on.
     fn save_at_the_end(&self, request: Shutdown) -> bool {
         let log = &self.outside.log;
         if self.outside.append_only.writes_its_first_file() {
@@ -435,8 +436,8 @@ impl Running {
         stops
     }
 
-    /// Stops accepting, finishes what is running, sends what waits, and puts away what the server
-    /// has put into the system.
+    /// Stops accepting, finishes running commands, sends waiting replies, and removes what the server
+    /// has left in the system.
     fn stop(self) {
         let log = &self.outside.log;
         if let Some(supervisor) = self.supervisor {
@@ -505,13 +506,13 @@ fn thread_count(config: &Config) -> usize {
     }
 }
 
-/// Receives what an operator asks by signals.
+/// Receives the signals of an operator.
 struct SignalThread {
     engine: Arc<Engine>,
     log: Arc<Log>,
     saver: Arc<Saver>,
     stop: Sender<StopRequest>,
-    /// Those whose request was not refused yet.
+    /// Signals whose request was not refused yet.
     signals: Arc<AtomicUsize>,
 }
 
@@ -537,7 +538,7 @@ impl SignalThread {
                 Caught::Terminate => config.shutdown_on_sigterm,
             };
             let request = shutdown(options);
-            // Nobody receives only when the server is stopping already.
+            // Sending fails only when the server is stopping already.
             let _ = self.stop.send(StopRequest { request, client: None, by_signal: true });
         }
     }

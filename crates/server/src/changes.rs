@@ -1,6 +1,6 @@
-//! The thread that tells those who follow the journal what has happened.
+//! The thread that tells followers of the journal what has happened.
 //!
-//! It is woken when effects were appended, or have become durable where that is waited for, and rests
+//! It is woken when effects were appended, or have become durable if followers wait for that, and rests
 //! otherwise. While much happens it pauses between two looks, so that many changes share the work.
 
 use std::io;
@@ -55,7 +55,7 @@ impl Telling {
     }
 }
 
-/// Tells what there is to tell, and rests.
+/// Tells what has happened, and rests.
 fn round(engine: &Engine, form: &dyn Form, told_positions: &mut Instant) {
     let Some(backlog) = engine.journal.changes() else { return std::thread::park() };
     let seen = backlog.newest();

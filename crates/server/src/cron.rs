@@ -1,5 +1,5 @@
-//! What happens by itself: eviction and expiry `hz` times a second, and at least ten times; samples
-//! and the collection of retired tables ten times.
+//! Periodic work: eviction and expiry `hz` times a second, and at least ten times; samples and the
+//! collection of retired tables ten times.
 #![expect(unsafe_code, reason = "the collection of retired tables has a contract")]
 
 use std::io;
@@ -81,7 +81,7 @@ impl Rounds {
     }
 
     fn round(&mut self, engine: &Engine, saver: &Arc<Saver>, append_only: &Arc<AppendOnly>) {
-        // What is being loaded is not to be deleted meanwhile: see `engine::persistence::loading`.
+        // Data that is being loaded must not be deleted meanwhile: see `engine::persistence::loading`.
         if !engine.debug.pause_cron.load(Relaxed) && !engine.loading.is_on() {
             self.make_room(engine);
             self.expiry.round(engine, &mut self.turn, &self.gate);
@@ -98,8 +98,8 @@ impl Rounds {
         crate::memory::publish();
     }
 
-    /// Evicts what commands have left over, so that a server that serves nobody gets below
-    /// `maxmemory` too.
+    /// Evicts what commands have left over, so that a server without commands gets below `maxmemory`
+    /// too.
     fn make_room(&mut self, engine: &Engine) {
         for _ in 0..EVICTION_STEPS {
             self.turn.begin(engine);
@@ -115,8 +115,8 @@ impl Rounds {
 }
 
 fn collect_retired_tables(engine: &Engine) {
-    // SAFETY: tables are read without a lock inside gates alone, as the keyspace has its readers
-    // prove. `pass` says whether every gate was open once; this thread is outside its own.
+    // SAFETY: only threads inside a gate read tables without a lock, and the keyspace makes its readers
+    // prove that. `pass` says whether every gate was open once; this thread is outside its own.
     let freed = unsafe { store::table::retire::collect(|| engine.gates.pass()) };
     crate::memory::publish();
     drop(freed);

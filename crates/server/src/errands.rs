@@ -1,6 +1,6 @@
-//! The thread that does what a slow disk would make a worker wait for: the file that FLUSHALL writes,
-//! and CONFIG REWRITE. Errands are done one after another, in the order in which they came. The
-//! client that asked waits for its errand, and nobody else does.
+//! The thread for work that could make a worker wait for a slow disk: the file that FLUSHALL writes,
+//! and CONFIG REWRITE. Errands are done one after another, in the order in which they came. Only the
+//! client that asked waits for its errand.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};
@@ -11,7 +11,7 @@ use engine::engine::{Engine, Errand};
 use engine::wait::waiting::Waiter;
 use parking_lot::Mutex;
 
-/// Who waits, and for what.
+/// The waiting client, and its errand.
 type Job = (Arc<Waiter>, Errand);
 
 /// See the module's text.
@@ -49,7 +49,7 @@ impl Errands {
         self.engine.get_or_init(|| Arc::downgrade(engine));
     }
 
-    /// Has the thread do this when it has done what came before.
+    /// Gives the thread an errand, which it carries out after the earlier ones.
     pub fn add(&self, waiter: Arc<Waiter>, errand: Errand) {
         if let Some(jobs) = &*self.jobs.lock() {
             // A panic of the thread has ended the process already.
@@ -57,7 +57,7 @@ impl Errands {
         }
     }
 
-    /// Does what is left to do, and ends the thread. No client runs a command any more.
+    /// Finishes the remaining errands, and ends the thread. No client runs a command any more.
     pub fn stop(&self) {
         drop(self.jobs.lock().take());
         if let Some(thread) = self.thread.lock().take() {

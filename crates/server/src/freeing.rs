@@ -1,4 +1,4 @@
-//! The thread that frees what would take a worker too long.
+//! The thread that frees memory when that would take a worker too long.
 
 use std::io;
 use std::sync::mpsc::{self, Sender};

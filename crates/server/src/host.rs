@@ -38,11 +38,11 @@ use crate::process::{crash, descriptors, paths, system};
 use crate::views::Keeper;
 use crate::{files, memory};
 
-/// Somebody wants the server to stop.
+/// A request to stop the server.
 pub struct StopRequest {
     /// How.
     pub request: Shutdown,
-    /// Who waits for it, and hears only when it goes on.
+    /// The client that waits for it; it is answered only when the server goes on.
     pub client: Option<Arc<Waiter>>,
     /// A signal asked for it.
     pub by_signal: bool,
@@ -60,21 +60,21 @@ pub struct Outside {
     pub listening: Mutex<Listening>,
     /// Where requests to stop go.
     pub stop: Sender<StopRequest>,
-    /// What data outlives the process on.
+    /// The disk with the data files.
     pub disk: Arc<dyn Disk>,
-    /// What saves data to files.
+    /// Saves data to files.
     pub saver: Arc<Saver>,
     /// The append-only file.
     pub append_only: Arc<AppendOnly>,
     /// The file that the server was configured from, as an absolute path.
     pub config_file: Option<PathBuf>,
-    /// What INFO says about the process.
+    /// Facts about the process for INFO.
     pub facts: ProcessFacts,
     /// The process title.
     pub title: Title,
     /// The thread that frees.
     pub freeing: Freeing,
-    /// The thread that does what a disk may make slow.
+    /// The thread for work that a disk may make slow.
     pub errands: Errands,
     /// The threads that ask databases.
     pub views: Keeper,
@@ -146,7 +146,7 @@ impl Process for Outside {
     }
 
     fn shut_down(&self, request: Shutdown, client: Option<Arc<Waiter>>) {
-        // Nobody receives only when the server is stopping already.
+        // Sending fails only when the server is stopping already.
         let _ = self.stop.send(StopRequest { request, client, by_signal: false });
     }
 
@@ -209,7 +209,8 @@ impl Storage for Outside {
         source: Source,
         closed: &Closed<'_>,
     ) -> Result<(), LoadFailed> {
-        // The files then hold all that was written. If they cannot, the load says so, or shows it.
+        // The files then have everything that was written. If they cannot, the load reports or shows
+        // it.
         let _ = self.append_only.journal().flush();
         let _files = self.append_only.hold_files();
         Load::within(engine, Arc::clone(&self.disk), closed).from(source).map_err(|error| {
@@ -239,7 +240,7 @@ impl Apply for Outside {
         new: &mut Config,
         changed: &[DirectiveId],
     ) -> Result<(), ApplyError> {
-        // What has failed has not replaced the views: they stay when the rest is undone.
+        // A file that failed has not replaced the views: they stay when the rest is undone.
         let undoes = self.undoes.swap(false, SeqCst);
         let done = self.apply_each(old, new, changed, undoes);
         self.undoes.store(done.is_err() && !undoes, SeqCst);
@@ -276,8 +277,8 @@ impl Outside {
                 ApplyError { directive, message }
             })?;
         }
-        // The last one, so that nothing is served for a moment that is undone then. A relative path is of
-        // the new directory.
+        // The last one, so that no view is served for a moment that is then undone. A relative path is
+        // below the new directory.
         if let Some(directive) = reads_views {
             self.read_views(new).map_err(|message| ApplyError { directive, message })?;
         }
@@ -289,7 +290,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Serves what the file of views says now.
+    /// Serves the views that the file names now.
     fn read_views(&self, new: &Config) -> Result<(), Refused> {
         let views = Keeper::read(new).and_then(|views| {
             let count = views.views.len();
@@ -304,7 +305,7 @@ impl Outside {
             }
             Err(error) => {
                 self.log.warning(format!("The views stay as they are: views-file {file}: {error}"));
-                // The rest may show what only the operator may see.
+                // The rest may show details that only the operator may see.
                 Err(error.lines().next().unwrap_or_default().to_owned())
             }
         }

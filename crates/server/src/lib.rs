@@ -5,17 +5,17 @@
 //! | [`boot`] | in which order does a server start and stop? |
 //! | [`net`] | how do bytes come in and go out? |
 //! | [`host`] | what does the engine get when it asks for the world outside? |
-//! | [`cron`] | what happens by itself, some times a second? |
+//! | [`cron`] | what happens periodically? |
 //! | [`listen`] | on which sockets does it listen? |
 //! | [`process`] | how does the process behave towards its system and its operator? |
-//! | [`memory`], [`freeing`] | how much memory is in use, and who gives it back? |
-//! | [`changes`] | who tells those who follow the journal? |
-//! | [`errands`] | who does what a slow disk would make a worker wait for? |
-//! | [`persist`] | what outlives the process, and how? |
-//! | [`views`] | who asks databases, and keeps what they answer? |
+//! | [`memory`], [`freeing`] | how much memory is in use, and which thread gives it back? |
+//! | [`changes`] | which thread tells the followers of the journal? |
+//! | [`errands`] | which thread does work that could make a worker wait for a slow disk? |
+//! | [`persist`] | which data outlives the process, and how? |
+//! | [`views`] | which threads ask databases, and keep the results? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
 //!
-//! Rooms do not import each other; `boot` and `host` wire them together.
+//! Rooms do not import each other; `boot` and `host` connect them.
 
 pub mod boot;
 pub mod changes;

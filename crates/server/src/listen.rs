@@ -1,4 +1,4 @@
-//! Listening sockets: which addresses, and who may connect before a password is set.
+//! Listening sockets: which addresses, and which clients may connect before a password is set.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, ToSocketAddrs};
@@ -13,7 +13,7 @@ use crate::net::{Listener, Speaks};
 use crate::process::log::Log;
 use crate::process::paths::{self, reason};
 
-/// The kernel's own bound of the queue of connections that nobody has accepted yet.
+/// The kernel's own bound of the queue of connections that were not accepted yet.
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 
 /// Why there is no socket to listen on. The details are in the log.
@@ -27,7 +27,7 @@ pub struct Listening {
     unix: Option<UnixSocket>,
 }
 
-/// A TCP socket, and what is spoken there.
+/// A TCP socket, and the protocol spoken there.
 struct TcpSocket {
     address: SocketAddr,
     speaks: Speaks,
@@ -46,7 +46,7 @@ impl Listening {
     /// Opens the sockets that the settings ask for.
     ///
     /// # Errors
-    /// One of them cannot be had, or none is asked for.
+    /// One of them cannot be opened, or none is asked for.
     pub fn open(config: &Config, log: &Log) -> Result<Listening, NotListening> {
         let mut listening = Listening::default();
         if listening.bind_missing(config, Speaks::Resp, log).is_err() {
@@ -54,8 +54,8 @@ impl Listening {
             return Err(NotListening);
         }
         if listening.bind_missing(config, Speaks::Http, log).is_err() {
-            // Several servers on one machine would otherwise have to be told about a port that most
-            // of them do not need.
+            // Otherwise, on a machine with several servers, each would need a setting for a port that
+            // most of them do not need.
             log.warning(format!("HTTP is not served: port {} cannot be had.", config.http_port));
         }
         if !config.unixsocket.is_empty() {
@@ -75,11 +75,11 @@ impl Listening {
         Ok(listening)
     }
 
-    /// Changes to the addresses and the port of these settings. `give` hands the sockets to whoever
-    /// accepts connections, and takes those back that were given before.
+    /// Changes to the addresses and the port of these settings. `give` hands the sockets to the
+    /// acceptor of connections, and takes back those that it got before.
     ///
     /// # Errors
-    /// An address cannot be had. Sockets that stood in its way are closed all the same: the caller
+    /// An address cannot be bound. Sockets that stood in its way are closed all the same: the caller
     /// changes back to the old settings, which opens them again.
     pub fn change(
         &mut self,
@@ -114,7 +114,7 @@ impl Listening {
         Ok(())
     }
 
-    /// The sockets, for whoever accepts connections.
+    /// The sockets, for the acceptor of connections.
     pub fn handles(&self) -> Vec<Listener> {
         let tcp = self.tcp.iter().filter_map(|own| {
             let listener = own.listener.try_clone().ok()?;
@@ -130,8 +130,8 @@ impl Listening {
         self.unix.as_ref().map(|own| own.path.as_path())
     }
 
-    /// Removes the unix socket from its directory, at the end. What has taken its place meanwhile,
-    /// be it a file or the socket of another server, stays.
+    /// Removes the unix socket from its directory, at the end. A file or another server's socket that
+    /// has taken its place meanwhile stays.
     ///
     /// # Errors
     /// It cannot be looked at or removed, or is not there any more.
@@ -143,7 +143,8 @@ impl Listening {
         std::fs::remove_file(&own.path)
     }
 
-    /// Binds what the settings name for one protocol and is not bound yet; on failure, nothing of it.
+    /// Binds the addresses in the settings for one protocol that are not bound yet; on failure, none of
+    /// them.
     fn bind_missing(
         &mut self,
         config: &Config,
@@ -245,8 +246,8 @@ fn file_number(metadata: &std::fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Removes the socket of a server that ended without removing it. Anything else of that name is
-/// somebody's data, or the setting is a mistake.
+/// Removes the socket of a server that ended without removing it. Anything else of that name is some
+/// user's data, or the setting is a mistake.
 fn remove_stale_socket(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => std::fs::remove_file(path),
@@ -278,9 +279,9 @@ fn backlog(config: &Config) -> i32 {
     i32::try_from(config.tcp_backlog).unwrap_or(i32::MAX)
 }
 
-/// Ends listening at once, though the acceptor may hold the socket a moment longer.
+/// Ends listening at once, though the acceptor may keep the socket a moment longer.
 fn stop_listening(listener: &TcpListener) {
-    // It fails only when the socket does not listen, which is what is wanted.
+    // It fails only when the socket does not listen, which is the aim.
     let _ = SockRef::from(listener).shutdown(Shutdown::Both);
 }
 

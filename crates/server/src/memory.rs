@@ -1,10 +1,10 @@
 //! How much memory is in use.
 //!
-//! `maxmemory` needs that number before each command, and the allocator's own statistics are far
-//! too slow for that. So each thread publishes how much it has allocated and freed in its life,
-//! which the allocator counts in thread-local variables, once per turn; the sum over all threads is
-//! what is in use. A thread that frees what another allocated has a negative balance: only the sum
-//! means anything.
+//! `maxmemory` needs that number before each command, and the allocator's own statistics are far too
+//! slow for that. The allocator counts in thread-local variables how much a thread has allocated and
+//! freed in its life. Each thread publishes these once per turn, and the sum over all threads is the
+//! memory in use. A thread that frees what another allocated has a negative balance: only the sum means
+//! anything.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ struct Balance(AtomicI64);
 static BALANCES: [Balance; PLACES] = [const { Balance(AtomicI64::new(0)) }; PLACES];
 static PLACES_TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// What a thread has published so far.
+/// The balance that a thread has published.
 struct Account {
     place: usize,
     published: Cell<i64>,
@@ -51,7 +51,7 @@ impl Account {
         let before = self.published.replace(balance);
         let own = &BALANCES[self.place].0;
         if self.place < PLACES - 1 {
-            // Nobody else writes there.
+            // No other thread writes there.
             own.store(balance, Relaxed);
         } else {
             own.fetch_add(balance.wrapping_sub(before), Relaxed);
@@ -69,7 +69,7 @@ thread_local! {
     static ACCOUNT: Account = Account::open();
 }
 
-/// Publishes what the calling thread has allocated and freed. To be called at the end of each turn.
+/// Publishes the balance of the calling thread. Must be called at the end of each turn.
 #[inline]
 pub fn publish() {
     // A thread that is ending has published already.
@@ -89,8 +89,8 @@ pub fn used() -> usize {
     usize::try_from(sum).unwrap_or(0)
 }
 
-/// Lets the allocator return unused pages from a thread of its own rather than from whichever
-/// thread happens to free. To be called after going into the background.
+/// Lets the allocator return unused pages from a thread of its own, not from the thread that happens to
+/// free. Must be called after going into the background.
 ///
 /// # Errors
 /// The allocator's words.
@@ -105,7 +105,7 @@ pub fn allocator() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
         let version = tikv_jemalloc_ctl::version::read().unwrap_or("unknown");
-        // Behind the dash stands which build of the version it is.
+        // The part after the dash names the build of the version.
         format!("jemalloc-{}", version.split('-').next().unwrap_or(version))
     })
 }
@@ -142,7 +142,7 @@ mod tests {
     #[global_allocator]
     static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-    /// One test, since the sum is the process's own.
+    /// One test, because the sum belongs to the whole process.
     #[test]
     fn the_sum_follows_allocations_of_all_threads() {
         const SIZE: usize = 64 << 20;

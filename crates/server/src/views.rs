@@ -1,21 +1,22 @@
 //! The threads that ask databases for the results of views, keep them, and forget them.
 //!
-//! Each connection to a database is a thread's own, so no statement ever runs on a worker. Requests
+//! Each connection to a database belongs to one thread, so no statement ever runs on a worker. Requests
 //! for a result that is not kept join one flight: one statement, whose result is kept and answered to
-//! all of them. A worker that asks holds a slot, so what it does here is to look into a map and to put
-//! a request into a queue of bounded length.
+//! all of them. A worker that asks holds a slot, so it only looks into a map here and puts a request
+//! into a queue of bounded length.
 //!
-//! Results are kept by commands as clients send them, so they are journalled, expire and are evicted
-//! as anything else is. The keys of a tag are members of a sorted set, of the name that [`tag_key`] makes,
-//! by the time when they expire: those that have expired are taken out when another one is added.
+//! Results are kept by commands as clients send them, so they are journalled, expire and are evicted as
+//! anything else is. The keys of a tag are members of a sorted set, of the name that [`tag_key`] makes,
+//! by the time when they expire: expired ones are taken out when another one is added.
 //!
-//! What was read before a tag was forgotten must not be kept after it. So every view has an epoch, which
-//! grows when one of its tags is forgotten; a flight knows the epoch that it began in, and its result
-//! is kept only while that is the view's epoch still. Newcomers join no flight of an earlier one.
+//! A result that was read before a tag was forgotten must not be kept after it. So every view has an
+//! epoch, which grows when one of its tags is forgotten. A flight knows the epoch in which it began,
+//! and its result is kept only while that is still the view's epoch. Newcomers join no flight of an
+//! earlier one.
 //!
-//! When the file of views is read anew, a pool of threads for what it says takes the place of the one
-//! before. That one does what it was asked to do and ends, and keeps nothing more. Results of views that
-//! are others now are forgotten; until they are, requests for them do not look at what is kept.
+//! When the file of views is read anew, a new pool of threads replaces the present one. The old pool
+//! does its remaining work and ends, and keeps nothing more. Results of views that have changed are
+//! forgotten; until they are, requests for them do not look at kept results.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -47,12 +48,12 @@ use crate::process::paths::{path, reason};
 
 /// Requests that wait for the connections of one database.
 const QUEUE: usize = 4096;
-/// Milliseconds after a failure in which nothing is asked anew that is there, though stale.
+/// Milliseconds after a failure in which no stale result is asked for anew.
 const PAUSE_AFTER_FAILURE: u64 = 1000;
 /// How often a command that finds its slots locked is tried, and the pause between.
 const TRIES: usize = 5000;
 const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
-/// The pause before what cannot be forgotten now is tried again.
+/// The pause before results that cannot be forgotten now are tried again.
 const PAUSE_OF_SETTLING: Duration = Duration::from_millis(100);
 /// Keys of a tag that are deleted by one command.
 const KEYS_AT_ONCE: usize = 100;
@@ -87,12 +88,13 @@ struct Flight {
     waiters: Vec<Arc<Waiter>>,
 }
 
-/// What all pools share, one after the other.
+/// State that all pools share, one after the other.
 struct Common {
     log: Arc<Log>,
     /// Set once, when there is an engine.
     engine: OnceLock<Weak<Engine>>,
-    /// Held while results are kept or forgotten. Says whether the server stops, and nothing more is.
+    /// Locked while results are kept or forgotten. True when the server stops: then nothing more is
+    /// kept.
     keeping: Mutex<bool>,
     /// The present pool, when there is one.
     pool: OnceLock<ArcSwap<Pool>>,
@@ -100,31 +102,31 @@ struct Common {
     hands: Mutex<Vec<Hand>>,
 }
 
-/// What the threads of a pool share.
+/// State that the threads of a pool share.
 struct Shared {
     offer: Arc<Offer>,
     common: Arc<Common>,
     flights: Mutex<HashMap<Box<[u8]>, Flight>>,
     /// By the names of the views.
     epochs: HashMap<String, AtomicU64>,
-    /// By the databases' numbers: until when a stale result is not asked for anew, in milliseconds of the
-    /// steady clock.
+    /// By the databases' numbers: until when a stale result is not asked for anew, in milliseconds of
+    /// the steady clock.
     rests_until: Vec<AtomicU64>,
-    /// Another pool has taken its place, which knows better what is to be kept.
+    /// Another pool has replaced it, which knows better which results to keep.
     is_retired: AtomicBool,
 }
 
-/// The threads for what a file says. They end when it is dropped.
+/// The threads for the views of a file. They end when it is dropped.
 struct Pool {
     shared: Arc<Shared>,
-    /// By the databases' numbers; the last one is that of the thread which forgets.
+    /// By the databases' numbers; the last one is that of the thread that forgets results.
     queues: Vec<SyncSender<Job>>,
 }
 
 /// See the module's text.
 pub struct Keeper {
     common: Arc<Common>,
-    /// What the present pool serves.
+    /// The views that the present pool serves.
     offer: Arc<ArcSwap<Offer>>,
 }
 
@@ -141,10 +143,10 @@ fn tag_key(tag: &[u8]) -> Vec<u8> {
 }
 
 impl Keeper {
-    /// Reads the file that names views of databases, if the settings name one.
+    /// Reads the file with the views of databases, if the settings name one.
     ///
     /// # Errors
-    /// What is wrong with it, for the operator. Behind the first line it may show a part of the file.
+    /// What is wrong with it, for the operator. After the first line it may show a part of the file.
     pub fn read(config: &Config) -> Result<Views, String> {
         if config.views_file.is_empty() {
             return Ok(Views::default());
@@ -180,21 +182,21 @@ impl Keeper {
         let before = self.offer.load_full();
         let mut changed = views.changed_since(&before.views);
         if !before.is_settled() {
-            // What was to be forgotten may still be there.
+            // Results that were to be forgotten may still be there.
             changed.extend(before.changed.iter().cloned());
         }
         let offer = Arc::new(Offer::new(views, changed));
         offer.take_over(&before);
         let pool = Pool::start(&self.common, Arc::clone(&offer))?;
         let to_settle = pool.queues.last().filter(|_| !offer.is_settled()).cloned();
-        // In this order: who has had the result of a new statement does not get that of an old one again,
-        // which may be what is kept.
+        // In this order: a client that has had the result of a new statement must not get that of an
+        // old one again, which may still be kept.
         self.offer.store(offer);
         let retired = present.swap(Arc::new(pool));
-        // Who forgets something from now on says so to the new pool.
+        // Code that forgets results from now on tells the new pool.
         self.offer.load().take_over(&before);
-        // Who is about to keep something does so before anything is forgotten: see [`Worker::settle`]. It is
-        // not waited for here, where slots may be held that it needs.
+        // A thread that is about to keep a result does so before anything is forgotten: see
+        // [`Worker::settle`]. It is not waited for here, where the caller may hold slots that it needs.
         retired.shared.is_retired.store(true, SeqCst);
         // The first job of a queue of its own: there is room.
         to_settle.into_iter().for_each(|queue| drop(queue.try_send(Job::Settle)));
@@ -206,12 +208,12 @@ impl Keeper {
         self.common.engine.get_or_init(|| Arc::downgrade(engine));
     }
 
-    /// What there is to be asked for.
+    /// The views that can be asked for.
     pub fn offer(&self) -> &Arc<ArcSwap<Offer>> {
         &self.offer
     }
 
-    /// Has a thread do what is asked, and answers who waits for it.
+    /// Has a thread carry out the request, and answers the waiter.
     pub fn ask(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
         if let Some(pool) = self.common.pool.get() {
             pool.load().ask(request, waiter);
@@ -298,7 +300,8 @@ impl Pool {
             let waiters = waiter.into_iter().collect();
             let earlier = flights.insert(key.clone(), Flight { epoch, waiters });
             if let (Some(earlier), Some(flight)) = (earlier, flights.get_mut(&key)) {
-                // Those who wait for what has been forgotten meanwhile get the newer result as well.
+                // Clients that wait for a result that was forgotten meanwhile get the newer one as
+                // well.
                 flight.waiters.extend(earlier.waiters);
             }
         }
@@ -330,7 +333,7 @@ impl Shared {
         self.epochs.get(view).map_or(0, |epoch| epoch.load(SeqCst))
     }
 
-    /// What was asked for up to now is not kept any more, of the views with this tag.
+    /// For the views with this tag, results that were asked for up to now are no longer kept.
     fn begin_epochs(&self, tag: &[u8]) {
         self.offer.forget(tag, base::clock::now_ms());
         for (name, view) in &self.offer.views.views {
@@ -342,11 +345,11 @@ impl Shared {
         }
     }
 
-    /// Ends a flight, and answers who waits for it.
+    /// Ends a flight, and answers its waiters.
     fn land(&self, key: &[u8], epoch: u64, reply: &Output) {
         let flight = {
             let mut flights = self.flights.lock();
-            // A later one may have taken its place, and those who waited for it.
+            // A later flight may have taken its place, and its waiters.
             let own = flights.get(key).is_some_and(|flight| flight.epoch == epoch);
             if own { flights.remove(key) } else { None }
         };
@@ -357,7 +360,7 @@ impl Shared {
     }
 }
 
-/// What a thread runs commands with.
+/// The parts with which a thread runs commands.
 struct Hand {
     engine: Arc<Engine>,
     turn: Turn,
@@ -416,7 +419,7 @@ struct Worker {
 impl Worker {
     fn run(mut self, jobs: &Mutex<Receiver<Job>>) {
         loop {
-            // The lock is that of waiting: whoever has it gets the next job.
+            // The lock is that of waiting: the thread that has it gets the next job.
             let job = jobs.lock().recv();
             let Ok(job) = job else { break };
             if self.hand.is_none() {
@@ -473,7 +476,7 @@ impl Worker {
         self.keep(view, key, epoch, &json);
         let seconds = view.ttl.as_secs();
         let head = format!("*5\r\n$4\r\nmiss\r\n_\r\n:0\r\n:{seconds}\r\n${}\r\n", json.len());
-        // All who wait get the one text, where it is long.
+        // All waiting clients get the same text, if it is long.
         let mut reply = said(head.as_bytes());
         reply.push_shared(&Arc::new(json));
         reply.push(b"\r\n");
@@ -562,8 +565,8 @@ impl Worker {
         forgotten
     }
 
-    /// Does something with the thread's connection to the database of a view. What fails is logged, and
-    /// returns what to reply.
+    /// Uses the thread's connection to the database of a view. A failure is logged, and the reply for
+    /// it returned.
     fn with_connection<T>(
         &mut self,
         view: &View,

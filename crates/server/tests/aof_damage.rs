@@ -1,5 +1,5 @@
-//! Whatever an append-only file has become, scanning it ends, says a place that is good, and takes
-//! memory in proportion to what is there.
+//! Scanning an append-only file with any contents ends, finds a place up to which it is good, and takes
+//! memory in proportion to the file.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -15,11 +15,10 @@ use tests::random::{Random, Rounds};
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// How long the test goes on if nobody says otherwise.
+/// How long the test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(4);
 
-/// Bytes of buffers that are there whatever is read, one for an argument that is announced as large
-/// among them.
+/// Bytes of buffers that are always there, one for an argument that is announced as large among them.
 const AT_LEAST: usize = (4 << 20) + BIG_ARGUMENT_EAGER;
 
 /// Bytes that a byte of a file may take: an argument of one byte takes seven, and is a range.
@@ -113,7 +112,7 @@ fn damaged_files_end_somewhere_good() {
             Ending::Complete => file.len() as u64,
             Ending::Torn { good, .. } | Ending::Damaged { good, .. } => good,
         };
-        // What is good alone is a whole file, with as many commands, or fewer by a transaction.
+        // The good part alone is a complete file, with as many commands, or fewer by a transaction.
         let good = usize::try_from(good).unwrap();
         let (kept, ending) = scan(&file[..good]);
         assert_eq!(ending, Ending::Complete);

@@ -1,5 +1,5 @@
-//! The append-only directory goes back and forth between us and the reference server: what one has
-//! written the other reads, and goes on.
+//! The append-only directory goes back and forth between Dunlin and the reference server: each reads
+//! what the other has written, and goes on.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -88,7 +88,7 @@ fn commands(directory: &AofDirectory) -> Result<Vec<String>> {
     Ok(commands)
 }
 
-/// The tool of the reference that looks at such a directory has nothing to say against it.
+/// The reference's tool for such directories finds nothing wrong with it.
 fn accepted_by_its_checker(directory: &AofDirectory) -> Result<()> {
     let manifest = directory.path().join("appendonly.aof.manifest");
     let output = Command::new(peers::program("redis-check-aof")).arg(manifest).output()?;
@@ -112,7 +112,7 @@ fn what_we_write_the_reference_loads() -> Result<()> {
     fs::remove_dir_all(home.join("appendonlydir"))?;
     let ours = directory(&home)?;
     let journal = journal()?;
-    // Listening begins: what follows the cut is hidden until the base is complete.
+    // Listening begins: the file after the cut is hidden until the base is complete.
     journal.begin(ours.open_hidden_increment()?);
     append(&journal, 0, &["SET a 1"]);
     append(&journal, 3, &["RPUSH l x y", "INCR n"]);

@@ -1,5 +1,5 @@
-//! What `dunlin check` says of files of the reference, and that the reference loads what was
-//! repaired.
+//! What `dunlin check` reports about files of the reference, and that the reference loads repaired
+//! files.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -15,7 +15,7 @@ use tests::server::{Server, Target};
 const OPTIONS: &[(&str, &str)] =
     &[("appendonly", "yes"), ("aof-timestamp-enabled", "yes"), ("aof-load-truncated", "no")];
 
-/// The report, and what it comes to.
+/// The report, and its verdict.
 fn run(path: &Path, options: Options) -> Result<(Verdict, String)> {
     let mut out = Vec::new();
     let verdict = check(path, options, &mut out)?;
@@ -58,15 +58,15 @@ fn a_directory_of_the_reference_is_described() -> Result<()> {
     Ok(())
 }
 
-/// Wherever an increment of the reference is damaged, it refuses to start, and starts after a
-/// repair with what was before the damage.
+/// At every place where an increment of the reference is damaged, the reference refuses to start, and
+/// starts after a repair with the commands before the damage.
 #[test]
 fn the_reference_starts_after_a_repair() -> Result<()> {
     for garbage in [&b""[..], b"*1\r\n$5\r\nMULTI\r\n", b"not a command", &[0; 5000]] {
         let mut server = stopped_after(100)?;
         let path = increment(&server);
         let whole = fs::read(&path)?;
-        // Behind the 51st command, SELECT counted, something else follows.
+        // After the 51st command, SELECT counted, comes something else.
         let at = whole.windows(6).enumerate().filter(|(_, bytes)| *bytes == b"*3\r\n$5");
         let at = at.map(|(at, _)| at).nth(50).unwrap();
         // Or it breaks off within the next command.

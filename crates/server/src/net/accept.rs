@@ -120,16 +120,16 @@ impl Accepting {
             for index in 0..self.sources.len() {
                 failed |= !self.accept_all(index);
             }
-            // Most likely out of descriptors: wait a little rather than spin. No event would tell
-            // of the connections that wait meanwhile.
+            // Most likely out of descriptors: wait a little rather than spin. No event would announce
+            // the connections that wait meanwhile.
             pause = failed.then_some(PAUSE_AFTER_FAILURE);
         }
     }
 
     fn replace(&mut self, listeners: Vec<Listener>) {
         for source in self.sources.drain(..) {
-            // Whoever gave the socket may hold it too, so that closing ours would not take it out
-            // of the poll instance.
+            // The giver of the socket may have it too, so that closing ours would not take it out of
+            // the poll instance.
             if let Err(error) = source.deregister(self.poll.registry()) {
                 let line = format!("A listening socket cannot be put away: {error}");
                 self.engine.host.log(LogLevel::Warning, &line);
@@ -166,7 +166,7 @@ impl Accepting {
         }
     }
 
-    /// Accepts until nobody waits any more. Returns whether it got there.
+    /// Accepts until no connection waits any more. Returns whether it got there.
     fn accept_all(&self, index: usize) -> bool {
         loop {
             let accepted = match &self.sources[index] {

@@ -2,7 +2,7 @@
 
 use super::transport::Transport;
 
-/// What the clients of a listening socket speak.
+/// The protocol of the clients of a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaks {
     /// The protocol of Redis.

@@ -21,15 +21,15 @@ pub(super) struct Item {
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) items: Vec<Item>,
-    /// The arguments of all commands, one command behind the other.
+    /// The arguments of all commands, one command after the other.
     pub(super) args: Vec<ArgRange>,
     /// The keys of all commands, likewise.
     pub(super) keys: Vec<KeyAt>,
 }
 
 impl Batch {
-    /// Adds a command of the connection at `place`, whose arguments and keys are those from `args`
-    /// and `keys` on.
+    /// Adds a command of the connection at `place`, with the arguments and keys from `args` and `keys`
+    /// on.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -47,7 +47,7 @@ impl Batch {
         [self.items.len(), self.args.len(), self.keys.len()]
     }
 
-    /// Takes back what was added since `mark`.
+    /// Takes back everything that was added since `mark`.
     pub(super) fn roll_back(&mut self, [items, args, keys]: [usize; 3]) {
         self.items.truncate(items);
         self.args.truncate(args);
@@ -66,7 +66,7 @@ impl Batch {
             + self.keys.capacity() * size_of::<KeyAt>()
     }
 
-    /// Frees what a large batch has left behind. A load that goes on has it again in no time.
+    /// Frees the space of a large batch. A load that goes on soon has it again.
     pub(super) fn give_back_space(&mut self) {
         self.items.shrink_to(KEPT);
         self.args.shrink_to(KEPT);

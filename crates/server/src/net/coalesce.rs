@@ -1,17 +1,17 @@
 //! Waiting a moment so that more requests come at once.
 //!
-//! A worker that is faster than its clients finds one or two requests each time it looks, and goes
-//! to sleep in between: the waits and wake-ups then cost more than the requests. Network cards meet
-//! the same problem by coalescing interrupts, and so does this: while many connections send many
-//! requests, the worker sleeps until about a quarter of those connections have sent the next one,
-//! but never longer than [`LONGEST`]. Few connections, or few requests, are answered at once, and so
-//! are all where pauses turn out to cost throughput ([`super::trial`]).
-//! What this gains and costs is in `docs/decisions/0002-coalescing.md`.
+//! A worker that is faster than its clients finds one or two requests each time it looks, and goes to
+//! sleep in between: the waits and wake-ups then cost more than the requests. Network cards have the
+//! same problem and coalesce interrupts; this does the same. While many connections send many requests,
+//! the worker sleeps until about a quarter of those connections have sent the next one, but never
+//! longer than [`LONGEST`]. The worker answers at once when there are few connections or few requests,
+//! or when pauses turn out to cost throughput ([`super::trial`]). What this gains and costs is in
+//! `docs/decisions/0002-coalescing.md`.
 //!
-//! Where nearly all replies wait for a sync of the journal, requests taken in small portions cost more
-//! still, since each portion asks for a sync of its own. Then the worker lets a quarter of its busy
-//! connections gather before it takes any, up to [`LONGEST_GATHERING`], and looks at no socket while
-//! the sync goes on (`docs/decisions/0005-one-sync-for-many.md`).
+//! When nearly all replies wait for a sync of the journal, requests taken in small portions cost more
+//! still, because each portion asks for a sync of its own. Then the worker lets a quarter of its busy
+//! connections gather before it takes any requests, up to [`LONGEST_GATHERING`], and looks at no socket
+//! while the sync goes on (`docs/decisions/0005-one-sync-for-many.md`).
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ const WINDOW_US: u64 = 1000;
 /// Connections that must have sent something in a window. With fewer, all of them soon wait for the
 /// one that pauses.
 const ACTIVE_LEAST: u32 = 16;
-/// Windows in which the busy connections are counted whose quarter is to gather: in one window those
-/// of a slow client do not all send something.
+/// Windows over which busy connections are counted; a quarter of these should gather. In one window not
+/// all connections of a slow client send something.
 const WINDOWS: u32 = 8;
 /// Readable sockets that a window must have seen.
 const EVENTS_LEAST: u32 = 64;
@@ -36,7 +36,7 @@ const EVENTS_LEAST: u32 = 64;
 /// large values are better taken while they are in the processor's cache.
 const BYTES_MOST: u64 = 4096;
 
-/// What a worker has seen lately, and how long it pauses.
+/// The worker's recent observations, and how long it pauses.
 #[derive(Default)]
 pub(super) struct Coalescing {
     /// Number of the present window.
@@ -53,7 +53,7 @@ pub(super) struct Coalescing {
     /// Connections that were readable in the present [`WINDOWS`] windows.
     busy: u32,
     pause: Option<Duration>,
-    /// What the last windows have shown, if nearly all replies had to wait for the journal.
+    /// The findings of the last windows, if nearly all replies had to wait for the journal.
     gathering: Option<Gathering>,
     /// Connections that were readable in the last [`WINDOWS`] windows.
     lately_busy: u32,
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(coalescing.pause(11_000), None);
     }
 
-    /// Windows in which each of `busy` connections sends a request in turn, 64 in a window, all of
-    /// whose replies but one in `answered` wait for the journal.
+    /// Windows in which each of `busy` connections sends a request in turn, 64 in a window. Of their
+    /// replies, all but one in `answered` wait for the journal.
     fn gathering(busy: usize, answered: usize) -> Coalescing {
         let mut coalescing = Coalescing::default();
         let mut marks = vec![u32::MAX; busy];

@@ -39,10 +39,10 @@ pub(super) struct Connection {
     pub(super) transport: Transport,
     pub(super) session: Session,
     pub(super) protocol: Protocol,
-    /// What was received and not parsed, or parsed and not executed yet.
+    /// Bytes that were received and not parsed, or parsed and not executed yet.
     pub(super) input: Vec<u8>,
     pub(super) output: Output,
-    /// What of the output waits for the journal, places and offsets ascending.
+    /// The parts of the output that wait for the journal, places and offsets ascending.
     held_replies: VecDeque<HeldReplies>,
     /// Where replies begin in the stream of all output that were written but wait for the host.
     pub(super) withheld_from: Option<u64>,
@@ -64,7 +64,7 @@ pub(super) struct Connection {
     pub(super) doom: Option<&'static str>,
     /// Its share of the turn was used up: more commands may lie in the buffer.
     pub(super) backlog: bool,
-    /// What it received while it was held back was not looked at.
+    /// Input that it received while its commands waited was not parsed.
     pub(super) unparsed: bool,
     /// It is in the worker's list of those whose commands wait for slots.
     pub(super) listed_as_parked: bool,
@@ -118,14 +118,14 @@ impl Connection {
         !self.held_back.is_empty() || !matches!(hold, Hold::None | Hold::Blocked(_))
     }
 
-    /// Whether its commands wait, for whatever reason, so that what it sends has to wait too.
+    /// Whether its commands wait, for any reason, so that further input has to wait too.
     #[inline]
     pub(super) fn defers_input(&self) -> bool {
         !self.held_back.is_empty() || !self.held_back.runs()
     }
 
-    /// How much to read in this turn. What was received comes first: a fast sender must not fill the
-    /// memory. Where commands wait, little is read beyond them: the rest stays in the socket, where
+    /// How much to read in this turn. Input that was received comes first: a fast sender must not fill
+    /// the memory. When commands wait, little is read beyond them: the rest stays in the socket, where
     /// it slows its sender down.
     pub(super) fn reading_share(&self) -> usize {
         if self.backlog {
@@ -144,7 +144,7 @@ impl Connection {
         self.input.len() - self.protocol.done()
     }
 
-    /// Reads its share of this turn: about so many bytes. Returns how many.
+    /// Reads its share of this turn: about this many bytes. Returns how many.
     pub(super) fn receive(&mut self, share: usize) -> usize {
         let mut total = 0;
         while self.readable && total < share {
@@ -184,7 +184,7 @@ impl Connection {
         self.readable = false;
     }
 
-    /// Lets the output behind this place wait for what the session depends on.
+    /// Defers the output after this place until the session's dependence is satisfied.
     #[inline]
     pub(super) fn hold_replies(&mut self, from: u64) {
         let offset = self.session.depends_on;
@@ -193,15 +193,15 @@ impl Connection {
         }
     }
 
-    /// Lets replies go that depend on nothing behind this offset.
+    /// Releases deferred replies that depend on nothing after this offset.
     pub(super) fn release_replies(&mut self, covered: u64, stats: &ThreadStats) {
         while let Some(first) = self.held_replies.pop_front_if(|first| first.offset <= covered) {
             stats.stages.commit.record(first.since.elapsed_ns(), 1);
         }
     }
 
-    /// Writes the reply of a command that has waited, if `write` says that there is one. Returns
-    /// whether it does.
+    /// Writes the reply of a command that has waited, if `write` returns that there is one. Returns
+    /// whether there is.
     pub(super) fn reply(
         &mut self,
         (engine, turn): (&Engine, &Turn),
@@ -261,7 +261,7 @@ impl Connection {
         self.withheld_from = waits.then_some(from);
     }
 
-    /// Sends what waits, its share of this turn. Returns bytes sent.
+    /// Sends waiting output, its share of this turn. Returns bytes sent.
     pub(super) fn send(&mut self, limit: usize) -> usize {
         let limit = limit.min(self.sendable());
         let mut total = 0;
@@ -304,7 +304,7 @@ impl Connection {
         }
     }
 
-    /// Whether it follows changes, is behind, and has sent most of what it had.
+    /// Whether it follows changes, is behind, and has sent most of its output.
     #[inline]
     pub(super) fn is_to_read_on(&self) -> bool {
         let Some(listener) = self.protocol.following() else { return false };
@@ -312,7 +312,7 @@ impl Connection {
         listener.behind().is_some() && little_waits && !self.session.close
     }
 
-    /// Whether a request goes on now, which had to wait until most of what it wrote was sent.
+    /// Whether a request can go on now that had to wait until most of its output was sent.
     #[inline]
     fn is_to_go_on(&self) -> bool {
         let little_waits = self.output.len() <= limits::CHANGES_PENDING / 2;
@@ -328,7 +328,7 @@ impl Connection {
         }
     }
 
-    /// Ends a connection that follows changes, and has something to say besides.
+    /// Ends a connection that follows changes but sends something else.
     #[inline]
     pub(super) fn look_at_talk(&mut self) {
         if self.protocol.following().is_some() && self.input.len() > limits::READ_BUFFER {
@@ -336,31 +336,31 @@ impl Connection {
         }
     }
 
-    /// Lets a connection that follows changes read on, where it is behind.
+    /// Lets a connection that follows changes read on, if it is behind.
     pub(super) fn read_on(&mut self, engine: &Engine) {
         let Connection { protocol, session, output, .. } = self;
         let Some(listener) = protocol.following() else { return };
-        // What it was told before it fell behind comes first.
+        // Changes that it was told before it fell behind come first.
         let inbox = std::mem::take(&mut *session.client.inbox.lock());
         inbox.pushes.iter().for_each(|message| output.push_shared(message));
         session.close |= read_on(engine, listener, output);
     }
 
-    /// Whether nothing of what the peer sent before it closed is left to be answered.
+    /// Whether everything that the peer sent before it closed is answered.
     pub(super) fn is_finished(&self) -> bool {
         let blocked = matches!(self.held_back.hold, Hold::Blocked(_) | Hold::AwaitsSync(_));
         let running = self.held_back.runs();
         let parsed = !self.backlog && !self.unparsed && !self.protocol.has_answer();
         let answered = self.held_back.is_empty() && parsed;
-        // What a client sent behind the command that it waits in is not read while it waits, so the
-        // end of its input may lie behind that.
-        // Who follows changes has nothing more to say, but not when it goes.
+        // Input after the command in which a client waits is not read while it waits, so the end of its
+        // input may come after that. A client that follows changes has nothing more to say, but its
+        // input does not show when it leaves.
         let follows = self.protocol.following().is_some() || self.protocol.goes_on();
         ((blocked || follows) && (self.ended || self.read_closed))
             || (self.ended && running && answered && self.output.is_empty())
     }
 
-    /// Whether there is something to do for it before its socket or others say so.
+    /// Whether there is something to do for it before its socket or another thread announces anything.
     pub(super) fn wants_another_turn(&self, now: u64) -> bool {
         let runnable = match self.held_back.hold {
             Hold::None => {
@@ -399,16 +399,15 @@ impl Connection {
         timeout > 0 && !exempt && now.saturating_sub(last) > timeout
     }
 
-    /// Bytes that the connection holds of what it received and has not executed, with the commands
-    /// that MULTI queues.
+    /// Bytes of input that it has received and not executed, with the commands that MULTI queues.
     pub(super) fn query_memory(&self) -> usize {
         let (_, big) = self.protocol.apart_memory();
         let queued = self.session.transaction.as_ref().map_or(0, |own| own.bytes);
         self.input.capacity() + self.protocol.memory() + big + self.held_back.memory() + queued
     }
 
-    /// Dooms it if more output waits than its class of clients may let wait at all. To be called
-    /// after whatever writes to the output, so that nothing more is done for it.
+    /// Dooms it if more output waits than its class of clients may ever let wait. Must be called after
+    /// every write to the output, so that nothing more is done for it.
     #[inline]
     pub(super) fn look_at_output_limit(&mut self) {
         if self.output.is_over_limit() {

@@ -1,8 +1,8 @@
-//! Commands of a connection that cannot run yet, why, and how they run in the end.
+//! Pending commands of a connection: why they cannot run yet, and how they run in the end.
 //!
-//! The first command is the one that the connection is held back for, if it has to run again; those
-//! that came after it wait behind it. Nobody waits inside a gate: a command that finds a slot locked
-//! leaves the gate, and is tried again when [`Parked`] says so.
+//! The first pending command is the one for which the connection waits, if it has to run again; the
+//! commands that came after it queue up behind it. No thread waits inside a gate: a command that finds
+//! a slot locked leaves the gate, and is tried again when [`Parked`] says so.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ const PAUSE_FOR_GATES: Duration = Duration::from_millis(4);
 /// Why a connection's next command does not run now.
 #[derive(Default)]
 pub enum Hold {
-    /// Nothing holds it back.
+    /// Nothing: it can run.
     #[default]
     None,
     /// It is blocked in a command until it is served.
@@ -43,9 +43,9 @@ pub enum Hold {
     AwaitsSync(SyncWait),
 }
 
-/// A command that was parsed and is held back.
+/// A command that was parsed and is pending.
 pub struct Pending {
-    /// Its row, if there is such a command.
+    /// Its row, if the command exists.
     pub row: Option<&'static Row>,
     /// Its words.
     pub argv: OwnedArguments,
@@ -58,15 +58,15 @@ impl Pending {
     }
 }
 
-/// What became of a command that was held back.
+/// The outcome of a pending command.
 pub struct Ran {
-    /// What the engine says.
+    /// The engine's outcome.
     pub outcome: Outcome,
     /// The command, if it is to run again, or the one that follows from it.
     pub command: Option<Pending>,
     /// A slot that was locked, if that is why.
     pub slot: Option<u16>,
-    /// Whether its connection stays, so that the commands behind it may run.
+    /// Whether its connection stays, so that the commands after it may run.
     pub open: bool,
 }
 
@@ -96,7 +96,7 @@ impl HeldBack {
         self.commands.iter().map(|command| command.argv.memory()).sum()
     }
 
-    /// Puts a command behind those that wait.
+    /// Puts a command after the other pending ones.
     pub fn push(&mut self, command: Pending) {
         self.commands.push_back(command);
     }
@@ -130,7 +130,7 @@ impl HeldBack {
         };
     }
 
-    /// When what holds it back ends by itself, in milliseconds of the steady clock.
+    /// When its waiting ends by itself, in milliseconds of the steady clock.
     #[inline]
     pub fn deadline(&self) -> Option<u64> {
         match &self.hold {
@@ -150,13 +150,13 @@ impl HeldBack {
         }
     }
 
-    /// Runs what held the connection back, where that needs slots that were locked, closed gates, or
-    /// just another attempt; then the commands behind it.
+    /// Runs the command for which the connection waits, if it needs slots that were locked, closed
+    /// gates, or just another attempt; then the commands after it.
     ///
-    /// To be called outside the gate, or where the thread may enter it again ([`Gate::within`]): then
-    /// without all gates, since it cannot close its own. `run` runs a command and says what became of
-    /// it. While a script has run for long (`slow`), commands are tried that would wait in vain
-    /// otherwise: they are refused.
+    /// Must be called outside the gate, or where the thread may enter it again ([`Gate::within`]): then
+    /// without closing all gates, because it cannot close its own. `run` runs a command and returns its
+    /// outcome. While a script has run for long (`slow`), commands are also tried that would otherwise
+    /// wait in vain: they are refused.
     pub fn run<X>(
         &mut self,
         space: &Keyspace<X>,
@@ -186,8 +186,8 @@ impl HeldBack {
         }
     }
 
-    /// Runs a command again that found a slot locked, or needs all of them, if there is use in that.
-    /// Whether its connection stays.
+    /// Runs a command again that found a slot locked, or needs all of them, if that can succeed.
+    /// Returns whether its connection stays.
     fn try_again<X>(
         &mut self,
         space: &Keyspace<X>,
@@ -207,15 +207,16 @@ impl HeldBack {
         };
         let open = self.run_first(authority, now, run);
         if let Hold::Contended(failed) = &mut self.hold {
-            // It goes on waiting where it was, with what it has reserved.
+            // It goes on waiting where it was, with its reservation.
             parked.note_failure(failed.slot(), now());
             *failed = parked;
         }
         open
     }
 
-    /// Runs a command that needs all gates closed. Where a thread keeps its own shut, it is asked what
-    /// it does then: it may be refused. Whether its connection stays.
+    /// Runs a command that needs all gates closed. When a thread stays inside its gate for long, the
+    /// command is run without closing them: it may then be refused. Returns whether its connection
+    /// stays.
     fn try_alone(
         &mut self,
         gates: Option<&Gates>,

@@ -18,7 +18,7 @@ pub(super) const WAKE: Token = Token(usize::MAX);
 /// Wakes a worker that waits at its sockets.
 type Waker = Box<dyn Fn() + Send + Sync>;
 
-/// What waits for one worker.
+/// Mail for one worker.
 pub struct Mailbox {
     waker: Waker,
     /// Set while a wake-up is under way, so that many messages cost one.
@@ -49,11 +49,11 @@ struct Letters {
 #[derive(Default)]
 pub struct Mail {
     pub(super) arrivals: Vec<Arrival>,
-    /// Clients whose inbox to look at.
+    /// Clients whose inboxes have something.
     pub clients: Vec<u64>,
     /// The journal is further than it was.
     pub journal_progressed: bool,
-    /// The journal has failed: what waits for it waits in vain.
+    /// The journal has failed: replies wait for it in vain.
     pub journal_failed: bool,
 }
 
@@ -97,8 +97,8 @@ impl Mailbox {
         if self.woken.load(Ordering::Acquire) { Duration::ZERO } else { longest }
     }
 
-    /// Sleeps until there is mail, but not longer than `longest`. What comes at the sockets meanwhile
-    /// wakes nobody. Whether there is mail.
+    /// Sleeps until there is mail, but not longer than `longest`. Data that arrives at the sockets
+    /// meanwhile does not wake it. Returns whether there is mail.
     pub fn nap(&self, longest: Duration) -> bool {
         self.thread.get_or_init(thread::current);
         self.napping.store(true, Ordering::SeqCst);
@@ -109,17 +109,17 @@ impl Mailbox {
         self.woken.load(Ordering::SeqCst)
     }
 
-    /// Says that something waits for the journal. The caller looks at the journal once more
-    /// afterwards: what it did before was told to nobody.
+    /// Notes that a reply waits for the journal. The caller looks at the journal once more afterwards:
+    /// its earlier progress was not announced.
     pub fn await_journal(&self) {
         self.awaits_journal.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
-    /// Takes all mail. What comes later comes with a wake-up.
+    /// Takes all mail. Later mail comes with a wake-up.
     pub fn take(&self) -> Mail {
-        // Who has mail sets the mark afterwards. So the mark goes first: whoever finds it still set
-        // has left its mail before what follows here.
+        // A sender leaves its mail before it sets the mark. So the mark goes first: a sender that finds
+        // it still set has left its mail before what follows here.
         if !self.woken.load(Ordering::Acquire) || !self.woken.swap(false, Ordering::AcqRel) {
             return Mail::default();
         }
@@ -171,7 +171,7 @@ impl Wakers {
         }
     }
 
-    /// Tells all workers that what waits for the journal waits in vain.
+    /// Tells all workers that replies wait for the journal in vain.
     pub fn note_journal_failure(&self) {
         for mailbox in self.mailboxes.read().iter() {
             mailbox.journal_failed.store(true, Ordering::Release);
@@ -179,8 +179,8 @@ impl Wakers {
         }
     }
 
-    /// Gives a connection to the worker that has the fewest, of those that no script keeps busy: who
-    /// comes now may want to end it.
+    /// Gives a connection to the worker that has the fewest, among those that no script keeps busy: a
+    /// new client may want to end the script.
     pub(super) fn deliver(&self, arrival: Arrival) {
         let mailboxes = self.mailboxes.read();
         let fewest = |mailbox: &&Arc<Mailbox>| {

@@ -1,11 +1,11 @@
 //! Connections: from bytes on a socket to commands and back.
 //!
-//! An acceptor thread takes connections and gives each to the worker that has the fewest. From then
-//! on the worker owns it: it reads, parses, executes and writes, without a hop to another thread.
-//! [`worker`] holds the turn of a worker, the loop that all of this happens in.
+//! An acceptor thread takes connections and gives each to the worker that has the fewest. From then on
+//! the worker owns it: it reads, parses, executes and writes, without a hop to another thread.
+//! [`worker`] has the turn of a worker, the loop in which all of this happens.
 //!
-//! A connection is a [`transport`], which carries bytes, and a protocol, which makes commands of them
-//! ([`resp`], [`http`]).
+//! A connection is a [`transport`], which carries bytes, and a protocol, which turns bytes into
+//! commands ([`resp`], [`http`]).
 
 mod accept;
 mod arrival;
@@ -73,7 +73,7 @@ impl Workers {
         self.acceptor.listen(listeners);
     }
 
-    /// Stops accepting, lets each worker finish its turn and send what waits, and joins them.
+    /// Stops accepting, lets each worker finish its turn and send waiting output, and joins them.
     pub fn stop(self) {
         self.acceptor.stop();
         self.wakers.stop();

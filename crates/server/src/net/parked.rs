@@ -1,8 +1,8 @@
-//! Commands that found a slot locked: when each is tried again, and by what right.
+//! Commands that found a slot locked: when each is tried again, and with what authority.
 //!
-//! Nobody waits for a slot. The connection is put aside with its command, the worker serves others,
-//! and looks again after a pause that grows with the time that it has been in vain. After
-//! [`ESCALATION`] the command queues up for keeping newcomers away from its slots: see
+//! No thread waits for a slot. The connection is parked with its command. The worker serves others, and
+//! tries again after a pause that grows with the time that the command has failed. After [`ESCALATION`]
+//! the command queues up for a reservation, which keeps newcomers away from its slots: see
 //! [`store::reserve`].
 
 use std::time::{Duration, Instant};
@@ -12,8 +12,7 @@ use store::reserve::Reservation;
 
 /// How long a command is tried beside others before it keeps newcomers away.
 const ESCALATION: Duration = Duration::from_millis(5);
-/// The shortest pause between two tries: whoever holds the slots may need this very processor to go
-/// on.
+/// The shortest pause between two tries: the owner of the slots may need this very processor to go on.
 const PAUSE_LEAST: Duration = Duration::from_micros(20);
 /// The longest pause between two tries.
 const PAUSE_MOST: Duration = Duration::from_millis(1);
@@ -48,8 +47,8 @@ impl Parked {
         self.next_try
     }
 
-    /// Whether there is any use in trying now. If not, the next try is put off. There always is where
-    /// whoever has the slots is `slow`: then the command may be refused.
+    /// Whether trying now can succeed. If not, the next try is put off. A try always makes sense when
+    /// the owner of the slots is `slow`: then the command may be refused.
     pub(super) fn may_try<X>(&mut self, space: &Keyspace<X>, now: Instant, slow: bool) -> bool {
         if now < self.next_try {
             return false;
@@ -72,7 +71,7 @@ impl Parked {
         may_try
     }
 
-    /// What keeps newcomers away from the slots, where it is this command's turn to do that.
+    /// The reservation that keeps newcomers away from the slots, if it is this command's turn.
     pub(super) fn reservation(&self) -> Option<&Reservation> {
         self.reservation.as_ref().filter(|own| own.is_first())
     }

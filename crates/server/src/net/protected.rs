@@ -1,10 +1,10 @@
-//! Who may connect while no password keeps strangers out.
+//! Which clients may connect while no password is set.
 
 use std::net::{IpAddr, SocketAddr};
 
 use config::Config;
 
-/// What to answer to a client from another machine while anybody could do anything here.
+/// The answer to a client from another machine while no password is set.
 const DENIED: &[u8] = b"-DENIED Redis is running in protected mode because protected mode is \
 enabled and no password is set for the default user. In this mode connections are only accepted \
 from the loopback interface. To serve other machines, set a password (the 'requirepass' option, or \

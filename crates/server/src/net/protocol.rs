@@ -1,4 +1,4 @@
-//! What a connection speaks: how its bytes become commands, and replies become bytes.
+//! The protocol of a connection: how its bytes become commands, and replies become bytes.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
-    /// Parses what has arrived into the batch, up to the connection's share of the turn. Returns
-    /// whether more commands may lie in `input`.
+    /// Parses received bytes into the batch, up to the connection's share of the turn. Returns whether
+    /// more commands may lie in `input`.
     #[inline]
     pub(super) fn parse(
         &mut self,
@@ -42,7 +42,7 @@ impl Protocol {
         }
     }
 
-    /// The arguments behind ranges that [`Protocol::parse`] has put into the batch.
+    /// The arguments for ranges that [`Protocol::parse`] has put into the batch.
     #[inline]
     pub(super) fn arguments<'a>(
         &'a self,
@@ -55,8 +55,8 @@ impl Protocol {
         }
     }
 
-    /// The allocation that what is received next belongs to, with the room that there is for it, if
-    /// it does not belong to the input.
+    /// The allocation for the bytes received next, with the room in it, if they do not belong into the
+    /// input.
     #[inline]
     pub(super) fn receives_apart(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         match self {
@@ -65,7 +65,7 @@ impl Protocol {
         }
     }
 
-    /// Whether what is received next goes there.
+    /// Whether the bytes received next go into an allocation of their own.
     pub(super) fn is_receiving_apart(&self) -> bool {
         match self {
             Protocol::Resp(resp) => resp.is_receiving_big(),
@@ -91,7 +91,7 @@ impl Protocol {
         }
     }
 
-    /// Who follows changes here, if the connection does.
+    /// The listener of this connection, if it follows changes.
     #[inline]
     pub(super) fn following(&self) -> Option<&Arc<Listener>> {
         match self {
@@ -100,7 +100,7 @@ impl Protocol {
         }
     }
 
-    /// Whether a request goes on when what was written is sent.
+    /// Whether a request goes on after the written part is sent.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {
         match self {
@@ -126,8 +126,8 @@ impl Protocol {
         }
     }
 
-    /// Forgets commands that were executed. Returns how many bytes are to be removed from the front
-    /// of an input of so many.
+    /// Forgets executed commands. Returns how many bytes to remove from the front of an input of this
+    /// length.
     #[inline]
     pub(super) fn compact_when_due(&mut self, length: usize) -> usize {
         match self {
@@ -145,7 +145,7 @@ impl Protocol {
         }
     }
 
-    /// Bytes of what is being received apart, and bytes allocated for it.
+    /// Bytes received into an allocation of their own, and bytes allocated for them.
     #[inline]
     pub(super) fn apart_memory(&self) -> (usize, usize) {
         match self {
@@ -154,8 +154,7 @@ impl Protocol {
         }
     }
 
-    /// Writes what is to be answered without a command, when nothing comes before it: see
-    /// [`Protocol::has_answer`].
+    /// Writes an answer that needs no command, when nothing precedes it: see [`Protocol::has_answer`].
     pub(super) fn answer_ready(&mut self, now: u64, session: &mut Session, output: &mut Output) {
         match self {
             Protocol::Resp(resp) => {

@@ -18,7 +18,7 @@ pub(super) struct Resp {
     row: Option<&'static Row>,
     /// An argument that is being received into its own allocation.
     big: Option<BigArgument>,
-    /// The input is broken from here on; answered when what came before has run.
+    /// The input is broken from here on; answered after the earlier commands have run.
     error: Option<ProtocolError>,
 }
 
@@ -70,7 +70,7 @@ impl Resp {
         parsed == share
     }
 
-    /// The argument that what is received next belongs to, with the room that there is for it.
+    /// The argument to which the bytes received next belong, with the room in it.
     pub(super) fn receives_big(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         let big = self.big.as_mut()?;
         big.make_room();
@@ -78,7 +78,7 @@ impl Resp {
         Some((&mut big.bytes, room))
     }
 
-    /// Whether what is received next belongs to such an argument.
+    /// Whether the bytes received next belong to such an argument.
     pub(super) fn is_receiving_big(&self) -> bool {
         self.big.is_some()
     }
@@ -92,7 +92,7 @@ impl Resp {
         }
     }
 
-    /// The arguments behind ranges that [`Resp::parse`] has put into the batch.
+    /// The arguments for ranges that [`Resp::parse`] has put into the batch.
     #[inline]
     pub(super) fn arguments<'a>(
         &'a self,

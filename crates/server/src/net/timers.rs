@@ -8,8 +8,8 @@ use std::time::Duration;
 pub(super) struct Timers(BTreeSet<(u64, usize)>);
 
 impl Timers {
-    /// Exchanges the deadline of the connection at `place`, in milliseconds of the steady clock. What was met or
-    /// given up leaves nothing behind.
+    /// Exchanges the deadline of the connection at `place`, in milliseconds of the steady clock. A
+    /// deadline that passed or was given up leaves nothing behind.
     pub(super) fn change(&mut self, place: usize, old: Option<u64>, new: Option<u64>) {
         if let Some(due) = old {
             self.0.remove(&(due, place));

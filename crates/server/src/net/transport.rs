@@ -1,6 +1,6 @@
 //! What carries a connection's bytes: a TCP socket or a unix socket.
 //!
-//! A transport knows nothing of the protocol that is spoken over it.
+//! A transport does not know the protocol that is spoken over it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use mio::{Interest, Registry, Token};
 use resp::output::Output;
 
-/// What one attempt to receive has brought.
+/// The result of one attempt to receive.
 pub(super) enum Received {
     /// This many bytes, at least one. When `drained`, no more are there: an event announces the next.
     Bytes { count: usize, drained: bool },
@@ -21,7 +21,7 @@ pub(super) enum Received {
     End,
 }
 
-/// The socket of a connection, with what was known when it was accepted.
+/// The socket of a connection, with the facts known when it was accepted.
 pub(super) struct Transport {
     socket: Socket,
     /// The client's address, or the path of the unix socket.
@@ -66,7 +66,7 @@ impl Transport {
         }
     }
 
-    /// Sends keep-alive probes after so many seconds without traffic.
+    /// Sends keep-alive probes after this many seconds without traffic.
     pub(super) fn set_keepalive(&self, seconds: u32) {
         if seconds == 0 || self.is_unix() {
             return;
@@ -89,7 +89,7 @@ impl Transport {
         }
     }
 
-    /// Receives at most `room` bytes behind what `buffer` holds, which has the capacity for them.
+    /// Receives at most `room` bytes, and appends them to `buffer`, which has the capacity for them.
     ///
     /// A socket that gives less than it was asked for has no more.
     pub(super) fn receive(&self, buffer: &mut Vec<u8>, room: usize) -> Received {
@@ -117,7 +117,7 @@ impl Transport {
         Ok(received?.1)
     }
 
-    /// Sends up to `limit` bytes of what waits; returns how many were taken.
+    /// Sends up to `limit` bytes of the output; returns how many were taken.
     pub(super) fn write(&self, output: &Output, limit: usize) -> io::Result<usize> {
         let first = output.first_slice();
         if first.len() == output.len() {

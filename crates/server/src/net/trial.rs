@@ -1,13 +1,13 @@
 //! Whether pausing pays, found out by trying.
 //!
-//! A pause spares wake-ups, on both sides. A client that is slow with each request sends more in the
-//! same time then; one that is quick has sent everything before the pause is over, and waits. The
-//! worker cannot see which of them it serves, so it serves with and without pauses in turn, for some
-//! milliseconds each, counts requests, and goes on as it served more of them. Some time later it
-//! tries again. Where both ways come to the same, it pauses: that takes less of the processor.
+//! A pause saves wake-ups on both sides. A client that is slow with each request sends more in the same
+//! time then; a quick one has sent everything before the pause is over, and waits. The worker cannot
+//! see which kind it serves. So it serves with and without pauses in turn, for some milliseconds each,
+//! counts requests, and goes on with the way that served more. Some time later it tries again. When
+//! both ways serve the same number, it pauses, because that takes less processor time.
 
-/// Windows of one way before the other one's turn. The first of them is not counted: the requests
-/// that it serves were sent under the other way.
+/// Windows of one way before the other one's turn. The first is not counted: the requests that it
+/// serves were sent under the other way.
 const SPELL: u32 = 4;
 /// Spells in a trial: each way has half of them, in turn.
 const SPELLS: u32 = 6;
@@ -15,10 +15,10 @@ const SPELLS: u32 = 6;
 /// greatest number.
 const BETWEEN_LEAST: u32 = 64;
 const BETWEEN_MOST: u32 = 1024;
-/// Pausing has to serve so many percent of what is served without.
+/// Pausing has to serve at least this percentage of what is served without.
 const PERCENT_LEAST: u64 = 98;
 
-/// What one way of serving has achieved.
+/// The achievement of one way of serving.
 #[derive(Default, Clone, Copy)]
 struct Tally {
     requests: u64,

@@ -26,8 +26,7 @@ pub(super) struct CommandSink<'f> {
     bytes: u64,
     /// The command that is being put together.
     command: Command,
-    /// What follows the last command of the present key: what kind of content it is, and when it
-    /// expires.
+    /// The commands after the last one of the present key: its content type, and its expiry.
     label: u8,
     expire_at: Option<u64>,
     /// When fields of the present command expire.
@@ -71,7 +70,7 @@ impl Command {
         self.argument(&text);
     }
 
-    /// Ends the command if it has arguments. What follows for the same key begins another.
+    /// Ends the command if it has arguments. The rest of the same key begins another command.
     fn take(&mut self) -> Option<Vec<u8>> {
         if self.count == 0 {
             return None;
@@ -173,14 +172,14 @@ impl<'f> CommandSink<'f> {
         }
     }
 
-    /// Puts a command with the key behind its first words.
+    /// Puts a command with the key after its first words.
     fn put_words(&mut self, verb: &'static str, words: &[&[u8]]) {
         self.command.verb = verb;
         words.iter().for_each(|word| self.command.argument(word));
         self.put_command();
     }
 
-    /// Puts a command of a group, whose key comes behind the subcommand.
+    /// Puts a command of a group, with the key after the subcommand.
     fn put_group(&mut self, subcommand: &[u8], words: &[&[u8]]) {
         let mut whole = Vec::new();
         header(&mut whole, b'*', words.len() + 3);
@@ -189,7 +188,7 @@ impl<'f> CommandSink<'f> {
         self.put(&whole);
     }
 
-    /// The entries one by one, then what is known of ids, then the groups.
+    /// The entries one by one, then the numbers about ids, then the groups.
     fn put_stream(&mut self, stream: &Stream) {
         for entry in stream.range(StreamId::MIN, StreamId::MAX) {
             self.command.verb = "XADD";
@@ -245,7 +244,7 @@ impl<'f> CommandSink<'f> {
         }
     }
 
-    /// To be called behind each item of a collection.
+    /// Must be called after each item of a collection.
     fn end_item(&mut self) {
         self.command.items += 1;
         if self.command.items == ITEMS_PER_COMMAND {
@@ -393,7 +392,7 @@ mod tests {
              *3\r\n$9\r\nPEXPIREAT\r\n$3\r\nset\r\n$4\r\n1234\r\n"
         ));
     }
-    /// What a sink writes, a line for each word.
+    /// The output of a sink, a line for each word.
     fn written(put: impl FnOnce(&mut CommandSink<'_>)) -> Vec<String> {
         let mut file = Vec::new();
         let staged = Staged::new(&mut file, Duration::ZERO);

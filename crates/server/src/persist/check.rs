@@ -1,8 +1,9 @@
-//! `dunlin check`: what files of data hold, where they are damaged, and keeping what can be kept.
+//! `dunlin check`: shows what data files contain and where they are damaged, and keeps what can be
+//! kept.
 //!
-//! A path is a file of commands, an RDB file, a manifest, or a directory of these. Nothing is
-//! changed unless that is asked for, and then the original stays beside the new file, and no server
-//! may use the files.
+//! A path is a file of commands, an RDB file, a manifest, or a directory of these. Nothing is changed
+//! unless the user asks for it; then the original stays beside the new file, and no server may use the
+//! files.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -33,7 +34,7 @@ use snapshot::{End, Snapshot};
 
 pub use verdict::Verdict;
 
-/// What is to be done besides looking.
+/// What to do besides looking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Keep what can be kept of damaged files.
@@ -61,17 +62,17 @@ pub enum CheckError {
     },
     /// The time to go back to lies before everything that is there.
     TooEarly {
-        /// What begins later.
+        /// The file that begins later.
         path: PathBuf,
         /// When it begins, as a Unix second.
         begins: i64,
     },
     /// No file says when things happened, so there is no going back to a time.
     NoTimes {
-        /// What was looked at.
+        /// The path that was looked at.
         path: PathBuf,
     },
-    /// A server uses what is to be changed.
+    /// A server uses files that are to be changed.
     InUse(InUse),
     /// The report cannot be written.
     Report(io::Error),
@@ -120,10 +121,10 @@ const MAGIC_BYTES: u64 = 9;
 
 type Result<T> = std::result::Result<T, CheckError>;
 
-/// Looks at what is at `path`, and reports in lines of text to `out`.
+/// Looks at `path`, and reports in lines of text to `out`.
 ///
 /// # Errors
-/// [`CheckError`]: nothing can be said of some file, and nothing more was changed.
+/// [`CheckError`]: some file could not be judged, and nothing more was changed.
 pub fn check(path: &Path, options: Options, out: &mut dyn Write) -> Result<Verdict> {
     let changes = options.fix || options.truncate_to.is_some();
     let _claims = if changes { claims(path)? } else { Vec::new() };
@@ -135,11 +136,11 @@ pub fn check(path: &Path, options: Options, out: &mut dyn Write) -> Result<Verdi
     Ok(verdict)
 }
 
-/// What a look at a file led to.
+/// The result of a look at a file.
 struct Looked {
-    /// What can be said of it as it is, or as it is going to be.
+    /// The verdict on the file as it is, or as it is going to be.
     verdict: Verdict,
-    /// What the file is to be made of.
+    /// The pieces of which the new file consists.
     pieces: Vec<Piece>,
     /// Commands at its end are going to be missing, so that no other file can follow.
     shortened: bool,
@@ -155,7 +156,7 @@ impl Looked {
         Looked { verdict: Verdict::Changed, pieces, shortened: true }
     }
 
-    /// The same with something else to be said of it as well.
+    /// The same, combined with a further verdict.
     fn but(mut self, verdict: Verdict) -> Looked {
         self.verdict = worse(self.verdict, verdict);
         self
@@ -186,7 +187,7 @@ impl Check<'_> {
         Ok(looked.verdict)
     }
 
-    /// A directory of an append-only file, or one that has such directories or RDB files in it.
+    /// A directory of an append-only file, or one that contains such directories or RDB files.
     fn directory(&mut self, path: &Path) -> Result<Verdict> {
         let inside = with_extension(path, "manifest")?;
         if !inside.is_empty() {
@@ -218,8 +219,8 @@ impl Check<'_> {
         Ok(worse(worse(snapshots, listed), self.all(&unlisted, Check::unlisted)?))
     }
 
-    /// A directory with parts of an append-only file and without a list of them. What belongs
-    /// together is not known then, so nothing is changed.
+    /// A directory with parts of an append-only file and without a list of them. Then it is unknown
+    /// which parts belong together, so nothing is changed.
     fn unlisted(&mut self, directory: &Path) -> Result<Verdict> {
         self.say(format_args!(
             "{}: DAMAGED: parts of an append-only file are here, and no manifest that lists them: \
@@ -240,8 +241,8 @@ impl Check<'_> {
         paths.iter().try_fold(Verdict::Good, |verdict, path| Ok(worse(verdict, look(self, path)?)))
     }
 
-    /// The files that a manifest lists. They follow one another, so what comes after a cut has no
-    /// meaning any more.
+    /// The files that a manifest lists. They follow one another, so those after a cut have no meaning
+    /// any more.
     fn listed(&mut self, path: &Path) -> Result<Verdict> {
         let content = RealDisk.read(path).map_err(CheckError::system(path))?;
         let manifest = Manifest::parse(&content).map_err(|error| {
@@ -329,7 +330,7 @@ impl Check<'_> {
         self.left_alone()
     }
 
-    /// What is said of a file that is damaged as a whole.
+    /// The verdict on a file that is damaged as a whole.
     fn left_alone(&mut self) -> Result<Looked> {
         if self.options.fix {
             self.say(format_args!("  nothing can be kept of it, so it is left as it is"))?;
@@ -337,7 +338,7 @@ impl Check<'_> {
         Ok(Looked::unchanged(Verdict::Damaged))
     }
 
-    /// An RDB file of which nothing but the first bytes is damaged, which should be these.
+    /// An RDB file of which only the first bytes are damaged, which should be these.
     fn without_magic(
         &mut self,
         path: &Path,
@@ -358,7 +359,7 @@ impl Check<'_> {
         Ok(looked)
     }
 
-    /// An RDB file, and commands behind it if there are some.
+    /// An RDB file, and commands after it if there are some.
     fn snapshot(
         &mut self,
         path: &Path,
@@ -409,7 +410,7 @@ impl Check<'_> {
         Ok(looked)
     }
 
-    /// What lies in this part of a file, behind an RDB part.
+    /// The part of a file after an RDB part.
     fn behind_snapshot(
         &mut self,
         path: &Path,
@@ -465,7 +466,7 @@ impl Check<'_> {
             }
             Ending::Damaged { good, at, damage } => {
                 self.say(format_args!("  DAMAGED at offset {at}: {damage}"))?;
-                // What breaks off was never promised to anybody; this is something else.
+                // An incomplete end was never acknowledged; this is something else.
                 if first && good == part.start {
                     return self.left_alone();
                 }
@@ -479,7 +480,7 @@ impl Check<'_> {
         })
     }
 
-    /// Makes a file what it is to be.
+    /// Changes a file to its new contents.
     fn change(&mut self, path: &Path, looked: &Looked) -> Result<()> {
         if looked.pieces.is_empty() {
             return Ok(());
@@ -513,7 +514,7 @@ impl Check<'_> {
     }
 }
 
-/// The right to change what is at a path, or below it.
+/// The right to change the files at a path, or below it.
 fn claims(path: &Path) -> Result<Vec<Claim>> {
     let in_use = CheckError::InUse;
     if !path.is_dir() {
@@ -541,7 +542,7 @@ fn worse(one: Verdict, other: Verdict) -> Verdict {
     }
 }
 
-/// What is in a directory, in the order of names.
+/// The entries of a directory, in the order of names.
 fn entries(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names = RealDisk.list(directory).map_err(CheckError::system(directory))?;
     names.sort();

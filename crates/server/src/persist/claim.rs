@@ -1,9 +1,9 @@
-//! Files that one server at a time may use. Two that write to the same ones would destroy each
+//! Files that one server at a time may use. Two servers that write to the same files would destroy each
 //! other's data.
 //!
 //! The lock is the kernel's (`flock`): it lasts as long as the process, however that ends. An
-//! append-only file is locked by its directory. An RDB file takes another's place at each save, so
-//! that a file beside it is locked, of no content and a name of its own.
+//! append-only file is locked by its directory. An RDB file is replaced at each save, so an empty file
+//! beside it, with a name of its own, is locked instead.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,7 +21,7 @@ pub struct Claim {
 /// Another process has the right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InUse(
-    /// What it uses.
+    /// The path that it uses.
     pub PathBuf,
 );
 
@@ -42,8 +42,8 @@ impl Claim {
         lock(path, File::open(path))
     }
 
-    /// Claims an RDB file, be it there or not. `None` where the file system locks nothing, or where
-    /// no file can be made, so that nobody saves either.
+    /// Claims an RDB file, whether it exists or not. `None` when the file system cannot lock, or when
+    /// no file can be made, so that no server saves either.
     ///
     /// # Errors
     /// [`InUse`].

@@ -24,7 +24,7 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
         .and_then(|()| fs::rename(&temporary, &file))
         .and_then(|()| File::open(&directory)?.sync_all());
     if written.is_err() {
-        // What remains of the attempt is of no use; the first error is the one that matters.
+        // The rest of the attempt is of no use; the first error is the one that matters.
         let _ = fs::remove_file(&temporary);
     }
     written

@@ -1,22 +1,22 @@
 //! Waiting after each key that is saved or loaded: `rdb-key-save-delay` and `key-load-delay`, with
-//! which tests and the curious make what is otherwise over at once take as long as they like.
+//! which tests make a save or a load that would be over at once take as long as they need.
 
 use std::time::{Duration, Instant};
 
 /// The shortest wait: a thread that sleeps for less sleeps about as long all the same.
 const GRAIN: Duration = Duration::from_micros(100);
-/// How long it sleeps before it looks at what it was told again.
+/// How long it sleeps before it looks at the setting again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// Keys for which somebody has not waited yet.
+/// Keys whose waiting time is not over yet.
 #[derive(Default)]
 pub(super) struct Delay {
     keys: u64,
 }
 
 impl Delay {
-    /// Waits for so many more keys. `per_key` is the setting, which may change meanwhile:
-    /// microseconds, or if negative, of how many keys one takes a microsecond. Returns `false` at
+    /// Waits for this many more keys. `per_key` is the setting, which may change meanwhile:
+    /// microseconds to wait after each key; -N waits one microsecond per N keys. Returns `false` at
     /// once when `go_on` does.
     pub(super) fn wait(
         &mut self,

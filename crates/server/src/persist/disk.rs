@@ -1,8 +1,8 @@
 //! The disk: what the process does to files that must survive it.
 //!
-//! All of it goes through the trait [`Disk`], so that tests can make the third write or the second
-//! sync fail and look at what remains ([`faulty`]). Reading large files does not: a failing read is
-//! an error of one load, and changes nothing.
+//! All of it goes through the trait [`Disk`], so that tests can make the third write or the second sync
+//! fail and look at the result ([`faulty`]). Reading large files does not: a failing read is an error
+//! of one load, and changes nothing.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use rustix::fs::{Advice, fadvise};
 #[cfg(test)]
 pub mod faulty;
 
-/// What begins the name of a file that is not complete yet. Redis uses the same.
+/// The beginning of the name of a file that is not complete yet. Redis uses the same.
 pub const TEMPORARY_PREFIX: &str = "temp-";
 
 /// Bytes of a file that the kernel is asked to forget in one go.
@@ -26,13 +26,13 @@ const UNCACHING_REST: Duration = Duration::from_micros(50);
 
 /// Operations on files. The errors are the system's.
 pub trait Disk: Send + Sync {
-    /// Opens a file for writing, empty. It is made if there is none.
+    /// Opens a file for writing, empty. Creates it if it does not exist.
     ///
     /// # Errors
     /// The system's.
     fn create(&self, file: &Path) -> io::Result<Box<dyn DiskFile>>;
 
-    /// Opens a file for writing behind what it holds. It is made if there is none.
+    /// Opens a file for appending. Creates it if it does not exist.
     ///
     /// # Errors
     /// The system's.
@@ -62,9 +62,9 @@ pub trait Disk: Send + Sync {
     /// The system's.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Has the kernel forget, piece by piece, what it keeps in memory of a file that is soon removed
-    /// or replaced and that is durable. It would else forget all of it at once, which takes the
-    /// processor for as long as a request may take. Does nothing where that is not possible.
+    /// Makes the kernel forget, piece by piece, its cached pages of a durable file that is about to be
+    /// removed or replaced. Otherwise the kernel would forget all of them at once, which takes the
+    /// processor for as long as a request may take. Does nothing if that is not possible.
     fn uncache(&self, file: &Path);
 
     /// Removes a file.
@@ -92,8 +92,8 @@ pub trait Disk: Send + Sync {
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 }
 
-/// Replaces a file by what `write` writes, all or nothing, also if the machine stops. Which of the
-/// two it is then is certain only after [`Disk::sync_directory`]. It is written to `temporary` in
+/// Replaces a file by what `write` writes, all or nothing, also if the machine stops. Only after
+/// [`Disk::sync_directory`] is it certain which of the two survives. It is written to `temporary` in
 /// the same directory.
 ///
 /// # Errors
@@ -114,7 +114,7 @@ pub fn replace<T>(
         Ok(written)
     });
     if replaced.is_err() {
-        // What remains of the attempt is of no use; the first error is the one that matters.
+        // The rest of the attempt is of no use; the first error is the one that matters.
         let _ = disk.remove(temporary);
     }
     replaced
@@ -140,20 +140,20 @@ pub type SyncElsewhere = Box<dyn FnOnce() -> io::Result<()> + Send>;
 
 /// A file open for writing.
 pub trait DiskFile: Write + Send {
-    /// Waits until all that was written is durable, with the length that is needed to read it.
+    /// Waits until everything that was written is durable, with the length that is needed to read it.
     ///
     /// # Errors
-    /// The system's. What was written since the last successful sync may be lost then, even if a
-    /// later sync succeeds: the kernel reports a failed page once and forgets it.
+    /// The system's. Data written since the last successful sync may be lost then, even if a later sync
+    /// succeeds: the kernel reports a failed page once and forgets it.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// A sync of what was written so far, for another thread to do, so that writing can go on.
+    /// A sync of everything written so far, for another thread to do, so that writing can go on.
     ///
     /// # Errors
     /// The system's; nothing has been tried then.
     fn sync_elsewhere(&self) -> io::Result<SyncElsewhere>;
 
-    /// Cuts the file off behind so many bytes; writing goes on there.
+    /// Cuts the file off after this many bytes; writing goes on there.
     ///
     /// # Errors
     /// The system's.

@@ -1,9 +1,9 @@
-//! What becomes of data and of clients when the disk fails: all of this room together, under a whole
+//! What happens to data and to clients when the disk fails: all of this room together, under a whole
 //! engine, on a disk that fails when the test says so.
 //!
-//! A server is at work on a directory when one kind of operation begins to fail. What a power failure
-//! would leave is loaded elsewhere and compared with what the client was told. Then the disk works
-//! again, and so must everything.
+//! A server works on a directory when one kind of operation begins to fail. The data that a power
+//! failure would leave is loaded elsewhere and compared with what the client was told. Then the disk
+//! works again, and so must everything.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -51,12 +51,12 @@ struct Rig {
     gate: Gate,
 }
 
-/// What the client is told.
+/// The answer that the client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Told {
     /// A reply, which was allowed to leave.
     Reply(String),
-    /// Its connection is closed: nobody knows what became of its write.
+    /// Its connection is closed: the fate of its write is unknown.
     Nothing,
 }
 
@@ -83,7 +83,7 @@ fn config(home: &Path, appendonly: bool) -> Config {
     }
 }
 
-/// Nobody waits for the journal.
+/// Nothing waits for the journal.
 struct Nobody;
 
 impl Waiting for Nobody {
@@ -93,7 +93,7 @@ impl Waiting for Nobody {
 }
 
 impl Rig {
-    /// Loads what there is, and goes on with it.
+    /// Loads the files, and goes on with them.
     fn start(disk: Arc<dyn Disk>, config: Config) -> Result<Rig, String> {
         let log = Arc::new(Log::open(&config).unwrap());
         let saver = Arc::new(Saver::new(Arc::clone(&disk)));
@@ -155,7 +155,7 @@ impl Rig {
             return reply;
         }
         self.wait_for("the journal", |rig| {
-            // In this order: what it covers it has synced before it failed.
+            // In this order: it has synced what it covers before it failed.
             let failed = rig.engine.journal.state().failed;
             if rig.engine.journal.covered() >= rig.session.depends_on {
                 Some(reply.clone())
@@ -176,7 +176,7 @@ impl Rig {
         }
     }
 
-    /// Another client's turn: what this one has seen does not concern it.
+    /// Another client's turn: it does not depend on what this one has seen.
     fn reconnect(&mut self) {
         let client = Client::new(2, 0, "test:0".to_owned(), "test:0".to_owned(), 0, 0);
         self.session = Session::new(Arc::new(client), true);
@@ -265,9 +265,9 @@ impl Place {
 /// How far a client has got that counts.
 #[derive(Default)]
 struct Count {
-    /// What it was told last.
+    /// The last value that was acknowledged.
     acknowledged: u64,
-    /// What the counter may be.
+    /// The value that the counter may have.
     attempted: u64,
 }
 
@@ -370,7 +370,7 @@ fn fail_within_a_save(operation: Operation, after: usize) -> bool {
     if came {
         let replaced = operation == Operation::SyncDirectory;
         assert_eq!(fs::read(&file).unwrap() == before, !replaced, "{what}");
-        // Only one that nobody waited for has consequences.
+        // Only a save for which no client waited has consequences.
         assert_eq!(rig.tell("SET key new"), ok, "{what}");
         assert_eq!(rig.tell("GET key"), Told::Reply("$3\r\nnew\r\n".to_owned()), "{what}");
     }
@@ -471,7 +471,7 @@ fn the_file_is_turned_on_in_the_end_wherever_that_failed() {
     }
 }
 
-/// What is in the files of an append-only directory, by their names.
+/// The contents of the files of an append-only directory, by their names.
 fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let names = RealDisk.list(directory).unwrap_or_default();
     let content = |name: &std::ffi::OsString| fs::read(directory.join(name)).unwrap();
@@ -479,8 +479,8 @@ fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
     parts.map(|name| (name.to_string_lossy().into_owned(), content(name))).collect()
 }
 
-/// Ends the process after so many operations while the file is turned on. Returns whether it came
-/// to that.
+/// Ends the process after this many operations while the file is turned on. Returns whether it got that
+/// far.
 fn end_while_it_is_turned_on(after: usize) -> bool {
     let place = Place::new();
     let mut rig = place.start(false).unwrap();

@@ -1,10 +1,10 @@
-//! Loading what the files hold, at the start and when DEBUG asks for it.
+//! Loading the files, at the start and when DEBUG asks for it.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | `snapshot` | how does an RDB file get into the keyspace? |
 //! | `replay` | how do the commands of an append-only file? |
-//! | `following` | what becomes known again of the journal, for those who follow it? |
+//! | `following` | what becomes known again of the journal, for its followers? |
 //! | `error` | what is wrong with which file, and where? |
 //!
 //! Lines of the log that scripts wait for are in Redis's words.
@@ -34,7 +34,7 @@ mod snapshot;
 
 pub use error::{LoadError, Problem};
 
-/// First bytes of a file, which tell what it is.
+/// First bytes of a file, which show its kind.
 const MAGIC_BYTES: u64 = 9;
 
 /// How a file breaks off.
@@ -46,28 +46,28 @@ struct Torn {
     tear: Tear,
 }
 
-/// What is loaded, and by whose leave.
+/// A load: its source, and its permissions.
 pub struct Load<'l> {
     engine: &'l Engine,
     disk: Arc<dyn Disk>,
-    /// Whoever loads while the world stands still.
+    /// Present when the load runs while all other threads stand still.
     closed: Option<&'l Closed<'l>>,
-    /// Whether the server is to stop: then the load ends at the next occasion.
+    /// Whether the server is to stop: then the load ends as soon as it can.
     stopped: &'l dyn Fn() -> bool,
     /// Bytes of files before the one that is being loaded.
     before: u64,
-    /// The server starts: the journal goes on from what is loaded.
+    /// The server starts: the journal goes on from the loaded data.
     at_start: bool,
 }
 
-/// What came of a load at the start.
+/// The result of a load at the start.
 pub struct Loaded {
     /// The append-only file, if that is where data comes from.
     pub directory: Option<AofDirectory>,
 }
 
 impl<'l> Load<'l> {
-    /// A load beside which clients are served.
+    /// A load during which clients are served.
     pub fn new(engine: &'l Engine, disk: Arc<dyn Disk>, stopped: &'l dyn Fn() -> bool) -> Load<'l> {
         Load { engine, disk, closed: None, stopped, before: 0, at_start: true }
     }
@@ -77,11 +77,11 @@ impl<'l> Load<'l> {
         Load { engine, disk, closed: Some(closed), stopped: &|| false, before: 0, at_start: false }
     }
 
-    /// Loads what the settings name: the append-only file if there is to be one, else the RDB file.
-    /// What does not exist is empty.
+    /// Loads the files in the settings: the append-only file if there is to be one, else the RDB file.
+    /// A missing file counts as empty.
     ///
     /// # Errors
-    /// [`LoadError`]. What was loaded until then is in the keyspace.
+    /// [`LoadError`]. Everything that was loaded until then is in the keyspace.
     pub fn all(mut self) -> Result<Loaded, LoadError> {
         let config = self.engine.config.snapshot();
         let directory = if config.appendonly {
@@ -101,7 +101,7 @@ impl<'l> Load<'l> {
     /// Loads what a command asks for.
     ///
     /// # Errors
-    /// [`LoadError`]. What was loaded until then is in the keyspace.
+    /// [`LoadError`]. Everything that was loaded until then is in the keyspace.
     pub fn from(mut self, source: Source) -> Result<(), LoadError> {
         let config = self.engine.config.snapshot();
         match source {
@@ -154,8 +154,8 @@ impl<'l> Load<'l> {
         let (_, total) = directory.sizes().map_err(LoadError::reading(directory.path()))?;
         let has_base = directory.manifest().base.is_some();
         self.during(total, |load| {
-            // Behind the last one there may be files that were listed, and never came into use. A base
-            // was complete before any increment was.
+            // After the last one there may be files that were listed and never used. A base was
+            // complete before any increment was.
             let in_use = |path| load.length(path).map(|length| length != Some(0));
             let mut last = files.len().saturating_sub(1);
             let first = usize::from(has_base).min(last);
@@ -213,8 +213,8 @@ impl<'l> Load<'l> {
         Ok(size)
     }
 
-    /// A process that stopped leaves a last file that breaks off: what is behind its last whole
-    /// command was never promised to anybody.
+    /// A process that stopped leaves a last file that breaks off: the bytes after its last complete
+    /// command were never acknowledged.
     fn cut_off(
         &self,
         directory: &AofDirectory,
@@ -242,8 +242,8 @@ impl<'l> Load<'l> {
         Ok(())
     }
 
-    /// Runs `action` while the engine says that it loads so many bytes. A server that starts has said
-    /// so before, and goes on until its writes are kept as well.
+    /// Runs `action` while the engine reports a load of this many bytes. At the start of a server the
+    /// report begins before this, and goes on until the journal keeps its writes as well.
     fn during(
         &mut self,
         total_bytes: u64,
@@ -253,7 +253,7 @@ impl<'l> Load<'l> {
         let starts = engine.loading.is_on();
         engine.loading.begin(total_bytes);
         let result = action(self);
-        // What is written from now on is newer than all that was loaded.
+        // Writes from now on are newer than everything that was loaded.
         engine.keyspace.raise_floor(base::clock::now_us());
         if !starts {
             engine.loading.end();
@@ -261,7 +261,7 @@ impl<'l> Load<'l> {
         result
     }
 
-    /// Waits after so many keys or commands, if the settings want that.
+    /// Waits after this many keys or commands, if the settings ask for that.
     fn wait_after(&self, keys: u64, delay: &mut Delay) -> Result<(), LoadError> {
         let per_key = || self.engine.config.load().key_load_delay;
         match delay.wait(keys, per_key, || !(self.stopped)()) {
@@ -283,14 +283,14 @@ impl<'l> Load<'l> {
     }
 }
 
-/// Where a file stands among those of an append-only directory.
+/// The place of a file among those of an append-only directory.
 #[derive(Clone, Copy)]
 struct Place {
     is_base: bool,
     is_last: bool,
 }
 
-/// What follows an RDB part in its file.
+/// The part of a file after its RDB part.
 struct Rest<R> {
     input: R,
     /// Bytes of it that were read already.

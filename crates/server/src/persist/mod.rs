@@ -5,17 +5,17 @@
 //! | [`disk`] | how does the process write, sync and rename, and how does a test make that fail? |
 //! | [`aof`] | what is the append-only file, how is it written, and how read? |
 //! | [`snapshot`] | how does the data of an instant become a file? |
-//! | `shape`, `as_commands` | the same, as commands of an append-only file |
+//! | `shape`, `as_commands` | how does it become commands of an append-only file? |
 //! | [`rdb`] | who asks for such files, and when? |
 //! | [`load`] | how does all of it get back into the keyspace? |
 //! | `delay` | how is a save or a load made to take long, for tests? |
-//! | [`claim`] | who may use these files? |
+//! | [`claim`] | which process may use these files? |
 //! | [`config_file`] | how is the configuration file replaced? |
-//! | [`stale`] | what becomes of files that a process has not finished? |
-//! | [`check`] | what does `dunlin check` say of files, and what can it keep of damaged ones? |
+//! | [`stale`] | what happens to files that a process has not finished? |
+//! | [`check`] | what does `dunlin check` report about files, and what can it keep of damaged ones? |
 //!
-//! This is the room that syncs. Order is what it is about: a file is synced before another one
-//! names it, and a directory is synced after its names have changed.
+//! This is the room that syncs, and it keeps things in order: a file is synced before another one names
+//! it, and a directory is synced after its names have changed.
 
 pub mod aof;
 mod as_commands;

@@ -1,4 +1,4 @@
-//! What puts the entries of a cut into the bytes of a file: an RDB file, or commands.
+//! Turns the entries of a cut into the bytes of a file: an RDB file, or commands.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use store::cut::Sink;
 
 /// A sink that puts entries into the bytes of a file.
 pub(super) trait Shape: Sink {
-    /// Keys so far.
+    /// Keys up to now.
     fn keys(&self) -> u64;
 
-    /// What could not be put into bytes since the last call.
+    /// Reports an entry since the last call that could not be turned into bytes.
     fn failed(&mut self) -> io::Result<()>;
 
-    /// Adds what ends the file, and returns its length.
+    /// Adds the end of the file, and returns its length.
     fn finish(self) -> io::Result<u64>;
 }
 
@@ -29,16 +29,16 @@ pub(super) struct Staged<'f>(Rc<RefCell<Stage<'f>>>);
 struct Stage<'f> {
     bytes: Vec<u8>,
     file: &'f mut dyn Write,
-    /// Nothing is locked: what gathers may go to the file at once.
+    /// No lock is held: gathered bytes may go to the file at once.
     at_leisure: bool,
-    /// How long the thread then rests behind each chunk, so that others get the processor.
+    /// How long the thread then rests after each chunk, so that others get the processor.
     rest: Duration,
     /// The first thing that could not be written.
     error: Option<io::Error>,
 }
 
 impl Stage<'_> {
-    /// Writes what has gathered if it is more than `least` bytes. Says whether it did.
+    /// Writes the gathered bytes if they are more than `least`. Returns whether it did.
     fn pass_on(&mut self, least: usize) -> bool {
         let passes = self.bytes.len() > least;
         if passes {
@@ -72,7 +72,7 @@ impl<'f> Staged<'f> {
         self.0.borrow_mut().at_leisure = at_leisure;
     }
 
-    /// Writes what has gathered if it is more than `least` bytes.
+    /// Writes the gathered bytes if they are more than `least`.
     pub(super) fn pass_on(&self, least: usize) -> io::Result<()> {
         let mut stage = self.0.borrow_mut();
         stage.pass_on(least);

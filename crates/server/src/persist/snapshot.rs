@@ -1,8 +1,8 @@
 //! Writing the data of a cut as a file: RDB, or commands.
 //!
 //! The thread that writes goes through the cut in small steps. Within a step it may hold a slot while
-//! small values are shown, so what it shows then is put together in memory; between steps, and while a
-//! large value is shown, with nothing held, it goes to the file. Nobody waits for the disk but this thread.
+//! small values are shown, so their bytes are gathered in memory. Between steps, and while a large
+//! value is shown, it holds no lock and writes to the file. Only this thread waits for the disk.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -25,19 +25,18 @@ use super::shape::{CHUNK, Shape, Staged};
 
 /// Steps between two looks at how far the file is, and at whether it is still wanted.
 const STEPS_PER_REPORT: usize = 64;
-/// How long the thread works in one go beside commands. On a processor that it shares with a
-/// worker, a request would else wait for the thread's time slice, some milliseconds, to end.
+/// How long the thread works at a stretch while commands go on. Without pauses, a request on a
+/// processor that it shares with a worker would wait for the end of its time slice, some milliseconds.
 const STINT: Duration = Duration::from_micros(100);
-/// How long it then rests; also when somebody found a slot locked by it.
+/// How long it then rests; also when another thread has found a slot locked by it.
 const REST: Duration = Duration::from_micros(50);
 /// Steps that found a slot in use before the thread lets others run.
 const CONTENDED_MAX: usize = 16;
 
-/// What copies may take that wait to be written before writers have to wait: this share of what the
-/// data takes.
+/// Copies that wait to be written may take this share of the data's memory before writers have to wait.
 const BORNE_SHARE: usize = 4;
 
-/// What kind of file it becomes.
+/// The kind of file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// A file of its own.
@@ -76,8 +75,8 @@ pub(in crate::persist) fn begin_cut<'e>(
     Some(walker)
 }
 
-/// Writes all entries of a cut to `file`. `report` is told the keys written now and then, and says
-/// whether to go on.
+/// Writes all entries of a cut to `file`. `report` is called now and then with the number of keys
+/// written, and returns whether to go on.
 ///
 /// # Errors
 /// The file's, and [`io::ErrorKind::Interrupted`] when `report` says so. The file is worth nothing
@@ -107,8 +106,7 @@ pub fn write(
     write_shaped(sink, &staged, walker, pace, report)
 }
 
-/// The version of a file: the oldest that can hold the data, of those from 11 on, if the settings allow
-/// it.
+/// The version of a file: the oldest from 11 on that can express the data, if the settings allow it.
 fn version_of(config: &Config, has_expiring_fields: bool) -> u16 {
     let needed = match has_expiring_fields {
         true => rdb::FILE_VERSION_WITH_EXPIRING_FIELDS,
@@ -117,7 +115,7 @@ fn version_of(config: &Config, has_expiring_fields: bool) -> u16 {
     config.rdb_version.min(needed)
 }
 
-/// What a file ends with that nobody wants any more.
+/// The error that ends a file that is not wanted any more.
 pub(super) fn not_wanted() -> io::Error {
     io::Error::new(io::ErrorKind::Interrupted, "it is not wanted any more")
 }
@@ -205,12 +203,12 @@ struct RdbSink<'f> {
     error: Option<io::Error>,
 }
 
-/// What the eviction clock of keys means, and the time to compare it with.
+/// The meaning of the eviction clock of keys, and the time to compare it with.
 #[derive(Clone, Copy)]
 enum Clock {
     /// Nothing that outlives the process.
     Unused,
-    /// Seconds, of which 24 bits are kept: what they are now.
+    /// Seconds, of which 24 bits are kept; this is the present one.
     Seconds(u32),
     /// A counter in the lowest byte.
     Counter,

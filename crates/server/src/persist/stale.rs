@@ -1,4 +1,4 @@
-//! Files that a process was writing when it ended: of no use to anybody, and as large as the data.
+//! Files that a process was writing when it ended: useless, and as large as the data.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{Disk, TEMPORARY_PREFIX};
 
-/// Removes what processes that have ended left of RDB files in `directory`. Returns what it has
-/// removed.
+/// Removes the RDB files in `directory` that processes which have ended left unfinished. Returns the
+/// removed files.
 pub fn remove_snapshots(disk: &dyn Disk, directory: &Path) -> Vec<PathBuf> {
     remove(disk, directory, |rest| {
         let rest = rest.strip_prefix(b"emptied-").unwrap_or(rest);
@@ -15,8 +15,8 @@ pub fn remove_snapshots(disk: &dyn Disk, directory: &Path) -> Vec<PathBuf> {
     })
 }
 
-/// Removes what is unfinished in the directory of an append-only file whose names begin with
-/// `prefix`. The caller has claimed it. Returns what was removed.
+/// Removes the unfinished files, with names that begin with `prefix`, in the directory of an
+/// append-only file. The caller has claimed it. Returns the removed files.
 pub fn remove_unfinished(disk: &dyn Disk, directory: &Path, prefix: &OsStr) -> Vec<PathBuf> {
     remove(disk, directory, |rest| {
         rest.starts_with(b"rewriteaof-") || rest.starts_with(prefix.as_bytes())
@@ -30,7 +30,7 @@ fn remove(disk: &dyn Disk, directory: &Path, is_stale: impl Fn(&[u8]) -> bool) -
         name.as_bytes().strip_prefix(TEMPORARY_PREFIX.as_bytes()).is_some_and(&is_stale)
     });
     let paths = stale.map(|name| directory.join(name));
-    // What cannot be removed harms nobody.
+    // A file that cannot be removed does no harm.
     paths.filter(|path| path.is_file() && disk.remove(path).is_ok()).collect()
 }
 

@@ -1,8 +1,8 @@
 //! The crash report: what is needed to find a mistake after the process has ended.
 //!
-//! A panic ends the process, whichever thread it happens in: there is no telling what state the
-//! data is in. So does a fault that the processor reports. Before that, the report is written to
-//! the log.
+//! A panic ends the process, in whichever thread it happens, because the state of the data is then
+//! unknown. A fault that the processor reports ends it too. Before that, the report is written to the
+//! log.
 
 use std::backtrace::Backtrace;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use config::Config;
 use crate::process::log::Log;
 use crate::process::system;
 
-/// What a report says besides the reason, and where it goes.
+/// The contents of a report besides the reason, and where it goes.
 struct Reports {
     log: Arc<Log>,
     /// `crash-log-enabled`.
@@ -41,8 +41,8 @@ pub fn apply(config: &Config) {
     }
 }
 
-/// Says in the log that the system has no memory for so many bytes: whoever asked for them most
-/// likely ends the process now. To be called by the allocator; it takes no memory itself.
+/// Logs that the system has no memory for this many bytes: the code that asked for them most likely
+/// ends the process now. Called by the allocator; takes no memory itself.
 #[cold]
 pub fn note_failed_allocation(bytes: usize) {
     /// Should writing the line ask for memory after all, that does not come here again.

@@ -15,7 +15,7 @@ use crate::process::log::Log;
 use crate::process::paths;
 use crate::process::system::{self, Forked};
 
-/// Where a daemon writes its process id when the settings do not say.
+/// Where a daemon writes its process id by default.
 const USUAL_PID_FILE: &str = "/var/run/dunlin.pid";
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
@@ -46,7 +46,7 @@ pub enum Supervisor {
     Upstart,
 }
 
-/// Finds out who supervises the process, by the settings and the environment.
+/// Finds out which supervisor the process has, from the settings and the environment.
 pub fn supervisor(config: &Config, log: &Log) -> Option<Supervisor> {
     let has = |variable| std::env::var_os(variable).is_some();
     let found = match config.supervised {
@@ -113,12 +113,12 @@ fn stop_until_continued() -> io::Result<()> {
     Ok(rustix::process::kill_process(own, rustix::process::Signal::STOP)?)
 }
 
-/// The file that holds the process id while the server runs.
+/// The file with the process id while the server runs.
 pub struct PidFile(PathBuf);
 
 impl PidFile {
-    /// Writes it where the settings say; a daemon has one in any case. Without it the server runs
-    /// as well, so that failing is only logged.
+    /// Writes it where the settings say; a daemon always has one. The server runs without it as well,
+    /// so a failure is only logged.
     pub fn write(config: &Config, is_daemon: bool, log: &Log) -> Option<PidFile> {
         let path = match config.pidfile.as_slice() {
             b"" if is_daemon => Path::new(USUAL_PID_FILE),
@@ -178,7 +178,7 @@ impl OomScore {
     }
 }
 
-/// Switches huge pages off for the process if the settings say so, where the system would use them
+/// Switches huge pages off for the process if the settings say so, and if the system would use them
 /// unasked.
 pub fn apply_huge_pages(config: &Config, log: &Log) {
     let system = fs::read_to_string(HUGE_PAGES).unwrap_or_default();

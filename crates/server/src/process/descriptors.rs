@@ -8,7 +8,7 @@ const RESERVED: u64 = 32;
 /// room for them.
 const PER_THREAD: u64 = 2;
 
-/// What came of asking for descriptors.
+/// The result of asking for descriptors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
     /// How many clients there is room for, at most as many as asked for.
@@ -31,7 +31,7 @@ pub fn make_room(clients: u32, threads: usize) -> Granted {
     let Err(error) = setrlimit(Resource::Nofile, raised) else {
         return Granted { clients, warnings: Vec::new() };
     };
-    // Beyond the hard limit only a privileged process gets; up to it everybody does.
+    // Only a privileged process gets more than the hard limit; every process gets up to that.
     let highest = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let available = match setrlimit(Resource::Nofile, highest) {
         Ok(()) => limit.maximum.unwrap_or(u64::MAX),

@@ -1,8 +1,8 @@
 //! The log: lines for an operator, in the format that tools for Redis read.
 //!
 //! `PID:ROLE DD Mon YYYY HH:MM:SS.mmm LEVEL message`. A log file is opened for each line: lines are
-//! rare, and whoever moves the file away (logrotate does) gets a new one without telling the
-//! server. Logging never fails: a line that cannot be written is lost.
+//! rare, and after the file is moved away (logrotate does that) there is a new one without a word to
+//! the server. Logging never fails: a line that cannot be written is lost.
 
 use std::ffi::CString;
 use std::fmt::{Display, Formatter};
@@ -84,14 +84,14 @@ impl Log {
         self.write(LogLevel::Notice, message.as_ref());
     }
 
-    /// Writes a line at level `warning` without memory from the heap, and without a lock, which
-    /// the calling thread may hold: for a time when there is no memory left.
+    /// Writes a line at level `warning` without memory from the heap, and without a lock, which the
+    /// calling thread may hold: for a time when there is no memory left.
     pub fn last_words(&self, message: &str) {
         let now = base::clock::now_ms();
         let time = system::local_time((now / 1000) as i64);
         let mut line = io::Cursor::new([0; 512]);
         let parts = Line { pid: std::process::id(), time, now, level: LogLevel::Warning, message };
-        // What does not fit is left out.
+        // The part that does not fit is left out.
         let _ = write!(line, "{parts}");
         let length = line.position() as usize;
         let bytes = &line.get_ref()[..length];
@@ -102,7 +102,7 @@ impl Log {
         };
     }
 
-    /// Writes text as it is, whatever the level: crash reports.
+    /// Writes text as it is, at every level: crash reports.
     pub fn append(&self, text: &str) {
         let _writing = self.writing.lock();
         // Nothing can be done about a log that cannot be written, and nobody could be told.

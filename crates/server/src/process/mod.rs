@@ -1,4 +1,4 @@
-//! The process and its system: what surrounds a server that runs, whatever it serves.
+//! The process and its system: what surrounds a running server.
 //!
 //! | file | what it answers |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`log`], [`crash`] | what does an operator read, while all is well and at the end? |
 //! | [`title`] | what does `ps` show? |
 //! | [`descriptors`] | how many clients may the process have? |
-//! | [`paths`] | what do configurations call files, and what do errors say? |
+//! | [`paths`] | how do configurations name files, and what do errors say? |
 //! | [`system`] | which system calls have no safe wrapper? |
 //!
 //! Every room of the server may import this one. It imports none of them.

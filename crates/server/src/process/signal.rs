@@ -1,11 +1,11 @@
 //! Signals, received by a thread of their own.
 //!
-//! They are blocked everywhere and taken by `sigwait`, so that no code ever runs in the middle of
-//! other code.
+//! They are blocked everywhere and taken by `sigwait`, so that no code ever runs in the middle of other
+//! code.
 
 use crate::process::system;
 
-/// What an operator may ask by signal.
+/// The requests of an operator by signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caught {
     /// SIGINT.

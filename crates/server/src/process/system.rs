@@ -1,5 +1,5 @@
-//! System calls that have no safe wrapper among the crates we use: local time, fork, signal masks,
-//! the system log, the memory that holds the command line, and the allocator's commands.
+//! System calls that have no safe wrapper among the crates we use: local time, fork, signal masks, the
+//! system log, the memory of the command line, and the allocator's commands.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -116,8 +116,8 @@ fn signal_set(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
-/// Calls `report` when the process is about to end for a fault of its own: an access to memory that
-/// is not there, an impossible instruction. The process ends afterwards in any case.
+/// Calls `report` when the process is about to end because of a fault of its own: an access to memory
+/// that is not there, an impossible instruction. The process ends afterwards in any case.
 pub fn on_fatal_signal(report: fn(&str)) {
     REPORT.get_or_init(|| report);
     for &(signal, _) in &FATAL_SIGNALS {
@@ -171,7 +171,7 @@ pub fn write_system_log(priority: i32, message: &CStr) {
     unsafe { libc::syslog(priority, c"%s".as_ptr(), message.as_ptr()) };
 }
 
-/// The memory in which the kernel looks for the command line of the process: what `ps` shows.
+/// The memory in which the kernel looks for the command line of the process: `ps` shows it.
 pub struct TitleArea {
     start: *mut u8,
     length: usize,
@@ -181,8 +181,8 @@ pub struct TitleArea {
 unsafe impl Send for TitleArea {}
 
 impl TitleArea {
-    /// Claims the memory of the arguments and of the environment behind them, after moving the
-    /// environment away. Whoever reads the arguments afterwards finds the title instead.
+    /// Claims the memory of the arguments and of the environment after them, after moving the
+    /// environment away. Code that reads the arguments afterwards finds the title instead.
     ///
     /// # Panics
     /// When the process has more than one thread, or has claimed the area before.
@@ -208,9 +208,9 @@ impl TitleArea {
     /// Shows this text as the command line, as far as it fits.
     pub fn set(&mut self, title: &[u8]) {
         let shown = title.len().min(self.length - 1);
-        // SAFETY: the area is the process's own memory, above its stack, of that length. After
-        // `claim` only the list of arguments refers to it, which nobody reads any more and which
-        // stays terminated: `shown` is less than the length, so that a zero remains at the end.
+        // SAFETY: the area is the process's own memory, above its stack, of that length. After `claim`
+        // only the list of arguments refers to it, which nothing reads any more and which stays
+        // terminated: `shown` is less than the length, so that a zero remains at the end.
         unsafe {
             std::ptr::copy_nonoverlapping(title.as_ptr(), self.start, shown);
             std::ptr::write_bytes(self.start.add(shown), 0, self.length - shown);
@@ -229,7 +229,7 @@ pub fn wait_readable(poll: &impl AsRawFd, longest: Duration) {
     }
 }
 
-/// What the process has used of the processors.
+/// Processor time of the process.
 pub fn cpu_seconds() -> CpuSeconds {
     let [system, user] = usage(libc::RUSAGE_SELF);
     let [children_system, children_user] = usage(libc::RUSAGE_CHILDREN);
@@ -255,7 +255,7 @@ fn main_thread_seconds() -> Option<[f64; 2]> {
 
 /// A field of `/proc/PID/stat` by the number that proc(5) gives it, from 3.
 fn stat_field(stat: &str, number: usize) -> Option<usize> {
-    // The name of the process, in parentheses, may contain spaces; fields are counted behind it.
+    // The name of the process, in parentheses, may contain spaces; fields are counted after it.
     let (_, fields) = stat.rsplit_once(") ")?;
     fields.split(' ').nth(number - 3)?.trim().parse().ok()
 }

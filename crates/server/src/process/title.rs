@@ -20,7 +20,7 @@ impl Title {
         Title { area, program: program.to_vec(), config_file: config_file.to_vec() }
     }
 
-    /// Shows what the settings say. Returns `None` when their template has no meaning.
+    /// Shows the title in the settings. Returns `None` when their template has no meaning.
     pub fn show(&self, config: &Config) -> Option<()> {
         if !config.set_proc_title {
             return Some(());

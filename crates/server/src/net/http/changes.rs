@@ -1,9 +1,9 @@
 //! Requests that wait for changes, or follow them.
 //!
 //! Both begin with the command CHANGES. A request that waits for a key blocks in it, and reads the key
-//! when something has happened. One that follows gets its head when the position is known to be kept;
-//! from then on changes are written as Server-Sent Events into the connection's output, by whoever
-//! tells those who listen, or by the connection's own worker while it is behind.
+//! when something has happened. A request that follows gets its head when its position is known to be
+//! kept. From then on changes are written as Server-Sent Events into the connection's output, by the
+//! thread that tells followers, or by the connection's own worker while it is behind.
 
 use engine::changes::change::Change;
 use engine::changes::listeners::Listener;
@@ -29,7 +29,7 @@ impl Form for ChangeEvents {
         output.extend_from_slice(b"event: change\ndata: ");
         let mut own = Output::new();
         change.reply(position, &mut Reply::new(&mut own, true));
-        // What was written just now is whole.
+        // The event written just now is complete.
         let _ = reply::write_json(&mut Pieces::new(&own.bytes()), Strings::Tagged, output);
         output.extend_from_slice(b"\n\n");
     }
@@ -56,7 +56,7 @@ pub(super) fn begin_events(
 ) -> u64 {
     let mut answer = Answer::begin(output, envelope, 200, now);
     answer.header("Cache-Control", b"no-cache");
-    // Some proxies keep what they are sent until there is more of it.
+    // Some proxies keep back what they receive until there is more of it.
     answer.header("X-Accel-Buffering", b"no");
     answer.endless_body("text/event-stream");
     let mut text = Vec::new();
@@ -85,7 +85,7 @@ pub(super) fn told_gone(text: &[u8]) -> Vec<u8> {
     body
 }
 
-/// What stands before the positions in such a refusal.
+/// The words before the positions in such a refusal.
 const OLDEST: &[u8] = b"oldest=";
 const NEWEST: &[u8] = b"newest=";
 
@@ -95,8 +95,8 @@ fn told_position<'t>(text: &'t [u8], mark: &[u8]) -> &'t [u8] {
     words.find_map(|word| word.strip_prefix(mark)).unwrap_or_default()
 }
 
-/// Has somebody who follows read on, some way. Returns whether what follows is not kept any more, so that
-/// the connection ends.
+/// Lets a follower read on, for a while. Returns whether the next changes are not kept any more, so
+/// that the connection ends.
 pub(in crate::net) fn read_on(engine: &Engine, listener: &Listener, output: &mut Output) -> bool {
     let reading = engine.read_on(listener, &ChangeEvents, output);
     if let Reading::Gone(Gone { oldest, newest }) = &reading {
@@ -110,7 +110,7 @@ pub(in crate::net) fn read_on(engine: &Engine, listener: &Listener, output: &mut
     matches!(reading, Reading::Gone(_))
 }
 
-/// What a request does that waits for a key.
+/// The stages of a request that waits for a key.
 enum Stage {
     /// It asks for the present position.
     Asks,
@@ -118,7 +118,7 @@ enum Stage {
     Looks,
     /// It waits.
     Waits,
-    /// It reads what has become of the key.
+    /// It reads the present value of the key.
     Reads,
 }
 
@@ -128,14 +128,14 @@ pub(super) struct Wait {
     database: usize,
     /// From where on it waits; empty before that is known.
     since: Vec<u8>,
-    /// The client named no position, and so is to hear of the key and not of positions.
+    /// The client named no position, so it only wants to hear of the key, not of positions.
     from_now: bool,
     /// When it gives up, in milliseconds of the steady clock.
     deadline: u64,
     stage: Stage,
 }
 
-/// What follows from a reply to a request that waits.
+/// The next step after a reply to a waiting request.
 pub(super) enum Step {
     /// Another command.
     Runs(OwnedArguments),
@@ -145,12 +145,12 @@ pub(super) enum Step {
     Answer,
     /// Nothing has happened.
     Nothing,
-    /// The reply is an error, or not what it should be.
+    /// The reply is an error, or not the expected one.
     Failed,
 }
 
 impl Wait {
-    /// A request for a key that waits from a position on, or from now on where there is none.
+    /// A request for a key that waits from a position on, or without one from now on.
     pub(super) fn new(key: &[u8], database: usize, since: Option<&[u8]>, deadline: u64) -> Wait {
         let from_now = since.is_none();
         let stage = if from_now { Stage::Asks } else { Stage::Waits };
@@ -190,7 +190,7 @@ impl Wait {
         Step::Reads([&b"GET"[..], &self.key].iter().collect())
     }
 
-    /// From where on to wait for what happens next.
+    /// The position from which to wait for the next change.
     pub(super) fn position(&self) -> Option<Box<[u8]>> {
         Some(self.since.as_slice().into())
     }
@@ -216,7 +216,8 @@ impl Wait {
             return match Pieces::new(&bytes).next() {
                 // The waiting was ended by an operator.
                 Some(Piece::Null) => Step::Nothing,
-                // So much has happened at once that nobody knows any more whether the key was concerned.
+                // More has happened at once than is kept, so it is unknown whether the key was
+                // concerned.
                 Some(Piece::Error(text)) if self.from_now && text.starts_with(b"GONE ") => {
                     self.since = told_position(text, NEWEST).to_vec();
                     self.read(Stage::Reads)

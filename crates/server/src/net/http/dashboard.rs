@@ -1,7 +1,7 @@
-//! The dashboard: one page with its style and its script, which a browser is given as they are.
+//! The dashboard: one page with its style and its script, which browsers get as they are.
 //!
-//! The page holds no data. Its script asks for that with the requests that any client has, and shows
-//! the password where there is one. So the page itself is for everybody.
+//! The page contains no data. Its script asks for data with the same requests as any client, and sends
+//! the password if there is one. So the page itself needs no password.
 
 use http::request::Head;
 
@@ -11,8 +11,8 @@ const PAGE: &str = include_str!("dashboard/page.html");
 const STYLE: &str = include_str!("dashboard/page.css");
 const SCRIPT: &str = include_str!("dashboard/page.js");
 
-/// Nothing but these three files runs in the page, and it talks to nobody but this server. Where a value
-/// of a key got into it as markup, it would stay without effect.
+/// Only these three files run in the page, and it talks only to this server. A value of a key that got
+/// into it as markup would have no effect.
 const POLICY: &[u8] =
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \

@@ -1,7 +1,7 @@
 //! The description of all addresses for programs: `/v1/openapi.json`.
 //!
-//! Most of it is a file. What depends on the server is added to that: how many databases there are, whether
-//! there is a password, and the views with their parameters.
+//! Most of it is a file. The parts that depend on the server are added: the number of databases,
+//! whether there is a password, and the views with their parameters.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use config::Config;
 use serde_json::{Map, Value, json};
 use views::{View, Views};
 
-/// The file, read once. Its member `x-view` is what each view has.
+/// The file, read once. Its member `x-view` is the template for each view.
 static FILE: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("openapi.json")).unwrap_or_default());
 
@@ -37,7 +37,7 @@ pub(super) fn description(config: &Config, views: &Views) -> Vec<u8> {
     serde_json::to_vec(&all).unwrap_or_default()
 }
 
-/// What can be asked of a view.
+/// The requests for a view.
 fn described(name: &str, view: &View, template: &Value) -> Value {
     let mut own = template.clone();
     for (method, verb) in [("get", "get"), ("post", "write"), ("delete", "forget")] {

@@ -20,7 +20,7 @@ use super::changes::{Step, Wait, begin_events, position_of, told_gone};
 use super::etcd::answer::{Step as EventStep, Watch, answer_node};
 use super::prepared::Prepared;
 
-/// How replies are told to a client that sends commands.
+/// The form in which a client that sends commands gets replies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Style {
     pub(super) resp3: bool,
@@ -35,7 +35,7 @@ pub(super) enum Form {
     MsgPack,
 }
 
-/// What a GET of a key says besides its address.
+/// The options of a GET of a key besides its address.
 pub(super) struct Get {
     pub(super) none_match: Option<Tags>,
     pub(super) matches: Option<Tags>,
@@ -45,7 +45,7 @@ pub(super) struct Get {
     pub(super) form: Option<Form>,
 }
 
-/// What a request is about.
+/// The kind of a request.
 pub(super) enum Kind {
     /// It is answered already.
     Ready(Box<Prepared>),
@@ -55,17 +55,17 @@ pub(super) enum Kind {
     Write,
     /// Many keys.
     Mget,
-    /// Figures, as OpenMetrics has them or as Prometheus had them before.
+    /// Figures, in the format of OpenMetrics or in the older one of Prometheus.
     Metrics { open: bool },
     /// One command.
     One(Style),
     /// Commands one after the other: how many replies are still to come, and the answer so far.
     Pipeline { style: Style, left: usize, text: Vec<u8> },
-    /// Commands as one, with EXEC behind them.
+    /// Commands as one, with EXEC after them.
     Transaction { style: Style, left: usize, begun: bool, condition: Condition },
     /// A command whose reply is the answer.
     Json,
-    /// A command whose reply is a number, of which this is the name.
+    /// A command whose reply is a number, and the name of that number.
     Count(&'static str),
     /// A result of a database, and the versions of it that the client has.
     View(Option<Box<Tags>>),
@@ -79,16 +79,16 @@ pub(super) enum Kind {
     Follow(Box<Filter>),
     /// A node of the tree of `/v2/keys`.
     Node,
-    /// Events of such a node that are waited for.
+    /// Waits for events of a node.
     Watch(Box<Watch>),
 }
 
-/// On what a transaction depends.
+/// The condition of a transaction.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     /// On nothing.
     None,
-    /// The command before it says so.
+    /// The command before it decides.
     Open,
     /// It may run as long as the key stays as it is.
     Met,
@@ -143,7 +143,7 @@ impl List {
         [b"SCAN", cursor, b"MATCH", &self.pattern, b"COUNT", b"1000"]
     }
 
-    /// Takes what a SCAN has found. Returns the answer's text, or the next command.
+    /// Takes the result of a SCAN. Returns the answer's text, or the next command.
     fn take(&mut self, pieces: &mut Pieces<'_>) -> Option<Result<Vec<u8>, OwnedArguments>> {
         let Some(Piece::Array(2)) = pieces.next() else { return None };
         let Some(Piece::Bytes(cursor)) = pieces.next() else { return None };
@@ -177,7 +177,7 @@ pub(super) struct Tree {
     deleted: i64,
     /// Where the search goes on; absent before it has begun.
     cursor: Option<Vec<u8>>,
-    /// What was found is being deleted.
+    /// The found keys are being deleted.
     deletes: bool,
 }
 
@@ -236,7 +236,7 @@ pub(super) struct Exchange {
     database: usize,
 }
 
-/// What follows from a reply.
+/// The next step after a reply.
 pub(super) enum Next {
     /// The answer is written.
     Answered,
@@ -246,11 +246,11 @@ pub(super) enum Next {
     Runs(OwnedArguments),
     /// A key is to be read with these words, as GET of a key does.
     Reads(OwnedArguments),
-    /// The head of the answer is written: what happens behind this offset follows.
+    /// The head of the answer is written: changes after this offset follow.
     Follows(Filter, u64),
     /// An event of the tree is to be waited for with these words.
     Watches(OwnedArguments),
-    /// The same, when what is written is sent.
+    /// The same, after the written part is sent.
     GoesOn(OwnedArguments),
 }
 
@@ -290,7 +290,7 @@ impl Exchange {
 
     /// Prepares the session for its next command.
     pub(super) fn begin(&mut self, session: &mut Session) {
-        // Whoever may not ask was refused before it got here.
+        // Requests without permission were refused before they got here.
         session.authenticated = true;
         if session.database != self.database {
             session.select(self.database);
@@ -417,7 +417,7 @@ impl Exchange {
                     return Next::Waits;
                 }
                 match condition {
-                    // EXEC was refused for what had been refused before.
+                    // EXEC was refused because a queued command had been refused.
                     Condition::Refused(reply) => {
                         let refused = answer_write(&mut Pieces::new(reply), envelope, now, output);
                         if refused.is_none() {
@@ -481,7 +481,7 @@ fn is_refused(mut pieces: Pieces<'_>) -> bool {
         && pieces.next().is_some_and(|one| refused.contains(&one))
 }
 
-/// The status that says about what an error says.
+/// The status that corresponds to an error.
 fn status_of(text: &[u8]) -> u16 {
     match text.split(|byte| *byte == b' ').next().unwrap_or_default() {
         b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" => 503,
@@ -495,7 +495,7 @@ fn status_of(text: &[u8]) -> u16 {
     }
 }
 
-/// Answers a reply that is an error, or that is not what it should be.
+/// Answers a reply that is an error, or not the expected one.
 fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &mut Output) {
     match pieces.next() {
         Some(Piece::Error(text)) if text.starts_with(b"GONE ") => {
@@ -529,7 +529,7 @@ impl State<'_> {
     }
 
     fn write_age(&self, answer: &mut Answer<'_>, expire_at: u64) {
-        // Versions are microseconds of Unix time, or were when nothing had pushed them further.
+        // Versions are microseconds of Unix time, or were before something pushed them further.
         let written = tag::version(self.tag).unwrap_or(0) / 1000;
         let age = self.now.saturating_sub(written) / 1000;
         let left = expire_at.saturating_sub(self.now) / 1000;
@@ -633,7 +633,7 @@ fn answer_found(
     }
     let mut answer = Answer::begin(output, envelope, 200, now);
     state.write(&mut answer);
-    // A cache keeps each form for those who ask for it.
+    // A cache keeps each form for clients that ask for it.
     answer.header("Vary", b"Accept");
     answer.header("X-Type", kind);
     if let Some(cursor) = cursor {
@@ -684,7 +684,7 @@ fn answer_string(
     let mut answer = Answer::begin(output, envelope, status, state.now);
     state.write(&mut answer);
     if content.is_some() {
-        // Whoever stores a page must not have it act in the name of this server's own.
+        // A page that a client has stored must not act in the name of this server's own pages.
         answer.header("X-Content-Type-Options", b"nosniff");
         answer.header("Content-Security-Policy", b"sandbox");
     }
@@ -705,7 +705,7 @@ fn answer_string(
     }
 }
 
-/// Where a range of so many bytes begins and ends; `None` where it has none of them.
+/// Where a range begins and ends in a text of this many bytes; `None` when it contains none of them.
 fn part_of(length: u64, (first, last): (Option<u64>, Option<u64>)) -> Option<(u64, u64)> {
     let (from, to) = match (first, last) {
         (Some(first), Some(last)) => (first, last.saturating_add(1).min(length)),
@@ -787,7 +787,7 @@ fn write_entry(pieces: &mut Pieces<'_>, now: u64, text: &mut Vec<u8>) -> Option<
     reply::write_json(pieces, Strings::Tagged, text)?;
     text.extend_from_slice(b",\"content_type\":");
     reply::write_json(pieces, Strings::Tagged, text)?;
-    // All of a collection is there, so its cursor says nothing.
+    // The collection is complete, so its cursor says nothing.
     pieces.next()?;
     text.extend_from_slice(b",\"value\":");
     reply::write_json(pieces, Strings::Tagged, text)?;

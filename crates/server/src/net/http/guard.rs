@@ -1,8 +1,8 @@
-//! Who asks, and whether the request may come from there.
+//! Who sends a request, and whether it may come from there.
 //!
-//! A web page can have a browser send requests to any address. So a browser's request is accepted from
+//! A web page can make a browser send requests to any address. So a browser's request is accepted from
 //! pages that `http-cors-origins` names or that came from this server, and a request to a host name
-//! only where that name is known: otherwise a page could make its own name point here.
+//! only if that name is known: otherwise a page could make its own name point at this server.
 
 use config::Config;
 use http::request::Head;
@@ -22,8 +22,8 @@ pub(super) struct User {
     pub(super) has_proof: bool,
 }
 
-/// The user of a request: the one place where HTTP asks who that is. `None` where the credentials
-/// are wrong, or missing where there is a password.
+/// The user of a request: the one place where HTTP finds that out. `None` when the credentials are
+/// wrong, or missing although there is a password.
 pub(super) fn user(head: &Head<'_>, config: &Config) -> Option<User> {
     if config.requirepass.is_empty() {
         return Some(User { has_proof: false });
@@ -46,7 +46,7 @@ pub(super) fn user(head: &Head<'_>, config: &Config) -> Option<User> {
     right.then_some(User { has_proof: true })
 }
 
-/// Digests are compared, so that the time says nothing about how much of a guess was right.
+/// Digests are compared, so that the time does not show how much of a guess was right.
 fn is_password(config: &Config, password: &[u8]) -> bool {
     Sha256::digest(&config.requirepass) == Sha256::digest(password)
 }
@@ -58,7 +58,7 @@ pub(super) enum Stranger {
     Host,
     /// HTTP/1.1 asks for exactly one host.
     NoHost,
-    /// It is of a web page of somebody else's.
+    /// It comes from a web page of another site.
     Page,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn origin<'h>(
         return Err(Stranger::Host);
     }
     let Some(origin) = head.header("origin") else {
-        // Without an origin, a browser says at least that another site has sent it.
+        // Without an origin, a browser at least says that another site has sent it.
         let site = head.header("sec-fetch-site");
         return match site {
             Some(b"cross-site" | b"same-site") => Err(Stranger::Page),
@@ -96,9 +96,9 @@ pub(super) fn origin<'h>(
     if allowed || own { Ok(Some(origin)) } else { Err(Stranger::Page) }
 }
 
-/// Whether a browser has sent a GET without saying for which page. It says so to `localhost` and over
-/// TLS alone: to the address of another machine, any page can have it send one, as an image's address.
-/// No page can give it a token, though.
+/// Whether a browser has sent a GET without saying for which page. Browsers say so only to `localhost`
+/// and over TLS: to the address of another machine, any page can make a browser send one, as an image's
+/// address. But no page can add a token.
 pub(super) fn may_be_of_any_page(head: &Head<'_>) -> bool {
     let begins = |name: &str, text: &[u8]| {
         let value = head.header(name).and_then(|value| value.get(..text.len()));
@@ -119,8 +119,8 @@ fn name_of(host: &[u8]) -> &[u8] {
     host.split(|byte| *byte == b':').next().unwrap_or_default()
 }
 
-/// Whether a host name can only be this server's: an address is nobody's name, `localhost` is every
-/// machine's own, and the others are those that the settings list.
+/// Whether a host name can only be this server's: an address is no page's name, `localhost` is every
+/// machine's own, and the others are those in the settings.
 fn is_known(name: &[u8], config: &Config) -> bool {
     // No name of the public ends in a number, so this is an address.
     let is_address = !name.is_empty() && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'.'));

@@ -1,4 +1,4 @@
-//! What a request is looked at with.
+//! The context in which a request is looked at.
 
 use config::Config;
 use engine::engine::Engine;
@@ -12,7 +12,7 @@ pub(in crate::net) struct Intake<'a> {
     pub(in crate::net) config: &'a Config,
     /// The views of databases.
     pub(in crate::net) offer: &'a Offer,
-    /// Who sends it.
+    /// The client that sends it.
     pub(in crate::net) client: &'a Client,
     /// Which connection it is of.
     pub(in crate::net) place: usize,

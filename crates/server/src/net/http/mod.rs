@@ -1,11 +1,11 @@
 //! HTTP/1.1, as a connection speaks it.
 //!
-//! A request becomes commands, which run as those of any connection: the checks, the locks, the
-//! journal and the parking of what finds a slot locked are the same. What differs is that each
-//! request says anew who asks and for which database ([`guard`]), and that its replies become one
-//! answer ([`exchange`]), when the locks are free again. [`route`] says which request is which
-//! command, and [`dashboard`] is the page for browsers. Requests that wait for changes, or follow them,
-//! are in [`changes`], and answers for clients of etcd in [`etcd`].
+//! A request becomes commands, which run as those of any connection, with the same checks, locks,
+//! journal, and parking when a slot is locked. There are two differences. Each request says anew who
+//! sends it and for which database ([`guard`]). And its replies become one answer ([`exchange`]), after
+//! the locks are released. [`route`] finds the commands for a request, and [`dashboard`] is the page
+//! for browsers. Requests that wait for changes, or follow them, are in [`changes`], and answers for
+//! clients of etcd in [`etcd`].
 
 mod changes;
 mod dashboard;
@@ -51,11 +51,11 @@ pub(super) struct Http {
     pub(super) exchanges: Exchanges,
 }
 
-/// What was received, and is not in the connection's buffer.
+/// Received data that is not in the connection's buffer.
 #[derive(Default)]
 pub(super) struct Input {
     parser: Parser,
-    /// Arguments that had to be decoded or made up.
+    /// Arguments that had to be decoded or composed.
     side: Vec<u8>,
     /// Bodies that were received into allocations of their own.
     big: Vec<Arc<Vec<u8>>>,
@@ -75,7 +75,7 @@ pub(super) struct Exchanges {
     closed: bool,
     /// The first request follows changes: its answer does not end.
     following: Option<Arc<Listener>>,
-    /// With this the first request goes on when what was written is sent.
+    /// The command with which the first request goes on after the written part is sent.
     goes_on: Option<Pending>,
 }
 
@@ -151,8 +151,8 @@ impl Http {
         true
     }
 
-    /// Writes the answers that are ready, as far as no command comes before them, and tells the
-    /// client that its body is wanted when it is. Returns whether the connection is to be closed.
+    /// Writes the answers that are ready and that no command precedes, and tells the client to send its
+    /// body when the body is needed. Returns whether the connection must be closed.
     pub(super) fn answer_ready(&mut self, now: u64, output: &mut Output) -> bool {
         self.exchanges.answer_ready(now, output);
         if self.exchanges.waiting.is_empty() && std::mem::take(&mut self.input.wants_continue) {
@@ -167,7 +167,7 @@ impl Http {
         (!self.exchanges.waiting.is_empty() && !follows) || self.input.wants_continue
     }
 
-    /// Whether the first request goes on when what was written is sent.
+    /// Whether the first request goes on after the written part is sent.
     pub(super) fn goes_on(&self) -> bool {
         self.exchanges.goes_on.is_some()
     }
@@ -177,7 +177,7 @@ impl Http {
         self.exchanges.goes_on.take()
     }
 
-    /// Who follows changes here, if the connection does.
+    /// The listener of this connection, if it follows changes.
     pub(super) fn following(&self) -> Option<&Arc<Listener>> {
         self.exchanges.following.as_ref()
     }
@@ -206,7 +206,7 @@ pub(super) fn run(
     let outcome = engine.execute(turn, session, request, authority, &mut reply);
     let mut next = None;
     if reply.is_over_limit() {
-        // The connection is closed, as one whose output itself has grown so long.
+        // The connection is closed, like one whose output itself has grown too long.
         output.lose_what_exceeds(usize::MAX);
     } else if matches!(outcome, Outcome::Done) || !reply.is_empty() {
         next = exchanges.take_reply(engine, turn, session, &reply, output);
@@ -217,7 +217,7 @@ pub(super) fn run(
 }
 
 impl Input {
-    /// The arguments behind ranges that were put into the batch.
+    /// The arguments for ranges that were put into the batch.
     #[inline]
     pub(super) fn arguments<'a>(
         &'a self,

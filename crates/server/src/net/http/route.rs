@@ -39,10 +39,10 @@ enum Body<'b> {
     Apart(usize),
 }
 
-/// What leads from a request to its commands.
+/// Turns a request into its commands.
 pub(super) struct Route<'a> {
     pub(super) buffer: &'a [u8],
-    /// Arguments that had to be decoded or made up.
+    /// Arguments that had to be decoded or composed.
     pub(super) side: &'a mut Vec<u8>,
     /// Bodies in allocations of their own.
     pub(super) big: &'a mut Vec<Arc<Vec<u8>>>,
@@ -99,7 +99,7 @@ pub(super) fn look_at_head(head: &Head<'_>, intake: Intake<'_>) -> Result<bool, 
             None => Ok(false),
         }
     });
-    // What comes behind the answer may be the body all the same.
+    // The bytes after the answer may be the body all the same.
     envelope.close = true;
     verdict.map_err(|Refused(prepared)| {
         log_refusal(head, &envelope, &prepared, intake);
@@ -113,7 +113,7 @@ fn told(head: &Head<'_>, prepared: Prepared) -> Prepared {
     if path.starts_with("v2/keys") { reworded(prepared) } else { prepared }
 }
 
-/// Says in the log which request was refused. Its address may hold data, and is not said.
+/// Logs which request was refused. Its address may contain data, so it is not logged.
 fn log_refusal(head: &Head<'_>, envelope: &Envelope, prepared: &Prepared, intake: Intake<'_>) {
     let id = envelope.id.as_deref().unwrap_or(b"-");
     let line = format!(
@@ -127,8 +127,8 @@ fn log_refusal(head: &Head<'_>, envelope: &Envelope, prepared: &Prepared, intake
     intake.engine.host.log(LogLevel::Verbose, &line);
 }
 
-/// Who may ask what, as far as the head says it: the address, and in the envelope what all answers
-/// depend on.
+/// Checks permissions as far as the head allows, and returns the address. Puts into the envelope what
+/// all answers depend on.
 fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> Routed<Target<'h>> {
     envelope.id = head.header("x-request-id").and_then(request_id);
     let encodings = head.header("accept-encoding");
@@ -141,7 +141,7 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
     let user = guard::user(head, intake.config);
     let is_page = dashboard::is_asked_for(head, target.path);
     envelope.origin = match guard::origin(head, &target, intake.config, user) {
-        // Somebody follows a link to the page, which shows nothing by itself.
+        // A browser follows a link to the page, which shows nothing by itself.
         Err(Stranger::Page) if is_page && head.header("origin").is_none() => None,
         origin => origin.map_err(refused_stranger)?.map(Into::into),
     };
@@ -178,7 +178,7 @@ fn refused_stranger(stranger: Stranger) -> Refused {
     }
 }
 
-/// What a path means.
+/// The meaning of a path.
 enum Place<'t> {
     Key(&'t [u8]),
     Keys,
@@ -552,7 +552,7 @@ impl Route<'_> {
             serde_json::Value::Bool(_) | serde_json::Value::Null => {
                 return Err((400, "what is pushed are strings and numbers").into());
             }
-            // What is not flat is kept as the JSON that it is.
+            // A nested value is kept as the JSON that it is.
             nested => self.word(nested.to_string().as_bytes()),
         }
         Ok(())
@@ -624,12 +624,12 @@ impl Route<'_> {
             if lists.peek().is_none() {
                 continue;
             }
-            // If-None-Match compares weakly: a tag that a cache has made weak is that of the version still.
+            // If-None-Match compares weakly: a tag that a cache has made weak still names the version.
             match tag::parse(lists, name == "if-match") {
                 Tags::Any => self.word(any),
                 Tags::Versions(versions) => {
                     if versions.is_empty() && one == b"MATCH" {
-                        // The tags of others are those of no version.
+                        // Tags of other servers name no version.
                         self.word(one);
                         self.word(b"0");
                     }
@@ -752,7 +752,7 @@ impl Route<'_> {
         Ok(())
     }
 
-    /// A command whose words are the segments of a path, its last one perhaps the body.
+    /// A command whose words are the segments of a path, the last one perhaps the body.
     fn words(
         &mut self,
         head: &Head<'_>,
@@ -787,7 +787,8 @@ impl Route<'_> {
 
     // ---- Arguments ------------------------------------------------------------------------------
 
-    /// Visits the parameters but for `db`, whose value is returned. `visit` says whether it knows one.
+    /// Visits the parameters except `db`, whose value is returned. `visit` returns whether it knows
+    /// one.
     fn parameters(
         &mut self,
         target: &Target<'_>,
@@ -912,7 +913,7 @@ fn query_part(part: &[u8]) -> Routed<Cow<'_, [u8]>> {
     Ok(Cow::Owned(decoded))
 }
 
-/// What a GET says besides its address, where it says anything.
+/// The options of a GET besides its address, if it has any.
 fn get(head: &Head<'_>) -> Option<Box<Get>> {
     let accept = head.header("accept").filter(|accept| *accept != b"*/*");
     let tags = |name, strong| {
@@ -924,7 +925,7 @@ fn get(head: &Head<'_>) -> Option<Box<Get>> {
     if accept.is_none() && none_match.is_none() && matches.is_none() && range.is_none() {
         return None;
     }
-    // A range of what the client has no other part of would be of no use to it.
+    // A range would be of no use to a client that has no other part.
     let if_range = head.header("if-range").map(|tag| tag::parse([tag].into_iter(), true));
     let form = accept.map_or(Some(Form::Json), accepted);
     Some(Box::new(Get { none_match, matches, range, if_range, form }))

@@ -1,4 +1,4 @@
-//! What goes out: replies, and connections that end.
+//! The outgoing side: replies, and connections that end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,7 @@ use super::{NOT_DURABLE, Worker};
 use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
 use crate::net::held_back::{Hold, Pending};
 
-/// Milliseconds that a stopping worker goes on sending what waits.
+/// Milliseconds for which a stopping worker goes on sending.
 const FLUSH_ON_STOP: u64 = 2000;
 
 impl Worker {
@@ -131,8 +131,8 @@ impl Worker {
         }
     }
 
-    /// Remembers a connection that waits for the journal, and lets it look once more: the journal
-    /// may have got there before it knew that somebody waits.
+    /// Remembers a connection that waits for the journal, and checks the journal once more: it may have
+    /// got there before it knew of the waiting connection.
     fn await_journal(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         if std::mem::replace(&mut connection.listed_as_waiting, true) {
@@ -168,7 +168,7 @@ impl Worker {
         }
         let inside = self.gate.enter();
         if let Hold::Blocked(waiter) = &connection.held_back.hold {
-            // Claimed or served meanwhile: either way nobody serves it from now on.
+            // Claimed or served meanwhile: either way no thread serves it from now on.
             waiter.claim();
             self.engine.end_wait(inside.presence(), &connection.session, waiter);
         }

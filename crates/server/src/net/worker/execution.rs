@@ -1,4 +1,4 @@
-//! Running what was parsed: commands of all connections as one batch, then those that were held back.
+//! Running parsed commands: those of all connections as one batch, then the pending ones.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Worker {
         self.turn.enter(&self.engine);
         let (mut next, mut fetched) = (0, 0);
         while next < batch.items.len() {
-            // A script ends a run of commands, and what lies behind it was fetched with it.
+            // A script ends a run of commands; the commands after it were prefetched with it.
             if next >= fetched {
                 fetched = (next + WINDOW).min(batch.items.len());
                 let window = &batch.items[next..fetched];
@@ -91,7 +91,8 @@ impl Worker {
         batch.items.len()
     }
 
-    /// Runs what held the connection back, if it may run by now, and the commands behind it.
+    /// Runs the command for which the connection waits, if it can run by now, and the commands after
+    /// it.
     pub(super) fn run_with_more_authority(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         if connection.doom.is_some() || connection.session.close || !connection.is_held_back() {
@@ -121,7 +122,7 @@ impl Worker {
         }
     }
 
-    /// Runs a command that was held back.
+    /// Runs a pending command.
     fn run_pending(&mut self, place: usize, command: Pending, authority: Authority<'_>) -> Ran {
         let Worker { engine, turn, connections, .. } = self;
         let Some(connection) = &mut connections[place] else { return GONE };
@@ -142,10 +143,10 @@ impl Worker {
     }
 }
 
-/// What becomes of a command whose connection is not there.
+/// The outcome of a command whose connection is away.
 const GONE: Ran = Ran { outcome: Outcome::Done, command: None, slot: None, open: false };
 
-/// Brings near what a window of commands lies in: slots, then buckets, then entries.
+/// Prefetches the data of a window of commands: slots, then buckets, then entries.
 fn prefetch(
     engine: &Engine,
     presence: Presence<'_>,
@@ -199,7 +200,7 @@ fn execute_plainly(
     has_run
 }
 
-/// Runs a command of the batch, or puts it behind those of its connection that are held back.
+/// Runs a command of the batch, or puts it after the pending ones of its connection.
 fn execute(
     engine: &Engine,
     turn: &mut Turn,
@@ -244,7 +245,7 @@ fn execute(
     }
 }
 
-/// Puts a command of the batch behind those of its connection that are held back.
+/// Puts a command of the batch after the pending ones of its connection.
 pub(super) fn put_off(connection: &mut Connection, item: &Item, batch: &Batch) {
     if !connection.session.close && connection.doom.is_none() {
         let ranges = &batch.args[item.args.clone()];
@@ -253,7 +254,7 @@ pub(super) fn put_off(connection: &mut Connection, item: &Item, batch: &Batch) {
     }
 }
 
-/// Runs a command that was held back.
+/// Runs a pending command.
 fn run_pending(
     engine: &Engine,
     turn: &mut Turn,
@@ -284,8 +285,7 @@ fn run_pending(
     Ran { outcome, command, slot: turn.contended_slot, open }
 }
 
-/// What follows when a command has run, or has not: what it wrote begins at `from` in the stream of
-/// all output.
+/// Settles a command that has run, or has not: its output begins at `from` in the stream of all output.
 #[inline]
 fn conclude(turn: &Turn, connection: &mut Connection, outcome: &Outcome, from: u64) {
     if !matches!(outcome, Outcome::Done) {
@@ -297,7 +297,7 @@ fn conclude(turn: &Turn, connection: &mut Connection, outcome: &Outcome, from: u
     connection.look_at_output_limit();
 }
 
-/// Whether a command that has run so far is to run again: one whose client waits has run to its end.
+/// Whether a command with this outcome must run again: one whose client waits has run to its end.
 fn needs_another_try(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Done | Outcome::Blocked(_) | Outcome::AwaitsSync(_))
 }

@@ -1,4 +1,4 @@
-//! What comes in: mail from other threads, new connections, and what clients send.
+//! The incoming side: mail from other threads, new connections, and the input of clients.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,8 +33,8 @@ impl Worker {
         }
     }
 
-    /// Looks at those again that wait for the journal, since it is further; when it has failed, they
-    /// are closed: nobody knows what became of their writes.
+    /// Looks again at the connections that wait for the journal, because it has moved on. When the
+    /// journal has failed they are closed, because nobody knows what became of their writes.
     fn hear_of_the_journal(&mut self, failed: bool) {
         for place in std::mem::take(&mut self.awaiting_journal) {
             if let Some(connection) = &mut self.connections[place] {
@@ -68,7 +68,7 @@ impl Worker {
         client.set_flag(flag::HTTP, speaks == Speaks::Http);
         self.engine.clients.add(&client);
         self.places.insert(client.id, place);
-        // Of HTTP, each request shows by itself who asks.
+        // In HTTP, each request shows by itself who sends it.
         let authenticated = speaks == Speaks::Http || self.turn.config.requirepass.is_empty();
         let protocol = match speaks {
             Speaks::Resp => Protocol::Resp(Resp::default()),
@@ -83,13 +83,13 @@ impl Worker {
         self.schedule(place);
     }
 
-    /// Takes what others have left for a client: messages, the reply that it is blocked for, or
+    /// Takes what other threads have left for a client: messages, the reply for which it is blocked, or
     /// the order to close.
     pub(super) fn take_inbox(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         let inbox = std::mem::take(&mut *connection.session.client.inbox.lock());
         if self.turn.holds_replies() && (inbox.served.is_some() || !inbox.pushes.is_empty()) {
-            // What others have left may tell of any of their writes, which came before it.
+            // Mail from other threads may tell of any of their writes, which came before it.
             connection.session.depends_on = self.engine.journal.end();
             connection.hold_replies(connection.output.end());
         }
@@ -144,7 +144,7 @@ impl Worker {
         self.parse(place);
     }
 
-    /// Parses what has arrived into the batch, up to the connection's share.
+    /// Parses received bytes into the batch, up to the connection's share.
     fn parse(&mut self, place: usize) {
         let Some(connection) = &mut self.connections[place] else { return };
         let held_back = connection.defers_input();

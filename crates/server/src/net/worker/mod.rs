@@ -1,14 +1,14 @@
 //! A worker and its turn.
 //!
-//! A turn is a sequence of phases over batches: wait, open the mail, read and parse, execute, run
-//! what needs more than slot locks, send, close, look at the clock. Commands of all readable
-//! connections are executed as one batch, inside the worker's gate; what they lie in is fetched into
-//! the cache a window ahead, so that cache misses overlap instead of adding up. While many
-//! connections are busy, or wait for a sync, a turn begins with a short pause: see
-//! [`super::coalesce`].
+//! A turn is a sequence of phases over batches: wait, open the mail, read and parse, execute, run what
+//! needs more than slot locks, send, close, look at the clock. Commands of all readable connections are
+//! executed as one batch, inside the worker's gate. Their data is prefetched into the cache a window
+//! ahead, so that cache misses overlap instead of adding up. While many connections are busy, or wait
+//! for a sync, a turn begins with a short pause: see [`super::coalesce`].
 //!
-//! This file is the turn. What comes in is [`intake`]'s, running it [`execution`]'s, and what goes
-//! out [`delivery`]'s. [`relief`] serves others while a script runs for long.
+//! This file is the turn. [`intake`] has the incoming side, [`execution`] runs commands, and
+//! [`delivery`] has the outgoing side. [`relief`] serves other connections while a script runs for
+//! long.
 
 mod delivery;
 mod execution;
@@ -42,22 +42,23 @@ use super::mailbox::{Mailbox, WAKE, Wakers};
 use super::protocol::Protocol;
 use super::timers::Timers;
 
-/// Connections that are read, executed and answered together. What many more of them send does not
-/// stay in the processor's cache until it is executed.
+/// Connections that are read, executed and answered together. The input of many more does not stay in
+/// the processor's cache until it is executed.
 const TOGETHER: usize = 64;
 /// The longest sleep: idle connections and stop requests are looked at this often.
 const TICK: Duration = Duration::from_millis(100);
-/// The longest sleep beside a sync, without a look at the sockets: somebody who does not depend on
-/// the sync may have come.
+/// The longest sleep during a sync, without a look at the sockets: a client that does not depend on the
+/// sync may have come.
 const NAP_MAX: Duration = Duration::from_micros(500);
-/// How long a turn may take, in nanoseconds, before what is left of it is put off: what has come meanwhile is
-/// served in between.
+/// How long a turn may take, in nanoseconds, before the rest of it is put off: requests that have come
+/// meanwhile are served in between.
 const TURN_NS: u64 = 5_000_000;
-/// Connections that read on in kept changes in one turn, at most, and how long they may take together, in
-/// nanoseconds: who follows other keys takes some ten microseconds, who follows all a hundred times that.
+/// Connections that read on in kept changes in one turn, at most, and how long they may take together,
+/// in nanoseconds. A client that follows a few keys takes some ten microseconds, one that follows all a
+/// hundred times that.
 const READS_ON_PER_TURN: usize = 8;
 const READING_ON_NS: u64 = 2_000_000;
-/// Why a connection is closed whose replies tell of what the journal has lost.
+/// Why a connection is closed whose replies tell of effects that the journal has lost.
 const NOT_DURABLE: &str = "what it is to be told could not be made durable";
 
 /// A worker thread's state.
@@ -68,7 +69,7 @@ pub(super) struct Worker {
     poll: Poll,
     mailbox: Arc<Mailbox>,
     turn: Box<Turn>,
-    /// For those who are served while a script keeps the thread busy.
+    /// For connections that are served while a script keeps the thread busy.
     relief_turn: Option<Box<Turn>>,
     /// A script keeps the thread busy, and others are served meanwhile: see [`relief`].
     relieves: bool,
@@ -85,11 +86,11 @@ pub(super) struct Worker {
     late: Vec<usize>,
     /// Connections that wait for the journal.
     awaiting_journal: Vec<usize>,
-    /// Connections whose commands wait for slots, those first that were tried first.
+    /// Connections whose commands wait for slots, in the order in which they were first tried.
     parked: Vec<usize>,
     /// Connections that read on in the changes that are kept, those first that did so the longest ago.
     behind: VecDeque<usize>,
-    /// How many of them may do so in this turn.
+    /// How many of them may read on in this turn.
     reads_on: usize,
     /// How many have done so in this turn, and for how many nanoseconds.
     reading_on: (u64, u64),
@@ -102,7 +103,7 @@ pub(super) struct Worker {
     limits_client_memory: bool,
 }
 
-/// What came at the socket of the connection whose script runs, while it is not in its place.
+/// Events at the socket of the connection whose script runs, while it is not in its place.
 struct Away {
     place: usize,
     read_closed: bool,
@@ -175,7 +176,7 @@ impl Worker {
         self.take_turn(events);
     }
 
-    /// The part of a turn in which nobody waits.
+    /// The part of a turn in which nothing waits.
     fn take_turn(&mut self, events: &Events) {
         self.turn.begin(&self.engine);
         if !self.relieves && self.mailbox.runs_slow_script.load(Relaxed) {
@@ -190,7 +191,7 @@ impl Worker {
         let late = std::mem::take(&mut self.late);
         // Where replies wait for a sync, all that came is to share one.
         let together = if self.turn.holds_replies() { usize::MAX } else { TOGETHER };
-        // In turns, so that neither those that are late nor those that have come now wait for all others.
+        // In turns, so that neither late connections nor new ones wait for all others.
         let (mut from, mut late_from) = (0, 0);
         while from < batch.len() || late_from < late.len() {
             for (list, at) in [(&batch, &mut from), (&late, &mut late_from)] {
@@ -213,7 +214,7 @@ impl Worker {
         self.turn.end();
     }
 
-    /// Reads what these connections have sent, executes it, and answers.
+    /// Reads the input of these connections, executes it, and answers.
     fn serve(&mut self, places: &[usize]) {
         for &place in places {
             self.read_and_parse(place);
@@ -237,8 +238,7 @@ impl Worker {
         }
     }
 
-    /// Waits until there is something to do. What came at the sockets is in `events`, or noted
-    /// already.
+    /// Waits until there is something to do. Events at the sockets are in `events`, or noted already.
     fn wait(&mut self, events: &mut Events) {
         events.clear();
         if !self.scheduled.is_empty() || !self.late.is_empty() || !self.behind.is_empty() {
@@ -295,7 +295,7 @@ impl Worker {
         self.parked = parked;
     }
 
-    /// Lets some of those read on that follow changes and are behind. Thousands may be at once, when they
+    /// Lets some of the followers that are behind read on. There may be thousands at once, when they
     /// have all lost their connections: others are served in between.
     fn schedule_behind(&mut self) {
         let (count, ns) = std::mem::take(&mut self.reading_on);

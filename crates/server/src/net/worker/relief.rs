@@ -1,10 +1,11 @@
-//! Serving others while a script keeps the thread busy.
+//! Serving other connections while a script keeps the thread busy.
 //!
-//! A script runs inside a handler, and its worker has other connections. When it has run for longer than
-//! `busy-reply-threshold`, it lets the worker take turns meanwhile: with a [`Turn`] and a batch of their
-//! own; what the batch still has for others is theirs to run again. Commands that need a slot of the script
-//! are refused with BUSY; SCRIPT KILL and SHUTDOWN get through. The thread stays inside its gate all the
-//! time, so nobody who needs all gates closed is served.
+//! A script runs inside a handler, and its worker has other connections. When the script has run for
+//! longer than `busy-reply-threshold`, it lets the worker take turns meanwhile, with a [`Turn`] and a
+//! batch of their own. Commands of other connections that are left in the first batch become theirs to
+//! run again. Commands that need a slot of the script are refused with BUSY; SCRIPT KILL and SHUTDOWN
+//! get through. The thread stays inside its gate all the time, so commands that need all gates closed
+//! are not served.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -30,20 +31,20 @@ struct Relief<'w> {
     worker: &'w mut Worker,
     presence: Presence<'w>,
     rest: Option<Rest<'w>>,
-    /// The journal was not told yet of what was appended before.
+    /// The journal was not told yet of effects that were appended before.
     unannounced: bool,
     last: Option<Instant>,
     events: Option<Events>,
 }
 
-/// The commands of a batch behind a script: the batch, and the place of the first of them.
+/// The commands of a batch after a script: the batch, and the place of the first of them.
 pub(super) type Rest<'b> = (&'b Batch, usize);
 
 struct Shared<'w>(RefCell<Relief<'w>>);
 
 impl Busy for Shared<'_> {
     fn note_slow_script(&self) {
-        // Nobody runs a script while one is served beside.
+        // No script runs in a turn beside another script.
         if let Ok(mut relief) = self.0.try_borrow_mut() {
             relief.serve();
         }
@@ -77,8 +78,8 @@ impl Relief<'_> {
 
 impl Worker {
     /// Runs something for the connection at a place that may take long. If it did, others were served
-    /// meanwhile, and of the rest of the batch only the commands of this connection are left: which the
-    /// second part of the result says.
+    /// meanwhile, and only this connection's commands are left of the rest of the batch: the second
+    /// part of the result says so.
     pub(super) fn with_relief<T>(
         &mut self,
         place: usize,
@@ -111,8 +112,8 @@ impl Worker {
         Some((result, true))
     }
 
-    /// Puts the rest of a batch behind what its connections hold back, as far as these are here, and
-    /// has all connections looked at: replies of the present turn have not left yet.
+    /// Puts the rest of a batch after the pending commands of its connections, as far as these are
+    /// here, and has all connections looked at: replies of the present turn have not left yet.
     fn begin_relief(&mut self, rest: Option<Rest<'_>>) {
         let items = rest.map_or(&[][..], |(batch, first)| &batch.items[first..]);
         for item in items {
@@ -131,7 +132,7 @@ impl Worker {
         }
     }
 
-    /// Puts a connection back that was not there for some turns: what concerned it then was lost.
+    /// Puts a connection back that was away for some turns: events that concerned it then were lost.
     fn put_back(&mut self, place: usize, mut connection: Box<Connection>) {
         connection.readable = true;
         connection.writable = true;

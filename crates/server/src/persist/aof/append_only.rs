@@ -1,5 +1,5 @@
-//! The append-only file of a running server: when it begins, ends and is written anew, and what the
-//! rest of the process asks of it. The writing is done by [`super::journal`] and [`super::rewrite`].
+//! The append-only file of a running server: when it begins, ends and is rewritten, and what the rest
+//! of the process asks of it. [`super::journal`] and [`super::rewrite`] do the writing.
 
 use std::ffi::OsStr;
 use std::io;
@@ -28,7 +28,7 @@ use crate::process::log::Log;
 /// How long to wait before a file is begun again that could not be begun.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// After so many failures in a row, rewrites that nobody asked for pause.
+/// After this many failures in a row, automatic rewrites pause.
 const FAILURES_TOLERATED: u64 = 3;
 
 /// The first pause after those failures. It doubles with each further one.
@@ -42,17 +42,17 @@ pub struct AppendOnly {
     journal: Arc<FileJournal>,
     disk: Arc<dyn Disk>,
     log: Arc<Log>,
-    /// Who else reads cuts.
+    /// The other reader of cuts.
     saver: Arc<Saver>,
     telling: Arc<Telling>,
     state: Mutex<State>,
     /// The right to use the directory.
     claim: Mutex<Option<Claim>>,
-    /// Held while the files are loaded, and while others take their place.
+    /// Locked while the files are loaded, and while others take their place.
     files: Mutex<()>,
     /// A rewrite has ended.
     ended: Condvar,
-    /// The server is going to stop: no rewrite begins, and one that goes on ends.
+    /// The server is going to stop: no rewrite begins, and a running one ends.
     stopping: AtomicBool,
 }
 
@@ -74,7 +74,7 @@ struct State {
     /// Counts how often the file was turned off: a rewrite may outlive that.
     turned_off: u64,
     directory: Option<Arc<AofDirectory>>,
-    /// When the rewrite began that goes on.
+    /// When the running rewrite began.
     rewriting_since: Option<Instant>,
     /// The count of [`State::turned_off`] at which its outcome is of use, if that matters.
     rewriting_for: Option<u64>,
@@ -88,14 +88,14 @@ struct State {
 }
 
 impl State {
-    /// When the rewrite began that goes on, unless it is about to end since nobody wants it.
+    /// When the running rewrite began, unless it is about to end because it is not wanted any more.
     fn wanted_rewrite_since(&self) -> Option<Instant> {
         let wanted = self.rewriting_for.is_none_or(|count| count == self.turned_off);
         self.rewriting_since.filter(|_| wanted)
     }
 }
 
-/// Those whose replies wait for the journal.
+/// The connections whose replies wait for the journal.
 pub trait Waiting: Send + Sync {
     /// More is durable than before, or writes are accepted again.
     fn note_progress(&self);
@@ -104,7 +104,7 @@ pub trait Waiting: Send + Sync {
     fn note_failure(&self);
 }
 
-/// What the journal's thread tells.
+/// Passes on what the journal's thread reports.
 struct Telling {
     log: Arc<Log>,
     waiting: Arc<dyn Waiting>,
@@ -197,14 +197,14 @@ impl AppendOnly {
             .map_err(|error| DirectoryError::System { path: ".".into(), error })?;
         let name = OsStr::from_bytes(&config.appenddirname);
         let disk = Arc::clone(&self.disk);
-        // An old file that was not loaded at the start is none of this server's: what replaces the
+        // An old file that was not loaded at the start does not belong to this server: replacing the
         // base would remove it.
         let file = OsStr::from_bytes(&config.appendfilename);
         AofDirectory::open(disk, &home, name, file, OldFile::Leave)
     }
 
-    /// Makes sure that no other server uses the directory, where there is to be an append-only file,
-    /// and removes what an earlier one has not finished. To be called before anything is loaded.
+    /// Makes sure that no other server uses the directory, if there is to be an append-only file, and
+    /// removes unfinished files of an earlier server. Must be called before anything is loaded.
     ///
     /// # Errors
     /// Another server uses it.
@@ -214,7 +214,7 @@ impl AppendOnly {
         }
         let Ok(home) = std::env::current_dir() else { return Ok(()) };
         let path = home.join(OsStr::from_bytes(&config.appenddirname));
-        // Whoever writes into it says why it cannot be made.
+        // The thread that writes into it reports why it cannot be made.
         let _ = directory::make(&*self.disk, &path);
         if self.claim_directory(&path)? {
             let prefix = OsStr::from_bytes(&config.appendfilename);
@@ -225,7 +225,7 @@ impl AppendOnly {
         Ok(())
     }
 
-    /// Says whether the file system can tell that no other server uses it.
+    /// Returns whether the file system can tell that no other server uses it.
     fn claim_directory(&self, path: &Path) -> Result<bool, InUse> {
         let mut claim = self.claim.lock();
         if claim.as_ref().is_none_or(|claim| !claim.covers(path)) {
@@ -236,8 +236,8 @@ impl AppendOnly {
 
     // ---- Beginning and end ----------------------------------------------------------------------
 
-    /// Goes on in the files that the data was loaded from, if the settings say so. To be called when
-    /// all is loaded, before anybody is served.
+    /// Goes on in the files from which the data was loaded, if the settings say so. Must be called
+    /// after everything is loaded, before any client is served.
     ///
     /// # Errors
     /// Why the server must not start, in words.
@@ -258,7 +258,7 @@ impl AppendOnly {
         let databases = 0..engine.keyspace.databases();
         let has_data = databases.into_iter().any(|index| !engine.keyspace.is_empty(index));
         if directory.live_files().is_empty() && has_data {
-            // What was loaded from elsewhere is in no file of this directory.
+            // Data that was loaded from elsewhere is in no file of this directory.
             self.begin(directory);
             return Ok(());
         }
@@ -291,7 +291,7 @@ impl AppendOnly {
         Ok(opened)
     }
 
-    /// Begins an append-only file beside the data that there is: CONFIG SET appendonly yes.
+    /// Begins an append-only file for data that is already there: CONFIG SET appendonly yes.
     ///
     /// # Errors
     /// Its directory is of no use; the reason is in the log.
@@ -303,7 +303,7 @@ impl AppendOnly {
             self.log.warning(format!("Can't open the AOF: {error}"));
             "Unable to turn on AOF. Check server logs.".to_owned()
         })?;
-        // What is not there yet is claimed when it is made.
+        // A directory that is not there yet is claimed when it is made.
         self.claim_directory(directory.path()).map_err(|in_use| {
             self.log.warning(format!("Can't open the AOF: {in_use}"));
             format!("Unable to turn on AOF. {in_use}")
@@ -325,7 +325,7 @@ impl AppendOnly {
         }
     }
 
-    /// Ends the append-only file. What it holds is made durable, and stays where it is.
+    /// Ends the append-only file. Its contents are made durable, and stay where they are.
     pub fn turn_off(&self) {
         let mut state = self.state.lock();
         state.turned_off += 1;
@@ -344,7 +344,7 @@ impl AppendOnly {
         state.mode == Mode::Beginning && under_way
     }
 
-    /// Keeps rewrites from beginning, and ends one that goes on: the server is going to stop.
+    /// Keeps rewrites from beginning, and ends a running one: the server is going to stop.
     pub fn hold_rewrites(&self) {
         self.stopping.store(true, Ordering::Relaxed);
         let mut state = self.state.lock();
@@ -358,8 +358,8 @@ impl AppendOnly {
         self.stopping.store(false, Ordering::Relaxed);
     }
 
-    /// Makes everything durable before the server stops. Nobody writes any more, and rewrites are
-    /// held. Where the files have a gap, a last rewrite closes it.
+    /// Makes everything durable before the server stops. No thread writes any more, and no rewrite
+    /// begins. If the files have a gap, a last rewrite closes it.
     ///
     /// # Errors
     /// Why the files lack something that was acknowledged.
@@ -373,11 +373,11 @@ impl AppendOnly {
         }
         self.log.warning("The AOF lacks the last writes. Writing it anew before exiting.");
         let engine = self.engine().ok_or("there is no data any more")?;
-        // Whatever reads a cut meanwhile is of less use.
+        // Another reader of a cut is less important now.
         self.saver.seize_at_once(|| {});
         let (plan, directory) = self.begin_rewrite(&mut self.state.lock());
         self.run_rewrite(&engine, plan, directory, true);
-        // What the base holds is passed over at once, not when the journal's thread hears of it.
+        // Effects that the base has are skipped at once, not when the journal's thread hears of it.
         match self.journal.retry() {
             Ok(()) if self.needs_repair() => Err("the AOF could not be written anew".to_owned()),
             Ok(()) => self.journal.flush().map_err(words),
@@ -385,7 +385,7 @@ impl AppendOnly {
         }
     }
 
-    /// Makes everything durable and ends the journal's thread. Nobody writes any more.
+    /// Makes everything durable and ends the journal's thread. No thread writes any more.
     pub fn stop(&self) {
         self.hold_rewrites();
         if self.state.lock().mode != Mode::Off {
@@ -400,8 +400,7 @@ impl AppendOnly {
 
     // ---- Rewrites -------------------------------------------------------------------------------
 
-    /// Begins to write the file anew, or sees to it that this happens soon: where that is wanted, and
-    /// where a snapshot is under way.
+    /// Begins a rewrite, or schedules it: if `soon` asks for that, or a snapshot is under way.
     pub fn rewrite(self: &Arc<Self>, soon: bool) -> RewriteAnswer {
         let Some(engine) = self.engine() else { return RewriteAnswer::InProgress };
         let (plan, directory) = {
@@ -426,7 +425,7 @@ impl AppendOnly {
         RewriteAnswer::Started
     }
 
-    /// Notes that a rewrite begins, and says which.
+    /// Notes that a rewrite begins, and returns which.
     fn begin_rewrite(&self, state: &mut State) -> (Plan, Option<Arc<AofDirectory>>) {
         state.rewriting_since = Some(Instant::now());
         state.rewrites.scheduled = false;
@@ -451,7 +450,7 @@ impl AppendOnly {
         self.journal.has_given_up() || self.journal.refuses_writes()
     }
 
-    /// Writes the file anew on this thread: also while the server stops if it is the last time.
+    /// Rewrites the file on this thread. The last rewrite also runs while the server stops.
     fn run_rewrite(
         &self,
         engine: &Engine,
@@ -500,7 +499,7 @@ impl AppendOnly {
         }
     }
 
-    /// Notes what became of a rewrite.
+    /// Notes the result of a rewrite.
     fn conclude(&self, plan: Plan, outcome: &io::Result<Arc<AofDirectory>>) {
         let mut state = self.state.lock();
         let began = state.rewriting_since.take();
@@ -544,19 +543,19 @@ impl AppendOnly {
                 }
             }
         }
-        // Whoever sees that it has ended may begin the next one.
+        // A thread that sees that it has ended may begin the next one.
         self.saver.release(|| drop(state));
         self.ended.notify_all();
     }
 
     fn look_at_sizes(&self, state: &mut State, directory: &AofDirectory) {
-        // A size that cannot be had is that of before.
+        // If the size cannot be read, the previous one stays.
         if let Ok((_, size)) = directory.sizes() {
             state.closed_size = size.saturating_sub(self.journal.file_length());
         }
     }
 
-    /// Now and then: begins rewrites that are due.
+    /// Called now and then: begins rewrites that are due.
     pub fn tick(self: &Arc<Self>, engine: &Engine) {
         let config = engine.config.load();
         let (due, growth) = {
@@ -607,7 +606,7 @@ impl AppendOnly {
 
     // ---- What others ask ------------------------------------------------------------------------
 
-    /// What INFO shows.
+    /// The figures of INFO.
     pub fn figures(&self) -> Figures {
         let state = self.state.lock();
         let journal = &self.journal;
@@ -649,15 +648,15 @@ impl AppendOnly {
     }
 }
 
-/// How long rewrites pause that nobody asked for, after so many failures in a row.
+/// How long automatic rewrites pause after this many failures in a row.
 fn pause_after(failures: u64) -> Duration {
     let Some(beyond) = failures.checked_sub(FAILURES_TOLERATED) else { return RETRY_PAUSE };
     let doublings = u32::try_from(beyond).unwrap_or(u32::MAX).min(10);
     (FAILURE_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE_MAX)
 }
 
-/// How long to wait before files are repaired again, after so many failures in a row: each attempt
-/// may write all data there is.
+/// How long to wait before files are repaired again, after this many failures in a row: each attempt
+/// may write all data.
 fn repair_pause(failures: u64) -> Duration {
     let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(10);
     (RETRY_PAUSE * 2u32.pow(doublings)).min(FAILURE_PAUSE)

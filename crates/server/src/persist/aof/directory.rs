@@ -1,12 +1,11 @@
 //! The directory of the append-only file, and how its list of files changes.
 //!
-//! The list on the disk is right at every instant: a file is complete and synced before a list
-//! names it, a list replaces the old one as a whole, and a file is removed only after the list that
-//! does without it is durable. A machine that stops in between leaves a file that nobody names; the
-//! next one of that name replaces it. Only where there is no list at all nothing is replaced and
-//! nothing is added to: a list may have been lost, and the files may be all that is left of the data.
-//! Where the sync of the directory fails, a stop of the machine decides between the old list and the
-//! new one, and both are right.
+//! The list on the disk is right at every instant: a file is complete and synced before a list names
+//! it, a list replaces the old one as a whole, and a file is removed only after the list without it is
+//! durable. A machine that stops in between leaves a file that no list names; the next file of that
+//! name replaces it. Only when there is no list at all, nothing is replaced or added to: a list may
+//! have been lost, and the files may be all that is left of the data. If the sync of the directory
+//! fails, a stop of the machine decides between the old list and the new one, and both are right.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -25,15 +24,15 @@ use crate::persist::disk::{Disk, DiskFile, TEMPORARY_PREFIX, replace, temporary_
 pub struct AofDirectory {
     disk: Arc<dyn Disk>,
     path: PathBuf,
-    /// What the names of all files begin with: `appendfilename`.
+    /// The beginning of the names of all files: `appendfilename`.
     prefix: OsString,
     manifest: Mutex<Manifest>,
 }
 
-/// What becomes of an append-only file of the time before Redis 7.
+/// What happens to an append-only file of the time before Redis 7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldFile {
-    /// It becomes the base: whoever opens the directory is going to load it.
+    /// It becomes the base: the caller is going to load it.
     Adopt,
     /// It stays where it is.
     Leave,
@@ -89,9 +88,9 @@ impl std::error::Error for DirectoryError {}
 pub struct Opened {
     /// The file.
     pub file: Box<dyn DiskFile>,
-    /// What it is called.
+    /// Its name.
     pub name: OsString,
-    /// Bytes that it holds already.
+    /// Bytes that it has already.
     pub length: u64,
 }
 
@@ -105,11 +104,11 @@ pub enum Successor {
 }
 
 impl AofDirectory {
-    /// Reads what is there, below the server's `directory`. Nothing is an empty list.
+    /// Reads what is there, below the server's `directory`. No files are an empty list.
     ///
     /// # Errors
-    /// [`DirectoryError`]. Nothing was changed then, or only half of the move of an old file, which
-    /// the next call completes.
+    /// [`DirectoryError`]. Nothing was changed then, or only half of the move of an old file, which the
+    /// next call completes.
     pub fn open(
         disk: Arc<dyn Disk>,
         directory: &Path,
@@ -168,10 +167,10 @@ impl AofDirectory {
         Ok(())
     }
 
-    /// Reads the list again, which somebody else may have changed since.
+    /// Reads the list again, which another process may have changed since.
     ///
     /// # Errors
-    /// [`DirectoryError`]. The list is the one of before then.
+    /// [`DirectoryError`]. The list is then the previous one.
     pub fn read_again(&self) -> Result<(), DirectoryError> {
         let mut manifest = self.manifest.lock();
         *manifest = read_list(&*self.disk, &self.path, &self.prefix)?;
@@ -210,8 +209,8 @@ impl AofDirectory {
         Ok((base, base + increments.unwrap_or(0)))
     }
 
-    /// Opens the last increment to go on behind its end. If there is none it adds the first one, under
-    /// a name that no file has: nobody knows what such a file is worth.
+    /// Opens the last increment to append to its end. If there is none it adds the first one, under a
+    /// name that no file has: the contents of an existing file of that name would be unknown.
     ///
     /// # Errors
     /// The system's.
@@ -226,7 +225,7 @@ impl AofDirectory {
         self.open_unused_increment()
     }
 
-    /// Adds the first base of a list that has none, and says what it is called.
+    /// Adds the first base of a list that has none, and returns its name.
     ///
     /// # Errors
     /// The system's, or those of `write`.
@@ -257,10 +256,10 @@ impl AofDirectory {
         }
     }
 
-    /// Adds an increment and opens it, empty. A rewrite begins so, before its cut.
+    /// Adds an increment and opens it, empty. A rewrite does this before its cut.
     ///
     /// # Errors
-    /// The system's. The list is then what it was, or has one more increment, which is empty.
+    /// The system's. The list is then unchanged, or has one more increment, which is empty.
     pub fn open_increment(&self) -> io::Result<Opened> {
         self.make()?;
         let mut manifest = self.manifest.lock();
@@ -270,7 +269,8 @@ impl AofDirectory {
         let file = self.disk.create(&path)?;
         if let Err(error) = self.store(&mut manifest, changed) {
             if manifest.increments.last().is_none_or(|last| last.name != name) {
-                // An empty file that nobody names harms nobody; the first error is what matters.
+                // An empty file that no list names does no harm; the first error is the one that
+                // matters.
                 let _ = self.disk.remove(&path);
             }
             return Err(error);
@@ -278,8 +278,8 @@ impl AofDirectory {
         Ok(Opened { file, name, length: 0 })
     }
 
-    /// Takes back what [`AofDirectory::open_increment`] has added last, into which nothing was
-    /// written.
+    /// Takes back the last increment that [`AofDirectory::open_increment`] has added, into which
+    /// nothing was written.
     ///
     /// # Errors
     /// The system's. It may still be listed then, empty.
@@ -291,8 +291,8 @@ impl AofDirectory {
         self.disk.remove(&self.path.join(&unused.name))
     }
 
-    /// Opens an increment that is not listed before its base is complete: without that base it
-    /// means nothing, and the files listed so far are worth more.
+    /// Opens an increment that is not listed before its base is complete: without that base it means
+    /// nothing, and the listed files are worth more.
     ///
     /// # Errors
     /// The system's.
@@ -303,10 +303,10 @@ impl AofDirectory {
         Ok(Opened { file, name: path.file_name().unwrap_or_default().to_owned(), length: 0 })
     }
 
-    /// Removes what [`AofDirectory::open_hidden_increment`] has made, if it is still hidden. Who has
-    /// it open may go on writing to nowhere.
+    /// Removes the increment that [`AofDirectory::open_hidden_increment`] has made, if it is still
+    /// hidden. A thread that has it open may go on writing to nowhere.
     pub fn discard_hidden_increment(&self) {
-        // What stays is emptied by the next one that is made.
+        // If it stays, the next one that is made empties it.
         let _ = self.disk.remove(&self.hidden_increment());
     }
 
@@ -323,7 +323,7 @@ impl AofDirectory {
     }
 
     /// Ends a rewrite: the file `complete`, which was written and synced, becomes the base, and
-    /// `successor` the increment after it. What these make obsolete becomes history.
+    /// `successor` the increment after it. Files that these make obsolete become history.
     ///
     /// # Errors
     /// The system's. The old list or the new one is in force then, and its files are complete.
@@ -359,17 +359,17 @@ impl AofDirectory {
             let live = manifest.live().map(|file| self.path.join(&file.name));
             let live: Vec<_> = live.collect();
             for (_, to) in renamed.iter().filter(|(_, to)| !live.contains(to)) {
-                // It may not be there; the first error is what matters.
+                // It may not be there; the first error is the one that matters.
                 let _ = self.disk.remove(to);
             }
         }
         finished
     }
 
-    /// Removes the files that are of no use any more, and returns their names.
+    /// Removes files that are of no use any more, and returns their names.
     ///
     /// # Errors
-    /// The system's; what could not be removed stays in the list.
+    /// The system's; files that could not be removed stay in the list.
     pub fn remove_history(&self) -> io::Result<Vec<OsString>> {
         let history = self.manifest.lock().history.clone();
         history.iter().for_each(|file| self.disk.uncache(&self.path.join(&file.name)));
@@ -396,7 +396,7 @@ impl AofDirectory {
         failure.map_or(Ok(removed), Err)
     }
 
-    /// Cuts a file of the list off behind so many bytes, durably.
+    /// Cuts a file of the list off after this many bytes, durably.
     ///
     /// # Errors
     /// The system's.
@@ -457,7 +457,7 @@ pub fn make(disk: &dyn Disk, path: &Path) -> io::Result<()> {
     disk.sync_directory(crate::persist::disk::directory_of(path))
 }
 
-/// The list, and where there is none what is there without one.
+/// The list, or without one the files that are there.
 fn read_list(disk: &dyn Disk, path: &Path, prefix: &OsStr) -> Result<Manifest, DirectoryError> {
     if let Some(manifest) = read_manifest(disk, &path.join(manifest_name(prefix)))? {
         return Ok(manifest);

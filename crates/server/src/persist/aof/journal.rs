@@ -1,28 +1,27 @@
-//! The way of effects from the engine to the append-only file.
+//! The path of effects from the engine to the append-only file.
 //!
-//! Threads that hold slots append to a queue in memory ([`queue`]), and a thread of its own takes
-//! what has gathered, writes it and sees that it is synced ([`writer`]). So a slow disk holds up
-//! replies that depend on it and nothing else, and whatever is appended during a sync shares the
-//! next one. Under `everysec` and `no`, where a reply depends on no sync, a worker gives to the
-//! system what it has appended before its replies leave: the end of this process then loses
-//! nothing that was acknowledged. While a sync of the same file makes writing slow this is left to
-//! the thread, which does it at once.
+//! Threads that hold slots append to a queue in memory ([`queue`]). A thread of its own takes what has
+//! gathered, writes it and has it synced ([`writer`]). So a slow disk delays only the replies that
+//! depend on it, and everything appended during a sync shares the next one. Under `everysec` and `no`,
+//! where a reply depends on no sync, a worker gives its effects to the system before its replies leave:
+//! so the end of this process loses nothing that was acknowledged. While a sync of the same file makes
+//! writing slow, this is left to the thread, which does it at once.
 //!
-//! A position in the stream is an offset: bytes of effects since the journal began, whatever file
-//! they are in. Three of them say how far things are: appended, written, synced.
+//! A position in the stream is an offset: bytes of effects since the journal began, counted over all
+//! files. Three of them tell how far things are: appended, written, synced.
 //!
-//! Those who follow the stream by other means get what is appended in the same order, from a part of it
-//! that is kept in memory while there are such ([`engine::persistence::backlog`]), whether there is a
-//! file or not. Where the histories begin that their positions are in, the file says in annotations.
+//! Clients that follow the stream by other means get the appended effects in the same order, from a
+//! part of it that is kept in memory while there are followers ([`engine::persistence::backlog`]), with
+//! or without a file. Annotations in the file say where the histories of their positions begin.
 //!
-//! Going on in another file is an exchange of handles: the next file is open, and in the list of
-//! files, before the cut; the old one is synced afterwards, and `synced` waits for that.
+//! To go on in another file, handles are exchanged: the next file is open, and in the list of files,
+//! before the cut; the old one is synced afterwards, and `synced` waits for that.
 //!
-//! When a write fails, what could not be written stays in memory and is tried again, a whole command
-//! behind a whole command, every second. When a sync fails, the file is given up: the kernel has
-//! forgotten the pages, and a second sync that succeeds says nothing about them. The journal then
-//! drops everything until it goes on in another file, at a cut, for which a base is written. In
-//! both cases writes are refused meanwhile.
+//! When a write fails, the unwritten effects stay in memory and are tried again every second, one
+//! complete command after the other. When a sync fails, the file is given up: the kernel has forgotten
+//! the pages, and a second sync that succeeds says nothing about them. The journal then drops
+//! everything until it goes on in another file, at a cut, for which a base is written. In both cases
+//! writes are refused meanwhile.
 
 use std::io;
 use std::sync::Arc;
@@ -114,12 +113,12 @@ impl FileJournal {
         self.shared.listening.load(Ordering::Relaxed)
     }
 
-    /// Appends, contiguously, what `write` writes: the effects of one command, transaction or
-    /// program. Returns the offset behind them. `write` gets the database that is selected in the
-    /// stream, or none at the beginning of a file, and updates it.
+    /// Appends, contiguously, what `write` writes: the effects of one command, transaction or program.
+    /// Returns the offset after them. `write` gets the database that is selected in the stream, or none
+    /// at the beginning of a file, and updates it.
     ///
-    /// To be called under the locks of the slots concerned; it takes memory and no system call. The
-    /// thread hears of it by [`FileJournal::nudge`], when the locks are gone.
+    /// Must be called under the locks of the slots concerned; it takes memory and no system call. The
+    /// thread is told by [`FileJournal::nudge`], after the locks are released.
     ///
     /// When the file was given up the effects are dropped, and the offset is one that nothing ever
     /// covers.
@@ -133,7 +132,7 @@ impl FileJournal {
         offset
     }
 
-    /// Appends a batch as [`FileJournal::append_with`] does, for those who follow too.
+    /// Appends a batch as [`FileJournal::append_with`] does, for followers too.
     fn append_for_followers(&self, batch: &Batch) -> u64 {
         let record = |end| Record { end, batch: batch.clone() };
         // Made before the lock is taken.
@@ -156,9 +155,9 @@ impl FileJournal {
         offset
     }
 
-    /// Says that something was appended. To be called without locks, once for many appends, before
-    /// the replies leave. Writes it where replies depend on no sync, or else tells the thread, which
-    /// costs next to nothing while that is busy.
+    /// Announces that something was appended. Must be called without locks, once for many appends,
+    /// before the replies leave. Writes the effects if replies depend on no sync, or else tells the
+    /// thread, which costs next to nothing while it is busy.
     #[inline]
     pub fn nudge(&self) {
         if self.listening() {
@@ -190,8 +189,8 @@ impl FileJournal {
     }
 
     fn tell_thread(&self) {
-        // The thread announces its rest before it looks at the queue a last time. Whoever appends
-        // after that look has had the queue's lock after it, so sees the announcement here.
+        // The thread announces its rest before it looks at the queue a last time. A thread that appends
+        // after that look has had the queue's lock after it, so it sees the announcement here.
         if self.shared.resting.load(Ordering::Relaxed)
             && self.shared.resting.swap(false, Ordering::Relaxed)
         {
@@ -199,11 +198,10 @@ impl FileJournal {
         }
     }
 
-    /// Begins to listen, in a file that does not follow the present one: a base for this cut is
-    /// going to be written. So a journal that has failed works again. Returns the offset of the
-    /// cut.
+    /// Begins to listen, in a file that does not follow the present one: a base for this cut is going
+    /// to be written. So a journal that has failed works again. Returns the offset of the cut.
     ///
-    /// To be called with all gates closed: it takes locks that are never held for long, and memory.
+    /// Must be called with all gates closed: it takes locks that are never held for long, and memory.
     pub fn begin(&self, opened: Opened) -> u64 {
         let offset = {
             let mut queue = self.shared.queue.lock();
@@ -231,11 +229,11 @@ impl FileJournal {
         self.wake();
     }
 
-    /// Goes on in another file, which follows the present one. That is synced later, beside what is
-    /// written to the next one. A journal that has given up its file stays where it is, and `opened`
-    /// is closed: nothing can follow a gap. Returns the offset of the change.
+    /// Goes on in another file, which follows the present one. The present one is synced later, while
+    /// the next is written. A journal that has given up its file stays where it is, and `opened` is
+    /// closed: nothing can follow a gap. Returns the offset of the change.
     ///
-    /// To be called as [`FileJournal::begin`].
+    /// Must be called as [`FileJournal::begin`].
     pub fn rotate(&self, opened: Opened) -> u64 {
         let offset = {
             let mut queue = self.shared.queue.lock();
@@ -247,14 +245,14 @@ impl FileJournal {
         offset
     }
 
-    /// Says that a base holds everything up to this offset, that of a [`FileJournal::rotate`]: what
-    /// could not be written before it need not be written any more.
+    /// Notes that a base has everything up to this offset, that of a [`FileJournal::rotate`]: effects
+    /// before it that could not be written need not be written any more.
     pub fn note_replaced(&self, offset: u64) {
         self.shared.replaced_to.fetch_max(offset, Ordering::Release);
         self.wake();
     }
 
-    /// Tries at once again what could not be written.
+    /// Tries at once again to write the unwritten effects.
     ///
     /// # Errors
     /// [`Failure`]: it failed again, or the file was given up.
@@ -270,7 +268,7 @@ impl FileJournal {
         let offset = {
             let mut queue = self.shared.queue.lock();
             if !self.shared.backlog.is_on() {
-                // What is written from now on nobody counts.
+                // Nothing counts what is written from now on.
                 self.shared.backlog.end(false);
             }
             queue.finish()
@@ -279,7 +277,7 @@ impl FileJournal {
         offset
     }
 
-    /// Writes at the beginning of a file which history goes on there, where somebody may ask.
+    /// Notes at the beginning of a file which history goes on there, if there can be followers.
     fn note_history(&self, queue: &mut Queue) {
         if let Some(position) = self.shared.backlog.current(queue.end()) {
             queue.note_history(&position);
@@ -291,7 +289,7 @@ impl FileJournal {
         self.thread.unpark();
     }
 
-    /// Waits until everything appended so far is durable, whatever the policy.
+    /// Waits until everything appended so far is durable, under every policy.
     ///
     /// # Errors
     /// [`Failure`]: it never will be.
@@ -363,19 +361,19 @@ impl FileJournal {
         }
     }
 
-    /// The offset behind everything that was appended.
+    /// The offset after everything that was appended.
     #[inline]
     pub fn appended(&self) -> u64 {
         self.shared.progress.appended.load(Ordering::Relaxed)
     }
 
-    /// The offset behind everything that was given to the system.
+    /// The offset after everything that was given to the system.
     #[inline]
     pub fn written(&self) -> u64 {
         self.shared.progress.written.load(Ordering::Acquire)
     }
 
-    /// The offset behind everything that survives a stop of the machine.
+    /// The offset up to which everything survives a stop of the machine.
     #[inline]
     pub fn synced(&self) -> u64 {
         self.shared.progress.synced.load(Ordering::Acquire)
@@ -404,7 +402,7 @@ impl FileJournal {
         (self.pending() > limits::JOURNAL_PENDING || self.is_late()) && !self.has_failed()
     }
 
-    /// Whether a write or a sync has failed. Writes are to be refused then.
+    /// Whether a write or a sync has failed. Then writes must be refused.
     #[inline]
     pub fn has_failed(&self) -> bool {
         self.shared.failed.load(Ordering::Relaxed)
@@ -420,8 +418,8 @@ impl FileJournal {
         self.shared.failure.lock().clone()
     }
 
-    /// Has writes refused for a reason, also while the journal works; or ends that. After a failure
-    /// it goes on in a file that is worth nothing before its base is complete.
+    /// Makes writes be refused for a reason, also while the journal works; or ends that. After a
+    /// failure it goes on in a file that is worth nothing before its base is complete.
     pub fn refuse_writes(&self, reason: Option<String>) {
         let mut refusal = self.shared.refusal.lock();
         if reason.is_some() && refusal.is_none() {
@@ -444,7 +442,7 @@ impl FileJournal {
         self.shared.progress.file_length.load(Ordering::Relaxed)
     }
 
-    /// What the thread has done so far.
+    /// The figures of the thread's work.
     pub fn figures(&self) -> &Figures {
         &self.shared.figures
     }
@@ -492,7 +490,7 @@ impl Journal for FileJournal {
     }
 
     fn synced(&self) -> u64 {
-        // What is behind a gap counts when the base does.
+        // Effects after a gap count when the base does.
         match self.shared.refusing.load(Ordering::Acquire) {
             true => self.shared.refused_from.load(Ordering::Relaxed),
             false => FileJournal::synced(self),
@@ -509,7 +507,7 @@ impl Journal for FileJournal {
     }
 
     fn keep_changes(&self, history: String) {
-        // Who is going to follow is not there yet.
+        // The client that is going to follow is not there yet.
         self.shared.backlog.note_use(base::clock::steady_ms());
         let mut queue = self.shared.queue.lock();
         let noted = self.shared.backlog.begin(queue.end(), history);

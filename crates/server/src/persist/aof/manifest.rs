@@ -21,15 +21,15 @@ use resp::words;
 pub const LINE_MAX: usize = 1024;
 
 /// Sequence numbers are below this. They grow by one at a time, so none that counts comes near, and
-/// whoever goes on from one that was read does not get to where numbers end.
+/// counting on from a number that was read does not reach the end of the numbers.
 const SEQUENCE_END: u64 = 1 << 62;
 
-/// What a file is in the list.
+/// The role of a file in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The data at a cut.
     Base,
-    /// Commands since then, or since the increment before.
+    /// Commands after the base, or after the increment before.
     Increment,
     /// Not needed any more; to be removed.
     History,
@@ -61,7 +61,7 @@ pub struct AofFile {
     pub name: OsString,
     /// Grows with each base, and with each increment.
     pub sequence: u64,
-    /// What it is.
+    /// Its role.
     pub kind: Kind,
 }
 
@@ -72,7 +72,7 @@ pub struct Manifest {
     pub base: Option<AofFile>,
     /// In the order of their sequence, in which they apply.
     pub increments: Vec<AofFile>,
-    /// What is to be removed.
+    /// Files to be removed.
     pub history: Vec<AofFile>,
     /// Files up to this sequence may be there that no list names: theirs is given to no other. It is
     /// not written, since sequences go on from those that are.
@@ -118,7 +118,7 @@ fn suffixed(prefix: &OsStr, suffix: &str) -> OsString {
 pub struct ManifestError {
     /// The line, from 1; the last one when it is the end that is wrong.
     pub line: usize,
-    /// What the line says.
+    /// The text of the line.
     pub text: Vec<u8>,
     /// What is wrong with it.
     pub problem: Problem,
@@ -205,8 +205,8 @@ impl Manifest {
             return Ok(());
         }
         let file = read_file(line)?;
-        // Unusual bytes take four in quotes. The list is written anew at each change, and what was
-        // written then has to be readable.
+        // An unusual byte takes four in quotes. The list is rewritten at each change, and must then be
+        // readable.
         let mut written = Vec::new();
         write_file(&file, &mut written);
         if written.len() >= LINE_MAX {
@@ -254,7 +254,7 @@ impl Manifest {
         self.live().chain(&self.history).any(|file| file.name == name)
     }
 
-    /// Adds an increment behind the others, and says what it is called: not as one that is there, or
+    /// Adds an increment after the others, and returns its name: one that no file has, and none that is
     /// still to be removed.
     pub fn add_increment(&mut self, prefix: &OsStr) -> AofFile {
         let mut sequence = self.last_increment().max(self.taken) + 1;
@@ -267,8 +267,8 @@ impl Manifest {
         file
     }
 
-    /// Makes a new base the first file, of which the increments up to the sequence `covered` are
-    /// part: these and the old base become history. Says what the new base is called, as no other file.
+    /// Makes a new base the first file. It contains the increments up to the sequence `covered`: these
+    /// and the old base become history. Returns the name of the new base, which no other file has.
     pub fn replace_base(&mut self, prefix: &OsStr, format: BaseFormat, covered: u64) -> AofFile {
         let mut sequence = self.base.as_ref().map_or(0, |file| file.sequence).max(self.taken) + 1;
         while self.lists(&base_name(prefix, sequence, format)) {

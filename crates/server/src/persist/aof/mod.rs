@@ -4,12 +4,12 @@
 //! |---|---|
 //! | [`manifest`] | which files make up the data, in which order? |
 //! | [`directory`] | how does that list change, so that it is right whenever the machine stops? |
-//! | [`reader`] | which commands does a file hold, and where does it end or break? |
+//! | [`reader`] | which commands does a file contain, and where does it end or break off? |
 //! | [`journal`] | how do effects get from the engine to the file, and when are they safe? |
 //! | [`append_only`] | when does the append-only file begin, end, and become shorter? |
-//! | `rewrite` | how is it written anew? |
+//! | `rewrite` | how is it rewritten? |
 //!
-//! It may import the other files of `persist`, and the saver of `rdb`, which writes at its turn.
+//! It may import the other files of `persist`, and the saver of `rdb`, with which it takes turns.
 
 pub mod append_only;
 pub mod directory;

@@ -1,12 +1,11 @@
-//! Reading commands from a file: an increment, a base written as commands, or what follows the RDB
-//! part of an old append-only file.
+//! Reading commands from a file: an increment, a base written as commands, or the part of an old
+//! append-only file after its RDB part.
 //!
 //! The file is a stream of commands in RESP. Lines between commands that begin with `#` are
-//! annotations; `#TS:` and a number says that what follows was written at that Unix second or
-//! later. A process or a machine that stopped leaves a file that breaks off: that is a tear, and
-//! cutting it off loses nothing that was ever promised. Anything else that is not a command is
-//! damage. A transaction counts as a whole: a file that ends before its EXEC is good up to its
-//! MULTI.
+//! annotations; `#TS:` and a number says that the next commands were written at that Unix second or
+//! later. A process or a machine that stopped may leave a file that breaks off: that is a tear, and
+//! cutting it off loses nothing that was ever acknowledged. Anything else that is not a command is
+//! damage. A transaction counts as a whole: a file that ends before its EXEC is good up to its MULTI.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -16,10 +15,11 @@ use engine::persistence::backlog::Position;
 use resp::args::{ArgRange, Arguments};
 use resp::request::{Limits, Parsed, Parser, ProtocolError};
 
-/// What begins an annotation with a time.
+/// The beginning of an annotation with a time.
 pub const TIMESTAMP: &[u8] = b"#TS:";
 
-/// What begins an annotation with a position: that of what follows, and the history that goes on there.
+/// The beginning of an annotation with a position: that of the next effect, and the history that goes
+/// on there.
 pub const HISTORY: &[u8] = b"#CHANGES:";
 
 /// Whether a file with these first bytes begins with data in the RDB format.
@@ -27,12 +27,12 @@ pub fn begins_with_rdb(first: &[u8]) -> bool {
     first.starts_with(b"REDIS") || first.starts_with(b"VALKEY")
 }
 
-/// What comes next in a file.
+/// The next item of a file.
 #[derive(Debug)]
 pub enum Item<'a> {
     /// A command. MULTI and EXEC are reported like any other.
     Command(Arguments<'a>),
-    /// A Unix time in seconds; what follows was written then or later.
+    /// A Unix time in seconds; the next commands were written then or later.
     Timestamp(i64),
     /// Nothing comes any more.
     End(Ending),
@@ -41,20 +41,20 @@ pub enum Item<'a> {
 /// How a file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Behind a command.
+    /// After a command.
     Complete,
     /// It breaks off.
     Torn {
         /// The file is good up to this offset, and may be cut off there.
         good: u64,
-        /// What is behind it.
+        /// What comes after it.
         tear: Tear,
     },
-    /// It holds something that is no command.
+    /// It contains something that is not a command.
     Damaged {
         /// The file is good up to this offset.
         good: u64,
-        /// Where the command begins that is none. Within a transaction that is behind `good`.
+        /// Where the invalid command begins. Within a transaction that is after `good`.
         at: u64,
         /// What is wrong with it.
         damage: Damage,
@@ -68,7 +68,7 @@ pub enum Tear {
     Command,
     /// Within a transaction.
     Transaction,
-    /// In zeros: the file system had made room for what was never written.
+    /// In zeros: the file system had reserved space that was never written.
     Zeros,
 }
 
@@ -87,7 +87,7 @@ pub enum Damage {
     NestedMulti,
     /// EXEC without MULTI.
     LoneExec,
-    /// SELECT of what is no database anywhere.
+    /// SELECT of a number that is no database anywhere.
     Select,
 }
 
@@ -130,15 +130,15 @@ const READ_SIZE: usize = 1024 * 1024;
 const LIMITS: Limits = Limits { max_bulk: u64::MAX, authenticated: true, exact_line_ends: true };
 
 /// Reads a file from front to end. Memory is bounded by the longest command that the file really
-/// holds, whatever lengths it announces.
+/// contains, whatever lengths it announces.
 pub struct Scanner<R> {
     input: R,
-    /// What was read and not given away; the parser sees it from `start` on.
+    /// Bytes that were read and not returned yet; the parser sees them from `start` on.
     buffer: Vec<u8>,
     start: usize,
     parser: Parser,
     ranges: Vec<ArgRange>,
-    /// The offset in the file behind the last item.
+    /// The offset in the file after the last item.
     offset: u64,
     /// Where the last item begins.
     item: u64,
@@ -177,7 +177,7 @@ impl<R: Read> Scanner<R> {
         self.history.take()
     }
 
-    /// The offset behind the last item.
+    /// The offset after the last item.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -192,7 +192,7 @@ impl<R: Read> Scanner<R> {
         self.transaction.is_some()
     }
 
-    /// The offset up to which the file is good: behind the last command or transaction.
+    /// The offset up to which the file is good: after the last command or transaction.
     pub fn good(&self) -> u64 {
         self.transaction.unwrap_or(self.offset)
     }
@@ -218,7 +218,7 @@ impl<R: Read> Scanner<R> {
         self.parser.arguments(self.view(), &self.ranges)
     }
 
-    /// What the parser sees.
+    /// The bytes that the parser sees.
     fn view(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
@@ -269,7 +269,7 @@ impl<R: Read> Scanner<R> {
         Ending::Torn { good: self.good(), tear }
     }
 
-    /// Reads more of the file; `false` at its end. What was given away is dropped.
+    /// Reads more of the file; `false` at its end. Bytes that were returned are dropped.
     fn fill(&mut self) -> io::Result<bool> {
         self.start += self.parser.compact();
         self.buffer.drain(..self.start);
@@ -326,7 +326,7 @@ impl<R: Read> Scanner<R> {
         Ok(step)
     }
 
-    /// Keeps account of transactions after a command was read, and looks at what decides where the
+    /// Keeps track of transactions after a command was read, and checks commands that decide where
     /// others act.
     fn note_transaction(&mut self) -> Step {
         let arguments = self.arguments();
@@ -358,7 +358,7 @@ impl<R: Read> Scanner<R> {
         Step::End(Ending::Damaged { good: self.good(), at: self.item, damage })
     }
 
-    /// What is here is no command. It is a tear nevertheless if nothing but zeros is left.
+    /// The bytes here are not a command. They are a tear nevertheless if nothing but zeros is left.
     fn damaged(&mut self, damage: Damage) -> io::Result<Step> {
         Ok(Step::End(match self.only_zeros_are_left()? {
             true => self.torn(Tear::Zeros),

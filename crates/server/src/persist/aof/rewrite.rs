@@ -1,8 +1,8 @@
-//! Writing the append-only file anew: a base with the data of a cut, and the journal going on in
-//! another file from that cut on. That file is open and listed before; the cut and the exchange of
-//! files happen in the instant in which all gates are closed. The base is then written while commands
-//! go on, and only when it is complete does the list of files name it. Until then the old files are
-//! all there, and count.
+//! Rewriting the append-only file: a base with the data of a cut, and the journal going on in another
+//! file from that cut on. That file is open and listed before; the cut and the exchange of files happen
+//! in the instant in which all gates are closed. The base is then written while commands go on, and
+//! only when it is complete does the list of files name it. Until then the old files are all there, and
+//! count.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ use super::manifest::BaseFormat;
 use crate::persist::rdb::saver::Syncing;
 use crate::persist::snapshot::{self, Purpose, Written, not_wanted};
 
-/// How the journal goes on behind the cut.
+/// How the journal goes on after the cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Plan {
     /// In another file, which follows the present one and counts at once.
@@ -29,7 +29,7 @@ pub(super) enum Plan {
         /// How often the append-only file had been turned off when this began.
         turned_off: u64,
     },
-    /// In a file that counts when the base does: there is none before it, or it has a gap.
+    /// In a file that counts when the base does: there is no base before it, or it has a gap.
     Anew {
         /// How often the append-only file had been turned off when this began.
         turned_off: u64,
@@ -50,12 +50,12 @@ impl Plan {
     }
 }
 
-/// Does it all on the calling thread, which has seized the right to read a cut. `files` is locked
-/// while the new files take the place of the old ones; `is_wanted` is asked now and then.
+/// Does all of it on the calling thread, which has acquired the right to read a cut. `files` is locked
+/// while the new files take the place of the old ones; `is_wanted` is called now and then.
 ///
 /// # Errors
-/// The disk's, and [`io::ErrorKind::Interrupted`] when it is not wanted any more. What the list of
-/// files names is complete and counts, whether that is the old files or the new ones.
+/// The disk's, and [`io::ErrorKind::Interrupted`] when it is not wanted any more. The files that the
+/// list names are complete and count, whether they are the old files or the new ones.
 pub(super) fn perform(
     engine: &Engine,
     journal: &FileJournal,
@@ -74,14 +74,14 @@ pub(super) fn perform(
     let successor = match plan {
         Plan::GoOn { .. } => Successor::Listed(directory.last_increment()),
         Plan::Anew { .. } => Successor::Hidden,
-        // It replaces all there is; what comes next has the next number.
+        // It replaces all data; the next file has the next number.
         Plan::BaseAlone => Successor::Listed(directory.last_increment() + 1),
     };
     let (walker, offset) = match cut(engine, journal, plan, next) {
         Ok(begun) => begun,
         Err(NoCut { error, unused }) => {
             if let (Plan::GoOn { .. }, Some(unused)) = (plan, unused) {
-                // If it stays it is empty, which harms nobody.
+                // If it stays it is empty, which does no harm.
                 let _ = directory.withdraw_increment(unused);
             }
             return Err(error);
@@ -116,7 +116,7 @@ pub(super) fn perform(
     finished
 }
 
-/// What the settings want a base to be.
+/// The form of a base in the settings.
 pub(super) fn shape(engine: &Engine) -> (Purpose, BaseFormat) {
     if engine.config.load().aof_use_rdb_preamble {
         (Purpose::AofBase, BaseFormat::Rdb)
@@ -125,7 +125,7 @@ pub(super) fn shape(engine: &Engine) -> (Purpose, BaseFormat) {
     }
 }
 
-/// Opens the increment that the journal goes on in. One that follows the present one is in the list
+/// Opens the increment in which the journal goes on. If it follows the present one, it is in the list
 /// from now on: empty, should the server stop before the cut.
 fn open_next(engine: &Engine, directory: &AofDirectory, plan: Plan) -> io::Result<Option<Opened>> {
     let opened = match plan {
@@ -145,8 +145,8 @@ struct NoCut {
     unused: Option<Opened>,
 }
 
-/// The instant: from here on the walker reads what there is now, and the journal goes on in `next`.
-/// Returns the journal's offset of the cut, too.
+/// The instant: from here on the walker reads the data of now, and the journal goes on in `next`. Also
+/// returns the journal's offset of the cut.
 fn cut<'e>(
     engine: &'e Engine,
     journal: &FileJournal,

@@ -1,4 +1,4 @@
-//! What a file of commands holds.
+//! The contents of a file of commands.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use super::verdict::{DATABASES, Verdict, beyond};
 use crate::persist::aof::reader::{Ending, Item, Scanner, selected};
 
-/// Names of commands that are counted one by one; a damaged file may hold any number of them.
+/// Names of commands that are counted one by one; a damaged file may contain any number of them.
 const NAMES_MAX: usize = 1000;
 
 /// Names that a report shows, of the commands that there are most of.
@@ -19,7 +19,7 @@ pub(super) struct Contents {
     by_name: BTreeMap<Vec<u8>, u64>,
     /// The first command that the server does not know, and where it is.
     unknown: Option<(Vec<u8>, u64)>,
-    /// The first database that a server does not have unless its settings say so, and where that is.
+    /// The first database that a server does not have by default, and where it is used.
     beyond: Option<(usize, u64)>,
     /// The first time and the last one.
     times: Option<(i64, i64)>,
@@ -86,7 +86,7 @@ impl Contents {
         }
     }
 
-    /// What is to be said, apart from damage, of what lies before `end`.
+    /// The verdict, apart from damage, on everything before `end`.
     pub(super) fn verdict(&self, end: u64) -> Verdict {
         let unknown = self.unknown.as_ref().map(|(_, at)| *at);
         let beyond = self.beyond.map(|(_, at)| at);

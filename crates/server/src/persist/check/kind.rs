@@ -1,4 +1,4 @@
-//! What a file is: by its name or its place in a list, and by its first bytes.
+//! The kind of a file: by its name or its place in a list, and by its first bytes.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
@@ -10,23 +10,23 @@ use rdb::file::FileReader;
 use super::snapshot::Snapshot;
 use crate::persist::aof::reader::begins_with_rdb;
 
-/// What ends the names of the parts of an append-only file, whatever it is called.
+/// The endings of the names of the parts of an append-only file, whatever its own name.
 const PARTS: [&str; 3] = [".base.rdb", ".base.aof", ".incr.aof"];
 
-/// What an RDB file begins with, before the digits of its version.
+/// The beginnings of an RDB file, before the digits of its version.
 const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
 
 /// Bytes that a message shows of the beginning of a file.
 const SHOWN_BYTES: usize = 5;
 
-/// What a file is to be.
+/// What a file is expected to be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// An RDB file that is loaded by itself. Nobody looks at what is behind its end.
+    /// An RDB file that is loaded by itself. Anything after its end is ignored.
     Snapshot,
     /// The base of an append-only file, by its name in the RDB format. Servers take commands too.
     Base,
-    /// Another part of an append-only file: commands, maybe behind an RDB part.
+    /// Another part of an append-only file: commands, maybe after an RDB part.
     AppendOnly,
     /// Any of these.
     Any,
@@ -38,7 +38,7 @@ pub(super) enum Kind {
     Snapshot,
     /// It is made of commands alone.
     Commands,
-    /// It is neither, or not the one that it is to be: this is what is wrong.
+    /// It is neither, or not the expected one: this is what is wrong.
     Neither(String),
 }
 
@@ -69,7 +69,7 @@ impl Expected {
         matches!(self, Expected::Snapshot | Expected::Base)
     }
 
-    /// What a file with these first bytes is.
+    /// The kind of a file with these first bytes.
     pub(super) fn decide(self, first: &[u8]) -> Kind {
         match first.first() {
             _ if begins_with_rdb(first) => Kind::Snapshot,
@@ -81,7 +81,7 @@ impl Expected {
             ),
             // An empty base is loaded as one without data.
             None | Some(b'*' | b'#') => Kind::Commands,
-            // Room that the file system had made for commands that were never written.
+            // Space that the file system had reserved for commands that were never written.
             Some(0) if !self.is_rdb() => Kind::Commands,
             Some(_) => Kind::Neither(format!(
                 "neither an RDB file nor commands: it begins with \"{}\", an RDB file with \
@@ -91,7 +91,7 @@ impl Expected {
         }
     }
 
-    /// Whether what follows an RDB part, and begins with this byte, is commands.
+    /// Whether the part after an RDB part, which begins with this byte, is commands.
     pub(super) fn continues(self, next: u8) -> bool {
         match self {
             Expected::Snapshot => false,
@@ -100,7 +100,7 @@ impl Expected {
         }
     }
 
-    /// What a file should begin with that does not, if it is a whole RDB file otherwise.
+    /// The missing first bytes of a file that is otherwise a complete RDB file.
     pub(super) fn lost_magic(self, path: &Path, first: &[u8]) -> io::Result<Option<&'static [u8]>> {
         let as_commands = !self.is_rdb() && matches!(first.first(), Some(b'*' | b'#'));
         if begins_with_rdb(first) || as_commands {

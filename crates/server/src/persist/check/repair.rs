@@ -1,4 +1,4 @@
-//! Changing files so that the originals stay beside them.
+//! Changing files in such a way that the originals stay beside them.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -11,7 +11,7 @@ use super::snapshot::Snapshot;
 use crate::persist::aof::manifest::Manifest;
 use crate::persist::disk::{Disk, DiskFile, directory_of, temporary_of};
 
-/// What ends the name of an original.
+/// The ending of an original's name.
 const ORIGINAL: &str = ".original";
 
 /// A part of a new file.
@@ -32,12 +32,12 @@ const END: u8 = 255;
 /// The first version of RDB files that end with a checksum.
 const FIRST_WITH_CHECKSUM: u32 = 5;
 
-/// What an RDB file without its damaged entries is made of.
+/// The pieces of an RDB file without its damaged entries.
 pub(super) fn whole_snapshot(found: &Snapshot, version: u32) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut at = 0;
     for (gap, database) in &found.gaps {
-        // What was left out may have said which database follows.
+        // A part that was left out may have selected the database of the next entries.
         let mut select = vec![SELECT];
         let written = rdb::Writer::new(&mut select, false).length(*database as u64);
         debug_assert!(written.is_ok(), "writing to memory succeeds");
@@ -66,7 +66,7 @@ pub(super) fn begin_with(magic: &[u8], pieces: &[Piece], size: u64) -> Vec<Piece
 /// Makes a file of pieces of itself. Returns where the original is now, and the new size.
 ///
 /// # Errors
-/// The system's; the file is then as it was.
+/// The system's; the file is then unchanged.
 pub(super) fn rebuild(
     disk: &dyn Disk,
     path: &Path,
@@ -98,7 +98,7 @@ pub(super) fn rebuild(
     Ok((original, size))
 }
 
-/// A file, and what was written to it.
+/// A file, and a count of the bytes written to it.
 struct Counted<'a> {
     output: &'a mut dyn DiskFile,
     size: u64,
@@ -121,7 +121,7 @@ impl Write for Counted<'_> {
 /// Takes the last files out of a list. Returns where the original list is now.
 ///
 /// # Errors
-/// The system's; the list is then as it was.
+/// The system's; the list is then unchanged.
 pub(super) fn shorten_list(
     disk: &dyn Disk,
     path: &Path,
@@ -143,8 +143,8 @@ pub(super) fn set_aside(disk: &dyn Disk, path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Puts another file in the place of this one, which gets the name of an original. There is a whole
-/// file of this name at every instant.
+/// Replaces this file by another one, and gives it the name of an original. There is a complete file of
+/// this name at every instant.
 fn replace(
     disk: &dyn Disk,
     path: &Path,
@@ -159,7 +159,7 @@ fn replace(
         disk.rename(&temporary, path)
     });
     if let Err(error) = replaced {
-        // What remains of the attempt is of no use; the first error is the one that matters.
+        // The rest of the attempt is of no use; the first error is the one that matters.
         let _ = disk.remove(&temporary);
         let _ = disk.remove(&original);
         return Err(error);

@@ -1,4 +1,4 @@
-//! What an RDB file holds.
+//! The contents of an RDB file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -16,7 +16,7 @@ use super::verdict::{DATABASES, Verdict, beyond};
 /// Damaged entries that a report shows.
 const SHOWN_MAX: u64 = 10;
 
-/// Bytes of a text that a report shows; old files hold whole scripts in such texts.
+/// Bytes of a text that a report shows; old files have whole scripts in such texts.
 const SHOWN_BYTES: usize = 60;
 
 /// How values are decoded to see whether they can be. They are thrown away, so their encoding does
@@ -46,11 +46,11 @@ pub(super) struct Snapshot {
     modules: u64,
     /// Values that may be right and that a server cannot load.
     unsupported: u64,
-    /// What was wrong, in words: the first of all these.
+    /// What was wrong, in words; when there are several problems, the first.
     problems: Vec<String>,
     problem_count: u64,
-    /// Entries that are damaged, each with what lies before it and belongs to it, and the database
-    /// of the entries that follow.
+    /// Damaged entries, each with the bytes before it that belong to it, and the database of the
+    /// entries after it.
     pub(super) gaps: Vec<(Range<u64>, usize)>,
     /// Where the last thing ends that could be read, besides the end of the file.
     pub(super) good: u64,
@@ -58,8 +58,8 @@ pub(super) struct Snapshot {
     seen: Seen,
 }
 
-/// The keys that were seen, each by 128 bits that nobody foresees: names would take the memory of
-/// all data.
+/// The keys that were seen, each by 128 bits that cannot be predicted: names would take as much memory
+/// as all data.
 #[derive(Default)]
 struct Seen {
     hashers: [RandomState; 2],
@@ -85,7 +85,7 @@ struct Keys {
 /// How a file ends.
 #[derive(Default, PartialEq, Eq)]
 pub(super) enum End {
-    /// It does not: it breaks off, or what comes cannot be read.
+    /// It does not: it breaks off, or the rest cannot be read.
     #[default]
     Missing,
     /// With a checksum that is right, or with none.
@@ -122,7 +122,7 @@ impl Snapshot {
         self.gaps.is_empty() && self.end == End::Good
     }
 
-    /// What is to be said of it apart from damage.
+    /// The verdict on it apart from damage.
     pub(super) fn verdict(&self) -> Verdict {
         let most = self.databases.keys().last().copied().unwrap_or(0);
         match self.unsupported == 0 && most < DATABASES {
@@ -175,7 +175,7 @@ impl Snapshot {
         }
     }
 
-    /// Looks at an entry, and says what is wrong with it.
+    /// Looks at an entry, and returns what is wrong with it.
     fn entry(&mut self, raw: &RawEntry<'_>, decoding: &DecodeOptions) -> Result<(), String> {
         match raw.decode(decoding) {
             Ok(_) => {}

@@ -8,7 +8,7 @@ use super::*;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden");
 
-/// The report and what it comes to.
+/// The report and its verdict.
 fn run(path: &Path, options: Options) -> (Result<Verdict>, String) {
     let mut out = Vec::new();
     let verdict = check(path, options, &mut out);
@@ -95,7 +95,7 @@ fn files_of_the_reference_are_good() {
     assert_eq!(report.matches("  good\n").count(), 11, "{report}");
 }
 
-/// What is right and not known here is kept, and what else is damaged is mended.
+/// Valid data that is not known here is kept, and other damage is repaired.
 #[test]
 fn what_this_server_does_not_know_is_kept() {
     let home = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ fn time_goes_back_over_files() {
     assert!(matches!(too_early, CheckError::TooEarly { begins: 110, .. }), "{too_early}");
 }
 
-/// Nothing is changed behind a file that stays damaged.
+/// Nothing is changed after a file that stays damaged.
 #[test]
 fn going_back_needs_a_whole_past() {
     let torn = [&commands(&["#TS:110", "SET a 1"])[..], b"*1\r\n"].concat();
@@ -282,7 +282,7 @@ fn a_report_has_bounds() {
     assert!(report.len() < 2000 && report.ends_with("and 15 more\n"), "{report}");
 }
 
-/// Wherever a snapshot breaks off or a byte of it changes, what remains after a repair is good.
+/// At every place where a snapshot breaks off or a byte of it changes, the rest is good after a repair.
 #[test]
 fn any_damage_to_a_snapshot_can_be_repaired() {
     let whole = fs::read(Path::new(GOLDEN).join("types.rdb")).unwrap();
@@ -304,7 +304,7 @@ fn any_damage_to_a_snapshot_can_be_repaired() {
     }
 }
 
-/// Only the first bytes are wrong, and maybe commands behind the snapshot too.
+/// Only the first bytes are wrong, and maybe commands after the snapshot too.
 #[test]
 fn the_first_bytes_of_a_snapshot_are_restored() {
     let home = tempfile::tempdir().unwrap();
@@ -340,7 +340,7 @@ fn the_first_bytes_of_a_snapshot_are_restored() {
     }
 }
 
-/// An append-only file of old: a snapshot, and commands behind it.
+/// An old append-only file: a snapshot, and commands after it.
 #[test]
 fn commands_behind_a_snapshot_are_read_and_kept() {
     let home = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! What is said of files, whatever they are.
+//! Verdicts on files of any kind.
 
-/// What came out.
+/// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// This server can load all of it.
@@ -13,10 +13,10 @@ pub enum Verdict {
     Changed,
 }
 
-/// Databases that a server has unless its settings say more.
+/// Databases that a server has by default.
 pub(super) const DATABASES: usize = 16;
 
-/// What is said of a database beyond those.
+/// The remark about a database beyond those.
 pub(super) fn beyond(index: usize) -> String {
     format!("database {index} is used: a server needs the setting `databases` for it")
 }

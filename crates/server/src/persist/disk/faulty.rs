@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::{Disk, DiskFile, RealDisk, SyncElsewhere};
 
-/// What can fail.
+/// The operations that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Opening a file for writing.
@@ -42,7 +42,7 @@ struct Faults {
     write_at_most: Option<usize>,
     write_takes: Duration,
     holds_syncs: bool,
-    /// Syncs of files are held whose names contain one of these.
+    /// Syncs wait of files whose names contain one of these.
     holds_syncs_of: &'static [&'static str],
     begun_syncs: usize,
     /// Which file a name means, of those that were opened for writing.
@@ -66,7 +66,7 @@ impl FaultyDisk {
         self.0.lock().failing.insert(operation, (after, errno));
     }
 
-    /// Makes every operation fail after some more of any kind, as if the process had ended there,
+    /// Makes every operation fail after this many more of any kind, as if the process had ended there,
     /// until [`FaultyDisk::heal`].
     pub fn stop_after(&self, operations: usize) {
         self.0.lock().left = Some(operations);
@@ -79,7 +79,7 @@ impl FaultyDisk {
         faults.left = None;
     }
 
-    /// Lets each write take so many bytes and no more.
+    /// Makes each write take at most this many bytes.
     pub fn write_at_most(&self, bytes: usize) {
         self.0.lock().write_at_most = Some(bytes);
     }
@@ -99,7 +99,7 @@ impl FaultyDisk {
         self.0.lock().begun_syncs
     }
 
-    /// Lets syncs of files wait whose names contain one of these, until other ones are given.
+    /// Makes syncs wait of files whose names contain one of these, until other ones are given.
     pub fn hold_syncs_of(&self, parts: &'static [&'static str]) {
         self.0.lock().holds_syncs_of = parts;
     }
@@ -115,7 +115,7 @@ impl FaultyDisk {
         }
     }
 
-    /// What has succeeded, in order.
+    /// The operations that have succeeded, in order.
     pub fn operations(&self) -> Vec<Operation> {
         self.0.lock().done.clone()
     }
@@ -154,8 +154,8 @@ impl FaultyDisk {
         Ok(())
     }
 
-    /// Copies a directory as it is found after a power failure at this instant: of each file what
-    /// was synced. Names are taken to be durable.
+    /// Copies a directory as it would be found after a power failure at this instant: the synced part
+    /// of each file. Names are assumed to be durable.
     pub fn survivors(&self, from: &Path, to: &Path) -> io::Result<()> {
         RealDisk.make_directory(to)?;
         for name in RealDisk.list(from)? {
@@ -246,7 +246,7 @@ impl Disk for FaultyDisk {
 
 struct FaultyFile {
     disk: FaultyDisk,
-    /// What it was called when it was opened.
+    /// Its name when it was opened.
     name: String,
     number: usize,
     length: u64,

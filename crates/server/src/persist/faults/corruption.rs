@@ -1,4 +1,4 @@
-//! What `dunlin check --fix` calls good must load, whatever happened to the file before.
+//! A file that `dunlin check --fix` calls good must load, whatever happened to it before.
 
 use std::fs;
 use std::io::Write;
@@ -11,14 +11,14 @@ use tests::random::{Random, Rounds};
 use super::{Place, Rig, Told};
 use crate::persist::check::{self, Verdict};
 
-/// How long the test goes on if nobody says otherwise.
+/// How long the test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(3);
 
 /// Kinds of files that are damaged, in turn.
 const FORMATS: [Format; 4] =
     [Format::Snapshot, Format::Base, Format::BaseAsCommands, Format::BaseWithCommands];
 
-/// What lies in the directory.
+/// The files in the directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     /// An RDB file alone.
@@ -27,7 +27,7 @@ enum Format {
     Base,
     /// A base of commands and an increment.
     BaseAsCommands,
-    /// An RDB part with commands behind it in the same file.
+    /// An RDB part with commands after it in the same file.
     BaseWithCommands,
 }
 
@@ -109,7 +109,7 @@ fn write(place: &Place, format: Format, samples: &Samples, random: &mut Random) 
     let increment = random.pick(&samples.commands).clone();
     let before = random.pick(&samples.commands).clone();
     let damaged = |bytes: &[u8], other: &[u8], random: &mut Random| match random.below(10) {
-        // The file system had made room for what was never written.
+        // The file system had reserved space that was never written.
         0 => [&bytes[..random.below(bytes.len())], &vec![0; random.below(60)]].concat(),
         _ => mutated(bytes, other, random),
     };
@@ -136,7 +136,7 @@ fn write(place: &Place, format: Format, samples: &Samples, random: &mut Random) 
     directory
 }
 
-/// What the checker says, and its report.
+/// The checker's verdict, and its report.
 fn look(path: &Path, fix: bool) -> (Option<Verdict>, String) {
     let mut report = Vec::new();
     let options = check::Options { fix, truncate_to: None };

@@ -1,5 +1,5 @@
-//! Rewrites beside a disk that is slow, full or fails: what was acknowledged stays, and the server
-//! gets out of it by itself.
+//! Rewrites on a disk that is slow, full or fails: acknowledged writes stay, and the server recovers by
+//! itself.
 
 use std::ffi::OsStr;
 
@@ -14,8 +14,8 @@ fn wait_for_writes(rig: &Rig) {
     rig.wait_for("the write", |_| (journal.pending() == 0).then_some(()));
 }
 
-/// Where replies wait for no sync, a process that is killed has lost nothing, also while the old file
-/// is being synced behind a rewrite's cut.
+/// When replies wait for no sync, a process that is killed has lost nothing, also while the old file is
+/// being synced after a rewrite's cut.
 #[test]
 fn a_kill_beside_a_slow_rewrite_loses_nothing() {
     for policy in UNSYNCED {
@@ -47,7 +47,7 @@ fn a_kill_beside_a_slow_rewrite_loses_nothing() {
     }
 }
 
-/// Without a file for what follows the cut only the rewrite fails.
+/// Without a file for the effects after the cut only the rewrite fails.
 #[test]
 fn a_file_that_cannot_be_opened_fails_the_rewrite_alone() {
     for policy in [AppendFsync::Always, AppendFsync::EverySecond, AppendFsync::No] {
@@ -82,7 +82,7 @@ fn a_file_that_cannot_be_opened_fails_the_rewrite_alone() {
     }
 }
 
-/// The next file is listed before the cut. A server that stops in between leaves it empty, behind one
+/// The next file is listed before the cut. A server that stops in between leaves it empty, after one
 /// that may break off.
 #[test]
 fn a_stop_between_the_listing_and_the_cut_leaves_files_that_load() {
@@ -110,8 +110,8 @@ fn a_stop_between_the_listing_and_the_cut_leaves_files_that_load() {
     assert!(place.start(true).is_err());
 }
 
-/// A base is complete before it is listed: one that breaks off is damaged, also where nothing was
-/// written behind it.
+/// A base is complete before it is listed: one that breaks off is damaged, also when nothing was
+/// written after it.
 #[test]
 fn a_base_that_breaks_off_before_an_empty_file_is_refused() {
     let place = Place::new();
@@ -142,8 +142,8 @@ fn fail_until_refused(place: &Place, rig: &mut Rig, operation: Operation) -> Cou
     count
 }
 
-/// When there is room again writes are accepted again, whatever the disk had failed at, and nothing
-/// that was acknowledged is missing.
+/// When there is room again writes are accepted again, whatever operation had failed, and no
+/// acknowledged write is missing.
 #[test]
 fn a_failed_journal_recovers_by_itself() {
     for policy in [AppendFsync::Always, AppendFsync::EverySecond] {
@@ -172,8 +172,8 @@ fn a_failed_journal_recovers_by_itself() {
     }
 }
 
-/// A server that stops beside a failing disk refuses to, and one that stops when there is room again
-/// takes along what it has.
+/// A server refuses to stop while the disk fails. When there is room again, it saves everything and
+/// stops.
 #[test]
 fn a_stop_writes_what_could_not_be_written() {
     for policy in [AppendFsync::Always, AppendFsync::EverySecond] {
@@ -203,7 +203,7 @@ fn a_stop_writes_what_could_not_be_written() {
     }
 }
 
-/// A rewrite that succeeds beside a file that nothing can be written to is a way out, too.
+/// A rewrite that succeeds while a file cannot be written to is a way out, too.
 #[test]
 fn a_rewrite_replaces_what_could_not_be_written() {
     let place = Place::new();
@@ -221,8 +221,8 @@ fn a_rewrite_replaces_what_could_not_be_written() {
     assert_eq!(place.counter_after_power_failure(), live);
 }
 
-/// The list may have changed between the command that turns the file on and the attempt: what an
-/// attempt that fails removes is never listed.
+/// The list may have changed between the command that turns the file on and the attempt: a file that a
+/// failed attempt removes is never listed.
 #[test]
 fn a_file_that_is_turned_on_beside_a_rewrite_goes_on_from_what_that_has_left() {
     let place = Place::new();

@@ -33,13 +33,13 @@ pub enum Problem {
     Reading(io::Error),
     /// It cannot be changed.
     Writing(io::Error),
-    /// It is damaged, or holds what is not known here.
+    /// It is damaged, or contains something unknown.
     Snapshot(FileError),
     /// Its checksum is wrong.
     Checksum {
-        /// What it says.
+        /// The checksum in the file.
         stated: u64,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u64,
     },
     /// A key cannot be taken in.
@@ -65,7 +65,7 @@ pub enum Problem {
         /// How.
         tear: Tear,
     },
-    /// It holds something that is no command.
+    /// It contains something that is not a command.
     Damaged {
         /// Bytes before.
         good: u64,
@@ -119,7 +119,8 @@ impl fmt::Display for LoadError {
 }
 
 impl Problem {
-    /// Says what is wrong with the file of this name. Whatever Redis has words for begins with them.
+    /// Says what is wrong with the file of this name. An error for which Redis has words begins with
+    /// them.
     fn describe(&self, file: &dyn fmt::Display, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Reading(error) => write!(formatter, "{file}: cannot be read: {error}"),

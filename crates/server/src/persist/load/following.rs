@@ -1,5 +1,5 @@
-//! What a file tells of the journal besides the data: the end of it is kept again, so that those who
-//! followed it before the server stopped can go on where they were.
+//! What a file tells of the journal besides the data: the end of the journal is kept again, so that
+//! clients that followed it before the server stopped can go on where they were.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::persist::aof::reader::selected;
 /// Follows the commands of one file.
 pub(super) struct Following<'b> {
     backlog: &'b Backlog,
-    /// Where in the journal it is, if the file says so.
+    /// The present offset in the journal, if the file says it.
     offset: Option<u64>,
     database: usize,
     /// The commands of a transaction so far.
@@ -25,22 +25,22 @@ impl<'b> Following<'b> {
         Following { backlog, offset: None, database: 0, together: None }
     }
 
-    /// The file says where in the journal the next command is.
+    /// The file says at which offset in the journal the next command is.
     pub(super) fn begin(&mut self, position: Position) {
         self.offset = Some(position.offset);
-        // Whoever followed has some time to come back.
+        // Followers have some time to come back.
         self.backlog.note_use(base::clock::steady_ms());
         self.backlog.load_history(position);
     }
 
-    /// Takes a command of so many bytes.
+    /// Takes a command of this many bytes.
     pub(super) fn take(&mut self, argv: Arguments<'_>, bytes: u64) {
         let name = argv.at(0);
         if name.eq_ignore_ascii_case(b"SELECT") {
             self.database = selected(argv).unwrap_or_default();
         }
         let Some(offset) = &mut self.offset else {
-            // Nobody could say where in the journal what follows is.
+            // The journal's offset of the next commands would be unknown.
             return self.backlog.forget_loaded();
         };
         *offset += bytes;

@@ -1,4 +1,4 @@
-//! Replaying commands: one thread reads the file, the calling one runs what it holds.
+//! Replaying commands: one thread reads the file, the calling one runs the commands.
 
 use std::io::Read;
 use std::ops::Range;
@@ -37,7 +37,7 @@ struct Chunk {
     words: OwnedArguments,
     commands: Vec<Place>,
     bytes: u64,
-    /// The offset behind the last one.
+    /// The offset after the last one.
     end: u64,
 }
 
@@ -59,8 +59,8 @@ impl Chunk {
 }
 
 impl Load<'_> {
-    /// Replays the commands of a file, or of the part of it that begins at `offset`. Says where it
-    /// breaks off, if it does; what is before that has been replayed.
+    /// Replays the commands of a file, or of the part of it that begins at `offset`. Returns where it
+    /// breaks off, if it does; the commands before that have been replayed.
     pub(super) fn replay(
         &self,
         path: &Path,
@@ -91,7 +91,7 @@ impl Load<'_> {
                 replayed.map_err(|problem| LoadError::file(path, problem))?;
                 self.wait_after(chunk.commands.len() as u64, &mut delay)
             });
-            // The reading thread ends when nobody takes its chunks any more.
+            // The reading thread ends when its chunks are no longer taken.
             drop(chunks);
             let ending = reading.join().expect("a panic has ended the process already");
             replay.report(path);
@@ -143,7 +143,7 @@ fn scan(
         chunk.bytes += scanner.offset() - scanner.item_offset();
         if ending.is_some() || chunk.is_full() {
             chunk.end = scanner.offset();
-            // Nobody takes it when the load has failed, which is told elsewhere.
+            // It is not taken when the load has failed, which is reported elsewhere.
             let taken = chunks.send(std::mem::take(&mut chunk)).is_ok();
             // Another thread frees what this one allocates.
             crate::memory::publish();
@@ -166,7 +166,7 @@ struct Replay<'e> {
     prepared: Vec<Prepared>,
 }
 
-/// What [`Engine::prepare`] found.
+/// The result of [`Engine::prepare`].
 struct Prepared {
     row: Option<&'static Row>,
     keys: Range<usize>,
@@ -204,7 +204,7 @@ impl<'e> Replay<'e> {
         Ok(())
     }
 
-    /// Finds the rows and keys of some commands, and brings near what they lie in.
+    /// Finds the rows and keys of some commands, and prefetches their data.
     fn prepare(&mut self, presence: Presence<'_>, chunk: &Chunk, window: Range<usize>) {
         self.keys.clear();
         self.prepared.clear();
@@ -244,7 +244,7 @@ impl<'e> Replay<'e> {
             };
             match self.execute(argv, index, authority) {
                 Outcome::Done => break,
-                // Nothing blocks in a file; what would have to wait finds nothing.
+                // Nothing blocks in a file; a command that would have to wait finds nothing.
                 Outcome::Blocked(waiter) => {
                     waiter.claim();
                     self.engine.end_wait(inside.presence(), &self.session, &waiter);
@@ -255,7 +255,7 @@ impl<'e> Replay<'e> {
                     break;
                 }
                 Outcome::Contended | Outcome::Paused(_) => {
-                    // Whoever has the slot may want to close the gates next.
+                    // The thread that has the slot may want to close the gates next.
                     drop(inside);
                     std::thread::yield_now();
                     inside = self.access.enter();
@@ -300,8 +300,8 @@ impl<'e> Replay<'e> {
         }
     }
 
-    /// A command was answered by an error. What changes nothing leaves the data as it was when the
-    /// command was written, most likely; but there is no going on without a command.
+    /// A command was answered by an error. A command that changes nothing most likely changed nothing
+    /// when it was written either; but a load cannot go on without a command.
     fn note_error(
         &mut self,
         argv: Arguments<'_>,
@@ -331,7 +331,7 @@ impl<'e> Replay<'e> {
     }
 }
 
-/// Whether what a command does depends on when it runs, because it gives a key so many seconds to
+/// Whether the effect of a command depends on when it runs, because it gives a key this many seconds to
 /// live. Such commands are not journaled, here or in Redis; files made by other means have them.
 fn depends_on_clock(argv: Arguments<'_>, row: Option<&'static Row>) -> bool {
     let has = |words: &[&[u8]]| {

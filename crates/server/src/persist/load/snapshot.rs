@@ -1,5 +1,5 @@
-//! Loading an RDB file with all cores: the calling thread finds what the file consists of, and
-//! others decode keys with their values and place them.
+//! Loading an RDB file with all cores: the calling thread finds the parts of the file, and others
+//! decode keys with their values and place them.
 
 use std::io::Read;
 use std::path::Path;
@@ -17,7 +17,7 @@ use store::gate::{Access, Closed};
 use super::{Load, LoadError, Problem, Rest};
 use crate::persist::delay::Delay;
 
-/// What several threads know of one file.
+/// State that several threads share about one file.
 struct Shared<'s> {
     engine: &'s Engine,
     closed: Option<&'s Closed<'s>>,
@@ -25,12 +25,12 @@ struct Shared<'s> {
     rules: LoadRules,
     options: DecodeOptions,
     queue: Mutex<Receiver<Batch>>,
-    /// What stops the load.
+    /// The error that stops the load.
     failure: Mutex<Option<Problem>>,
     tally: Mutex<Tally>,
 }
 
-/// What a thread has come to.
+/// The counts of a thread.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     counts: Counts,
@@ -84,7 +84,7 @@ impl Load<'_> {
         Ok(Rest { input, read, offset })
     }
 
-    /// Reads the file to its end, and hands out what the others are to place.
+    /// Reads the file to its end, and hands out the parts for the others to place.
     fn read<R: Read>(
         &self,
         reader: &mut FileReader<R>,
@@ -99,7 +99,7 @@ impl Load<'_> {
             match item.map_err(LoadError::snapshot(shared.path))? {
                 Item::Entries(batch) => {
                     let keys = batch.len() as u64;
-                    // What went wrong is told elsewhere.
+                    // The error is reported elsewhere.
                     if shared.failure.lock().is_some() || batches.send(batch).is_err() {
                         return Ok(());
                     }
@@ -107,7 +107,7 @@ impl Load<'_> {
                     self.wait_after(keys, &mut delay)?;
                 }
                 Item::Aux { name, value } => self.note_aux(&name, &value),
-                // Tables here grow without ever standing still, so nobody has to know beforehand.
+                // Tables here grow without ever stopping, so their size need not be known beforehand.
                 Item::Resize { .. } => {}
                 Item::Function(function) => self.take_function(shared.path, &function)?,
                 Item::ModuleAux { module } => self.warn(&format!(
@@ -126,7 +126,7 @@ impl Load<'_> {
 }
 
 impl Shared<'_> {
-    /// Decodes and places what is in the queue, until nothing comes any more.
+    /// Decodes and places the parts in the queue, until nothing comes any more.
     fn take_in(&self) {
         let gate;
         let access = match self.closed {
@@ -139,7 +139,7 @@ impl Shared<'_> {
         let mut loader = Loader::new(self.engine, self.rules, access);
         let mut tally = Tally::default();
         loop {
-            // A statement of its own, so that the lock does not last.
+            // A statement of its own, so that the lock is released at once.
             let batch = self.queue.lock().recv();
             let Ok(batch) = batch else { break };
             if self.failure.lock().is_some() {
@@ -191,10 +191,10 @@ fn unfit(raw: &RawEntry<'_>, misfit: Misfit) -> Problem {
     Problem::Key { at, key, reason: misfit.to_string() }
 }
 
-/// What versions are above from now on, by the second at which a file was written. They are times:
-/// those that the writer has given out do not come again. A second that is still to come is not
-/// believed, whether the file is damaged or a clock was wrong: versions have room for some thousand
-/// years.
+/// All versions are above this from now on; it comes from the second at which the file was written.
+/// Versions are times, so those that the writer has given out do not come again. A second in the future
+/// is not believed, whether the file is damaged or a clock was wrong: versions have room for some
+/// thousand years.
 fn version_floor(written_at: i64, now_us: u64) -> u64 {
     let second = u64::try_from(written_at).unwrap_or(0);
     second.saturating_mul(1_000_000).min(now_us)
@@ -207,7 +207,7 @@ impl Load<'_> {
         self.engine.host.log(LogLevel::Warning, line);
     }
 
-    /// What the file says of itself.
+    /// Facts in the file about itself.
     fn note_aux(&self, name: &[u8], value: &[u8]) {
         let number = base::num::parse_i64(value);
         match (name, number) {

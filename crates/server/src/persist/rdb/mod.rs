@@ -1,4 +1,4 @@
-//! The RDB file: who asks for it, and when. What is in it is the work of `persist::snapshot`.
+//! The RDB file: who asks for it, and when. `persist::snapshot` writes its contents.
 //!
 //! It may import the other files of `persist`, but not `aof`.
 

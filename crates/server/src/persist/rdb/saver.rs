@@ -49,20 +49,20 @@ pub struct Saver {
 /// A file that is to be written.
 struct Job {
     file: PathBuf,
-    /// It is of no use once its data was removed: nobody waits for it.
+    /// It is of no use once its data was removed: no client waits for it.
     gives_way: bool,
 }
 
 impl Job {
-    /// The file that the settings name now. Neither they nor the process's directory matter
-    /// afterwards.
+    /// The file in the present settings. Later changes of the settings or of the process's directory do
+    /// not matter.
     fn new(config: &Config, gives_way: bool) -> Job {
         Job { file: file_of(config), gives_way }
     }
 }
 
-/// Where the settings want the data, as an absolute path. In a directory that was removed it stays
-/// a relative one, and whoever writes to it hears what is wrong.
+/// The place of the data in the settings, as an absolute path. In a directory that was removed the path
+/// stays relative, and writing to it reports what is wrong.
 fn file_of(config: &Config) -> PathBuf {
     let name = crate::process::paths::path(&config.dbfilename);
     std::env::current_dir().map_or_else(|_| name.to_owned(), |directory| directory.join(name))
@@ -165,8 +165,8 @@ impl Saver {
         }
     }
 
-    /// Writes the file on this thread. The caller has made sure that nobody else reads a cut, and has
-    /// called `Saving::begin`. `begun` hears when it is settled what data is saved. Others may read
+    /// Writes the file on this thread. The caller has made sure that nothing else reads a cut, and has
+    /// called `Saving::begin`. `begun` is called when it is settled what data is saved. Others may read
     /// cuts afterwards.
     fn save_beside_commands(
         &self,
@@ -203,8 +203,7 @@ impl Saver {
         Cut { walker, changes: engine.stats.changes(), place: self.order.next(closed) }
     }
 
-    /// Writes a cut to a file, says in the log and to INFO what became of it, and lets others read
-    /// cuts.
+    /// Writes a cut to a file, reports the result in the log and to INFO, and lets others read cuts.
     fn save_cut(
         &self,
         engine: &Engine,
@@ -215,7 +214,7 @@ impl Saver {
         let log = |level, line: &str| engine.host.log(level, line);
         let Cut { walker, changes, place } = cut;
         let outcome = self.write_cut(engine, job, walker, place, access);
-        // Whoever sees that it has ended may begin the next one.
+        // A thread that sees that it has ended may begin the next one.
         self.release(|| match outcome {
             Ok(written) => {
                 let (keys, megabytes) = (written.keys, written.bytes >> 20);
@@ -237,7 +236,7 @@ impl Saver {
                 engine.saving.give_up(now());
                 Err(SaveFailed)
             }
-            // Whoever asked for it has been served by a file with later data.
+            // A request for this file is met by a file with later data.
             Err(_) if self.order.is_overtaken(place) => {
                 engine.saving.end(now(), Some(changes));
                 Ok(())
@@ -275,7 +274,7 @@ impl Saver {
                     crate::memory::publish();
                     wanted()
                 })?;
-            // What takes long is done before others have to wait.
+            // Slow work is done before others have to wait.
             file.sync()?;
             self.disk.uncache(&job.file);
             let filed = self.order.file(place).filter(|_| wanted());
@@ -318,7 +317,7 @@ impl Saver {
         job.gives_way && self.order.was_emptied_since(place)
     }
 
-    /// Saves on the calling thread, after whatever is under way: SHUTDOWN.
+    /// Saves on the calling thread, after any save under way: SHUTDOWN.
     ///
     /// # Errors
     /// It failed; the log says why.
@@ -329,7 +328,8 @@ impl Saver {
     }
 
     /// Ends a file that is being written, waits for that, and keeps others from beginning:
-    /// [`Saver::release`] follows, if anything does. Nobody sees it seized before `note` has returned.
+    /// [`Saver::release`] follows, if anything does. No other thread sees it seized before `note` has
+    /// returned.
     pub fn seize_at_once(&self, note: impl FnOnce()) {
         self.cancelled.store(true, Ordering::Relaxed);
         self.seize(|| {
@@ -338,8 +338,8 @@ impl Saver {
         });
     }
 
-    /// Waits until nobody reads a cut, and keeps others from beginning. Nobody sees it seized before
-    /// `note` has returned.
+    /// Waits until nothing reads a cut, and keeps others from beginning. No other thread sees it seized
+    /// before `note` has returned.
     fn seize(&self, note: impl FnOnce()) {
         let mut running = self.running.lock();
         while running.busy {
@@ -349,13 +349,13 @@ impl Saver {
         note();
     }
 
-    /// Keeps others from reading a cut, if nobody does now. [`Saver::release`] follows.
+    /// Keeps others from reading a cut, if nothing reads one now. [`Saver::release`] follows.
     pub fn try_seize(&self) -> bool {
         let mut running = self.running.lock();
         !std::mem::replace(&mut running.busy, true)
     }
 
-    /// Lets others read cuts. Nobody sees what `note` changes and still finds it seized.
+    /// Lets others read cuts. No thread sees the changes of `note` and still finds it seized.
     pub fn release<T>(&self, note: impl FnOnce() -> T) -> T {
         let mut running = self.running.lock();
         let noted = note();
@@ -364,7 +364,7 @@ impl Saver {
         noted
     }
 
-    /// Now and then: begins what the settings or BGSAVE SCHEDULE ask for.
+    /// Called now and then: begins what the settings or BGSAVE SCHEDULE ask for.
     pub fn tick(&self, engine: &Engine, this: &Arc<Saver>) {
         let scheduled = {
             let mut running = self.running.lock();
@@ -377,7 +377,7 @@ impl Saver {
             return;
         }
         let request = SaveRequest::Background { schedule: true, begun: None };
-        // Refused only if somebody was quicker; the rule is looked at again soon.
+        // Refused only if another request was quicker; the rule is checked again soon.
         let _ = self.save(request, this);
     }
 }

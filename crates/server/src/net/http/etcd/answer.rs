@@ -1,8 +1,9 @@
-//! Answers of `/v2/keys` and what belongs to it, in the form that clients of etcd know.
+//! Answers of `/v2/keys` and the addresses that belong to it, in the form that clients of etcd know.
 //!
-//! Who waits for an event gets the head of the answer first, and the event when there is one, in a chunk: a
-//! client may be impatient for the one and patient for the other. A stream goes on from event to event, at
-//! the pace at which the client reads: the next one is looked for when most of what was found is sent.
+//! A client that waits for an event gets the head of the answer first, and the event in a chunk when
+//! there is one: clients may have a short timeout for the head and a long one for the event. A stream
+//! goes on from event to event, at the pace at which the client reads: the next one is looked for when
+//! most of the last one is sent.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::cluster::CLUSTER;
 /// Elections that there were.
 const TERM: u64 = 1;
 
-/// What a reply says: the status, the index of the tree, that of the event, and the body.
+/// The contents of a reply: the status, the index of the tree, the index of the event, and the body.
 struct Said<'r> {
     status: u16,
     index: u64,
@@ -27,7 +28,7 @@ struct Said<'r> {
     body: Option<Body<'r>>,
 }
 
-/// What is answered: within the reply, or where it lies for all who are told of it.
+/// The body: within the reply, or shared by all clients that get the same event.
 enum Body<'r> {
     Here(&'r [u8]),
     Apart(&'r Arc<Vec<u8>>),
@@ -96,13 +97,13 @@ pub(in crate::net::http) fn answer_node(
     said.begin(envelope, now, output).text_body(JSON, &body);
 }
 
-/// What follows from a reply to a request that waits for an event.
+/// The next step after a reply to a request that waits for an event.
 pub(in crate::net::http) enum Step {
     /// The answer is written.
     Answered,
     /// An event is to be waited for with these words.
     Waits(OwnedArguments),
-    /// The same, when what is written is sent.
+    /// The same, after the written part is sent.
     GoesOn(OwnedArguments),
 }
 
@@ -144,7 +145,7 @@ impl Watch {
         words.iter().collect()
     }
 
-    /// Takes a reply, and writes what it says.
+    /// Takes a reply, and writes its contents.
     pub(in crate::net::http) fn take(
         &mut self,
         reply: &Output,
@@ -157,7 +158,7 @@ impl Watch {
         let said = Said::read(Pieces::new(bytes), apart).filter(|said| said.status < 400);
         let Some(said) = said else {
             if self.begun {
-                // Somebody has unblocked it, or it was too slow for what is kept of the past.
+                // CLIENT UNBLOCK ended it, or it was too slow for the kept history.
                 self.end(output);
             } else {
                 answer_node(Pieces::new(bytes), envelope, now, output);

@@ -1,4 +1,4 @@
-//! What clients of etcd are told that depends on no node.
+//! Answers for clients of etcd that depend on no node.
 
 use etcd::error::{Code, Error};
 
@@ -10,8 +10,8 @@ pub(super) const CLUSTER: &str = "64756e6c696e3a00";
 /// See [`CLUSTER`].
 pub(in crate::net::http) const MEMBER: &str = "64756e6c696e3a01";
 
-/// Whether an address is one that clients of etcd ask for. Those whose own address of the server ends in
-/// a slash write two of them.
+/// Whether an address is one that clients of etcd ask for. Clients whose own address of the server ends
+/// in a slash write two slashes.
 pub(in crate::net::http) fn is_own(path: &[u8]) -> bool {
     with_one_slash(path).starts_with(b"/v2/") || matches!(path, b"/version" | b"/health")
 }
@@ -21,7 +21,7 @@ fn with_one_slash(path: &[u8]) -> &[u8] {
     path.get(slashes.saturating_sub(1)..).unwrap_or(path)
 }
 
-/// The methods that such an address takes, and does something.
+/// The methods that such an address accepts.
 pub(in crate::net::http) fn methods(path: &[u8]) -> &'static str {
     let path = with_one_slash(path);
     match path.strip_prefix(b"/v2/").unwrap_or(path) {
@@ -47,7 +47,7 @@ pub(in crate::net::http) fn refused(error: &Error) -> Prepared {
     prepared
 }
 
-/// What was refused before anybody looked at the tree, in the words of etcd.
+/// Puts a refusal from before the tree was looked at into the words of etcd.
 pub(in crate::net::http) fn reworded(prepared: Prepared) -> Prepared {
     let code = match prepared.status {
         401 | 403 | 421 => Code::Unauthorized,

@@ -1,4 +1,4 @@
-//! What clients of etcd ask for: `/v2/keys` and what belongs to it.
+//! Requests of clients of etcd: `/v2/keys` and the addresses that belong to it.
 
 pub(super) mod answer;
 pub(super) mod cluster;

@@ -5,7 +5,7 @@ use http::reply::{Piece, Pieces};
 use http::tag::{self, Tags};
 use resp::output::Output;
 
-/// Says how the result was had: as it was kept, fresh or stale, or from the database just now.
+/// Says where the result came from: a kept one, fresh or stale, or the database just now.
 pub(super) fn answer_view(
     pieces: &mut Pieces<'_>,
     none_match: Option<&Tags>,

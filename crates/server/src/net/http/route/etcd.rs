@@ -1,4 +1,4 @@
-//! `/v2/keys` and what belongs to it: which request is which command.
+//! `/v2/keys` and the addresses that belong to it: which command a request becomes.
 
 use engine::nodes::kept::place;
 use etcd::form::Form;
@@ -93,7 +93,7 @@ impl Route<'_> {
             Method::Delete => rows.node_delete,
         };
         self.word(b"NODE");
-        // Its slot is that of all.
+        // All keys of the tree share this slot.
         self.word(&place(path::split(path).0));
         self.word(method);
         self.word(path);
@@ -105,7 +105,7 @@ impl Route<'_> {
         Ok(Kind::Node)
     }
 
-    /// What clients ask about the server and its cluster.
+    /// Questions of clients about the server and its cluster.
     fn about_server(
         &self,
         head: &Head<'_>,

@@ -1,4 +1,4 @@
-//! What an operator asks: what takes memory, and which keys are hot.
+//! Requests of an operator: what takes memory, and which keys are hot.
 
 use base::limits;
 use http::target::Target;

@@ -20,7 +20,7 @@ fn refused(status: u16, reason: &str) -> Refused {
 }
 
 impl Route<'_> {
-    /// The names of all views, or with DELETE and a tag, what is forgotten.
+    /// The names of all views; or with DELETE and a tag, forgets results.
     pub(super) fn views(&mut self, head: &Head<'_>, target: &Target<'_>) -> Routed<(Kind, usize)> {
         let mut tag = None;
         for (name, value) in target.parameters() {
@@ -44,7 +44,7 @@ impl Route<'_> {
         Ok((Kind::ready(Prepared::json(200, body)), 0))
     }
 
-    /// One view: GET of a result, POST of what is written through it, DELETE of all its results.
+    /// One view: GET of a result, POST to write through it, DELETE of all its results.
     pub(super) fn view(
         &mut self,
         head: &Head<'_>,

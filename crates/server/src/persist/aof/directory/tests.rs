@@ -66,7 +66,8 @@ fn a_rewrite_replaces_what_it_covers() {
     assert_eq!((resumed.name.to_str(), resumed.length), (Some(&left[1][..]), 1));
 }
 
-/// Wherever a rewrite fails, what was there before it can be loaded, or what is there after it.
+/// At every place where a rewrite can fail, the data from before it can be loaded, or the data from
+/// after it.
 #[test]
 fn a_failure_leaves_the_data_as_it_was() {
     let steps = [
@@ -136,13 +137,13 @@ fn a_file_from_before_the_directory_moves_in() {
         manifest,
         "file appendonly.aof seq 1 type b\nfile appendonly.aof.1.incr.aof seq 1 type i\n"
     );
-    // Once there is a directory, a file of that name beside it is none of ours.
+    // Once there is a directory, a file of that name beside it does not belong to us.
     fs::write(&old, "other").unwrap();
     assert_eq!(loaded(&home), "oldnew");
     assert!(old.exists());
 }
 
-/// What is there without a list is neither replaced nor added to.
+/// Files without a list are neither replaced nor added to.
 #[test]
 fn files_without_a_list_stay_as_they_are() {
     let home = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! What was appended and not taken by the thread yet.
+//! Effects that were appended and not taken by the thread yet.
 //!
-//! Bytes gather in pieces of a fixed size, so that appending never moves what is there, and full
-//! pieces go back and forth between appenders and the thread, so that in a steady state nothing is
-//! allocated. A piece ends behind the effects of a command or transaction, never within.
+//! Bytes gather in pieces of a fixed size, so that appending never moves earlier ones. Full pieces go
+//! back and forth between appenders and the thread, so that in a steady state nothing is allocated. A
+//! piece ends after the effects of a command or transaction, never within.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -19,7 +19,7 @@ const SLACK: usize = 8 * 1024;
 /// Effects, in the bytes of the file.
 pub(super) struct Chunk {
     pub(super) bytes: Vec<u8>,
-    /// The offset in the stream behind them.
+    /// The offset in the stream after them.
     pub(super) end: u64,
 }
 
@@ -29,10 +29,10 @@ pub(super) enum Work {
     Switch(Switch),
 }
 
-/// The file ends here. What follows goes into another one, or nothing follows.
+/// The file ends here. The next effects go into another file, or there are none.
 pub(super) struct Switch {
     pub(super) opened: Option<Opened>,
-    /// Whether what follows makes sense only behind what was before.
+    /// Whether the next effects make sense only after the earlier ones.
     pub(super) follows: bool,
     /// Where in the stream this happens.
     pub(super) offset: u64,
@@ -43,7 +43,7 @@ pub(super) struct Switch {
 /// What happens to effects.
 #[derive(Default, PartialEq, Eq)]
 enum State {
-    /// Nobody listens.
+    /// No reader listens.
     #[default]
     Closed,
     /// They are kept for the thread.
@@ -60,7 +60,7 @@ pub(super) struct Queue {
     full: Vec<Work>,
     spare: Vec<Vec<u8>>,
     end: u64,
-    /// The offset behind what the last file got, while there is none.
+    /// The offset after the effects of the last file, while there is no file.
     closed_at: u64,
     /// The database that commands of the present file apply to.
     selected: Option<usize>,
@@ -79,7 +79,7 @@ impl Queue {
         write: impl FnOnce(&mut Vec<u8>, &mut Option<usize>),
     ) -> u64 {
         if self.state != State::Accepting {
-            // What is dropped gets an offset that is never reached.
+            // Dropped effects get an offset that is never reached.
             self.end += u64::from(self.state == State::Failed);
             return self.end;
         }
@@ -106,7 +106,7 @@ impl Queue {
         let _ = write!(self.open, "{second}\r\n");
     }
 
-    /// Writes which history of the stream goes on here, for whoever loads the file. No part of the
+    /// Notes which history of the stream goes on here, for the loader of the file. Not part of the
     /// stream either.
     pub(super) fn note_history(&mut self, position: &Position) {
         if self.state == State::Accepting {
@@ -122,7 +122,7 @@ impl Queue {
         self.end
     }
 
-    /// Begins at the offset at which what was loaded ends.
+    /// Begins at the offset at which the loaded effects end.
     pub(super) fn go_on_from(&mut self, end: u64) {
         self.end = end;
     }
@@ -176,12 +176,12 @@ impl Queue {
         self.state == State::Closed
     }
 
-    /// Whether what is appended goes into a file.
+    /// Whether appended effects go into a file.
     pub(super) fn is_accepting(&self) -> bool {
         self.state == State::Accepting
     }
 
-    /// Whether what is appended is dropped.
+    /// Whether appended effects are dropped.
     pub(super) fn is_refusing(&self) -> bool {
         self.state == State::Failed
     }
@@ -217,7 +217,7 @@ impl Queue {
         self.end
     }
 
-    /// The offset behind what files get, or got.
+    /// The offset after the effects that files get, or got.
     pub(super) fn end_of_file(&self) -> u64 {
         if self.is_closed() { self.closed_at } else { self.end }
     }

@@ -1,4 +1,4 @@
-//! What the journal, its writer and its observer have in common.
+//! What the journal, its writer and its observer share.
 
 use std::fmt;
 use std::io;
@@ -13,14 +13,14 @@ use store::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex};
 
 use super::queue::Queue;
 
-/// Who wants to know how far the journal is. Called by whoever writes or syncs, which does nothing
-/// else meanwhile.
+/// Is told how far the journal is. Called by the thread that writes or syncs, which does nothing else
+/// meanwhile.
 pub trait Observer: Send + Sync {
     /// Effects up to this offset are durable, or [`FileJournal::covered`] has changed otherwise.
     fn progressed(&self, synced: u64);
 
-    /// A write or a sync has failed. Replies that wait for effects behind [`Failure::synced`] must
-    /// not leave.
+    /// A write or a sync has failed. Replies that wait for effects after [`Failure::synced`] must not
+    /// leave.
     fn failed(&self, failure: &Failure);
 
     /// A write that had failed has succeeded.
@@ -42,18 +42,18 @@ pub enum Operation {
 /// Why nothing is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What was tried.
+    /// The operation.
     pub operation: Operation,
     /// The system's number for the error, if it was the system's.
     pub errno: Option<i32>,
     /// The error in words.
     pub reason: String,
-    /// Effects behind this offset are not durable.
+    /// Effects after this offset are not durable.
     pub synced: u64,
 }
 
 impl Failure {
-    /// The error in the system's words alone, as clients are told.
+    /// The error in the system's words alone, as clients see it.
     pub fn reason(&self) -> String {
         match self.errno {
             Some(number) => crate::process::paths::reason(&io::Error::from_raw_os_error(number)),
@@ -82,7 +82,7 @@ pub struct Timing {
     pub sync_age: Duration,
     /// The disk is late when the oldest effect that is not durable is this old.
     pub late: Duration,
-    /// The pause between two writes, unless somebody waits for them: many effects share one.
+    /// The pause between two writes, unless a client waits for them: many effects share one.
     pub pause: Duration,
     /// The pause before a write is tried again that has failed.
     pub retry: Duration,
@@ -99,7 +99,7 @@ impl Default for Timing {
     }
 }
 
-/// What the thread has done so far.
+/// Figures of the thread's work.
 #[derive(Default)]
 pub struct Figures {
     /// Calls to write.
@@ -142,7 +142,7 @@ impl Progress {
     }
 }
 
-/// What appenders and the thread share.
+/// State that appenders and the thread share.
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
     pub(super) listening: AtomicBool,
@@ -157,24 +157,24 @@ pub(super) struct Shared {
     /// The thread has nothing to do and wants to be told when it has.
     pub(super) resting: AtomicBool,
     pub(super) stopping: AtomicBool,
-    /// Somebody waits until everything up to here is durable.
+    /// A thread waits until everything up to here is durable.
     pub(super) flush_to: AtomicU64,
     /// Effects up to here are in a base: they need not be written.
     pub(super) replaced_to: AtomicU64,
-    /// Why nothing is written. Whoever waits for a flush holds it.
+    /// Why nothing is written. A thread that waits for a flush locks it.
     pub(super) failure: Mutex<Option<Failure>>,
     /// Whether there is a failure.
     pub(super) failed: AtomicBool,
-    /// Whether the file was given up: only another one with a base of its own mends that.
+    /// Whether the file was given up: only another file with a base of its own repairs that.
     pub(super) given_up: AtomicBool,
     /// Why writes are refused although nothing has failed, in words.
     pub(super) refusal: Mutex<Option<String>>,
     /// Whether there is such a reason.
     pub(super) refusing: AtomicBool,
-    /// What was durable when that began.
+    /// What was durable when the refusing began.
     pub(super) refused_from: AtomicU64,
     pub(super) settled: Condvar,
-    /// What is kept for those who follow the stream by other means.
+    /// The part that is kept for clients that follow the stream by other means.
     pub(super) backlog: Backlog,
     pub(super) observer: Arc<dyn Observer>,
 }

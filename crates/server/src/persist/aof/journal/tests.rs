@@ -229,7 +229,7 @@ fn the_policy_says_when_to_sync_and_can_change() {
     assert_eq!(rig.journal.synced(), third, "the end makes everything durable");
 }
 
-/// Replies that wait under one policy need not under another: whoever holds them is told.
+/// Replies that wait under one policy may not need to under another: their workers are told.
 #[test]
 fn a_change_of_the_policy_is_told() {
     let rig = Rig::usual(AppendFsync::Always);
@@ -299,7 +299,7 @@ fn what_is_appended_is_written_before_a_reply_leaves() {
             let offset = rig.append(&["SET", "a", &value.to_string()]);
             rig.journal.written() < offset
         });
-        // On a busy machine the thread may have to wait for a processor while it holds the file.
+        // On a busy machine the thread may have to wait for a processor while it has the file locked.
         assert!(in_memory.count() < 10, "acknowledged writes are in this process's memory");
     }
 }
@@ -340,8 +340,8 @@ fn a_rotation_happens_between_two_appends() {
     assert_eq!(rig.commands("3"), ["SELECT 0", "SET a 4"]);
 }
 
-/// Threads append while the file changes again and again: each effect is in the file that the
-/// offset says, once.
+/// Threads append while the file changes again and again: each effect is once in the file that the
+/// offset says.
 #[test]
 fn rotations_lose_nothing_under_load() {
     let rig = Rig::usual(AppendFsync::Always);
@@ -377,7 +377,8 @@ fn rotations_lose_nothing_under_load() {
     assert_eq!(next, appended.len());
 }
 
-/// What could not be written is kept, and follows when there is room: whole commands, once each.
+/// Effects that could not be written are kept, and follow when there is room: complete commands, once
+/// each.
 #[test]
 fn a_full_disk_stops_the_journal_until_there_is_room() {
     for policy in [AppendFsync::Always, AppendFsync::EverySecond, AppendFsync::No] {
@@ -400,7 +401,7 @@ fn a_full_disk_stops_the_journal_until_there_is_room() {
         assert_eq!(rig.journal.retry(), Err(failure));
         let last = rig.append(&["SET", "a", "3"]);
         assert!(stuck < last && !rig.journal.has_given_up());
-        // Not even the end of what was written in part could be cut off.
+        // Not even the end of a partial write could be cut off.
         rig.disk.fail(DiskOperation::Truncate, 0, libc::EIO);
         rig.disk.fail(DiskOperation::Write, 1, libc::ENOSPC);
         assert!(rig.journal.retry().is_err());
@@ -414,8 +415,8 @@ fn a_full_disk_stops_the_journal_until_there_is_room() {
     }
 }
 
-/// A rewrite beside a full disk: the next file waits behind what could not be written, until that is
-/// written or the base that is complete holds it.
+/// A rewrite on a full disk: the next file waits for the unwritten effects, until they are written or
+/// the complete base has them.
 #[test]
 fn what_a_base_holds_need_not_be_written_any_more() {
     for replaced in [false, true] {
@@ -445,7 +446,7 @@ fn what_a_base_holds_need_not_be_written_any_more() {
     }
 }
 
-/// A base that is begun for another reason replaces what could not be written.
+/// A base that is begun for another reason replaces unwritten effects.
 #[test]
 fn another_series_begins_without_what_could_not_be_written() {
     let rig = Rig::usual(AppendFsync::EverySecond);
@@ -461,8 +462,8 @@ fn another_series_begins_without_what_could_not_be_written() {
     assert_eq!(rig.commands("1"), [""; 0]);
 }
 
-/// What was passed over, or dropped with its file, is not waited for: nothing would ever end that
-/// while writes are held up.
+/// Effects that were skipped, or dropped with their file, are not waited for: that would never end
+/// while writes are suspended.
 #[test]
 fn what_is_passed_over_makes_no_disk_late() {
     for replaced in [false, true] {
@@ -486,7 +487,7 @@ fn what_is_passed_over_makes_no_disk_late() {
     }
 }
 
-/// Whoever waits for what was written to a file that has ended hears that its sync has failed.
+/// A thread that waits for effects written to a file that has ended hears that its sync has failed.
 #[test]
 fn a_flush_behind_the_end_hears_of_a_sync_that_fails() {
     let rig = Rig::usual(AppendFsync::EverySecond);
@@ -540,7 +541,7 @@ fn a_slow_sync_at_a_rotation_holds_up_no_write() {
         rig.disk.hold_syncs(true);
         let cut = rig.journal.rotate(rig.open("2"));
         rig.wait_for("the sync", |_| rig.disk.begun_syncs() == 1);
-        // A flush is held up, and nobody else.
+        // Only the flush is delayed.
         let flushed = std::thread::scope(|scope| {
             let flushing = scope.spawn(|| rig.journal.flush());
             for value in 1..100 {
@@ -563,7 +564,7 @@ fn a_slow_sync_at_a_rotation_holds_up_no_write() {
     }
 }
 
-/// Under `everysec` the waiting for a sync is somebody else's, also where a client asks for one.
+/// Under `everysec` another thread waits for a sync, also when a client asks for one.
 #[test]
 fn a_flush_holds_up_no_write() {
     for policy in [AppendFsync::EverySecond, AppendFsync::No] {
@@ -583,7 +584,7 @@ fn a_flush_holds_up_no_write() {
     }
 }
 
-/// The old file's sync fails when the next one is in use: what is there follows a gap.
+/// The old file's sync fails when the next one is in use: the effects there follow a gap.
 #[test]
 fn a_sync_that_fails_behind_a_rotation_gives_both_files_up() {
     let rig = Rig::usual(AppendFsync::EverySecond);
@@ -676,8 +677,8 @@ fn annotations_say_when_things_happened() {
     assert!(rig.journal.appended() < lengths[0] + lengths[1]);
 }
 
-/// Says what an append costs, to the thread that appends and altogether: `cargo test --profile ci
-/// -p server append_costs -- --ignored --nocapture`.
+/// Prints what an append costs, for the thread that appends and altogether: `cargo test --profile ci -p
+/// server append_costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn append_costs() {

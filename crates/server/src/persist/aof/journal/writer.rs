@@ -1,9 +1,9 @@
-//! What writes and syncs: a thread of its own, and, where no reply waits for a sync, also whoever
-//! has appended ([`Writer::write_now`]).
+//! Writing and syncing: by a thread of its own, and, when no reply waits for a sync, also by the thread
+//! that has appended ([`Writer::write_now`]).
 //!
-//! Unless replies wait for syncs, another thread does the waiting of a sync ([`syncing`]): whoever
-//! uses the writer keeps it for as long as writing takes and no longer. So a slow disk does not keep
-//! what follows in this process's memory, and what was written survives its end.
+//! Unless replies wait for syncs, another thread waits for a sync ([`syncing`]): the writer is in use
+//! only for as long as writing takes. So a slow disk does not keep later effects in this process's
+//! memory, and written ones survive its end.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -54,12 +54,11 @@ pub(super) struct Writer {
     work: VecDeque<Work>,
     /// Pieces that go out with one call.
     batch: Vec<Chunk>,
-    /// When the queue was last taken, and when it was before: what was taken last was appended
-    /// between the two.
+    /// When the queue was last taken, and when before that: the last effects were appended between the
+    /// two.
     taken: Instant,
     taken_before: Instant,
-    /// Since when something that was written to the present file is neither durable nor in
-    /// `syncing`.
+    /// Since when something written to the present file is neither durable nor in `syncing`.
     unsynced_since: Option<Instant>,
     /// Files before the present one, in their order, that are neither durable nor in `syncing`.
     left: Vec<Left>,
@@ -84,9 +83,9 @@ impl Writer {
         }
     }
 
-    /// Writes what was appended, from the thread that appended it and before its replies leave, so
-    /// that the end of this process loses none of it. Whether that was possible: not while a sync
-    /// of the same file makes writing slow.
+    /// Writes appended effects, from the thread that appended them and before its replies leave, so
+    /// that the end of this process loses none of them. Returns whether that was possible: it is not
+    /// while a sync of the same file makes writing slow.
     pub(super) fn write_now(&mut self) -> bool {
         let is_slow = self.syncing.as_ref().is_some_and(|syncing| syncing.slows_writing);
         if is_slow || self.stuck.is_some() || !self.shared.settings.write_delay().is_zero() {
@@ -97,7 +96,7 @@ impl Writer {
         self.stuck.is_none()
     }
 
-    /// Tries at once again what could not be written.
+    /// Tries at once again to write the unwritten effects.
     pub(super) fn retry(&mut self) {
         if self.stuck.is_some() {
             self.stuck = Some(Instant::now());
@@ -120,12 +119,12 @@ impl Writer {
         if self.shared.settings.changed.swap(false, Ordering::Acquire) {
             self.tell_progress();
         }
-        // During a sync whoever appends leaves the writing to this thread, so it has to be quick.
+        // During a sync, appenders leave the writing to this thread, so it has to be quick.
         let listens = idle || self.syncing.is_some();
         Some(if listens { Rest::Idle(self.until_due()) } else { Rest::Gathering })
     }
 
-    /// Takes what there is to do; whether there is anything.
+    /// Takes new work. Returns whether there is any.
     fn take(&mut self) -> bool {
         self.taken_before = std::mem::replace(&mut self.taken, Instant::now());
         self.shared.queue.lock().take(&mut self.work)
@@ -154,7 +153,7 @@ impl Writer {
         }
     }
 
-    /// Writes the batch. What could not be written stays in it; returns false then.
+    /// Writes the batch. Returns false when it could not write all of it; the rest stays in the batch.
     fn write_batch(&mut self) -> bool {
         if self.batch.is_empty() {
             return true;
@@ -190,7 +189,7 @@ impl Writer {
         true
     }
 
-    /// Forgets what could not be written and need not be: a base holds it, or is going to.
+    /// Forgets unwritten effects that need not be written: a base has them, or is going to.
     fn pass_over_what_is_replaced(&mut self) {
         if self.stuck.is_none() {
             return;
@@ -237,7 +236,7 @@ impl Writer {
         if replaces || (self.left.is_empty() && self.syncing.is_none()) {
             self.settle(switch.offset);
         } else if let Some(left) = self.left.last_mut() {
-            // Whatever of the file is not in it was given up.
+            // Effects of the file that are not in it were given up.
             left.end = switch.offset;
         } else if let Some(syncing) = &mut self.syncing {
             syncing.target = switch.offset;
@@ -251,11 +250,11 @@ impl Writer {
         self.tell_progress();
     }
 
-    /// Tells the observer, and those who wait for a flush.
+    /// Tells the observer, and threads that wait for a flush.
     fn tell_progress(&self) {
         self.shared.observer.progressed(self.shared.progress.synced.load(Ordering::Relaxed));
         self.shared.backlog.wake();
-        // With the lock, so that nobody begins to wait between looking and being told.
+        // Under the lock, so that no thread begins to wait between looking and being told.
         let _waiting = self.shared.failure.lock();
         self.shared.settled.notify_all();
     }
@@ -269,8 +268,8 @@ impl Writer {
         }
     }
 
-    /// Keeps what could not be written, to be tried again. When another series is to begin already
-    /// it is of no use. Returns whether there is anything to go on with.
+    /// Keeps unwritten effects, to be tried again. When another series is to begin already they are of
+    /// no use. Returns whether there is anything to go on with.
     #[cold]
     fn note_stuck(&mut self, error: &io::Error) -> bool {
         let failure = self.failure(Operation::Write, error);
@@ -291,7 +290,7 @@ impl Writer {
         false
     }
 
-    /// What could not be written is written, or need not be.
+    /// The unwritten effects are written, or need not be.
     #[cold]
     fn note_recovery(&self) {
         let queue = self.shared.queue.lock();
@@ -308,19 +307,19 @@ impl Writer {
     fn give_up(&mut self, series: u64, error: &io::Error) {
         let failure = self.failure(Operation::Sync, error);
         if series == self.series {
-            // What is durable behind a gap does not count.
+            // Durable effects after a gap do not count.
             self.left.retain(|left| left.series != series);
             self.drop_file();
         }
         let mut queue = self.shared.queue.lock();
         if queue.is_present(series) {
             queue.refuse();
-            // What follows the gap follows nothing that anybody knows.
+            // Effects after the gap follow nothing known.
             self.shared.backlog.break_off();
             self.shared.given_up.store(true, Ordering::Relaxed);
             self.shared.failed.store(true, Ordering::Relaxed);
         }
-        // When nothing has followed, somebody may still wait for what the file held.
+        // When nothing has followed, a thread may still wait for the contents of the file.
         if queue.is_present(series) || queue.is_closed() {
             *self.shared.failure.lock() = Some(failure.clone());
             self.shared.settled.notify_all();
@@ -329,7 +328,7 @@ impl Writer {
         self.shared.observer.failed(&failure);
     }
 
-    /// Whatever comes of it, nothing more is written to the present file.
+    /// In any case, nothing more is written to the present file.
     fn drop_file(&mut self) {
         self.given_up = true;
         (self.output, self.stuck, self.unsynced_since) = (None, None, None);
@@ -342,7 +341,7 @@ impl Writer {
 enum Rest {
     /// Waits for something to do, at most so long.
     Idle(Duration),
-    /// Lets effects gather, unless somebody waits for them.
+    /// Lets effects gather, unless a thread waits for them.
     Gathering,
 }
 
@@ -356,7 +355,7 @@ pub(super) fn run(shared: &Shared, writer: &Mutex<Writer>) {
         match rest {
             None => break,
             Some(Rest::Idle(longest)) => shared.rest(longest),
-            // Somebody has appended meanwhile and did not get to write it.
+            // A thread has appended meanwhile and could not write.
             Some(Rest::Gathering) if is_wanted => {}
             Some(Rest::Gathering) => shared.pause(),
         }
@@ -384,8 +383,8 @@ impl Shared {
 }
 
 impl Output {
-    /// Writes pieces behind one another, and returns how many of them are written as a whole. What
-    /// was written of another one is cut off again.
+    /// Writes pieces in order, and returns how many of them are completely written. A partly written
+    /// one is cut off again.
     fn write(
         &mut self,
         chunks: &[Chunk],

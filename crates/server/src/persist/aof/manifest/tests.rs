@@ -118,7 +118,7 @@ fn unusual_names_are_quoted_as_redis_does() {
     assert_eq!(String::from_utf8(manifest.format()).unwrap(), text);
 }
 
-/// Whatever a name may contain.
+/// Any byte that a name may contain.
 fn name_byte() -> impl Strategy<Value = u8> {
     any::<u8>().prop_filter("no part of a name", |byte| !b"/\0".contains(byte))
 }

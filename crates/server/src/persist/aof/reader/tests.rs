@@ -102,7 +102,7 @@ fn a_tear_anywhere_is_found() {
                 Ending::Damaged { .. } => panic!("{cut}: {ending:?}"),
             }
         }
-        // What the file system had prepared for the rest.
+        // What the file system had reserved for the rest.
         let zeros = [&content[..cut], &[0; 100_000][..]].concat();
         let (_, ending) = scan(&zeros, 1 << 20);
         assert_eq!(ending, Ending::Torn { good: good as u64, tear: Tear::Zeros }, "{cut}");
@@ -111,7 +111,7 @@ fn a_tear_anywhere_is_found() {
     assert_eq!(scan(&inside, 1).1, Ending::Torn { good: 0, tear: Tear::Transaction });
 }
 
-/// Zeros that are as long as what should be there are neither a value nor a line end.
+/// Zeros of the length of a value or line end are neither.
 #[test]
 fn zeros_are_no_argument() {
     let good = file(&["SET k v"]);
@@ -201,7 +201,7 @@ fn an_unreadable_file_is_an_error() {
 }
 
 proptest! {
-    /// Whatever a file holds, scanning ends, and the good part scans as complete.
+    /// Scanning ends for every content of a file, and the good part scans as complete.
     #[test]
     fn the_good_part_is_good(
         commands in proptest::collection::vec(
@@ -224,8 +224,7 @@ proptest! {
     }
 }
 
-/// Says what reading costs: `cargo test --profile ci -p server scan_costs -- --ignored
-/// --nocapture`.
+/// Prints what reading costs: `cargo test --profile ci -p server scan_costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement"]
 fn scan_costs() {

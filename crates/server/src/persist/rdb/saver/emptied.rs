@@ -1,9 +1,9 @@
-//! What FLUSHALL means for files: one that is being written gives way, and where there are `save`
-//! rules, the file says at once that there is no data.
+//! What FLUSHALL means for files: one that is being written gives way, and if there are `save` rules,
+//! the file says at once that there is no data.
 //!
-//! The file without data needs no cut, so it is written while another reader of a cut is at work.
-//! A thread of its own writes it, so only the client that asked waits. Commands go on meanwhile and
-//! other files may be begun: of several, the one with the latest data stays.
+//! The file without data needs no cut, so it can be written while another file reads one. A thread of
+//! its own writes it, so only the client that asked waits. Commands go on meanwhile and other files may
+//! be begun: of several, the one with the latest data stays.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -57,7 +57,7 @@ impl Saver {
             return Err(not_wanted());
         }
         self.claim(&emptied.file).map_err(io::Error::other)?;
-        // Not the name of a file that is being written beside this one.
+        // Not the name of a file that is being written at the same time.
         let name = format!("temp-emptied-{}.rdb", std::process::id());
         let temporary = emptied.file.with_file_name(name);
         replace(&*self.disk, &emptied.file, &temporary, |file| {

@@ -1,4 +1,4 @@
-//! Which of several files holds the latest data.
+//! Which of several files has the latest data.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,29 +6,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, MutexGuard};
 use store::gate::Closed;
 
-/// The order of the instants whose data files hold.
+/// The order of the instants whose data files contain.
 #[derive(Default)]
 pub(super) struct Order {
     /// How many there were.
     instants: AtomicU64,
     /// The last one at which all data was removed.
     pub(super) emptied: AtomicU64,
-    /// The one whose data the file holds. Locked while a file takes its place.
+    /// The instant whose data the file contains. Locked while a file takes its place.
     pub(super) filed: Mutex<u64>,
 }
 
 impl Order {
-    /// The present instant's place. Nobody changes data.
+    /// The present instant's place. No thread changes data now.
     pub(super) fn next(&self, _closed: &Closed<'_>) -> u64 {
         self.instants.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Whether all data was removed behind this instant.
+    /// Whether all data was removed after this instant.
     pub(super) fn was_emptied_since(&self, place: u64) -> bool {
         self.emptied.load(Ordering::Relaxed) > place
     }
 
-    /// Whether the file holds data of a later instant.
+    /// Whether the file contains data of a later instant.
     pub(super) fn is_overtaken(&self, place: u64) -> bool {
         *self.filed.lock() > place
     }

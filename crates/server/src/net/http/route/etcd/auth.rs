@@ -1,4 +1,5 @@
-//! `/v2/auth`: users and roles of etcd, which are not there. What can be asked is answered as by an etcd without any.
+//! `/v2/auth`: users and roles of etcd, which are absent. Questions are answered as by an etcd without
+//! any.
 
 use etcd::json::Object;
 use etcd::path;
@@ -8,7 +9,7 @@ use crate::net::http::etcd::cluster::of_cluster;
 use crate::net::http::prepared::Prepared;
 use http::request::Head;
 
-/// What this server says to who would make users.
+/// The refusal for clients that would create users.
 const NO_USERS: &str = "auth: there are no users here: the password is requirepass";
 
 /// The one role that an etcd has by itself.

@@ -7,7 +7,7 @@ use crate::net::http::etcd::cluster::{MEMBER, of_cluster};
 use crate::net::http::prepared::Prepared;
 use http::request::Head;
 
-/// What this server says to a client that would change its cluster.
+/// The refusal for a client that would change the cluster.
 const ALONE: &str = "this server is its cluster's only member";
 
 /// The answer to a request below `/v2/members`. `rest` is the rest of the path.
@@ -33,7 +33,7 @@ pub(super) fn answer(
             known(id)?;
             Err(message(409, ALONE))
         }
-        // What etcd says when its last member would go.
+        // The answer of etcd when its last member would go.
         _ => {
             known(id(name)?)?;
             Err(message(500, "Internal Server Error"))
@@ -73,7 +73,7 @@ fn known(id: u64) -> Result<(), Prepared> {
     if member::id(MEMBER.as_bytes()) == Some(id) { Ok(()) } else { Err(nobody(&format!("{id:x}"))) }
 }
 
-/// Checks what a request says of a member.
+/// Checks a request about a member.
 fn check(head: &Head<'_>, body: &[u8]) -> Result<(), Prepared> {
     let media = head.header("content-type").unwrap_or_default();
     if !member::is_json(media) {

@@ -1,4 +1,4 @@
-//! Answers of etcd's addresses that tell of no node.
+//! Answers of etcd's addresses that concern no node.
 
 use etcd::json::Object;
 use http::request::Head;
@@ -6,7 +6,7 @@ use http::request::Head;
 use crate::net::http::etcd::cluster::of_cluster;
 use crate::net::http::prepared::Prepared;
 
-/// What the one member is called.
+/// The name of the one member.
 pub(super) const NAME: &str = "dunlin";
 
 /// A text that is no JSON.

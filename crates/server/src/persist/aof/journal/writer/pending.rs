@@ -1,4 +1,4 @@
-//! What is written and not durable yet, and those who make it so.
+//! Written data that is not durable yet, and the threads that make it durable.
 
 use std::io;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use store::sync::thread::JoinHandle;
 
 use crate::persist::disk::DiskFile;
 
-/// What a sync failed with, and the number of the series that its file belongs to.
+/// The errors of a sync, each with the number of the series of its file.
 pub(super) type Errors = Vec<(u64, io::Error)>;
 
-/// A thread that performs syncs. It returns what failed, and how long it took.
+/// A thread that performs syncs. It returns the errors, and how long it took.
 pub(super) type Syncer = JoinHandle<(Errors, Duration)>;
 
 /// A file that another one has followed before it was durable.
@@ -20,9 +20,9 @@ pub(super) struct Left {
     pub(super) file: Box<dyn DiskFile>,
     /// The number of the series that it belongs to.
     pub(super) series: u64,
-    /// The offset behind it.
+    /// The offset after it.
     pub(super) end: u64,
-    /// When the oldest of what is not durable was appended.
+    /// When the oldest data that is not durable was appended.
     pub(super) since: Instant,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct SyncElsewhere {
     pub(super) thread: Syncer,
     /// The thread ends now.
     pub(super) done: Arc<AtomicBool>,
-    /// The offset behind what it makes durable.
+    /// The offset after the data that it makes durable.
     pub(super) target: u64,
     /// When the oldest of that was appended.
     pub(super) since: Instant,

@@ -1,4 +1,4 @@
-//! Making durable what was written: when that is due, and who does it.
+//! Making written data durable: when a sync is due, and which thread does it.
 
 use std::io;
 use std::sync::Arc;
@@ -66,12 +66,12 @@ impl Writer {
         left.filter(|left| !left.is_zero()).unwrap_or(REST_MAX).min(REST_MAX)
     }
 
-    /// Since when something is not durable, besides what is in `syncing`.
+    /// Since when data is not durable, besides what is in `syncing`.
     fn oldest(&self) -> Option<Instant> {
         self.left.first().map(|left| left.since).or(self.unsynced_since)
     }
 
-    /// Makes durable what was written, on this thread.
+    /// Makes written data durable, on this thread.
     pub(super) fn sync(&mut self) {
         self.end_syncing();
         let Some(since) = self.oldest() else { return };
@@ -87,8 +87,8 @@ impl Writer {
         self.conclude(&errors, target, began.elapsed(), since);
     }
 
-    /// Has another thread make durable what is in files before the present one, and what is in
-    /// that, too, if so wanted.
+    /// Has another thread make durable what is in files before the present one, and with `with_present`
+    /// also what is in that one.
     fn begin_syncing(&mut self, with_present: bool) {
         let Some(since) = self.oldest() else { return };
         let present = match (&self.output, self.unsynced_since) {
@@ -134,7 +134,7 @@ impl Writer {
     fn conclude(&mut self, errors: &Errors, target: u64, took: Duration, since: Instant) {
         self.note_sync(took, since.elapsed());
         errors.iter().for_each(|(series, error)| self.give_up(*series, error));
-        // A file that another series has replaced does not hold up that one.
+        // A file that another series has replaced does not delay that series.
         if errors.is_empty() || self.output.is_some() {
             self.note_durable(target);
         }
@@ -147,8 +147,8 @@ impl Writer {
         self.tell_progress();
     }
 
-    /// Notes since when something is not durable: what has become so, or need not any more, makes
-    /// no disk late.
+    /// Notes since when data is not durable. Data that has become durable, or need not any more, does
+    /// not count as a late disk.
     pub(super) fn note_age(&self) {
         let progress = &self.shared.progress;
         match self.syncing.as_ref().map(|syncing| syncing.since).or_else(|| self.oldest()) {
