@@ -15,7 +15,7 @@ pub fn same(one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The first and the last bytes of a string that has as many.
+/// The first and the last bytes of a string, if it is long enough.
 #[inline]
 fn ends<const N: usize>(bytes: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
     bytes.first_chunk().zip(bytes.last_chunk())

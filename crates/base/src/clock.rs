@@ -1,11 +1,11 @@
 //! Clocks: the wall clock in Unix time, clocks that never step, and a cheap timer for short spans.
 //!
-//! Whoever sets the wall clock moves dates, and nothing else: deadlines, pauses and ages are measured
-//! by [`steady_ms`].
+//! Setting the wall clock moves dates, and nothing else: deadlines, pauses and ages are measured by
+//! [`steady_ms`].
 //!
 //! Reading the system's clock costs 20 to 50 ns, which matters when every command is timed twice.
-//! [`Ticks`] reads the processor's time stamp counter where it runs at a constant rate, after
-//! [`calibrate`] has measured that rate against the monotonic clock; elsewhere, and before the
+//! [`Ticks`] reads the processor's time stamp counter if that runs at a constant rate, after
+//! [`calibrate`] has measured the rate against the monotonic clock; elsewhere, and before the
 //! calibration, it is the monotonic clock itself.
 #![allow(unsafe_code)]
 
@@ -13,11 +13,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// What [`shift_wall_clock`] has added, in microseconds.
+/// Microseconds that [`shift_wall_clock`] has added.
 static SHIFT_US: AtomicI64 = AtomicI64::new(0);
 
-/// Sets this process's wall clock forward or back, as an administrator does to the machine's. For
-/// tests of what that must not change.
+/// Sets this process's wall clock forward or back, as an administrator does to the machine's. For tests
+/// of what must not change then.
 pub fn shift_wall_clock(microseconds: i64) {
     SHIFT_US.fetch_add(microseconds, Ordering::Relaxed);
 }
@@ -36,8 +36,8 @@ pub fn now_ms() -> u64 {
     now_us() / 1000
 }
 
-/// Microseconds on a clock that never steps: it shows the wall clock's time at the first call in
-/// the process, and from then on what has passed since. Not for dates.
+/// Microseconds on a clock that never steps: it shows the wall clock's time at the first call in the
+/// process, and from then on the time that has passed since. Not for dates.
 #[inline]
 pub fn steady_us() -> u64 {
     static START: OnceLock<(Instant, u64)> = OnceLock::new();
@@ -180,7 +180,7 @@ mod tests {
             std::hint::spin_loop();
         }
         let span_ns = ticks.elapsed_ns();
-        // The outer span contains the inner one, save for what calibration cannot know.
+        // The outer span contains the inner one, except for the error of calibration.
         assert!(span_ns > 990_000, "{span_ns}");
         assert_eq!(ticks.since_ns(Ticks::now()), 0);
     }

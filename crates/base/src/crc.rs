@@ -64,8 +64,8 @@ pub fn crc16(bytes: &[u8]) -> u16 {
 
 /// The slot of a key: CRC-16 of the key, or of its hash tag if it has one, modulo the slot count.
 ///
-/// A hash tag is what stands between the first `{` and the first `}` after it, unless empty. It
-/// lets a client place related keys in one slot.
+/// A hash tag is the part between the first `{` and the first `}` after it, unless empty. It lets a
+/// client place related keys in one slot.
 #[inline]
 pub fn key_slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key)) & (SLOTS as u16 - 1)
@@ -83,8 +83,8 @@ fn has_open_brace(key: &[u8]) -> bool {
     const LOWEST_BITS: u64 = 0x0101_0101_0101_0101;
     const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
     let (blocks, rest) = key.as_chunks::<8>();
-    // A byte of `difference` is zero where the block has a brace, and subtracting one borrows from
-    // its highest bit. (A borrow may run on into the next byte, behind a brace that was found.)
+    // A byte of `difference` is zero where the block has a brace, and subtracting one borrows from its
+    // highest bit. (A borrow may run on into the next byte, after a brace that was found.)
     let in_block = |block: &[u8; 8]| {
         let difference = u64::from_le_bytes(*block) ^ (LOWEST_BITS * u64::from(b'{'));
         difference.wrapping_sub(LOWEST_BITS) & !difference & HIGHEST_BITS != 0

@@ -1,13 +1,13 @@
 //! Glob patterns as KEYS, SCAN, PSUBSCRIBE and CONFIG GET understand them.
 //!
 //! `*` any bytes, `?` one byte, `[abc]`, `[a-z]` and `[^a]` one byte of a class, `\` takes the next
-//! byte as it is. Patterns and texts are bytes, not characters. A class that is never closed ends
-//! with the pattern, and a range may stand in either direction.
+//! byte as it is. Patterns and texts are bytes, not characters. A class that is never closed ends with
+//! the pattern, and a range may run in either direction.
 //!
-//! Instead of recursion the matcher remembers the last `*` only: what stands before it has matched,
-//! and trying an earlier `*` with a longer text could only leave less text for the rest. So the
-//! time is at most the product of the two lengths, whatever the pattern. Redis bounds its recursion:
-//! a pattern whose stars go deeper matches nothing, and so it is here.
+//! Instead of recursion the matcher remembers the last `*` only: the part before it has matched, and
+//! trying an earlier `*` with a longer text could only leave less text for the rest. So the time is at
+//! most the product of the two lengths, for every pattern. Redis bounds its recursion: a pattern whose
+//! stars go deeper matches nothing. This matcher does the same.
 
 use crate::limits::MAX_PATTERN_STARS;
 
@@ -45,7 +45,7 @@ fn run(pattern: &[u8], text: &[u8], case: Case) -> bool {
         return pattern.is_empty();
     }
     let (mut at_pattern, mut at_text) = (0, 0);
-    // After a `*`: where the pattern goes on, and the text position it was last tried from.
+    // After a `*`: where the pattern goes on, and the text position from which it was last tried.
     let mut star: Option<(usize, usize)> = None;
     let mut stars = 0;
     loop {
@@ -100,7 +100,7 @@ fn match_one(pattern: &[u8], byte: u8, case: Case) -> Option<usize> {
     matched.then_some(length)
 }
 
-/// Matches a class, given what follows its `[`: the verdict, and the length including the `]`.
+/// Matches a class, given the text after its `[`: the verdict, and the length including the `]`.
 fn match_class(class: &[u8], byte: u8, case: Case) -> (bool, usize) {
     let negated = class.first() == Some(&b'^');
     let mut at = usize::from(negated);
@@ -143,8 +143,8 @@ mod tests {
         assert!(matches(format!("{}a", "*".repeat(1100)).as_bytes(), text.as_bytes()));
     }
 
-    /// Pattern, text and what a reference server's KEYS says (`**` stands where KEYS treats `*`
-    /// apart).
+    /// Pattern, text and the answer of a reference server's KEYS (`**` where KEYS treats `*`
+    /// specially).
     const CASES: &[(&str, &str, bool)] = &[
         ("**", "", false),
         ("", "", true),

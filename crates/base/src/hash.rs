@@ -20,7 +20,7 @@ struct Seeds {
 
 impl Seeds {
     fn new(seed: u64) -> Self {
-        // Two unrelated values from one seed, so that learning one does not tell the other.
+        // Two unrelated values from one seed, so that learning one does not reveal the other.
         let mut rng = crate::rng::Rng::from_seed(seed);
         Seeds { own: rng.next_u64(), shared: SharedSeed::from_u64(rng.next_u64()) }
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn bucket_bits_and_tag_bits_are_spread() {
-        // 256 buckets by the low bits and by the high bits: none may hold far more than its share.
+        // 256 buckets by the low bits and by the high bits: none may get far more than its share.
         let mut low = [0u32; 256];
         let mut high = [0u32; 256];
         for number in 0..65_536u32 {

@@ -1,7 +1,7 @@
 //! Every numeric bound in one place.
 //!
-//! Whatever outside data drives (a loop, an allocation, a queue) names its bound here, with the
-//! reason for the number. Values that Redis makes visible to clients are Redis's own.
+//! Each bound on a loop, an allocation or a queue that outside data controls has its name here, with
+//! the reason for the number. Values that Redis makes visible to clients are Redis's own.
 
 // ---- Keyspace -----------------------------------------------------------------------------------
 
@@ -14,19 +14,21 @@ pub const MAX_KEY: usize = u32::MAX as usize;
 /// Most elements of a set, hash or sorted set, which count them in 32 bits.
 pub const MAX_ELEMENTS: usize = u32::MAX as usize;
 
-/// Elements with which a set, hash or sorted set takes no more: one command adds fewer than there is
-/// room for then, since it has fewer arguments.
+/// Elements with which a set, hash or sorted set counts as full: one command adds fewer than still fit,
+/// because it has fewer arguments.
 pub const FULL_ELEMENTS: usize = MAX_ELEMENTS - MAX_ARGUMENTS as usize;
 
-/// Allocations that whoever removed a value frees itself; one of more is left to the background.
+/// Allocations that the thread that removed a value frees itself; a value of more is left to the
+/// background.
 pub const FREED_AT_ONCE: usize = 64;
 
-/// Bytes of such allocations: the pages of large ones go back to the system, which takes the longer
-/// the more there are.
+/// Bytes of such allocations: the pages of large ones go back to the system, which takes longer the
+/// more there are.
 pub const FREED_AT_ONCE_BYTES: usize = 64 * 1024;
 
-/// Bytes of a single allocation that whoever removed it frees itself. The allocator keeps its pages for
-/// the next one, which takes microseconds; from 8 MiB on it gives them back to the system at once.
+/// Bytes of a single allocation that the thread that removed it frees itself. The allocator keeps its
+/// pages for the next one, which takes microseconds; from 8 MiB on it gives them back to the system at
+/// once.
 pub const FREED_AT_ONCE_SINGLE: usize = 4 * 1024 * 1024;
 
 // ---- Requests -----------------------------------------------------------------------------------
@@ -34,8 +36,8 @@ pub const FREED_AT_ONCE_SINGLE: usize = 4 * 1024 * 1024;
 /// Most databases that the setting `databases` allows.
 pub const MAX_DATABASES: usize = i32::MAX as usize;
 
-/// Most arguments one command may announce. Redis 7.0 accepts what fits a C `int`; memory is
-/// bounded by the query buffer, because an argument is stored only once it has arrived.
+/// Most arguments one command may announce. Redis 7.0 accepts any C `int`; memory is bounded by the
+/// query buffer, because an argument is stored only once it has arrived.
 pub const MAX_ARGUMENTS: i64 = i32::MAX as i64;
 
 /// Longest inline command, and longest line that announces a count or a length, in bytes.
@@ -50,8 +52,8 @@ pub const UNAUTHENTICATED_MAX_ARGUMENTS: i64 = 10;
 /// Longest argument before the connection has authenticated, in bytes.
 pub const UNAUTHENTICATED_MAX_BULK: u64 = 16_384;
 
-/// Bytes of replies that may wait for a connection that has not authenticated: as many as Redis
-/// lets wait. A client that means to log in reads what it is told.
+/// Bytes of replies that may wait for a connection that has not authenticated: as many as in Redis. A
+/// client that means to log in reads its replies.
 pub const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
 
 /// An argument at least this long, of which only a part has arrived, is received into an allocation
@@ -59,7 +61,7 @@ pub const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
 pub const BIG_ARGUMENT: usize = 32 * 1024;
 
 /// How much of an announced big argument is allocated before its bytes arrive. Beyond this the
-/// allocation grows with what was really received: announcing 512 MB costs the sender 512 MB.
+/// allocation grows with the received bytes: announcing 512 MB costs the sender 512 MB.
 pub const BIG_ARGUMENT_EAGER: usize = 16 * 1024 * 1024;
 
 /// Default of `client-query-buffer-limit`: unparsed and half-parsed input per connection, in bytes.
@@ -75,8 +77,8 @@ pub const PARSER_KEPT_ARGUMENTS: usize = 1024;
 /// copying it is cheaper than one more element in a vectored write.
 pub const SHARED_REPLY: usize = 16 * 1024;
 
-/// What a connection holds from this many bytes on is freed in the background when the connection
-/// goes; smaller things are freed sooner than they are handed over.
+/// When a connection that goes has at least this many bytes, they are freed in the background; fewer
+/// are freed sooner than they are handed over.
 pub const FREED_LATER: usize = 1024 * 1024;
 
 /// An output buffer that grew beyond this is freed once everything in it was sent.
@@ -85,8 +87,8 @@ pub const OUTPUT_KEPT: usize = 64 * 1024;
 /// Most slices handed to one vectored write (Linux accepts 1024).
 pub const WRITE_SLICES: usize = 64;
 
-/// Most bytes of a reply whose length the client made up: a count of random members with repetition
-/// may be any number, whatever the size of the collection.
+/// Most bytes of a reply whose length the client chose: a count of random members with repetition may
+/// be any number, even for a small collection.
 pub const RANDOM_REPLY: usize = 512 * 1024 * 1024;
 
 /// Deepest nesting of arrays, maps and sets in a reply we read or build.
@@ -106,7 +108,7 @@ pub const HTTP_HEADERS: usize = 64;
 /// Longest address of a request, in bytes: long enough for a command with a few values.
 pub const HTTP_TARGET: usize = 16 * 1024;
 
-/// Longest line before a chunk of a body, in bytes: digits, and an extension that nobody needs.
+/// Longest line before a chunk of a body, in bytes: digits, and an unused extension.
 pub const HTTP_CHUNK_LINE: usize = 256;
 
 /// Longest body that is JSON, in bytes. A value is bounded by `proto-max-bulk-len`.
@@ -124,25 +126,25 @@ pub const HTTP_COMMANDS: usize = 10_000;
 /// Most keys that one request names.
 pub const HTTP_MGET: usize = 10_000;
 
-/// For how long a request waits for a key where it does not say, in milliseconds: shorter than proxies
-/// wait for an answer.
+/// How long a request waits for a key by default, in milliseconds: shorter than proxies wait for an
+/// answer.
 pub const HTTP_WAIT_MS: u64 = 50_000;
 
-/// Default of `changes-backlog-size`: what is kept of the journal for those who follow it, in bytes.
+/// Default of `changes-backlog-size`: bytes of the journal that are kept for followers.
 pub const DEFAULT_CHANGES_BACKLOG: u64 = 16 * 1024 * 1024;
 
 /// Histories of the journal whose positions are known: each start of the server begins one.
 pub const CHANGES_HISTORIES: usize = 64;
 
-/// Most changes that one CHANGES answers, and as many records of the journal as it looks at: it runs
+/// Most changes that one CHANGES answers, and most records of the journal that it looks at: it runs
 /// inside a gate.
 pub const CHANGES_COUNT: usize = 4096;
 
-/// Records of the journal that are looked at in one step for those who follow it.
+/// Records of the journal that are looked at in one step for followers.
 pub const CHANGES_STEP: usize = 256;
 
-/// Bytes that wait for a connection that follows the journal before it is told nothing more: it then
-/// reads on by itself from what is kept, at its own pace.
+/// Bytes that may wait for a follower before it is told nothing more: it then reads on by itself from
+/// what is kept, at its own pace.
 pub const CHANGES_PENDING: usize = 64 * 1024;
 
 /// Milliseconds after which a connection that follows the journal hears how far that is, if it has heard
@@ -181,20 +183,20 @@ pub const HTTP_GZIP_MOST: usize = 1024 * 1024;
 /// Milliseconds within which the head of a request arrives.
 pub const HTTP_PATIENCE_MS: u64 = 10_000;
 
-/// Longest form of `/v2/keys`, in bytes: what etcd takes.
+/// Longest form of `/v2/keys`, in bytes: as in etcd.
 pub const ETCD_FORM: u64 = 10 * 1024 * 1024;
 
-/// Most directories above a node of `/v2/keys` that is written. Each has a key of its own with the whole path in
-/// it, so what a request makes grows with the square of their number.
+/// Most directories above a node of `/v2/keys` that is written. Each has a key of its own with the
+/// whole path in it, so the memory for a request grows with the square of their number.
 pub const ETCD_DEPTH: usize = 256;
 
-/// Events of the tree of `/v2/keys` that are kept for those who ask for the past: as many as etcd keeps.
+/// Events of the tree of `/v2/keys` that are kept for requests about the past: as many as in etcd.
 pub const ETCD_EVENTS: u64 = 1000;
 
-/// Nodes that have expired which a write to that tree removes before it does its own work.
+/// Expired nodes that a write to that tree removes before it does its own work.
 pub const ETCD_EXPIRED_PER_WRITE: usize = 16;
 
-/// Such nodes that are removed while the slot of the tree is held for nothing else.
+/// Such nodes that are removed under one lock of the tree's slot.
 pub const ETCD_EXPIRED_PER_HOLD: usize = 64;
 
 /// Bytes of a body that arrive each second on average.
@@ -202,14 +204,14 @@ pub const HTTP_LEAST_RATE: u64 = 1024;
 
 // ---- Journal ------------------------------------------------------------------------------------
 
-/// Bytes that the journal may have in memory before connections that write have to wait: what a
-/// slow disk takes in about a second.
+/// Bytes that the journal may have in memory before connections that write have to wait: about a
+/// second's work of a slow disk.
 pub const JOURNAL_PENDING: u64 = 64 * 1024 * 1024;
 
 /// A piece of the journal's memory is full at this size, in bytes.
 pub const JOURNAL_CHUNK: usize = 128 * 1024;
 
-/// Empty pieces kept for reuse; what a burst took beyond that is freed.
+/// Empty pieces kept for reuse; further ones from a burst are freed.
 pub const JOURNAL_SPARE_CHUNKS: usize = 32;
 
 // ---- A worker's turn ----------------------------------------------------------------------------
@@ -255,7 +257,7 @@ pub const EVAL_SCRIPTS: usize = 500;
 /// Instructions of a script between two looks at the clock, at most. One instruction may be a call that
 /// takes milliseconds.
 pub const SCRIPT_INSTRUCTIONS: i32 = 2000;
-/// The same at its begin, when nobody knows yet how long its instructions take.
+/// The same at the start of a script, when it is not known yet how long its instructions take.
 pub const SCRIPT_INSTRUCTIONS_FIRST: i32 = 100;
 /// The same at most when it has run for some milliseconds.
 pub const SCRIPT_INSTRUCTIONS_LATER: i32 = 400;

@@ -20,10 +20,10 @@ const MAX_COPY: usize = 255 + 7 + 2;
 /// Farthest distance back of a copy.
 const MAX_DISTANCE: usize = 1 << 13;
 
-/// Positions without a copy after which the search goes on in larger steps: data that did not
-/// repeat so far is not likely to begin now, and most of what is saved does not repeat at all.
+/// Positions without a copy after which the search goes on in larger steps: data without repetitions so
+/// far is not likely to have any now, and most saved data has none at all.
 const PATIENCE: usize = 32;
-/// The largest step. What begins to repeat is found soon after all.
+/// The largest step. Data that begins to repeat is found soon after all.
 const MAX_STEP: usize = 64;
 
 /// Appends the compressed form of `input` to `output` if it takes at most `budget` bytes. Otherwise

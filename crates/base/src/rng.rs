@@ -1,7 +1,7 @@
 //! Random numbers: a small fast generator (xoshiro256++), and entropy from the system.
 //!
 //! [`Rng`] is for sampling (eviction, SPOP, RANDOMKEY, load shapes) and for simulations that must
-//! repeat from a seed. What must not be guessed (passwords, replication ids) comes from
+//! repeat from a seed. Numbers that must not be guessed (passwords, replication ids) come from
 //! [`entropy`].
 
 use std::cell::RefCell;
@@ -101,13 +101,13 @@ pub fn fix_seed(seed: u64) {
 /// Fills `bytes` from the system's entropy source: unpredictable, fit for ids and passwords.
 ///
 /// # Errors
-/// Whatever opening or reading `/dev/urandom` fails with.
+/// The error of opening or reading `/dev/urandom`.
 pub fn entropy(bytes: &mut [u8]) -> std::io::Result<()> {
     std::fs::File::open("/dev/urandom")?.read_exact(bytes)
 }
 
-/// 64 bits from the system's entropy, for seeds. Never fails: where `/dev/urandom` cannot be read,
-/// the standard library's own random state (seeded by the system too) is used.
+/// 64 bits from the system's entropy, for seeds. Never fails: if `/dev/urandom` cannot be read, the
+/// standard library's own random state (seeded by the system too) is used.
 pub fn entropy_u64() -> u64 {
     let mut bytes = [0; 8];
     match entropy(&mut bytes) {

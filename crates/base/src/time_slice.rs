@@ -4,14 +4,14 @@
 /// The shortest slice that the kernel gives, in nanoseconds.
 const SHORTEST: u64 = 100_000;
 
-/// Asks for the shortest time slice for the calling thread. A thread that is woken with a shorter
-/// slice than the one that runs goes ahead of it, and need not wait until the slice of that one ends,
-/// some milliseconds later; its share of the processor stays the same. Kernels before Linux 6.12 know
-/// no such slice and change nothing. See `sched_setattr(2)`.
+/// Asks for the shortest time slice for the calling thread. A woken thread with a shorter slice than
+/// the running one goes ahead of it, and need not wait until the slice of that one ends, some
+/// milliseconds later; its share of the processor stays the same. Kernels before Linux 6.12 know no
+/// such slice and change nothing. See `sched_setattr(2)`.
 pub fn shorten() {
     // SAFETY: the call takes no pointer and changes nothing.
     if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
-        // Somebody has chosen how this process runs.
+        // The user has chosen how this process runs.
         return;
     }
     let attributes = libc::sched_attr {
@@ -24,8 +24,8 @@ pub fn shorten() {
         sched_deadline: 0,
         sched_period: 0,
     };
-    // SAFETY: the pointer is to a live structure that says its own size; the kernel only reads it.
-    // Where the kernel refuses, all stays as it was.
+    // SAFETY: the pointer is to a live structure that contains its own size; the kernel only reads it.
+    // If the kernel refuses, nothing changes.
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 

@@ -39,7 +39,7 @@ pub fn get(config: &Config, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
     answers
 }
 
-/// What CONFIG SET must know of the moment.
+/// Facts of the moment that CONFIG SET must know.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SetContext {
     /// Whether the client is on this machine.
@@ -53,7 +53,7 @@ pub struct SetContext {
 pub enum SetError {
     /// A name without a value.
     Syntax,
-    /// There is no such directive.
+    /// The directive does not exist.
     Unknown {
         /// The name as it was given.
         name: Vec<u8>,
@@ -108,13 +108,13 @@ impl SetError {
 
 impl std::error::Error for SetError {}
 
-/// What CONFIG SET makes of a configuration.
+/// The result of CONFIG SET on a configuration.
 #[derive(Debug)]
 pub struct Changed {
     /// The new one.
     pub config: Config,
-    /// The directives that are to be carried out, in the order given: those whose value is another
-    /// than before, and those that may lead elsewhere with the same one.
+    /// The directives to be applied, in the order given: those whose value has changed, and those that
+    /// may have an effect even with the same value.
     pub directives: Vec<DirectiveId>,
 }
 
@@ -172,7 +172,7 @@ impl Denied {
     }
 }
 
-/// What is said of directives that the client may not change.
+/// The error for directives that the client may not change.
 const PROTECTED: &str = "can't set protected config";
 
 fn allows_protected(config: &Config, context: SetContext) -> bool {
@@ -208,7 +208,7 @@ pub struct ApplyError {
     pub message: String,
 }
 
-/// What the server does when settings change: listening on another port, for instance.
+/// What the server does when settings change: it listens on another port, for instance.
 pub trait Apply {
     /// Makes the settings `changed` from `old` to `new` take effect, or does nothing.
     ///
@@ -243,8 +243,8 @@ impl SharedConfig {
         }
     }
 
-    /// A number that rises with each change, after the change: who sees the same number as before
-    /// may go on with the configuration that it took then.
+    /// A number that rises with each change, after the change: a reader that sees the same number as
+    /// before may go on with the configuration that it took then.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -266,7 +266,7 @@ impl SharedConfig {
         self.current.load_full()
     }
 
-    /// Does CONFIG SET: all of `arguments` take effect, or none. Returns what changed.
+    /// Carries out CONFIG SET: all of `arguments` take effect, or none. Returns the changes.
     pub fn set(
         &self,
         arguments: &[&[u8]],

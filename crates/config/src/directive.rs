@@ -1,4 +1,4 @@
-//! What a row of the table says about its directive.
+//! The contents of a row of the table.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -16,19 +16,20 @@ pub enum Change {
     Immutable,
     /// CONFIG SET changes it where `enable-protected-configs` allows the client to.
     Protected,
-    /// The same; and CONFIG SET to the value that it has is for all, and reads anew what it names.
+    /// The same; but any client may set it to its present value, which reads again the file that it
+    /// names.
     Reread,
 }
 
-/// What a directive does in this server.
+/// The effect of a directive in this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// What its documentation says.
+    /// It does what its documentation says.
     Full,
     /// Nothing, for the reason given; any valid value is accepted, so that files can be shared
     /// with other servers, and a note is logged when the value is not the default.
     None(&'static str),
-    /// It keeps its default; another value is an error, which says the reason given.
+    /// It keeps its default; another value is an error with this reason.
     Refused(&'static str),
 }
 
@@ -124,12 +125,12 @@ impl Directive {
         self.row.alias
     }
 
-    /// What it is for, in a line or two.
+    /// Its purpose, in a line or two.
     pub fn doc(&self) -> &'static str {
         self.doc.trim_ascii_start()
     }
 
-    /// What values it takes, in words.
+    /// Its possible values, in words.
     pub fn values(&self) -> String {
         self.setting.describe()
     }
@@ -144,7 +145,7 @@ impl Directive {
         self.row.change
     }
 
-    /// What it does.
+    /// Its effect.
     pub fn effect(&self) -> Effect {
         self.row.effect
     }

@@ -1,7 +1,7 @@
 //! Kinds of values: how a setting is read from words, shown, and written to a file.
 //!
-//! A row of the table joins a field of [`Config`] with a [`Kind`]; the rest of the module tree
-//! sees such a pair as a [`Setting`] behind [`Access`] and needs to know neither type.
+//! A row of the table joins a field of [`Config`] with a [`Kind`]. The rest of the module tree sees
+//! such a pair as a [`Setting`] behind [`Access`] and needs to know neither type.
 
 use std::fmt::Display;
 
@@ -42,7 +42,7 @@ pub(super) trait Kind<T: PartialEq>: Sync {
         vec![line(name, &self.show(value), value != default)]
     }
 
-    /// What may be written, for the documentation.
+    /// The possible values, for the documentation.
     fn describe(&self) -> String;
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Setting<T, K> {
     pub(super) kind: K,
 }
 
-/// A setting whose type does not matter.
+/// A setting of any type.
 pub(super) trait Access: Sync {
     /// Assigns the value read from `words`, given all at once as CONFIG SET does.
     fn set(&self, config: &mut Config, words: &[&[u8]]) -> Result<(), String>;
@@ -233,7 +233,7 @@ pub(super) struct Memory {
     pub(super) max: u64,
 }
 
-/// A size of at least `min` bytes, at most what a signed 64-bit number holds.
+/// A size of at least `min` bytes, at most a signed 64-bit number.
 pub(super) const fn memory(min: u64) -> Memory {
     Memory { min, max: LONG_MAX.unsigned_abs() }
 }
@@ -369,7 +369,7 @@ impl<T: Choice> Kind<T> for OneOf {
     }
 }
 
-/// Any bytes, within what `check` allows.
+/// Any bytes that `check` allows.
 pub(super) struct Text {
     check: fn(&[u8]) -> Result<(), &'static str>,
     /// Whether an empty text means that there is none, so that a rewritten file leaves it out.

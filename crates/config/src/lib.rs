@@ -1,24 +1,24 @@
 //! The configuration, as one table of directives.
 //!
-//! A row says everything about a directive: its names, type, default, range, whether it changes
-//! at run time, whether it has any effect here, and its documentation. Loading, CONFIG GET, SET
-//! and REWRITE and the generated documentation all derive from the rows, so a new directive is a
-//! new row and nothing else.
+//! A row says everything about a directive: its names, type, default, range, whether it changes at run
+//! time, whether it has any effect here, and its documentation. Loading, CONFIG GET, SET and REWRITE
+//! and the generated documentation all derive from the rows, so a new directive is a new row and
+//! nothing else.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | `table` | which directives are there? |
 //! | `kinds`, `special` | how is a value read, shown and written? |
-//! | `values`, `title`, `words` | what are the values made of? |
+//! | `values`, `title`, `words` | which types do values have? |
 //! | `load` | what do files, standard input and command line say together? |
 //! | `change` | what do CONFIG GET and CONFIG SET do? |
 //! | `rewrite` | what does CONFIG REWRITE write? |
 //!
-//! Names, defaults, ranges, texts and formats are those of Redis 8.0, whose files can be used as
-//! they are. Different by intent: `bind` defaults to the loopback interface, `threads` is added, a
-//! size beyond 64 bits is refused instead of wrapped around, and what is not offered (TLS, access
-//! control lists, modules, replication, cluster mode) is refused where its absence would mislead,
-//! and noted in the log where nothing is lost. `docs/COMPATIBILITY.md` lists them all.
+//! Names, defaults, ranges, texts and formats are those of Redis 8.0, whose files can be used as they
+//! are. These differ on purpose: `bind` defaults to the loopback interface, `threads` is added, and a
+//! size beyond 64 bits is refused instead of wrapped around. A missing feature (TLS, access control
+//! lists, modules, replication, cluster mode) is refused when ignoring it would mislead, and noted in
+//! the log when ignoring it loses nothing. `docs/COMPATIBILITY.md` lists them all.
 
 mod change;
 mod directive;

@@ -1,8 +1,8 @@
 //! The configuration at start: files, standard input and the command line.
 //!
-//! All three give the same text, a directive per line. They are read in this order, and of a
-//! directive that is given twice the later value holds (`save` and `client-output-buffer-limit`
-//! add up). Nothing here touches a file: what must be asked of the world is asked of a [`Host`].
+//! All three give the same text, a directive per line. They are read in this order, and of a directive
+//! that is given twice the later value wins (`save` and `client-output-buffer-limit` add up). Nothing
+//! here touches a file: a [`Host`] answers questions about the world outside.
 
 use std::fmt;
 
@@ -22,8 +22,8 @@ const FORGOTTEN: [&[u8]; 3] =
 const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
 const UNBALANCED: &str = "Unbalanced quotes in configuration line";
 
-/// What loading must ask of the world. Errors are the reason in words, such as
-/// `No such file or directory`.
+/// What loading must ask of the world outside. Errors are the reason in words, such as `No such file or
+/// directory`.
 pub trait Host {
     /// The contents of a file.
     fn read(&self, path: &[u8]) -> Result<Vec<u8>, String>;
@@ -35,7 +35,7 @@ pub trait Host {
     fn has_command(&self, name: &[u8]) -> bool;
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Invocation {
     /// The configuration file, which is the first argument when that starts with no dash.
@@ -173,8 +173,8 @@ pub fn notes(config: &Config) -> Vec<Note> {
         .collect()
 }
 
-/// Loads the configuration that `invocation` asks for; `stdin` is what standard input held, which
-/// the caller has read when [`Invocation::reads_stdin`] says so.
+/// Loads the configuration that `invocation` asks for. `stdin` is the contents of standard input, which
+/// the caller has read if [`Invocation::reads_stdin`] says so.
 pub fn load(invocation: &Invocation, stdin: &[u8], host: &dyn Host) -> Result<Config, LoadError> {
     let mut loader = Loader::new(host);
     if let Some(path) = &invocation.config_file {
@@ -239,7 +239,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// What holds only between directives, and what the defaults leave open.
+    /// Checks conditions between directives, and fills in defaults that depend on others.
     fn finish(mut self) -> Result<Config, LoadError> {
         let fail = |message| LoadError { place: None, message };
         self.config.dir = self.host.directory(&self.config.dir).map_err(fail)?;
@@ -280,7 +280,7 @@ impl<'a> Loader<'a> {
         Ok(())
     }
 
-    /// What a file may contain besides directives.
+    /// A line of a file that is not a directive.
     fn keyword(&mut self, name: &[u8], values: &[&[u8]]) -> Result<(), Failure> {
         match (name, values) {
             (b"include", [path]) => {

@@ -78,8 +78,8 @@ directives! {
     threads: usize = 0 => named("threads").immutable(), integer(0, 1024);
     /// TCP port for clients; 0 listens on none.
     port: u16 = 6379 => named("port"), integer(0, 65535);
-    /// TCP port for HTTP; 0 serves none. Another server that has the default port is no reason not to
-    /// start: HTTP is not served then, and the log says so.
+    /// TCP port for HTTP; 0 turns HTTP off. When another server has the default port, this one starts
+    /// all the same: it does not serve HTTP then, and logs that.
     http_port: u16 = 8379 => named("http-port"), integer(0, 65535);
     /// Origins of web pages that may send requests and read the answers; `*` for all.
     http_cors_origins: Vec<Vec<u8>> = Vec::new() => named("http-cors-origins"), Words("origins such as https://app.example; `*` for all");
@@ -88,13 +88,13 @@ directives! {
     http_host_names: Vec<Vec<u8>> = Vec::new() => named("http-host-names"), Words("host names; `*` for any");
     /// Refuse HTTP requests that change an existing key without If-Match or If-None-Match.
     http_require_match: bool = false => named("http-require-match"), YesNo;
-    /// Bytes of the last changes that are kept in memory for those who follow them (CHANGES, and
-    /// `/v1/changes` of HTTP), from the first time that somebody does.
+    /// Bytes of the last changes that are kept in memory for followers (CHANGES, and `/v1/changes` of
+    /// HTTP), from the first time that a client follows.
     changes_backlog_size: u64 = base::limits::DEFAULT_CHANGES_BACKLOG => named("changes-backlog-size"), memory(0);
-    /// Seconds for which they are kept when nobody follows them any more.
+    /// Seconds for which they are kept after the last client has stopped following.
     changes_backlog_ttl: u32 = 3600 => named("changes-backlog-ttl"), integer(0, INT_MAX);
-    /// TOML file that names databases and views of them, which HTTP answers and keeps; relative to `dir`.
-    /// CONFIG SET reads it anew, also where its path stays.
+    /// TOML file with databases and views of them, whose results HTTP answers and keeps; relative to
+    /// `dir`. CONFIG SET reads it anew, also when the path stays the same.
     views_file: Vec<u8> = Vec::new() => named("views-file").reread().denied_while_loading(), OPTIONAL_TEXT;
     /// Addresses to listen on. The default is the loopback interface only, so that a server
     /// without a configuration is not reachable from outside; `* -::*` opens it to all.
@@ -104,7 +104,7 @@ directives! {
     bind_source_addr: Vec<u8> = Vec::new() => named("bind-source-addr").without_effect("the server opens no connections itself"), OPTIONAL_TEXT;
     /// Refuse clients from other machines while no password is set.
     protected_mode: bool = true => named("protected-mode"), YesNo;
-    /// Connections that the kernel holds until they are accepted.
+    /// Connections that the kernel queues until they are accepted.
     tcp_backlog: u32 = 511 => named("tcp-backlog").immutable(), integer(0, INT_MAX);
     /// Path of a Unix socket to listen on as well.
     unixsocket: Vec<u8> = Vec::new() => named("unixsocket").immutable(), OPTIONAL_TEXT;
@@ -219,7 +219,7 @@ directives! {
     daemonize: bool = false => named("daemonize").immutable(), YesNo;
     /// Service manager that is told when the server is ready.
     supervised: Supervised = Supervised::No => named("supervised").immutable(), OneOf;
-    /// File that holds the process id while the server runs.
+    /// File with the process id while the server runs.
     pidfile: Vec<u8> = Vec::new() => named("pidfile").immutable(), OPTIONAL_TEXT;
     /// How much is logged.
     loglevel: LogLevel = LogLevel::Notice => named("loglevel"), OneOf;
@@ -260,16 +260,16 @@ directives! {
         => named("always-show-logo").immutable().without_effect("there is no logo"), YesNo;
     /// Change the process title.
     set_proc_title: bool = true => named("set-proc-title").immutable(), YesNo;
-    /// What the process title says.
+    /// Template of the process title.
     proc_title_template: Vec<u8> = b"{title} {listen-addr} {server-mode}".to_vec()
         => named("proc-title-template"), TEXT.checked("text with variables in braces", check_title);
     /// Directory of the data files, and the one that relative paths start from.
     dir: Vec<u8> = b".".to_vec()
         => named("dir").protected().denied_while_loading().always_applied(), Directory;
-    /// What SIGINT does.
+    /// SHUTDOWN options for SIGINT.
     shutdown_on_sigint: ShutdownOptions = ShutdownOptions::default()
         => named("shutdown-on-sigint"), OnSignal;
-    /// What SIGTERM does.
+    /// SHUTDOWN options for SIGTERM.
     shutdown_on_sigterm: ShutdownOptions = ShutdownOptions::default()
         => named("shutdown-on-sigterm"), OnSignal;
     /// Seconds for which a shutdown waits for replicas that lag behind.
@@ -319,13 +319,13 @@ directives! {
     /// Which channels new users may use.
     acl_pubsub_default: PubsubDefault = PubsubDefault::ResetChannels
         => named("acl-pubsub-default").without_effect(NO_ACL), OneOf;
-    /// Who may change protected directives at run time.
+    /// Which clients may change protected directives at run time.
     enable_protected_configs: Permission = Permission::No
         => named("enable-protected-configs").immutable(), OneOf;
-    /// Who may use DEBUG.
+    /// Which clients may use DEBUG.
     enable_debug_command: Permission = Permission::No
         => named("enable-debug-command").immutable(), OneOf;
-    /// Who may use MODULE.
+    /// Which clients may use MODULE.
     enable_module_command: Permission = Permission::No
         => named("enable-module-command").immutable().without_effect(NO_MODULES), OneOf;
 
@@ -355,7 +355,7 @@ directives! {
     /// Check payloads from outside in full before they are used.
     sanitize_dump_payload: SanitizePayload = SanitizePayload::No
         => named("sanitize-dump-payload").without_effect("every payload is always checked"), OneOf;
-    /// Microseconds of waiting after each key that is saved, if negative a microsecond after so many.
+    /// Microseconds to wait after each saved key; -N waits one microsecond per N keys.
     rdb_key_save_delay: i32 = 0
         => named("rdb-key-save-delay").hidden(),
         integer(i32::MIN as i64, INT_MAX);
@@ -510,7 +510,7 @@ directives! {
     cluster_announce_human_nodename: Vec<u8> = Vec::new()
         => named("cluster-announce-human-nodename").without_effect(NO_CLUSTER),
         OPTIONAL_TEXT.checked("printable text without quotes; empty for none", check_node_name);
-    /// Share of commands that are looked at for what a cluster would refuse, in percent.
+    /// Share of commands that are checked for anything that a cluster would refuse, in percent.
     cluster_compatibility_sample_ratio: u32 = 0
         => named("cluster-compatibility-sample-ratio").without_effect(NO_CLUSTER), integer(0, 100);
     /// Port for clients that the node announces.
@@ -519,7 +519,7 @@ directives! {
     cluster_announce_tls_port: u16 = 0 => named("cluster-announce-tls-port").without_effect(NO_CLUSTER), integer(0, 65535);
     /// Port of the connections between nodes that the node announces.
     cluster_announce_bus_port: u16 = 0 => named("cluster-announce-bus-port").without_effect(NO_CLUSTER), integer(0, 65535);
-    /// What redirections name.
+    /// How redirections name a node: by IP address, by host name, or not at all.
     cluster_preferred_endpoint_type: EndpointType = EndpointType::Ip
         => named("cluster-preferred-endpoint-type").without_effect(NO_CLUSTER), OneOf;
 
@@ -540,8 +540,8 @@ directives! {
     lfu_decay_time: u32 = 1 => named("lfu-decay-time"), integer(0, INT_MAX);
     /// Effort of looking for expired keys, from 1 to 10.
     active_expire_effort: u32 = 1 => named("active-expire-effort"), integer(1, 10);
-    /// Data is being copied from another server: nothing expires by itself, no read removes what has
-    /// expired, and nothing is evicted. CLIENT IMPORT-SOURCE lets a connection find what has expired.
+    /// Data is being copied from another server: nothing expires by itself, no read removes an expired
+    /// key, and nothing is evicted. CLIENT IMPORT-SOURCE lets a connection find expired keys.
     import_mode: bool = false => named("import-mode"), YesNo;
     /// Free evicted values in the background.
     lazyfree_lazy_eviction: bool = false => named("lazyfree-lazy-eviction").without_effect(ALWAYS_LAZY), YesNo;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::directive::Found;
 use super::*;
 
-/// Directives whose default differs from the reference by intent.
+/// Directives whose default differs from the reference on purpose.
 const OTHER_DEFAULT: [&str; 1] = ["bind"];
 /// Directives that the reference does not have: our own, and those of Valkey.
 const OWN: [&str; 17] = [
@@ -136,7 +136,7 @@ fn values_are_bounded_as_in_the_reference() {
     }
 }
 
-/// Checks that the bounds are taken and what lies beyond them is not.
+/// Checks that the bounds are accepted and values beyond them are not.
 fn check_bounds(name: &str, min: &str, max: &str) {
     let bounds: [i128; 2] = [min.parse().unwrap(), max.parse().unwrap()];
     let refusal = match DirectiveId::find(name.as_bytes()).unwrap().directive().effect() {

@@ -1,6 +1,6 @@
 //! The process title: a template with variables in braces.
 
-/// What the variables of a process title stand for.
+/// The values of the variables in a process title.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TitleFacts<'a> {
     /// `{title}`: the name under which the program runs.

@@ -30,7 +30,7 @@ macro_rules! choices {
 }
 
 choices! {
-    /// What goes when `maxmemory` is reached.
+    /// Which keys are evicted when `maxmemory` is reached.
     MaxmemoryPolicy {
         /// The least recently used of the keys that expire.
         VolatileLru = "volatile-lru",
@@ -66,17 +66,17 @@ choices! {
         Debug = "debug",
         /// Much, but no flood.
         Verbose = "verbose",
-        /// What an operator wants to know.
+        /// For operators.
         Notice = "notice",
-        /// Only what needs attention.
+        /// Only messages that need attention.
         Warning = "warning",
         /// Not a line.
         Nothing = "nothing",
     }
 
-    /// Who may do something dangerous.
+    /// Which clients may do something dangerous.
     Permission {
-        /// Nobody.
+        /// No client.
         No = "no",
         /// Every client.
         Yes = "yes",
@@ -90,7 +90,7 @@ choices! {
         No = "no",
         /// All.
         Yes = "yes",
-        /// Those that clients send, not those of the primary or of files.
+        /// Those from clients, not those from the primary or from files.
         Clients = "clients",
     }
 
@@ -98,7 +98,7 @@ choices! {
     DisklessLoad {
         /// By way of a file.
         Disabled = "disabled",
-        /// Straight from the socket, when it holds no data.
+        /// Straight from the socket, when there is no data.
         OnEmptyDb = "on-empty-db",
         /// Straight from the socket, keeping the old data until the new is complete.
         SwapDb = "swapdb",
@@ -168,7 +168,7 @@ choices! {
         Optional = "optional",
     }
 
-    /// What a cluster node calls itself in redirections.
+    /// How a cluster node names itself in redirections.
     EndpointType {
         /// Its address.
         Ip = "ip",
@@ -261,7 +261,7 @@ pub struct RenamedCommand {
     pub to: Vec<u8>,
 }
 
-/// What SHUTDOWN options a signal stands for. No option is written `default`.
+/// The SHUTDOWN options for a signal. No option is written `default`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownOptions {
     /// Save, even without save rules.
@@ -333,8 +333,8 @@ impl NotifyEvents {
     /// `m`: a key was asked for that is not there.
     pub const KEY_MISS: Self = Self(1 << 13);
 
-    /// The classes by letter, in the order in which they are shown; `A` stands for those that
-    /// say what happened to a key that exists (neither `n` nor `m`).
+    /// The classes by letter, in the order in which they are shown; `A` stands for those that report
+    /// what happened to an existing key (neither `n` nor `m`).
     const CLASSES: [(u8, Self); 11] = [
         (b'g', Self::GENERIC),
         (b'$', Self::STRING),

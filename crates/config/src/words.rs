@@ -16,7 +16,7 @@ pub fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(words)
 }
 
-/// Reads one word from the start of `text`; returns it and what follows.
+/// Reads one word from the start of `text`; returns it and the rest.
 fn take_word(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut word = Vec::new();
     let mut at = 0;

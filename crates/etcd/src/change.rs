@@ -9,7 +9,8 @@ use crate::path;
 use crate::request::{Method, Operation, Request};
 use crate::tree::Tree;
 
-/// What is made to go before this, in milliseconds of Unix time, stays for ever: the beginning of 2000.
+/// A time before this, in milliseconds of Unix time, means that a node stays for ever: the beginning of
+/// 2000.
 const EARLIEST_EXPIRY: i64 = 946_684_800_000;
 
 /// What has happened to a tree.
@@ -17,7 +18,7 @@ const EARLIEST_EXPIRY: i64 = 946_684_800_000;
 pub struct Change {
     /// The event.
     pub event: Event<'static>,
-    /// The paths below a directory that has gone which somebody watches, and at which there was a node.
+    /// Watched paths below a directory that was removed, at which there was a node.
     pub gone: Vec<Box<[u8]>>,
 }
 
@@ -45,11 +46,11 @@ pub fn find<'t>(tree: &'t impl Tree, path: &[u8]) -> Result<Node<'t>, Error> {
 }
 
 fn next_index(tree: &impl Tree) -> Result<u64, Error> {
-    // Somebody has put it there.
+    // Another client has put it there.
     tree.index()?.checked_add(1).ok_or_else(|| Error::internal(b"the index is at its end"))
 }
 
-/// Does what a request asks for that changes something.
+/// Carries out a request that changes something.
 ///
 /// # Errors
 /// Its conditions are not met, or the tree is not as it would have to be.
@@ -68,8 +69,8 @@ pub fn apply(tree: &mut impl Tree, request: &Request<'_>, now: i64) -> Result<Ch
     }
 }
 
-/// Removes the node that expires next, if its time has come. Nothing where there is none. To be called
-/// until then, or as often as there is time for.
+/// Removes the node that expires next, if its time has come. Returns nothing if there is none. To be
+/// called until then, or as often as there is time for.
 ///
 /// # Errors
 /// The tree is not as it would have to be.
@@ -86,7 +87,7 @@ pub fn expire(tree: &mut impl Tree, now: i64) -> Result<Option<Step>, Error> {
     };
     let expires = found.as_ref().and_then(|node| node.expires);
     let Some(node) = found.filter(|_| expires.is_some_and(|at| at <= now)) else {
-        // Somebody has changed the keys that the tree is kept in.
+        // The keys of the tree were changed by other commands.
         tree.schedule(&path, expires)?;
         return Ok(Some(Step::Corrected));
     };
@@ -97,12 +98,12 @@ pub fn expire(tree: &mut impl Tree, now: i64) -> Result<Option<Step>, Error> {
     Ok(Some(Step::Expired(Change { event, gone })))
 }
 
-/// What [`expire`] has done.
+/// The result of [`expire`].
 #[derive(Debug)]
 pub enum Step {
     /// A node has expired.
     Expired(Change),
-    /// What was noted about one was not so any more.
+    /// The recorded expiry of a node was out of date.
     Corrected,
 }
 
@@ -119,7 +120,7 @@ fn ended(action: Action, path: &[u8], node: &Node<'_>, index: u64, now: i64) -> 
     }
 }
 
-/// Removes a node with all that is below. Returns the paths there that somebody watches.
+/// Removes a node with everything below it. Returns the watched paths there.
 fn take_away(tree: &mut impl Tree, path: &[u8], node: &Node<'_>) -> Result<Vec<Box<[u8]>>, Error> {
     let mut gone = Vec::new();
     let (directory, name) = path::split(path);
@@ -129,7 +130,7 @@ fn take_away(tree: &mut impl Tree, path: &[u8], node: &Node<'_>) -> Result<Vec<B
         let mut directories = vec![path::inside(path).into_owned()];
         while let Some(directory) = directories.pop() {
             let mut scheduled = Vec::new();
-            // Whatever else is in the place of a directory goes with it.
+            // Other data in the place of a directory goes with it.
             for (name, child) in tree.children(&directory).unwrap_or_default() {
                 let path = path::child(&directory, &name);
                 if child.is_directory() {
@@ -168,7 +169,7 @@ impl<T: Tree> Writing<'_, '_, T> {
         find(&*self.tree, self.request.path).map(Node::into_owned)
     }
 
-    /// The root is what it is.
+    /// The root cannot be changed.
     fn refuse_root(&self) -> Result<(), Error> {
         if self.request.path == b"/" { self.refused(Code::RootReadOnly, b"/") } else { Ok(()) }
     }
@@ -270,7 +271,7 @@ impl<T: Tree> Writing<'_, '_, T> {
         self.replace(Action::CompareAndSwap, prev)
     }
 
-    /// Changes what is there.
+    /// Changes an existing node.
     fn replace(&mut self, action: Action, prev: Node<'static>) -> Result<Change, Error> {
         let request = self.request;
         let content = match prev.content {
@@ -293,7 +294,7 @@ impl<T: Tree> Writing<'_, '_, T> {
     ) -> Result<Change, Error> {
         let (directory, name) = path::split(path);
         let kept = match &prev {
-            // An update of a directory is none of what it holds, and it keeps its index.
+            // An update of a directory does not touch its contents, and it keeps its index.
             Some(prev) if prev.is_directory() => Node { modified: prev.modified, ..node.clone() },
             _ => node.clone(),
         };

@@ -1,13 +1,13 @@
-//! What is answered to a request that is refused.
+//! The answers to requests that are refused.
 
 use crate::json::Object;
 
-/// What is wrong, as clients are told.
+/// An error as clients see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error {
     /// The kind.
     pub code: Code,
-    /// What it is about.
+    /// The key or value that it concerns.
     pub cause: Vec<u8>,
     /// The tree's index.
     pub index: u64,
@@ -39,7 +39,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// There is no such node.
+    /// The node does not exist.
     KeyNotFound = 100, 404, "Key not found";
     /// The value or the index is another one.
     TestFailed = 101, 412, "Compare failed";
@@ -61,7 +61,7 @@ codes! {
     TtlNotANumber = 202, 400, "The given TTL in POST form is not a number";
     /// An index is no number.
     IndexNotANumber = 203, 400, "The given index in POST form is not a number";
-    /// A field is not what it may be.
+    /// A field has an invalid value.
     InvalidField = 209, 400, "Invalid field";
     /// The form cannot be read.
     InvalidForm = 210, 400, "Invalid POST form";
@@ -71,7 +71,7 @@ codes! {
     RefreshTtlRequired = 212, 400, "A TTL must be provided on refresh";
     /// The server cannot do it, for reasons that are not the tree's.
     Internal = 300, 500, "Raft Internal Error";
-    /// The events behind the index are not kept any more.
+    /// The events after the index are not kept any more.
     EventIndexCleared = 401, 400, "The event in requested index is outdated and cleared";
 }
 

@@ -1,4 +1,4 @@
-//! Events: what has happened to a node, as it is kept and as it is told.
+//! Events: what has happened to a node, as it is stored and as it is answered.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::node::Node;
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// What was done.
+        /// The action.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Action {
             $($(#[$doc])* $name,)*
@@ -30,13 +30,13 @@ macro_rules! actions {
 }
 
 actions! {
-    /// Something was put there, whatever was there.
+    /// A value was stored, whatever was there before.
     Set = "set";
     /// Something was put where nothing was.
     Create = "create";
-    /// What was there has changed.
+    /// An existing node has changed.
     Update = "update";
-    /// What was there has changed, since it was as expected.
+    /// A node has changed, because it was as expected.
     CompareAndSwap = "compareAndSwap";
     /// It was deleted.
     Delete = "delete";
@@ -55,17 +55,17 @@ impl Action {
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event<'e> {
-    /// What was done.
+    /// The action.
     pub action: Action,
     /// To which node.
     pub path: Cow<'e, [u8]>,
-    /// How that is since; the index at which it was changed last is the event's own.
+    /// The node after it; the index of its last change is the event's own.
     pub node: Node<'e>,
     /// How it was before.
     pub prev: Option<Node<'e>>,
     /// When, in milliseconds of Unix time.
     pub at: i64,
-    /// Nothing but its time to live has changed: nobody who waits is told.
+    /// Only its time to live has changed: waiting clients are not told.
     pub refresh: bool,
 }
 
@@ -102,7 +102,7 @@ impl Event<'_> {
         out.push(b'\n');
     }
 
-    /// Appends that it has succeeded, without what has changed. Deletions tell of that all the same.
+    /// Appends the outcome, without the changed values. Deletions include them all the same.
     pub fn write_outcome(&self, out: &mut Vec<u8>) {
         if matches!(self.action, Action::Delete | Action::CompareAndDelete | Action::Expire) {
             return self.write(out);
@@ -113,7 +113,7 @@ impl Event<'_> {
         out.push(b'\n');
     }
 
-    /// The fields that it is kept as, names and values. None of them is a number alone.
+    /// The fields in which it is stored, names and values. None of them is a number alone.
     pub fn fields(&self) -> Vec<(&'static str, Cow<'_, [u8]>)> {
         let mut fields = vec![
             ("action", Cow::Borrowed(self.action.name().as_bytes())),
@@ -132,7 +132,7 @@ impl Event<'_> {
 }
 
 impl<'e> Event<'e> {
-    /// Reads such fields. Where they are none, this is no event.
+    /// Reads such fields. Returns nothing if they are not an event.
     pub fn parse(fields: impl Iterator<Item = (&'e [u8], &'e [u8])>) -> Option<Event<'e>> {
         let (mut action, mut path, mut node, mut prev, mut at) = (None, None, None, None, None);
         let mut refresh = false;

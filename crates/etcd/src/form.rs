@@ -26,7 +26,7 @@ macro_rules! fields {
 }
 
 fields! {
-    /// What is stored.
+    /// The value to store.
     Value = "value";
     /// Seconds after which the node goes; none where it is empty.
     Ttl = "ttl";
@@ -48,9 +48,9 @@ fields! {
     WaitIndex = "waitIndex";
     /// The answer goes on from event to event.
     Stream = "stream";
-    /// The time to live alone is changed, and nobody who waits is told.
+    /// Only the time to live is changed, and waiting clients are not told.
     Refresh = "refresh";
-    /// The answer is what a majority agrees on. There is one server, which agrees.
+    /// The answer is that of a majority. There is one server, which agrees with itself.
     Quorum = "quorum";
     /// The answer does not repeat the value.
     NoValueOnSuccess = "noValueOnSuccess";
@@ -63,7 +63,7 @@ pub struct Form<'f> {
 }
 
 impl<'f> Form<'f> {
-    /// Reads what a body has, if it is a form, and behind that a query.
+    /// Reads the fields of a body, if it is a form, and then those of a query.
     ///
     /// # Errors
     /// Something is not encoded as it should be.
@@ -78,7 +78,7 @@ impl<'f> Form<'f> {
         let mut wrong = None;
         for pair in text.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
             if pair.contains(&b';') {
-                // It is told even where something before it is wrong too.
+                // It is reported even if something before it is wrong too.
                 let cause = "invalid semicolon separator in query";
                 wrong = Some(Error::of_request(Code::InvalidForm, cause));
                 continue;
@@ -138,7 +138,7 @@ fn decoded(text: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     Ok(Cow::Owned(bytes))
 }
 
-/// `behind` is what stands behind the percent sign.
+/// `behind` is the text after the percent sign.
 fn invalid_escape(behind: &[u8]) -> Error {
     let mut cause = b"invalid URL escape \"%".to_vec();
     for chunk in behind[..behind.len().min(2)].utf8_chunks() {

@@ -1,7 +1,7 @@
 //! JSON as Go's encoder writes it.
 
-/// Appends a string. What is no UTF-8 becomes replacement characters, and what HTML gives a meaning to
-/// is escaped.
+/// Appends a string. Bytes that are not UTF-8 become replacement characters, and characters that mean
+/// something in HTML are escaped.
 pub fn string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for chunk in text.utf8_chunks() {
@@ -43,7 +43,7 @@ impl<'o> Object<'o> {
         Object { out, is_empty: false }
     }
 
-    /// Begins a member. Its value goes to what is returned.
+    /// Begins a member. Its value goes to the returned buffer.
     pub fn member(&mut self, name: &str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.is_empty) {
             self.out.push(b',');

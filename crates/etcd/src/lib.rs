@@ -1,9 +1,9 @@
 //! The keys API of etcd's second version (`/v2/keys`), as etcd 3.4 answers it.
 //!
-//! Nothing here is kept anywhere, and nobody is spoken to: a [`tree::Tree`] says where nodes and events
-//! are, a [`request::Request`] what somebody wants, [`change`] does it, and an [`event::Event`] or an
-//! [`error::Error`] says in JSON what came of it. Paths are absolute, clean and of any bytes: the root is
-//! `/`, and no other path ends in a slash.
+//! This crate stores nothing and does not communicate. A [`tree::Tree`] gives access to nodes and
+//! events, a [`request::Request`] is a client's request, [`change`] carries it out, and an
+//! [`event::Event`] or an [`error::Error`] describes the result in JSON. Paths are absolute, clean and
+//! of any bytes: the root is `/`, and no other path ends in a slash.
 
 pub mod change;
 pub mod date;
@@ -26,7 +26,7 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-/// The version of etcd whose behaviour this is: what clients are told when they ask.
+/// The version of etcd that Dunlin imitates: the answer to clients that ask.
 pub const ETCD_VERSION: &str = "3.4.23";
 
 /// The version of a cluster of those.

@@ -24,11 +24,11 @@ struct Listing<'t, T> {
     open: Vec<Open<'t>>,
 }
 
-/// Appends a node and its children as JSON, at a millisecond of Unix time; where it is `recursive`, all
-/// that is below.
+/// Appends a node and its children as JSON, at a millisecond of Unix time; with `recursive`, all nodes
+/// below.
 ///
 /// # Errors
-/// There is no such node.
+/// The node does not exist.
 pub fn write_node(
     tree: &impl Tree,
     at: &[u8],

@@ -53,7 +53,7 @@ fn check_parameters(mut text: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// A parameter with the semicolon before it, and what stands behind it.
+/// A parameter with the semicolon before it, and the text after it.
 fn parameter(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     let (name, rest) = token(text.strip_prefix(b";")?.trim_ascii_start());
     let rest = rest.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
@@ -67,7 +67,7 @@ fn parameter(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     (!name.is_empty()).then_some((name, value, rest))
 }
 
-/// A text up to the quote that ends it, and what stands behind that.
+/// A text up to the quote that ends it, and the text after that.
 fn unquoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let (mut value, mut rest) = (Vec::new(), text);
     loop {
@@ -86,7 +86,7 @@ fn unquoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// The letters that a text begins with of which names are made, and the rest.
+/// The characters of a name at the beginning of a text, and the rest.
 fn token(text: &[u8]) -> (&[u8], &[u8]) {
     let is_of_name = |byte: &u8| byte.is_ascii_graphic() && !is_special(*byte);
     text.split_at(text.iter().position(|byte| !is_of_name(byte)).unwrap_or(text.len()))

@@ -1,8 +1,8 @@
-//! What etcd says of a request that would change its members, as far as the request alone shows it.
+//! The answers of etcd to a request that would change its members, as far as the request alone decides.
 
 use crate::syntax::parts;
 
-/// What Go calls the type that a body is read into.
+/// Go's name for the type into which a body is read.
 const BODY: &str = "value of type struct { PeerURLs []string \"json:\\\"peerURLs\\\"\" }";
 
 /// The number that names a member.
@@ -20,10 +20,10 @@ pub fn is_json(media: &[u8]) -> bool {
     media.split(|byte| *byte == b';').next().unwrap_or_default() == b"application/json"
 }
 
-/// Checks the body of a request that names a member's addresses.
+/// Checks the body of a request that gives a member's addresses.
 ///
 /// # Errors
-/// What etcd says of it.
+/// The error of etcd.
 pub fn check(body: &[u8]) -> Result<(), String> {
     let urls = urls(body)?;
     if urls.is_empty() {
@@ -57,7 +57,7 @@ fn urls(body: &[u8]) -> Result<Vec<String>, String> {
                 if part.text == b"[" || part.text == b"null" {
                     continue;
                 }
-                // What is in an object does not count.
+                // The contents of an object do not count.
                 is_own = false;
                 "struct field .peerURLs of type []string"
             }
@@ -214,7 +214,7 @@ fn split_scheme(text: &str) -> Result<(&str, &str), String> {
     Ok(("", text))
 }
 
-/// The host of what stands before a path.
+/// The host of the part before a path.
 fn check_authority(text: &str) -> Result<&str, String> {
     let (user, host) =
         text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// What etcd 3.4 says of these.
+    /// The answers of etcd 3.4 to these.
     #[test]
     fn addresses_are_checked_as_by_etcd() {
         const SCHEME: &str = "URL scheme must be http, https, unix, or unixs: ";

@@ -1,11 +1,11 @@
-//! Nodes: as they are kept, and as they are told.
+//! Nodes: as they are stored, and as they are answered.
 
 use std::borrow::Cow;
 
 use crate::date;
 use crate::json::Object;
 
-/// What a node is.
+/// The contents of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content<'n> {
     /// A directory. Its children lie elsewhere.
@@ -25,7 +25,7 @@ pub struct Node<'n> {
     pub modified: u64,
     /// When it goes, in milliseconds of Unix time.
     pub expires: Option<i64>,
-    /// What it is.
+    /// Its contents.
     pub content: Content<'n>,
 }
 
@@ -91,7 +91,7 @@ impl<'n> Node<'n> {
         Some(Node { created, modified, expires, content })
     }
 
-    /// Writes what JSON has before the children, as it is at a millisecond of Unix time.
+    /// Writes the JSON before the children, at a millisecond of Unix time.
     pub(crate) fn write_head(&self, object: &mut Object<'_>, path: &[u8], now: i64) {
         if path != b"/" {
             object.text("key", path);
@@ -110,7 +110,7 @@ impl<'n> Node<'n> {
         object.number("ttl", left / 1000 + i64::from(left % 1000 > 0));
     }
 
-    /// Writes what JSON has behind the children.
+    /// Writes the JSON after the children.
     pub(crate) fn write_tail(&self, mut object: Object<'_>) {
         object.index("modifiedIndex", self.modified);
         object.index("createdIndex", self.created);

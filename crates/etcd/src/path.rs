@@ -63,7 +63,8 @@ pub fn is_hidden(name: &[u8]) -> bool {
     name.first() == Some(&b'_')
 }
 
-/// Whether a node is hidden from who watches one above it: it, or a directory between them, is.
+/// Whether a node is hidden from a client that watches one above it: it, or a directory between them,
+/// is hidden.
 pub fn is_hidden_from(watched: &[u8], path: &[u8]) -> bool {
     path.get(watched.len()..).is_some_and(|below| names(below).any(is_hidden))
 }

@@ -1,4 +1,4 @@
-//! What somebody wants of a node.
+//! Requests for a node.
 
 use base::limits;
 
@@ -9,7 +9,7 @@ use crate::path;
 /// Nanoseconds of a second.
 const SECOND: i64 = 1_000_000_000;
 
-/// What is done to a node.
+/// The action on a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Method {
     /// It is read.
@@ -38,17 +38,17 @@ impl Method {
 /// See the module's text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request<'r> {
-    /// What is done.
+    /// The action.
     pub method: Method,
     /// The node.
     pub path: &'r [u8],
-    /// What it is to hold.
+    /// The new value.
     pub value: &'r [u8],
     /// A directory is meant.
     pub dir: bool,
     /// On condition that it is there, or is not.
     pub prev_exist: Option<bool>,
-    /// On condition that it holds this, if it is not empty.
+    /// The condition that the present value is this, if it is not empty.
     pub prev_value: &'r [u8],
     /// On condition that it was changed last at this index, if it is not 0.
     pub prev_index: u64,
@@ -60,7 +60,7 @@ pub struct Request<'r> {
     pub ttl: Option<u64>,
     /// Nothing but the time to live is changed.
     pub refresh: bool,
-    /// What was stored is not told back.
+    /// The stored value is not returned.
     pub no_value: bool,
     /// The answer is an event that is still to come.
     pub wait: Option<Wait>,
@@ -84,13 +84,13 @@ pub enum Operation {
     Set,
     /// DELETE without a condition.
     Delete,
-    /// PUT of what is there.
+    /// PUT of an existing node.
     Update,
-    /// POST, and PUT of what is not there.
+    /// POST, and PUT of a new node.
     Create,
-    /// PUT of what is as expected.
+    /// PUT of a node that is as expected.
     CompareAndSwap,
-    /// DELETE of what is as expected.
+    /// DELETE of a node that is as expected.
     CompareAndDelete,
 }
 
@@ -129,10 +129,10 @@ fn optional_flag(form: &Form<'_>, field: Field) -> Result<Option<bool>, Error> {
 }
 
 impl<'r> Request<'r> {
-    /// Reads the fields of a request for a node. `method` is how the request calls it.
+    /// Reads the fields of a request for a node. `method` is the request's own word.
     ///
     /// # Errors
-    /// A field is not what it may be; the first one, in the order in which etcd looks at them.
+    /// A field has an invalid value; the first one, in the order in which etcd looks at them.
     pub fn read(method: &[u8], path: &'r [u8], form: &'r Form<'r>) -> Result<Request<'r>, Error> {
         let prev_index = number(form, Field::PrevIndex, Code::IndexNotANumber)?;
         let since = number(form, Field::WaitIndex, Code::IndexNotANumber)?;
@@ -186,7 +186,7 @@ impl<'r> Request<'r> {
             ttl,
             refresh,
             no_value,
-            // What a majority agrees on is read, whatever else is asked for.
+            // A request with `quorum` is a read, even if it also waits.
             wait: (waits && !quorum).then_some(Wait { since, stream }),
         })
     }
@@ -195,7 +195,7 @@ impl<'r> Request<'r> {
         self.prev_index > 0 || !self.prev_value.is_empty()
     }
 
-    /// As what it counts.
+    /// The operation as which it counts.
     pub fn operation(&self) -> Operation {
         match (self.method, self.prev_exist) {
             (Method::Get, _) => Operation::Get,

@@ -1,6 +1,6 @@
-//! Whether a text is JSON, in the words that Go has for what is wrong with it.
+//! Whether a text is JSON, with Go's words for what is wrong with it.
 
-/// What a state of the scan is called when a byte does not fit.
+/// Go's name for a state of the scan when a byte does not fit.
 type Wrong = &'static str;
 
 const VALUE: Wrong = "looking for beginning of value";
@@ -26,7 +26,7 @@ struct Scan<'t> {
 }
 
 impl<'t> Scan<'t> {
-    /// The next byte: behind the text there is a space, as it were, and nothing behind that.
+    /// The next byte: after the text comes one space, and nothing after that.
     fn peek(&self) -> Result<u8, String> {
         match self.text.get(self.at) {
             Some(byte) => Ok(*byte),
@@ -164,10 +164,11 @@ fn shown(byte: u8) -> String {
     }
 }
 
-/// The values of a text, those that have others in them first. `deepest` is from which depth on they are left out.
+/// The values of a text, those that contain others first. Values from the depth `deepest` on are left
+/// out.
 ///
 /// # Errors
-/// It is no JSON: what Go says of it.
+/// It is not JSON: Go's error.
 pub(crate) fn parts(text: &[u8], deepest: usize) -> Result<Vec<Part<'_>>, String> {
     let mut scan = Scan { text, at: 0 };
     let (mut parts, mut open) = (Vec::new(), Vec::new());
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!((b'[' + 2, b'{' + 2), (b']', b'}'));
     }
 
-    /// What a Go program says of these.
+    /// The answers of a Go program to these.
     #[test]
     fn what_is_wrong_is_said_as_by_go() {
         for (text, expected) in [

@@ -302,7 +302,7 @@ fn who_watches_is_told_of_what_concerns_them() {
     let hidden = event("PUT /a/_h/x value=1");
     let refreshed = event("PUT /a/b refresh=1&ttl=5");
     let gone = event("DELETE /a recursive=true");
-    // Event, who watches, recursively, found in the past, concerns.
+    // Event, watched path, recursively, found in the past, concerns.
     for (event, watched, recursive, found, concerns) in [
         (&value, "/a/b", false, true, true),
         (&value, "/a", false, false, false),

@@ -1,4 +1,4 @@
-//! What keeps a tree.
+//! The store of a tree.
 
 use std::borrow::Cow;
 
@@ -6,15 +6,14 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::node::Node;
 
-/// A child of a directory: its name, and what it is.
+/// A child of a directory: its name, and its node.
 pub type Child<'t> = (Cow<'t, [u8]>, Node<'t>);
 
-/// Where nodes and events are. Directories are named with a slash at their end. That there are nodes
-/// below a directory does not say that the directory itself is there: [`crate::change`] goes down from
-/// the root.
+/// Access to nodes and events. Directories are named with a slash at their end. Nodes below a directory
+/// do not prove that the directory itself exists: [`crate::change`] goes down from the root.
 ///
-/// What fails is not done; a change that is refused because of its values was refused before anything
-/// was changed, as long as what is read first is of the kind that is expected.
+/// A failed operation changes nothing. A change that is refused because of its values was refused
+/// before anything was changed, as long as the data that is read first has the expected type.
 pub trait Tree {
     /// The index of the last event.
     ///
@@ -40,7 +39,7 @@ pub trait Tree {
     /// As [`Tree::node`].
     fn is_empty(&self, directory: &[u8]) -> Result<bool, Error>;
 
-    /// Puts a child into a directory, whatever was there.
+    /// Puts a child into a directory, and replaces what was there.
     ///
     /// # Errors
     /// As [`Tree::node`].
@@ -52,7 +51,7 @@ pub trait Tree {
     /// As [`Tree::node`].
     fn remove(&mut self, directory: &[u8], name: &[u8]) -> Result<(), Error>;
 
-    /// Removes all children of a directory, and whatever else is in its place.
+    /// Removes all children of a directory, and other data in its place.
     fn clear(&mut self, directory: &[u8]);
 
     /// The node that expires next, and when.
@@ -73,6 +72,6 @@ pub trait Tree {
     /// As [`Tree::index`].
     fn record(&mut self, event: &Event<'_>) -> Result<(), Error>;
 
-    /// Paths below this one that somebody watches.
+    /// Watched paths below this one.
     fn watched_below(&self, path: &[u8]) -> Vec<Box<[u8]>>;
 }

@@ -1,10 +1,10 @@
-//! Which events concern who watches a path.
+//! Which events concern a client that watches a path.
 
 use crate::event::Event;
 use crate::path;
 
-/// Whether an event of the past is the one that somebody waits for who asks from an index on. Events of
-/// hidden nodes are told here, and the end of a directory to all whose path begins as its own.
+/// Whether an event of the past answers a client that asks from an index on. Here events of hidden
+/// nodes are included, and the end of a directory concerns every path that begins with its own.
 pub fn is_found(event: &Event<'_>, watched: &[u8], recursive: bool) -> bool {
     if event.refresh {
         return false;
@@ -14,7 +14,7 @@ pub fn is_found(event: &Event<'_>, watched: &[u8], recursive: bool) -> bool {
         || (event.takes_away_a_directory() && watched.starts_with(&event.path))
 }
 
-/// Whether an event is to be told to who watches a path while it happens, as far as the paths say it.
+/// Whether an event concerns a client that watches a path while it happens, as far as the paths decide.
 pub fn concerns(event: &Event<'_>, watched: &[u8], recursive: bool) -> bool {
     if event.refresh {
         return false;

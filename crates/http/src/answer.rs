@@ -12,12 +12,12 @@ use resp::output::Output;
 /// JSON, as its type is called.
 pub const JSON: &str = "application/json";
 
-/// What the request said that each of its answers depends on.
+/// The parts of a request on which each of its answers depends.
 #[derive(Clone, Debug, Default)]
 pub struct Envelope {
     /// HEAD: the answer has no body.
     pub head: bool,
-    /// The connection is closed behind it.
+    /// The connection is closed after it.
     pub close: bool,
     /// HTTP/1.0 that keeps the connection open.
     pub keeps_1_0: bool,
@@ -72,12 +72,12 @@ fn reason(status: u16) -> &'static str {
 /// Bytes of a head that are put together before they go to the output: an ordinary one is shorter.
 const HEAD: usize = 512;
 
-/// An answer of which the head is being written.
+/// An answer whose head is being written.
 pub struct Answer<'a> {
     output: &'a mut Output,
     envelope: &'a Envelope,
     status: u16,
-    /// What of the head is not in the output yet.
+    /// The part of the head that is not in the output yet.
     head: [u8; HEAD],
     used: usize,
 }
@@ -309,7 +309,7 @@ fn printed(second: u64) -> [u8; 29] {
     let year = year_of_era + era * 400 + u64::from(month < 2);
     let mut text = [b' '; 29];
     let mut rest_of_text = &mut text[..];
-    // The form has 29 bytes up to the year 9999, and what does not fit is not written.
+    // The form has 29 bytes up to the year 9999; a longer one is not written.
     let _ = write!(
         rest_of_text,
         "{}, {day:02} {} {year:04} {:02}:{:02}:{:02} GMT",

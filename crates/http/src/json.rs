@@ -19,16 +19,16 @@ pub enum Word {
     Escaped(Range<usize>),
 }
 
-/// Reads one command: a flat array of strings, numbers and truth values, of which the first is a string.
-/// Calls `visit` with each word.
+/// Reads one command: a flat array of strings, numbers and truth values, of which the first is a
+/// string. Calls `visit` with each word.
 ///
 /// # Errors
-/// It is none, or something stands behind it.
+/// It is not a command, or something comes after it.
 pub fn read_command(text: &[u8], visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
     read_array(text, true, visit)
 }
 
-/// Reads an array of words, of which each may be of any kind.
+/// Reads an array of words, each of any kind.
 ///
 /// # Errors
 /// As [`read_command`].
@@ -43,10 +43,10 @@ fn read_array(text: &[u8], is_command: bool, visit: &mut dyn FnMut(Word)) -> Res
     reader.end()
 }
 
-/// Reads an array of commands. Calls `visit` with each word, and with `None` behind each command.
+/// Reads an array of commands. Calls `visit` with each word, and with `None` after each command.
 ///
 /// # Errors
-/// It is none, or something stands behind it.
+/// It is not such an array, or something comes after it.
 pub fn read_commands(text: &[u8], mut visit: impl FnMut(Option<Word>)) -> Result<(), Malformed> {
     let mut reader = Reader { text, at: 0 };
     reader.expect(b'[')?;
@@ -164,7 +164,7 @@ impl Reader<'_> {
     }
 }
 
-/// Appends the string whose escaped form this is.
+/// Appends the string for this escaped form.
 ///
 /// # Errors
 /// An escape has no meaning.
@@ -176,7 +176,7 @@ pub fn unescape(text: &[u8], into: &mut Vec<u8>) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Appends a text as a JSON string; what is not UTF-8 becomes U+FFFD.
+/// Appends a text as a JSON string; bytes that are not UTF-8 become U+FFFD.
 pub fn write_text(output: &mut Vec<u8>, text: &[u8]) {
     match std::str::from_utf8(text) {
         Ok(text) => write_str(output, text),
@@ -184,7 +184,7 @@ pub fn write_text(output: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends a string with what JSON asks to be escaped.
+/// Appends a string, escaped as JSON requires.
 pub fn write_str(output: &mut Vec<u8>, text: &str) {
     output.push(b'"');
     let bytes = text.as_bytes();

@@ -10,9 +10,9 @@ use crate::json;
 /// A piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Piece<'r> {
-    /// The beginning of a list of so many replies.
+    /// The beginning of a list of this many replies.
     Array(usize),
-    /// The beginning of so many pairs of replies.
+    /// The beginning of this many pairs of replies.
     Map(usize),
     /// A string of bytes.
     Bytes(&'r [u8]),
@@ -45,7 +45,7 @@ impl<'r> Pieces<'r> {
         Pieces { rest: reply }
     }
 
-    /// What was not read yet.
+    /// The unread rest.
     pub fn rest(&self) -> &'r [u8] {
         self.rest
     }
@@ -90,7 +90,7 @@ impl<'r> Iterator for Pieces<'r> {
                 -1 => Piece::Null,
                 length => {
                     let bytes = self.take(usize::try_from(length).ok()?)?;
-                    // Three letters and a colon say what a text is.
+                    // Three letters and a colon give the kind of a text.
                     Piece::Bytes(if *kind == b'=' { bytes.get(4..)? } else { bytes })
                 }
             },
@@ -113,13 +113,13 @@ impl<'r> Iterator for Pieces<'r> {
 pub enum Strings {
     /// As text; a string that is not UTF-8 as an object with its bytes in base64.
     Tagged,
-    /// As text; what is not UTF-8 becomes U+FFFD.
+    /// As text; bytes that are not UTF-8 become U+FFFD.
     Lossy,
     /// All in base64, apart from a whole reply that is OK.
     Base64,
 }
 
-/// Appends the next reply as JSON. `None` where there is none.
+/// Appends the next reply as JSON. `None` when there is none.
 pub fn write_json(pieces: &mut Pieces<'_>, strings: Strings, output: &mut Vec<u8>) -> Option<()> {
     match pieces.next()? {
         Piece::Array(count) => {
@@ -248,8 +248,8 @@ pub fn write_msgpack(pieces: &mut Pieces<'_>, output: &mut Vec<u8>) -> Option<()
     Some(())
 }
 
-/// Appends a length: in the one byte that begins with `short` up to `most`, else behind the code for
-/// one (where there is one), two or four bytes.
+/// Appends a length: up to `most` in the one byte that begins with `short`, else after the code for one
+/// byte (if it has a code), two or four bytes.
 fn write_count(count: usize, (short, most): (u8, usize), codes: [u8; 3], output: &mut Vec<u8>) {
     match count {
         _ if most > 0 && count <= most => output.push(short | count as u8),

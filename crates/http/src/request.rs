@@ -1,15 +1,15 @@
-//! Requests: where each one ends, and what its head says.
+//! Requests: where each one ends, and the contents of its head.
 //!
-//! A request is looked at when its head has arrived as a whole, and again when its body has. Whatever
-//! another party on the way could read in another way than this server is refused, and the connection
-//! closed: two lengths, a length beside a transfer coding, line ends without a carriage return.
+//! A request is looked at when all of its head has arrived, and again when its body has. A request that
+//! another party on the way could read differently is refused, and the connection closed: two lengths,
+//! a length beside a transfer coding, line ends without a carriage return.
 
 use std::mem::MaybeUninit;
 
 use base::limits;
 use resp::args::ArgRange;
 
-/// The most bytes of a number that tells the length of a body.
+/// The most bytes of a number that gives the length of a body.
 const LENGTH_DIGITS: usize = 15;
 
 /// A request that cannot be answered as it is: its status, and why.
@@ -17,7 +17,7 @@ const LENGTH_DIGITS: usize = 15;
 pub struct Refusal {
     /// The status of the answer.
     pub status: u16,
-    /// A sentence for whoever reads the answer.
+    /// A sentence for the reader of the answer.
     pub reason: &'static str,
 }
 
@@ -60,7 +60,7 @@ impl<'h> Head<'h> {
         named.map(|header| header.value)
     }
 
-    /// Whether the connection is to be closed behind the answer.
+    /// Whether the connection is closed after the answer.
     pub fn closes(&self) -> bool {
         let says = |word| self.all("connection").any(|value| has_word(value, word));
         if self.is_1_0 { !says("keep-alive") } else { says("close") }
@@ -95,22 +95,23 @@ pub enum Body<'b> {
     Apart(Vec<u8>),
 }
 
-/// What [`Parser::parse`] found.
+/// The result of [`Parser::parse`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed<T> {
-    /// A whole request, and what the caller made of it.
+    /// A complete request, as the caller's type.
     Request(T),
     /// More bytes are needed.
     Incomplete,
-    /// The head of a request whose body has not arrived, in these bytes of the input: says whether it
-    /// is wanted before it is received. Told once; [`Parser::parse`] goes on with the body.
+    /// The head of a request whose body has not arrived, in these bytes of the input: the caller
+    /// decides whether it wants the body before it is received. Returned once; [`Parser::parse`] goes
+    /// on with the body.
     Head {
         /// Where the head begins.
         from: usize,
         /// Where it ends.
         to: usize,
     },
-    /// What follows cannot be understood.
+    /// The next bytes cannot be understood.
     Refused(Refusal),
 }
 
@@ -120,12 +121,12 @@ struct Receiving {
     /// Bytes of the head.
     head: usize,
     framing: Framing,
-    /// What was decoded, or received into an allocation of its own.
+    /// Bytes that were decoded, or received into an allocation of their own.
     bytes: Vec<u8>,
-    /// Whether the whole of the body goes to `bytes`, so that no more of it comes to the input.
+    /// Whether all of the body goes to `bytes`, so that no more of it comes to the input.
     apart: bool,
-    /// Of a chunked body: bytes behind the head that were decoded, bytes that the present chunk
-    /// lacks, and whether the line end behind a chunk is due.
+    /// For a chunked body: bytes after the head that were decoded, bytes that the present chunk lacks,
+    /// and whether the line end after a chunk is due.
     decoded: usize,
     chunk: usize,
     line_end_due: bool,
@@ -133,14 +134,14 @@ struct Receiving {
 
 /// The state of one connection's input.
 ///
-/// The caller owns the read buffer and appends to it; [`Parser::parse`] is called with the whole of
-/// it. When the requests found were dealt with, [`Parser::compact_when_due`] tells how much of its
-/// front is done with.
+/// The caller owns the read buffer and appends to it; [`Parser::parse`] is called with all of it. After
+/// the found requests were handled, [`Parser::compact_when_due`] tells how much of its front is no
+/// longer needed.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// All bytes of the buffer before this were parsed.
     position: usize,
-    /// Bytes behind `position` that are known to hold no end of a head.
+    /// Bytes after `position` that are known to contain no end of a head.
     scanned: usize,
     receiving: Option<Receiving>,
 }
@@ -157,7 +158,7 @@ impl Parser {
         if self.receiving.is_some() {
             return self.receive(buffer, max_body, visit);
         }
-        // A client may send line ends behind a body.
+        // A client may send line ends after a body.
         while buffer[self.position..].starts_with(b"\r\n") {
             self.position += 2;
             self.scanned = 0;
@@ -234,7 +235,7 @@ impl Parser {
         let behind = &buffer[to..];
         let (body, length) = match receiving.framing {
             Framing::Length(length) if receiving.apart => {
-                // What came with the head; the rest is received where it stays.
+                // The part that came with the head; the rest is received where it stays.
                 let missing = length - receiving.bytes.len();
                 let part = &behind[receiving.decoded.min(behind.len())..];
                 let part = &part[..part.len().min(missing)];
@@ -271,7 +272,7 @@ impl Parser {
         self.receiving.is_some()
     }
 
-    /// Bytes of the body that is being received so far, with those in the buffer.
+    /// Bytes received so far of the body in progress, with those in the buffer.
     pub fn body_so_far(&self, buffer: &[u8]) -> usize {
         let Some(receiving) = &self.receiving else { return 0 };
         let behind = buffer.len().saturating_sub(self.position + receiving.head);
@@ -304,8 +305,8 @@ impl Parser {
         self.position
     }
 
-    /// Forgets what is done with, when that is at least as long as the rest. Returns how many bytes
-    /// the caller must remove from the front of the buffer.
+    /// Forgets handled bytes when they are at least as long as the rest. Returns how many bytes the
+    /// caller must remove from the front of the buffer.
     pub fn compact_when_due(&mut self, length: usize) -> usize {
         let done = if self.position >= length - self.position { self.position } else { 0 };
         self.position -= done;
@@ -328,8 +329,8 @@ const LENGTH_NOT_CLEAR: Refusal = refusal(400, "the length of the body is not cl
 const BAD_CHUNK: Refusal = refusal(400, "the body is not chunked as announced");
 
 impl Receiving {
-    /// Decodes chunks from `behind`, all that has arrived behind the head. Returns how long the
-    /// encoded body is, when it has arrived in full.
+    /// Decodes chunks from `behind`, everything that has arrived after the head. Returns the length of
+    /// the encoded body when all of it has arrived.
     fn decode(&mut self, behind: &[u8], max_body: u64) -> Result<Option<usize>, Refusal> {
         loop {
             let rest = &behind[self.decoded..];
@@ -374,7 +375,7 @@ fn chunk_size(rest: &[u8]) -> Result<Option<(usize, u64)>, Refusal> {
     if line.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
         return Err(BAD_CHUNK);
     }
-    // Whatever stands behind a semicolon is an extension, and nobody has agreed on any.
+    // The part after a semicolon is an extension; there are none in use.
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
     let text = std::str::from_utf8(digits).map_err(|_| BAD_CHUNK)?;
     let plain = !text.is_empty() && text.len() <= 12 && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -384,8 +385,8 @@ fn chunk_size(rest: &[u8]) -> Result<Option<(usize, u64)>, Refusal> {
     }
 }
 
-/// The length of the lines behind the last chunk, with the empty one. What they say is not looked at, but
-/// that each ends as it should is: else the next request could begin somewhere else for others.
+/// The length of the lines after the last chunk, with the empty one. Their contents are ignored, but
+/// each must end as it should: otherwise the next request could begin elsewhere for another party.
 fn end_of_trailers(rest: &[u8]) -> Result<Option<usize>, Refusal> {
     if rest.starts_with(b"\r\n") {
         return Ok(Some(2));
@@ -396,11 +397,11 @@ fn end_of_trailers(rest: &[u8]) -> Result<Option<usize>, Refusal> {
     }
 }
 
-/// The length of a head, with the empty line behind it, if that has arrived. What lies before `from`
-/// was looked at.
+/// The length of a head, with the empty line after it, if that has arrived. The bytes before `from`
+/// were looked at.
 ///
 /// # Errors
-/// A line does not end as it should: whoever reads it otherwise would find another end.
+/// A line does not end as it should: another party could find another end.
 #[inline]
 fn end_of_head(head: &[u8], from: usize) -> Result<Option<usize>, Refusal> {
     let mut at = from;
@@ -473,10 +474,10 @@ fn framing(head: &Head<'_>) -> Result<Framing, Refusal> {
     }
 }
 
-/// Where a part of `buffer` lies in it.
+/// The place of a part of `buffer` in it.
 ///
 /// # Panics
-/// If it is no part of it.
+/// If it is not a part of it.
 pub fn range_in(buffer: &[u8], part: &[u8]) -> ArgRange {
     let start = (part.as_ptr() as usize).wrapping_sub(buffer.as_ptr() as usize);
     assert!(start <= buffer.len() && part.len() <= buffer.len() - start, "a part of the input");

@@ -1,9 +1,9 @@
 //! Entity tags: the version of a value, as a client remembers it.
 //!
-//! A tag is the version in hexadecimal digits between quotes. What does not look like that is the
-//! tag of no version, and matches nothing.
+//! A tag is the version in hexadecimal digits between quotes. Any other text is the tag of no version,
+//! and matches nothing.
 
-/// What a list of tags in `If-Match` or `If-None-Match` says.
+/// The meaning of a list of tags in `If-Match` or `If-None-Match`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tags {
     /// `*`: any version.
@@ -34,18 +34,18 @@ pub fn digits(version: u64, into: &mut [u8; 16]) -> &[u8] {
     }
 }
 
-/// The version whose digits these are.
+/// The version with these digits.
 pub fn version(digits: &[u8]) -> Option<u64> {
     let plain = std::str::from_utf8(digits).ok().filter(|text| {
         (1..=16).contains(&text.len())
             && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
             && !text.starts_with('0')
     });
-    // Commands are told versions as signed numbers, and no version gets anywhere near.
+    // Commands get versions as signed numbers, and no version comes near their end.
     i64::from_str_radix(plain?, 16).ok().map(i64::cast_unsigned)
 }
 
-/// Reads lists of tags. A weak tag is that of no version where `strong` tags are asked for.
+/// Reads lists of tags. When `strong` tags are asked for, a weak tag is that of no version.
 pub fn parse<'v>(lists: impl Iterator<Item = &'v [u8]>, strong: bool) -> Tags {
     let mut versions = Vec::new();
     for list in lists {

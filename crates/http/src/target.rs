@@ -1,4 +1,4 @@
-//! Addresses: path, query, and what is percent-encoded in them.
+//! Addresses: path, query, and percent-encoding.
 
 /// An address that cannot be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub struct Malformed;
 pub struct Target<'t> {
     /// The path, which begins with a slash.
     pub path: &'t [u8],
-    /// What stands behind the question mark.
+    /// The part after the question mark.
     pub query: &'t [u8],
     /// The host and port of an address that names them, as a request to a proxy does.
     pub authority: Option<&'t [u8]>,
@@ -60,7 +60,7 @@ pub fn is_encoded_in_query(text: &[u8]) -> bool {
 /// Appends a part of a path, decoded.
 ///
 /// # Errors
-/// Two hexadecimal digits do not stand behind each percent sign.
+/// A percent sign is not followed by two hexadecimal digits.
 pub fn decode(text: &[u8], into: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut rest = text;
     while let Some(at) = memchr::memchr(b'%', rest) {

@@ -1,4 +1,4 @@
-//! `cjson`: JSON, with settings that each copy of the library has of its own.
+//! `cjson`: JSON, with settings of its own in each copy of the library.
 
 use std::ffi::{CStr, c_int};
 
@@ -39,7 +39,7 @@ fn new(stack: Stack<'_>) -> c_int {
     1
 }
 
-/// The settings, for a function that takes so many of them at most; those that are missing become nil.
+/// The settings, for a function that takes at most this many of them; missing ones become nil.
 fn settings(stack: Stack<'_>, most: c_int) -> Settings {
     if stack.top() > most {
         stack.fail_argument(most + 1, format_args!("found too many arguments"));
@@ -53,7 +53,7 @@ fn integer(stack: Stack<'_>, index: c_int, (least, most): (i32, i32)) -> Option<
     if stack.kind(index) == Kind::Nil {
         return None;
     }
-    // As C does it: what is beyond 32 bits is cut off.
+    // As C does it: bits beyond 32 are cut off.
     let value = stack.argument_integer(index) as i32;
     if value < least || value > most {
         // It is the first argument that is named, whichever it is.

@@ -1,7 +1,7 @@
 //! The levels of a value that is walked: arrays and objects that are open, the innermost last.
 //!
-//! They are a list rather than frames of a recursion: thousands may be open, for Lua's stack says how
-//! deep a value may go, and not that of the thread.
+//! They are a list rather than frames of a recursion: thousands may be open, because Lua's stack
+//! decides how deep a value may go, not that of the thread.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -31,7 +31,7 @@ impl<T: Copy> Levels<T> {
 
     pub(crate) fn pop(&mut self) -> Option<T> {
         self.count = self.count.checked_sub(1)?;
-        // SAFETY: what lies below the count was written.
+        // SAFETY: the levels below the count were written.
         Some(unsafe { self.open[self.count].assume_init() })
     }
 }

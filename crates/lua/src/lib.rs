@@ -1,10 +1,10 @@
 //! The libraries that a script finds in Lua besides Lua's own: `cjson`, `cmsgpack`, `struct` and `bit`,
-//! which answer byte for byte as those of Redis 8.0; and functions in the place of those of Lua's own that
-//! could take a script's thread down, or outrun its time.
+//! which answer byte for byte as those of Redis 8.0. And replacements for those of Lua's own functions
+//! that could crash a script's thread, or outrun its time limit.
 //!
 //! They are functions of Lua's C interface rather than of `mlua`'s, which makes a reference of every
-//! argument: a call costs what a function in C costs. `stack.rs` is the one file that talks to that
-//! interface, and says what the others must keep to.
+//! argument: a call costs as much as that of a function in C. `stack.rs` is the one file that talks to
+//! that interface; it states the rules for the others.
 
 mod bit;
 mod cjson;

@@ -1,4 +1,4 @@
-//! Numbers as C prints and reads them: `%.14g`, and what `strtod` takes.
+//! Numbers as C prints and reads them: `%.14g`, and `strtod`.
 
 use std::fmt::{self, Write};
 use std::io::Write as _;
@@ -9,9 +9,9 @@ const DIGITS_MAX: usize = 17;
 /// The text of a number, and its length.
 pub(crate) type Printed = ([u8; 40], usize);
 
-/// A number with so many significant digits at most, as `%.*g` prints it.
+/// A number with at most this many significant digits, as `%.*g` prints it.
 pub(crate) fn print(value: f64, digits: usize) -> Printed {
-    /// Below it, integers have no more than so many digits.
+    /// Below these, integers have no more than that many digits.
     const INTEGERS: [f64; 16] =
         [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
     let digits = digits.clamp(1, DIGITS_MAX);
@@ -110,8 +110,8 @@ impl Write for Short {
     }
 }
 
-/// The number that text begins with, and how many bytes of it: what `strtod` takes where no space
-/// comes first. Without a number, the number of bytes is 0.
+/// The number at the beginning of a text, and how many bytes it has: as `strtod` reads it, without
+/// leading spaces. Without a number, the number of bytes is 0.
 pub(crate) fn read(text: &[u8]) -> (f64, usize) {
     let signs = usize::from(matches!(text.first(), Some(b'+' | b'-')));
     let negative = text.first() == Some(&b'-');
@@ -137,7 +137,7 @@ fn read_unsigned(text: &[u8]) -> (f64, usize) {
     }
 }
 
-/// The length of what may stand behind "nan": letters, digits and underlines in parentheses.
+/// The length of the part that may come after "nan": letters, digits and underlines in parentheses.
 fn payload(text: &[u8]) -> usize {
     if text.first() != Some(&b'(') {
         return 0;
@@ -187,7 +187,7 @@ fn decimal(text: &[u8]) -> (f64, usize) {
     (value.unwrap_or_default(), length)
 }
 
-/// What stands behind "0x": digits with a point among them, and a power of two.
+/// The part after "0x": digits with a point among them, and a power of two.
 fn hexadecimal(text: &[u8]) -> (f64, usize) {
     let mut mantissa: u64 = 0;
     let mut exponent: i64 = 0;
@@ -200,7 +200,7 @@ fn hexadecimal(text: &[u8]) -> (f64, usize) {
                     mantissa = mantissa << 4 | u64::from(digit);
                     exponent -= if point { 4 } else { 0 };
                 } else {
-                    // What is lost decides how a number just between two others is rounded.
+                    // Lost digits decide how a number just between two others is rounded.
                     mantissa |= u64::from(digit != 0);
                     exponent += if point { 0 } else { 4 };
                 }

@@ -1,7 +1,7 @@
 //! Bytes that a function gathers, to return them as a string.
 //!
-//! They lie in the caller's frame while they are few, else in memory of Lua's, which Lua frees, also
-//! when an error ends the function, and which counts among what a script may take.
+//! They lie in the caller's frame while they are few, else in memory of Lua's. Lua frees that memory,
+//! also when an error ends the function, and counts it among the memory of the script.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -70,7 +70,7 @@ impl<'room, 'call> Output<'room, 'call> {
         if bytes.len() > self.capacity - self.length {
             self.grow(bytes.len());
         }
-        // SAFETY: there is room for so many more, and nobody else refers to the room.
+        // SAFETY: there is room for this many more, and nothing else refers to the room.
         unsafe {
             ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.add(self.length), bytes.len());
         }
@@ -79,7 +79,7 @@ impl<'room, 'call> Output<'room, 'call> {
 
     /// Pushes the bytes as a string.
     pub(crate) fn push_string(&self) {
-        // SAFETY: so many bytes were written.
+        // SAFETY: this many bytes were written.
         self.stack.push_bytes(unsafe { std::slice::from_raw_parts(self.start, self.length) });
     }
 
@@ -88,7 +88,7 @@ impl<'room, 'call> Output<'room, 'call> {
         self.stack.need(1, "no place for a buffer");
         let capacity = (self.length + more).max(self.capacity * 2);
         let start = self.stack.push_memory(capacity);
-        // SAFETY: the new memory is larger than what was written to the old, which is kept until here.
+        // SAFETY: the new memory is larger than the written part of the old, which is kept until here.
         unsafe { ptr::copy_nonoverlapping(self.start, start, self.length) };
         self.stack.replace(self.place);
         self.start = start;

@@ -11,7 +11,7 @@ const FUNCTIONS: &[(&CStr, Function)] =
 /// Bytes of an integer at most.
 const INTEGER_MAX: usize = 32;
 
-/// To what values are aligned when the format says so, but not how much.
+/// The alignment of values when the format asks for one without a number.
 const ALIGNMENT: i32 = 8;
 
 /// Pushes the library.
@@ -20,7 +20,7 @@ pub(crate) fn open(stack: Stack<'_>) {
     stack.set_functions(FUNCTIONS, 0);
 }
 
-/// A format that is read, and what it has said so far.
+/// A format that is being read, and the options read so far.
 struct Format<'call> {
     stack: Stack<'call>,
     rest: &'call [u8],
@@ -87,7 +87,7 @@ impl<'call> Format<'call> {
         size.wrapping_sub(place & size.wrapping_sub(1)) & size.wrapping_sub(1)
     }
 
-    /// Does what an option says that stands for no value.
+    /// Carries out an option that stands for no value.
     fn control(&mut self, option: u8) {
         match option {
             b' ' => {}
@@ -108,7 +108,7 @@ impl<'call> Format<'call> {
 fn pack(stack: Stack<'_>) -> c_int {
     let mut format = Format::new(stack);
     let mut room = Room::new();
-    // It stands behind the arguments, where one that is missing is looked for.
+    // It comes after the arguments, where a missing one is looked for.
     stack.push_nil();
     let mut output = Output::new(stack, stack.top(), &mut room);
     let mut argument = 2;
@@ -159,7 +159,7 @@ fn pack(stack: Stack<'_>) -> c_int {
 /// The 64 bits of a number without its fraction; of those that are too large, as the processor has it.
 fn bits(number: f64) -> u64 {
     const HALF: f64 = 9_223_372_036_854_775_808.0;
-    /// What comes out when there is no such integer.
+    /// The result when there is no such integer.
     const NONE: i64 = i64::MIN;
     let signed = |number: f64| if (-HALF..HALF).contains(&number) { number as i64 } else { NONE };
     if number >= HALF { signed(number - HALF) as u64 ^ 1 << 63 } else { signed(number) as u64 }
@@ -186,7 +186,7 @@ fn unpack(stack: Stack<'_>) -> c_int {
     let mut format = Format::new(stack);
     let data = stack.argument_bytes(2);
     let place = stack.argument_integer_or(3, 1);
-    // What is negative lies far behind the end, as where C has no sign.
+    // A negative number counts as far after the end, as in C, where it has no sign.
     if place == 0 {
         stack.fail_argument(3, format_args!("offset must be 1 or greater"));
     }
@@ -259,7 +259,7 @@ fn little<const N: usize>(bytes: &[u8], big_endian: bool) -> [u8; N] {
     little
 }
 
-/// The integer that bytes are. What is beyond 64 bits is left out.
+/// The integer in some bytes. Bits beyond 64 are left out.
 fn integer(bytes: &[u8], big_endian: bool, signed: bool) -> f64 {
     let mut low = [0; 8];
     for (at, place) in low.iter_mut().enumerate().take(bytes.len()) {

@@ -1,10 +1,10 @@
 //! Patterns of Lua, matched without recursion.
 //!
 //! Lua's own matcher calls itself for each part of a pattern, as deep as the pattern is long, and goes
-//! on for as long as it takes: a script could exhaust the thread's stack with the one, and outrun every
-//! time limit with the other. Here what may be tried otherwise is kept in a list, whose memory is Lua's
-//! and so counts among what a script may take, and whoever limits the script's time is asked now and
-//! then. What matches, and what is an error, is the same.
+//! on for as long as it takes: so a script could exhaust the thread's stack, or outrun every time
+//! limit. Here the alternatives still to be tried are kept in a list. Its memory is Lua's and so counts
+//! among that of the script, and the script's time limit is checked now and then. Matches and errors
+//! are the same as Lua's.
 //!
 //! As in C, a pattern ends at its first zero byte.
 #![allow(unsafe_code)]
@@ -42,7 +42,7 @@ struct Capture {
     extent: Extent,
 }
 
-/// What is done when the rest of the pattern does not match.
+/// The alternative to try when the rest of the pattern does not match.
 #[derive(Clone, Copy)]
 enum Choice {
     /// `?`: the rest is tried without the item.
@@ -66,7 +66,7 @@ impl Room {
     }
 }
 
-/// What may be tried yet, the last first.
+/// Alternatives still to be tried, the last first.
 struct Choices<'room, 'call> {
     stack: Stack<'call>,
     /// The place on the stack that keeps the memory, nil before there is any.
@@ -89,7 +89,7 @@ impl Choices<'_, '_> {
 
     fn pop(&mut self) -> Option<Choice> {
         self.count = self.count.checked_sub(1)?;
-        // SAFETY: so many were written.
+        // SAFETY: this many were written.
         Some(unsafe { self.start.add(self.count).read() })
     }
 
@@ -99,7 +99,7 @@ impl Choices<'_, '_> {
         self.stack.need(1, "no place for choices");
         let capacity = self.capacity * 2;
         let start: *mut Choice = self.stack.push_memory(capacity * size_of::<Choice>()).cast();
-        // SAFETY: the new memory is larger than what was written to the old, which is kept until here.
+        // SAFETY: the new memory is larger than the written part of the old, which is kept until here.
         unsafe { ptr::copy_nonoverlapping(self.start, start, self.count) };
         self.stack.replace(self.place);
         self.start = start;
@@ -107,7 +107,7 @@ impl Choices<'_, '_> {
     }
 }
 
-/// What follows from one part of the pattern.
+/// The result of one part of the pattern.
 enum Step {
     /// So far it matches: the places in the subject and in the pattern where to go on.
     On(usize, usize),
@@ -150,7 +150,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
         self.choices.count = 0;
         let (mut place, mut part) = (start, from);
         loop {
-            // Counted now and then, which most matches do not come to.
+            // Counted now and then; most matches end before that.
             for _ in 0..STEPS_TOGETHER {
                 (place, part) = match self.step(place, part) {
                     Step::On(place, part) => (place, part),
@@ -182,7 +182,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
         }
     }
 
-    /// A class, with what says how often.
+    /// A class, with its quantifier.
     fn item(&mut self, place: usize, part: usize) -> Step {
         let end = self.class_end(part);
         self.count_set(part, end);
@@ -231,7 +231,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
         Step::On(start + count, end + 1)
     }
 
-    /// What is tried next.
+    /// The next alternative to try.
     fn retry(&mut self) -> Option<(usize, usize)> {
         loop {
             match self.choices.pop()? {
@@ -276,7 +276,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
         Step::On(place, next)
     }
 
-    /// What a capture has once more.
+    /// Matches the text of a capture once more.
     fn repeat_capture(&mut self, place: usize, digit: u8, next: usize) -> Step {
         let index = usize::from(digit).wrapping_sub(usize::from(b'1'));
         let capture = self.captures[..self.count].get(index);

@@ -1,9 +1,9 @@
-//! `table.sort`, in the place of Lua's: one call may compare for minutes, or for ever if the order that
-//! it is given is none, and nobody could end it.
+//! A replacement for Lua's `table.sort`: one call of that may compare for minutes, or for ever if its
+//! order is not one, and could not be ended.
 //!
-//! Equal elements come out in the order in which Lua leaves them, and a wrong order is noticed where Lua
-//! notices it, so the steps are those of Lua: a quicksort whose pivot is the median of the first, the
-//! middle and the last element.
+//! Equal elements come out in the same order as in Lua, and a wrong order is noticed where Lua notices
+//! it. So the steps are those of Lua: a quicksort whose pivot is the median of the first, the middle
+//! and the last element.
 
 use std::ffi::c_int;
 
@@ -14,7 +14,7 @@ const HALVINGS: usize = 32;
 /// Bytes of two strings that are compared in one step.
 const BYTES_TOGETHER: usize = 16;
 
-/// Where the function is that says what comes first; nil for `<`.
+/// The place of the function that compares; nil for `<`.
 const ORDER: c_int = 2;
 
 /// Elements from the first to the last of these places.
@@ -61,8 +61,8 @@ pub(crate) fn sort(stack: Stack<'_>) -> c_int {
     }
 }
 
-/// Puts no element before the place that is returned that comes behind the one there, and none behind it
-/// that comes before. Nothing is left to be done if none is returned.
+/// Returns a place, and moves elements so that none before it comes after the element there in the
+/// order, and none after it comes before. Returns none if nothing is left to be done.
 fn divide(stack: Stack<'_>, Part { first, last }: Part) -> Option<c_int> {
     put_in_order(stack, first, last);
     if last - first == 1 {
@@ -155,7 +155,7 @@ fn is_before(stack: Stack<'_>, one: c_int, other: c_int) -> bool {
                 stack.work(1 + bytes / BYTES_TOGETHER);
             }
             (Kind::Number, Kind::Number) => stack.work(1),
-            // What a metatable has for it may be a function that takes long.
+            // The metatable's own comparison may be a function that takes long.
             _ => stack.ask(),
         }
         return stack.is_less(one, other);

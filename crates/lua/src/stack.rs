@@ -1,10 +1,10 @@
 //! Lua's stack as the functions of a library see it.
 //!
-//! Lua ends a function that fails by a jump to whoever catches the error, past everything in between,
-//! and nearly every call may fail: whatever allocates does so when memory is short. Nothing is dropped
-//! on that way. So the rule of this crate: **a function that holds a [`Stack`] holds nothing that must
-//! be dropped**, no vector, no box, no lock. What grows lies in memory of Lua's, see `output.rs`.
-//! A jump over frames without destructors is what the ABI `C-unwind` allows.
+//! Lua ends a function that fails by a jump to the code that catches the error, past everything in
+//! between. Nearly every call may fail: any allocation does when memory is short. Nothing is dropped on
+//! that jump. So the rule of this crate: **a function that has a [`Stack`] has nothing that must be
+//! dropped**, no vector, no box, no lock. Data that grows lies in memory of Lua's, see `output.rs`. The
+//! ABI `C-unwind` allows a jump over frames without destructors.
 //!
 //! The other rules are Lua's own: an index names a value that is there (checked when debug assertions
 //! are on), and a function has twenty free places besides its arguments, [`Stack::reserve`] more.
@@ -18,21 +18,21 @@ use std::ptr;
 
 use mlua::ffi;
 
-/// The most values that Lua's stack holds for one function in C.
+/// The most values on Lua's stack for one function in C.
 pub(crate) const PLACES_MAX: usize = 8000;
 
-/// Steps of work after which whoever watches over a script is asked: about a millisecond.
+/// Steps of work after which the script's watcher is asked: about a millisecond.
 const WORK_UNWATCHED: usize = 1 << 17;
 
 thread_local! {
-    /// Steps that were done since then on this thread.
+    /// Steps since then on this thread.
     static WORK: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// No value at all: behind the last argument.
+    /// No value at all: after the last argument.
     None,
     Nil,
     Boolean,
@@ -52,10 +52,11 @@ pub(crate) struct Stack<'call> {
     call: PhantomData<&'call ()>,
 }
 
-/// A function of a library: takes arguments from the stack, and says how many results are on its top.
+/// A function of a library: takes arguments from the stack, and returns how many results are on its
+/// top.
 pub(crate) type Function = ffi::lua_CFunction;
 
-/// What Lua is given to call `function`, which must be a plain function.
+/// The function that Lua calls for `function`, which must be a plain function.
 pub(crate) const fn function<F>(_: F) -> Function
 where
     F: Fn(Stack<'_>) -> c_int + Copy,
@@ -75,7 +76,7 @@ where
 
 /// Runs `action` with the stack of an interpreter, as if Lua had called it.
 pub(crate) fn enter(lua: &mlua::Lua, action: fn(Stack<'_>)) -> mlua::Result<()> {
-    // SAFETY: it runs protected, and holds nothing: it is a plain function.
+    // SAFETY: it runs protected, and owns nothing: it is a plain function.
     unsafe { lua.exec_raw((), |state| action(Stack { state, call: PhantomData })) }
 }
 
@@ -92,7 +93,7 @@ impl<'call> Stack<'call> {
         unsafe { ffi::lua_gettop(self.state) }
     }
 
-    /// Leaves `top` values, or makes it so many with nil.
+    /// Leaves `top` values, or fills up to that many with nil.
     pub(crate) fn set_top(self, top: c_int) {
         debug_assert!(top >= 0 && top - self.top() < 20);
         // SAFETY: as said.
@@ -115,14 +116,14 @@ impl<'call> Stack<'call> {
 
     pub(crate) fn pop(self, count: c_int) {
         debug_assert!(count <= self.top());
-        // SAFETY: so many are there.
+        // SAFETY: that many are there.
         unsafe { ffi::lua_settop(self.state, -count - 1) }
     }
 
     /// The type of a value, or of an argument that may be missing.
     pub(crate) fn kind(self, index: c_int) -> Kind {
         debug_assert!(index > 0 || self.is_there(index));
-        // SAFETY: a positive index may lie behind the top, others are checked.
+        // SAFETY: a positive index may be past the top, others are checked.
         match unsafe { ffi::lua_type(self.state, index) } {
             ffi::LUA_TNONE => Kind::None,
             ffi::LUA_TNIL => Kind::Nil,
@@ -147,13 +148,13 @@ impl<'call> Stack<'call> {
 
     /// The number that a value is, or that a string reads as; 0 when it is neither.
     pub(crate) fn number(self, index: c_int) -> f64 {
-        // SAFETY: what is not there has no number.
+        // SAFETY: a missing value has no number.
         unsafe { ffi::lua_tonumber(self.state, index) }
     }
 
     /// Whether a value is a number, or a string that reads as one.
     pub(crate) fn is_number(self, index: c_int) -> bool {
-        // SAFETY: what is not there is no number.
+        // SAFETY: a missing value is not a number.
         unsafe { ffi::lua_isnumber(self.state, index) != 0 }
     }
 
@@ -174,7 +175,7 @@ impl<'call> Stack<'call> {
         // A number would be replaced by a string, which confuses a walk over a table.
         debug_assert!(self.kind(index) == Kind::String);
         let mut length = 0;
-        // SAFETY: a string is there, and has so many bytes.
+        // SAFETY: a string is there, and has that many bytes.
         unsafe {
             let start = ffi::lua_tolstring(self.state, index, &mut length);
             std::slice::from_raw_parts(start.cast(), length)
@@ -200,12 +201,12 @@ impl<'call> Stack<'call> {
         unsafe { ffi::lua_objlen(self.state, index) }
     }
 
-    // Arguments, which fail as those of Lua's own libraries.
+    // Arguments. Errors are like those of Lua's own libraries.
 
     /// An argument that is a string or a number. It becomes a string, which stays on the stack.
     pub(crate) fn argument_bytes(self, index: c_int) -> &'call [u8] {
         let mut length = 0;
-        // SAFETY: what comes back is a string of so many bytes.
+        // SAFETY: the result is a string of that many bytes.
         unsafe {
             let start = ffi::luaL_checklstring(self.state, index, &mut length);
             std::slice::from_raw_parts(start.cast(), length)
@@ -243,8 +244,8 @@ impl<'call> Stack<'call> {
 
     // Calling.
 
-    /// Says that so many steps of work were done. After many of them whoever watches over the script is
-    /// asked whether it may go on, as between instructions: one call may be the work of minutes.
+    /// Notes that this many steps of work were done. After many of them the script's watcher is asked
+    /// whether it may go on, as between instructions: one call may be the work of minutes.
     #[inline]
     pub(crate) fn work(self, steps: usize) {
         let done = WORK.get().saturating_add(steps);
@@ -254,7 +255,7 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// Asks whoever watches over the script whether it may go on.
+    /// Asks the script's watcher whether it may go on.
     #[cold]
     pub(crate) fn ask(self) {
         WORK.set(0);
@@ -269,7 +270,7 @@ impl<'call> Stack<'call> {
 
     /// Whether a value is a function.
     pub(crate) fn is_function(self, index: c_int) -> bool {
-        // SAFETY: a positive index may lie behind the top, others are checked.
+        // SAFETY: a positive index may be past the top, others are checked.
         unsafe { ffi::lua_type(self.state, index) == ffi::LUA_TFUNCTION }
     }
 
@@ -286,7 +287,7 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// Pops a key, and pushes what a table has for it, or its metatable.
+    /// Pops a key, and pushes its value in a table, or in its metatable.
     pub(crate) fn look_up(self, table: c_int) {
         debug_assert!(self.kind(table) == Kind::Table);
         // SAFETY: the table and the key are there, and a place is free.
@@ -300,7 +301,7 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// Whether a value is less than another, as `<` says.
+    /// Whether a value is less than another, as `<` compares.
     pub(crate) fn is_less(self, one: c_int, other: c_int) -> bool {
         debug_assert!(self.is_there(one) && self.is_there(other));
         // SAFETY: both are there.
@@ -312,7 +313,7 @@ impl<'call> Stack<'call> {
     /// Raises an error, with the place in the script before it.
     pub(crate) fn fail(self, message: fmt::Arguments<'_>) -> ! {
         let mut text = Text::default();
-        // What does not fit is left out.
+        // Text that does not fit is left out.
         let _cut = text.write_fmt(message);
         // SAFETY: the text ends with a zero byte, since one is always left of the room. Lua makes the
         // places that it needs for a message itself.
@@ -447,7 +448,7 @@ impl<'call> Stack<'call> {
 
     // Tables. No metamethod is called.
 
-    /// Pops a key, and pushes the one behind it and its value, or nothing at the end.
+    /// Pops a key, and pushes the next one and its value, or nothing at the end.
     pub(crate) fn next(self, table: c_int) -> bool {
         debug_assert!(self.kind(table) == Kind::Table);
         // SAFETY: the table and the key are there, and a place is free.
@@ -497,7 +498,7 @@ impl<'call> Stack<'call> {
             for _ in 0..shared {
                 self.push_copy(-shared);
             }
-            // SAFETY: so many values are on top, and the table is below the shared ones.
+            // SAFETY: that many values are on top, and the table is below the shared ones.
             unsafe {
                 ffi::lua_pushcclosure(self.state, *function, shared);
                 ffi::lua_setfield(self.state, -2 - shared, name.as_ptr());
@@ -519,7 +520,7 @@ impl<'call> Stack<'call> {
         self.set_field(name);
     }
 
-    // What a function keeps.
+    // A value that a function keeps.
 
     /// Pops `count` values, and pushes a function that keeps them.
     pub(crate) fn push_closure(self, function: Function, count: c_int) {
@@ -530,18 +531,18 @@ impl<'call> Stack<'call> {
 
     /// Pushes a copy of a value that the running function keeps.
     pub(crate) fn push_upvalue(self, number: c_int) {
-        // SAFETY: what is not there is nil; see `push_nil`.
+        // SAFETY: a missing value is nil; see `push_nil`.
         unsafe { ffi::lua_pushvalue(self.state, ffi::lua_upvalueindex(number)) }
     }
 
-    /// Pops a value, which the running function keeps from now on in the place of another.
+    /// Pops a value, which the running function keeps from now on in place of another.
     pub(crate) fn replace_upvalue(self, number: c_int) {
         debug_assert!(self.top() > 0);
-        // SAFETY: the value is there, and the function keeps so many.
+        // SAFETY: the value is there, and the function keeps that many.
         unsafe { ffi::lua_replace(self.state, ffi::lua_upvalueindex(number)) }
     }
 
-    // What functions of one library share.
+    // Data that functions of one library share.
 
     /// Pushes a value that functions share, see [`Stack::set_functions`].
     pub(crate) fn push_shared<T: Copy>(self, value: T) {
@@ -553,7 +554,7 @@ impl<'call> Stack<'call> {
 
     /// A copy of the value that was shared first with the running function. It has to be a `T`.
     pub(crate) fn shared<T: Copy>(self) -> T {
-        // SAFETY: `push_shared` has written it, and scripts cannot reach what functions share.
+        // SAFETY: `push_shared` has written it, and scripts cannot reach data that functions share.
         unsafe { self.shared_place().cast::<T>().read() }
     }
 

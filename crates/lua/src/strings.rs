@@ -1,4 +1,5 @@
-//! The functions of `string` that search, and `string.rep`, in the place of Lua's: see `patterns.rs`.
+//! Replacements for the functions of Lua's `string` that search, and for `string.rep`: see
+//! `patterns.rs`.
 
 use std::ffi::{CStr, c_int};
 
@@ -24,7 +25,7 @@ const SUBSTITUTED_INLINE: usize = 512;
 /// Puts the functions into the table on top of the stack.
 pub(crate) fn open(stack: Stack<'_>) {
     stack.set_functions(FUNCTIONS, 0);
-    // What it was called before Lua 5.1.
+    // Its name before Lua 5.1.
     stack.push_bytes(b"gmatch");
     stack.look_up(-2);
     stack.set_field(c"gfind");
@@ -61,12 +62,13 @@ fn searched<'call>(stack: Stack<'call>) -> (&'call [u8], &'call [u8], usize) {
     let (subject, pattern) = (stack.argument_bytes(1), stack.argument_bytes(2));
     let place = stack.argument_integer_or(3, 1);
     let length = subject.len() as i64;
-    // What is negative counts from the end.
+    // A negative position counts from the end.
     let place = if place < 0 { place.saturating_add(length + 1) } else { place };
     (subject, pattern, (place - 1).clamp(0, length) as usize)
 }
 
-/// Finds the first match: where it is, if that is wanted, with the captures; else them, or all of it.
+/// Finds the first match: returns its place, if that is wanted, and the captures; otherwise the
+/// captures, or the whole match.
 fn search(
     stack: Stack<'_>,
     subject: &[u8],
@@ -195,7 +197,7 @@ fn fill_in(
             output.push(*byte);
             continue;
         }
-        // Behind the end stands the zero byte that ends a string in C.
+        // After the end is the zero byte that ends a string in C.
         match rest.next().copied().unwrap_or_default() {
             digit @ b'0'..=b'9' => match digit.checked_sub(b'1') {
                 Some(index) => {
@@ -210,7 +212,7 @@ fn fill_in(
     }
 }
 
-/// Pushes what a function or a table has for a match.
+/// Pushes the value of a function or a table for a match.
 fn ask(stack: Stack<'_>, matcher: &Matcher<'_, '_>, by: Kind, start: usize, end: usize) {
     if by == Kind::Table {
         matcher.push_capture(0, start, end);
@@ -250,7 +252,7 @@ fn rep(stack: Stack<'_>) -> c_int {
     let room = stack.push_room(size);
     let mut filled = text.len();
     room[..filled].copy_from_slice(text);
-    // What is there is doubled.
+    // The present text is doubled.
     while filled < size {
         let more = filled.min(size - filled);
         room.copy_within(..more, filled);

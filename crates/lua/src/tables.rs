@@ -1,6 +1,6 @@
-//! `unpack` and the functions of `table`, in the place of Lua's. These count in 32 bits: the first pushes
-//! beyond its stack when a range is too long for them. And they let nobody look at the clock while they
-//! move or join millions of elements.
+//! Replacements for Lua's `unpack` and functions of `table`. Lua's count in 32 bits: `unpack` pushes
+//! beyond its stack when a range is too long for them. And they never look at the clock while they move
+//! or join millions of elements.
 
 use std::ffi::{CStr, c_int};
 

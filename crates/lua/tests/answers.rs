@@ -1,14 +1,14 @@
-//! What the libraries answer to some hundred expressions, as Redis 8.0 has answered them, and what
-//! they do with memory.
+//! The answers of the libraries to some hundred expressions, compared with those of Redis 8.0, and
+//! their use of memory.
 
 #![allow(clippy::unwrap_used)]
 
 use mlua::{Lua, LuaOptions, StdLib};
 
-/// Expressions, each with the answer of Redis 8.0 in the line behind it.
+/// Expressions, each with the answer of Redis 8.0 in the line after it.
 const ANSWERS: &str = include_str!("answers.txt");
 
-/// Shows what a call returns or fails with. Tables are shown in the order in which Lua walks them.
+/// Shows the result or the error of a call. Tables are shown in the order in which Lua walks them.
 const SHOW: &str = "\
 local function show(v, d)
   if type(v) == 'table' then
@@ -34,7 +34,7 @@ fn lua() -> Lua {
     lua
 }
 
-/// What is returned for an expression, or its error.
+/// The result of an expression, or its error.
 fn answer(lua: &Lua, expression: &str) -> Vec<u8> {
     let chunk = format!("return all(pcall(function() return {expression} end))");
     let shown: mlua::LuaString = lua.load(chunk).set_name("@user_script").eval().unwrap();
@@ -80,7 +80,7 @@ fn what_is_too_much_for_memory_is_an_error() {
         let shown = answer(&lua, expression);
         let failed = shown.starts_with(b"false ; ");
         assert!(failed, "{expression}: {}", written(&shown[..shown.len().min(200)]));
-        // What was taken for it comes back.
+        // Memory that was taken for it comes back.
         lua.gc_collect().unwrap();
         assert!(lua.used_memory() < 1 << 20, "{expression} has left {}", lua.used_memory());
     }

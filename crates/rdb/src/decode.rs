@@ -1,8 +1,8 @@
-//! Reading values, whatever their layout.
+//! Reading values in all their layouts.
 //!
-//! A block that the store keeps as well is taken over after every byte of it was checked. Older
-//! layouts are read element by element through the types' own additions, which choose the encoding
-//! by the limits as if clients had added the elements.
+//! A block that the store keeps as well is taken over after every byte of it was checked. Older layouts
+//! are read element by element through the types' own additions, which choose the encoding by the
+//! limits as if clients had added the elements.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A hash in the making, of which fields expire.
+/// A hash that is being read, of which fields expire.
 struct ExpiringHash {
     hash: Hash,
     limits: Limits,
@@ -266,7 +266,7 @@ impl ExpiringHash {
         if at_ms.is_some_and(|at| at < self.now_ms) {
             return Ok(());
         }
-        // What is later than any time of ours, or earlier, is so all the same.
+        // A time outside our range is replaced by the nearest one in it.
         let at_ms = at_ms.map(|at| at.clamp(1, Hash::LATEST));
         if self.hash.set_timed(field, value, at_ms, self.limits) { Ok(()) } else { Err(DUPLICATE) }
     }

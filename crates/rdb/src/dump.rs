@@ -23,7 +23,7 @@ pub enum RestoreError {
     /// It is no payload, was damaged, or a newer server made it.
     #[error("version or checksum are wrong")]
     Footer,
-    /// Its checksum is right, but it holds no value.
+    /// Its checksum is right, but it contains no value.
     #[error(transparent)]
     Value(#[from] ReadError),
 }
@@ -45,10 +45,10 @@ pub fn dump(value: ValueRef<'_>, compress: bool) -> Vec<u8> {
     payload
 }
 
-/// Makes a value of what [`dump`] made of it, here or elsewhere. Bytes between value and footer are
-/// passed over, as Redis does. Strings may be borrowed from the payload. Without `verify` the
-/// checksum may be any, not so the version. Fields of a hash that have expired are kept, as those of a key
-/// are that nobody has met yet.
+/// Reads the value from a payload that [`dump`] made, here or elsewhere. Bytes between value and footer
+/// are ignored, as in Redis. Strings may be borrowed from the payload. Without `verify` the checksum
+/// may be any, but not the version. Fields of a hash that have expired are kept, like expired keys that
+/// no command has met yet.
 ///
 /// # Errors
 /// [`RestoreError`]. The payload may come from anywhere: all of it is checked.
@@ -79,7 +79,7 @@ pub fn dump_functions<'s>(sources: impl Iterator<Item = &'s [u8]>, compress: boo
     payload
 }
 
-/// The sources of libraries that [`dump_functions`] made a payload of, here or elsewhere.
+/// The sources of libraries in a payload that [`dump_functions`] made, here or elsewhere.
 ///
 /// # Errors
 /// [`RestoreError`]. The payload may come from anywhere: all of it is checked.
@@ -96,8 +96,8 @@ pub fn restore_functions(payload: &[u8]) -> Result<Vec<Vec<u8>>, RestoreError> {
     Ok(sources)
 }
 
-/// What a payload's footer vouches for, or seems to if nobody verifies it, and who wrote it: the
-/// versions of Valkey's own begin far above those of Redis.
+/// The part of a payload that its footer vouches for, or seems to when it is not verified; and its
+/// dialect: the versions of Valkey's own begin far above those of Redis.
 fn body(payload: &[u8], verify: bool) -> Option<(&[u8], Dialect)> {
     let (covered, checksum) = payload.split_last_chunk()?;
     let (body, version) = covered.split_last_chunk()?;

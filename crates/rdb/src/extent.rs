@@ -12,9 +12,9 @@ use crate::read::{Input, ReadError};
 const STREAM_ID_BYTES: u64 = 16;
 const MILLISECONDS_BYTES: u64 = 8;
 
-/// Passes over a value that is laid out as `layout` says.
+/// Skips a value of this layout.
 ///
-/// An announced count of items costs nothing that is not there: every item is at least a byte.
+/// An announced count of items costs nothing unless they are there: every item is at least a byte.
 pub(crate) fn skip_value(input: &mut impl Input, layout: Layout) -> Result<(), ReadError> {
     match layout {
         Layout::String

@@ -1,11 +1,11 @@
-//! How a value is laid out: what its type byte stands for.
+//! The layouts of values, which their type bytes name.
 //!
-//! The numbers grew over fifteen years, and then in two families of servers apart from each other:
-//! 22 is a hash whose fields expire in both, laid out differently.
+//! The numbers grew over fifteen years, and then in two families of servers independently: 22 is a hash
+//! whose fields expire in both, with different layouts.
 
 use crate::opcodes::kind;
 
-/// Which family of servers a file comes from; the first bytes of a file say it.
+/// The family of servers from which a file comes, by the first bytes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// `REDIS`: all versions of Redis, and of Valkey before 9.
@@ -23,7 +23,7 @@ impl std::fmt::Display for Dialect {
     }
 }
 
-/// The layout of a value. What is "counted" is a number of items and then the items.
+/// The layout of a value. "Counted" means a number of items and then the items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "`name` says what each is")]
 pub enum Layout {
@@ -56,7 +56,7 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// What a type byte stands for in a file of that dialect; `None` if for nothing we know.
+    /// The layout for a type byte in a file of that dialect; `None` if it is unknown.
     pub fn from_byte(byte: u8, dialect: Dialect) -> Option<Layout> {
         Some(match byte {
             kind::STRING => Layout::String,

@@ -4,13 +4,12 @@
 //! payload of DUMP is one value with a footer of its own. The format is little more than two ideas,
 //! strings with a length that packs itself, and values that are sequences of strings. Reading order:
 //! `opcodes` (the numbers) and [`Layout`], `read` and [`mod@write`] (lengths and strings), `decode` and
-//! `value` (the types, one way and the other), then what they are used in: [`dump`](mod@dump) (the
-//! payload) and [`mod@file`] (the snapshot).
+//! `value` (the types, in both directions), then their uses: [`dump`](mod@dump) (the payload) and
+//! [`mod@file`] (the snapshot).
 //!
 //! We write what Redis 8.0 writes and read what any version of Redis and Valkey writes, back to the
-//! first one's encodings. The difference lies in what we believe: every byte from outside is checked,
-//! whatever the settings say, and nothing is allocated because a length announces it: memory grows
-//! with the bytes that really came.
+//! encodings of the first one. Nothing from outside is trusted: every byte is checked, under all
+//! settings, and a length alone allocates nothing: memory grows with the bytes that really came.
 
 mod decode;
 pub mod dump;
@@ -36,12 +35,11 @@ pub use write::Writer;
 /// The version that the payload of DUMP states: that of Redis 8.0.
 pub const DUMP_VERSION: u16 = 12;
 
-/// The version that files have where nothing else is asked for, and no field of a hash expires: that of
-/// Redis 7.2 and Valkey 7.2.
+/// The default version of files without hash fields that expire: that of Redis 7.2 and Valkey 7.2.
 pub const FILE_VERSION: u16 = 11;
 
-/// The version that files have where fields of hashes expire: that of Redis 7.4 and later.
+/// The version of files with hash fields that expire: that of Redis 7.4 and later.
 pub const FILE_VERSION_WITH_EXPIRING_FIELDS: u16 = 12;
 
-/// The oldest version that files may be written in: that of Redis 7.0.
+/// The oldest version in which files may be written: that of Redis 7.0.
 pub const OLDEST_FILE_VERSION: u16 = 10;

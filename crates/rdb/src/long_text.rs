@@ -1,9 +1,10 @@
 //! A long string that comes in parts.
 //!
-//! Its parts are compressed one by one: what LZF makes of one after the other is what it could have
-//! made of all, since copies reach back within a part. The result gathers until the last part, for its
-//! length comes first. Where it does not become shorter, all is written as it is: what has not after
-//! some megabytes is not tried on, since it would be in memory twice at the end.
+//! Its parts are compressed one by one. Their LZF forms one after the other are a valid LZF form of the
+//! whole, because copies reach back within a part only. The result gathers until the last part, because
+//! its length comes first. If it does not become shorter, everything is written as it is: after some
+//! megabytes without gain it is not tried further, because the string would be in memory twice at the
+//! end.
 
 use std::io::{self, Write};
 
@@ -18,9 +19,9 @@ const TRIED: u64 = if cfg!(test) { 100_000 } else { 4 << 20 };
 /// See the module's text.
 pub(crate) struct LongText {
     length: u64,
-    /// Bytes that came so far.
+    /// Bytes that have come so far.
     come: u64,
-    /// What they were compressed to; nothing where they are written as they come.
+    /// The compressed bytes; nothing when the parts are written as they come.
     packed: Option<Vec<u8>>,
 }
 
@@ -40,7 +41,7 @@ impl LongText {
         self.length - self.come
     }
 
-    /// Adds a part, which is no longer than what is left.
+    /// Adds a part, which is no longer than the missing rest.
     pub(crate) fn add<W: Write>(&mut self, writer: &mut Writer<W>, part: &[u8]) -> io::Result<()> {
         self.come += part.len() as u64;
         let Some(packed) = &mut self.packed else { return writer.bytes(part) };
@@ -56,7 +57,7 @@ impl LongText {
         writer.bytes(&whole)
     }
 
-    /// Ends the string, of which all came.
+    /// Ends the string after all of it has come.
     pub(crate) fn end<W: Write>(self, writer: &mut Writer<W>) -> io::Result<()> {
         let Some(packed) = self.packed else { return Ok(()) };
         writer.bytes(&[length::ENCODED | encoding::LZF])?;

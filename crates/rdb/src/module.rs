@@ -1,4 +1,4 @@
-//! What modules left in a file: passed over, and named.
+//! Data of modules in a file: skipped, and named.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(crate) fn name(id: u64) -> String {
     (0..NAME_LENGTH).map(character).collect()
 }
 
-/// Passes over what a module wrote, up to and with the mark of its end.
+/// Skips the data of a module, up to and with the mark of its end.
 pub(crate) fn skip(input: &mut impl Input) -> Result<(), ReadError> {
     loop {
         match input.length()? {

@@ -31,7 +31,7 @@ pub(crate) mod kind {
     pub(crate) const HASH_EXPIRING_LISTPACK: u8 = 25;
 }
 
-/// What stands in a file where a type byte could: the highest numbers, counted down in history.
+/// Opcodes, which stand in place of a type byte: the highest numbers, counted down in history.
 pub(crate) mod opcode {
     /// Valkey: a migration of slots that was going on. A name, and counted pairs of slots.
     pub(crate) const SLOT_IMPORT: u8 = 243;
@@ -41,9 +41,9 @@ pub(crate) mod opcode {
     pub(crate) const FUNCTION: u8 = 245;
     /// A function as the release candidates of 7.0 wrote it: name, engine, description, source.
     pub(crate) const FUNCTION_EARLY: u8 = 246;
-    /// What a module keeps besides values: its id, then as in a [`kind::MODULE`](super::kind).
+    /// Data of a module besides values: its id, then as in a [`kind::MODULE`](super::kind).
     pub(crate) const MODULE_AUX: u8 = 247;
-    /// The next key was not used for so many seconds.
+    /// The next key was not used for this many seconds.
     pub(crate) const IDLE: u8 = 248;
     /// How often the next key was used, as one byte.
     pub(crate) const FREQUENCY: u8 = 249;
@@ -71,7 +71,7 @@ pub(crate) mod module {
     pub(crate) const STRING: u64 = 5;
 }
 
-/// How a node of a [`kind::LIST_OF_NODES`] holds its elements.
+/// How a node of a [`kind::LIST_OF_NODES`] stores its elements.
 pub(crate) mod container {
     /// One large element as it is.
     pub(crate) const PLAIN: u64 = 1;
@@ -79,7 +79,7 @@ pub(crate) mod container {
     pub(crate) const PACKED: u64 = 2;
 }
 
-/// The first byte of a length. The two highest bits say how it goes on.
+/// The first byte of a length. Its two highest bits say what follows.
 pub(crate) mod length {
     /// `00`: the length is in the other six bits.
     pub(crate) const BITS_6: u8 = 0x00;
@@ -107,7 +107,8 @@ pub(crate) mod encoding {
     pub(crate) const LZF: u8 = 3;
 }
 
-/// A score in text has its length in one byte, of which the highest stand for what is no number.
+/// A score in text has its length in one byte; the highest lengths stand for values that are not
+/// numbers.
 pub(crate) mod score {
     pub(crate) const NAN: u8 = 253;
     pub(crate) const INFINITY: u8 = 254;

@@ -17,10 +17,10 @@ pub enum ReadError {
     /// The bytes end in the middle.
     #[error("the data ends too early")]
     Truncated,
-    /// The bytes are no value; says what was wrong first.
+    /// The bytes are not a value; this is the first error.
     #[error("{0}")]
     Malformed(&'static str),
-    /// The bytes may be right, but they say what we do not know.
+    /// The bytes may be right, but their meaning is unknown here.
     #[error("unsupported: {0}")]
     Unsupported(Cow<'static, str>),
 }
@@ -37,14 +37,14 @@ impl From<store::Malformed> for ReadError {
     }
 }
 
-/// A length, or what stands in its place.
+/// A length, or an encoding in its place.
 pub(crate) enum Length {
     Plain(u64),
     /// One of [`encoding`].
     Encoded(u8),
 }
 
-/// Where bytes come from: a slice that has them all, or a file of which a part is in memory.
+/// The source of bytes: a slice that has them all, or a file of which a part is in memory.
 pub(crate) trait Input {
     /// The next `count` bytes. Nothing is allocated for bytes that do not exist.
     fn take(&mut self, count: u64) -> Result<&[u8], ReadError>;
@@ -71,7 +71,7 @@ pub(crate) trait Input {
         }
     }
 
-    /// What a string begins with.
+    /// The beginning of a string.
     fn length_or_encoding(&mut self) -> Result<Length, ReadError> {
         let first = self.byte()?;
         Ok(match first & length::MASK {
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// A string, whatever its encoding.
+    /// A string in any encoding.
     pub(crate) fn string(&mut self) -> Result<Cow<'a, [u8]>, ReadError> {
         self.text().map(Text::into_bytes)
     }
@@ -238,7 +238,7 @@ mod tests {
     fn string(bytes: &[u8]) -> Option<Vec<u8>> {
         let text = Reader::new(bytes).string().ok().map(Cow::into_owned);
         let mut skipper = Reader::new(bytes);
-        // Only what a compressed string contains is not looked at in passing.
+        // Only the contents of a compressed string are not looked at in passing.
         let skipped = skipper.skip_string().is_ok();
         assert!(skipped || text.is_none());
         assert!(text.is_none() || skipper.position() == bytes.len());

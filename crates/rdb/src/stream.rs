@@ -20,7 +20,7 @@ use crate::layout::Layout;
 use crate::read::{Input, ReadError, Reader};
 use crate::write::Writer;
 
-/// What stands for a time or a number that is not known.
+/// The number for an unknown time or number.
 const UNKNOWN: i64 = -1;
 
 impl From<Malformed> for ReadError {

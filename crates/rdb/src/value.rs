@@ -1,4 +1,4 @@
-//! Writing values: what each type byte is followed by.
+//! Writing values: the bytes after each type byte.
 //!
 //! A type that the store keeps packed is written as that block.
 
@@ -29,7 +29,7 @@ pub struct ValueLimits {
     pub zset: Limits,
 }
 
-/// The byte that says how a value is laid out when [`Writer::value`] writes it.
+/// The byte for the layout in which [`Writer::value`] writes a value.
 pub(crate) fn kind_of(value: ValueRef<'_>) -> u8 {
     match value {
         ValueRef::String(_) => kind::STRING,
@@ -133,7 +133,7 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Writes when a field of a [`kind::HASH_EXPIRING`] expires, of which the first does at
+    /// Writes when a field of a [`kind::HASH_EXPIRING`] expires. The first field to expire does so at
     /// `earliest`.
     pub(crate) fn field_time(&mut self, expire_at: Option<u64>, earliest: u64) -> io::Result<()> {
         self.length(expire_at.map_or(0, |at| at.saturating_sub(earliest) + 1))

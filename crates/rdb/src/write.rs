@@ -10,7 +10,7 @@ use crate::opcodes::{encoding, length};
 const INTEGER_TEXT: usize = 11;
 /// Strings longer than this are worth an attempt at compressing them.
 const COMPRESS_ABOVE: usize = 20;
-/// What a compressed string must be shorter than the string: it has a second length.
+/// By how much a compressed string must be shorter than the string: it has a second length.
 pub(crate) const COMPRESS_GAIN: usize = 4;
 
 /// Room that stays from one compressed string to the next, in bytes.

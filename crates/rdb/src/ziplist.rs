@@ -64,7 +64,7 @@ fn previous_length(entry: &[u8]) -> Option<(usize, &[u8])> {
     }
 }
 
-/// The element at the start of `bytes`, which begin with its encoding, and what follows it.
+/// The element at the start of `bytes`, which begin with its encoding, and the bytes after it.
 fn content(bytes: &[u8]) -> Option<(Element<'_>, &[u8])> {
     let (&encoding, rest) = bytes.split_first()?;
     match encoding >> 6 {

@@ -1,4 +1,5 @@
-//! Files of many chunks: what is cut between two of them is whole in one, and other threads decode.
+//! Files of many chunks: an item that is cut between two chunks is complete in one of them, and other
+//! threads decode.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -38,7 +39,7 @@ fn file() -> Vec<u8> {
     for (database, key, expire_at_ms, usage, length) in keys() {
         if selected.replace(database) != Some(database) {
             writer.select(database).unwrap();
-            // Now and then something stands between the keys that is no key.
+            // Now and then something that is not a key comes between the keys.
             if database.is_multiple_of(7) {
                 writer.resize(1000, 334).unwrap();
             }

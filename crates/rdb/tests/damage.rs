@@ -1,5 +1,5 @@
-//! What is written is read, and what is damaged is refused: without a panic, without waiting for
-//! ever, and without memory for what is not there.
+//! Written files are read, and damaged ones are refused: without a panic, without waiting for ever, and
+//! without memory for bytes that are not there.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -15,10 +15,11 @@ use rdb::file::{Checksum, FileError, FileReader, Item, Usage};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tests::random::{Random, Rounds};
 
-/// How long each random test goes on if nobody says otherwise.
+/// How long each random test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(4);
 
-/// What the process may take from the system. Who believes an announced length soon has more.
+/// Memory that the process may take from the system. A reader that believes an announced length soon
+/// exceeds it.
 const MEMORY: u64 = 4 << 30;
 
 /// Bytes of a magic. A change there may give a version that has no checksum.
@@ -59,7 +60,7 @@ fn limit_memory() {
     setrlimit(Resource::As, limit).unwrap();
 }
 
-/// What a file tells if it is whole.
+/// The contents of a file if it is complete.
 fn whole(result: Result<Found, FileError>) -> Option<Found> {
     result.ok().filter(|found| matches!(found.checksum, Checksum::Correct | Checksum::Absent))
 }
@@ -127,7 +128,7 @@ fn keys_and_ends(file: impl Read) -> Vec<(Vec<u8>, u64)> {
         let Ok(Item::Entries(batch)) = item else { continue };
         for raw in &batch {
             let Ok(key) = raw.key() else { return keys };
-            // Whatever the value has become, decoding it is harmless.
+            // Decoding is harmless for every value that results.
             drop(raw.decode(&options()));
             keys.push((key.into_owned(), raw.value_offset() + raw.value_bytes() as u64));
         }

@@ -1,5 +1,5 @@
-//! Files that the reference server wrote, compared with what it says of their contents. They are
-//! made by `scripts/make-golden`.
+//! Files that the reference server wrote, compared with its own listing of their contents.
+//! `scripts/make-golden` makes them.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 

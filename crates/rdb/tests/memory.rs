@@ -1,5 +1,5 @@
-//! Whatever a file or a payload of RESTORE has become, reading it ends, and takes memory in
-//! proportion to its size: no length is believed before its bytes are there.
+//! Reading a damaged file or payload of RESTORE ends, and takes memory in proportion to its size: no
+//! length is believed before its bytes are there.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 #![allow(unsafe_code, reason = "freeing what tables have retired is a promise")]
@@ -19,10 +19,10 @@ use tests::random::{Random, Rounds};
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// How long each test goes on if nobody says otherwise.
+/// How long each test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(4);
 
-/// Bytes that reading takes whatever is read: buffers, and what a keyspace holds while empty.
+/// Bytes that reading takes in any case: buffers, and an empty keyspace.
 const AT_LEAST: usize = 4 << 20;
 
 /// Bytes that a byte of a file may take. An item of LZF gives 88 for each of its own, and is there
@@ -52,8 +52,8 @@ fn rounds(mut round: impl FnMut(&mut Random)) {
     for seed in Rounds::from_environment(USUAL_TIME).seeds() {
         let _named = NamedInPanic(seed);
         round(&mut Random::new(seed));
-        // As a server does some times a second: the list of retired tables is not to grow without end.
-        // SAFETY: no thread of this program looks at tables without holding them.
+        // As a server does several times a second: the list of retired tables must not grow without
+        // end. SAFETY: no thread of this program looks at tables without locking them.
         unsafe { store::table::retire::collect(|| true) };
     }
 }
@@ -89,7 +89,7 @@ fn damaged_files_take_what_they_are_worth() {
     });
 }
 
-/// The payloads of DUMP of all that a file holds.
+/// The payloads of DUMP of all keys in a file.
 fn payloads(file: &[u8]) -> Vec<Vec<u8>> {
     let mut payloads = Vec::new();
     for item in FileReader::open(file, true).unwrap() {

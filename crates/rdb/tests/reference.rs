@@ -1,4 +1,4 @@
-//! The reference server loads what we write, and means the same by it.
+//! The reference server loads the files that we write, with the same contents.
 
 #![allow(clippy::unwrap_used, reason = "what fails is the test")]
 
@@ -21,13 +21,13 @@ use tests::peers;
 use tests::random::{Random, Rounds};
 use tests::server::{Server, Target};
 
-/// How long the random test goes on if nobody says otherwise.
+/// How long the random test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(4);
 
 /// The name under which a server looks for its file.
 const FILE_NAME: &str = "dump.rdb";
 
-/// Starts the reference on a file. It says no more than its log if it refuses the file.
+/// Starts the reference on a file. If it refuses the file, only its log says why.
 fn loaded(file: &[u8]) -> Result<Server> {
     let mut server = Server::start(Target::Reference, &[])?;
     server.kill();
@@ -36,7 +36,7 @@ fn loaded(file: &[u8]) -> Result<Server> {
     Ok(server)
 }
 
-/// The digest of all that a server holds.
+/// The digest of all data of a server.
 fn digest(server: &Server) -> Result<Vec<u8>> {
     match server.connect()?.call_text("DEBUG DIGEST")? {
         Reply::Status(digest) => Ok(digest),
@@ -44,7 +44,7 @@ fn digest(server: &Server) -> Result<Vec<u8>> {
     }
 }
 
-/// What the reference saves of what it loaded.
+/// The file that the reference saves of the data that it loaded.
 fn saved_again(server: &Server) -> Result<Found> {
     ensure!(matches!(server.connect()?.call_text("SAVE")?, Reply::Status(_)));
     let file = fs::File::open(server.directory().join(FILE_NAME))?;

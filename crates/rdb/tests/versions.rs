@@ -110,7 +110,7 @@ fn versions_5_and_6_end_with_a_checksum() {
         let file = assembler().end();
         assert_eq!(found(&file).checksum, Checksum::Correct);
         let without = assembler().raw(b"\xff\0\0\0\0\0\0\0\0").end();
-        // What follows the file is not looked at.
+        // Bytes after the file are not looked at.
         assert_eq!(found(&without).checksum, Checksum::Absent);
         let mut wrong = file.clone();
         *wrong.last_mut().unwrap() ^= 1;
@@ -140,7 +140,7 @@ fn version_7_texts_sizes_and_lists_of_ziplists() {
     assert_eq!(found.entries[0].layout, Layout::ListOfZiplists);
 }
 
-/// "ReJSON-RL" version 3, and what a module's value or auxiliary data may consist of.
+/// "ReJSON-RL" version 3, and the possible parts of a module's value or auxiliary data.
 const MODULE_ID: &[u8] = b"\x81\x45\xe2\x52\x38\xdf\x91\x2c\x03";
 const MODULE_DATA: &[u8] = b"\x01\x05\x02\x40\x80\x03abcd\x04abcdefgh\x05\x03abc\x00";
 
@@ -187,7 +187,7 @@ fn version_9_streams_and_hints() {
     let stream = |assembler: Assembler| {
         assembler.raw(b"\x01").string(&first).string(&block).raw(b"\x01\x05\x06")
     };
-    // One group with one pending entry and one consumer who has it.
+    // One group with one pending entry and the consumer that has it.
     let group = |assembler: Assembler, form: u8| {
         let assembler = assembler.string(b"group").raw(b"\x05\x06");
         let assembler = if form > 1 { assembler.raw(b"\x01") } else { assembler };
@@ -379,7 +379,7 @@ fn valkey_9() {
     assert_eq!(found.shown("hash"), r#""later"="2" "never"="1""#);
     assert_eq!(found.entry("hash").fields, [expiry("later", 9000)]);
     assert_eq!(found.shown("set"), "\"a\"");
-    // Redis's numbers for the same thing mean nothing here, nor Valkey's there.
+    // Redis's numbers for the same thing mean nothing here, nor Valkey's in Redis's files.
     for (magic, bytes) in [("VALKEY080", b"\x18\x01k"), ("REDIS0012", b"\xf3\x01k")] {
         let file = Assembler::new(magic).raw(bytes).end();
         let error = read(&file[..], &options()).unwrap_err();

@@ -1,8 +1,8 @@
-//! The arguments of one command, wherever they lie.
+//! The arguments of one command, and where they lie.
 //!
-//! Most arguments are never copied on their way to the engine: the parser notes where in the read
-//! buffer each one lies ([`ArgRange`]), and [`Arguments`] turns notes into slices on demand. Two
-//! kinds lie elsewhere: those that had to be unquoted or moved, in a side buffer, and big ones,
+//! Most arguments are never copied on their way to the engine: the parser records where in the read
+//! buffer each one lies ([`ArgRange`]), and [`Arguments`] turns these records into slices on demand.
+//! Two kinds lie elsewhere: arguments that had to be unquoted or moved, in a side buffer, and big ones,
 //! each in an allocation of its own that the store may keep.
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const IN_BUFFER: u32 = 0;
 /// As [`IN_BUFFER`], of a command's first argument: around all arguments lie the headers and line
 /// ends of the protocol and nothing else.
 const IN_BUFFER_PLAIN: u32 = 1;
-/// This and what is above it lies elsewhere, so that one comparison tells.
+/// From this value on an argument lies elsewhere, so that one comparison tells.
 const IN_SIDE: u32 = 2;
 const IN_BIG: u32 = 3;
 
@@ -98,7 +98,7 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments behind `ranges`, with the places that they speak of.
+    /// The arguments at `ranges`, in the places to which these refer.
     #[inline]
     pub fn new(
         ranges: &'a [ArgRange],
@@ -121,7 +121,7 @@ impl<'a> Arguments<'a> {
         self.ranges.is_empty()
     }
 
-    /// The argument at `index`, if there are so many.
+    /// The argument at `index`, if there are that many.
     #[inline]
     pub fn get(&self, index: usize) -> Option<&'a [u8]> {
         self.ranges.get(index).map(|range| self.resolve(*range))
@@ -130,13 +130,13 @@ impl<'a> Arguments<'a> {
     /// The argument at `index`.
     ///
     /// # Panics
-    /// If there are not so many: for callers that have checked the number of arguments.
+    /// If there are not that many: for callers that have checked the number of arguments.
     #[inline]
     pub fn at(&self, index: usize) -> &'a [u8] {
         self.resolve(self.ranges[index])
     }
 
-    /// The argument at `index` as something that can be kept without copying it: given only for big
+    /// The argument at `index` as something that can be kept without copying it: only for big
     /// arguments, which were received into their own allocation.
     #[inline]
     pub fn shared(&self, index: usize) -> Option<&'a Arc<Vec<u8>>> {
@@ -153,15 +153,15 @@ impl<'a> Arguments<'a> {
         self.ranges.iter().map(move |range| arguments.resolve(*range))
     }
 
-    /// The arguments from `first` on; none if there are not so many.
+    /// The arguments from `first` on; none if there are not that many.
     #[inline]
     #[must_use]
     pub fn skip(&self, first: usize) -> Self {
         Arguments { ranges: self.ranges.get(first..).unwrap_or(&[]), ..*self }
     }
 
-    /// The bytes of the whole command as it was received, if they lie in one piece and in the form
-    /// that a command has in the journal: then nobody need put them together.
+    /// The bytes of the whole command as it was received, if they lie in one piece and in the form that
+    /// a command has in the journal: then they need not be put together.
     #[inline]
     pub fn as_received(&self) -> Option<&'a [u8]> {
         let (name, last) = (self.ranges.first()?, self.ranges.last()?);
@@ -220,8 +220,8 @@ fn header_length(number: usize) -> usize {
     1 + digits + LINE_END.len()
 }
 
-/// The arguments of one command on their own, for commands that wait: queued by MULTI, parked
-/// behind a lock, made by a script or read from a file. Big arguments are shared, not copied.
+/// The arguments of one command on their own, for commands that wait: queued by MULTI, parked at a
+/// locked slot, made by a script or read from a file. Big arguments are shared, not copied.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedArguments {
     ranges: Vec<ArgRange>,
@@ -266,7 +266,7 @@ impl OwnedArguments {
         self.ranges.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
@@ -276,10 +276,10 @@ impl OwnedArguments {
         Arguments::new(&self.ranges, &[], &self.bytes, &self.big)
     }
 
-    /// Some of the arguments: for who keeps several commands, one behind the other.
+    /// Some of the arguments, for callers that keep several commands, one after the other.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are not that many.
     pub fn part(&self, range: std::ops::Range<usize>) -> Arguments<'_> {
         Arguments::new(&self.ranges[range], &[], &self.bytes, &self.big)
     }
@@ -291,7 +291,7 @@ impl OwnedArguments {
         self.big.clear();
     }
 
-    /// Bytes of memory held, counting shared arguments in full.
+    /// Bytes of memory in use, counting shared arguments in full.
     pub fn memory(&self) -> usize {
         self.ranges.capacity() * size_of::<ArgRange>()
             + self.bytes.capacity()

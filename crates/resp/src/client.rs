@@ -1,9 +1,9 @@
 //! The other side of the wire: commands out, replies in.
 //!
-//! [`encode_command`] writes a command. [`Framer`] finds where replies end, quickly and without
-//! looking at what they say; [`ReplyParser`] builds on it and makes a [`Value`] of each. Both take bytes in pieces of any size without looking at any byte twice, and bound what
-//! a peer can make them do: nesting by [`limits::MAX_REPLY_NESTING`], memory by what was really
-//! received.
+//! [`encode_command`] writes a command. [`Framer`] finds where replies end, quickly and without looking
+//! at their contents; [`ReplyParser`] builds on it and makes a [`Value`] of each. Both take bytes in
+//! pieces of any size without looking at any byte twice, and bound what a peer can make them do:
+//! nesting by [`limits::MAX_REPLY_NESTING`], memory by the bytes received.
 
 use crate::reply::write_header;
 use base::limits;
@@ -126,21 +126,21 @@ pub fn reply_length(bytes: &[u8]) -> Result<Option<usize>, ReplyError> {
 pub struct Framer {
     /// How much of the reply at the front was understood.
     at: usize,
-    /// Bytes behind `at` that are known to hold no line end.
+    /// Bytes after `at` that are known to contain no line end.
     scanned: usize,
     /// For each collection open at `at`, how many replies it still lacks.
     open: Vec<u64>,
 }
 
-/// What one line of a reply says.
+/// The meaning of one line of a reply.
 enum Line {
     /// It is a reply by itself.
     Whole,
-    /// It is a string: so many bytes and a line end follow.
+    /// A string: this many bytes and a line end follow.
     Text(usize),
-    /// It is a collection of so many replies.
+    /// A collection of this many replies.
     Collection(u64),
-    /// It is attributes of the next reply: so many replies.
+    /// Attributes of the next reply: this many replies.
     Attributes(u64),
 }
 
@@ -150,8 +150,8 @@ impl Framer {
         Framer::default()
     }
 
-    /// Looks for the end of the reply at the front of `bytes`, and returns its length. The caller
-    /// then removes it before the next call; on `None` it appends more bytes behind these.
+    /// Looks for the end of the reply at the front of `bytes`, and returns its length. The caller then
+    /// removes it before the next call; on `None` it appends more bytes after these.
     ///
     /// # Errors
     /// [`ReplyError`]; the connection is of no use any more.
@@ -205,7 +205,7 @@ impl Framer {
         true
     }
 
-    /// Reads the line at the present place: what it says, and where the next one begins.
+    /// Reads the line at the present place: its meaning, and where the next one begins.
     fn line(&mut self, bytes: &[u8]) -> Result<Option<(Line, usize)>, ReplyError> {
         let rest = bytes.get(self.at..).unwrap_or(&[]);
         let Some(&kind) = rest.first() else { return Ok(None) };
@@ -261,7 +261,7 @@ impl ReplyParser {
     }
 
     /// Reads the reply at the front of `bytes`: its value, and its length, which the caller then
-    /// removes before the next call. On `None` the caller appends more bytes behind these.
+    /// removes before the next call. On `None` the caller appends more bytes after these.
     ///
     /// # Errors
     /// [`ReplyError`]; the connection is of no use any more.

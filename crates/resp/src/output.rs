@@ -1,9 +1,8 @@
-//! What waits to be sent on a connection.
+//! Output that waits to be sent on a connection.
 //!
 //! Replies are mostly small, so they are collected in one buffer, in order. A large string is not
-//! copied into it: a reference to it is noted with the offset in the buffer before which it
-//! belongs, and a vectored write sends both interleaved. `buffer[..a], string, buffer[a..]` and so
-//! on.
+//! copied into it: a reference to it is recorded with its offset in the buffer, and a vectored write
+//! sends both interleaved: `buffer[..a], string, buffer[a..]` and so on.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -24,7 +23,7 @@ struct Shared {
 /// Bytes waiting to be sent, in order. A copy shares the large strings.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The small replies, and what surrounds the shared strings.
+    /// The small replies, and the bytes around the shared strings.
     pub(crate) buffer: Vec<u8>,
     /// How much of the buffer was sent.
     sent: usize,
@@ -88,7 +87,7 @@ impl Output {
         self.len() == 0
     }
 
-    /// Position of the end in the stream of all bytes ever written: what was sent and what waits.
+    /// Position of the end in the stream of all bytes ever written: those sent and those that wait.
     #[inline]
     pub fn end(&self) -> u64 {
         self.total_sent + self.len() as u64
@@ -140,17 +139,18 @@ impl Output {
         self.limit
     }
 
-    /// Whether more bytes wait than may, or would wait if the buffer had taken all that was written.
+    /// Whether more bytes wait than may, or would wait if the buffer had taken everything that was
+    /// written.
     ///
-    /// A single reply can exceed any memory, so the buffer looks at the limit whenever it has to
-    /// grow, and loses what is written from then on. Such an output must not be sent: its connection
-    /// is to be closed. A reply that is taken back takes its loss with it.
+    /// A single reply can exceed any memory, so the buffer looks at the limit whenever it has to grow,
+    /// and drops everything that is written from then on. Such an output must not be sent: its
+    /// connection must be closed. When a reply is taken back, so is its loss.
     #[inline]
     pub fn is_over_limit(&self) -> bool {
         self.len() > self.limit || self.lost_from.is_some()
     }
 
-    /// Makes room for so many more bytes in the buffer. Returns false where they would be lost.
+    /// Makes room for this many more bytes in the buffer. Returns false if they would be lost.
     #[inline]
     pub(crate) fn make_room(&mut self, more: usize) -> bool {
         self.buffer.capacity() - self.buffer.len() >= more || self.grow(more)
@@ -165,8 +165,8 @@ impl Output {
         self.lost_from.is_none()
     }
 
-    /// Gives up what is written from here on, if the limit does not allow `more` bytes, and what
-    /// was written since that was first so.
+    /// Drops everything that is written from here on, if the limit does not allow `more` bytes,
+    /// together with everything written since that was first the case.
     pub fn lose_what_exceeds(&mut self, more: usize) {
         if self.lost_from.is_none() && self.len().saturating_add(more) > self.limit {
             self.lost_from = Some(self.mark());
@@ -222,7 +222,7 @@ impl Output {
         }
     }
 
-    /// What was written since `mark`, apart from strings that are sent from where they lie.
+    /// The bytes written since `mark`, apart from strings that are sent from where they lie.
     pub fn since(&self, mark: Mark) -> &[u8] {
         &self.buffer[mark.at..]
     }
@@ -353,7 +353,7 @@ impl Output {
         part
     }
 
-    /// Reuses the space of what was sent: at once when all is sent, else when it is most of the
+    /// Reuses the space of sent bytes: at once when all are sent, else when they are most of the
     /// buffer, so that each byte is moved once on average.
     fn release_sent(&mut self) {
         if self.sent == self.buffer.len() && self.shared.is_empty() {

@@ -1,9 +1,8 @@
 //! Replies in RESP2 and RESP3.
 //!
-//! A handler says what it answers (a map, a double, nothing); [`Reply`] writes it in the form that
-//! the client's protocol has for it. RESP2 knows only strings, integers, errors and arrays, so
-//! there maps become flat arrays, and doubles and booleans become strings and integers, as Redis
-//! does it.
+//! A handler says what it answers (a map, a double, nothing); [`Reply`] writes it in the form that the
+//! client's protocol has for it. RESP2 knows only strings, integers, errors and arrays. There, as in
+//! Redis, maps become flat arrays, and doubles and booleans become strings and integers.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use base::num;
 
 use crate::output::{Mark, Output};
 
-/// Room for what is around a string: the header with its number, a format, and the line ends.
+/// Room for the bytes around a string: the header with its number, a format, and the line ends.
 const BULK_FRAME: usize = 32;
 /// Room for a number that is printed without an exponent.
 const LONGEST_NUMBER: usize = 512;
@@ -37,7 +36,7 @@ impl<'a> Reply<'a> {
         self.resp3
     }
 
-    /// Goes on in another protocol: what follows is written in it.
+    /// Changes to another protocol for the next replies.
     pub fn set_protocol(&mut self, resp3: bool) {
         self.resp3 = resp3;
     }
@@ -222,7 +221,7 @@ impl<'a> Reply<'a> {
         self.output.mark()
     }
 
-    /// What was written since `mark`, apart from strings that are sent from where they lie.
+    /// The bytes written since `mark`, apart from strings that are sent from where they lie.
     pub fn since(&self, mark: Mark) -> &[u8] {
         self.output.since(mark)
     }
@@ -286,8 +285,8 @@ impl<'a> Reply<'a> {
         buffer.extend_from_slice(b"\r\n");
     }
 
-    /// A line of text. A line end within would end the reply early and let what follows pass for
-    /// another one, so it becomes a space.
+    /// A line of text. A line end within would end the reply early and make the rest look like another
+    /// reply, so it becomes a space.
     fn line(&mut self, kind: u8, text: &[u8]) {
         if !self.output.make_room(text.len() + 3) {
             return;
@@ -317,7 +316,7 @@ pub(crate) fn write_header(buffer: &mut Vec<u8>, kind: u8, count: u64) {
     }
 }
 
-/// The kind, up to 20 digits and the line end, put together from behind and copied once.
+/// The kind, up to 20 digits and the line end, put together from the end and copied once.
 fn write_long_header(buffer: &mut Vec<u8>, kind: u8, mut count: u64) {
     let mut line = *b"---------------------\r\n";
     let mut at = line.len() - 2;

@@ -23,15 +23,15 @@ use base::num::parse_i64;
 use crate::args::{ArgRange, Arguments, MAX_IN_BUFFER, MAX_OFFSET};
 use crate::words::{self, Word};
 
-/// What one connection may send at present.
+/// The present limits of one connection's input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest argument in bytes: `proto-max-bulk-len`, or `u64::MAX` for a link to the primary.
     pub max_bulk: u64,
     /// Whether the connection has authenticated (or need not): if not, only little is accepted.
     pub authenticated: bool,
-    /// Whether line ends must be what they should be: in a file they say that what is before them
-    /// was written as a whole.
+    /// Whether line ends must be exact: in a file they prove that the bytes before them were written
+    /// completely.
     pub exact_line_ends: bool,
 }
 
@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// What [`Parser::parse`] found.
+/// The result of [`Parser::parse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A whole command; its ranges were appended to the caller's list.
@@ -51,7 +51,7 @@ pub enum Parsed {
         argc: usize,
         /// The bytes it took on the wire, also those that were received into a big argument.
         consumed: u64,
-        /// The one before that this parser found began with as many arguments, and with the same name.
+        /// The previous command that this parser found had as many arguments, and the same name.
         alike: bool,
     },
     /// An empty line or an array without elements: nothing to do, nothing to answer.
@@ -126,11 +126,11 @@ impl std::fmt::Display for ProtocolError {
 
 impl std::error::Error for ProtocolError {}
 
-/// Either what to go on with, or what to tell the caller at once.
+/// Either a value to go on with, or what to tell the caller at once.
 type Step<T> = Result<T, Parsed>;
 
-/// How a command begins, up to the end of its name: its neighbours mostly begin alike, and need not be
-/// parsed so far then.
+/// How a command begins, up to the end of its name: its neighbours mostly begin alike, and then need
+/// not be parsed that far.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     /// Its bytes, and zeros.
@@ -177,16 +177,16 @@ impl Head {
 
 /// The state of one connection's input.
 ///
-/// The caller owns the read buffer and appends to it. [`Parser::parse`] is called with the whole of
-/// it until it says [`Parsed::Incomplete`]; when the commands found were executed,
-/// [`Parser::compact`] tells how much of the buffer's front is done with.
+/// The caller owns the read buffer and appends to it. [`Parser::parse`] is called with all of it until
+/// it returns [`Parsed::Incomplete`]. After the found commands were executed, [`Parser::compact`] tells
+/// how much of the buffer's front is no longer needed.
 #[derive(Debug, Default)]
 pub struct Parser {
     /// All bytes of the buffer before this were parsed.
     position: usize,
     /// How the last command began, if it was parsed the short way.
     head: Option<Head>,
-    /// Bytes behind `position` that are known to hold no line end.
+    /// Bytes after `position` that are known to contain no line end.
     scanned: usize,
     /// The command that has arrived in part, if `in_command`.
     in_command: bool,
@@ -197,16 +197,16 @@ pub struct Parser {
     /// Big arguments; those of finished commands first.
     big: Vec<Arc<Vec<u8>>>,
     finished_big: usize,
-    /// Bytes of memory that the big arguments hold.
+    /// Bytes of memory of the big arguments.
     big_memory: usize,
 }
 
-/// A command of which the beginning was parsed.
+/// A command whose beginning was parsed.
 #[derive(Debug, Default)]
 struct Partial {
     /// The arguments so far.
     ranges: Vec<ArgRange>,
-    /// How many of them lie outside of the buffer for certain: the first.
+    /// How many of them, from the first on, certainly lie outside the buffer.
     detached: usize,
     /// Arguments still to come, without the one announced.
     remaining: usize,
@@ -225,7 +225,7 @@ struct Partial {
 /// A big argument while it is received: the caller appends the missing bytes to `bytes`.
 #[derive(Debug)]
 pub struct BigArgument {
-    /// What has arrived.
+    /// The bytes that have arrived.
     pub bytes: Vec<u8>,
     length: usize,
 }
@@ -236,10 +236,9 @@ impl BigArgument {
         self.length - self.bytes.len().min(self.length)
     }
 
-    /// Makes room for the next bytes, if there is none. Up to [`limits::BIG_ARGUMENT_EAGER`] bytes
-    /// are allocated in advance, so that such a value is received in place; beyond that the room
-    /// doubles, so that memory is taken for what was received and not for what was merely
-    /// announced.
+    /// Makes room for the next bytes, if there is none. Up to [`limits::BIG_ARGUMENT_EAGER`] bytes are
+    /// allocated in advance, so that such a value is received in place. Beyond that the room doubles,
+    /// so that memory is taken for bytes received and not for bytes announced.
     pub fn make_room(&mut self) {
         if self.bytes.len() == self.bytes.capacity() {
             let more = self.bytes.len().max(limits::BIG_ARGUMENT_EAGER).min(self.missing());
@@ -254,8 +253,9 @@ impl Parser {
         Parser::default()
     }
 
-    /// Looks for the next command in `buffer`: the whole read buffer, with what was parsed already.
-    /// The ranges of a whole command are appended to `args`; otherwise `args` stays as it is.
+    /// Looks for the next command in `buffer`: the whole read buffer, with the bytes that were parsed
+    /// already. The ranges of a complete command are appended to `args`; otherwise `args` stays as it
+    /// is.
     #[inline]
     pub fn parse(&mut self, buffer: &[u8], limits: &Limits, args: &mut Vec<ArgRange>) -> Parsed {
         if !self.in_command
@@ -318,7 +318,7 @@ impl Parser {
         limits: &Limits,
         args: &mut Vec<ArgRange>,
     ) -> Step<Parsed> {
-        // What lies beyond could not be noted; the caller's own bound is far below.
+        // An argument beyond that could not be recorded; the caller's own bound is far below.
         let buffer = &buffer[..buffer.len().min(MAX_OFFSET)];
         if !self.in_command {
             match buffer.get(self.position) {
@@ -382,7 +382,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Goes on behind the line end of an argument, both of whose bytes have arrived.
+    /// Goes on after the line end of an argument, both of whose bytes have arrived.
     fn pass_line_end(&mut self, buffer: &[u8], at: usize, limits: &Limits) -> Step<()> {
         if limits.exact_line_ends && buffer[at..at + 2] != *b"\r\n" {
             self.advance(at);
@@ -422,7 +422,7 @@ impl Parser {
             let hopeless = line.len() > limits::MAX_INLINE;
             return Err(if hopeless { Parsed::Protocol(too_long) } else { Parsed::Incomplete });
         };
-        // The byte after the carriage return must be there; what it is does not matter to clients.
+        // The byte after the carriage return must be there; for clients it may be any byte.
         if end + 1 == line.len() {
             return Err(Parsed::Incomplete);
         }
@@ -433,7 +433,7 @@ impl Parser {
         Ok((number, self.position + end + 2))
     }
 
-    /// Finds `delimiter` in the bytes behind the position, and remembers how far it has looked.
+    /// Finds `delimiter` in the bytes after the position, and remembers how far it has looked.
     fn find_line_end(&mut self, line: &[u8], delimiter: u8) -> Option<usize> {
         let from = self.scanned.min(line.len());
         let found = memchr::memchr(delimiter, &line[from..]).map(|offset| from + offset);
@@ -495,11 +495,11 @@ impl Parser {
         })
     }
 
-    /// Takes over the big argument that was just announced, with what has arrived of it. `None` if
-    /// none was announced.
+    /// Takes over the big argument that was just announced, with the part of it that has arrived.
+    /// `None` if none was announced.
     ///
-    /// The command's earlier arguments are moved out of the buffer, so that the buffer can be
-    /// emptied while the rest is received.
+    /// The command's earlier arguments are moved out of the buffer, so that the buffer can be emptied
+    /// while the rest is received.
     pub fn take_big(&mut self, buffer: &[u8]) -> Option<BigArgument> {
         let length = self.partial.announced?;
         self.detach(buffer);
@@ -515,10 +515,11 @@ impl Parser {
         Some(BigArgument { bytes, length })
     }
 
-    /// Gives back the big argument, complete. Parsing goes on behind it.
+    /// Gives back the big argument, complete. Parsing goes on after it.
     ///
-    /// # Panics If no argument was taken, or its length is not the one announced: errors of the
-    /// caller, which would put the connection out of step.
+    /// # Panics
+    /// If no argument was taken, or its length is not the announced one: errors of the caller, which
+    /// would put the connection out of step.
     pub fn supply_big(&mut self, argument: BigArgument) {
         let announced = self.partial.announced.take();
         assert!(announced == Some(argument.bytes.len()), "big argument of another length");
@@ -551,8 +552,8 @@ impl Parser {
         self.partial.detached = self.partial.ranges.len();
     }
 
-    /// The arguments behind `ranges`: some that [`Parser::parse`] appended since the last
-    /// [`Parser::compact`], with the buffer it was given.
+    /// The arguments at `ranges`: some that [`Parser::parse`] appended since the last
+    /// [`Parser::compact`], with the buffer that it was given.
     #[inline]
     pub fn arguments<'a>(&'a self, buffer: &'a [u8], ranges: &'a [ArgRange]) -> Arguments<'a> {
         Arguments::new(ranges, buffer, &self.side, &self.big)
@@ -566,9 +567,9 @@ impl Parser {
         done
     }
 
-    /// As [`Parser::compact`], for a buffer of so many bytes: it leaves the front of the buffer where
-    /// it is until it is as long as the rest, so that each byte is moved once on average, and not
-    /// once for each time that a part of a long buffer was executed.
+    /// As [`Parser::compact`], for a buffer of this many bytes: it leaves the front of the buffer where
+    /// it is until it is as long as the rest, so that each byte is moved once on average, and not each
+    /// time that a part of a long buffer was executed.
     pub fn compact_when_due(&mut self, length: usize) -> usize {
         let done = self.done();
         let due = if done >= length - done { done } else { 0 };
@@ -581,7 +582,7 @@ impl Parser {
         if self.in_command { self.partial.start } else { self.position }
     }
 
-    /// Forgets finished commands, and so many bytes at the front of the buffer.
+    /// Forgets finished commands, and this many bytes at the front of the buffer.
     fn forget(&mut self, buffer: usize) {
         let (side, big) = (self.finished_side, self.finished_big);
         // Nearly always nothing moves, and a command that arrives in many pieces may have millions
@@ -616,8 +617,8 @@ impl Parser {
         self.position
     }
 
-    /// Bytes of memory held for commands, beside the buffer. A big argument that was taken and not
-    /// yet supplied is not among them.
+    /// Bytes of memory of commands, beside the buffer. A big argument that was taken and not yet
+    /// supplied does not count.
     pub fn memory(&self) -> usize {
         self.side.capacity()
             + self.partial.ranges.capacity() * size_of::<ArgRange>()

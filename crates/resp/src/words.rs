@@ -37,13 +37,13 @@ fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }
 
-/// What ends an unquoted word. Vertical tab and form feed do not, as in Redis.
+/// Whether a byte ends an unquoted word. As in Redis, vertical tab and form feed do not.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Finds the next word from `at` on and moves `at` behind it; `None` at the end of the line. A word
-/// with quotes is appended to `side` without them.
+/// Finds the next word from `at` on and moves `at` past it; `None` at the end of the line. A word with
+/// quotes is appended to `side` without them.
 pub(crate) fn next_word(
     line: &[u8],
     at: &mut usize,
@@ -78,7 +78,7 @@ pub(crate) fn next_word(
     Ok(Some(Word::Unquoted(side_start, side.len())))
 }
 
-/// Appends the quoted part that begins at `at`; returns the offset behind the closing quote.
+/// Appends the quoted part that begins at `at`; returns the offset after the closing quote.
 fn unquote(
     line: &[u8],
     mut at: usize,

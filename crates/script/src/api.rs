@@ -87,7 +87,7 @@ fn version_number() -> u32 {
 
 /// The script that runs; an error where none does, as while a library is loaded.
 unsafe fn script<'c>(l: *mut lua_State) -> &'c mut Current {
-    // SAFETY: Lua has called who calls this.
+    // SAFETY: Lua has called the caller of this.
     unsafe {
         match current() {
             Some(current) => current,
@@ -117,7 +117,7 @@ unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     unsafe { call_command(l, false) }
 }
 
-/// What became of a call, with nothing in it that is owned.
+/// The outcome of a call, without any owned value.
 enum Outcome {
     Replied,
     /// The error is in [`Current::error`]. Whether it is counted.
@@ -126,7 +126,7 @@ enum Outcome {
 }
 
 unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
-    // SAFETY: nothing is owned here but while no function of Lua is called; the reply lies in the
+    // SAFETY: something is owned here only while no function of Lua is called; the reply lies in the
     // script's own buffer until its next command.
     unsafe {
         let current = script(l);
@@ -225,7 +225,7 @@ fn write_number(output: &mut Vec<u8>, value: f64) {
 
 /// `redis.log(level, message, ...)`
 unsafe extern "C-unwind" fn log(l: *mut lua_State) -> c_int {
-    // SAFETY: Lua calls it; the text that is put together lies in the script's own buffer.
+    // SAFETY: Lua calls it; the text is put together in the script's own buffer.
     unsafe {
         let count = ffi::lua_gettop(l);
         if count < 2 {
@@ -245,7 +245,7 @@ unsafe extern "C-unwind" fn log(l: *mut lua_State) -> c_int {
             // A number becomes a string where it lies.
             ffi::lua_tolstring(l, index, std::ptr::null_mut());
         }
-        // A library that is being loaded says nothing.
+        // A library that is being loaded logs nothing.
         let Some(current) = current() else { return 0 };
         current.digits.clear();
         for index in 2..=count {
@@ -279,7 +279,7 @@ unsafe extern "C-unwind" fn sha1hex(l: *mut lua_State) -> c_int {
 
 /// `redis.error_reply(text)`
 unsafe extern "C-unwind" fn error_reply(l: *mut lua_State) -> c_int {
-    // SAFETY: Lua calls it; what is put together is a string of Lua.
+    // SAFETY: Lua calls it; the text is put together as a string of Lua.
     unsafe {
         if !is_one_string(l) {
             return 1;
@@ -316,7 +316,7 @@ unsafe extern "C-unwind" fn status_reply(l: *mut lua_State) -> c_int {
 
 /// Whether there is one argument, a string; if not, pushes an error.
 unsafe fn is_one_string(l: *mut lua_State) -> bool {
-    // SAFETY: Lua has called who calls this.
+    // SAFETY: Lua has called the caller of this.
     unsafe {
         if ffi::lua_gettop(l) == 1 && ffi::lua_type(l, 1) == ffi::LUA_TSTRING {
             return true;
@@ -379,7 +379,7 @@ unsafe extern "C-unwind" fn breakpoint(l: *mut lua_State) -> c_int {
     1
 }
 
-/// What is between line ends at both ends of a text.
+/// A text without line ends at its beginning and end.
 fn without_line_ends(text: &[u8]) -> &[u8] {
     let inner = |byte: &u8| !matches!(byte, b'\r' | b'\n');
     let begin = text.iter().position(inner).unwrap_or(text.len());

@@ -1,5 +1,5 @@
-//! Coroutines. Lua counts the instructions of each by itself, so that a script of many short ones could
-//! outrun its time: here somebody looks at the clock when they are made and resumed, too.
+//! Coroutines. Lua counts the instructions of each by itself, so a script of many short ones could
+//! outrun its time limit: so the clock is also looked at when coroutines are made and resumed.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -18,15 +18,16 @@ thread_local! {
     static SINCE_LOOK: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Counts a call of a function that may take long as one instruction, and looks at the clock now and then.
+/// Counts a call of a function that may take long as one instruction, and looks at the clock now and
+/// then.
 ///
 /// # Safety
-/// Lua calls who calls this, who owns nothing.
+/// Lua has called the caller of this, which owns nothing.
 pub(crate) unsafe fn count(l: *mut lua_State) {
     let count = SINCE_LOOK.get() + 1;
     SINCE_LOOK.set(count % PER_LOOK);
     if count == PER_LOOK {
-        // SAFETY: by the caller's promise; the hook does not look at what Lua says of the place.
+        // SAFETY: by the caller's promise; the hook does not use what Lua reports of the place.
         unsafe { look(l, std::ptr::null_mut()) };
     }
 }
@@ -61,9 +62,9 @@ pub(crate) unsafe extern "C-unwind" fn wrap(l: *mut lua_State) -> c_int {
     1
 }
 
-/// What `coroutine.wrap` returns.
+/// The function that `coroutine.wrap` returns.
 unsafe extern "C-unwind" fn call_wrapped(l: *mut lua_State) -> c_int {
-    // SAFETY: Lua calls it. Behind whether it went well are so many results, or one error.
+    // SAFETY: Lua calls it. The flag of success is followed by this many results, or by one error.
     unsafe {
         count(l);
         ffi::luaL_checkstack_(l, 4, c"too many arguments to resume".as_ptr());

@@ -1,6 +1,6 @@
 //! Errors of scripts: tables with the fields `err`, `source` and `line`.
 //!
-//! What is raised may be any value. The handler of the outermost call makes a table of it and notes
+//! A script may raise any value. The handler of the outermost call makes a table of it and records
 //! where it was raised.
 #![allow(unsafe_code)]
 
@@ -22,7 +22,7 @@ pub(crate) unsafe fn bytes<'s>(l: *mut lua_State, index: c_int) -> &'s [u8] {
     }
 }
 
-/// What C sees of a string: all before its first zero byte.
+/// The part of a string that C sees: all before its first zero byte.
 pub(crate) fn before_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
@@ -39,7 +39,7 @@ pub(crate) unsafe fn push(l: *mut lua_State, text: &[u8]) {
 /// The name of a field, for [`raw_field`] and [`set_raw_field`].
 type Name = &'static CStr;
 
-/// Pushes a field of the table at `index`, whatever its metatable says.
+/// Pushes a field of the table at `index`, without its metatable.
 ///
 /// # Safety
 /// There is a table at `index`, which is counted from the bottom.
@@ -96,13 +96,13 @@ pub(crate) unsafe fn raise(l: *mut lua_State, line: &[u8]) -> ! {
     }
 }
 
-/// `__redis__err__handler`: makes a table of what was raised, and notes where that was.
+/// `__redis__err__handler`: makes a table of the raised value, and records where it was raised.
 ///
 /// # Safety
 /// Lua calls it.
 pub(crate) unsafe extern "C-unwind" fn handler(l: *mut lua_State) -> c_int {
-    // SAFETY: the stack has room for what a C function needs; nothing is owned here. `place` is
-    // filled before it is read.
+    // SAFETY: the stack has the room of a C function; nothing is owned here. `place` is filled before
+    // it is read.
     unsafe {
         ffi::lua_settop(l, 1);
         let mut place: ffi::lua_Debug = std::mem::zeroed();
@@ -132,7 +132,7 @@ unsafe fn raised_at(l: *mut lua_State, level: c_int, place: &mut ffi::lua_Debug)
     }
 }
 
-/// Replaces the only value of the stack, which is no table, by a table that tells of it.
+/// Replaces the only value of the stack, which is not a table, by a table that describes it.
 ///
 /// # Safety
 /// As [`push`].
@@ -156,8 +156,8 @@ unsafe fn describe(l: *mut lua_State) {
 /// # Safety
 /// There is a value on top.
 pub(crate) unsafe fn line_of(l: *mut lua_State, name: &[u8]) -> (Vec<u8>, bool) {
-    // SAFETY: the fields' names are strings that the state has, so that nothing is raised but for
-    // want of memory; then the process ends, which is what want of memory does everywhere else.
+    // SAFETY: the fields' names are strings that the state has, so nothing is raised except for lack of
+    // memory; then the process ends, as it does for lack of memory everywhere else.
     unsafe {
         let top = ffi::lua_gettop(l);
         if ffi::lua_type(l, top) != ffi::LUA_TTABLE {

@@ -10,10 +10,10 @@ use mlua::ffi::{self, lua_State};
 
 use crate::errors::{push, push_error, set_raw_field};
 
-/// Pushes the value of the reply at the front of `reply`. Returns how long that reply is.
+/// Pushes the value of the reply at the front of `reply`. Returns the length of that reply.
 ///
 /// # Safety
-/// `reply` is what commands have written, whole. The caller owns nothing: this may not return.
+/// `reply` is the complete output of commands. The caller owns nothing: this may not return.
 pub(crate) unsafe fn push_value(l: *mut lua_State, reply: &[u8]) -> usize {
     let end = line_end(reply);
     let (line, after) = (&reply[1..end], end + 2);

@@ -1,18 +1,18 @@
-//! Scripts in Lua 5.1, as the engine asks for them.
+//! The interpreter of Lua 5.1 scripts for the engine.
 //!
-//! Each thread that runs scripts has a state of its own, so that scripts run beside each other. What
-//! a script can reach is what [`sandbox`] has put together; the state itself is in C.
+//! Each thread that runs scripts has a state of its own, so that scripts run in parallel. [`sandbox`]
+//! decides what a script can reach; the state itself is in C.
 //!
-//! An error in Lua is a jump over all that lies between. So a function that Lua calls owns nothing
-//! while it calls back into Lua: what it needs beyond numbers and borrowed bytes lies in the
+//! An error in Lua is a jump over everything in between. So a function that Lua calls owns nothing
+//! while it calls back into Lua: anything that it needs beyond numbers and borrowed bytes lies in the
 //! [`state::Current`] of the thread.
 //!
 //! | file | what it answers |
 //! |---|---|
 //! | [`state`] | what is a thread's state, and how does a script run in it? |
 //! | [`sandbox`] | what can a script reach, and what can it not change? |
-//! | [`api`] | what is `redis.call` and its kin? |
-//! | [`library`] | how do functions get there? |
+//! | [`api`] | what are `redis.call` and its like? |
+//! | [`library`] | how are functions registered? |
 //! | [`random`] | which numbers are random? |
 //! | [`from_reply`], [`to_reply`] | how do replies become values, and values replies? |
 //! | [`errors`] | what does an error look like? |
@@ -45,17 +45,17 @@ pub struct Lua {
     shared: Arc<Shared>,
 }
 
-/// What the states of all threads share.
+/// State that the states of all threads share.
 #[derive(Default)]
 struct Shared {
     /// Bytes that each state takes.
     states: Mutex<Vec<Arc<AtomicUsize>>>,
-    /// Grows when all are to forget what they have compiled.
+    /// Grows when all threads must forget what they have compiled.
     epoch: AtomicU64,
 }
 
 thread_local! {
-    /// The thread's state, and whose it is: tests have several engines on one thread.
+    /// The thread's state, and its owner: tests have several engines on one thread.
     static STATE: RefCell<Option<(Arc<Shared>, State)>> = const { RefCell::new(None) };
 }
 

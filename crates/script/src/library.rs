@@ -40,7 +40,7 @@ thread_local! {
 /// # Safety
 /// Only one reference is used at a time, and none longer than the function that Lua called.
 unsafe fn registration<'r>() -> Option<&'r mut Registration<'r>> {
-    // SAFETY: it is set for as long as what it points to lives.
+    // SAFETY: it is set as long as the data behind it lives.
     unsafe { REGISTRATION.get().cast::<Registration<'r>>().as_mut() }
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn load(
         error: None,
     };
     REGISTRATION.set((&raw mut registration).cast::<c_void>());
-    // SAFETY: what the function gets outlives the call; an error leaves its value on the stack.
+    // SAFETY: the function's arguments outlive the call; an error leaves its value on the stack.
     let failed = unsafe {
         state::watch(l);
         let failed = ffi::lua_cpcall(l, load_protected, ptr::null_mut()) != 0;
@@ -131,7 +131,7 @@ pub(crate) fn may_go_on() -> Option<bool> {
 
 /// `redis.register_function(name, callback)`, or with a table of named arguments
 unsafe extern "C-unwind" fn register_function(l: *mut lua_State) -> c_int {
-    // SAFETY: Lua calls it; what is owned here is so after the last function that may raise an error,
+    // SAFETY: Lua calls it; a value is owned here only after the last function that may raise an error,
     // or while none is called.
     unsafe {
         let Some(own) = registration() else { return 0 };
@@ -183,7 +183,7 @@ unsafe extern "C-unwind" fn register_function(l: *mut lua_State) -> c_int {
 
 /// Leaves name, callback, description and flags on the stack, of the table that is there alone.
 unsafe fn named(l: *mut lua_State) {
-    // SAFETY: Lua has called who calls this; nothing is owned here.
+    // SAFETY: Lua has called the caller of this; nothing is owned here.
     unsafe {
         ffi::lua_settop(l, 1);
         for _ in 0..4 {
@@ -283,7 +283,7 @@ unsafe fn flags_of(l: *mut lua_State) -> ScriptFlags {
     flags
 }
 
-/// Pushes the handler of errors, and what calls a function with its two tables.
+/// Pushes the handler of errors, and the function that calls a function with its two tables.
 ///
 /// # Safety
 /// The stack has room, and the caller owns nothing.

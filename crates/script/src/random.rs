@@ -27,7 +27,7 @@ fn next() -> u64 {
 /// Lua calls it.
 pub(crate) unsafe extern "C-unwind" fn random(l: *mut lua_State) -> c_int {
     let fraction = (next() % MODULUS) as f64 / MODULUS as f64;
-    // SAFETY: the arguments are checked as Lua's own functions do it; nothing is owned here.
+    // SAFETY: the arguments are checked as Lua's own functions check them; nothing is owned here.
     unsafe {
         let (low, high) = match ffi::lua_gettop(l) {
             0 => {

@@ -1,10 +1,9 @@
 //! What a script can reach, and what it cannot change.
 //!
-//! A state outlives the script, and the next one must find it as the first did. Lua 5.1 has no
-//! tables that cannot be written, so scripts do not get at the tables of the state: they see empty
-//! ones in their place, which look things up in them by way of a metatable and refuse to be written.
-//! Functions that go past metatables ([`guarded`]) know those tables, and refuse them too or look
-//! through them.
+//! A state outlives the script, and the next script must find it as the first did. Lua 5.1 has no
+//! read-only tables, so scripts do not get the tables of the state: they see empty ones in their place,
+//! which look things up in the real ones through a metatable and refuse writes. Functions that go past
+//! metatables ([`guarded`]) know those tables, and refuse them too or look through them.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -19,7 +18,7 @@ use crate::errors::{before_zero, bytes, handler, push, raw_field, set_raw_field}
 use crate::random;
 use crate::state;
 
-/// What a state keeps in its registry, by place.
+/// Places of a state's values in its registry.
 #[derive(Clone, Copy)]
 pub(crate) struct Kept {
     /// The table of global variables.
@@ -27,7 +26,7 @@ pub(crate) struct Kept {
     /// The tables `redis` and `server`.
     pub(crate) redis: c_int,
     pub(crate) server: c_int,
-    /// What makes a table of an error.
+    /// The function that makes a table of an error.
     pub(crate) handler: c_int,
     /// The names of the tables that a script is called with.
     pub(crate) keys: c_int,
@@ -102,10 +101,10 @@ pub(crate) fn make() -> mlua::Lua {
     lua
 }
 
-/// Takes away what scripts must not have, and puts everything else behind what cannot be changed.
+/// Removes the functions that scripts must not have, and protects everything else from changes.
 ///
 /// # Safety
-/// The state is one of [`make`], and nobody else uses it.
+/// The state is one of [`make`], and nothing else uses it.
 pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
     // SAFETY: the stack is balanced, and there is memory without bound.
     unsafe {
@@ -134,7 +133,7 @@ pub(crate) unsafe fn close(l: *mut lua_State) -> Kept {
             set_raw_field(l, globals, name);
         }
         close_strings(l, globals);
-        // What is not there is an error.
+        // A missing global is an error.
         ffi::lua_createtable(l, 0, 1);
         ffi::lua_pushcclosure(l, nonexistent, 0);
         set_raw_field(l, globals + 1, c"__index");
@@ -185,7 +184,7 @@ unsafe fn keep_names(l: *mut lua_State) {
 }
 
 unsafe fn keep_stock(l: *mut lua_State) {
-    // SAFETY: the globals are Lua's own still.
+    // SAFETY: the globals are still Lua's own.
     unsafe {
         ffi::lua_pushlightuserdata(l, (&raw const STOCK).cast_mut().cast());
         ffi::lua_createtable(l, 8, 0);
@@ -240,7 +239,7 @@ unsafe fn shrink_os(l: *mut lua_State, globals: c_int) {
     }
 }
 
-/// Puts our own functions in the place of some of Lua's.
+/// Replaces some of Lua's functions by our own.
 unsafe fn replace(l: *mut lua_State, globals: c_int) {
     let globally: [(&CStr, ffi::lua_CFunction); 12] = [
         (c"getmetatable", guarded::getmetatable),
@@ -280,10 +279,10 @@ unsafe fn replace(l: *mut lua_State, globals: c_int) {
     }
 }
 
-/// Replaces the table on top by one that shows it and cannot be changed. Where `has_metatable`,
-/// `getmetatable` shows a metatable of it.
+/// Replaces the table on top by one that shows it and cannot be changed. If `has_metatable`,
+/// `getmetatable` shows a metatable for it.
 unsafe fn protect(l: *mut lua_State, has_metatable: bool) {
-    // SAFETY: the stack has room for what a function needs.
+    // SAFETY: the stack has the room of a function.
     unsafe {
         let real = ffi::lua_gettop(l);
         ffi::lua_createtable(l, 0, 0);
@@ -296,7 +295,7 @@ unsafe fn protect(l: *mut lua_State, has_metatable: bool) {
         ffi::lua_setmetatable(l, shown);
         ffi::lua_pushlightuserdata(l, (&raw const PROTECTED).cast_mut().cast());
         ffi::lua_rawget_(l, ffi::LUA_REGISTRYINDEX);
-        // Of each: the real table, and what is shown as its metatable.
+        // For each: the real table, and the table that is shown as its metatable.
         ffi::lua_pushvalue(l, shown);
         ffi::lua_createtable(l, 2, 0);
         ffi::lua_pushvalue(l, real);
@@ -327,7 +326,7 @@ unsafe fn close_strings(l: *mut lua_State, globals: c_int) {
     }
 }
 
-/// Leaves what is known of the table at `index` on top, if scripts cannot change it.
+/// Leaves the entry for the table at `index` on top, if scripts cannot change it.
 unsafe fn push_protected(l: *mut lua_State, index: c_int) -> bool {
     // SAFETY: there is room in every function that Lua calls.
     unsafe {
@@ -366,7 +365,7 @@ pub(crate) unsafe fn is_protected(l: *mut lua_State, index: c_int) -> bool {
 
 const READ_ONLY: &CStr = c"Attempt to modify a readonly table";
 
-/// `__newindex` of what cannot be changed.
+/// `__newindex` of tables that cannot be changed.
 unsafe extern "C-unwind" fn read_only(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it.
     unsafe { ffi::luaL_error(l, READ_ONLY.as_ptr()) }
@@ -399,8 +398,8 @@ pub(crate) unsafe fn load(l: *mut lua_State, code: &[u8], name: &'static [u8]) -
     }
 }
 
-/// [`load`] of the two strings on top, code and name, which it takes away. Where `watched`, somebody
-/// looks at the clock meanwhile, so that it may fail for another reason.
+/// [`load`] of the two strings on top, code and name, which it takes away. If `watched`, the script's
+/// time limit is checked meanwhile, so it may fail for another reason.
 unsafe fn load_named(l: *mut lua_State, watched: bool) -> bool {
     // SAFETY: the strings stay on the stack while they are read.
     unsafe {
@@ -420,7 +419,7 @@ unsafe fn push_name(l: *mut lua_State, index: c_int) -> *const c_char {
     // SAFETY: the string at that index stays there.
     unsafe {
         if bytes(l, index).contains(&0) {
-            // Lua takes it as C has it. If that is not a string of ours, nobody keeps it alive.
+            // Lua takes it as C has it. If that is not a string of ours, nothing keeps it alive.
             push(l, before_zero(bytes(l, index)));
             ffi::lua_replace(l, index);
         }
@@ -477,12 +476,13 @@ struct Reader {
     blank: bool,
 }
 
-/// Where the function of a [`Reader`] is, and what it has returned last.
+/// The place of the function of a [`Reader`], and of its last result.
 const READ: c_int = 1;
 const PIECE_READ: c_int = 3;
 
 /// # Safety
-/// `lua_load` calls it with a [`Reader`], for a function that Lua has called with a stack of so many.
+/// `lua_load` calls it with a [`Reader`], for a function that Lua has called with a stack of this many
+/// values.
 unsafe extern "C-unwind" fn read_piece(
     l: *mut lua_State,
     reader: *mut c_void,
@@ -518,7 +518,7 @@ unsafe extern "C-unwind" fn read_piece(
     }
 }
 
-/// What `load` and `loadstring` return of a function or the reason on top.
+/// The results of `load` and `loadstring` for the function or the reason on top.
 unsafe fn loaded(l: *mut lua_State, is_function: bool) -> c_int {
     if is_function {
         return 1;
@@ -607,7 +607,7 @@ unsafe extern "C-unwind" fn collectgarbage(l: *mut lua_State) -> c_int {
 /// Calls one of Lua's own functions with the same arguments.
 ///
 /// # Safety
-/// Lua has called who calls this, who owns nothing.
+/// Lua has called the caller of this, which owns nothing.
 pub(crate) unsafe fn call_stock(l: *mut lua_State, which: Stock) -> c_int {
     // SAFETY: the function is one of C, and sees the stack as its caller's caller has made it.
     unsafe {
@@ -626,7 +626,7 @@ mod guarded {
     use super::*;
 
     unsafe fn refuse(l: *mut lua_State) {
-        // SAFETY: Lua has called who calls this.
+        // SAFETY: Lua has called the caller of this.
         unsafe {
             if is_protected(l, 1) {
                 push(l, READ_ONLY.to_bytes());
@@ -664,9 +664,9 @@ mod guarded {
         1
     }
 
-    /// Puts the table that is shown in the place of the first argument, if that is one of those.
+    /// Replaces the first argument by its real table, if it is one that stands in for another.
     unsafe fn look_through(l: *mut lua_State) {
-        // SAFETY: Lua has called who calls this.
+        // SAFETY: Lua has called the caller of this.
         unsafe {
             if push_protected(l, 1) {
                 ffi::lua_rawgeti_(l, -1, 1);
@@ -701,7 +701,7 @@ mod guarded {
         unsafe {
             ffi::luaL_checktype(l, 1, ffi::LUA_TTABLE);
             ffi::lua_settop(l, 2);
-            // Where much was taken out of a table, it takes long to find what is left.
+            // When much was taken out of a table, it takes long to find the rest.
             coroutines::count(l);
             look_through(l);
             if ffi::lua_next(l, 1) != 0 {

@@ -1,7 +1,7 @@
 //! The state of one thread, and how a script runs in it.
 //!
-//! Everything that may raise an error happens inside a protected call. Around it are functions of
-//! Rust that own what they own; within it are those that own nothing.
+//! Everything that may raise an error happens inside a protected call. Around it are functions of Rust
+//! that own their values; within it are functions that own nothing.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -27,7 +27,7 @@ use crate::library::{self, Places};
 use crate::sandbox::{self, Kept};
 use crate::to_reply::{self, Writer};
 
-/// Compiled scripts that a state keeps; when there are more it compiles them anew.
+/// Compiled scripts that a state keeps; beyond that it compiles them anew.
 const COMPILED_MAX: usize = 4096;
 /// A state that is this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
@@ -76,7 +76,7 @@ thread_local! {
 /// # Safety
 /// Only one reference is used at a time, and none longer than the function that Lua called.
 pub(crate) unsafe fn current<'c>() -> Option<&'c mut Current> {
-    // SAFETY: it is set for as long as what it points to lives.
+    // SAFETY: it is set as long as the data behind it lives.
     unsafe { CURRENT.get().as_mut() }
 }
 
@@ -86,8 +86,8 @@ impl Current {
     /// # Safety
     /// As [`current`].
     pub(crate) unsafe fn run<'r>(&self) -> &'r mut dyn Running {
-        // SAFETY: what it points to lives for as long as the script runs, and what is in it is used
-        // through this alone meanwhile.
+        // SAFETY: the data behind it lives as long as the script runs, and only this uses its contents
+        // meanwhile.
         unsafe { &mut *self.run }
     }
 }
@@ -96,7 +96,7 @@ impl State {
     pub(crate) fn new(memory: Arc<AtomicUsize>) -> State {
         let lua = sandbox::make();
         let l = lua.exec_raw_lua(|raw| raw.state());
-        // SAFETY: nobody else uses the state, and there is memory without bound yet.
+        // SAFETY: nothing else uses the state, and there is no limit of memory yet.
         let kept = unsafe {
             arm(l, SCRIPT_INSTRUCTIONS_FIRST);
             sandbox::close(l)
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    /// Forgets what was compiled, if it is to.
+    /// Forgets compiled scripts, if the epoch has changed.
     pub(crate) fn follow(&mut self, epoch: u64) {
         let count = self.compiled.len() + self.libraries.len();
         if self.epoch != epoch || count > COMPILED_MAX {
@@ -244,7 +244,7 @@ impl State {
         };
         let at = &raw mut current;
         CURRENT.set(at);
-        // SAFETY: what `current` points to outlives the call, and nobody else uses it meanwhile; an
+        // SAFETY: the data behind `current` outlives the call, and nothing else uses it meanwhile; an
         // error leaves its value on the stack.
         let failed = unsafe {
             watch(self.l);
@@ -278,7 +278,7 @@ impl State {
         }
     }
 
-    /// Collects what is left of a script where that is much, and notes how much the state takes.
+    /// Collects the remains of a script if they are large, and records how much memory the state takes.
     fn clean_up(&mut self, at_once: bool) {
         // SAFETY: finalizers there are none that raise errors.
         unsafe {
@@ -290,7 +290,7 @@ impl State {
                 ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0);
             }
             if self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE {
-                // What is left is what was compiled, and that of this script is made again.
+                // The remains are compiled scripts, and that of this script is made again.
                 self.forget_compiled();
                 ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0);
             }
@@ -299,7 +299,7 @@ impl State {
     }
 }
 
-/// What [`compile`] is given and gives back.
+/// The input and output of [`compile`].
 struct Compiling<'c> {
     code: &'c [u8],
     place: c_int,
@@ -376,7 +376,7 @@ unsafe fn push_words(l: *mut lua_State, call: Call<'_>, range: std::ops::Range<u
     }
 }
 
-/// What becomes of the value that a script left on the stack.
+/// Handles the value that a script left on the stack.
 unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
     // SAFETY: there is a value on top. Writing it raises nothing: see there.
     unsafe {
@@ -395,7 +395,7 @@ unsafe fn conclude(l: *mut lua_State, current: &mut Current, status: c_int) {
     }
 }
 
-/// Has the hook called after so many instructions, again and again.
+/// Has the hook called after every `instructions` instructions.
 ///
 /// # Safety
 /// The state is the calling thread's.
@@ -473,16 +473,16 @@ pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_
             end(l, current);
         }
     }
-    // What others were served meanwhile is not the script's.
+    // The time in which others were served meanwhile is not the script's.
     watch.looked = Ticks::now();
     WATCH.set(watch);
 }
 
-/// Ends the script if it has to end: what ends a coroutine is an error like any other for who has resumed
-/// it, whose own instructions are counted apart.
+/// Ends the script if it has to end. For the code that has resumed a coroutine, its end is an error
+/// like any other, and its own instructions are counted separately.
 ///
 /// # Safety
-/// Lua has called who calls this, who owns nothing.
+/// Lua has called the caller of this, which owns nothing.
 pub(crate) unsafe fn end_if_due(l: *mut lua_State) {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -494,7 +494,7 @@ pub(crate) unsafe fn end_if_due(l: *mut lua_State) {
     }
 }
 
-/// Ends a script, whatever it makes of errors: each instruction raises one from now on.
+/// Ends a script, even if it catches errors: each instruction raises one from now on.
 ///
 /// # Safety
 /// The script has to end. This does not return.
@@ -507,7 +507,7 @@ pub(crate) unsafe fn end(l: *mut lua_State, current: &Current) -> ! {
     }
 }
 
-/// What the client of a script is told that has to end.
+/// The reply to the client of a script that has to end.
 fn farewell(ending: Ending, kind: Kind) -> &'static [u8] {
     match (ending, kind) {
         (Ending::Killed, Kind::Script) => b"ERR Script killed by user with SCRIPT KILL.",

@@ -1,4 +1,4 @@
-//! What a script returns as a reply.
+//! Writes the result of a script as a reply.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -20,10 +20,10 @@ pub(crate) struct Writer<'w, 'r, 'o> {
     pub(crate) reply: &'r mut Reply<'o>,
     /// `redis.setresp(3)`
     pub(crate) resp3: bool,
-    /// Values so far.
+    /// Values written so far.
     values: u64,
-    /// Whoever reads would get no further: all else is nil. Tables may have themselves, or each other,
-    /// in them many times over.
+    /// A reader would get no further: all else is nil. Tables may contain themselves, or each other,
+    /// many times over.
     gives_up: bool,
 }
 
@@ -36,7 +36,8 @@ impl<'w, 'r, 'o> Writer<'w, 'r, 'o> {
         Writer { run, reply, resp3, values: 0, gives_up: false }
     }
 
-    /// Counts a value, and looks at the clock now and then: a script may be killed as it is answered.
+    /// Counts a value, and looks at the clock now and then: a script may be killed while its result is
+    /// written.
     fn count(&mut self) {
         self.values += 1;
         if self.values.is_multiple_of(VALUES_PER_LOOK) && !self.run.may_go_on() {
@@ -80,7 +81,7 @@ pub(crate) unsafe fn write(l: *mut lua_State, to: &mut Writer<'_, '_, '_>) {
     }
 }
 
-/// As the processor of the reference converts: what is no 64-bit integer is the least one.
+/// As the reference's processor converts: a number that is not a 64-bit integer becomes the lowest one.
 fn whole(value: f64) -> i64 {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if (-BEYOND..BEYOND).contains(&value) { value as i64 } else { i64::MIN }
@@ -124,7 +125,7 @@ unsafe fn write_table(l: *mut lua_State, at: c_int, to: &mut Writer<'_, '_, '_>)
     }
 }
 
-/// Whatever the string says, it stays on its line.
+/// The string stays on one line, whatever it contains.
 fn write_big_number(digits: &[u8], reply: &mut Reply<'_>) {
     let one_line = |byte: &u8| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
     reply.big_number(&digits.iter().map(one_line).collect::<Vec<_>>());
@@ -133,7 +134,7 @@ fn write_big_number(digits: &[u8], reply: &mut Reply<'_>) {
 /// The table on top.
 unsafe fn write_map(l: *mut lua_State, to: &mut Writer<'_, '_, '_>) {
     let (mark, mut pairs) = (to.reply.mark(), 0);
-    // SAFETY: keys are what `lua_next` gave, and not changed: a copy of each is written.
+    // SAFETY: keys are those that `lua_next` returned, and not changed: a copy of each is written.
     unsafe {
         let map = ffi::lua_gettop(l);
         ffi::lua_pushnil(l);
@@ -173,7 +174,7 @@ unsafe fn write_verbatim(l: *mut lua_State, reply: &mut Reply<'_>) -> bool {
             return false;
         }
         let (format, text) = (bytes(l, inner + 1), bytes(l, inner + 2));
-        // What is too short is filled up.
+        // A string that is too short is filled up.
         let mut three = *b"   ";
         for (to, from) in three.iter_mut().zip(before_zero(format)) {
             *to = *from;

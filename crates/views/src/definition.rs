@@ -13,11 +13,11 @@ use crate::statement::{Marks, Statement, marked};
 const KEY_PREFIX: &str = "view:";
 /// Longest name of a view.
 const LONGEST_NAME: usize = 64;
-/// Threads, and so connections, that a database has unless the file says otherwise.
+/// Default threads, and so connections, of a database.
 const CONNECTIONS: usize = 4;
-/// The most of them.
+/// The most threads.
 const MOST_CONNECTIONS: usize = 64;
-/// Seconds that a statement may take unless the file says otherwise.
+/// Default seconds that a statement may take.
 const TIMEOUT: f64 = 60.0;
 /// The longest time, in seconds: about thirty years.
 const LONGEST: f64 = 1e9;
@@ -83,23 +83,23 @@ pub struct View {
     pub database: usize,
     /// For how long a result is fresh.
     pub ttl: Duration,
-    /// For how long after that it is served while it is asked for anew.
+    /// For how long after that a stale result is served while a new one is fetched.
     pub stale: Duration,
-    /// What invalidates it: its own name among them.
+    /// The tags that invalidate it: its own name among them.
     pub tags: BTreeSet<String>,
     select: Statement,
     parameters: Vec<(String, Parameter)>,
     write: Option<(Statement, Vec<(String, Parameter)>)>,
 }
 
-/// A statement with what is bound to it.
+/// A statement with its bound values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call<'v> {
     pub(crate) sql: &'v str,
     pub(crate) values: Vec<Value>,
 }
 
-/// What the file says.
+/// The contents of the file.
 #[derive(Debug, Default)]
 pub struct Views {
     /// The databases.
@@ -131,7 +131,7 @@ impl Views {
         Ok(Views { databases, views })
     }
 
-    /// The views of an earlier file whose results are none of this one's.
+    /// The views of an earlier file whose results are not those of this one's.
     #[must_use]
     pub fn changed_since(&self, earlier: &Views) -> BTreeSet<String> {
         let is_same = |before: &View, now: &View| {
@@ -288,7 +288,7 @@ impl View {
         bound(&self.select, values)
     }
 
-    /// The statement that writes what a JSON object says.
+    /// The statement that writes the values of a JSON object.
     ///
     /// # Errors
     /// There is none, or a parameter is wrong, unknown or missing.
@@ -312,12 +312,12 @@ impl View {
         Ok(bound(statement, &values))
     }
 
-    /// The parameters of its results: their names, and what they may be as JSON Schema says it.
+    /// The parameters of its results: their names, and their JSON Schemas.
     pub fn parameters(&self) -> impl Iterator<Item = (&str, serde_json::Value)> {
         described(&self.parameters)
     }
 
-    /// Those of what is written through it, if anything is.
+    /// The parameters of its `write` statement, if it has one.
     pub fn write_parameters(&self) -> Option<impl Iterator<Item = (&str, serde_json::Value)>> {
         self.write.as_ref().map(|(_, parameters)| described(parameters))
     }

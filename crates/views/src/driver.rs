@@ -1,4 +1,4 @@
-//! What is asked of each database's library, and how rows become JSON.
+//! The interface of each database's library, and how rows become JSON.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use crate::definition::Call;
 /// Why a statement has no result, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What the database or its library says.
+    /// The words of the database or its library.
     pub reason: String,
     /// The connection is of no further use.
     pub lost: bool,
-    /// It is the request's: what it gives does not go with what is there, such as a number that is taken.
+    /// It is the request's fault: its values do not fit the data, such as a number that is taken.
     pub refused: bool,
 }
 
@@ -85,7 +85,7 @@ fn write_cell(text: &mut Vec<u8>, cell: &Cell<'_>) {
         Cell::Null => text.extend_from_slice(b"null"),
         Cell::Integer(number) => text.extend_from_slice(number.to_string().as_bytes()),
         Cell::Unsigned(number) => text.extend_from_slice(number.to_string().as_bytes()),
-        // What is no number in JSON is null there.
+        // A value that is not a number in JSON is null there.
         Cell::Number(number) => {
             text.extend_from_slice(serde_json::Value::from(*number).to_string().as_bytes());
         }

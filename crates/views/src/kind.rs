@@ -1,4 +1,4 @@
-//! The kinds of databases, as their addresses tell them apart.
+//! The kinds of databases, which their addresses name.
 
 use crate::statement::Marks;
 
@@ -20,11 +20,11 @@ impl Kind {
         })
     }
 
-    /// Looks for what an address asks for that nobody can give it.
+    /// Looks for options of an address that are not supported.
     ///
     /// # Errors
-    /// It asks for encryption, and connections are not encrypted: it would be found out when somebody asks for
-    /// a view, or not at all.
+    /// It asks for encryption, and connections are not encrypted. Without this check that would show
+    /// only when a client asks for a view, or never.
     pub(crate) fn check(self, url: &str) -> Result<(), String> {
         if self == Kind::Sqlite {
             return Ok(());
@@ -38,7 +38,7 @@ impl Kind {
                 .iter()
                 .any(|own| name.starts_with(own));
             let is_off = match self {
-                // Whoever prefers encryption does without it where the other side has none.
+                // An option that only prefers encryption works without it when the other side has none.
                 Kind::Postgres => matches!(&*value, "disable" | "allow" | "prefer"),
                 _ => matches!(&*value, "disabled" | "preferred" | "false" | "0"),
             };

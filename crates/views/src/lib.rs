@@ -1,9 +1,9 @@
 //! Views: statements of SQL databases whose results are kept as documents.
 //!
-//! A file names databases and views. A [`View`] takes parameters, which a request gives as text and the
-//! file says how to read; what a statement gets is always bound to it and never part of its text. A
-//! [`Connection`] runs statements and makes JSON of their rows. What is kept, and for how long, is the
-//! business of whoever asks.
+//! A file contains databases and views. A [`View`] takes parameters: a request gives them as text, and
+//! the file says how to read them. Values are always bound to a statement and never part of its text. A
+//! [`Connection`] runs statements and makes JSON of their rows. The caller decides which results are
+//! kept, and for how long.
 
 mod connection;
 mod definition;

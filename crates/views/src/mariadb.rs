@@ -9,16 +9,16 @@ use crate::definition::{Call, Database};
 use crate::driver::{Cell, Driver, Failure, Rows};
 use crate::parameter::Value;
 
-/// How long the database may take to accept a connection, and to say that a statement took too long.
+/// How long the database may take to accept a connection, and to report that a statement took too long.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Mariadb(Conn);
 
 impl From<mysql::Error> for Failure {
     fn from(error: mysql::Error) -> Failure {
-        // What the server says leaves the connection as it is.
+        // An error of the server leaves the connection usable.
         let lost = !matches!(error, mysql::Error::MySqlError(_));
-        // Classes of codes: data that do not fit, and constraints that would not hold.
+        // Classes of codes: data that do not fit, and violated constraints.
         let refused = match &error {
             mysql::Error::MySqlError(own) => {
                 own.state.starts_with("22") || own.state.starts_with("23")
@@ -64,7 +64,7 @@ fn limit(connection: &mut Conn, timeout: Duration) -> Result<(), mysql::Error> {
     }
 }
 
-/// What the database says to a setting that it does not have.
+/// The database's error for a setting that it does not have.
 const UNKNOWN_VARIABLE: u16 = 1193;
 
 fn parameters(call: &Call<'_>) -> Params {

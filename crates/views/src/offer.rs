@@ -1,4 +1,4 @@
-//! What requests find: the views, and whose results are kept.
+//! What requests find: the views, and which kept results are valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -8,9 +8,9 @@ use crate::definition::Views;
 /// See the module's text.
 #[derive(Debug)]
 pub struct Offer {
-    /// What the file says.
+    /// The contents of the file.
     pub views: Views,
-    /// Views of which results may be kept that an earlier file has defined.
+    /// Views that may have kept results of an earlier file's definition.
     pub changed: BTreeSet<String>,
     settled: AtomicBool,
     /// By the names of the views: when their results were forgotten last, in milliseconds of Unix time; 0 if never.
@@ -18,7 +18,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// The views, when others have been served before whose results are to be forgotten.
+    /// The views, when earlier views were served whose results must be forgotten.
     #[must_use]
     pub fn new(views: Views, changed: BTreeSet<String>) -> Offer {
         let settled = AtomicBool::new(changed.is_empty());
@@ -51,7 +51,7 @@ impl Offer {
         (1..=now).contains(&at).then_some(at)
     }
 
-    /// Takes over what is forgotten from the offer whose place this one takes.
+    /// Takes over the results still to be forgotten from the offer that this one replaces.
     pub fn take_over(&self, before: &Offer) {
         for (name, forgotten) in &before.forgotten {
             self.forget_before(name, forgotten.load(SeqCst));
@@ -69,7 +69,7 @@ impl Offer {
         self.settled.load(SeqCst)
     }
 
-    /// Whether what is kept of a view may be of another one, which had its name before.
+    /// Whether a kept result of a view may belong to another one, which had its name before.
     #[must_use]
     pub fn is_settling(&self, name: &str) -> bool {
         !self.is_settled() && self.changed.contains(name)

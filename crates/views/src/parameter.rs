@@ -1,8 +1,8 @@
-//! Parameters of views: what requests may give for them.
+//! Parameters of views: the values that requests may give.
 
 use serde::Deserialize;
 
-/// What is bound to a statement.
+/// A value that is bound to a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Nothing was given.
@@ -27,10 +27,10 @@ enum Kind {
     Boolean,
 }
 
-/// Characters of a text unless the file says otherwise.
+/// Default characters of a text.
 const LONGEST_TEXT: usize = 255;
 
-/// What the file says of a parameter.
+/// A parameter in the file.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Parameter {
@@ -43,7 +43,7 @@ pub(crate) struct Parameter {
 }
 
 impl Parameter {
-    /// Whether what the file says of it can be.
+    /// Checks that the file's definition makes sense.
     pub(crate) fn check(&self) -> Result<(), String> {
         match &self.default {
             None => Ok(()),
@@ -51,7 +51,7 @@ impl Parameter {
         }
     }
 
-    /// What it is where nothing is given.
+    /// Its value when none is given.
     pub(crate) fn default(&self) -> Result<Value, String> {
         match (&self.default, self.kind) {
             (None, _) => Err("it is missing".to_owned()),
@@ -68,7 +68,7 @@ impl Parameter {
         }
     }
 
-    /// What it may be, as JSON Schema says it.
+    /// Its JSON Schema.
     pub(crate) fn schema(&self) -> serde_json::Value {
         use serde_json::json;
         let mut schema = match self.kind {

@@ -22,7 +22,7 @@ impl From<postgres::Error> for Failure {
             Some(own) => own.to_string(),
             None => error.to_string(),
         };
-        // Classes of codes: data that do not fit, and constraints that would not hold.
+        // Classes of codes: data that do not fit, and violated constraints.
         let code = error.code().map(|code| code.code());
         let refused = code.is_some_and(|code| code.starts_with("22") || code.starts_with("23"));
         Failure { reason, lost: error.as_db_error().is_none(), refused }
@@ -36,10 +36,10 @@ impl Postgres {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(PATIENCE);
         }
-        // The database keeps the time of statements; that of a machine which is gone, the system does.
+        // The database enforces the timeout of statements; for a machine that is gone, the system does.
         config.tcp_user_timeout(*timeout + PATIENCE).keepalives_idle(*timeout + PATIENCE);
         let mut client = config.connect(NoTls)?;
-        // In milliseconds; none at all would be 0, and the most is that of 32 bits.
+        // In milliseconds; 0 would mean no timeout, and the most is that of 32 bits.
         let most = timeout.as_millis().clamp(1, i32::MAX as u128);
         client.batch_execute(&format!("SET statement_timeout = {most}"))?;
         for statement in begin {
@@ -97,7 +97,7 @@ fn borrowed(values: &[AsText]) -> Vec<&(dyn ToSql + Sync)> {
 
 impl Driver for Postgres {
     fn query(&mut self, call: &Call<'_>) -> Result<Vec<u8>, Failure> {
-        // The statement is in lines of its own, since it may end with a comment.
+        // The statement is in lines of its own, because it may end with a comment.
         let rows = "'[' || coalesce(string_agg(row_to_json(v)::text, ','), '') || ']'";
         let sql = format!("SELECT {rows} FROM (\n{}\n) v", call.sql);
         let values = parameters(call);

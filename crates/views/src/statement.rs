@@ -1,6 +1,6 @@
 //! Statements with named parameters, as the databases take them: with numbered places or with marks.
 
-/// How a database names the places of what is bound.
+/// How a database writes the places of bound values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Marks {
     /// `?` for each, in their order.

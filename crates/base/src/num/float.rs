@@ -23,9 +23,9 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
 }
 
 /// Reads a double as ZRANGEBYSCORE takes a bound, and SORT a weight: decimals, up to the first zero
-/// byte. So unlike [`parse_f64`] it takes no hexadecimal number, takes an empty text as 0, and makes
-/// infinity or zero of what is too large or too small. `None` for NaN, and for anything before or
-/// behind the number.
+/// byte. Unlike [`parse_f64`] it takes no hexadecimal number, takes an empty text as 0, and makes
+/// infinity or zero of a number that is too large or too small. `None` for NaN, and for anything before
+/// or after the number.
 pub fn parse_f64_lenient(text: &[u8]) -> Option<f64> {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     if text.is_empty() {
@@ -71,8 +71,8 @@ fn has_nonzero_digit(text: &[u8]) -> bool {
     mantissa.into_iter().any(|byte| matches!(byte, b'1'..=b'9'))
 }
 
-/// The value of a hexadecimal literal, and whether a double can hold it: what is too large becomes
-/// infinity, what is too small zero.
+/// The value of a hexadecimal literal, and whether a double can represent it: a number that is too
+/// large becomes infinity, one that is too small zero.
 fn parse_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
     let (negative, rest) = split_sign(text);
     let binary = hexfloat::parse(rest)?;
@@ -148,7 +148,7 @@ fn significant_digits(value: f64, precision: u32) -> (u64, i32) {
     scaled_digits(value, precision).unwrap_or_else(|| printed_digits(value, precision))
 }
 
-/// [`significant_digits`] by one exact multiplication with a power of ten, if 128 bits can hold it.
+/// [`significant_digits`] by one exact multiplication with a power of ten, if the result fits 128 bits.
 fn scaled_digits(value: f64, precision: u32) -> Option<(u64, i32)> {
     const MANTISSA_MASK: u64 = (1 << 52) - 1;
     let bits = value.to_bits();
@@ -246,8 +246,8 @@ mod tests {
         String::from_utf8(output).unwrap()
     }
 
-    /// What a reference server answers to ZADD and ZSCORE (sorted set with `skiplist` encoding, for
-    /// the compact one stores whole numbers as integers and so loses the sign of zero).
+    /// The answers of a reference server to ZADD and ZSCORE (sorted set with `skiplist` encoding,
+    /// because the compact one stores whole numbers as integers and so loses the sign of zero).
     const SCORES: &[(&str, Option<&str>)] = &[
         ("3.14", Some("3.14")),
         ("0.30000000000000004", Some("0.30000000000000004")),

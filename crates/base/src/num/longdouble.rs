@@ -39,14 +39,14 @@ enum Magnitude {
         exponent: i32,
     },
     Infinite,
-    /// Not a number: what infinity minus infinity is.
+    /// Not a number: the result of infinity minus infinity.
     Undefined,
 }
 
 impl LongDouble {
-    /// Reads a number as INCRBYFLOAT takes it: decimal or hexadecimal as in C, or infinity. `None`
-    /// for NaN, for anything before or after the number, for what is too large or too small to be
-    /// anything but infinity or zero, and for texts of 5120 bytes and more.
+    /// Reads a number as INCRBYFLOAT takes it: decimal or hexadecimal as in C, or infinity. `None` for
+    /// NaN, for anything before or after the number, for a number so large or small that only infinity
+    /// or zero is left of it, and for texts of 5120 bytes and more.
     pub fn parse(text: &[u8]) -> Option<Self> {
         if text.len() > MAX_TEXT {
             return None;
@@ -131,8 +131,8 @@ impl LongDouble {
         matches!(self.magnitude, Magnitude::Finite { mantissa: 0, .. })
     }
 
-    /// Appends the number with at most 17 decimals and no trailing zeros, never with an exponent,
-    /// and without the sign of what is printed as zero.
+    /// Appends the number with at most 17 decimals and no trailing zeros, never with an exponent, and
+    /// without a sign if it is printed as zero.
     pub fn write_human(self, output: &mut Vec<u8>) {
         let start = output.len();
         if self.negative {
@@ -194,8 +194,8 @@ impl Add for LongDouble {
         let sum = if self.negative == other.negative {
             Binary { mantissa: large + small, exponent: exponent - 63, inexact: lost }
         } else {
-            // What was shifted away makes the difference smaller: take one unit more, and the
-            // true value lies above what remains.
+            // The bits that were shifted away make the difference smaller: take one unit more, and the
+            // true value lies above the rest.
             let mantissa = large - small - u128::from(lost);
             Binary { mantissa, exponent: exponent - 63, inexact: lost }
         };
@@ -371,7 +371,7 @@ mod tests {
         Some(human(sum))
     }
 
-    /// What a reference server answers to SET and INCRBYFLOAT.
+    /// The answers of a reference server to SET and INCRBYFLOAT.
     const SUMS: &[(&str, &str, &str)] = &[
         ("0.1", "0.2", "0.3"),
         ("0", "3.0e3", "3000"),
@@ -462,7 +462,7 @@ mod tests {
         let largest = human(LongDouble::parse(b"1e4932").unwrap());
         assert!(largest.starts_with("10000000000000000000060189493879638913238377742545331147737"));
         assert_eq!(largest.len(), 4933);
-        // Half of the smallest subnormal, and what rounds up to the smallest.
+        // Half of the smallest subnormal, and a number that rounds up to the smallest.
         for text in ["1e-4950", "0e-99999", "0x1p-16445", "-1e-4932"] {
             assert_eq!(
                 LongDouble::parse(text.as_bytes()).map(human).as_deref(),

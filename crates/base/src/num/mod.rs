@@ -3,7 +3,7 @@
 //! Three kinds of numbers are visible on the wire, each with its own rules:
 //!
 //! - integers ([`parse_i64`], [`write_i64`]): strict decimal, one spelling per number;
-//! - doubles ([`parse_f64`], [`write_f64`]): what C's `strtod` takes, and few digits, for
+//! - doubles ([`parse_f64`], [`write_f64`]): read as by C's `strtod`, printed with few digits, for
 //!   scores;
 //! - long doubles ([`LongDouble`]): the 80-bit numbers of INCRBYFLOAT and HINCRBYFLOAT.
 

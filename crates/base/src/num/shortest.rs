@@ -124,7 +124,7 @@ fn digits(value: f64) -> Digits {
     };
     let (scale, power) = scale_for(upper.exponent);
     let number = number.normalized().times(scale);
-    // The products may be wrong by one: what lies between these is right in any case.
+    // The products may be wrong by one: numbers between these are right in any case.
     let mut upper = upper.times(scale);
     upper.fraction -= 1;
     let lower = lower.times(scale).fraction + 1;
@@ -136,7 +136,7 @@ fn generate(number: u64, upper: Binary, lower: u64, power: i32) -> Digits {
     let mut digits = Digits { text: [0; 20], count: 0, power };
     let target = upper.fraction - number;
     let mut delta = upper.fraction - lower;
-    // Scaled so that 32 to 60 bits stand behind the point.
+    // Scaled so that 32 to 60 bits are after the point.
     let point = upper.exponent.unsigned_abs();
     let one = 1u64 << point;
     let mut whole = upper.fraction >> point;

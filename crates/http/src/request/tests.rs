@@ -7,7 +7,8 @@ const LARGE: u64 = 1 << 40;
 /// A request that was found: its method and address, and its body.
 type Found = (String, Vec<u8>);
 
-/// Feeds `bytes` in pieces of `step` bytes; what is found, and the refusal at the end if there is one.
+/// Feeds `bytes` in pieces of `step` bytes; returns the found requests, and the refusal at the end if
+/// there is one.
 fn parsed(bytes: &[u8], step: usize, max_body: u64) -> (Vec<Found>, Option<u16>) {
     let mut parser = Parser::default();
     let (mut buffer, mut found) = (Vec::new(), Vec::new());
@@ -136,7 +137,7 @@ fn chunks_are_read_strictly() {
         "1\r\r\na\r\n",
         "1;a\rb\r\na\r\n",
         "1;a\0b\r\na\r\n",
-        // Who ends trailers here sees a request behind them.
+        // A party that ends trailers here sees a request after them.
         "0\r\nX: y\n\nGET /hidden HTTP/1.1\r\n\r\n",
         "0\r\nX: y\n\r\n",
     ] {

@@ -10,7 +10,7 @@ use crate::stack::Stack;
 /// Bytes of a string with escapes that are put together without memory of Lua's.
 const SHORT: usize = 512;
 
-/// What a text consists of.
+/// The tokens of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Token {
     ObjectBegin,
@@ -21,18 +21,18 @@ enum Token {
     Comma,
     /// A string, between these places within its quotes, and whether it has escapes.
     String(usize, usize, bool),
-    /// A number, which is kept beside.
+    /// A number; its value is stored separately.
     Number,
     True,
     False,
     Null,
     End,
-    /// None of them, and why.
+    /// No token, and why.
     Wrong(&'static str),
 }
 
 impl Token {
-    /// What messages call it.
+    /// Its name in messages.
     fn name(self) -> &'static str {
         match self {
             Token::ObjectBegin => "T_OBJ_BEGIN",
@@ -68,7 +68,7 @@ impl Level {
         }
     }
 
-    /// What may come behind a value.
+    /// The tokens that may come after a value.
     fn expected(self) -> &'static str {
         match self {
             Level::Array(_) => "comma or array end",
@@ -116,12 +116,12 @@ impl Decoder<'_> {
         self.stack.fail(format_args!("Expected {expected} but found {found} at character {at}"))
     }
 
-    /// Reads what is in the array or object on top of the stack, which was opened.
+    /// Reads the contents of the array or object on top of the stack, which was opened.
     fn contents(&mut self, outermost: Level) {
         let mut outer = Levels::new();
         let mut level = outermost;
         let mut token = self.token();
-        // A bracket right behind the one that opens.
+        // A bracket right after the one that opens.
         let mut ended = level.is_end(token);
         loop {
             if !ended {
@@ -211,7 +211,7 @@ impl Decoder<'_> {
         self.stack.push_table();
     }
 
-    /// A byte of the text. As in C, a zero byte is behind its end.
+    /// A byte of the text. As in C, there is a zero byte after its end.
     fn byte(&self, place: usize) -> u8 {
         self.text.get(place).copied().unwrap_or_default()
     }
@@ -275,8 +275,8 @@ impl Decoder<'_> {
         Token::Number
     }
 
-    /// Whether a number is one that C reads and JSON does not have. What is no number at all is found
-    /// out by reading it.
+    /// Whether a number is one that C reads and JSON does not have. A text that is not a number at all
+    /// shows when it is read.
     fn is_invalid_number(&self) -> bool {
         let mut place = self.place;
         if self.byte(place) == b'+' {
@@ -341,7 +341,7 @@ impl Decoder<'_> {
     }
 }
 
-/// The byte that a letter behind a backslash stands for.
+/// The byte for a letter after a backslash.
 fn unescaped(letter: u8) -> Option<u8> {
     Some(match letter {
         b'"' | b'\\' | b'/' => letter,
@@ -354,7 +354,7 @@ fn unescaped(letter: u8) -> Option<u8> {
     })
 }
 
-/// The character that `\uXXXX` or a pair of them stands for, and the length of the escape.
+/// The character for `\uXXXX` or a pair of them, and the length of the escape.
 fn unicode(text: &[u8]) -> Option<(char, usize)> {
     let first = four_digits(text)?;
     if first & 0xF800 != 0xD800 {
@@ -373,7 +373,7 @@ fn four_digits(text: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0, |number, digit| Some(number << 4 | (*digit as char).to_digit(16)?))
 }
 
-/// Writes what a string with valid escapes stands for, and returns how much it is.
+/// Writes the unescaped form of a string with valid escapes, and returns its length.
 fn unescape(text: &[u8], room: &mut [u8]) -> usize {
     let (mut place, mut length) = (0, 0);
     while place < text.len() {

@@ -8,8 +8,8 @@ use crate::number;
 use crate::output::{Output, Room};
 use crate::stack::{Kind, Stack};
 
-/// An array or an object that is being written. It is on the stack, an object with the key behind
-/// which it goes on.
+/// An array or an object that is being written. It is on the stack; an object with the key after which
+/// it goes on.
 #[derive(Clone, Copy)]
 enum Level {
     /// The next element, and the last.
@@ -46,7 +46,7 @@ impl Encoder<'_, '_> {
         self.stack.fail(format_args!("Cannot serialise {kind}: {why}"))
     }
 
-    /// Writes what is in the table on top of the stack, which was opened.
+    /// Writes the contents of the table on top of the stack, which was opened.
     fn contents(&mut self, outermost: Level) {
         let mut outer = Levels::new();
         let mut level = outermost;
@@ -69,7 +69,7 @@ impl Encoder<'_, '_> {
         }
     }
 
-    /// Pushes the next value of a level, and writes what stands before it. At the end it writes the
+    /// Pushes the next value of a level, and writes the text before it. At the end it writes the
     /// bracket, and leaves the table on top of the stack.
     fn advance(&mut self, level: &mut Level) -> bool {
         match level {
@@ -215,12 +215,12 @@ impl Encoder<'_, '_> {
     }
 }
 
-/// A number as C makes an int of it on most processors.
+/// A number as C converts it to an int on most processors.
 fn int(number: f64) -> c_int {
     if number <= f64::from(c_int::MAX) { number as c_int } else { c_int::MIN }
 }
 
-/// The letter behind the backslash for each byte that needs one.
+/// The letter after the backslash for each byte that needs one.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     let mut byte = 0;

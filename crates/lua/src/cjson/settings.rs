@@ -1,4 +1,4 @@
-//! What scripts may choose.
+//! The settings that scripts may choose.
 
 /// What to do with numbers that JSON does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

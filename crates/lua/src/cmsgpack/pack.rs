@@ -8,7 +8,7 @@ use crate::stack::{Kind, Stack};
 /// Tables within tables. Those further down are nil.
 const DEPTH_MAX: usize = 16;
 
-/// The arguments, one behind the other.
+/// The arguments, one after the other.
 pub(super) fn pack(stack: Stack<'_>) -> c_int {
     let arguments = stack.top();
     if arguments == 0 {
@@ -40,7 +40,7 @@ fn value(stack: Stack<'_>, output: &mut Output<'_, '_>, depth: usize) {
 }
 
 fn table(stack: Stack<'_>, output: &mut Output<'_, '_>, depth: usize) {
-    // A key, a value, and what the buffer takes when it grows.
+    // A key, a value, and the stack that the buffer needs to grow.
     stack.need(4, "in function mp_encode_lua_table_as_map");
     if is_array(stack) {
         let length = stack.length(-1);
@@ -106,7 +106,7 @@ fn number(output: &mut Output<'_, '_>, value: f64) {
 
 fn integer(output: &mut Output<'_, '_>, value: i64) {
     let bytes = value.to_be_bytes();
-    // The kind, and so many of the bytes.
+    // The kind, and this many of the bytes.
     let (kind, size) = match value {
         -32..=127 => return output.push(value as u8),
         128..=0xff => (0xcc, 1),
@@ -130,8 +130,8 @@ fn string(output: &mut Output<'_, '_>, text: &[u8]) {
     output.extend(text);
 }
 
-/// Writes the kind and the length of something: in one byte up to a bound, else behind `long` in two
-/// bytes, or behind the kind that follows it in four.
+/// Writes the kind and the length of something: in one byte up to a bound, else after `long` in two
+/// bytes, or after the next kind in four.
 fn head(output: &mut Output<'_, '_>, length: usize, (short, most): (u8, usize), long: u8) {
     if length <= most {
         output.push(short | length as u8);

@@ -17,7 +17,7 @@ enum Level {
 
 struct Reader<'call> {
     stack: Stack<'call>,
-    /// What was not read yet.
+    /// The unread rest.
     rest: &'call [u8],
 }
 
@@ -36,8 +36,8 @@ pub(super) fn unpack_limit(stack: Stack<'_>) -> c_int {
     values(stack, limit, offset)
 }
 
-/// Reads `limit` values at most, and returns them behind the offset where the next begins, -1 at the
-/// end. Without limit and offset, all values are read, and returned alone.
+/// Reads `limit` values at most, and returns them after the offset of the next one, -1 at the end.
+/// Without limit and offset, all values are read, and returned alone.
 fn values(stack: Stack<'_>, limit: c_int, offset: c_int) -> c_int {
     if stack.top() > 1 {
         stack.set_top(1);

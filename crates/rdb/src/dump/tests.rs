@@ -37,7 +37,7 @@ fn again(payload: &[u8], entries: usize) -> Vec<u8> {
     dumped(restore(payload, &limits(entries), true).unwrap())
 }
 
-/// Puts a footer behind a body.
+/// Puts a footer after a body.
 fn sealed(body: &[u8], version: u16) -> Vec<u8> {
     let mut payload = body.to_vec();
     payload.extend_from_slice(&version.to_le_bytes());
@@ -212,7 +212,7 @@ fn values() -> impl Strategy<Value = (Value<'static>, usize)> {
     )
 }
 
-/// What a value holds, without how.
+/// The contents of a value, without its encoding.
 #[derive(Debug, PartialEq)]
 enum Contents {
     String(Vec<u8>),
@@ -286,7 +286,7 @@ proptest! {
         if is_cut {
             body.truncate(cut.index(body.len()));
         }
-        // Whatever it becomes, it can be dumped and restored again.
+        // Any value that results can be dumped and restored again.
         if let Ok(value) = restore(&sealed(&body, DUMP_VERSION), &limits(entries), true) {
             let payload = dumped(value);
             prop_assert!(restore(&payload, &limits(entries), true).is_ok());

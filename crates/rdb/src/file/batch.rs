@@ -94,7 +94,7 @@ pub struct RawEntry<'b> {
     span: &'b Span,
 }
 
-/// What decoding depends on.
+/// The settings on which decoding depends.
 #[derive(Debug, Clone, Copy)]
 pub struct DecodeOptions {
     /// How large values may be in their packed encodings.
@@ -108,8 +108,8 @@ pub struct DecodeOptions {
 pub struct Entry<'b> {
     /// The key.
     pub key: Cow<'b, [u8]>,
-    /// The value. `None` if nothing is left of it: it is a collection that was saved empty, as some
-    /// old servers did, or a hash of which all fields expired.
+    /// The value. `None` if nothing is left of it: it is a collection that was saved empty, as some old
+    /// servers did, or a hash of which all fields have expired.
     pub value: Option<Value<'b>>,
 }
 
@@ -129,7 +129,7 @@ impl<'b> RawEntry<'b> {
         self.span.usage
     }
 
-    /// What kind of content its value is, where the file says that.
+    /// The content type of its value, if the file says it.
     pub fn content_type(&self) -> Option<&'b [u8]> {
         self.span.content_type.as_deref()
     }

@@ -9,11 +9,11 @@ const SHOWN_KEY_BYTES: usize = 100;
 #[derive(Debug, thiserror::Error)]
 #[error("offset {offset}, {reading}: {cause}")]
 pub struct FileError {
-    /// Bytes of the file before what could not be read.
+    /// Bytes of the file before the part that could not be read.
     pub offset: u64,
-    /// What was being read.
+    /// The part that was being read.
     pub reading: String,
-    /// What was wrong.
+    /// The error.
     #[source]
     pub cause: ReadError,
 }

@@ -34,10 +34,10 @@ pub use error::FileError;
 pub use reader::{Checksum, FileReader, Function, Item, NEWEST_REDIS, NEWEST_VALKEY};
 pub use writer::{Collection, FileWriter, Finished, Head, Preamble, WriteOptions};
 
-/// The name of the text that says what kind of content the keys behind it are. Only Dunlin knows it.
+/// The name of the text that gives the content type of the keys after it. Only Dunlin knows it.
 const CONTENT_TYPE: &str = "content-type";
 
-/// What is known of a key's use, for eviction. Servers write one or the other, as their policy is.
+/// The usage of a key, for eviction. Servers write one or the other, by their policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Usage {
     /// Seconds since its last use.

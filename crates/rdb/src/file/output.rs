@@ -1,4 +1,4 @@
-//! A buffer before a file that keeps the checksum of what went through.
+//! A buffer before a file that computes the checksum of the written bytes.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,13 @@ use base::crc::Crc64;
 /// Bytes that are gathered before the sink gets them.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Gathers what is written, and counts and checksums what leaves.
+/// Gathers written bytes; counts and checksums those that leave.
 pub(super) struct Output<W> {
     sink: W,
     buffer: Vec<u8>,
     /// Bytes that went to the sink.
     passed: u64,
-    /// Of the bytes that went to the sink; `None` if nobody wants it.
+    /// Of the bytes that went to the sink; `None` if it is not needed.
     checksum: Option<Crc64>,
 }
 
@@ -32,13 +32,13 @@ impl<W: Write> Output<W> {
         self.passed + self.buffer.len() as u64
     }
 
-    /// Empties the buffer and gives the checksum of all, 0 if nobody wants it.
+    /// Empties the buffer and returns the checksum of all bytes, 0 if it is not needed.
     pub(super) fn finish(&mut self) -> io::Result<u64> {
         self.pass_buffer()?;
         Ok(self.checksum.map_or(0, |checksum| checksum.value()))
     }
 
-    /// The sink, after what is in the buffer.
+    /// The sink, after it has received the contents of the buffer.
     pub(super) fn into_sink(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.sink)

@@ -1,4 +1,4 @@
-//! Reading a file: finding what it consists of.
+//! Reading a file: finding its parts.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -37,8 +37,8 @@ pub enum Item {
         /// The text.
         value: Vec<u8>,
     },
-    /// How large a database is. A hint, and maybe a lie: the keys that follow may be more or fewer, so
-    /// whoever makes room bounds it.
+    /// The size of a database. A hint, and maybe a lie: there may be more or fewer keys, so readers
+    /// that make room bound it.
     Resize {
         /// The number of the database.
         database: usize,
@@ -49,7 +49,7 @@ pub enum Item {
     },
     /// A library of functions.
     Function(Function),
-    /// What a module kept besides values. It was passed over.
+    /// Data of a module besides values. It was skipped.
     ModuleAux {
         /// The name of the module's type.
         module: String,
@@ -71,35 +71,35 @@ pub enum Function {
         name: Vec<u8>,
         /// The name of the engine.
         engine: Vec<u8>,
-        /// What it is for.
+        /// Its purpose.
         description: Option<Vec<u8>>,
         /// The source.
         source: Vec<u8>,
     },
 }
 
-/// What the end of a file says of it.
+/// The result of checking the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
     /// The file has none: it is of an old version, or was written without one.
     Absent,
-    /// Nobody asked for it to be verified.
+    /// Verification was not requested.
     Unverified,
     /// It is right.
     Correct,
     /// It is wrong: the file is damaged.
     Wrong {
-        /// What the file says.
+        /// The checksum in the file.
         stated: u64,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         computed: u64,
     },
 }
 
-/// Reads a file front to back, without a buffer of one's own; reads no more of it than it must when the
-/// source gives less than was asked for, so that the source may be a socket.
+/// Reads a file front to back. The caller needs no buffer. When the source gives less than was asked
+/// for, no more of it is read than needed, so the source may be a socket.
 ///
-/// The iterator ends after [`Item::End`] or after an error. Entries before an error are given first.
+/// The iterator ends after [`Item::End`] or after an error. Entries before an error are returned first.
 pub struct FileReader<R> {
     source: Source<R>,
     dialect: Dialect,
@@ -112,20 +112,20 @@ pub struct FileReader<R> {
     content_type: Option<Arc<[u8]>>,
     /// The name of a text that was read without its value.
     aux_name: Option<Vec<u8>>,
-    /// Entries in what the source holds.
+    /// Entries in the bytes that the source keeps.
     spans: Vec<Span>,
     /// Bytes that those entries take.
     spanned: usize,
-    /// What comes after the entries.
+    /// The error to return after the entries.
     failure: Option<FileError>,
     over: bool,
 }
 
 impl<R: Read> FileReader<R> {
-    /// Reads the first bytes. `verify` says whether to take the checksum: the setting `rdbchecksum`.
+    /// Reads the first bytes. `verify` says whether to check the checksum: the setting `rdbchecksum`.
     ///
     /// # Errors
-    /// When the file cannot be read, is no RDB file or of a version that we do not know.
+    /// When the file cannot be read, is not an RDB file, or has an unknown version.
     pub fn open(file: R, verify: bool) -> Result<FileReader<R>, FileError> {
         let mut source = Source::new(file, verify);
         let (dialect, version) =
@@ -155,24 +155,24 @@ impl<R: Read> FileReader<R> {
         self.dialect
     }
 
-    /// The version that it says.
+    /// Its version.
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// Bytes of the file that were read so far, at the end its size. Entries that were found count
-    /// before they are given.
+    /// Bytes of the file that were read so far, at the end its size. Found entries count before they
+    /// are returned.
     pub fn offset(&self) -> u64 {
         self.source.offset()
     }
 
-    /// The source, and what was read of it beyond the file: in an append-only file, or on a socket,
+    /// The source, and the bytes read beyond the file: in an append-only file, or on a socket,
     /// something else follows.
     pub fn into_rest(self) -> (R, Vec<u8>) {
         self.source.into_rest()
     }
 
-    /// The next item, of which entries may come before a failure.
+    /// The next item. Entries may come before a failure.
     fn item(&mut self) -> Result<Item, FileError> {
         loop {
             if self.spans.is_empty() {
@@ -224,7 +224,7 @@ impl<R: Read> FileReader<R> {
         Ok(())
     }
 
-    /// Reads what is said of keys that follow. Returns false if the opcode is none of that.
+    /// Reads information about the next key or keys. Returns false if the opcode is none of that.
     fn attribute(&mut self, opcode: u8) -> Result<bool, ReadError> {
         if opcode == opcode::AUX {
             let name = self.string()?;
@@ -268,7 +268,7 @@ impl<R: Read> FileReader<R> {
         Ok(true)
     }
 
-    /// Reads what is no entry and belongs to none.
+    /// Reads a part that is not an entry and belongs to none.
     fn section(&mut self, opcode: u8) -> Result<Item, ReadError> {
         Ok(match opcode {
             opcode::AUX => {
@@ -325,7 +325,7 @@ impl<R: Read> FileReader<R> {
         })
     }
 
-    /// The entries so far.
+    /// The entries found so far.
     fn batch(&mut self) -> Item {
         self.source.rewind(self.spanned);
         let (offset, bytes) = self.source.take_held();
@@ -375,7 +375,7 @@ impl<R> std::fmt::Debug for FileReader<R> {
     }
 }
 
-/// The time at which a key expires: -1 is "never", and what is before 1970 is only "expired".
+/// The time at which a key expires: -1 is "never", and a time before 1970 is only "expired".
 fn expiry(at_ms: i64) -> Option<u64> {
     (at_ms != -1).then(|| u64::try_from(at_ms).unwrap_or(0))
 }

@@ -1,9 +1,9 @@
 //! The part of a file that is in memory.
 //!
-//! The file is read into a chunk of some size. Whoever reads from it *holds* the chunk from a position
-//! on: what lies there stays in one piece, the chunk grows as needed, and at the end the holder takes
-//! it away without a copy; only what was read beyond it is moved to the next chunk. If that is more
-//! than what was held, the latter is copied instead.
+//! The file is read into a chunk of some size. Its reader *keeps* the bytes from a position on: they
+//! stay in one piece, the chunk grows as needed, and at the end the reader takes the chunk away without
+//! a copy; only bytes beyond them are moved to the next chunk. If those are more than the kept ones,
+//! the latter are copied instead.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -21,9 +21,9 @@ pub(super) struct Source<R> {
     position: usize,
     /// Where the chunk begins in the file.
     offset: u64,
-    /// What lies in the chunk from here on must stay.
+    /// The bytes of the chunk from here on must stay.
     held: usize,
-    /// Of what lies before the chunk; `None` if nobody wants it.
+    /// Of the bytes before the chunk; `None` if it is not needed.
     checksum: Option<Crc64>,
 }
 
@@ -44,33 +44,33 @@ impl<R: Read> Source<R> {
         self.offset + self.position as u64
     }
 
-    /// Holds what follows, and nothing before it.
+    /// Keeps the bytes from here on, and none before.
     #[inline]
     pub(super) fn hold(&mut self) {
         self.held = self.position;
     }
 
-    /// How many bytes are held.
+    /// How many bytes are kept.
     #[inline]
     pub(super) fn held_bytes(&self) -> usize {
         self.position - self.held
     }
 
-    /// Some of the bytes that are held.
+    /// Some of the kept bytes.
     pub(super) fn held(&self, range: Range<usize>) -> &[u8] {
         &self.chunk[self.held..self.position][range]
     }
 
-    /// Goes back to where `bytes` were held.
+    /// Goes back to where `bytes` were kept.
     pub(super) fn rewind(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.held_bytes(), "only what is held is still there");
         self.position = self.held + bytes;
     }
 
-    /// Gives away what is held, with its place in the file.
+    /// Gives away the kept bytes, with their place in the file.
     pub(super) fn take_held(&mut self) -> (u64, Vec<u8>) {
         if self.held_bytes() < self.chunk.len() - self.position {
-            // The chunk stays where it is: whoever takes little of it again and again would
+            // The chunk stays where it is: a reader that takes a few bytes of it again and again would
             // otherwise move all of the rest each time, and get a chunk's room for some bytes.
             let taken = (self.offset + self.held as u64, self.held(0..self.held_bytes()).to_vec());
             self.hold();
@@ -86,7 +86,7 @@ impl<R: Read> Source<R> {
         (offset, std::mem::replace(&mut self.chunk, next))
     }
 
-    /// The checksum of all bytes so far; `None` if nobody wanted it.
+    /// The checksum of all bytes so far; `None` if it is not needed.
     pub(super) fn checksum(&self) -> Option<u64> {
         self.checksum.map(|mut checksum| {
             checksum.update(&self.chunk[..self.position]);
@@ -94,14 +94,14 @@ impl<R: Read> Source<R> {
         })
     }
 
-    /// The file, and what was read of it beyond the position.
+    /// The file, and the bytes read beyond the position.
     pub(super) fn into_rest(self) -> (R, Vec<u8>) {
         let mut rest = self.chunk;
         rest.drain(..self.position);
         (self.file, rest)
     }
 
-    /// Removes what is no longer held from the chunk.
+    /// Removes bytes that are no longer kept from the chunk.
     fn forget(&mut self) {
         let passed = self.held;
         self.pass(passed);
@@ -133,8 +133,8 @@ impl<R: Read> Source<R> {
     }
 
     /// Reads once. The chunk at most doubles, so that an announced length that is a lie costs no more
-    /// memory than what really came; and it grows by a part of itself, so that a large value read in
-    /// small steps is not moved at each.
+    /// memory than the bytes that really came. And it grows by a part of itself, so that a large value
+    /// read in small steps is not moved at each.
     fn read_some(&mut self, needed: usize) -> Result<(), ReadError> {
         let length = self.chunk.len();
         let wanted = needed.max(length + length / 8);
@@ -159,7 +159,7 @@ impl<R: Read> Input for Source<R> {
             self.fill(count)?;
         }
         let start = self.position;
-        // What was filled fits the chunk, so it is a `usize`.
+        // The filled bytes fit the chunk, so their number is a `usize`.
         self.position += count as usize;
         Ok(&self.chunk[start..self.position])
     }

@@ -37,7 +37,7 @@ impl Default for WriteOptions {
     }
 }
 
-/// What a file says of its origin.
+/// The information of a file about its origin.
 #[derive(Debug, Clone, Copy)]
 pub struct Preamble<'a> {
     /// The version of Redis that the server claims to be.
@@ -50,7 +50,7 @@ pub struct Preamble<'a> {
     pub aof_base: bool,
 }
 
-/// A key, and what is to know of it besides its value.
+/// A key, and its attributes besides the value.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     /// The key.
@@ -79,7 +79,7 @@ pub enum Collection {
     Hash,
     /// Its pieces are fields with values, some of which expire.
     ExpiringHash {
-        /// When the first of them does, in milliseconds since 1970.
+        /// When the first of them expires, in milliseconds since 1970.
         earliest: u64,
     },
     /// Its pieces are members with scores. Readers are fastest when the highest comes first.
@@ -164,8 +164,8 @@ impl<W: Write> FileWriter<W> {
         self.aux_number("aof-base", u64::from(preamble.aof_base))
     }
 
-    /// Says what kind of content all keys from here on are; empty for none in particular. Redis passes
-    /// over it, as over any text whose name it does not know.
+    /// Sets the content type of all keys from here on; empty for none. Redis ignores it, as any text
+    /// whose name it does not know.
     pub fn content_type(&mut self, name: &[u8]) -> io::Result<()> {
         self.aux(CONTENT_TYPE, name)
     }
@@ -193,7 +193,7 @@ impl<W: Write> FileWriter<W> {
         self.writer.length(database as u64)
     }
 
-    /// Says how many keys the database has and how many of them expire, so that readers make room.
+    /// Writes how many keys the database has and how many of them expire, so that readers make room.
     pub fn resize(&mut self, keys: u64, expiring: u64) -> io::Result<()> {
         self.opcode(opcode::RESIZE)?;
         self.writer.length(keys)?;
@@ -216,7 +216,7 @@ impl<W: Write> FileWriter<W> {
         self.writer.value(value)
     }
 
-    /// Refuses what the version of the file has no form for.
+    /// Refuses a value for which the version of the file has no form.
     fn check_version(&self, head: &Head<'_>, kind: u8) -> io::Result<()> {
         let expiring = matches!(kind, kind::HASH_EXPIRING | kind::HASH_EXPIRING_LISTPACK);
         if !expiring || self.version >= FILE_VERSION_WITH_EXPIRING_FIELDS {
@@ -275,7 +275,7 @@ impl<W: Write> FileWriter<W> {
         }
     }
 
-    /// Ends a string, of which all parts were written.
+    /// Ends a string after all of its parts were written.
     pub fn end_text(&mut self) -> io::Result<()> {
         match self.text.take() {
             Some(text) if text.left() == 0 => text.end(&mut self.writer),
@@ -323,7 +323,7 @@ impl<W: Write> FileWriter<W> {
         self.writer.score(score)
     }
 
-    /// Ends a collection, of which all pieces were written.
+    /// Ends a collection after all of its pieces were written.
     pub fn end(&mut self) -> io::Result<()> {
         match self.open.take() {
             Some((_, 0)) => Ok(()),

@@ -1,4 +1,5 @@
-//! Assembles files byte by byte, without the crate's own writer: what old and other servers wrote.
+//! Assembles files byte by byte, without the crate's own writer: files that old and other servers
+//! wrote.
 
 use store::pack::{Element, Listpack};
 
@@ -55,7 +56,7 @@ pub fn length(value: usize) -> Vec<u8> {
     }
 }
 
-/// A zipmap of short fields and values, each with unused bytes behind.
+/// A zipmap of short fields and values, each followed by unused bytes.
 pub fn zipmap(pairs: &[(&str, &str)]) -> Vec<u8> {
     let mut map = vec![pairs.len() as u8];
     for (index, (field, value)) in pairs.iter().enumerate() {
@@ -70,7 +71,7 @@ pub fn zipmap(pairs: &[(&str, &str)]) -> Vec<u8> {
     map
 }
 
-/// A ziplist of texts shorter than 64 bytes, of which those that are small integers are stored so.
+/// A ziplist of texts shorter than 64 bytes; small integers among them are stored as such.
 pub fn ziplist(texts: &[&str]) -> Vec<u8> {
     let mut list = vec![0; 10];
     let (mut tail, mut previous) = (10, 0);
@@ -98,7 +99,7 @@ pub fn ziplist(texts: &[&str]) -> Vec<u8> {
     list
 }
 
-/// A listpack of texts, of which integers are stored so.
+/// A listpack of texts; integers among them are stored as such.
 pub fn listpack(texts: &[&str]) -> Vec<u8> {
     let elements = texts.iter().map(|text| match base::num::parse_i64(text.as_bytes()) {
         Some(number) => Element::Int(number),

@@ -1,5 +1,5 @@
-//! Reads a whole file and shows what was found, in the words of the listings that
-//! `scripts/make-golden` makes.
+//! Reads a whole file and shows its contents, in the words of the listings that `scripts/make-golden`
+//! makes.
 
 // Every file of tests compiles this for itself, and none uses all of it.
 #![allow(dead_code, unreachable_pub)]
@@ -19,7 +19,7 @@ use store::list::ListLimits;
 use store::pack::Element;
 use store::{Entry, Key, Keyspace, Limits, SetLimits, Stream, StreamId, Value, ValueRef};
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug)]
 pub struct Found {
     pub dialect: Dialect,
@@ -33,7 +33,7 @@ pub struct Found {
     pub checksum: Checksum,
 }
 
-/// A key that a file holds.
+/// A key in a file.
 #[derive(Debug)]
 pub struct FoundEntry {
     pub database: usize,
@@ -43,7 +43,7 @@ pub struct FoundEntry {
     pub layout: Layout,
     /// Those of a hash's fields that expire, and when.
     pub fields: Vec<(Vec<u8>, u64)>,
-    /// What the value holds, `nothing` or `unsupported`.
+    /// The contents of the value, `nothing` or `unsupported`.
     pub shown: String,
 }
 
@@ -52,7 +52,7 @@ pub fn options() -> DecodeOptions {
     options_packing(128)
 }
 
-/// Collections of so many elements are packed; nothing expires.
+/// Collections of this many elements are packed; nothing expires.
 pub fn options_packing(entries: usize) -> DecodeOptions {
     let limits = Limits { entries, value: 64 };
     let list = ListLimits::default();
@@ -135,7 +135,7 @@ impl Found {
         lines
     }
 
-    /// What a key holds; there is one of that name.
+    /// The contents of the one key of that name.
     #[track_caller]
     pub fn shown(&self, key: &str) -> &str {
         &self.entry(key).shown
@@ -208,7 +208,7 @@ fn contents(value: ValueRef<'_>) -> Vec<String> {
     shown
 }
 
-/// The entries, and the groups with what is pending.
+/// The entries, and the groups with their pending entries.
 fn stream_contents(stream: &Stream) -> Vec<String> {
     let mut shown = Vec::new();
     for entry in stream.range(StreamId::MIN, StreamId::MAX) {

@@ -14,7 +14,7 @@ use tests::random::Random;
 
 use super::{contents, line, with_entry};
 
-/// A file, and what it should tell.
+/// A file, and its expected contents.
 pub struct Sample {
     pub file: Vec<u8>,
     /// For each key in the order of the file its line in a listing, and how it was used.
@@ -105,7 +105,7 @@ fn write_value(
 
 fn value(random: &mut Random) -> Value<'static> {
     let limits = Limits { entries: *random.pick(&[0, 4, 128]), value: 64 };
-    // Mostly few elements, some of them large; seldom many.
+    // Mostly few elements, some of them large; rarely many.
     let count = if random.percent(5) { 1 + random.below(700) } else { 1 + random.below(12) };
     match random.below(6) {
         5 => Value::Stream(stream(random, count)),

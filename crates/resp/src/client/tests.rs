@@ -1,4 +1,4 @@
-//! The reply parser against what the reply writer writes, and against garbage.
+//! The reply parser against the output of the reply writer, and against garbage.
 
 use proptest::prelude::*;
 
@@ -51,7 +51,7 @@ fn each_kind_is_read() {
         ("|0\r\n:2\r\n", Value::Attributed(Vec::new(), Box::new(Value::Integer(2)))),
     ];
     for (text, value) in cases {
-        // What follows belongs to the next reply.
+        // The following bytes belong to the next reply.
         let bytes = format!("{text}+next\r\n");
         assert_eq!(parse(bytes.as_bytes()), Ok(Some((value, text.len()))), "{text:?}");
         for cut in 0..text.len() {
@@ -101,7 +101,7 @@ fn commands_are_encoded() {
     assert_eq!(bytes, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n");
 }
 
-/// What a handler may answer.
+/// The possible answers of a handler.
 #[derive(Clone, Debug)]
 enum Answer {
     Simple(String),
@@ -216,7 +216,7 @@ fn write(answer: &Answer, reply: &mut Reply<'_>) {
     }
 }
 
-/// What a client must read for an answer.
+/// The value that a client must read for an answer.
 fn expected(answer: &Answer, resp3: bool) -> Value {
     let all = |list: &[Answer]| list.iter().map(|answer| expected(answer, resp3)).collect();
     let both = |pairs: &[(Answer, Answer)]| {

@@ -1,4 +1,4 @@
-//! The parser against what a reference server answers, and against itself on any split of a stream.
+//! The parser against the answers of a reference server, and against itself on any split of a stream.
 
 use proptest::prelude::*;
 
@@ -17,7 +17,7 @@ struct Connection {
     consumed: u64,
     /// Which of the commands the parser said to begin like the one before.
     alike: Vec<bool>,
-    /// How many of the commands could be had as they were received.
+    /// How many of the commands were available as they were received.
     as_received: usize,
     error: Option<ProtocolError>,
 }
@@ -268,7 +268,7 @@ fn announcing_much_allocates_little() {
     assert_eq!(big.bytes.capacity(), 2 * limits::BIG_ARGUMENT_EAGER);
 }
 
-/// A stream of commands in either form, with what they mean.
+/// A stream of commands in either form, with their meanings.
 fn streams() -> impl Strategy<Value = (Vec<u8>, Vec<Vec<Vec<u8>>>)> {
     let argument = prop_oneof![
         8 => proptest::collection::vec(any::<u8>(), 0..20),
@@ -343,7 +343,7 @@ fn a_command_in_the_shortest_form_is_had_as_it_was_received() {
         (&b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$0\r\n\r\n*1\r\n$4\r\nPING\r\n"[..], 2),
         (b"*2\r\n$3\r\nGET\r\n$12\r\n123456789012\r\n", 1),
         (b"GET k\r\n", 0),
-        // A value that looks like the header of the inline command behind it.
+        // A value that looks like the header of the inline command after it.
         (b"*2\r\n$4\r\nECHO\r\n$6\r\n*2\r\n$3\r\nGET      k\r\n", 1),
         (b"*2\r\n$4\r\nECHO\r\n$6\r\n*2\r\n$3\r\nGET   $1 k\r\n", 1),
     ] {
@@ -362,7 +362,7 @@ fn neighbours_that_begin_alike_are_told() {
         ("*3\r\n$3\r\nget\r\n$1\r\na\r\n$1\r\nb\r\n", false),
         ("*3\r\n$3\r\nget\r\n$1\r\na\r\n$1\r\nb\r\n", true),
         ("get a\r\n", false),
-        // What was parsed in between was no neighbour that could be compared.
+        // The command parsed in between was not a neighbour that could be compared.
         ("*3\r\n$3\r\nget\r\n$1\r\na\r\n$1\r\nb\r\n", false),
         ("*1\r\n$7\r\nCOMMAND\r\n", false),
         // Seventeen bytes: too long to be compared at once.
