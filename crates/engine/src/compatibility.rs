@@ -82,15 +82,15 @@ fn is_newer(since: &str) -> bool {
 
 fn absent_commands(commands: &Registry) -> String {
     let mut text = String::from(
-        "\n## Commands of Redis 8.0 that are not there\n\n\
-         They are answered as any unknown command is.\n\n\
+        "\n## Commands of Redis 8.0 that are missing\n\n\
+         The server answers them as it answers any unknown command.\n\n\
          | family | commands |\n|---|---|\n",
     );
     let ours: HashSet<String> = commands.rows().iter().map(|row| row.command.full_name()).collect();
     let is_absent = |name: &str| !ours.contains(name);
     let mut families: Vec<(&str, Vec<String>)> = Vec::new();
     for (family, name) in reference_commands().filter(|(_, name)| is_absent(name)) {
-        // With a command all its subcommands are absent.
+        // If a command is absent, so are all its subcommands.
         if name.split_once('|').is_some_and(|(command, _)| is_absent(command)) {
             continue;
         }
@@ -125,14 +125,14 @@ fn shown_name(name: &str) -> String {
 
 fn all_directives() -> String {
     let mut text = String::from("\n## Directives of the configuration\n");
-    text += "\nAll names of Redis 8.0 are known, and their older names. Others are refused.\n";
-    text += "\n### Those that do what they say\n\n";
+    text += "\nAll directives of Redis 8.0 are known, also by their older names. Other names are refused.\n";
+    text += "\n### Directives that work as in their descriptions\n\n";
     text += "| directive | values | default | CONFIG SET | |\n|---|---|---|---|---|\n";
     for directive in directives().iter().filter(|it| it.effect() == Effect::Full) {
         text += &directive_line(directive);
     }
     text += "\n### Accepted without effect\n\n";
-    text += "CONFIG GET and SET answer as usual. The log notes a value other than the default, at ";
+    text += "CONFIG GET and SET answer as usual. A value other than the default is logged, at ";
     text += "start and when CONFIG SET gives it.\n\n";
     let without_effect = |effect| match effect {
         Effect::None(reason) => Some(reason),
@@ -140,8 +140,8 @@ fn all_directives() -> String {
     };
     text += &by_reason(without_effect);
     text += "\n### Refused\n\n";
-    text += "Values other than the default are errors, because their meaning matters and is not ";
-    text += "there.\n\n";
+    text += "Values other than the default are errors, because ignoring them would ";
+    text += "mislead.\n\n";
     let refused = |effect| match effect {
         Effect::Refused(reason) => Some(reason),
         Effect::Full | Effect::None(_) => None,

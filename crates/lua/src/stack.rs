@@ -187,7 +187,7 @@ impl<'call> Stack<'call> {
     pub(crate) fn text(self, index: c_int) -> &'call [u8] {
         debug_assert!(matches!(self.kind(index), Kind::String | Kind::Number));
         let mut length = 0;
-        // SAFETY: what comes back is a string of so many bytes.
+        // SAFETY: the result is a string of that many bytes.
         unsafe {
             let start = ffi::lua_tolstring(self.state, index, &mut length);
             std::slice::from_raw_parts(start.cast(), length)

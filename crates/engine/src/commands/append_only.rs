@@ -61,7 +61,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("bgrewriteaof", bgrewriteaof, 1, Group::Server, "1.0.0")
         .flags(ADMIN | NOSCRIPT | NO_ASYNC_LOADING)
         .categories(&["dangerous"])
-        .docs("O(1)", "Begins to write the append-only file anew, as short as the data allows."),
+        .docs("O(1)", "Begins to rewrite the append-only file, as short as the data allows."),
     Command::new("waitaof", waitaof, 4, Group::Generic, "7.2.0")
         .flags(BLOCKING)
         .categories(&["connection"])

@@ -161,9 +161,9 @@ const SLOWLOG: &[Command] = &[
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] = &[
     Command::container("commandlog", Group::Server, "8.1.0", COMMANDLOG)
-        .summary("Commands about commands that took long or had much to carry."),
+        .summary("Commands about logs of slow commands, and of large requests and replies."),
     Command::container("slowlog", Group::Server, "2.2.12", SLOWLOG)
-        .summary("Commands about commands that took long."),
+        .summary("Commands about the log of slow commands."),
 ];
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[argument("message", ArgumentKind::String)]),
     Command::new("select", select, 2, Group::Connection, "1.0.0")
         .flags(LOADING | STALE | FAST)
-        .docs("O(1)", "Selects the database that the connection works with.")
+        .docs("O(1)", "Selects the connection's database.")
         .arguments(&[argument("index", ArgumentKind::Integer)]),
     Command::new("auth", auth, -2, Group::Connection, "1.0.0")
         .flags(ALWAYS)
@@ -235,7 +235,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         ]),
     Command::new("hello", hello, -1, Group::Connection, "6.0.0")
         .flags(ALWAYS)
-        .docs("O(1)", "Chooses the protocol and tells who the server is.")
+        .docs("O(1)", "Chooses the protocol and describes the server.")
         .history(&[(
             "6.2.0",
             "Without arguments it answers in the protocol that the connection has.",

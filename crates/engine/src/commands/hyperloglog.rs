@@ -243,7 +243,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("pfadd", pfadd, -2, Group::HyperLogLog, "2.8.9")
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | INSERT, 1)])
-        .docs("O(1) to add every element.", "Adds elements to what a HyperLogLog has seen.")
+        .docs("O(1) to add every element.", "Adds elements to a HyperLogLog.")
         .arguments(&[KEY, argument("element", String).optional().multiple()]),
     Command::new("pfcount", pfcount, -2, Group::HyperLogLog, "2.8.9")
         .flags(READONLY | MAY_REPLICATE)
@@ -259,10 +259,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("pfmerge", pfmerge, -2, Group::HyperLogLog, "2.8.9")
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(RW | ACCESS | INSERT, 1), KeySpec::range(RO | ACCESS, 2, -1, 1)])
-        .docs(
-            "O(N) for N keys, each of which takes a while.",
-            "Adds to a HyperLogLog what others have seen.",
-        )
+        .docs("O(N) for N keys, each of which takes a while.", "Merges HyperLogLogs into one.")
         .arguments(&[key("destkey", 0), key("sourcekey", 1).optional().multiple()]),
     Command::new("pfdebug", pfdebug, 3, Group::HyperLogLog, "2.8.9")
         .flags(WRITE | DENYOOM | ADMIN)

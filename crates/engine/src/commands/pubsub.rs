@@ -280,7 +280,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             argument("message", ArgumentKind::String),
         ]),
     Command::new("pubsub", container, -2, Group::PubSub, "2.8.0")
-        .docs("Depends on subcommand.", "Commands that tell who listens to what.")
+        .docs("Depends on subcommand.", "Commands about subscriptions.")
         .subcommands(SUBCOMMANDS),
 ];
 

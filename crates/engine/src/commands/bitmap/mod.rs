@@ -235,7 +235,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("bitcount", bitcount, -2, Group::Bitmap, "2.6.0")
         .flags(READONLY)
         .keys(READS)
-        .docs("O(N)", "Counts the bits that are set in a string.")
+        .docs("O(N)", "Counts the set bits of a string.")
         .arguments(&[
             KEY,
             block("range", &[argument("start", Integer), argument("end", Integer), UNIT])
@@ -245,7 +245,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("bitpos", bitpos, -3, Group::Bitmap, "2.8.7")
         .flags(READONLY)
         .keys(READS)
-        .docs("O(N)", "Finds the first bit that is set, or clear, in a string.")
+        .docs("O(N)", "Finds the first set or clear bit of a string.")
         .arguments(&[
             KEY,
             argument("bit", Integer),

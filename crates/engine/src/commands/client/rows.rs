@@ -139,7 +139,7 @@ const fn sub(
 
 const SUBCOMMANDS: &[Command] = &[
     sub("capa", capa, -3, OWN | ALLOW_BUSY, "8.0.0")
-        .docs("O(1)", "Says what the client can do. It is Valkey's.")
+        .docs("O(1)", "Tells the server what the client can do. It is Valkey's.")
         .arguments(&[argument("capability", ArgumentKind::String).multiple()]),
     sub("getname", getname, 2, OWN, "2.6.9").docs("O(1)", "Returns the connection's name."),
     sub("getredir", getredir, 2, OWN, "6.0.0")
@@ -147,7 +147,7 @@ const SUBCOMMANDS: &[Command] = &[
     Command::help("client", Group::Connection, "5.0.0"),
     sub("id", id, 2, OWN, "5.0.0").docs("O(1)", "Returns the connection's number."),
     sub("import-source", import_source, 3, OWN, "8.1.0")
-        .docs("O(1)", "Lets the connection find what has expired, in import-mode. It is Valkey's.")
+        .docs("O(1)", "Lets the connection find expired keys, in import-mode. It is Valkey's.")
         .arguments(&[one_of("enabled", ON_OR_OFF)]),
     sub("info", info, 2, OWN, "6.2.0")
         .docs("O(1)", "Describes the connection in one line.")
@@ -155,7 +155,7 @@ const SUBCOMMANDS: &[Command] = &[
     sub("kill", kill, -3, OTHERS, "2.4.0")
         .docs(
             "O(N) for N connections.",
-            "Closes connections: the one of an address, or all that match the filters.",
+            "Closes connections: the one with an address, or all that match the filters.",
         )
         .history(&[
             ("2.8.12", "Takes filters."),
@@ -191,7 +191,7 @@ const SUBCOMMANDS: &[Command] = &[
         .docs("O(1)", "Lets the connection read without making keys look recently used.")
         .arguments(&[one_of("enabled", ON_OR_OFF)]),
     sub("pause", pause, -3, OTHERS | CLOSES_GATES, "3.0.0")
-        .docs("O(1)", "Holds commands back for a time: all, or those that write.")
+        .docs("O(1)", "Suspends commands for a time: all, or those that write.")
         .history(&[("6.2.0", "The mode, and with it `WRITE`.")])
         .arguments(&[
             argument("timeout", ArgumentKind::Integer),

@@ -42,7 +42,7 @@ const SUBCOMMANDS: &[Command] = &[
         .tips(ON_ALL_SHARDS)
         .arguments(&[argument("library-name", ArgumentKind::String)]),
     sub("dump", dump, 2, NOSCRIPT, "7.0.0")
-        .docs("O(N) for N functions.", "Returns all libraries in a form that RESTORE takes."),
+        .docs("O(N) for N functions.", "Returns all libraries as a payload for FUNCTION RESTORE."),
     sub("flush", flush, -2, CHANGES, "7.0.0")
         .docs("O(N) for N functions.", "Removes all libraries.")
         .tips(ON_ALL_SHARDS)
@@ -54,7 +54,7 @@ const SUBCOMMANDS: &[Command] = &[
         .docs("O(1)", "Ends functions that have run for long and written nothing.")
         .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
     sub("list", list, -2, NOSCRIPT, "7.0.0")
-        .docs("O(N) for N functions.", "Says which libraries there are, and what is in them.")
+        .docs("O(N) for N functions.", "Lists the libraries and their functions.")
         .tips(&["nondeterministic_output_order"])
         .arguments(&[
             argument("library-name-pattern", ArgumentKind::String).token("LIBRARYNAME").optional(),
@@ -68,7 +68,7 @@ const SUBCOMMANDS: &[Command] = &[
             argument("function-code", ArgumentKind::String),
         ]),
     sub("restore", restore, -3, CHANGES | DENYOOM, "7.0.0")
-        .docs("O(N) for N functions.", "Adds the libraries that DUMP has returned.")
+        .docs("O(N) for N functions.", "Adds the libraries of a payload of FUNCTION DUMP.")
         .tips(ON_ALL_SHARDS)
         .arguments(&[
             argument("serialized-value", ArgumentKind::String),
@@ -79,7 +79,7 @@ const SUBCOMMANDS: &[Command] = &[
             .optional(),
         ]),
     sub("stats", stats, 2, NOSCRIPT | ALLOW_BUSY, "7.0.0")
-        .docs("O(1)", "Says which function has run for long, and how many there are.")
+        .docs("O(1)", "Shows the function that has run for long, and the number of functions.")
         .tips(&["nondeterministic_output", "request_policy:all_shards", "response_policy:special"]),
 ];
 

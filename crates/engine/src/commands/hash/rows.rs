@@ -154,12 +154,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hexpire", hexpire, -6, Group::Hash, "7.4.0")
         .flags(WRITE | FAST)
         .keys(UPDATE_KEY)
-        .docs(NAMED_COST, "Lets fields expire in so many seconds.")
+        .docs(NAMED_COST, "Makes fields expire after a number of seconds.")
         .arguments(&[KEY, SECONDS, CONDITION, FIELDS]),
     Command::new("hpexpire", hpexpire, -6, Group::Hash, "7.4.0")
         .flags(WRITE | FAST)
         .keys(UPDATE_KEY)
-        .docs(NAMED_COST, "Lets fields expire in so many milliseconds.")
+        .docs(NAMED_COST, "Makes fields expire after a number of milliseconds.")
         .arguments(&[KEY, MILLISECONDS, CONDITION, FIELDS]),
     Command::new("hexpireat", hexpireat, -6, Group::Hash, "7.4.0")
         .flags(WRITE | FAST)
@@ -179,13 +179,13 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("httl", httl, -5, Group::Hash, "7.4.0")
         .flags(READONLY | FAST)
         .keys(READ)
-        .docs(NAMED_COST, "Returns the seconds that fields have left.")
+        .docs(NAMED_COST, "Returns the seconds until fields expire.")
         .arguments(&[KEY, FIELDS])
         .tips(RANDOM),
     Command::new("hpttl", hpttl, -5, Group::Hash, "7.4.0")
         .flags(READONLY | FAST)
         .keys(READ)
-        .docs(NAMED_COST, "Returns the milliseconds that fields have left.")
+        .docs(NAMED_COST, "Returns the milliseconds until fields expire.")
         .arguments(&[KEY, FIELDS])
         .tips(RANDOM),
     Command::new("hexpiretime", hexpiretime, -5, Group::Hash, "7.4.0")

@@ -797,7 +797,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("contenttype", content_type, -2, Group::String, "7.0.0")
         .flags(WRITE | FAST)
         .keys(CHANGES)
-        .docs("O(1)", "Answers or changes what kind of content HTTP says that a string is.")
+        .docs("O(1)", "Answers or sets the content type with which HTTP serves a string.")
         .arguments(&[key("key", 0), argument("content-type", ArgumentKind::String).optional()]),
     row("get", get, -2, "Answers a key.").flags(READONLY | FAST | INTERNAL).keys(READS),
     row("mget", mget, -2, "Answers many keys.")

@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::range(RO, 1, -1, 1)])
         .categories(KEYSPACE)
         .tips(BY_SHARD)
-        .docs("O(N) where N is the number of keys.", "Counts those of the keys that exist.")
+        .docs("O(N) where N is the number of keys.", "Counts how many of the keys exist.")
         .arguments(KEYS)
         .history(&[("3.0.3", "Takes several keys.")]),
     Command::new("type", general::type_of, 2, Group::Generic, "1.0.0")
@@ -64,13 +64,13 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE)
         .keys(&[KeySpec::at(RW | ACCESS | DELETE, 1), KeySpec::at(OW | UPDATE, 2)])
         .categories(KEYSPACE)
-        .docs("O(1)", "Gives a key another name, in place of what has that name.")
+        .docs("O(1)", "Gives a key another name, and replaces the key of that name.")
         .arguments(&[key("key", 0), key("newkey", 1)]),
     Command::new("renamenx", general::renamenx, 3, Group::Generic, "1.0.0")
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | ACCESS | DELETE, 1), KeySpec::at(OW | INSERT, 2)])
         .categories(KEYSPACE)
-        .docs("O(1)", "Gives a key another name that is free.")
+        .docs("O(1)", "Gives a key another name, if that name is free.")
         .arguments(&[key("key", 0), key("newkey", 1)])
         .history(&[("3.2.0", "The same name twice is no error.")]),
     Command::new("copy", general::copy, -3, Group::Generic, "6.2.0")
@@ -94,7 +94,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(READONLY | WHOLE_KEYSPACE)
         .categories(KEYSPACE)
         .tips(&["request_policy:all_shards", "response_policy:special", "nondeterministic_output"])
-        .docs("O(1)", "Returns a key that chance chooses."),
+        .docs("O(1)", "Returns a random key."),
     Command::new("keys", walk::keys, 2, Group::Generic, "1.0.0")
         .flags(READONLY | WHOLE_KEYSPACE)
         .categories(DANGEROUS)
@@ -117,14 +117,14 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
         .categories(KEYSPACE)
-        .docs("O(1)", "Lets a key expire in so many seconds.")
+        .docs("O(1)", "Makes a key expire after a number of seconds.")
         .arguments(&[key("key", 0), argument("seconds", ArgumentKind::Integer), CONDITION])
         .history(CONDITIONS_ADDED),
     Command::new("pexpire", expire::pexpire, -3, Group::Generic, "2.6.0")
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
         .categories(KEYSPACE)
-        .docs("O(1)", "Lets a key expire in so many milliseconds.")
+        .docs("O(1)", "Makes a key expire after a number of milliseconds.")
         .arguments(&[key("key", 0), argument("milliseconds", ArgumentKind::Integer), CONDITION])
         .history(CONDITIONS_ADDED),
     Command::new("expireat", expire::expireat, -3, Group::Generic, "1.2.0")
@@ -154,7 +154,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::at(RO | ACCESS, 1)])
         .categories(KEYSPACE)
         .tips(NONDETERMINISTIC)
-        .docs("O(1)", "Returns the seconds that a key has left.")
+        .docs("O(1)", "Returns the seconds until a key expires.")
         .arguments(ONE_KEY)
         .history(&[("2.8.0", "Answers -2 for a key that does not exist.")]),
     Command::new("pttl", expire::pttl, 2, Group::Generic, "2.6.0")
@@ -162,7 +162,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::at(RO | ACCESS, 1)])
         .categories(KEYSPACE)
         .tips(NONDETERMINISTIC)
-        .docs("O(1)", "Returns the milliseconds that a key has left.")
+        .docs("O(1)", "Returns the milliseconds until a key expires.")
         .arguments(ONE_KEY)
         .history(&[("2.8.0", "Answers -2 for a key that does not exist.")]),
     Command::new("expiretime", expire::expiretime, 2, Group::Generic, "7.0.0")
@@ -184,7 +184,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs("O(1)", "Lets a key stay for ever.")
         .arguments(ONE_KEY),
     Command::new("object", object::object, -2, Group::Generic, "2.2.3")
-        .docs("Depends on subcommand.", "Looks behind a value.")
+        .docs("Depends on subcommand.", "Commands about how a value is stored.")
         .subcommands(OBJECT),
     Command::new("dump", dump::dump, 2, Group::Generic, "2.6.0")
         .flags(READONLY)
@@ -197,7 +197,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(OW | UPDATE, 1)])
         .categories(DANGEROUS)
-        .docs("O(N) where N is the size of the value.", "Makes a key of what DUMP returned.")
+        .docs("O(N) where N is the size of the value.", "Creates a key from a payload of DUMP.")
         .arguments(&[
             key("key", 0),
             argument("ttl", ArgumentKind::Integer),
@@ -242,6 +242,6 @@ const OBJECT: &[Command] = &[
         .keys(&[KeySpec::at(RO, 2)])
         .categories(KEYSPACE)
         .tips(NONDETERMINISTIC)
-        .docs("O(1)", "Returns how many hold a value: no two keys share one.")
+        .docs("O(1)", "Returns the number of references to a value: always 1.")
         .arguments(ONE_KEY),
 ];

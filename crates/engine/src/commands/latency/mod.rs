@@ -154,7 +154,7 @@ const SUBCOMMANDS: &[Command] = &[
         .tips(OBSERVING)
         .arguments(&[argument("event", ArgumentKind::String)]),
     sub("doctor", doctor, 2, "2.8.13")
-        .docs("O(1)", "Says what took long and what may be done about it.")
+        .docs("O(1)", "Reports what took long, and what may be done about it.")
         .tips(OBSERVING),
     sub("histogram", histogram, -2, "7.0.0")
         .docs(
@@ -181,7 +181,7 @@ const fn sub(name: &'static str, handler: Handler, arity: i32, since: &'static s
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] =
     &[Command::container("latency", Group::Server, "2.8.13", SUBCOMMANDS)
-        .summary("Commands about what took long.")];
+        .summary("Commands about events that took long.")];
 
 #[cfg(test)]
 mod tests {

@@ -44,7 +44,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("rpush", rpush, -3, Group::List, "1.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[PUSHED])
-        .docs(PUSH_COST, "Puts elements behind a list, which is created if necessary.")
+        .docs(PUSH_COST, "Appends elements to a list, which is created if necessary.")
         .arguments(&[KEY, ELEMENT.multiple()])
         .history(&[("2.4.0", SEVERAL)]),
     Command::new("lpushx", lpushx, -3, Group::List, "2.2.0")
@@ -56,7 +56,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("rpushx", rpushx, -3, Group::List, "2.2.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[PUSHED])
-        .docs(PUSH_COST, "Puts elements behind a list that exists.")
+        .docs(PUSH_COST, "Appends elements to a list that exists.")
         .arguments(&[KEY, ELEMENT.multiple()])
         .history(&[("4.0.0", SEVERAL)]),
     Command::new("lpop", lpop, -2, Group::List, "1.0.0")
@@ -160,7 +160,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("lmpop", lmpop, -4, Group::List, "7.0.0")
         .flags(WRITE | MOVABLE_KEYS)
         .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 1)])
-        .docs(POP_MANY_COST, "Takes elements out of the first of several lists that exists.")
+        .docs(POP_MANY_COST, "Takes elements out of the first of several lists that is not empty.")
         .arguments(&[
             NUMKEYS,
             KEY.multiple(),

@@ -162,7 +162,7 @@ const SUBCOMMANDS: &[Command] = &[
         .keys(&[KeySpec::at(RO, 2)])
         .docs(
             "O(N) where N is the number of samples.",
-            "Tells how many bytes a key and its value take.",
+            "Returns how many bytes a key and its value take.",
         )
         .arguments(&[
             key("key", 0),
@@ -172,7 +172,7 @@ const SUBCOMMANDS: &[Command] = &[
         .docs("O(1)", "Shows where the memory is.")
         .tips(OBSERVING),
     Command::sub("memory", "doctor", doctor, 2, Group::Server, "4.0.0")
-        .docs("O(1)", "Says what is wrong with the use of memory.")
+        .docs("O(1)", "Reports problems with the use of memory.")
         .tips(OBSERVING),
     Command::sub("memory", "malloc-stats", malloc_stats, 2, Group::Server, "4.0.0")
         .docs(

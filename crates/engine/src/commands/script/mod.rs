@@ -231,7 +231,7 @@ const fn sub(
 
 const SUBCOMMANDS: &[Command] = &[
     sub("exists", exists, -3, NOSCRIPT, "2.6.0")
-        .docs("O(N) for N names.", "Says which scripts are known.")
+        .docs("O(N) for N names.", "Returns which scripts are known.")
         .tips(&["request_policy:all_shards", "response_policy:agg_logical_and"])
         .arguments(&[argument("sha1", ArgumentKind::String).multiple()]),
     sub("flush", flush, -2, NOSCRIPT, "2.6.0")
@@ -246,7 +246,7 @@ const SUBCOMMANDS: &[Command] = &[
         .docs("O(1)", "Ends scripts that have run for long and written nothing.")
         .tips(&["request_policy:all_shards", "response_policy:one_succeeded"]),
     sub("load", load, 3, NOSCRIPT | STALE, "2.6.0")
-        .docs("O(N) for a script of N bytes.", "Makes a script known without running it.")
+        .docs("O(N) for a script of N bytes.", "Stores a script without running it.")
         .tips(&["request_policy:all_nodes", "response_policy:all_succeeded"])
         .arguments(&[argument("script", ArgumentKind::String)]),
     sub("show", show_text, 3, NOSCRIPT | STALE, "8.0.0")

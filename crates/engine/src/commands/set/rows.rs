@@ -120,13 +120,13 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("sdiff", sdiff, -2, Group::Set, "1.0.0")
         .flags(READONLY)
         .keys(READ_KEYS)
-        .docs(TOTAL_COST, "Returns the members of a set that others do not have.")
+        .docs(TOTAL_COST, "Returns the members of a set that other sets do not have.")
         .arguments(&[KEYS])
         .tips(UNORDERED),
     Command::new("sdiffstore", sdiffstore, -3, Group::Set, "1.0.0")
         .flags(WRITE | DENYOOM)
         .keys(OVERWRITE)
-        .docs(TOTAL_COST, "Stores the members of a set that others do not have.")
+        .docs(TOTAL_COST, "Stores the members of a set that other sets do not have.")
         .arguments(STORE),
     Command::new("sscan", sscan, -3, Group::Set, "2.8.0")
         .flags(READONLY)

@@ -140,7 +140,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .arguments(&[KEY, TRIM, REFERENCES]),
     writing("xsetid", xsetid, -3)
         .flags(WRITE | DENYOOM | FAST)
-        .docs("O(1)", "Sets what a stream knows of its ids: for files and replicas.")
+        .docs("O(1)", "Sets the last id and the counters of a stream: for files and replicas.")
         .history(&[("7.0.0", "Added the options `ENTRIESADDED` and `MAXDELETEDID`.")])
         .arguments(&[
             KEY,
@@ -157,14 +157,14 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("xread", xread, -4, Group::Stream, "5.0.0")
         .flags(READONLY | BLOCKING | MOVABLE_KEYS)
         .keys(&[behind_streams(1)])
-        .docs(RANGE_COST, "Returns the entries behind an id of each stream, or waits for some.")
+        .docs(RANGE_COST, "Returns the entries after an id of each stream, or waits for some.")
         .arguments(&[COUNT, MILLISECONDS, STREAMS]),
     Command::new("xreadgroup", xreadgroup, -7, Group::Stream, "5.0.0")
         .flags(WRITE | BLOCKING | MOVABLE_KEYS)
         .keys(&[behind_streams(4)])
         .docs(
             "O(N*log(M)) for N entries that are answered and M that are pending.",
-            "Gives a consumer entries that nobody of its group has got, or waits for some.",
+            "Gives a consumer entries that no consumer of its group has got, or waits for some.",
         )
         .arguments(&[
             block("group-block", &[GROUP, CONSUMER]).token("GROUP"),
@@ -180,22 +180,22 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("xdelex", xdelex, -5, Group::Stream, "8.2.0")
         .flags(WRITE | FAST)
         .keys(&[DELETED])
-        .docs(BY_ID, "Deletes entries of a stream, with regard to its groups.")
+        .docs(BY_ID, "Deletes entries of a stream, depending on its groups.")
         .arguments(&[KEY, REFERENCES, ID_BLOCK]),
     Command::new("xackdel", xackdel, -6, Group::Stream, "8.2.0")
         .flags(WRITE | FAST)
         .keys(&[DELETED])
-        .docs(BY_ID, "Says that a group is done with entries, and deletes them.")
+        .docs(BY_ID, "Acknowledges entries for a group, and deletes them.")
         .arguments(&[KEY, GROUP, REFERENCES, ID_BLOCK]),
     writing("xack", group::xack, -4)
         .flags(WRITE | FAST)
-        .docs(BY_ID, "Says that a group is done with entries.")
+        .docs(BY_ID, "Acknowledges entries for a group.")
         .arguments(&[KEY, GROUP, IDS]),
     reading("xpending", xpending, -3)
         .tips(VARIES)
         .docs(
             "O(N) for N entries that are looked at.",
-            "Returns what a group has got and not acknowledged.",
+            "Returns the entries that a group has got and not acknowledged.",
         )
         .history(&[("6.2.0", "Added the option `IDLE` and ends that are excluded.")])
         .arguments(&[

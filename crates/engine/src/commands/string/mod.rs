@@ -107,7 +107,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM)
         .keys(&[KeySpec::at(RW | ACCESS | UPDATE | VARIABLE_FLAGS, 1)
             .notes("RW and ACCESS due to the optional `GET` argument")])
-        .docs("O(1)", "Stores a string under a key, whatever was there before.")
+        .docs("O(1)", "Stores a string under a key, and replaces what is there.")
         .arguments(SET_ARGUMENTS)
         .history(&[
             ("2.6.12", "Takes `EX`, `PX`, `NX` and `XX`."),
@@ -153,7 +153,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("delifeq", set::delifeq, 3, Group::String, "9.0.0")
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RM | DELETE, 1)])
-        .docs("O(1)", "Removes a key that holds the given string. It is Valkey's.")
+        .docs("O(1)", "Removes a key whose value is the given string. It is Valkey's.")
         .arguments(KEY_VALUE),
     Command::new("getex", set::getex, -2, Group::String, "6.2.0")
         .flags(WRITE | FAST)

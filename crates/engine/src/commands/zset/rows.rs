@@ -165,7 +165,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .history(&[("7.2.0", WITH_SCORE)]),
     reading("zrevrank", zrevrank, -3, "2.0.0")
         .flags(READONLY | FAST)
-        .docs("O(log(N))", "Returns the number of members behind one in a sorted set.")
+        .docs("O(log(N))", "Returns the number of members after a member of a sorted set.")
         .arguments(&[KEY, MEMBER, word("withscore", "WITHSCORE").optional()])
         .history(&[("7.2.0", WITH_SCORE)]),
     reading("zcount", zcount, 4, "2.0.0")
@@ -251,7 +251,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 1)])
         .docs(
             POP_SEVERAL_COST,
-            "Takes members out of the first of several sorted sets that is there.",
+            "Takes members out of the first of several sorted sets that is not empty.",
         )
         .arguments(&[NUMKEYS, KEYS, WHERE, COUNT_OPTION]),
     writing("bzpopmin", bzpopmin, -3, "5.0.0")
@@ -277,13 +277,13 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 2)])
         .docs(
             POP_SEVERAL_COST,
-            "Takes members out of the first of several sorted sets that is there, or waits for one.",
+            "Takes members out of the first of several sorted sets that is not empty, or waits for one.",
         )
         .arguments(&[TIMEOUT, NUMKEYS, KEYS, WHERE, COUNT_OPTION]),
     reading("zrandmember", zrandmember, -2, "6.2.0")
         .docs(
             "O(N) for N elements that are answered.",
-            "Returns members of a sorted set that are chosen at random.",
+            "Returns random members of a sorted set.",
         )
         .tips(&["nondeterministic_output"])
         .arguments(&[KEY, block("options", &[COUNT, WITHSCORES]).optional()]),
@@ -306,7 +306,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs(INTERSECTION_COST, "Intersects sorted sets.")
         .arguments(&[NUMKEYS, KEYS, WEIGHTS, AGGREGATE, WITHSCORES]),
     combining("zdiff", zdiff, "6.2.0")
-        .docs(DIFFERENCE_COST, "Returns what the first of several sorted sets has alone.")
+        .docs(DIFFERENCE_COST, "Returns the members that only the first of several sorted sets has.")
         .arguments(&[NUMKEYS, KEYS, WITHSCORES]),
     combining("zintercard", zintercard, "7.0.0")
         .docs(
@@ -325,6 +325,6 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs(INTERSECTION_COST, "Stores the intersection of sorted sets under another key.")
         .arguments(&[DESTINATION, NUMKEYS, SOURCES, WEIGHTS, AGGREGATE]),
     storing("zdiffstore", zdiffstore, "6.2.0")
-        .docs(DIFFERENCE_COST, "Stores what the first of several sorted sets has alone.")
+        .docs(DIFFERENCE_COST, "Stores the members that only the first of several sorted sets has.")
         .arguments(&[DESTINATION, NUMKEYS, SOURCES]),
 ];
