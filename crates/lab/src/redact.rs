@@ -1,10 +1,10 @@
-//! Keeps secrets out of what is published: results, reports, charts, logs.
+//! Keeps secrets out of everything that is published: results, reports, charts, logs.
 //!
-//! [`Redactor`] is the one place that knows what a secret looks like: the word behind `AUTH` or
-//! `CONFIG SET requirepass`, the value of `--requirepass`, of `password = ...`, of `X-Auth-Token: ...`,
-//! of `?token=...`, and the person in `redis://person:password@host`. What it has hidden once, or was
-//! told of, it hides wherever else it meets it: in an error that a server repeats, or in a value of the
-//! file that a placeholder stands for. A little too much is hidden rather than too little.
+//! [`Redactor`] is the one place that knows what a secret looks like: the word after `AUTH` or `CONFIG
+//! SET requirepass`, the value of `--requirepass`, of `password = ...`, of `X-Auth-Token: ...`, of
+//! `?token=...`, and the person in `redis://person:password@host`. A secret that it has hidden once, or
+//! was told of, is hidden wherever else it appears: in an error that a server repeats, or in a value of
+//! the file for a placeholder. It hides a little too much rather than too little.
 
 mod lexer;
 mod redactor;
@@ -23,8 +23,7 @@ pub(crate) fn results(results: &mut Results) {
     }
 }
 
-/// The same plan for recordings: without what it enters the server with, and without any secret in
-/// what it sends.
+/// The same plan for recordings: without its credentials, and without any secret in its requests.
 pub(crate) fn plan(plan: &Plan) -> Plan {
     let mut redactor = Redactor::default();
     let mut plan = plan.clone();
@@ -36,12 +35,12 @@ pub(crate) fn plan(plan: &Plan) -> Plan {
 }
 
 impl Redactor {
-    /// Hides what a plan enters the server with, or sends, wherever it is met.
+    /// Hides a plan's credentials and the secrets in its requests, wherever they appear.
     pub(crate) fn learn_plan(&mut self, plan: &Plan) {
         Visitor { redactor: self, only_replace: false }.plan(&mut plan.clone());
     }
 
-    /// Hides all secrets of an experiment, in whatever part of it.
+    /// Hides all secrets of an experiment, in all of its parts.
     pub(crate) fn experiment(&mut self, experiment: &mut ExperimentResult) {
         for only_replace in [false, true] {
             Visitor { redactor: self, only_replace }.experiment(experiment);

@@ -74,7 +74,7 @@ fn slower_is_worse_and_faster_is_better() {
 #[test]
 fn a_change_within_the_spread_is_none() {
     let mut before = results(&[("dunlin", 100_000.0)], 3);
-    // One slow repetition: nobody knows any more how much is noise.
+    // One slow repetition: the noise is unknown then.
     before.experiments[0].runs[2] = run("dunlin", 2, 70_000.0);
     let after = results(&[("dunlin", 80_000.0)], 3);
     assert!(!compare(&before, &after).is_regression());
@@ -145,7 +145,7 @@ fn one_loss_in_one_run_is_worse_where_there_was_none() {
     assert_eq!(change_of(&checked([0, 0, 1]), &checked([0, 1, 1]), lost), Change::Worse);
     assert_eq!(change_of(&checked([5; 3]), &checked([5, 6, 5]), lost), Change::Worse);
     assert_eq!(change_of(&once, &once, lost), Change::WithinNoise);
-    // Neither the generator's lateness nor a failure makes a loss undone.
+    // Neither the generator's lateness nor a failure excuses a loss.
     for spoil in [
         (|run| run.loads[0].recording.generator.invalid.push("It was late.".to_owned()))
             as fn(&mut Run),

@@ -48,7 +48,7 @@ fn files(results: &Results) -> BTreeMap<String, String> {
     files
 }
 
-/// The page and all charts are well-formed, need nothing from elsewhere, and hold only numbers that
+/// The page and all charts are well-formed, need nothing from elsewhere, and contain only numbers that
 /// are numbers. Returns the page.
 fn check(results: &Results) -> String {
     let files = files(results);
@@ -253,9 +253,9 @@ fn a_server_that_bears_no_rate_is_a_bad_result() {
     for text in ["no good rate</td>", "dunlin, at least ", "the rate is a lower bound."] {
         assert!(page.contains(text), "missing: {text}");
     }
-    // What the server did not bear stands below what the generator could not offer.
+    // A rate that the server did not bear is below one that the generator could not offer.
     assert!(!page.contains("INVALID and not counted"));
-    // When even the lowest rate was the generator's fault, nobody knows.
+    // When even the lowest rate was the generator's fault, the result is unknown.
     for run in &mut results.experiments[0].runs {
         let knee = run.knee.as_mut().expect("it looked for one");
         knee.best_rate = None;

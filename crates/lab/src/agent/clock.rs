@@ -17,10 +17,9 @@ pub(super) struct Asked {
 /// How two clocks lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// What is to be added to our time to have the agent's, in nanoseconds.
+    /// Nanoseconds to add to our time to get the agent's.
     pub(super) offset: i64,
-    /// The time on the way there and back, in nanoseconds; the offset is wrong by half of it at
-    /// most.
+    /// The time there and back, in nanoseconds; the error of the offset is half of it at most.
     pub(super) delay: i64,
 }
 
@@ -41,7 +40,7 @@ mod tests {
 
     #[test]
     fn the_quickest_answer_counts() {
-        // The agent's clock is 1000 ahead. The first answer was held up on its way back.
+        // The agent's clock is 1000 ahead. The first answer was delayed on its way back.
         let slow = Asked { asked: 0, received: 1010, sent: 1011, answered: 500 };
         let quick = Asked { asked: 600, received: 1610, sent: 1612, answered: 622 };
         assert_eq!(difference(&[slow, quick]), Difference { offset: 1000, delay: 20 });

@@ -20,13 +20,13 @@ use crate::record::Recording;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it may take to open all connections.
 const READY_PATIENCE: Duration = Duration::from_secs(60);
-/// An agent that runs a load tells how far it is much more often than that.
+/// An agent that runs a load reports its progress much more often than that.
 const REPORT_PATIENCE: Duration = Duration::from_secs(60);
 /// How often an agent is asked for the time.
 const QUESTIONS: usize = 16;
-/// The start is so far ahead, and some delays of the network more.
+/// The start is this far in the future, plus some delays of the network.
 const AHEAD: Duration = Duration::from_millis(100);
-/// A report may tell of so much more time than has passed here.
+/// A report may cover this much more time than has passed here.
 const SLACK: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -35,14 +35,14 @@ const LOOK: Duration = Duration::from_millis(20);
 pub struct Agents {
     /// `host:port` of each.
     pub addresses: Vec<String>,
-    /// The secret of all of them.
+    /// The secret that they share.
     pub token: Token,
 }
 
-/// What became of a plan that agents carried out.
+/// The result of a plan that agents carried out.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// What all of them saw together.
+    /// The recordings of all agents together.
     pub recording: Recording,
     /// Of each agent: how many milliseconds its clock is ahead of ours, and by how much this may
     /// be wrong.
@@ -57,18 +57,18 @@ pub enum AgentError {
     Connection {
         /// Its address.
         agent: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The two sides do not have the same token.
     #[error("agent {0}: the token is not accepted")]
     Token(String),
-    /// An agent says that it cannot.
+    /// An agent reports a failure.
     #[error("agent {agent}: {message}")]
     Failed {
         /// Its address.
         agent: String,
-        /// What it said.
+        /// The agent's words.
         message: String,
     },
     /// The plan cannot be shared out.
@@ -118,7 +118,7 @@ pub fn run(plan: &Plan, control: &Control, agents: &Agents) -> Result<Seen, Agen
     Ok(Seen { recording, clocks: clocks.iter().map(in_ms).collect() })
 }
 
-/// Waits for the recordings of all, each on a thread of its own. When one fails, or the control
+/// Waits for the recordings of all agents, each on a thread of its own. When one fails, or the control
 /// says so, all are stopped.
 fn collect(
     links: Vec<Link>,

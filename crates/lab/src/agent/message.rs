@@ -1,4 +1,4 @@
-//! What agents and coordinators say to each other: JSON, its length in four bytes before it.
+//! The messages between agents and coordinators: JSON, with its length in four bytes before it.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::load::Plan;
 use crate::record::Recording;
 
-/// The longest message before the other side has proved who it is.
+/// The longest message before the other side has proved its identity.
 pub(super) const LONGEST_GREETING: usize = 1024;
 /// The longest order.
 pub(super) const LONGEST_ORDER: usize = 1024 * 1024;
@@ -38,7 +38,7 @@ pub(super) struct Welcome {
     pub(super) proof: String,
 }
 
-/// What a coordinator wants.
+/// The requests of a coordinator.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
@@ -48,11 +48,11 @@ pub(super) enum Order {
     Prepare(Box<Plan>),
     /// Begin at this time of the agent's clock, in nanoseconds of Unix time.
     Start { at: u64 },
-    /// End, and report what there is.
+    /// End, and report the result so far.
     Stop,
 }
 
-/// What an agent has to say.
+/// The messages of an agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Report {
@@ -107,7 +107,7 @@ pub(super) fn send(stream: &mut impl Write, message: &impl Serialize) -> io::Res
 /// Receives a message of `longest` bytes at most.
 ///
 /// # Errors
-/// The connection is lost, or it is no such message.
+/// The connection is lost, or the bytes are not such a message.
 pub(super) fn receive<T: DeserializeOwned>(
     stream: &mut impl Read,
     longest: usize,
@@ -118,7 +118,7 @@ pub(super) fn receive<T: DeserializeOwned>(
     if length > longest {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
     }
-    // Memory is taken for what has come, not for what was announced.
+    // Memory is taken for received bytes, not for announced ones.
     let mut text = Vec::new();
     stream.take(length as u64).read_to_end(&mut text)?;
     if text.len() < length {

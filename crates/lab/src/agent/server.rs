@@ -22,7 +22,7 @@ const MOST_COORDINATORS: usize = 16;
 const MOST_STRANGERS: usize = 64;
 /// How long the other side may take to prove that it knows the token.
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
-/// How long it may take to say what it wants then, and to take what it is told.
+/// How long a coordinator may take to send its request then, and to receive an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked for the end, and for how far a load is.
 const LOOK: Duration = Duration::from_millis(20);
@@ -30,8 +30,8 @@ const PROGRESS: Duration = Duration::from_millis(200);
 /// The farthest that a start may be away.
 const FARTHEST_START: Duration = Duration::from_secs(60);
 
-/// Serves plans until `stop` is set. `ready` is told where it listens. What goes wrong with one
-/// coordinator is told to it, and does not end the agent.
+/// Serves plans until `stop` is set. Passes its address to `ready`. An error with one coordinator is
+/// reported to that coordinator, and does not end the agent.
 ///
 /// # Errors
 /// The address cannot be bound.
@@ -64,7 +64,7 @@ pub fn serve(
                 if greeted.is_err() {
                     return;
                 }
-                // Whatever goes wrong is said, or there is nobody to say it to.
+                // Any error is reported, or there is nobody to report it to.
                 let _ = if coordinators.fetch_add(1, Ordering::Relaxed) < MOST_COORDINATORS {
                     session.run()
                 } else {
@@ -77,7 +77,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Connections of which nobody knows who they are, the oldest first.
+/// Connections whose identity is not proved yet, the oldest first.
 #[derive(Debug, Default)]
 struct Strangers(Mutex<(u64, VecDeque<(u64, TcpStream)>)>);
 
@@ -98,7 +98,7 @@ impl Strangers {
         Ok(*last)
     }
 
-    /// It has proved who it is, or is gone.
+    /// It has proved its identity, or is gone.
     fn leave(&self, number: u64) {
         let mut strangers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         strangers.1.retain(|(other, _)| *other != number);
@@ -125,7 +125,7 @@ impl Session<'_> {
         send(&mut self.stream, &Report::Failed(why.to_owned()))
     }
 
-    /// Follows the orders of one who knows the token.
+    /// Carries out the requests of a coordinator that knows the token.
     fn run(mut self) -> io::Result<()> {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -219,7 +219,7 @@ fn listen(mut orders: TcpStream, control: &Control, start: &mpsc::Sender<u64>) {
                 // A load that has failed meanwhile does not start.
                 let _ = start.send(at);
             }
-            // Stop, or nobody is there who wants it.
+            // A stop, or no coordinator is left.
             _ => {
                 control.stop();
                 let _ = start.send(0);

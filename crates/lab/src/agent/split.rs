@@ -1,9 +1,9 @@
-//! Splits a plan over agents, and adds up what they saw.
+//! Splits a plan over agents, and adds up their recordings.
 
 use crate::load::{Pace, Plan, Work, verdict};
 use crate::record::{OperationRecord, Recording, Second};
 
-/// An agent that says that it began so many seconds after another has no clock: all wait for the
+/// An agent that reports a start this many seconds after another has a wrong clock: all wait for the
 /// same instant.
 const LATEST: f64 = 60.0;
 
@@ -40,7 +40,7 @@ fn share(all: u64, count: usize, agent: usize) -> u64 {
     all / count as u64 + u64::from((agent as u64) < all % count as u64)
 }
 
-/// Refuses a recording that cannot be of this plan, or tells of more seconds than have passed.
+/// Refuses a recording that cannot come from this plan, or covers more seconds than have passed.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -60,8 +60,8 @@ pub(super) fn check(plan: &Plan, recording: &Recording, elapsed: f64) -> Result<
     Ok(())
 }
 
-/// One recording out of those of several agents; `offsets` is how many milliseconds each agent's
-/// clock is ahead of ours.
+/// Merges the recordings of several agents; `offsets` is how many milliseconds each agent's clock is
+/// ahead of ours.
 pub(super) fn merge(
     plan: &Plan,
     recordings: Vec<(String, Recording)>,
@@ -93,7 +93,7 @@ pub(super) fn merge(
     merged.started_unix_ms = start as u64;
     merged.timeline = Second::filled(std::mem::take(&mut merged.timeline));
     merged.generator.invalid = reasons;
-    // Also what only the sum shows, and no agent by itself.
+    // Also findings that only the sum shows, and no agent by itself.
     verdict::judge(&mut merged);
     Some(merged)
 }

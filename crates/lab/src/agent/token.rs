@@ -1,10 +1,10 @@
-//! The secret that agents and those who use them share, and proofs of knowing it: HMAC-SHA256.
+//! The secret that agents and coordinators share, and proofs of knowing it: HMAC-SHA256.
 
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-/// The environment variable that holds the token when no file is named.
+/// The environment variable with the token when no file is named.
 const VARIABLE: &str = "DUNLIN_LAB_TOKEN";
 /// Shorter secrets are guessed.
 const SHORTEST: usize = 8;
@@ -23,10 +23,10 @@ pub enum TokenError {
     File {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// Neither a file nor the variable.
+    /// There is neither a file nor the variable.
     #[error("a token is needed: name a file with --token-file, or set {VARIABLE}")]
     Missing,
     /// It would be guessed.
@@ -70,7 +70,7 @@ impl Token {
     }
 }
 
-/// Whether two proofs are the same, in a time that does not tell where they differ.
+/// Whether two proofs are the same, in a time that does not show where they differ.
 pub(super) fn same(left: &str, right: &str) -> bool {
     let difference = left.bytes().zip(right.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
     left.len() == right.len() && difference == 0

@@ -1,5 +1,5 @@
-//! The files that `dunlin bench` writes: the same as those of `dunlin lab`, as of an experiment
-//! whose matrix has one parameter, the test.
+//! The files that `dunlin bench` writes. They are those of `dunlin lab`, for an experiment whose matrix
+//! has one parameter, the test.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::redact::{Redactor, is_secret_name};
 use crate::report::hlog::hlog;
 use crate::results::{ExperimentResult, FORMAT, LoadRecording, Results, Run, TargetInfo};
 
-/// Writes what was asked for.
+/// Writes the requested files.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -88,7 +88,7 @@ fn results(options: &Options, recordings: &[(String, Recording)]) -> Results {
             columns: Vec::new(),
         }],
     };
-    // What the command line entered with may be in what the server said.
+    // The credentials of the command line may be in the server's words.
     let mut secrets = Redactor::default();
     secrets.learn_words(&options.command);
     address.password.iter().for_each(|password| secrets.learn(password));

@@ -1,4 +1,4 @@
-//! What `dunlin bench --help` says.
+//! The text of `dunlin bench --help`.
 
 /// The options.
 pub(super) const USAGE: &str = "\

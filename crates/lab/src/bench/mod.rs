@@ -24,9 +24,9 @@ use text::HostSettings;
 
 /// A wrong command line: nothing was started.
 const MISTAKE: u8 = 2;
-/// As shells say it of what SIGINT has ended.
+/// The exit code that shells use after SIGINT.
 const INTERRUPTED: u8 = 130;
-/// How long the server may take to say what its settings are.
+/// How long the server may take to return its settings.
 const SETTINGS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Carries out `dunlin bench ARGUMENTS`.
@@ -70,12 +70,12 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Loads that are run, and what they have come to.
+/// The loads that are run, and their results.
 struct Bench {
     options: Options,
     interrupt: Interrupt,
     settings: HostSettings,
-    /// Who sends, if not this process.
+    /// The agents that send, if this process does not.
     agents: Option<Agents>,
     /// The name and the recording of each load that was run.
     recordings: Vec<(String, Recording)>,
@@ -115,7 +115,7 @@ impl Bench {
             write(text::CSV_HEAD);
         }
         let measured = self.measure_all(measurements);
-        // What there is, is written, also when a later load has failed.
+        // The results so far are written, also when a later load has failed.
         let written = match &self.recordings[..] {
             [] if measured.is_err() => Ok(()),
             recordings => files::write(&self.options, recordings),
@@ -148,7 +148,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Runs one load, and prints what it saw.
+    /// Runs one load, and prints its results.
     fn measure(&mut self, measurement: &Measurement) -> Result<(), String> {
         let control = Control::default();
         let shows_progress = !self.options.csv && io::stderr().is_terminal();
@@ -185,7 +185,7 @@ impl Bench {
         Ok(seen.recording)
     }
 
-    /// Says what is wrong with a recording.
+    /// Reports what is wrong with a recording.
     fn judge(&mut self, title: &str, recording: &Recording) {
         let errors = text::errors(recording);
         if !errors.is_empty() {
@@ -275,8 +275,7 @@ fn value(reply: &Value) -> Option<String> {
     Some(String::from_utf8_lossy(value.as_bytes()?).into_owned())
 }
 
-/// Prints to the standard output. A reader that has gone is not missed: the load goes on, since its
-/// files may be wanted.
+/// Prints to standard output. If its reader has gone the load goes on, because its files may be wanted.
 fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -287,7 +286,7 @@ fn say(text: &str, code: ExitCode) -> ExitCode {
     code
 }
 
-/// Prints to the standard error; nobody could be told that nobody can be told.
+/// Prints to standard error; if that fails, nobody can be told.
 fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }

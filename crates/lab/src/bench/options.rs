@@ -1,4 +1,4 @@
-//! The command line of `dunlin bench`: redis-benchmark's options, and those of its own.
+//! The command line of `dunlin bench`: the options of redis-benchmark, and further ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub(super) struct Options {
     pub(super) repeat: bool,
     pub(super) idle: bool,
     pub(super) seed: u64,
-    // What redis-benchmark does not have.
+    // Options that redis-benchmark does not have.
     pub(super) rate: Option<f64>,
     pub(super) schedule: Option<Schedule>,
     pub(super) seconds: Option<f64>,
@@ -99,7 +99,7 @@ impl Default for Options {
     }
 }
 
-/// What a command line asks for.
+/// A parsed command line.
 #[derive(Debug, PartialEq)]
 pub(super) enum Asked {
     Help,
@@ -107,7 +107,7 @@ pub(super) enum Asked {
     Bench(Box<Options>),
 }
 
-/// The words behind an option.
+/// The words after an option.
 struct Words<'a> {
     words: std::iter::Peekable<std::slice::Iter<'a, String>>,
     option: &'a str,
@@ -365,7 +365,7 @@ mod tests {
             "-n x",
             "-P 0",
         ] {
-            // A URL takes the words behind it, which are then no URLs.
+            // A URL takes the words after it, which are then not URLs.
             assert!(parsed(line).is_err(), "{line}");
         }
     }

@@ -1,4 +1,4 @@
-//! What is measured, one load after the other: the plans that a command line asks for.
+//! The loads that a command line asks for, as plans, one after the other.
 
 use std::io::Read;
 
@@ -20,7 +20,7 @@ pub(super) struct Measurement {
     pub(super) plan: Plan,
 }
 
-/// All loads that are asked for.
+/// All requested loads.
 ///
 /// # Errors
 /// What is wrong, for the user.
@@ -69,7 +69,7 @@ pub(super) fn plans(options: &Options) -> Result<Vec<Measurement>, String> {
     Ok(measurements)
 }
 
-/// What all loads have in common.
+/// The common part of all loads.
 fn base(options: &Options) -> Plan {
     let pace = match options.rate {
         Some(rate) => Pace::Open { rate, schedule: options.schedule.unwrap_or(Schedule::Poisson) },
@@ -128,7 +128,7 @@ fn resp_length(words: &[String]) -> usize {
     bytes.len()
 }
 
-/// Lets what plain SETs write expire.
+/// Makes keys written by plain SETs expire.
 fn add_ttl(operations: &mut [Operation], seconds: f64) {
     for operation in operations.iter_mut().filter(|operation| is_plain_set(operation)) {
         let milliseconds = (seconds * 1000.0).round().max(1.0);

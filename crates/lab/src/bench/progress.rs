@@ -1,4 +1,4 @@
-//! The line that says how far a load is, and the look-out for Ctrl-C.
+//! The progress line of a load, and the watch for Ctrl-C.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +42,7 @@ fn watch(title: &str, control: &Control, interrupt: &Interrupt, shows: bool, is_
             written = Instant::now();
             let now = control.progress();
             let text = line(title, &last, &now);
-            // Who reads the terminal has more than this line.
+            // The user at the terminal has other output than this line.
             let _ = write!(io::stderr(), "\r{text:width$}");
             width = text.len();
             last = now;

@@ -1,4 +1,5 @@
-//! The results as text, in the lines of redis-benchmark, so that what reads those reads these.
+//! The results as text, in the lines of redis-benchmark, so that programs that read those can read
+//! these.
 
 use std::fmt::Write as _;
 
@@ -14,15 +15,15 @@ pub(super) const CSV_HEAD: &str = "\"test\",\"rps\",\"avg_latency_ms\",\"min_lat
 /// Up to here the table of latencies has a line per 0.1 ms, from here on one per ms.
 const FINE_STEPS_UNTIL_MS: f64 = 2.0;
 
-/// What the server says of its persistence: `save` and `appendonly`.
+/// The server's settings of persistence: `save` and `appendonly`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HostSettings {
     pub(super) save: String,
     pub(super) append_only: String,
 }
 
-/// A row of the table with commas, and one for each operation of several. There is no column for it:
-/// a load that is no good says so behind its name.
+/// A row of the table with commas, and one for each operation if there are several. There is no column
+/// for the validity: an invalid load has it after its name.
 pub(super) fn csv(title: &str, recording: &Recording, digits: usize) -> String {
     let generator = &recording.generator;
     let mark = match (generator.invalid.is_empty(), generator.overloaded.is_empty()) {
@@ -209,7 +210,7 @@ fn row(text: &mut String, cells: [String; 6]) {
     text.push('\n');
 }
 
-/// What redis-benchmark does not say: only where there is something to say.
+/// Lines that redis-benchmark does not print: only when there is something to report.
 fn beyond(recording: &Recording, digits: usize) -> String {
     let mut text = String::new();
     let is_open = matches!(recording.plan.pace, Pace::Open { .. });

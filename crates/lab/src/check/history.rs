@@ -1,4 +1,4 @@
-//! What one writer remembers, and what it thinks of the value that a server has in the end.
+//! The history of one writer, and its verdict on the values that a server has in the end.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ pub(super) struct History {
 struct Key {
     /// Sequence numbers that were acknowledged, and when, in seconds.
     acknowledged: Vec<(u64, f64)>,
-    /// Sequence numbers that were sent, and nobody knows.
+    /// Sequence numbers that were sent and whose outcome is unknown.
     unknown: Vec<u64>,
 }
 
-/// What is thought of one key's value.
+/// The verdict on one key's value.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
     /// Nothing that was acknowledged is missing.
@@ -31,14 +31,14 @@ pub(super) enum Verdict {
         oldest: f64,
         /// The sequence number of the newest of them.
         newest: u64,
-        /// The sequence number that is there in place of it.
+        /// The sequence number that was found in its place.
         found: Option<u64>,
     },
     /// The value is none of this key's.
     Wrong(String),
 }
 
-/// The value of a write. It names its key, so that a value of another key is told from a right one.
+/// The value of a write. It names its key, so that a value of another key is not taken for a right one.
 pub(super) fn value(writer: usize, (generation, slot): (u64, usize), sequence: u64) -> String {
     format!("{writer}.{generation}.{slot}.{sequence}")
 }
@@ -66,7 +66,7 @@ impl History {
         self.keys.values().map(|key| key.acknowledged.len() as u64).sum()
     }
 
-    /// Writes whose fate nobody was told.
+    /// Writes whose outcome is unknown.
     pub(super) fn unknown(&self) -> u64 {
         self.keys.values().map(|key| key.unknown.len() as u64).sum()
     }

@@ -1,11 +1,11 @@
 //! The checker of writes: it writes with sequence numbers while a server is being broken, and reads
-//! everything back afterwards. It says which acknowledged writes are gone, which reads were older
-//! than what had been acknowledged before them, and how long it took until all was well again.
+//! everything back afterwards. It finds acknowledged writes that are gone and reads that were older
+//! than what had been acknowledged before them, and measures how long it took until the server served
+//! as before.
 //!
-//! A writer has keys of its own and one write open at a time. Whenever any connection of the checker
-//! is lost, and whenever something is done to the server, all writers turn to new keys (the next
-//! *generation*): what was written before is never overwritten after it, so that nothing lost can hide,
-//! however quietly it was lost.
+//! A writer has keys of its own and one write open at a time. Whenever any connection of the checker is
+//! lost, and before and after each event, all writers turn to new keys (the next *generation*). So no
+//! later write overwrites an earlier one, and no loss can hide.
 
 mod history;
 mod recovery;
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const EXAMPLES: usize = 5;
 /// The width of a bucket of the checker's own timeline, in seconds.
 pub(crate) const BUCKET_SECONDS: f64 = 0.1;
-/// Throughput counts as recovered when it is high for so many buckets.
+/// Throughput counts as recovered when it is high for this many buckets.
 const WINDOW: usize = 5;
 
 /// A running checker.
@@ -69,8 +69,7 @@ impl Checker {
         }
     }
 
-    /// What turns all writers to new keys, for whoever does something to the server: before it is done,
-    /// and when it is.
+    /// Turns all writers to new keys. To be called before and after each event at the server.
     pub fn turner(&self) -> Arc<dyn Fn() + Send + Sync> {
         let shared = Arc::clone(&self.shared);
         Arc::new(move || shared.next_generation())

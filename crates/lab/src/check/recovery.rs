@@ -1,4 +1,4 @@
-//! How long a server took to be itself again, from what was answered when.
+//! How long a server took to recover, from the times of its answers.
 
 /// Of the throughput before the fault, how much counts as recovered.
 const SHARE: f64 = 0.9;
@@ -15,18 +15,20 @@ pub(super) fn buckets(times: impl Iterator<Item = f64>, width: f64, end: f64) ->
     buckets
 }
 
-/// Seconds from a fault until the throughput was back at 90 % of what it was before the first of them,
-/// and stayed there for `window` buckets: of several faults the longest time. Zero when it never fell;
-/// nothing when it was not seen to come back after one of them, or nothing went on before. A fault with
-/// nothing behind it is not judged, and when that is so of all, nothing is known either.
+/// Seconds from a fault until the throughput was back at 90 % of its level before the first fault, and
+/// stayed there for `window` buckets; the longest time if there are several faults. Zero when it never
+/// fell. Nothing when it was not seen to come back after one of them, or there was no throughput
+/// before. A fault without any buckets after it is not judged; if that is so of all faults, the result
+/// is nothing.
 ///
 /// `buckets` are counts of answers, `width` seconds each. The bucket with a fault in it may be full of
-/// what was answered before: it can show that the throughput fell, and never that it is back.
+/// answers from before the fault: it can show that the throughput fell, but never that it is back.
 pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, faults: &[f64]) -> Option<f64> {
     let first = faults.iter().copied().reduce(f64::min)?;
     let before = buckets.get(..(first / width) as usize)?;
-    // A server that is still warming up is slower: with enough time before, only the later half says
-    // what is usual. The median: one slow second before the fault must not set a low bar.
+    // A server that is still warming up is slower: with enough time before the fault, only the later
+    // half shows the usual throughput. The median: one slow second before the fault must not set a low
+    // bar.
     let mut usual: Vec<f64> = before[before.len() / 2..].to_vec();
     usual.sort_by(f64::total_cmp);
     let usual = *usual.get(usual.len() / 2)?;
@@ -42,7 +44,7 @@ pub fn recovery_seconds(buckets: &[f64], width: f64, window: usize, faults: &[f6
     longest
 }
 
-/// Whether so many buckets have something before a fault, and something behind it.
+/// Whether this many buckets include some before a fault, and some after it.
 pub fn is_judged(buckets: usize, width: f64, fault: f64) -> bool {
     fault >= width && ((fault / width).ceil() as usize) < buckets
 }
@@ -52,7 +54,7 @@ fn after_one(buckets: &[f64], width: f64, window: usize, fault: f64, usual: f64)
     let at_fault = (fault / width) as usize;
     let enough = |count: &f64| *count >= SHARE * usual;
     let behind = (fault / width).ceil() as usize;
-    // What falls much later is not this fault's doing.
+    // A fall much later is not caused by this fault.
     let near = buckets.get(at_fault..(behind + window + 1).min(buckets.len()))?;
     let Some(fell) = near.iter().position(|count| !enough(count)) else {
         return Some(0.0);
@@ -133,7 +135,7 @@ mod tests {
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), Some(4.0));
         // One that comes while the server is still down is part of the same.
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[10.0, 12.0]), Some(4.0));
-        // It never came back from the second, though it had from the first.
+        // It never came back from the second fault, though it had from the first.
         seconds[10..].fill(0.0);
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), None);
         // Nor is less than before the first fault enough after the second.

@@ -19,7 +19,7 @@ const WRITE_PAUSE: Duration = Duration::from_micros(200);
 /// Between two reads of a reader.
 const READ_PAUSE: Duration = Duration::from_millis(1);
 
-/// What writers and readers know of each other.
+/// State that writers and readers share.
 #[derive(Debug)]
 pub(super) struct Shared {
     run: u64,
@@ -106,7 +106,7 @@ pub(super) fn write(shared: &Shared, door: &Endpoint, writer: usize) -> History 
             let key = shared.key(writer, place.0, place.1);
             let value = value(writer, place, number);
             match connection.call(&["SET", &key, &value]) {
-                // Refused: it does not count, and nobody was told that it does.
+                // Refused: it does not count, and was not acknowledged.
                 Ok(Value::Error(_)) => std::thread::sleep(RETRY),
                 Ok(_) => {
                     history.acknowledge(place, number, shared.seconds());
@@ -124,7 +124,7 @@ pub(super) fn write(shared: &Shared, door: &Endpoint, writer: usize) -> History 
     history
 }
 
-/// Reads what was acknowledged, over a connection that has not written it.
+/// Reads acknowledged values, over a connection that has not written them.
 pub(super) fn read(shared: &Shared, door: &Endpoint, reader: usize) {
     let mut random = Rng::from_seed(reader as u64 + 1);
     while let Some(mut connection) = shared.connect(door) {
@@ -132,8 +132,9 @@ pub(super) fn read(shared: &Shared, door: &Endpoint, reader: usize) {
             std::thread::sleep(READ_PAUSE);
             let writer = random.next_u64() as usize % shared.last.len();
             let slot = random.next_u64() as usize % shared.last[writer].len();
-            // Acknowledged before the read is sent: it must show this or a later one. What is of an
-            // earlier generation may be lost, which is found out in the end and is no stale read.
+            // Acknowledged before the read is sent: the read must show this value or a later one. A
+            // value of an earlier generation may be lost, which is found in the end and is not a stale
+            // read.
             let (generation, acknowledged) = shared.last(writer, slot);
             if acknowledged == 0 || generation != shared.generation() {
                 continue;

@@ -10,7 +10,7 @@ use clap::Args;
 use crate::agent::{Token, serve};
 use crate::targets::Interrupt;
 
-/// Where it waits, and what one must know.
+/// Where the agent listens, and its secret.
 #[derive(Debug, Args)]
 pub(super) struct AgentOptions {
     /// The address and port: 10.0.0.5:7200. Port 0 for any that is free.
@@ -33,7 +33,7 @@ pub(super) fn run(options: &AgentOptions) -> ExitCode {
     };
     let served = Interrupt::by_signals().and_then(|interrupt| {
         serve(options.listen, &token, interrupt.flag(), |address| {
-            // Whoever waits for this line reads it, and nobody else is missed.
+            // A program that waits for this line reads it; nothing else needs it.
             let _ = writeln!(io::stdout(), "Ready to accept connections at {address}");
         })
     });

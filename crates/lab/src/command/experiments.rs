@@ -16,7 +16,7 @@ use crate::report;
 use crate::results::{ExperimentResult, Machine, Results};
 use crate::targets::{Interrupt, cgroup, directory};
 
-/// Runs what was asked for. Every file is read and filled in before anything starts.
+/// Runs the requested experiments. Every file is read and filled in before anything starts.
 pub(super) fn run(options: &RunOptions) -> ExitCode {
     let definitions = match choose::definitions(options) {
         Ok(definitions) => definitions,
@@ -39,7 +39,7 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     if !data.is_dir() {
         return mistake(&format!("{} is no directory", data.display()));
     }
-    // Servers are started in a directory of their own below it, and are given its path.
+    // Servers are started in a directory of their own below it, and get its path.
     let data = data.canonicalize().unwrap_or(data);
     match directory::remove_leftovers(&data) {
         0 => {}
@@ -80,7 +80,7 @@ fn machine_with(data: Option<&Path>) -> Machine {
     Machine { file_system, ..machine::describe() }
 }
 
-/// Who sends the load, when it is not this machine.
+/// The agents that send the load, if this machine does not.
 fn agents(options: &RunOptions) -> Result<Option<Arc<Agents>>, TokenError> {
     if options.agents.is_empty() {
         return Ok(None);
@@ -111,7 +111,7 @@ fn run_all(
         progress.set_later(later);
         let result: ExperimentResult = suite::run_all(definition, means, &mut progress);
         results.experiments.push(result);
-        // What was measured is not lost with the lab itself.
+        // The measurements are not lost with the lab itself.
         if definitions.len() > 1
             && let Err(error) = results.write(&directory.join("results.json"))
         {
@@ -151,7 +151,7 @@ pub(super) fn list() -> String {
 }
 
 fn say(text: &str) {
-    // Standard error may be gone; the results are what counts.
+    // Standard error may be gone; the results matter more.
     let _ = io::stderr().write_all(text.as_bytes());
 }
 

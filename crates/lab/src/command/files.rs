@@ -1,4 +1,4 @@
-//! `dunlin lab report` and `compare`: what can be made of results that are there.
+//! `dunlin lab report` and `compare`: reports and comparisons of existing results.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const WORSE: u8 = 1;
 /// Which results, and where the report goes.
 #[derive(Debug, Args)]
 pub(super) struct ReportOptions {
-    /// What `lab run` wrote.
+    /// Results that `lab run` wrote.
     results: PathBuf,
     /// Where the report goes; by default beside the results.
     #[arg(long, value_name = "DIRECTORY")]
@@ -26,22 +26,22 @@ pub(super) struct ReportOptions {
     markdown: Option<PathBuf>,
 }
 
-/// Writes a page and what belongs to it into a directory; tells the files, the page first.
+/// Writes a page and the files that belong to it into a directory; returns the files, the page first.
 type Writer = fn(&Results, &Path) -> io::Result<Vec<PathBuf>>;
 
 /// Which results are compared.
 #[derive(Debug, Args)]
 pub(super) struct CompareOptions {
-    /// What `lab run` wrote before.
+    /// Earlier results that `lab run` wrote.
     before: PathBuf,
-    /// What `lab run` wrote after.
+    /// Later results that `lab run` wrote.
     after: PathBuf,
 }
 
 /// Makes the report of results again.
 pub(super) fn report(options: &ReportOptions) -> ExitCode {
     let results = match Results::read(&options.results) {
-        // Written by hand, or by an earlier version, it may hold more than is to be shown.
+        // Written by hand, or by an earlier version, it may contain more than may be shown.
         Ok(mut results) => {
             redact::results(&mut results);
             results
@@ -70,7 +70,7 @@ pub(super) fn report(options: &ReportOptions) -> ExitCode {
     print(&pages)
 }
 
-/// Says what changed beyond noise; the exit code says whether anything is worse.
+/// Reports what changed beyond noise; the exit code says whether anything is worse.
 pub(super) fn compare(options: &CompareOptions) -> ExitCode {
     let read = |path: &Path| Results::read(path).map_err(|error| error.to_string());
     match read(&options.before).and_then(|before| Ok((before, read(&options.after)?))) {

@@ -21,7 +21,7 @@ pub(super) struct LimitOptions {
     /// Threads that answer.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: u16,
-    /// Answers nobody for a while, again and again: 100ms:1s.
+    /// Stop answering for a while, again and again: 100ms:1s.
     #[arg(long, value_name = "PAUSE:EVERY")]
     stall: Option<Stall>,
     /// Answers each command with a value of this length, as GET is; 0: with OK, as SET is.
@@ -40,7 +40,7 @@ pub(super) fn run(options: &LimitOptions) -> ExitCode {
             reply_bytes: options.reply_bytes as usize,
         };
         serve(&limit, interrupt.flag(), |address| {
-            // Whoever waits for this line reads it, and nobody else is missed.
+            // A program that waits for this line reads it; nothing else needs it.
             let _ = writeln!(io::stdout(), "Ready to accept connections at {address}");
         })
     });

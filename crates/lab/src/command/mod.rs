@@ -1,4 +1,4 @@
-//! `dunlin lab`: runs experiments, and what belongs to them.
+//! `dunlin lab`: runs experiments and works with their results.
 
 mod agent;
 mod experiments;
@@ -31,7 +31,7 @@ enum Command {
     Limit(limit::LimitOptions),
     /// Makes the report of results again.
     Report(files::ReportOptions),
-    /// Says what changed between two results beyond noise; exits with 1 when anything is worse.
+    /// Shows what changed between two results beyond noise; exits with 1 when anything is worse.
     Compare(files::CompareOptions),
     /// Lists the bundled experiments, and which servers are on this machine.
     List,
@@ -48,7 +48,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
     let options = match Options::try_parse_from(words) {
         Ok(options) => options,
         Err(error) => {
-            // Nobody could be told that nobody can be told.
+            // If this fails, nobody can be told.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(MISTAKE));
         }

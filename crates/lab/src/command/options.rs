@@ -1,4 +1,4 @@
-//! What the commands of the lab have in common: options, and how they say what is wrong.
+//! The common parts of the lab's commands: options, and messages about mistakes.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use clap::Args;
 /// The exit code for a file or an option that is wrong: nothing was started.
 pub(super) const MISTAKE: u8 = 2;
 
-/// What is run, and how.
+/// The experiments to run, and how.
 #[derive(Debug, Args)]
 pub(super) struct RunOptions {
     /// Names of bundled experiments, paths of files, or `all`.
@@ -50,7 +50,7 @@ pub(super) fn print(text: &str) -> ExitCode {
     }
 }
 
-/// Says what is wrong with what was asked for.
+/// Reports a mistake in the command line.
 pub(super) fn mistake(message: &str) -> ExitCode {
     let _ = writeln!(io::stderr(), "dunlin lab: {message}");
     ExitCode::from(MISTAKE)

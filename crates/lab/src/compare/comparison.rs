@@ -1,20 +1,20 @@
-//! What a comparison comes to.
+//! The result of a comparison.
 
 use crate::results::{Summary, Unit};
 
-/// What changed from one file of results to another.
+/// The changes from one file of results to another.
 #[derive(Clone, Debug)]
 pub struct Comparison {
     /// A row per experiment, target, point of the matrix and figure that both have.
     pub rows: Vec<Row>,
-    /// What cannot be compared though nothing got worse, a sentence each: what only the later side
-    /// has, and figures that are told only where they fit.
+    /// Figures that cannot be compared though nothing got worse, a sentence each: those that only the
+    /// later side has, and those that are reported only where they fit.
     pub missing: Vec<String>,
-    /// What makes the two hard to compare, a sentence each.
+    /// Reasons why the two are hard to compare, a sentence each.
     pub cautions: Vec<String>,
     /// What was there before and is not now, a sentence each: experiments, targets, points, loads and
-    /// checks that are gone, runs that fail or have no valid repetition, loads that are not borne, a
-    /// recovery or a good rate that is not found. These are regressions too.
+    /// checks that are gone, runs that fail or have no valid repetition, loads that the server no
+    /// longer bears, a recovery or a good rate that is not found. These are regressions too.
     pub failures: Vec<String>,
 }
 
@@ -27,21 +27,21 @@ pub struct Row {
     pub target: String,
     /// The point of the matrix: `connections 50, fsync always`; empty without one.
     pub point: String,
-    /// What a reader calls the figure.
+    /// The figure's name for a reader.
     pub figure: String,
-    /// What it counts in.
+    /// Its unit.
     pub unit: Unit,
     /// Over the valid repetitions before.
     pub before: Summary,
     /// Over the valid repetitions after.
     pub after: Summary,
-    /// What became of it.
+    /// How it changed.
     pub change: Change,
-    /// It counts what must not be, so that the worst run is what matters.
+    /// It counts harm, so the worst run matters.
     pub by_worst: bool,
 }
 
-/// What became of a figure.
+/// How a figure changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// It is no further away than figures lie among themselves.
@@ -50,7 +50,7 @@ pub enum Change {
     Better,
     /// It is worse, beyond noise.
     Worse,
-    /// It is different, and nobody can say what is better.
+    /// It is different, and neither value is better in itself.
     Different,
 }
 

@@ -1,34 +1,35 @@
-//! What no luck excuses: acknowledged writes that are lost, stale reads, values that nobody wrote,
-//! errors, and runs that fail. The median and the spread, which tell noise from a change elsewhere,
-//! would hide them: nothing in two of three runs and a disaster in the third has a median of
-//! nothing, and a spread that forgives everything.
+//! Harm that luck does not excuse: acknowledged writes that are lost, stale reads, values that nobody
+//! wrote, errors, and runs that fail. The median and the spread, which tell noise from a change
+//! elsewhere, would hide them: with nothing in two of three runs and a disaster in the third, the
+//! median is nothing and the spread forgives everything.
 
 use super::comparison::Change;
 use crate::report::invalid_reasons;
 use crate::results::figure::was_broken;
 use crate::results::{Figure, Run, Summary};
 
-/// Whether a figure counts what must not be.
+/// Whether a figure counts harm.
 pub(super) fn is_harm(figure: &Figure) -> bool {
     is_of_checker(figure) || figure.id == "errors"
 }
 
-/// What the checker found is so however late the generator was, and whatever else failed.
+/// The checker's findings are true even when the generator was late or something else failed.
 fn is_of_checker(figure: &Figure) -> bool {
     ["lost", "stale", "wrong"].contains(&figure.id.as_str())
 }
 
-/// The runs that say something about such a figure: of the checker's, all, failed and INVALID ones
-/// too; of errors, all but those in which the generator may have made them.
+/// The runs that say something about such a figure. For the checker's figures, all runs, failed and
+/// INVALID ones too; for errors, all except those in which the generator may have caused them.
 pub(super) fn witnesses<'a>(figure: &Figure, runs: &[&'a Run]) -> Vec<&'a Run> {
     let counts = |run: &&Run| is_of_checker(figure) || invalid_reasons(run).is_empty();
     runs.iter().copied().filter(counts).collect()
 }
 
-/// What became of such a figure. Anything where there was nothing before is worse, and so is a worse
-/// worst run, or more in all. Only where the lab broke the targets itself, and every run on both
-/// sides met some, chance decides how much was on its way just then: it is worse when it is beyond
-/// how far the figures lay apart before. How far they lie apart now excuses nothing.
+/// How such a figure changed. It is worse when there is any where there was none before, when the worst
+/// run is worse, or when there is more in all. There is one exception. When the lab broke the targets
+/// itself, and every run on both sides met some harm, chance decides how much was on its way at that
+/// moment: then it is worse when it grew by more than the figures lay apart before. How far they lie
+/// apart now excuses nothing.
 pub(super) fn change(figure: &Figure, before: &[&Run], after: &[&Run]) -> Option<Change> {
     let (old, new) = (values(figure, before), values(figure, after));
     let (old_summary, new_summary) =
@@ -52,7 +53,7 @@ pub(super) fn change(figure: &Figure, before: &[&Run], after: &[&Run]) -> Option
     })
 }
 
-/// More of the runs fail now than before: what to say of it.
+/// The sentence when more of the runs fail now than before.
 pub(super) fn failing(before: &[&Run], after: &[&Run]) -> Option<String> {
     let failed = |runs: &[&Run]| runs.iter().filter(|run| run.failure.is_some()).count();
     let (was, is) = (failed(before), failed(after));

@@ -165,7 +165,7 @@ struct Both<'a> {
     after: &'a [&'a Run],
 }
 
-/// A figure on both sides, and what became of it.
+/// A figure on both sides, and how it changed.
 type Compared = Option<(Summary, Summary, Change)>;
 
 impl Both<'_> {
@@ -186,7 +186,7 @@ impl Both<'_> {
         Some((before, after, judged(old.better, after.against(&before))))
     }
 
-    /// A figure that counts what must not be.
+    /// A figure that counts harm.
     fn harm(&self, old: &Figure, new: &Figure, comparison: &mut Comparison) -> Compared {
         let (old_runs, new_runs) =
             (harm::witnesses(old, self.before), harm::witnesses(new, self.after));
@@ -199,8 +199,8 @@ impl Both<'_> {
         Some((before, after, change))
     }
 
-    /// A figure that only the earlier side has. What is told of every load, check or search is gone
-    /// with that, which nobody may take for "the same".
+    /// A figure that only the earlier side has. A figure that every load, check or search has is
+    /// missing together with it, and a reader must not take that for "the same".
     fn vanished(&self, figure: &Figure, comparison: &mut Comparison) {
         if figure.summary(self.before.iter().copied()).is_none() {
             return;
@@ -215,8 +215,8 @@ impl Both<'_> {
         }
     }
 
-    /// Figures that only the later side has: nobody knows what they were. What must not be is told
-    /// as a failure when there is any.
+    /// Figures that only the later side has: their earlier values are unknown. Harm is reported as a
+    /// failure when there is any.
     fn only_after(&self, old: &[Figure], new: &[Figure], comparison: &mut Comparison) {
         for figure in new.iter().filter(|figure| !UNJUDGED.contains(&figure.id.as_str())) {
             let same = |other: &&Figure| other.id == figure.id && other.load == figure.load;
@@ -238,7 +238,7 @@ impl Both<'_> {
         }
     }
 
-    /// What to say when more of the runs look for a figure in vain now than did before.
+    /// The sentence when more of the runs than before lack a figure now.
     fn gone(&self, old: &Figure, new: &Figure) -> Option<String> {
         let missed = |figure: &Figure, runs: &[&Run]| -> Vec<&'static str> {
             runs.iter().filter_map(|run| figure.missed(run)).collect()
@@ -254,7 +254,7 @@ impl Both<'_> {
     }
 }
 
-/// A load that was borne in most runs and is not now is a regression when it is so in half of them.
+/// When most runs bore a load before, it is a regression when half of them do not now.
 fn overload(place: &str, before: &[&Run], after: &[&Run], comparison: &mut Comparison) {
     let count =
         |runs: &[&Run]| runs.iter().filter(|run| !overloaded_reasons(run).is_empty()).count();
@@ -283,7 +283,7 @@ fn valid<'a>(runs: &[&'a Run]) -> Option<Vec<&'a Run>> {
     (!valid.is_empty()).then_some(valid)
 }
 
-/// The same for the later side; what cannot be compared is named.
+/// The same for the later side; runs that cannot be compared are named.
 fn valid_after<'a>(
     place: &str,
     before: &[&Run],
@@ -310,7 +310,7 @@ fn valid_after<'a>(
     found
 }
 
-/// What became of a figure that differs so.
+/// How a figure with this difference changed.
 fn judged(better: Better, difference: Difference) -> Change {
     match (difference, better) {
         (Difference::Tie, _) => Change::WithinNoise,

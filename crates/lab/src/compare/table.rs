@@ -1,4 +1,4 @@
-//! A comparison as text: what changed, worst first, and a count of what did not.
+//! A comparison as text: the changes, worst first, and a count of the figures without change.
 
 use std::fmt::{Display, Formatter, Result};
 
@@ -40,7 +40,7 @@ impl Display for Comparison {
 }
 
 const HEADS: [&str; 7] = ["experiment", "target", "point", "figure", "before", "after", "change"];
-/// Columns from here on hold numbers and stand at the right.
+/// Columns from here on have numbers and are aligned to the right.
 const NUMBERS: usize = 4;
 
 fn table(rows: &[&Row], formatter: &mut Formatter<'_>) -> Result {

@@ -1,4 +1,4 @@
-//! One point of an experiment with everything filled in: what a run needs, as plain data.
+//! One point of an experiment with everything filled in: all that a run needs, as plain data.
 
 use crate::load::{Plan, Work};
 use crate::redact::{self, Redactor};
@@ -7,15 +7,15 @@ use crate::targets::{Origin, Target};
 /// One target at one point of the matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Who is measured.
+    /// The target to measure.
     pub target: Target,
     /// Whether it is measured at this point at all.
     pub is_measured: bool,
-    /// What runs before, one after the other.
+    /// The loads that run before, one after the other.
     pub prefill: Vec<Load>,
-    /// What is measured, all at the same time.
+    /// The measured loads, all at the same time.
     pub loads: Vec<Load>,
-    /// What is done to the target meanwhile, by time.
+    /// The events at the target meanwhile, by time.
     pub events: Vec<Event>,
     /// What is read from the target meanwhile.
     pub sampling: Sampling,
@@ -38,7 +38,7 @@ pub struct Load {
     pub warmup_seconds: f64,
     /// The processors that its threads may use; empty: any.
     pub cpus: Vec<usize>,
-    /// Begins so many seconds after the run.
+    /// Begins this many seconds after the run.
     pub start_seconds: f64,
 }
 
@@ -47,23 +47,23 @@ pub struct Load {
 pub struct Event {
     /// Seconds after the loads began.
     pub at: f64,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// What is done to a target.
+/// An action on a target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A command over a connection of its own.
     Command(Vec<String>),
-    /// SIGKILL. The machine keeps running: it says nothing about a loss of power.
+    /// SIGKILL. The machine keeps running, so this says nothing about a loss of power.
     Kill {
-        /// It is started again so many seconds later.
+        /// It is started again this many seconds later.
         restart_after: Option<f64>,
     },
     /// SIGSTOP.
     Stop {
-        /// SIGCONT follows so many seconds later.
+        /// SIGCONT follows this many seconds later.
         seconds: Option<f64>,
     },
     /// SIGCONT.
@@ -95,7 +95,7 @@ pub struct StopRule {
     pub max_errors: Option<u64>,
     /// A target whose 99th percentile was longer, in milliseconds, is not measured further.
     pub max_p99_ms: Option<f64>,
-    /// No further run begins when the experiment has taken so many seconds.
+    /// No further run begins after the experiment has taken this many seconds.
     pub max_seconds: Option<f64>,
 }
 
@@ -127,12 +127,12 @@ pub struct CheckRule {
     pub readers: usize,
     /// Keys of each writer.
     pub keys: usize,
-    /// How long it writes, when there is no load that says so.
+    /// How long it writes, when no load decides that.
     pub seconds: Option<f64>,
 }
 
 impl Case {
-    /// Tells what must not be published of it.
+    /// Adds its secrets, which must not be published.
     pub(crate) fn learn_secrets(&self, redactor: &mut Redactor) {
         for process in self.target.beside.iter().chain([&self.target]) {
             process.password.iter().for_each(|password| redactor.learn(password));

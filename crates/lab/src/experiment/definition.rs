@@ -1,5 +1,5 @@
-//! An experiment ready to run: a file, the size that was chosen, and what the command line replaced.
-//! All of it is filled in once before anything starts, so that a mistake costs no time.
+//! An experiment ready to run: a file, the chosen size, and the replacements of the command line. All
+//! of it is filled in once before anything starts, so that a mistake costs no time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::results::figure::QUANTILES;
 use crate::targets::cpus;
 use crate::targets::kinds::{KINDS, Kind};
 
-/// What the command line chooses.
+/// The choices of the command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Choice {
     /// The size with which figures are meant to be published; the quick one otherwise.
@@ -25,14 +25,14 @@ pub struct Choice {
     pub repetitions: Option<u32>,
     /// Only these targets.
     pub targets: Vec<String>,
-    /// In place of values and of swept parameters (whose values are separated by commas).
+    /// Replacements for values and for swept parameters (whose values are separated by commas).
     pub set: Vec<(String, String)>,
 }
 
 /// An experiment ready to run.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// What messages call the file.
+    /// The file's name in messages.
     path: String,
     /// The file's text.
     text: String,
@@ -40,11 +40,11 @@ pub struct Definition {
     file: File,
     /// The values of placeholders that are not swept.
     values: BTreeMap<String, Spanned<Value>>,
-    /// What is swept, in the order of the file.
+    /// The swept parameters, in the order of the file.
     matrix: Vec<(String, Vec<String>)>,
     /// How often each point is measured.
     repetitions: u32,
-    /// Who is measured: a section of the file, and one of the kinds that it names.
+    /// The targets: a section of the file, and one of the kinds that it names.
     targets: Vec<Member>,
 }
 
@@ -56,11 +56,11 @@ struct Member {
     name: String,
 }
 
-/// What is known of a run before it starts.
+/// Facts about a run before it starts.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// The ports that the target is to listen on: its own, that of its HTTP, and one for each of those
-    /// beside it. Those that are not here are 1, for questions that do not depend on them.
+    /// The ports of the target: its own, that of its HTTP, and one for each process beside it. Missing
+    /// ones are 1, for questions that do not depend on them.
     pub ports: Vec<u16>,
     /// The target's directory.
     pub directory: PathBuf,
@@ -71,7 +71,7 @@ pub struct Place {
 /// A point of the matrix: a value for each swept parameter.
 pub type Point = BTreeMap<String, String>;
 
-/// What placeholders stand for besides what a file says.
+/// The placeholders that every file has.
 const BUILT_IN: [&str; 9] = [
     "cores",
     "last_core",
@@ -84,7 +84,7 @@ const BUILT_IN: [&str; 9] = [
     "target",
 ];
 
-/// What the report itself reads out of recordings, besides percentiles.
+/// The figures that the report itself reads from recordings, besides percentiles.
 const OWN_FIGURES: [&str; 10] = [
     "throughput",
     "max",
@@ -141,7 +141,7 @@ impl Definition {
         &self.text
     }
 
-    /// What is swept, in the order of the file.
+    /// The swept parameters, in the order of the file.
     pub fn matrix(&self) -> &[(String, Vec<String>)] {
         &self.matrix
     }
@@ -337,7 +337,7 @@ impl Definition {
         }
         let mut axes: Vec<(&String, &Spanned<Axis>)> = self.file.matrix.iter().collect();
         axes.sort_by_key(|(_, axis)| axis.span().start);
-        // What only a size sweeps comes behind.
+        // Parameters that only a size sweeps come last.
         axes.extend(size.matrix.iter().filter(|(name, _)| !self.file.matrix.contains_key(*name)));
         let mut matrix = Vec::new();
         for (name, axis) in axes {
@@ -399,7 +399,7 @@ impl Definition {
         }
     }
 
-    /// The same of what the page for a repository shows.
+    /// The same for the columns that the page for a repository shows.
     fn check_columns(&self) -> Result<(), FileError> {
         let known = || OWN_FIGURES.iter().chain(&figures::NAMES).copied();
         let known = || known().chain(QUANTILES.iter().map(|(name, _)| *name));
@@ -431,7 +431,7 @@ impl Definition {
     }
 }
 
-/// What placeholders stand for in every file.
+/// The values of placeholders in every file.
 fn built_in() -> BTreeMap<String, String> {
     let cores = cpus::count();
     let program = std::env::current_exe();
@@ -445,7 +445,7 @@ fn built_in() -> BTreeMap<String, String> {
     values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What a placeholder stands for at a point of the matrix.
+/// The value of a placeholder at a point of the matrix.
 fn value_at(scope: &Scope<'_>, value: &Spanned<Value>) -> Result<String, FileError> {
     let fill = |template: &Template| scope.text(&Spanned::new(value.span(), template.clone()));
     let table = match value.get_ref() {

@@ -5,7 +5,7 @@ use std::fmt;
 /// A mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
-    /// What the file is called.
+    /// The file's name.
     pub file: String,
     /// The line, from 1; 0 when the mistake is in none.
     pub line: usize,
@@ -33,7 +33,7 @@ impl FileError {
         FileError { file: file.to_owned(), line: 0, field: String::new(), message: message.into() }
     }
 
-    /// What the TOML reader says, in the same form.
+    /// An error of the TOML reader, in the same form.
     pub fn from_toml(file: &str, text: &str, error: &toml::de::Error) -> Self {
         let mut message = error.message().trim().to_owned();
         // "unknown field `x`, expected one of `a`, `b`": the long list helps less than one good guess.

@@ -1,5 +1,5 @@
-//! What is done to a target, at its time. One thread does it all: what starts or ends processes at
-//! once, and what waits for replies in threads of its own.
+//! The events at a target, each at its time. One thread does it all: it starts and ends processes
+//! itself, and leaves waiting for replies to threads of its own.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,7 +16,7 @@ use crate::targets::server::Server;
 
 /// How long a command may take to answer, and a save to end.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// What is said of what was ended with the run.
+/// The note about an event that ended with the run.
 const NOT_OVER: &str = "; not over when the run was";
 /// Between two questions whether a save is over, or a server is back.
 const POLL: Duration = Duration::from_millis(20);
@@ -30,7 +30,7 @@ pub(crate) struct Events {
     loads: Vec<LoadRecording>,
     /// When the server was broken, in seconds from zero.
     faults: Vec<f64>,
-    /// Told before something is done, and when it is: a check of the data begins anew.
+    /// Called before and after each event: a check of the data begins anew.
     turn: Turn,
     halt: Interrupt,
     last_poll: Instant,
@@ -39,7 +39,7 @@ pub(crate) struct Events {
 /// Told that something is done to the server.
 pub(crate) type Turn = Arc<dyn Fn() + Send + Sync>;
 
-/// What has begun and is not over.
+/// Events that have begun and are not over.
 enum Pending {
     /// A thread waits for the outcome.
     Outcome(JoinHandle<Outcome>),
@@ -53,7 +53,7 @@ enum Pending {
     Continue(f64),
 }
 
-/// What came of an event.
+/// The result of an event.
 struct Outcome {
     text: String,
     lasts: Lasts,
@@ -66,7 +66,7 @@ enum Lasts {
     No,
     /// It was over when its outcome was known.
     Over,
-    /// It goes on, and nobody knows for how long.
+    /// It goes on; its end is unknown.
     On,
 }
 
@@ -86,7 +86,7 @@ impl Events {
         }
     }
 
-    /// Begins what is due and ends what is over. To be called often.
+    /// Begins events that are due and ends those that are over. To be called often.
     pub(crate) fn tick(&mut self, server: &mut Server) {
         while self.waiting.last().is_some_and(|event| event.at <= self.seconds()) {
             if let Some(event) = self.waiting.pop() {
@@ -119,7 +119,7 @@ impl Events {
         flushes.filter_map(|event| event.until).collect()
     }
 
-    /// Gives up what is not over, and returns what was done and what loads saw meanwhile.
+    /// Gives up events that are not over, and returns all events and the recordings of their loads.
     pub(crate) fn finish(
         mut self,
         server: &mut Server,
@@ -215,7 +215,7 @@ impl Events {
         }
     }
 
-    /// Does what is to be done: what came of it at once, and what is to follow.
+    /// Begins an event: returns its immediate result, and what is to follow.
     fn act(
         &mut self,
         action: Action,
@@ -281,7 +281,7 @@ impl Events {
         unfinished
     }
 
-    /// Ends what is over, and returns what is not.
+    /// Ends events that are over, and returns the others.
     fn end(
         &mut self,
         index: usize,
@@ -332,7 +332,7 @@ impl Events {
         }
     }
 
-    /// Keeps what a burst saw.
+    /// Keeps the recording of a burst.
     fn land(&mut self, index: usize, active_load: ActiveLoad) {
         match active_load.finish() {
             Ok(load) => {
@@ -346,7 +346,7 @@ impl Events {
 }
 
 impl Action {
-    /// What tables and charts call it; secrets are withheld.
+    /// Its name in tables and charts; secrets are withheld.
     pub(crate) fn name(&self) -> String {
         match self {
             Action::Command(words) => Redactor::default().words(words).join(" "),
@@ -363,7 +363,7 @@ impl Action {
 fn command(door: &Endpoint, words: &[String], halt: &Interrupt, turn: &Turn) -> Outcome {
     let answer = door.connect(PATIENCE).and_then(|mut connection| {
         let reply = connection.call(words)?;
-        // What is written from here on is no prey of the command.
+        // Data written from here on is not affected by the command.
         turn();
         Ok((connection, reply))
     });
@@ -388,7 +388,7 @@ fn command(door: &Endpoint, words: &[String], halt: &Interrupt, turn: &Turn) -> 
                 let text = format!("{}; {status}", in_words(&reply));
                 return Outcome { text, lasts: Lasts::Over };
             }
-            // Whoever saved is gone, and the save with it.
+            // The server that saved is gone, and the save with it.
             Err(error) => return Outcome { text: error.to_string(), lasts: Lasts::Over },
         }
     }

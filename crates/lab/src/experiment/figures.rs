@@ -1,4 +1,4 @@
-//! The figures of a run that its recordings do not tell by themselves: what the server spent, and what
+//! The figures of a run that its recordings do not show by themselves: what the server spent, and what
 //! events changed.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use crate::record::{Latency, Recording};
 use crate::results::figure::answers_by_second;
 use crate::results::{Event, Run};
 
-/// All that [`of`] may tell.
+/// All figures that [`of`] may return.
 pub(crate) const NAMES: [&str; 15] = [
     "server_cpu_us_per_request",
     "generator_cpu_us_per_request",
@@ -28,7 +28,7 @@ pub(crate) const NAMES: [&str; 15] = [
     "p999_during_events_ms",
 ];
 
-/// What only the one who ran it knows.
+/// Measurements that only the runner has.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     /// Processor seconds that the target used while the loads ran.
@@ -48,7 +48,7 @@ pub(crate) fn of(run: &Run, measured: &Measured) -> BTreeMap<String, f64> {
         }
     };
     let recordings: Vec<&Recording> = run.loads.iter().map(|load| &load.recording).collect();
-    // Refusing is cheap: what was spent is shared out over what it was spent for, as rates are.
+    // Refusing is cheap: the cost is divided by the successful requests, as rates are.
     let requests: u64 = recordings.iter().map(|recording| recording.successes()).sum();
     if requests > 0 {
         let micros = |seconds: f64| seconds * 1e6 / requests as f64;
@@ -106,7 +106,7 @@ fn memory(run: &Run, requests: u64) -> Vec<(&'static str, f64)> {
         ("peak_memory_bytes", peak),
         ("peak_memory_ratio", peak / base),
     ];
-    // Only where requests leave data behind; otherwise it would be noise by a large number.
+    // Only when requests leave data behind; otherwise it would be noise divided by a large number.
     if requests > 0 && last > 2.0 * base {
         figures.push(("memory_bytes_per_request", (last - base) / requests as f64));
     }
@@ -129,7 +129,7 @@ fn start(run: &Run, recording: &Recording) -> f64 {
 /// Response times in the seconds without and with an event that lasts.
 fn beside_events(run: &Run) -> (Latency, Latency) {
     let (mut quiet, mut busy) = (Latency::new(), Latency::new());
-    // What has no end lasts until that of the run.
+    // An event without an end lasts until the end of the run.
     let spans: Vec<(f64, f64)> = run.events.iter().filter_map(Event::span).collect();
     for load in &run.loads {
         let offset = start(run, &load.recording);
@@ -276,7 +276,7 @@ mod tests {
         let figures = of(&run, &Measured::default());
         assert!((figures["p999_during_events_ms"] - 50.0).abs() < 0.5, "{figures:?}");
         assert!((figures["p999_quiet_ms"] - 1.0).abs() < 0.01, "{figures:?}");
-        // What was never done changes nothing.
+        // An event that never happened changes nothing.
         run.events[1].done = false;
         let figures = of(&run, &Measured::default());
         assert!((figures["p999_quiet_ms"] - 50.0).abs() < 0.5, "{figures:?}");

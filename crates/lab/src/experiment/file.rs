@@ -1,5 +1,5 @@
-//! An experiment's file as it is written: every value that may hold a placeholder is still text,
-//! and knows where it stands, so that a mistake is named by its line.
+//! An experiment's file as it is written: every value that may contain a placeholder is still text, and
+//! knows its place, so that a mistake is reported with its line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,7 +10,7 @@ use toml::Spanned;
 
 use super::error::FileError;
 
-/// A text, a number or a truth value that may hold placeholders: `{connections}`.
+/// A text, a number or a truth value that may contain placeholders: `{connections}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template(pub String);
 
@@ -25,7 +25,7 @@ pub struct File {
     pub name: Spanned<String>,
     /// One line.
     pub title: String,
-    /// What the experiment is to find out.
+    /// The question that the experiment answers.
     pub question: String,
     /// The published experiment that it answers.
     pub answers: Option<String>,
@@ -35,28 +35,28 @@ pub struct File {
     pub columns: Option<Spanned<Vec<String>>>,
     /// How often each point is measured.
     pub repetitions: Option<Field>,
-    /// What placeholders stand for.
+    /// The values of placeholders.
     #[serde(default)]
     pub values: BTreeMap<String, Spanned<Value>>,
-    /// What is swept.
+    /// The swept parameters.
     #[serde(default)]
     pub matrix: BTreeMap<String, Spanned<Axis>>,
-    /// What is different in the quick size, which is the usual one.
+    /// The differences of the quick size, which is the usual one.
     #[serde(default)]
     pub quick: SizeSection,
-    /// What is different with `--full`.
+    /// The differences with `--full`.
     #[serde(default)]
     pub full: SizeSection,
-    /// Who is measured.
+    /// The targets.
     #[serde(default, rename = "target")]
     pub targets: Vec<Spanned<TargetSection>>,
-    /// What is sent.
+    /// The loads.
     #[serde(default, rename = "load")]
     pub loads: Vec<Spanned<LoadSection>>,
-    /// What is done to the target meanwhile.
+    /// The events at the target.
     #[serde(default, rename = "event")]
     pub events: Vec<Spanned<EventSection>>,
-    /// What is asked of the target's process meanwhile.
+    /// What is read from the target meanwhile.
     #[serde(default)]
     pub sample: SampleSection,
     /// When to give up.
@@ -64,7 +64,7 @@ pub struct File {
     pub stop: StopSection,
     /// Looks for the largest good rate.
     pub knee: Option<Spanned<KneeSection>>,
-    /// Writes with sequence numbers and looks for what was lost.
+    /// Writes with sequence numbers and looks for lost writes.
     pub check: Option<Spanned<CheckSection>>,
 }
 
@@ -78,7 +78,7 @@ pub enum Axis {
     Range(Template),
 }
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -88,16 +88,16 @@ pub enum Value {
     By(BTreeMap<String, Template>),
 }
 
-/// What one size puts in place of the file's own values.
+/// The values with which one size replaces the file's own.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SizeSection {
     /// How often each point is measured.
     pub repetitions: Option<Field>,
-    /// What placeholders stand for.
+    /// The values of placeholders.
     #[serde(default)]
     pub values: BTreeMap<String, Spanned<Value>>,
-    /// What is swept.
+    /// The swept parameters.
     #[serde(default)]
     pub matrix: BTreeMap<String, Spanned<Axis>>,
 }
@@ -108,7 +108,7 @@ pub struct SizeSection {
 pub struct TargetSection {
     /// Its name in tables; by default its kind.
     pub name: Option<Spanned<String>>,
-    /// False at points of the matrix where it is not measured, or not beside the target.
+    /// False at points of the matrix where it is not measured, or does not stand beside the target.
     pub on: Option<Field>,
     /// A server that the lab knows how to start.
     pub kind: Option<Spanned<String>>,
@@ -135,7 +135,7 @@ pub struct TargetSection {
     pub files: BTreeMap<String, Field>,
     /// The password that clients send.
     pub password: Option<Field>,
-    /// `ping`, `replica`, `http` or `connect`: what shows that it is ready.
+    /// `ping`, `replica`, `http` or `connect`: how to find out that it is ready.
     pub probe: Option<Field>,
     /// Processes that belong to it and are started before it.
     #[serde(default)]
@@ -144,7 +144,7 @@ pub struct TargetSection {
     pub store: Option<Spanned<String>>,
 }
 
-/// A load, or what is there before.
+/// A load, or data that is filled in before.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadSection {
@@ -178,9 +178,9 @@ pub struct LoadSection {
     pub schedule: Option<Field>,
     /// The pause between a reply and the next request, in milliseconds.
     pub think_ms: Option<Field>,
-    /// Ends after so many seconds.
+    /// Ends after this many seconds.
     pub seconds: Option<Field>,
-    /// Ends after so many requests.
+    /// Ends after this many requests.
     pub requests: Option<Field>,
     /// Seconds of load before anything is recorded.
     pub warmup: Option<Field>,
@@ -192,7 +192,7 @@ pub struct LoadSection {
     pub reconnect: Option<Field>,
     /// The processors that the sending threads may use.
     pub cpus: Option<Field>,
-    /// Begins so many seconds after the others.
+    /// Begins this many seconds after the others.
     pub start: Option<Field>,
 }
 
@@ -227,7 +227,7 @@ pub struct EventSection {
     /// `hot-key burst`.
     #[serde(rename = "do")]
     pub action: Field,
-    /// After a kill: starts it again so many seconds later.
+    /// After a kill: starts it again this many seconds later.
     pub restart_after: Option<Field>,
     /// How long a stop, a storm or a burst lasts.
     pub seconds: Option<Field>,
@@ -258,7 +258,7 @@ pub struct StopSection {
     pub max_errors: Option<Field>,
     /// A target whose 99th percentile was longer, in milliseconds, is not measured further.
     pub max_p99_ms: Option<Field>,
-    /// No further run begins when the experiment has taken so many seconds.
+    /// No further run begins after the experiment has taken this many seconds.
     pub max_seconds: Option<Field>,
 }
 
@@ -294,7 +294,7 @@ pub struct CheckSection {
     pub readers: Option<Field>,
     /// Keys of each writer.
     pub keys: Option<Field>,
-    /// How long it writes, when there is no load that says so.
+    /// How long it writes, when no load decides that.
     pub seconds: Option<Field>,
 }
 
@@ -309,10 +309,10 @@ impl File {
         self.columns.as_ref().map_or(&[], |columns| columns.get_ref().as_slice())
     }
 
-    /// Reads a file's text. `path` is what errors call it.
+    /// Reads a file's text. `path` is its name in errors.
     ///
     /// # Errors
-    /// The text is no TOML, or has fields that an experiment does not have.
+    /// The text is not TOML, or has fields that an experiment does not have.
     pub fn parse(path: &str, text: &str) -> Result<File, FileError> {
         toml::from_str(text).map_err(|error| FileError::from_toml(path, text, &error))
     }

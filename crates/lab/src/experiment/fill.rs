@@ -38,7 +38,7 @@ pub(crate) fn case(
         }
     }
     events.sort_by(|left, right| left.at.total_cmp(&right.at));
-    // Who breaks the server wants to see how it recovers.
+    // An experiment that breaks the server should show how it recovers.
     let breaks = |event: &Event| {
         let action = &event.action;
         matches!(action, Action::Kill { .. } | Action::Stop { .. } | Action::ConnectionStorm { .. })
@@ -58,7 +58,7 @@ pub(crate) fn case(
             if section.get_ref().prefill { &mut prefill } else { &mut loads }.push(load);
         }
     }
-    // A burst comes from where the first load does, and not from the server's own processors.
+    // A burst comes from the processors of the first load, and not from the server's own.
     for event in &mut events {
         if let Action::HotKeyBurst(burst) = &mut event.action {
             burst.cpus = loads.first().map(|load| load.cpus.clone()).unwrap_or_default();
@@ -113,7 +113,7 @@ fn load(
     let seconds = scope.number(section.seconds.as_ref())?;
     let requests = section.requests.as_ref();
     let requests = requests.map(|_| scope.positive_or::<u64>(requests, 1)).transpose()?;
-    // What a knee steps, and what runs beside it, lasts as long as a step.
+    // The load that a knee steps, and loads beside it, last as long as a step.
     let is_bounded = has_knee && !section.prefill;
     if seconds.is_none() && requests.is_none() && !is_bounded {
         let message = "a load needs seconds or requests, or it would never end";
@@ -163,7 +163,7 @@ fn load(
     })
 }
 
-/// Fields that would be read and then mean nothing.
+/// Fields that would be read but have no meaning.
 fn refuse_idle_fields(
     section: &LoadSection,
     has_knee: bool,
@@ -342,7 +342,7 @@ fn burst(
     })
 }
 
-/// The words of a command; quotes of both kinds hold words together.
+/// The words of a command; quotes of both kinds keep words together.
 fn words(text: &str) -> Result<Vec<String>, &'static str> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in text.chars() {

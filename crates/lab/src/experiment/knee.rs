@@ -11,8 +11,8 @@ const ANSWERED_SHARE: f64 = 0.97;
 /// No search takes more steps.
 const MOST_STEPS: usize = 40;
 
-/// Judges what one rate gave. What the server did not bear is bad; what the generator could not do
-/// is not good either, and said.
+/// Judges the result of one rate. A rate that the server did not bear is bad. A rate that the generator
+/// could not offer is not good either, and is marked.
 pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) -> KneeStep {
     let response = recording.response();
     let answered_rate = recording.rate();
@@ -24,8 +24,8 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
         && response.count() > 0
         && response.quantile_ms(rule.quantile) <= rule.limit_ms
         && recording.generator.overloaded.is_empty()
-        // Not against the rate: by chance, a Poisson process has more or fewer requests due.
-        // What just waited when the step ended, in one of few requests, is no backlog.
+        // Not against the rate: by chance, a Poisson process has more or fewer requests due. Requests
+        // that were just waiting when the step ended, when there are few requests, are not a backlog.
         && recording.generator.unsent as f64
             <= ((1.0 - ANSWERED_SHARE) * due as f64).max(UNSENT_COUNT);
     KneeStep {
@@ -40,12 +40,12 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
     }
 }
 
-/// Looks for the largest good rate. `attempt` offers a rate and says how it went; nothing ends the
-/// search with what is known by then.
+/// Looks for the largest good rate. `attempt` offers a rate and returns its result; when it returns
+/// nothing, the search ends with the results so far.
 ///
-/// A rate that the generator could not offer says nothing about the target. It is tried once more,
-/// and when it fails again the search stays below it: the server then bears at least the best rate,
-/// which the knee says.
+/// A rate that the generator could not offer says nothing about the target. It is tried once more, and
+/// when it fails again the search stays below it: the server then bears at least the best rate, which
+/// the knee notes.
 pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeStep>) -> Knee {
     let mut steps: Vec<KneeStep> = Vec::new();
     let (mut good, mut bad): (Option<f64>, Option<f64>) = (None, None);

@@ -1,7 +1,7 @@
-//! Experiments: files that say who is measured, under which load, with what done to it meanwhile.
+//! Experiments: files that define targets, loads, and events at the targets.
 //!
 //! In reading order: [`file`] is a file as it is written, [`definition`] makes cases of it, and
-//! [`suite`] runs them one after the other, each as `run` says.
+//! [`suite`] runs them one after the other, each as `run` defines.
 
 pub mod bundled;
 pub mod case;
@@ -28,7 +28,7 @@ pub use run::RunSettings;
 use crate::targets::Origin;
 use crate::targets::kinds::KINDS;
 
-/// The servers that the lab knows how to start: what files call them, and where they are.
+/// The servers that the lab knows how to start: their names in files, and where they are.
 pub fn servers() -> impl Iterator<Item = (&'static str, String)> {
     KINDS.iter().map(|kind| {
         let state = match kind.origin(&std::collections::BTreeMap::new(), None) {

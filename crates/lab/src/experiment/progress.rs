@@ -1,4 +1,4 @@
-//! What a person sees while experiments run: a line per run, and how long it will take.
+//! What a person sees while experiments run: a line per run, and an estimate of the remaining time.
 
 use std::io::{self, Write};
 use std::time::Instant;
@@ -8,7 +8,7 @@ use crate::record::Latency;
 use crate::report::grouped;
 use crate::results::Run;
 
-/// What starting and ending a server takes beside the load, in seconds: a first guess.
+/// The time to start and end a server besides the load, in seconds: a first guess.
 pub(super) const OVERHEAD_SECONDS: f64 = 0.15;
 
 /// Prints to standard error.
@@ -17,7 +17,7 @@ pub struct Progress {
     experiment: String,
     runs: usize,
     done: usize,
-    /// What is still to come after this experiment, in seconds, as it was estimated.
+    /// The estimated time for the experiments after this one, in seconds.
     later_seconds: f64,
     /// The estimate for one run of this experiment.
     run_seconds: f64,
@@ -27,7 +27,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The experiments behind the one that begins will take about so long.
+    /// Sets the estimated time for the experiments after the one that begins.
     pub fn set_later(&mut self, seconds: f64) {
         self.later_seconds = seconds;
     }
@@ -87,7 +87,7 @@ impl Progress {
     }
 }
 
-/// What came of a run, in a line.
+/// The result of a run, in a line.
 fn outcome(run: &Run) -> String {
     let figure = |name: &str| run.figures.get(name).copied();
     let mut parts = Vec::new();
@@ -150,7 +150,7 @@ pub fn in_words(seconds: f64) -> String {
     }
 }
 
-/// Standard error may be gone; the results are what counts.
+/// Standard error may be gone; the results matter more.
 fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

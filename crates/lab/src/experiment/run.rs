@@ -24,17 +24,18 @@ use crate::targets::server::Server;
 const TICK: Duration = Duration::from_millis(5);
 /// How long a run may wait for an event that is not over when the loads are.
 const EVENT_PATIENCE: Duration = Duration::from_secs(60);
-/// A run that takes so many times as long as it should, and a minute, is ended.
+/// A run that takes this many times as long as it should, plus a minute, is ended.
 const OVERTIME: f64 = 4.0;
 
-/// What a run has besides its case.
+/// The parts of a run besides its case.
 #[derive(Clone, Debug, Default)]
 pub struct RunSettings {
     /// Ends it in order.
     pub interrupt: Interrupt,
-    /// Who sends the load that is stepped, or else the first, in place of this machine.
+    /// The agents that send the stepped load, or else the first, in place of this machine.
     pub agents: Option<Arc<Agents>>,
-    /// Where the directories of targets are made; by default where the system has such.
+    /// Where the directories of targets are made; by default the system's directory for temporary
+    /// files.
     pub directory: Option<PathBuf>,
 }
 
@@ -47,7 +48,7 @@ struct Spent {
     seconds: f64,
 }
 
-/// A run that goes on.
+/// A run in progress.
 struct ActiveRun<'a> {
     case: &'a Case,
     server: &'a mut Server,
@@ -115,7 +116,7 @@ impl ActiveRun<'_> {
         outcome
     }
 
-    /// Does something, and sees what the target spends meanwhile.
+    /// Does something, and measures what the target spends meanwhile.
     fn timed<T>(&mut self, action: impl FnOnce(&mut Self) -> T) -> (Spent, T) {
         let (begin, before) = (Instant::now(), self.server.cpu_seconds());
         let result = action(self);
@@ -202,7 +203,7 @@ impl ActiveRun<'_> {
         Ok(())
     }
 
-    /// Returns what was spent at the largest good rate, as the recordings are of that.
+    /// Returns what was spent at the largest good rate, to which the recordings belong.
     fn find_knee(&mut self, rule: &KneeRule, events: &mut Events) -> (Spent, Result<(), String>) {
         let mut failure = None;
         let mut best: Option<(f64, Spent, Vec<LoadRecording>)> = None;
@@ -230,7 +231,7 @@ impl ActiveRun<'_> {
             Some(step)
         });
         self.run.knee = Some(found);
-        // What the report shows of latencies is what they were at the largest good rate.
+        // The report shows the latencies at the largest good rate.
         let spent = best.map(|(_, spent, recordings)| {
             self.run.loads = recordings;
             spent
@@ -297,7 +298,7 @@ impl ActiveRun<'_> {
             }
         }
         match failure {
-            // What was recorded until then, and by others, is worth keeping.
+            // Recordings until then, and of other loads, are worth keeping.
             Some(reason) => {
                 self.run.loads = loads;
                 Err(reason)

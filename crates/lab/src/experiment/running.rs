@@ -1,4 +1,4 @@
-//! Loads that run, each in a thread of its own, bound to its processors.
+//! Running loads, each in a thread of its own, bound to its processors.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -71,10 +71,10 @@ impl ActiveLoad {
         self.control.progress()
     }
 
-    /// Waits for its end, and returns what it saw.
+    /// Waits for its end, and returns its recording.
     ///
     /// # Errors
-    /// Why there is nothing.
+    /// Why there is none.
     pub(crate) fn finish(self) -> Result<LoadRecording, String> {
         match self.thread.join() {
             Ok(Ok((recording, agents))) => Ok(LoadRecording { name: self.name, recording, agents }),

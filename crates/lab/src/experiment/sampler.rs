@@ -1,4 +1,4 @@
-//! Looks at a target some times a second, beside the load.
+//! Looks at a target several times a second while the load runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Sampler {
     end: Option<Sender<()>>,
 }
 
-/// Whom to look at, and for what.
+/// The target to look at, and the fields to read.
 struct Watch {
     zero: Instant,
     pids: Vec<Arc<AtomicU32>>,
@@ -53,7 +53,7 @@ impl Sampler {
                     Err(RecvTimeoutError::Timeout) => samples.push(watch.sample()),
                     _ => break,
                 }
-                // What was missed while the target did not answer is not made up for.
+                // Samples that were missed while the target did not answer are not made up for.
                 due = due.max(zero.elapsed().as_secs_f64() - watch.sampling.every);
             }
             samples.push(watch.sample());
@@ -92,7 +92,7 @@ impl Watch {
             }
         }
         if is_elsewhere {
-            // A process that is not the lab's own: what it says of itself.
+            // A process that is not the lab's own: its own figures.
             sample.cpu_user_seconds = number(&fields, "used_cpu_user").unwrap_or(0.0);
             sample.cpu_system_seconds = number(&fields, "used_cpu_sys").unwrap_or(0.0);
             sample.rss_bytes = number(&fields, "used_memory_rss").unwrap_or(0.0) as u64;

@@ -1,4 +1,4 @@
-//! What placeholders stand for, and how a field's text becomes a value.
+//! The values of placeholders, and how a field's text becomes a value.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 use super::error::{FileError, guess};
 use super::file::Field;
 
-/// The text of a file, its name in messages, and what its placeholders stand for.
+/// The text of a file, its name in messages, and the values of its placeholders.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope<'a> {
-    /// What messages call the file.
+    /// The file's name in messages.
     pub(crate) path: &'a str,
     /// The text, for the numbers of lines.
     pub(crate) text: &'a str,
-    /// What each placeholder stands for.
+    /// The value of each placeholder.
     pub(crate) values: BTreeMap<String, String>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Scope<'a> {
 const LARGEST: f64 = 1e9;
 
 impl Scope<'_> {
-    /// The same for somebody beside a target, who has a port and a directory of its own.
+    /// The same for a process beside a target, which has a port and a directory of its own.
     pub(crate) fn beside(&self, name: &str) -> Self {
         let mut own = self.clone();
         for what in ["port", "directory"] {
@@ -43,7 +43,7 @@ impl Scope<'_> {
     /// A field's value.
     ///
     /// # Errors
-    /// As [`Scope::text`], or its text is no such value.
+    /// As [`Scope::text`], or its text is not such a value.
     pub(crate) fn value<T: FromStr>(&self, field: &Field, what: &str) -> Result<T, FileError> {
         let text = self.text(field)?;
         text.parse().map_err(|_| self.error(field, format!("'{text}' is not {what}")))
@@ -62,7 +62,7 @@ impl Scope<'_> {
         field.map_or(Ok(default), |field| self.value(field, what))
     }
 
-    /// A number that is neither negative nor endless; `default` when there is no field.
+    /// A number that is neither negative nor infinite; `default` when there is no field.
     ///
     /// # Errors
     /// As [`Scope::value`].
@@ -70,7 +70,7 @@ impl Scope<'_> {
         self.number(field).map(|value| value.unwrap_or(default))
     }
 
-    /// A number that is neither negative nor endless, if there is a field.
+    /// A number that is neither negative nor infinite, if there is a field.
     ///
     /// # Errors
     /// As [`Scope::value`].

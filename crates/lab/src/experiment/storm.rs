@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the storm looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What became of the clients of a storm.
+/// The results of the clients of a storm.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Seen {
     /// Connections that were opened.
@@ -91,7 +91,7 @@ fn connect(address: SocketAddr) -> io::Result<Guest> {
     match socket.connect(&address.into()) {
         Ok(()) => {}
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
-        // The next look at the connection tells why.
+        // The next look at the connection shows why.
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
         Err(error) => return Err(error),
     }
@@ -124,7 +124,7 @@ impl Guest {
         matches!(self.state, State::Opening | State::Asked)
     }
 
-    /// Does what is next: asks, or takes the answer.
+    /// Takes the next step: asks, or takes the answer.
     fn go_on(&mut self, seen: &mut Seen) {
         let next = match self.state {
             State::Opening => self.ask().map(|()| {
@@ -150,7 +150,7 @@ impl Guest {
         self.socket.write_all(b"*1\r\n$4\r\nPING\r\n")
     }
 
-    /// A server that wants a password has answered too; one that has too many clients says so and
+    /// A server that wants a password has answered too; one that has too many clients reports that and
     /// closes.
     fn take_answer(&mut self) -> io::Result<State> {
         let mut answer = [0; 64];

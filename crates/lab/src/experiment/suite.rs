@@ -1,4 +1,4 @@
-//! All runs of an experiment: targets take turns, so that a machine that grows slower or faster
+//! All runs of an experiment: targets take turns, so that a machine that becomes slower or faster
 //! meanwhile does so for all of them.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::targets::server::{Server, StartError};
 
 /// How often a start is tried: another process may take the port that was free.
 const START_ATTEMPTS: u32 = 3;
-/// A target that has failed to start in so many runs, and never did start, is not tried further.
+/// A target that has failed to start in this many runs, and never did start, is not tried further.
 const MOST_FAILED_STARTS: usize = 3;
 
 /// One experiment while it runs.
@@ -32,7 +32,7 @@ struct Suite<'a> {
     runs: Vec<Run>,
 }
 
-/// Runs an experiment. When the lab is told to end, what was measured until then is returned.
+/// Runs an experiment. When the lab is told to end, returns the measurements up to then.
 pub fn run_all(
     definition: &Definition,
     means: &RunSettings,
@@ -107,7 +107,7 @@ impl Suite<'_> {
         self.say_what_agents_leave_out();
         for repetition in 0..self.definition.repetitions() {
             for point in &points {
-                // Who comes first finds the machine as others left it: targets take turns in that.
+                // The first target finds the machine as the others left it: targets take turns in that.
                 let forward = repetition.is_multiple_of(2);
                 for turn in 0..targets {
                     let target = if forward { turn } else { targets - 1 - turn };
@@ -142,7 +142,7 @@ impl Suite<'_> {
         }
     }
 
-    /// Who is not on this machine is not asked again and again.
+    /// A server that is not on this machine is not looked for again and again.
     fn leave_out_missing(&mut self, targets: usize) {
         let place = place_holder();
         let Some(point) = self.definition.points().into_iter().next() else { return };
@@ -255,7 +255,7 @@ impl Suite<'_> {
         }
     }
 
-    /// What the file says of secrets, with everything filled in: they may come from anywhere in it.
+    /// The secrets in the file, with everything filled in: they may come from anywhere in it.
     fn secrets(&self) -> Redactor {
         let mut redactor = Redactor::default();
         let place = place_holder();

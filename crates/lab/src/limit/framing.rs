@@ -1,6 +1,6 @@
-//! Counts the requests in what was read, and looks at nothing that it does not need for that.
+//! Counts the requests in received bytes, and looks at nothing that it does not need for that.
 
-/// What a client has to be before it may send more: the longest line or head that is kept.
+/// The longest line or head that is kept: a client needs no more of it to be understood.
 const LONGEST_LINE: usize = 64 * 1024;
 
 /// These bytes are no requests.
@@ -22,11 +22,11 @@ enum Part {
     /// Before a request.
     #[default]
     Start,
-    /// Before an argument of a command; so many are missing.
+    /// Before an argument of a command; this many are missing.
     Arguments(u64),
-    /// Within a string: so many bytes of it, and then so many arguments, are missing.
+    /// Within a string: this many bytes of it, and then this many arguments, are missing.
     Text(u64, u64),
-    /// In the head of an HTTP request, whose body has so many bytes.
+    /// In the head of an HTTP request, whose body has this many bytes.
     Head(u64),
     /// In the body of an HTTP request.
     Body(u64),
@@ -41,7 +41,7 @@ pub(super) struct Framing {
 }
 
 impl Framing {
-    /// Takes the next bytes; tells how many requests end within them.
+    /// Takes the next bytes; returns how many requests end within them.
     ///
     /// # Errors
     /// [`Malformed`]: the connection is of no use any more.

@@ -1,6 +1,6 @@
-//! The limit: a responder that frames requests and answers all of them alike. No server of the same
-//! kind can be lighter, so that what a load costs against it is the load's own cost and the
-//! kernel's. It can also stall on purpose, which shows what a generator makes of that.
+//! The limit: a server that only finds where requests end and answers all of them alike. No server of
+//! the same kind can do less, so a load against it costs only what the load itself and the kernel cost.
+//! It can also stall on purpose, which shows how a generator records that.
 
 mod framing;
 
@@ -32,20 +32,20 @@ const LOOK: i64 = 50_000_000;
 const READ_BUFFER: usize = 128 * 1024;
 const EVENTS_PER_TURN: usize = 256;
 
-/// What the responder is like.
+/// The settings of the limit.
 #[derive(Clone, Debug)]
 pub struct Limit {
     /// Where it listens; port 0 for any that is free.
     pub address: SocketAddr,
     /// Threads that answer.
     pub threads: usize,
-    /// When it answers nobody.
+    /// When it stops answering.
     pub stall: Option<Stall>,
     /// The length of the value that answers each command; 0 for `+OK`.
     pub reply_bytes: usize,
 }
 
-/// A pause in which nobody is answered, again and again: `100ms:1s`.
+/// A pause without any answer, again and again: `100ms:1s`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// How long it takes.
@@ -67,7 +67,7 @@ impl FromStr for Stall {
     }
 }
 
-/// Answers until `stop` is set. `ready` is told where it listens.
+/// Answers until `stop` is set. Passes its address to `ready`.
 ///
 /// # Errors
 /// The address cannot be bound, or the system refuses an event queue.
@@ -103,7 +103,7 @@ struct Responder {
     next_name: u64,
     buffer: Vec<u8>,
     output: Vec<u8>,
-    /// What answers a command.
+    /// The answer to a command.
     reply: Vec<u8>,
     stall: Option<Stall>,
     next_stall: Instant,
@@ -148,7 +148,7 @@ impl Responder {
         Ok(())
     }
 
-    /// Answers nobody for a while, if it is time for that.
+    /// Stops answering for a while, if it is time for that.
     fn pause(&mut self) {
         let Some(stall) = self.stall else { return };
         if Instant::now() >= self.next_stall {
@@ -172,7 +172,7 @@ impl Responder {
         }
     }
 
-    /// Reads what a client has sent, and answers it. A client that cannot be served is closed.
+    /// Reads the input of a client, and answers it. A client that cannot be served is closed.
     fn answer(&mut self, name: u64) {
         let Some(client) = self.clients.get_mut(&name) else { return };
         let was_waiting = !client.unsent.is_empty();
@@ -217,7 +217,7 @@ impl Responder {
     }
 }
 
-/// What answers a command: `+OK`, or a value of this length.
+/// The answer to a command: `+OK`, or a value of this length.
 fn command_reply(bytes: usize) -> Vec<u8> {
     if bytes == 0 {
         return COMMAND_REPLY.to_vec();
@@ -226,7 +226,7 @@ fn command_reply(bytes: usize) -> Vec<u8> {
     [format!("${bytes}\r\n").as_bytes(), &value, b"\r\n"].concat()
 }
 
-/// Writes the replies to so many requests.
+/// Writes the replies to this many requests.
 fn lay_out(counted: Counted, reply: &[u8], output: &mut Vec<u8>) {
     output.clear();
     for _ in 0..counted.commands {

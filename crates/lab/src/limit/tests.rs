@@ -124,7 +124,7 @@ fn what_is_due_just_before_the_end_leaves_when_a_connection_is_free() {
     beside(None, |address| {
         let mut plan = plan(address, "get");
         let pace = Pace::Open { rate: 1000.0, schedule: Schedule::Constant };
-        // The last is due 100 ns before the end: nobody can look at the clock in between.
+        // The last is due 100 ns before the end: too late to look at the clock in between.
         (plan.pace, plan.requests, plan.seconds) = (pace, None, Some(0.100_000_1));
         let recording = measure(&plan);
         assert_eq!((recording.requests(), recording.generator.unsent), (101, 0), "{recording:?}");
@@ -145,7 +145,7 @@ fn an_open_load_sends_what_its_schedule_says() {
             let slack = if schedule == Schedule::Constant { 3 } else { 280 };
             assert!(all.abs_diff(2000) <= slack, "{all} of {schedule:?}");
             assert_eq!(recording.generator.lateness.count(), recording.requests());
-            // GET and its key, without what was sent to warm up.
+            // GET and its key, without the requests of the warm-up.
             let length = recording.operations[0].sent_bytes / recording.requests();
             assert_eq!(length, "*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000000\r\n".len() as u64);
             assert!(recording.seconds >= 1.0);
@@ -153,8 +153,8 @@ fn an_open_load_sends_what_its_schedule_says() {
     });
 }
 
-/// The test of coordinated omission: a closed load waits while the server stalls, so that few of
-/// its requests see the stall; those of an open load were due all the time.
+/// The test of coordinated omission: a closed load waits while the server stalls, so few of its
+/// requests see the stall; those of an open load were due all the time.
 #[test]
 fn a_stall_shows_in_an_open_load_and_hides_in_a_closed_one() {
     let stall = Some("100ms:400ms".parse::<Stall>().expect("a stall"));
@@ -257,7 +257,7 @@ fn a_command_is_answered_with_a_value_of_the_length_that_was_asked_for() {
     assert_eq!(command_reply(100).len(), 108);
 }
 
-/// A server that answers each request with what `answer` makes of its number within its connection;
+/// A server that answers each request with the result of `answer` for its number within its connection;
 /// `None` closes the connection. Ends with `action`.
 fn beside_a_server<T>(
     answer: impl Fn(usize) -> Option<&'static [u8]> + Sync,
@@ -356,7 +356,7 @@ fn an_http_server_may_close_what_is_idle() {
     thread::scope(|scope| {
         scope.spawn(|| {
             use std::io::{Read, Write};
-            // The connection that looks whether somebody is there, and one for each request.
+            // The connection that checks whether the server is there, and one for each request.
             for stream in listener.incoming().take(6) {
                 let mut stream = stream.expect("a connection");
                 if stream.read(&mut [0; 4096]).is_ok_and(|length| length > 0) {

@@ -5,9 +5,9 @@ use super::Operation;
 /// A test of redis-benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// What it is called on a command line: `lrange_100`.
+    /// Its name on a command line: `lrange_100`.
     pub name: &'static str,
-    /// What it is called in tables.
+    /// Its name in tables.
     pub title: &'static str,
     /// Further names on a command line that mean it, among others.
     pub groups: &'static [&'static str],

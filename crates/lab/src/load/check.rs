@@ -1,4 +1,4 @@
-//! What a plan must be for a load to make sense.
+//! The conditions under which a plan makes sense.
 
 use super::error::LoadError;
 use super::{Keys, Pace, Plan, Size, Work};

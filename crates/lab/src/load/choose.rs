@@ -149,7 +149,7 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// How far counts are from what is expected, against what chance would do: about 1.
+    /// How far counts are from their expectations, relative to what chance would do: about 1.
     fn chi_square(counts: &[u64], expected: &[f64]) -> f64 {
         let sum: f64 = counts.iter().zip(expected).map(|(&c, e)| (c as f64 - e).powi(2) / e).sum();
         sum / (counts.len() as f64 - 1.0)

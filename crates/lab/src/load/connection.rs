@@ -1,4 +1,4 @@
-//! One connection of a load: what it has sent and who waits for what.
+//! One connection of a load: its sent requests, and what waits for their replies.
 
 use std::collections::VecDeque;
 use std::io;
@@ -34,7 +34,7 @@ pub(crate) struct Connection {
     pub(crate) state: State,
     pub(crate) socket: Option<Socket>,
     pub(crate) scanner: Scanner,
-    /// Replies that are still missing to what every connection begins with.
+    /// Missing replies to the greeting with which every connection begins.
     pub(crate) greetings: usize,
     /// Requests that were sent, or wait to be, the oldest first.
     pub(crate) flights: VecDeque<Flight>,
@@ -43,7 +43,7 @@ pub(crate) struct Connection {
     /// Bytes that the kernel did not take yet.
     unsent: Vec<u8>,
     unsent_from: usize,
-    /// Whether epoll was asked to tell when the kernel takes more.
+    /// Whether epoll was asked to report when the kernel takes more.
     pub(crate) awaits_room: bool,
     /// Whether it is in the list of those that have room for a request.
     pub(crate) is_free: bool,
@@ -68,7 +68,7 @@ impl Connection {
         }
     }
 
-    /// Sends bytes, or keeps what cannot be sent now.
+    /// Sends bytes, or keeps those that cannot be sent now.
     ///
     /// # Errors
     /// The connection is lost.
@@ -87,7 +87,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what was kept.
+    /// Sends the kept bytes.
     ///
     /// # Errors
     /// The connection is lost.
@@ -104,7 +104,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Puts what every connection begins with before all else.
+    /// Puts the greeting with which every connection begins before all else.
     pub(crate) fn greet(&mut self, greeting: &[u8], replies: usize) {
         self.greetings = replies;
         if !greeting.is_empty() {
@@ -118,7 +118,7 @@ impl Connection {
         !self.unsent.is_empty()
     }
 
-    /// Closes the socket. What was not answered is for the caller to take.
+    /// Closes the socket. The caller takes the requests that were not answered.
     pub(crate) fn close(&mut self) {
         self.state = State::Closed;
         self.socket = None;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use base::clock::monotonic_ns;
 
-/// Ends a load early, and says how far it is.
+/// Ends a load early, and shows its progress.
 #[derive(Debug, Default)]
 pub struct Control {
     stopped: AtomicBool,
@@ -29,7 +29,7 @@ pub struct Progress {
 }
 
 impl Control {
-    /// Asks the load to end soon. What it has recorded until then is kept.
+    /// Asks the load to end soon. Its recording until then is kept.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ impl Control {
         self.begin(monotonic_ns());
     }
 
-    /// Counts what a thread has seen since it told last.
+    /// Counts what a thread has seen since its last report.
     pub(crate) fn add(&self, requests: u64, errors: u64, nanoseconds: u64) {
         self.requests.fetch_add(requests, Ordering::Relaxed);
         self.errors.fetch_add(errors, Ordering::Relaxed);

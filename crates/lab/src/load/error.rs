@@ -8,12 +8,12 @@ pub enum LoadError {
     /// The plan asks for something that cannot be done.
     #[error("{0}")]
     Plan(String),
-    /// The server's name is not known, or nobody listens there.
+    /// The server's name is unknown, or nothing listens there.
     #[error("Could not connect to {address}: {error}")]
     Connect {
         /// Host and port, or the socket's path.
         address: String,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
     /// The server refuses the password, the protocol or the database.
@@ -22,7 +22,7 @@ pub enum LoadError {
     /// Some of the connections could not be opened.
     #[error("Could not open all connections: {0}")]
     Opening(String),
-    /// The system refuses what every load needs.
+    /// The system refuses something that every load needs.
     #[error(transparent)]
     System(#[from] io::Error),
 }

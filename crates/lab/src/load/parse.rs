@@ -8,7 +8,7 @@ use base::size::parse_size;
 use super::catalog::{TESTS, Test};
 use super::{Keys, Operation, Schedule, Size};
 
-/// A text that is no short form of what was asked for.
+/// A text that does not have the expected short form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseError(String);
@@ -128,7 +128,7 @@ fn starts_with_digit(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// What is before the last colon, and the weight behind it; 1 if there is none.
+/// The part before the last colon, and the weight after it; 1 if there is none.
 fn split_weight(part: &str) -> Result<(&str, f64), ParseError> {
     let Some((before, weight)) = part.rsplit_once(':') else { return Ok((part, 1.0)) };
     match weight.trim().parse::<f64>() {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Plan {
-    /// Whom to ask.
+    /// The server's address.
     pub address: Address,
     /// Connections in all, shared out over the threads.
     pub connections: usize,
@@ -19,16 +19,16 @@ pub struct Plan {
     pub pipeline: usize,
     /// When the next request leaves.
     pub pace: Pace,
-    /// Ends after so many measured requests.
+    /// Ends after this many measured requests.
     pub requests: Option<u64>,
-    /// Ends after so many measured seconds. With neither bound, until it is told to stop.
+    /// Ends after this many measured seconds. With neither bound, it runs until it is told to stop.
     pub seconds: Option<f64>,
     /// Seconds of load before anything is recorded.
     pub warmup_seconds: f64,
-    /// What is asked.
+    /// The requests.
     pub work: Work,
-    /// By what share of the time between two requests an even schedule begins later: agents that
-    /// share one take turns.
+    /// By what share of the time between two requests an even schedule begins later: agents that share
+    /// one take turns.
     pub phase: f64,
     /// Makes the random choices repeatable.
     pub seed: u64,
@@ -84,7 +84,7 @@ pub enum Schedule {
     Poisson,
 }
 
-/// What is asked of the server.
+/// The requests to the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
@@ -98,7 +98,7 @@ pub enum Work {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RespWork {
-    /// What is sent, each as often as its weight says.
+    /// The operations, each as often as its weight says.
     pub operations: Vec<Operation>,
     /// Where `__key__` and `__rand_int__` come from.
     pub keys: Keys,
@@ -131,8 +131,8 @@ pub struct Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Keys {
-    /// None: `__rand_int__` is sent as it is written, so that all requests share one key. This is
-    /// what redis-benchmark does without `-r`.
+    /// None: `__rand_int__` is sent as it is written, so that all requests share one key.
+    /// redis-benchmark does this without `-r`.
     Literal,
     /// Each equally often.
     Uniform {
@@ -176,7 +176,7 @@ pub struct Size {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HttpWork {
-    /// What is sent, each as often as its weight says.
+    /// The requests, each as often as its weight says.
     pub requests: Vec<HttpRequest>,
     /// Where `__key__` and `__rand_int__` in a path or body come from.
     pub keys: Keys,

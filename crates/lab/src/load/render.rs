@@ -1,5 +1,5 @@
-//! Makes batches of requests from templates: chooses, fills in the numbers, and copies only what
-//! differs from one request to the next.
+//! Makes batches of requests from templates: chooses, fills in the numbers, and copies only the parts
+//! that differ from one request to the next.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -29,10 +29,10 @@ pub(crate) struct Renderer {
     templates: Vec<Templates>,
     keys: KeyChooser,
     random: Rng,
-    /// The requests as they are sent. With a single template, so many copies of it as fit into the
-    /// largest batch; else what was put together last.
+    /// The requests as they are sent. With a single template, as many copies of it as fit into the
+    /// largest batch; else the last batch.
     batch: Vec<u8>,
-    /// What `batch` holds.
+    /// The requests in `batch`.
     rendered: Vec<Rendered>,
 }
 
@@ -73,8 +73,8 @@ impl Renderer {
         }
     }
 
-    /// The bytes of the next `count` requests, at most as many as a pipeline of the plan has, and
-    /// which operations they are.
+    /// The bytes of the next `count` requests, at most as many as a pipeline of the plan has, and their
+    /// operations.
     #[inline]
     pub(crate) fn render(&mut self, count: usize) -> (&[u8], &[Rendered]) {
         self.rendered.clear();

@@ -27,12 +27,12 @@ pub(crate) struct ReplyScanner {
 }
 
 impl ReplyScanner {
-    /// Takes the next bytes, and calls `reply` for each reply that ends within them, with its
-    /// length, and with its line when it is an error. Messages pushed by the server count for the
-    /// length of the reply behind them only.
+    /// Takes the next bytes, and calls `reply` for each reply that ends within them, with its length,
+    /// and with its line when it is an error. A message pushed by the server counts only for the length
+    /// of the reply after it.
     ///
     /// # Errors
-    /// [`ReplyError`] when these are no replies; the connection is of no use any more.
+    /// [`ReplyError`] when these are not replies; the connection is of no use any more.
     #[inline]
     pub(crate) fn scan(
         &mut self,
@@ -77,7 +77,7 @@ impl ReplyScanner {
         }
     }
 
-    /// Forgets what has begun, for a new connection.
+    /// Forgets the unfinished reply, for a new connection.
     pub(crate) fn reset(&mut self) {
         *self = ReplyScanner::default();
     }
@@ -137,7 +137,7 @@ impl ReplyScanner {
         Ok(false)
     }
 
-    /// Counts a complete reply in the collections around it, and tells when all are complete.
+    /// Counts a complete reply in the collections around it, and returns whether all are complete.
     #[inline]
     fn leave(&mut self, reply: &mut impl FnMut(u64, Option<&[u8]>)) {
         while let Some(lacking) = self.open.last_mut() {

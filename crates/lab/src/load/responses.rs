@@ -23,7 +23,7 @@ enum Part {
     ChunkLength,
     /// So many bytes of a chunk and its line end are missing.
     Chunk(u64),
-    /// In the headers behind the last chunk.
+    /// In the headers after the last chunk.
     Trailer,
     /// The end of the connection ends it.
     UntilClose,
@@ -37,16 +37,16 @@ pub(crate) struct ResponseScanner {
     kept: Vec<u8>,
     /// Bytes of the response so far.
     length: u64,
-    /// The status, if it says that something is wrong.
+    /// The status, if it is an error.
     error: Option<String>,
-    /// The server closes the connection behind this response.
+    /// The server closes the connection after this response.
     closes: bool,
 }
 
 impl ResponseScanner {
     /// Takes the next bytes, and calls `reply` for each response that ends within them, with its
-    /// length, and with its status when it is 400 or above. `is_bodiless` says that the responses
-    /// are to HEAD, and have no body whatever their heads say.
+    /// length, and with its status when it is 400 or above. `is_bodiless` says that the responses are
+    /// to HEAD, and have no body even if their heads announce one.
     ///
     /// # Errors
     /// [`ResponseError`]; the connection is of no use any more.
@@ -89,12 +89,12 @@ impl ResponseScanner {
         }
     }
 
-    /// Whether the server said that it closes the connection behind the last response.
+    /// Whether the server announced that it closes the connection after the last response.
     pub(crate) fn closes(&self) -> bool {
         self.closes
     }
 
-    /// Forgets what has begun, for a new connection.
+    /// Forgets the unfinished response, for a new connection.
     pub(crate) fn reset(&mut self) {
         *self = ResponseScanner::default();
     }

@@ -1,4 +1,4 @@
-//! Runs a plan: checks it, starts the threads, and puts together what they saw.
+//! Runs a plan: checks it, starts the threads, and adds up their recordings.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// reconnects, the loss of a connection. One control serves one run.
 ///
 /// # Errors
-/// [`LoadError`]: the load did not begin. What goes wrong later is part of the recording.
+/// [`LoadError`]: the load did not begin. Later errors are part of the recording.
 pub fn run(plan: &Plan, control: &Control) -> Result<Recording, LoadError> {
     run_from(plan, control, || {})
 }
@@ -113,13 +113,13 @@ fn was_stopped(plan: &Plan, control: &Control, recording: &Recording) -> Option<
     (control.is_stopped() && was_short).then(|| "stopped".to_owned())
 }
 
-/// What a person would call the server.
+/// The server's name for a person.
 fn address(plan: &Plan) -> String {
     let address = &plan.address;
     address.socket.clone().unwrap_or_else(|| format!("{}:{}", address.host, address.port))
 }
 
-/// What the header Host says.
+/// The header Host.
 fn host(plan: &Plan) -> String {
     let address = &plan.address;
     match address.port {
@@ -129,7 +129,7 @@ fn host(plan: &Plan) -> String {
     }
 }
 
-/// What every connection begins with, and how many replies that has.
+/// The greeting with which every connection begins, and how many replies it has.
 fn greeting(plan: &Plan) -> (Vec<u8>, usize) {
     let (mut bytes, mut replies) = (Vec::new(), 0);
     let Work::Resp(work) = &plan.work else { return (bytes, replies) };
@@ -155,8 +155,8 @@ fn greeting(plan: &Plan) -> (Vec<u8>, usize) {
     (bytes, replies)
 }
 
-/// Finds where the server listens, and tries the greeting, so that what is wrong is said plainly
-/// before there are threads.
+/// Finds where the server listens, and tries the greeting, so that an error is reported plainly before
+/// there are threads.
 fn first_connection(plan: &Plan, greeting: &(Vec<u8>, usize)) -> Result<Endpoint, LoadError> {
     let failed = |error| LoadError::Connect { address: address(plan), error };
     let mut last = None;
@@ -172,7 +172,7 @@ fn first_connection(plan: &Plan, greeting: &(Vec<u8>, usize)) -> Result<Endpoint
     Err(failed(last.unwrap_or_else(|| ErrorKind::NotFound.into())))
 }
 
-/// Says on a connection that blocks what every connection begins with.
+/// Sends the greeting on a connection that blocks.
 fn greet(mut socket: Socket, greeting: &(Vec<u8>, usize)) -> Result<Socket, LoadError> {
     let (bytes, mut missing) = (&greeting.0, greeting.1);
     socket.write_all(bytes)?;
@@ -193,11 +193,11 @@ fn greet(mut socket: Socket, greeting: &(Vec<u8>, usize)) -> Result<Socket, Load
     refused.map_or(Ok(socket), |text| Err(LoadError::Refused(text)))
 }
 
-/// Opens the connections of a plan, sends nothing on them, and keeps them until the control stops
-/// it. `opened` is told how many are open after each.
+/// Opens the connections of a plan, sends nothing on them, and keeps them until the control stops it.
+/// Calls `opened` after each with the number of open ones.
 ///
 /// # Errors
-/// [`LoadError`]: not all could be opened, and those that were are closed again.
+/// [`LoadError`]: not all could be opened, and the open ones are closed again.
 pub fn idle(plan: &Plan, control: &Control, opened: impl Fn(usize)) -> Result<(), LoadError> {
     check::check(plan)?;
     let greeting = greeting(plan);
@@ -220,7 +220,7 @@ pub fn idle(plan: &Plan, control: &Control, opened: impl Fn(usize)) -> Result<()
     Ok(())
 }
 
-/// Adds up what the threads saw.
+/// Adds up the outcomes of the threads.
 fn put_together(plan: &Plan, outcomes: Vec<Outcome>, start: u64) -> Recording {
     let mut operations: Vec<OperationRecord> = Vec::new();
     let mut timeline: Vec<Second> = Vec::new();

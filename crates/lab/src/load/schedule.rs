@@ -7,7 +7,7 @@ use super::Schedule;
 /// The due times of one thread, without end.
 #[derive(Debug)]
 pub(crate) struct DueTimes {
-    /// Nanoseconds of the monotonic clock, whose zero is in this process: a float holds them
+    /// Nanoseconds of the monotonic clock, whose zero is in this process: a float represents them
     /// exactly for months.
     next: f64,
     /// The mean time between two requests of this thread, in nanoseconds.
@@ -58,9 +58,10 @@ impl DueTimes {
         };
     }
 
-    /// Goes on to the first request that is due at `until` or later, and tells how many were due
+    /// Goes on to the first request that is due at `until` or later, and returns how many were due
     /// before it. Of very many only the last are drawn one by one, and the rest counted by the rate:
-    /// drawing what a rate of a thousand million leaves behind took ten times as long as the load.
+    /// drawing all requests that a rate of a thousand million leaves behind took ten times as long as
+    /// the load.
     pub(crate) fn pass(&mut self, until: u64) -> u64 {
         const DRAWN: f64 = 10_000.0;
         let mut passed = 0;

@@ -77,7 +77,7 @@ impl Endpoint {
     }
 }
 
-/// Reads what is there: `None` when nothing is, 0 at the end of the stream.
+/// Reads the available bytes: `None` when there are none, 0 at the end of the stream.
 ///
 /// # Errors
 /// The connection is lost.

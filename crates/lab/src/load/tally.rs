@@ -1,4 +1,4 @@
-//! What one thread has seen so far.
+//! The counts of one thread so far.
 
 use crate::record::{Latency, OperationRecord, Second};
 
@@ -37,7 +37,7 @@ pub(crate) struct Tally {
     pub(crate) own_errors: u64,
     /// When the last reply came.
     pub(crate) last_reply: u64,
-    /// What the control has not been told yet: requests, errors, nanoseconds of response time.
+    /// Counts that the control does not have yet: requests, errors, nanoseconds of response time.
     untold: (u64, u64, u64),
 }
 
@@ -70,7 +70,7 @@ impl Tally {
         self.operations[operation].sent_bytes += bytes as u64;
     }
 
-    /// Some requests of a flight were answered, `failed` of them with errors, with so many bytes.
+    /// Some requests of a flight were answered, `failed` of them with errors, with this many bytes.
     #[inline]
     pub(crate) fn answered(
         &mut self,

@@ -46,7 +46,7 @@ pub(crate) fn of_commands(work: &RespWork, seed: u64) -> Vec<Templates> {
         .collect()
 }
 
-/// Lays out the HTTP requests of a plan; `host` is what the header says.
+/// Lays out the HTTP requests of a plan; `host` is the header's value.
 pub(crate) fn of_http(work: &HttpWork, host: &str, seed: u64) -> Vec<Templates> {
     let lay_out = |request: &HttpRequest, data: &[u8]| {
         let mut bytes = format!("{} ", request.method).into_bytes();
@@ -92,7 +92,7 @@ fn per_size(
     }
 }
 
-/// Letters and digits without a pattern, so that nobody finds them easier to store than they are.
+/// Letters and digits without a pattern, so that they are not easier to store than usual data.
 pub(crate) fn data(length: usize, seed: u64) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut random = Rng::from_seed(seed);

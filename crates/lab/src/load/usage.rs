@@ -44,7 +44,7 @@ impl Usage {
     }
 }
 
-/// Looks how long the calling thread was ready and had no processor. Neither the due times nor the
+/// Measures how long the calling thread was ready and had no processor. Neither the due times nor the
 /// clock show that when all connections wait: the pause would be charged to the server.
 #[derive(Debug)]
 pub(crate) struct Watch {
@@ -67,8 +67,8 @@ impl Watch {
         }
     }
 
-    /// Records how long it has waited since the last look, if that was 10 ms ago: a value for each
-    /// 10 ms, those of the wait with its length and the others with nothing.
+    /// Records how long it has waited since the last look, if that was 10 ms ago: a value for each 10
+    /// ms, those of the wait with its length and the others with nothing.
     #[inline]
     pub(crate) fn look(&mut self, now: u64, held_up: &mut Latency) {
         if now.saturating_sub(self.looked) >= LOOK {
@@ -84,19 +84,19 @@ impl Watch {
     }
 }
 
-/// Records a wait within some time: as many values as there were 10 ms, and only as many of them of
-/// the wait as it filled. The last of these has what is left, so that all together are no longer than
+/// Records a wait within some time: as many values as there were 10 ms, and only as many of them for
+/// the wait as it filled. The last of these has the remainder, so that all together are no longer than
 /// the wait when each counts 10 ms at most.
 fn spread(waited: u64, elapsed: u64, held_up: &mut Latency) {
     let (all, full, rest) = (elapsed / LOOK, waited / LOOK, waited % LOOK);
     held_up.record_many(waited, full);
-    // What is left of a wait that filled the time to its end fell into no whole 10 ms.
+    // When a wait filled the time to its end, its remainder fell into no complete 10 ms.
     let partial = u64::from(rest > 0 && full < all);
     held_up.record_many(rest, partial);
     held_up.record_many(0, all.saturating_sub(full + partial));
 }
 
-/// How long a thread waited for a processor between two accounts, beyond what waking it up costs.
+/// How long a thread waited for a processor between two accounts, beyond the cost of waking it up.
 fn excess(before: (u64, u64), after: (u64, u64), elapsed: u64) -> u64 {
     let waited = after.0.saturating_sub(before.0);
     let turns = after.1.saturating_sub(before.1);

@@ -1,41 +1,41 @@
-//! Whether the server was measured, or the generator; and whether the server bore it.
+//! Whether the server was measured, or the generator; and whether the server bore the load.
 
 use super::Pace;
 use crate::record::{Generator, Recording};
 
-/// Sends may be this late in one of a hundred cases, in milliseconds: more cannot be told from the
-/// server's own time on a busy machine.
+/// Sends may be this late in one of a hundred cases, in milliseconds: on a busy machine this cannot be
+/// told from the server's own time.
 const LATENESS_MS: f64 = 1.0;
 /// A server that is slow by itself forgives more: this share of its median response time.
 const LATENESS_SHARE: f64 = 0.1;
-/// A percentile of which more than this share may be lateness is no statement on the server.
+/// A percentile of which more than this share may be lateness says nothing about the server.
 const DOUBTFUL_SHARE: f64 = 0.1;
 /// The percentiles that are looked at, from where a late run is not INVALID altogether.
 const TAIL: [f64; 3] = [0.999, 0.9999, 1.0];
 /// An open load leaves its thread room, or it could not keep a schedule.
 const BUSY_OPEN: f64 = 0.9;
-/// A thread of a closed load that never sleeps may be what was measured.
+/// If a thread of a closed load never sleeps, the thread may be what was measured.
 const BUSY_CLOSED: f64 = 0.95;
 /// The share of its time that the threads of a closed load may wait for a processor: they send less
 /// by about as much.
 const HELD_UP_CLOSED: f64 = 0.1;
-/// What the time that a thread waited is counted in, in milliseconds.
+/// The unit in which the waiting time of a thread is counted, in milliseconds.
 const HELD_UP_UNIT_MS: f64 = 10.0;
 /// The share of requests that may be left unsent at the end.
 const UNSENT_SHARE: f64 = 0.001;
-/// In a short load that is less than what any moment finds waiting: as many may be left as are due in
-/// so many seconds ...
+/// In a short load that share is less than what waits at any moment: as many may be left as are due in
+/// this many seconds ...
 const UNSENT_SECONDS: f64 = 0.005;
 /// ... but no larger share than this ...
 const UNSENT_MOST_SHARE: f64 = 0.01;
-/// ... and these few in any case: all connections of a server that keeps up are busy now and then.
+/// ... and this many in any case: all connections of a server that keeps up are busy now and then.
 pub(crate) const UNSENT_COUNT: f64 = 2.0;
 /// Shorter runs say nothing about how busy a thread is.
 const SHORTEST_SECONDS: f64 = 0.2;
 
-/// Fills in what a recording says about itself: why it says nothing about the server (`invalid`),
-/// why the server did not bear the load (`overloaded`), and from where on percentiles may be the
-/// generator's own. What agents said before is kept.
+/// Fills in a recording's verdict on itself: why it says nothing about the server (`invalid`), why the
+/// server did not bear the load (`overloaded`), and from which percentile on response times may be the
+/// generator's own. Verdicts of agents are kept.
 pub(crate) fn judge(recording: &mut Recording) {
     let faults = faults(recording);
     let has_faults = !faults.is_empty() || !recording.generator.invalid.is_empty();
@@ -72,7 +72,7 @@ pub(crate) fn left_too_many(recording: &Recording) -> bool {
     unsent > (UNSENT_SHARE * due).max(moment).max(UNSENT_COUNT)
 }
 
-/// What the generator did wrong, one sentence each.
+/// The faults of the generator, one sentence each.
 fn faults(recording: &Recording) -> Vec<String> {
     let mut faults = Vec::new();
     let generator = &recording.generator;
@@ -125,8 +125,8 @@ fn faults(recording: &Recording) -> Vec<String> {
     faults
 }
 
-/// For which share of their time the threads waited for a processor. A wait that is longer than what
-/// it is counted in fills several of these.
+/// For which share of their time the threads waited for a processor. A wait that is longer than the
+/// unit fills several units.
 fn held_up_share(generator: &Generator) -> f64 {
     let counts = generator.held_up.histogram();
     let waited: f64 = counts
@@ -139,8 +139,8 @@ fn held_up_share(generator: &Generator) -> f64 {
     waited / (HELD_UP_UNIT_MS * counts.len().max(1) as f64)
 }
 
-/// What was too much for the server, one sentence each. Requests that never left are its doing only if
-/// the generator had no faults.
+/// What was too much for the server, one sentence each. Requests that never left are the server's doing
+/// only if the generator had no faults.
 fn overloads(recording: &Recording, has_faults: bool) -> Vec<String> {
     let mut overloads = Vec::new();
     let generator = &recording.generator;
@@ -306,7 +306,7 @@ mod tests {
         });
         assert!(recording.is_valid());
         assert!(recording.is_doubtful(0.999) && !recording.is_doubtful(0.99));
-        // What is far longer than any lateness is the server's.
+        // A time far longer than any lateness is the server's.
         let recording = judged_with(OPEN, late, |recording| {
             recording.operations[0].response.record_many(80_000_000, 15);
         });

@@ -1,8 +1,8 @@
 //! One thread of a load: an event loop over its share of the connections.
 //!
-//! A request costs what cannot be avoided: one write for a pipeline, one read for its replies, and a
-//! part of one wait for events. Nothing is allocated per request. The clock is read right behind
-//! each read and before each write, so that times are those of the wire and not of the turn.
+//! A request costs only what cannot be avoided: one write for a pipeline, one read for its replies, and
+//! a part of one wait for events. Nothing is allocated per request. The clock is read right after each
+//! read and before each write, so that times are those of the wire and not of the turn.
 
 mod opening;
 mod receiving;
@@ -40,7 +40,7 @@ const OPENING_TOGETHER: usize = 64;
 const OPENING_PATIENCE: u64 = 20_000_000_000;
 /// How long replies are waited for when no more requests are sent.
 const DRAIN_PATIENCE: u64 = 10_000_000_000;
-/// The same when the load was ended before its bound, and somebody waits for it.
+/// The same when the load was ended before its bound, and a user waits for it.
 const SHORT_PATIENCE: u64 = 1_000_000_000;
 /// How often a thread looks whether it is to stop, in nanoseconds.
 const LOOK: u64 = 50_000_000;
@@ -49,12 +49,12 @@ const READ_BUFFER: usize = 128 * 1024;
 /// Events that are taken from the kernel at once.
 const EVENTS_PER_TURN: usize = 256;
 
-/// What the threads of a load share.
+/// State that the threads of a load share.
 pub(crate) struct Shared<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) control: &'a Control,
     pub(crate) endpoint: Endpoint,
-    /// What every connection begins with, and how many replies that has.
+    /// The greeting with which every connection begins, and how many replies it has.
     pub(crate) greeting: (Vec<u8>, usize),
     /// Passed when all connections are open, and again when the start is known.
     pub(crate) barrier: Barrier,
@@ -95,7 +95,7 @@ impl Shared<'_> {
     }
 }
 
-/// What a thread brings back.
+/// The results of a thread.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) tally: Tally,
@@ -283,7 +283,7 @@ impl<'a> Worker<'a> {
         let mut watch = Watch::begin(now);
         self.free_since = now;
         for index in 0..self.connections.len() {
-            // Each at its own time: sending to all of them takes some.
+            // Each at its own time: sending to all of them takes a while.
             self.give_work(index, monotonic_ns());
         }
         loop {
@@ -315,14 +315,14 @@ impl<'a> Worker<'a> {
             self.was_cut = true;
             if self.is_sending {
                 self.is_sending = false;
-                // While connections are free, what is due just then is only a little late.
+                // While connections are free, a request that is due just then is only a little late.
                 if !self.has_free_connection() {
                     self.count_unsent(now.min(self.deadline));
                 }
             }
         }
         if self.is_sending && now >= self.deadline {
-            // What was due a moment before the end leaves a moment after it, if it can.
+            // A request that was due a moment before the end leaves a moment after it, if it can.
             self.send_due();
             self.is_sending = false;
             self.reached_deadline = true;

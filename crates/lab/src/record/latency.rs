@@ -1,6 +1,6 @@
-//! Latencies as an HDR histogram: three significant digits from a microsecond to a hundred seconds,
-//! in memory that depends on the longest latency only (16 kB up to a millisecond, 150 kB at most),
-//! and two of them add up to what one would have been.
+//! Latencies as an HDR histogram: three significant digits from a microsecond to a hundred seconds, in
+//! memory that depends on the longest latency only (16 kB up to a millisecond, 150 kB at most). Two of
+//! them add up to the histogram of all their values.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
-/// The shortest time that is told apart, in nanoseconds.
+/// The shortest time that is distinguished, in nanoseconds.
 const SHORTEST: u64 = 1_000;
-/// The longest time; what took longer counts as this.
+/// The longest time; longer ones count as this.
 const LONGEST: u64 = 100_000_000_000;
-/// 1.23 ms is told from 1.24 ms.
+/// 1.23 ms differs from 1.24 ms.
 const DIGITS: u8 = 3;
 
 /// A histogram of durations in nanoseconds. In text it is the base64 form of the HDR histogram's
@@ -54,7 +54,7 @@ impl Latency {
 
     /// Counts all that another has counted.
     pub fn merge(&mut self, other: &Latency) {
-        // It grows to hold what the other holds, which is never longer than the longest time.
+        // It grows to the size of the other, which is never longer than the longest time.
         let _ = self.histogram.add(&other.histogram);
     }
 
@@ -95,7 +95,7 @@ impl Latency {
 }
 
 impl fmt::Debug for Latency {
-    /// In short: the counts behind it fill a screen.
+    /// In short: the counts would fill a screen.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,

@@ -1,4 +1,4 @@
-//! What one load saw: histograms, every second, errors, and how the generator itself did.
+//! The recording of one load: histograms, every second, errors, and the generator's own condition.
 
 mod latency;
 mod recording;

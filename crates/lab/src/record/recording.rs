@@ -1,4 +1,4 @@
-//! A recording: what one run of a plan saw.
+//! A recording: the results of one run of a plan.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::Latency;
 use crate::load::Plan;
 
-/// What one run of a plan saw. Everything but `generator` is about the measured part, without the
-/// warm-up.
+/// The results of one run of a plan. Everything except `generator` is about the measured part, without
+/// the warm-up.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
-    /// What was to be done.
+    /// The plan.
     pub plan: Plan,
     /// When the measured part began, in milliseconds of Unix time.
     pub started_unix_ms: u64,
@@ -27,7 +27,7 @@ pub struct Recording {
     pub interrupted: Option<String>,
 }
 
-/// What became of the requests of one operation.
+/// The results of the requests of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OperationRecord {
     /// The operation's name in the plan.
@@ -37,9 +37,9 @@ pub struct OperationRecord {
     /// Those of them whose answer was an error.
     #[serde(default)]
     pub failed: u64,
-    /// Errors by what they began with: `ERR`, `MISCONF`, `503`; and requests without an answer:
-    /// `connection` (it was lost), `timeout` (the load had ended long ago), `unanswered` (the load
-    /// was ended, and they were still open a moment later).
+    /// Errors by their first word: `ERR`, `MISCONF`, `503`; and requests without an answer:
+    /// `connection` (it was lost), `timeout` (the load had ended long ago), `unanswered` (the load was
+    /// ended, and they were still open a moment later).
     pub errors: BTreeMap<String, u64>,
     /// Time from when a request was due (in a closed loop: was sent) to its reply. Errors are not
     /// in it: a server may refuse faster than it works.
@@ -79,9 +79,9 @@ pub struct Generator {
     pub busiest_thread: f64,
     /// By how much sends missed their due time though a connection was free; empty in a closed loop.
     pub lateness: Latency,
-    /// How long a sending thread was ready to run and had no processor, beyond what waking up costs:
-    /// a value for each 10 ms of all threads, the length of the wait in those that it filled. Empty
-    /// where the kernel does not tell.
+    /// How long a sending thread was ready to run and had no processor, beyond the cost of waking up: a
+    /// value for each 10 ms of all threads, the length of the wait in those that it filled. Empty if
+    /// the kernel does not report it.
     #[serde(default)]
     pub held_up: Latency,
     /// Requests that were due and never left.
@@ -99,8 +99,8 @@ pub struct Generator {
     /// connections waited for it, connections that it lost. Such a run is valid, and bad.
     #[serde(default)]
     pub overloaded: Vec<String>,
-    /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) response times may be
-    /// the generator's own; those below it are the server's. `None`: all are.
+    /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) response times may be the
+    /// generator's own; those below it are the server's. `None`: all are the server's.
     #[serde(default)]
     pub doubtful_from: Option<f64>,
 }
@@ -162,7 +162,7 @@ impl OperationRecord {
         self.requests.saturating_sub(self.failed)
     }
 
-    /// Adds what another saw of the same operation.
+    /// Adds another recording of the same operation.
     pub fn merge(&mut self, other: &OperationRecord) {
         self.requests += other.requests;
         self.failed += other.failed;

@@ -1,6 +1,6 @@
 //! Takes a text apart into words, roughly as shells, TOML, JSON and headers have them.
 
-/// A word, or what is between two quotes.
+/// A word, or the text between two quotes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
     pub(super) text: &'a str,
@@ -79,8 +79,8 @@ impl Token<'_> {
     }
 }
 
-/// What is between the quotes that begin here: from, to, and where it goes on. None when no quote
-/// begins here, or none closes it on its line, as an apostrophe.
+/// The text between the quotes that begin here: from, to, and where it goes on. None when no quote
+/// begins here, or none closes it on its line, as with an apostrophe.
 fn quoted(text: &str, at: usize) -> Option<(usize, usize, usize)> {
     for quote in ["\"\"\"", "'''"] {
         if text[at..].starts_with(quote) {

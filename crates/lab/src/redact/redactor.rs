@@ -1,11 +1,11 @@
-//! What a secret looks like, and how it is hidden.
+//! How secrets are recognised, and how they are hidden.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::lexer::{Token, tokens};
 
-/// What stands in place of a secret.
+/// The text in place of a secret.
 pub(crate) const WITHHELD: &str = "(withheld)";
 
 /// A shorter secret is hidden where it stands and not looked for elsewhere: it would be found in all
@@ -14,7 +14,7 @@ const SHORTEST: usize = 4;
 /// A shorter secret is found as a whole word only.
 const FOUND_ANYWHERE: usize = 8;
 
-/// Parts of names, between hyphens, underscores and dots, of what holds a secret.
+/// Parts of names, between hyphens, underscores and dots, that mark a secret.
 const SECRET_PARTS: [&str; 18] = [
     "auth",
     "pass",
@@ -35,7 +35,7 @@ const SECRET_PARTS: [&str; 18] = [
     "bearer",
     "jwt",
 ];
-/// What names that hold a secret contain in whatever place.
+/// Texts that mark a secret anywhere in a name.
 const SECRET_PIECES: [&str; 12] = [
     "requirepass",
     "masterauth",
@@ -50,7 +50,7 @@ const SECRET_PIECES: [&str; 12] = [
     "api-key",
     "api_key",
 ];
-/// Values that say nothing, whatever is set to them; and the schemes of headers.
+/// Values that reveal nothing under any name; and the schemes of headers.
 const PLAIN: [&str; 10] =
     ["true", "false", "none", "null", "default", "bearer", "basic", "digest", "token", WITHHELD];
 
@@ -60,7 +60,7 @@ pub(crate) struct Redactor {
     values: BTreeSet<String>,
 }
 
-/// Whether something of this name holds a secret: an option, a setting, a header, a parameter.
+/// Whether a value of this name is a secret: an option, a setting, a header, a parameter.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.trim_start_matches('-').to_ascii_lowercase();
     let mut parts = name.split(['-', '_', '.', '$']);
@@ -73,7 +73,7 @@ fn is_placeholder(text: &str) -> bool {
     text.starts_with("__") || text.starts_with('{')
 }
 
-/// What kind of text it is that may hold a secret.
+/// The kind of a text that may contain a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Anything: a file, a command, a path, an error.
@@ -91,7 +91,7 @@ impl Redactor {
         }
     }
 
-    /// Hides what is a secret among these wherever it is met.
+    /// Hides the secrets among these wherever they appear.
     pub(crate) fn learn_words(&mut self, words: &[String]) {
         self.words(words);
     }
@@ -126,7 +126,7 @@ impl Redactor {
         };
     }
 
-    /// Hides what is known to be a secret.
+    /// Hides known secrets.
     pub(super) fn replace(&self, text: &mut String) {
         for secret in &self.values {
             if text.contains(secret.as_str()) {
@@ -135,7 +135,7 @@ impl Redactor {
         }
     }
 
-    /// What is shown of each token.
+    /// The text to show for each token.
     fn hidden<'a>(&mut self, tokens: &[Token<'a>]) -> Vec<Cow<'a, str>> {
         let mut shown = Vec::with_capacity(tokens.len());
         let mut command = Command::default();
@@ -145,7 +145,7 @@ impl Redactor {
             if is_hidden && !token.text.is_empty() {
                 // As ACL SETUSER has it: with a sign before it.
                 self.learn(token.text.trim_start_matches(['>', '<', '#', '!']));
-                // What is behind the scheme of a header is the secret itself.
+                // After the scheme of a header comes the secret itself.
                 if let Some((_, rest)) = token.text.split_once(' ') {
                     self.learn(rest);
                 }
@@ -176,7 +176,7 @@ impl Redactor {
             let value_end = piece.trim_end_matches(['?', '&', ';']).len();
             let (pair, separator) = piece.split_at(value_end);
             match pair.split_once(['=', ':']) {
-                // A key such as `session:__rand_int__` is none.
+                // A key such as `session:__rand_int__` is not a secret.
                 Some((name, value))
                     if is_secret_name(name) && !value.is_empty() && !is_placeholder(value) =>
                 {
@@ -192,7 +192,7 @@ impl Redactor {
         shown.into()
     }
 
-    /// Hides who enters in addresses such as `redis://person:password@host`.
+    /// Hides the person in addresses such as `redis://person:password@host`.
     fn person(&mut self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         let mut rest = text;

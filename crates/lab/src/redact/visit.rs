@@ -7,10 +7,10 @@ use crate::load::{HttpRequest, Operation, Plan, Work};
 use crate::record::Recording;
 use crate::results::{ExperimentResult, LoadRecording, Run};
 
-/// What is done on the way.
+/// What to do with each text on the way.
 pub(super) struct Visitor<'a> {
     pub(super) redactor: &'a mut Redactor,
-    /// Hides what is known to be a secret; otherwise looks for what looks like one.
+    /// Hides known secrets; otherwise looks for texts that look like one.
     pub(super) only_replace: bool,
 }
 
@@ -105,7 +105,7 @@ impl Visitor<'_> {
         reasons.chain(interrupted).for_each(|text| self.text(Kind::Text, text));
     }
 
-    /// A value of what is swept: its parameter may be one for passwords.
+    /// A value of a swept parameter: the parameter may be one for passwords.
     fn parameter(&mut self, name: &str, value: &mut String) {
         if is_secret_name(name) && !value.is_empty() && !self.only_replace {
             self.redactor.learn(value);

@@ -1,7 +1,7 @@
 //! Starving a process: a cgroup of version 1 or 2 gives it less processor time or memory than the
-//! machine has. It is made inside the lab's own cgroup, or, where version 2 allows limits only there,
-//! inside one above it. It is removed with the process; those of a lab that was killed are removed by
-//! the next one, which knows by a lock whether they are in use.
+//! machine has. The cgroup is made inside the lab's own, or, where version 2 allows limits only there,
+//! inside one above it. It is removed with the process. The cgroups of a lab that was killed are
+//! removed by the next one; a lock shows whether they are in use.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,9 +16,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::target::Limits;
 
-/// What the names of all of them begin with.
+/// The beginning of the names of all of them.
 const PREFIX: &str = "dunlin-lab-";
-/// Processor time is dealt out anew so often, in microseconds: the kernel's usual period.
+/// Processor time is divided anew after this many microseconds: the kernel's usual period.
 const PERIOD_US: f64 = 100_000.0;
 /// The kernel deals out no less, in microseconds.
 const LEAST_US: f64 = 1_000.0;
@@ -30,7 +30,7 @@ const DEEPEST: usize = 12;
 /// Those of this process.
 static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// One cgroup, or with version 1 one for each thing that is limited. Dropping it removes them; nobody
+/// One cgroup, or with version 1 one for each limited resource. Dropping it removes them; no process
 /// may be in it any more.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
@@ -42,7 +42,7 @@ pub(crate) struct Cgroup {
 struct Place {
     path: PathBuf,
     version: Version,
-    /// Held for as long as it is in use.
+    /// Locked for as long as it is in use.
     _lock: File,
 }
 
@@ -56,7 +56,7 @@ enum Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hierarchy {
     version: Version,
-    /// Of version 1, what it limits.
+    /// For version 1, the resources that it limits.
     controllers: Vec<String>,
     mount: PathBuf,
     own: PathBuf,
@@ -102,14 +102,15 @@ impl Cgroup {
             let own = place.limit(limits).map_err(|error| unable(&place.path, &error))?;
             done = Limits { cpus: done.cpus.or(own.cpus), memory: done.memory.or(own.memory) };
         }
-        // A kernel may have the controller, and not this limit: that would be measured as if it had.
+        // A kernel may have the controller, but not this limit: the target would be measured as if it
+        // had.
         if done != *limits {
             return Err("it cannot be starved here: this kernel has no such limit".to_owned());
         }
         Ok(cgroup)
     }
 
-    /// What a process writes `0` to, to be in it.
+    /// The files to which a process writes `0` to enter it.
     ///
     /// # Errors
     /// It is gone, or is not ours.
@@ -119,7 +120,7 @@ impl Cgroup {
         self.places.iter().map(door).collect()
     }
 
-    /// How often the kernel has killed a process of it, since its memory was full.
+    /// How often the kernel has killed a process of it because its memory was full.
     pub(crate) fn kills(&self) -> u64 {
         let kills = |place: &Place| {
             let name = match place.version {
@@ -138,7 +139,7 @@ impl Drop for Cgroup {
     fn drop(&mut self) {
         for place in &self.places {
             held().remove(&place.path);
-            // What cannot be removed now is removed when the lab runs again.
+            // A cgroup that cannot be removed now is removed when the lab runs again.
             let _ = remove(&place.path, Instant::now() + PATIENCE);
         }
     }
@@ -150,7 +151,7 @@ impl Place {
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
-            // Whoever removes all of them waits until this one is among them.
+            // A thread that removes all of them waits until this one is among them.
             let mut all = held();
             match fs::create_dir(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -210,8 +211,8 @@ fn unable(path: &Path, error: &io::Error) -> String {
     format!("it cannot be starved here: {}: {error}", path.display())
 }
 
-/// The nearest cgroup of version 2, from the lab's own upwards, whose children may have these limits.
-/// In one that has processes itself they may not, but at the root.
+/// The nearest cgroup of version 2, from the lab's own upwards, whose children may have these limits. A
+/// cgroup that has processes itself does not allow them, except the root.
 fn parent_of_two(hierarchy: &Hierarchy, wanted: &[&str]) -> Result<PathBuf, String> {
     let mut reason = "this machine has no cgroups that limit it".to_owned();
     let above = hierarchy.own.ancestors();
@@ -263,7 +264,7 @@ fn parse(mounts: &str, own: &str) -> Vec<Hierarchy> {
             };
             is_it.then_some(path)
         })?;
-        // What is mounted may be a part of the hierarchy.
+        // The mounted part may be only a part of the hierarchy.
         let inside = Path::new(place).strip_prefix(&root).unwrap_or(Path::new(""));
         let own = if inside.as_os_str().is_empty() { mount.clone() } else { mount.join(inside) };
         let controllers = options.iter().map(|name| (*name).to_owned()).collect();
@@ -280,7 +281,7 @@ fn unescaped(text: &str) -> PathBuf {
         .into()
 }
 
-/// Removes an empty cgroup, as soon as nobody is in it any more.
+/// Removes an empty cgroup, as soon as no process is in it any more.
 fn remove(path: &Path, until: Instant) -> io::Result<()> {
     loop {
         match fs::remove_dir(path) {
@@ -292,7 +293,7 @@ fn remove(path: &Path, until: Instant) -> io::Result<()> {
     }
 }
 
-/// Removes what labs that were killed have left behind; tells how many cgroups.
+/// Removes the cgroups that killed labs have left behind; returns how many.
 pub(crate) fn remove_leftovers() -> usize {
     hierarchies().iter().map(|hierarchy| remove_below(&hierarchy.mount, DEEPEST)).sum()
 }
@@ -320,8 +321,8 @@ fn remove_if_left(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Removes the cgroups of this process, whose processes have been killed: it is about to end without
-/// looking back. None is made afterwards: who tries waits for that end.
+/// Removes the cgroups of this process, whose processes have been killed: it is about to end abruptly.
+/// None is made afterwards: a thread that tries waits for that end.
 pub(crate) fn remove_all() {
     let until = Instant::now() + PATIENCE;
     let all = held();
@@ -412,7 +413,7 @@ mod tests {
         assert_eq!(read(files[2]), (64 << 20).to_string());
         assert_eq!((read(files[4]), read(files[6])), ("25000 100000".to_owned(), "0".to_owned()));
         assert_eq!(read(files[5]), (64 << 20).to_string());
-        // What a kernel does not have is not said to be done.
+        // A limit that a kernel does not have is not reported as set.
         fs::remove_file(path.join("cpu.max")).expect("it is there");
         let place = Place { path: path.clone(), version: Version::Two, _lock: lock() };
         let done = place.limit(&BOTH).expect("there is room");
@@ -423,7 +424,7 @@ mod tests {
     fn one_is_made_and_removed_and_so_is_what_was_left() {
         let cgroup = match Cgroup::make(&BOTH) {
             Ok(cgroup) => cgroup,
-            // Not every machine allows it, and then it says so.
+            // Not every machine allows it; such a machine reports that.
             Err(reason) => {
                 assert!(reason.contains("starved") || reason.contains("no cgroups"), "{reason}");
                 return;

@@ -29,7 +29,7 @@ impl Endpoint {
     /// Opens a TCP connection; `patience` bounds the opening, and each read and write after it.
     ///
     /// # Errors
-    /// The name is unknown, or nobody answers there.
+    /// The name is unknown, or nothing answers there.
     pub fn open(&self, patience: Duration) -> io::Result<TcpStream> {
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
         for address in (self.host.as_str(), self.port).to_socket_addrs()? {

@@ -1,4 +1,4 @@
-//! Which processors a thread, and what it starts, may use.
+//! Which processors a thread, and the processes that it starts, may use.
 
 use std::io;
 
@@ -48,12 +48,12 @@ pub(crate) fn format(cpus: &[usize]) -> String {
     parts.iter().map(part).collect::<Vec<_>>().join(",")
 }
 
-/// The processors that a list means: 0 is the first that this process may use, whichever that is, so
-/// that an experiment runs as it is written where a container has some of a machine's processors. A
-/// machine with fewer than the list has uses what there is.
+/// The processors in a list: 0 is the first that this process may use, so that an experiment runs as it
+/// is written where a container has only some of a machine's processors. If a machine has fewer than
+/// the list, the present ones are used.
 ///
 /// # Errors
-/// None of the list is there: nothing would be bound, and nobody would know.
+/// None of the list is there: nothing would be bound, without any sign of that.
 pub(crate) fn available(cpus: &[usize]) -> Result<Vec<usize>, String> {
     let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
     let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
@@ -96,11 +96,11 @@ pub(crate) fn within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Resul
     Ok(result)
 }
 
-/// The same for a load: whatever else runs on those processors, such as the kernel's writes of the
-/// servers' files, gives way to the threads that it starts meanwhile. Without it their requests leave
-/// late, and the run says nothing of the server. Where the system does not allow that (it takes
-/// CAP_SYS_NICE), they are as urgent as all others. A load without processors of its own is never
-/// more urgent: it would take time from the server that it measures.
+/// The same for a load: other work on those processors, such as the kernel's writes of the servers'
+/// files, gives way to the threads that it starts meanwhile. Without that their requests leave late,
+/// and the run says nothing about the server. If the system does not allow that (it takes
+/// CAP_SYS_NICE), they are as urgent as all others. A load without processors of its own is never more
+/// urgent: it would take time from the server that it measures.
 ///
 /// # Errors
 /// The system does not allow these processors.

@@ -1,5 +1,5 @@
 //! The directories of targets: each is removed with its target, and those of a lab that was killed are
-//! removed by the next one. A lock says that a directory is in use, which the kernel gives up with the
+//! removed by the next one. A lock shows that a directory is in use; the kernel releases it with the
 //! process, however that ends.
 
 use std::collections::BTreeSet;
@@ -10,9 +10,10 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 
-/// What the names of all of them begin with.
+/// The beginning of the names of all of them.
 const PREFIX: &str = "dunlin-lab-run-";
-/// The same until the lock is held, so that nobody takes one that has just been made for left behind.
+/// The same until the lock is taken, so that a directory that has just been made is not taken for one
+/// left behind.
 const NEW_PREFIX: &str = "dunlin-lab-new-";
 
 /// Those of this process.
@@ -22,17 +23,17 @@ static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
-    /// Held for as long as the directory is in use.
+    /// Locked for as long as the directory is in use.
     _lock: File,
 }
 
 impl Directory {
-    /// Makes a new one, below `parent` or where the system has such.
+    /// Makes a new one, below `parent` or in the system's directory for temporary files.
     ///
     /// # Errors
     /// It cannot be made.
     pub(crate) fn fresh(parent: Option<&Path>) -> io::Result<Self> {
-        // Whoever removes all of them waits until this one is among them.
+        // A thread that removes all of them waits until this one is among them.
         let mut held = held();
         let mut builder = tempfile::Builder::new();
         builder.prefix(NEW_PREFIX);
@@ -57,16 +58,16 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         held().remove(&self.path);
-        // What cannot be removed now is removed when the lab runs again.
+        // A directory that cannot be removed now is removed when the lab runs again.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes what labs that were killed have left behind; tells how many directories.
+/// Removes the directories that killed labs have left behind; returns how many.
 pub(crate) fn remove_leftovers(parent: &Path) -> usize {
     let Ok(entries) = fs::read_dir(parent) else { return 0 };
     let ours = entries.flatten().filter(|entry| {
-        // No link of somebody else's, in a directory that all may write to.
+        // No link that another user made, in a directory to which all may write.
         entry.file_type().is_ok_and(|kind| kind.is_dir())
             && entry.file_name().to_string_lossy().starts_with(PREFIX)
     });
@@ -79,8 +80,8 @@ fn remove_if_left(path: &Path) -> io::Result<()> {
     fs::remove_dir_all(path)
 }
 
-/// Removes the directories of this process, which is about to end without looking back. None is made
-/// afterwards: who tries waits for that end.
+/// Removes the directories of this process, which is about to end abruptly. None is made afterwards: a
+/// thread that tries waits for that end.
 pub(crate) fn remove_all() {
     let held = held();
     for path in &*held {

@@ -1,5 +1,5 @@
-//! Ctrl-C: the first asks the lab to end in order, with what it has; the second ends it at once, with
-//! its servers, their directories and their cgroups; a third does not even wait for that.
+//! Ctrl-C: the first asks the lab to end in order, with its results so far; the second ends it at once,
+//! with its servers, their directories and their cgroups; a third does not even wait for that.
 
 use std::io;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Interrupt {
         self.0.store(true, Ordering::Release);
     }
 
-    /// What is set when it was asked, for those that look at it themselves.
+    /// The flag that is set then, for code that looks at it itself.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }

@@ -8,7 +8,7 @@ use super::target::{Origin, Probe};
 /// A server that the lab knows how to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
-    /// What files call it.
+    /// Its name in files.
     pub(crate) name: &'static str,
     /// Its name in tables.
     pub(crate) title: &'static str,
@@ -16,18 +16,18 @@ pub(crate) struct Kind {
     program: Option<&'static str>,
     /// The words between the program and its options.
     words: &'static [&'static str],
-    /// What every one is started with, unless the file says otherwise.
+    /// The options with which each is started by default.
     usual: &'static [(&'static str, &'static str)],
     /// How an option is written.
     form: Form,
-    /// What shows that it is ready, unless the file says otherwise.
+    /// How to find out that it is ready, by default.
     pub(crate) probe: Probe,
     /// The option for the port of its HTTP, of one that has another for that.
     pub(crate) http: Option<&'static str>,
     /// The option that sets how many threads serve clients.
     threads: &'static str,
-    /// What several threads need besides, to share out all of a client's work that can be, unless
-    /// the file says otherwise.
+    /// Further default options with several threads, so that they share as much of a client's work as
+    /// they can.
     several: &'static [(&'static str, &'static str)],
 }
 
@@ -40,10 +40,10 @@ enum Form {
     OneWord,
 }
 
-/// Redis and Valkey let their threads write replies only, unless they are told to read too.
+/// The threads of Redis and Valkey only write replies, unless they are told to read too.
 const READ_TOO: &[(&str, &str)] = &[("io-threads-do-reads", "yes")];
 
-/// Persistence is off and the loopback is enough; each experiment turns on what it is about.
+/// Persistence is off and the loopback interface is enough; each experiment turns on what it measures.
 const USUAL: &[(&str, &str)] = &[
     ("bind", "127.0.0.1"),
     ("dir", "{directory}"),
@@ -52,8 +52,8 @@ const USUAL: &[(&str, &str)] = &[
     ("appendonly", "no"),
 ];
 
-/// Dunlin serves HTTP too, on one port for all servers unless it is told otherwise; with the probe
-/// `http` it has one of its own.
+/// Dunlin serves HTTP too, on one port for all servers by default; with the probe `http` it has a port
+/// of its own.
 const USUAL_OF_DUNLIN: &[(&str, &str)] = &[
     ("bind", "127.0.0.1"),
     ("dir", "{directory}"),
@@ -174,7 +174,7 @@ impl Kind {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// How to start one with these options, which may hold placeholders; or that it is missing.
+    /// How to start one with these options, which may contain placeholders; or that it is missing.
     pub(crate) fn origin(
         &self,
         options: &BTreeMap<String, String>,

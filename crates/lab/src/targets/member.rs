@@ -20,7 +20,7 @@ use super::tree;
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// How long one question for readiness may take.
 const PROBE_PATIENCE: Duration = Duration::from_millis(500);
-/// How long who accepts connections may take to answer HTTP: one that is starved takes a while.
+/// How long a server that accepts connections may take to answer HTTP: a starved one takes a while.
 const HTTP_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a server may take to end by itself.
 const END_PATIENCE: Duration = Duration::from_secs(5);
@@ -39,10 +39,10 @@ pub(super) struct Member {
     pid: Arc<AtomicU32>,
     /// Processor seconds of processes that have ended.
     spent_before: f64,
-    /// How the process has ended, when nobody meant it to and it was not started again.
+    /// How the process has ended, when the lab did not end it and it was not started again.
     ending: Option<String>,
     limits: Limits,
-    /// Removed when nobody is in it any more.
+    /// Removed when no process is in it any more.
     cgroup: Option<Arc<Cgroup>>,
     /// Kills by the kernel before the present process was started.
     kills_before: u64,
@@ -136,7 +136,7 @@ impl Member {
         self.launch.as_ref().map(Launch::command_line).unwrap_or_default()
     }
 
-    /// What it gets less of than the machine has, for a reader; none when it is nothing.
+    /// The limits under which it runs, for a reader; none if there are none.
     pub(super) fn limits(&self) -> Option<String> {
         let cpus = self.limits.cpus.map(|cpus| format!("{cpus} processors"));
         let memory = self.limits.memory.map(|bytes| format!("{} MiB of memory", bytes >> 20));
@@ -144,7 +144,7 @@ impl Member {
         (!both.is_empty()).then(|| format!("{}: {}", self.name, both.join(" and ")))
     }
 
-    /// What it says of itself, as `redis-server 7.0.15`; empty when it does not say.
+    /// Its own name and version, as `redis-server 7.0.15`; empty when it does not tell.
     pub(super) fn version(&self) -> String {
         let reply = self
             .door
@@ -187,14 +187,14 @@ impl Member {
         self.is_ours() && self.pid.load(Ordering::Acquire) == 0
     }
 
-    /// How the process has ended, when it has and nobody meant it to.
+    /// How the process has ended, when it has and the lab did not end it.
     pub(super) fn unexpected_end(&mut self) -> Option<String> {
         if self.pid.load(Ordering::Acquire) == 0 {
             return self.ending.clone();
         }
         let ending = self.process.as_mut()?.ending()?;
         self.pid.store(0, Ordering::Release);
-        // What it had spent went with it.
+        // Its spent time went with it.
         self.process = None;
         let log = self.launch.as_ref().map(Launch::log_tail).unwrap_or_default();
         let is_full = self.kills() > self.kills_before;
@@ -203,14 +203,14 @@ impl Member {
         self.ending.clone()
     }
 
-    /// How often the kernel has killed a process of it, since its memory was full.
+    /// How often the kernel has killed a process of it because its memory was full.
     fn kills(&self) -> u64 {
         self.cgroup.as_ref().map_or(0, |cgroup| cgroup.kills())
     }
 
-    /// Kills it: it ends at once and can write nothing more. The machine keeps running, so that what
-    /// it had handed to the kernel is not lost, as it would be with the power. Returns the number of
-    /// the process that was.
+    /// Kills it: it ends at once and can write nothing more. The machine keeps running, so data that it
+    /// had handed to the kernel is not lost, as it would be in a loss of power. Returns the number of
+    /// the former process.
     pub(super) fn kill(&mut self) -> Option<u32> {
         let spent = self.cpu_seconds();
         let process = self.process.as_mut()?;
@@ -270,7 +270,7 @@ impl Member {
         };
         match self.probe {
             Probe::Connect => self.door.open(PROBE_PATIENCE).is_ok(),
-            // What loads its data may serve pages already, and no commands.
+            // A server that loads its data may serve pages already, and no commands.
             Probe::Http => self.answers_http() && (self.web.port == self.door.port || pings()),
             Probe::Replica => call(&["INFO", "replication"]).is_ok_and(|reply| {
                 let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default());
@@ -283,7 +283,7 @@ impl Member {
     /// Ends it: a server that the lab has started, by asking it first.
     pub(super) fn shut_down(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // Whatever it would save goes with its directory.
+            // Anything that it would save goes with its directory.
             if matches!(self.probe, Probe::Ping | Probe::Replica)
                 && let Ok(mut connection) = self.door.connect(PROBE_PATIENCE)
             {
@@ -340,7 +340,7 @@ impl Member {
     }
 }
 
-/// The directory, and what the experiment wants to be in it.
+/// The directory, and the files that the experiment wants in it.
 fn write_files(target: &Target, directory: &Path) -> std::io::Result<()> {
     fs::create_dir_all(directory)?;
     for (name, text) in &target.files {

@@ -5,10 +5,10 @@
 //! | `target`, `kinds` | what is a target, and which servers does the lab know? |
 //! | `server`, `member` | how does a target start, answer, restart and end, and each process of it? |
 //! | `process`, `tree` | what is its process, and what do it and its children use? |
-//! | [`connection`] | how is it spoken to beside the load? |
+//! | [`connection`] | how does the lab talk to it beside the load? |
 //! | `directory`, `cpus` | where does it keep its data, and on which processors does it run? |
-//! | `cgroup` | how does it get less than the machine has? |
-//! | [`interrupt`] | how does all of this end when somebody interrupts the lab? |
+//! | `cgroup` | how is it limited to less than the machine has? |
+//! | [`interrupt`] | how does all of this end when a user interrupts the lab? |
 //!
 //! It imports nothing of the experiments, the load or the report.
 

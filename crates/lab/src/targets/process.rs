@@ -1,6 +1,6 @@
 //! A target's process: it is started in a directory of its own, and it is gone when this is dropped,
-//! with all that it has started. When the lab itself is killed, the kernel ends the process; what
-//! that has forked (a server that saves) finishes what it does and ends by itself.
+//! with all processes that it has started. When the lab itself is killed, the kernel ends the process;
+//! a child that it has forked (a server that saves) finishes its work and ends by itself.
 #![allow(unsafe_code)] // The child asks the kernel to end with its parent, between fork and exec.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ pub(crate) struct Launch {
     pub(crate) cpus: Vec<usize>,
     /// Its working directory; its output goes to `server.log` in it.
     pub(crate) directory: PathBuf,
-    /// What it and all that it starts are in, if they are starved.
+    /// The cgroup of it and all processes that it starts, if they are starved.
     pub(crate) cgroup: Option<Arc<Cgroup>>,
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct Process {
 }
 
 impl Launch {
-    /// Starts the process. It ends when the thread that called this ends, even by a signal that
-    /// nobody can catch.
+    /// Starts the process. It ends when the thread that called this ends, even by a signal that cannot
+    /// be caught.
     ///
     /// # Errors
     /// The program does not start.
@@ -118,8 +118,8 @@ impl Process {
         if !has_ended(self.group) {
             return None;
         }
-        // What it has started goes before it is waited for: after that, the number of its group may
-        // be another's.
+        // The processes that it has started go before it is waited for: after that, the number of its
+        // group may be another's.
         running().remove(&self.group.as_raw_nonzero().get());
         let _ = kill_process_group(self.group, Signal::KILL);
         let status = self.child.wait().ok()?;
@@ -130,7 +130,7 @@ impl Process {
     /// Ends the process, and all that it has started and left in its group, at once.
     pub(crate) fn kill(&mut self) {
         if !self.ended {
-            // The process has not been waited for, so that its number is still its own.
+            // The process has not been waited for, so its number is still its own.
             running().remove(&self.group.as_raw_nonzero().get());
             let _ = kill_process_group(self.group, Signal::KILL);
             let _ = self.child.wait();

@@ -1,4 +1,4 @@
-//! A target that runs: started by the lab, alone or with others beside it, or found running.
+//! A running target: started by the lab, alone or with other processes beside it, or found running.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
@@ -11,19 +11,19 @@ use super::target::Target;
 
 pub(crate) use super::member::StartError;
 
-/// A target that runs. Dropping it ends what the lab has started.
+/// A running target. Dropping it ends what the lab has started.
 #[derive(Debug)]
 pub(crate) struct Server {
     /// In the order of their start: the target itself is the last.
     members: Vec<Member>,
-    /// Which of them keeps the data.
+    /// The process that keeps the data.
     store: usize,
-    /// Removed last, when nobody writes there any more.
+    /// Removed last, when nothing writes there any more.
     directory: Directory,
 }
 
 impl Server {
-    /// Starts a target, and who is beside it before that, and waits until each is ready.
+    /// Starts a target, after the processes beside it, and waits until each is ready.
     ///
     /// # Errors
     /// [`StartError`]; nothing is left running.
@@ -64,12 +64,12 @@ impl Server {
         lines.join(&"&".to_owned())
     }
 
-    /// What the store says of itself, as `redis-server 7.0.15`; empty when it does not say.
+    /// The store's own name and version, as `redis-server 7.0.15`; empty when it does not tell.
     pub(crate) fn version(&self) -> String {
         self.store().version()
     }
 
-    /// What its processes get less of than the machine has, for a reader.
+    /// The limits under which its processes run, for a reader.
     pub(crate) fn limits(&self) -> String {
         let limits: Vec<String> = self.members.iter().filter_map(Member::limits).collect();
         limits.join(", ")
@@ -86,7 +86,7 @@ impl Server {
         self.store().is_ours()
     }
 
-    /// How one of its processes has ended, when one has and nobody meant it to.
+    /// How one of its processes has ended, when one has and the lab did not end it.
     pub(crate) fn unexpected_end(&mut self) -> Option<String> {
         self.members.iter_mut().find_map(Member::unexpected_end)
     }
@@ -130,7 +130,7 @@ impl Server {
         self.store().is_ready()
     }
 
-    /// Ends it: who was started last goes first.
+    /// Ends it: the process that was started last goes first.
     pub(crate) fn shut_down(mut self) {
         self.members.iter_mut().rev().for_each(Member::shut_down);
     }

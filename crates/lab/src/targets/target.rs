@@ -1,9 +1,9 @@
-//! What a target is, before anything is started.
+//! A target before anything is started.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A server, alone or with others beside it: how to start it, or where it is.
+/// A server, alone or with other processes beside it: how to start it, or where it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
     /// Its name in tables.
@@ -16,23 +16,23 @@ pub struct Target {
     pub http_port: Option<u16>,
     /// The processors it may use; empty: any.
     pub cpus: Vec<usize>,
-    /// What it gets less of than the machine has.
+    /// Its limits below what the machine has.
     pub limits: Limits,
     /// Environment variables besides those of the lab itself.
     pub environment: BTreeMap<String, String>,
-    /// Files that are in its directory when it starts: their names and what is in them.
+    /// Files that are in its directory when it starts: their names and contents.
     pub files: BTreeMap<String, String>,
     /// The password that clients send.
     pub password: Option<String>,
-    /// What shows that it is ready.
+    /// How to find out that it is ready.
     pub probe: Probe,
-    /// Who is started before it, in this order, and measured with it.
+    /// The processes that are started before it, in this order, and measured with it.
     pub beside: Vec<Target>,
-    /// Who of those beside it keeps the data: commands go there, and kills and stops.
+    /// The process beside it that keeps the data: commands go there, and kills and stops.
     pub store: Option<usize>,
 }
 
-/// What a process gets less of than the machine has.
+/// The limits of a process below what the machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     /// So many processors' worth of time: 0.1 is a tenth of one.
@@ -62,7 +62,7 @@ pub enum Origin {
     Missing(String),
 }
 
-/// What shows that a target is ready.
+/// How to find out that a target is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Probe {
     /// PING is answered, and not with LOADING.

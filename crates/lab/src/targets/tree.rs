@@ -1,4 +1,4 @@
-//! What the kernel says of a process and its children: processor time and memory.
+//! The kernel's figures for a process and its children: processor time and memory.
 #![allow(unsafe_code)] // One system call that has no safe wrapper: the processor clock of a process.
 
 use std::fs;
@@ -43,11 +43,11 @@ struct Stat {
 /// How often the tree is looked at again when it has changed meanwhile.
 const LOOKS: u32 = 4;
 
-/// Looks at a process and all that it has started; nothing when it is gone.
+/// Looks at a process and all processes that it has started; nothing when it is gone.
 ///
 /// A fork between two looks would count shared pages twice: whole in the parent, which had them for
-/// itself a moment ago, and half in the child. So the looks follow each other closely, and count
-/// only when the tree is the same before and after.
+/// itself a moment ago, and half in the child. So the looks follow each other closely, and count only
+/// when the tree is the same before and after.
 pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let mut members = tree(pid);
     let mut usage = None;
@@ -164,7 +164,7 @@ fn parent(stat: &str) -> Option<u32> {
 }
 
 fn parse_stat(text: &str) -> Option<Stat> {
-    // The second field is the program's name, which may hold anything.
+    // The second field is the program's name, which may contain anything.
     let (_, rest) = text.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();

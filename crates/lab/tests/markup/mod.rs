@@ -22,7 +22,7 @@ pub(crate) fn elements(document: &str) -> Vec<Element> {
         }
         elements.push(element);
         if let Some(name @ ("style" | "script")) = open.last().map(String::as_str) {
-            // What stands in these is no markup.
+            // The contents of these are not markup.
             let end = rest.find(&format!("</{name}>")).expect("it is closed");
             assert!(!rest[..end].contains(['<', '&']), "XML would read this otherwise");
             rest = &rest[end..];
@@ -42,7 +42,7 @@ pub(crate) struct Element {
     pub(crate) attributes: Vec<(String, String)>,
 }
 
-/// A tag's text and what follows it; `>` may stand in quotes.
+/// A tag's text and the rest; `>` may stand in quotes.
 fn tag(text: &str) -> (&str, &str) {
     let mut quoted = false;
     for (index, c) in text.char_indices() {

@@ -93,7 +93,7 @@ fn target(name: &str, version: &str, command: &[&str]) -> TargetInfo {
     }
 }
 
-/// What a run of a target is like.
+/// The shape of a run of a target.
 pub(crate) struct Shape {
     /// Requests a second.
     pub(crate) rate: f64,
@@ -311,7 +311,7 @@ fn persistence() -> ExperimentResult {
     result
 }
 
-/// A kill in the middle; the checker counts what is gone.
+/// A kill in the middle; the checker counts the lost writes.
 fn self_heal() -> ExperimentResult {
     let mut result = experiment(
         "self-heal",

@@ -212,8 +212,8 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(&[KeySpec::counted(RW | ACCESS | DELETE, 2)])
         .docs(
             POP_MANY_COST,
-            "Takes elements out of the first of several lists that exists, and waits for one if \
-             necessary.",
+            "Takes elements out of the first of several lists that is not empty, and waits for one \
+             if necessary.",
         )
         .arguments(&[
             TIMEOUT,

@@ -9,7 +9,7 @@ use crate::experiment::{Choice, Definition, bundled};
 /// The experiments that the options name, each ready to run.
 ///
 /// # Errors
-/// What is wrong with the first that is wrong, for a reader.
+/// What is wrong with the first wrong one, for a reader.
 pub(super) fn definitions(options: &RunOptions) -> Result<Vec<Definition>, String> {
     let mut choice = Choice {
         full: options.full,
@@ -32,7 +32,7 @@ pub(super) fn definitions(options: &RunOptions) -> Result<Vec<Definition>, Strin
     Ok(definitions)
 }
 
-/// The files that one word means, each with what messages call it.
+/// The files that one word means, each with its name in messages.
 fn files(word: &str) -> Result<Vec<(String, String)>, String> {
     if word == "all" {
         let all = bundled::BUNDLED.iter();

@@ -12,7 +12,7 @@ fn experiment(more: &str) -> String {
     )
 }
 
-/// One whose target the lab starts, with more of that.
+/// A target that the lab starts, with more lines.
 fn started(more: &str) -> String {
     let target = format!("command = [\"/bin/true\"]\n{more}");
     experiment("").replace("address = \"127.0.0.1:7000\"", &target)
@@ -311,7 +311,7 @@ fn those_beside_a_target_have_ports_and_directories_of_their_own() {
     assert_eq!(data.environment["OWN"], "/data/data of 6403");
     let Origin::Command { arguments, .. } = &data.origin else { panic!("it is this program") };
     assert!(arguments.join(" ").contains("--port 6403"), "{arguments:?}");
-    // What is not installed is missing with all that it belongs to.
+    // A server that is not installed is missing with all that belongs to it.
     let missing =
         text.replace("kind = \"limit\"\nthreads = 1", "command = [\"nobody-wrote-this\"]");
     let case = first_case(&definition(&missing));
@@ -381,7 +381,7 @@ fn events_are_in_the_order_of_time() {
     assert!(matches!(load.plan.pace, Pace::Open { rate, .. } if rate == 1000.0));
     assert_eq!(load.plan.seconds, Some(2.0));
     assert_eq!(actions[2], &Action::Kill { restart_after: Some(0.5) });
-    // Who kills the server wants the load to come back.
+    // After a kill of the server the load should come back.
     assert!(case.loads[0].plan.reconnect);
 }
 

@@ -1,4 +1,4 @@
-//! Makes a target of its section: the process itself, those beside it, and what they are limited to.
+//! Makes a target of its section: the process itself, those beside it, and their limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ fn listed(text: &str, field: &Field, scope: &Scope<'_>) -> Result<Vec<usize>, Fi
     cpus::available(&list).map_err(|message| scope.error(field, message))
 }
 
-/// A target with all that is beside it. When one of its programs is missing, it is.
+/// A target with everything beside it. When one of its programs is missing, the target is missing.
 pub(super) fn target(
     section: &TargetSection,
     kind: Option<&'static Kind>,
@@ -74,7 +74,8 @@ pub(super) fn target(
     Ok(target)
 }
 
-/// The names of those beside a target; each has one of its own, and a directory of that name.
+/// The names of the processes beside a target; each has a name of its own, and a directory of that
+/// name.
 fn names_beside(section: &TargetSection, scope: &Scope<'_>) -> Result<Vec<String>, FileError> {
     let mut names = BTreeSet::new();
     let name = |beside: &Spanned<TargetSection>| {
@@ -131,7 +132,7 @@ fn beside(
     process(section, kind, name, scope)
 }
 
-/// One process, with nobody beside it yet.
+/// One process, without any beside it yet.
 fn process(
     section: &TargetSection,
     kind: Option<&'static Kind>,
@@ -252,7 +253,7 @@ fn address_origin(field: &Field, scope: &Scope<'_>) -> Result<Origin, FileError>
     }
 }
 
-/// The processors that a process may use, and what it gets of them and of the memory: `0-3` is a list,
+/// The processors that a process may use, and its shares of them and of the memory: `0-3` is a list,
 /// `0.1` a share of one processor, and `0.1 of 0` both.
 fn shares(section: &TargetSection, scope: &Scope<'_>) -> Result<(Vec<usize>, Limits), FileError> {
     let (mut cpus, mut limits) = (Vec::new(), Limits::default());

@@ -4,7 +4,7 @@ use resp::client::{Framer, ReplyError};
 
 use super::*;
 
-/// What a scanner says of bytes that come in pieces: lengths and errors.
+/// The results of a scanner for bytes that come in pieces: lengths and errors.
 fn scan(pieces: &[&[u8]]) -> Result<Vec<(u64, Option<String>)>, ReplyError> {
     let mut scanner = ReplyScanner::default();
     let mut replies = Vec::new();

@@ -47,7 +47,8 @@ impl Worker<'_> {
         connection.state = State::Open;
         connection.greet(greeting, *replies);
         let flushed = connection.flush();
-        // Told until now that it is writable, it is to be told from now on what there is to read.
+        // Until now epoll reported that it is writable; from now on it must report what there is to
+        // read.
         self.connections[index].awaits_room = true;
         if self.settle(index, flushed) && *replies == 0 {
             self.greeted(index);
@@ -107,7 +108,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Closes a connection that has done what it was for.
+    /// Closes a connection that has done its work.
     pub(super) fn retire(&mut self, index: usize) {
         self.connections[index].close();
     }

@@ -1,4 +1,4 @@
-//! Receiving: what replies answer, and what a connection does then.
+//! Receiving: which requests replies answer, and what a connection does then.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::load::tally::{Flight, Tally};
 const READS_PER_TURN: usize = 16;
 
 impl Worker<'_> {
-    /// Reads what there is, and counts what is answered.
+    /// Reads available bytes, and counts the answered requests.
     pub(super) fn receive(&mut self, index: usize) {
         for _ in 0..READS_PER_TURN {
             let Some(socket) = &self.connections[index].socket else { return };
@@ -65,7 +65,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Finds the replies in what was read; returns how many requests they answer.
+    /// Finds the replies in received bytes; returns how many requests they answer.
     #[inline]
     fn take_replies(&mut self, index: usize, length: usize, now: u64) -> Result<usize, String> {
         let Connection { scanner, flights, greetings, .. } = &mut self.connections[index];
@@ -129,7 +129,7 @@ impl Worker<'_> {
     }
 }
 
-/// Counts the replies in what was read at once.
+/// Counts the replies of one read.
 struct Counter<'a> {
     tally: &'a mut Tally,
     flights: &'a mut VecDeque<Flight>,

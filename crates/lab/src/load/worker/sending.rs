@@ -8,11 +8,11 @@ use super::Worker;
 use crate::load::connection::State;
 use crate::load::tally::Flight;
 
-/// A pipeline from which on the time of laying it out is told from the time of the server.
+/// A pipeline from which on the time to lay it out is kept apart from the server's time.
 const LONG_PIPELINE: usize = 4;
 
 impl Worker<'_> {
-    /// What a connection without requests does next.
+    /// The next step of a connection without requests.
     #[inline]
     pub(super) fn give_work(&mut self, index: usize, now: u64) {
         if self.due.is_some() {
@@ -69,7 +69,7 @@ impl Worker<'_> {
         self.sent(index, result);
     }
 
-    /// What follows when requests were given to a connection.
+    /// The next step after a connection got requests.
     #[inline]
     fn sent(&mut self, index: usize, result: io::Result<()>) {
         if self.connections[index].state == State::Closed && result.is_ok() {
@@ -147,7 +147,7 @@ impl Worker<'_> {
         self.sent(index, result);
     }
 
-    /// Does what was to be done at a time: ends pauses, opens connections again.
+    /// Does the work that was due at a time: ends pauses, opens connections again.
     pub(super) fn wake(&mut self, now: u64) {
         while let Some((at, index)) = self.thinking.front().copied()
             && at <= now
