@@ -1,4 +1,4 @@
-# One door for developers. Every recipe is what CI runs too.
+# All recipes for developers. CI runs the same ones.
 .PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
@@ -6,8 +6,8 @@ run:
 	cargo build --release --package dunlin
 	exec target/release/dunlin serve $(OPTIONS)
 
-# One binary that needs no library and no file but its data: target/static/dunlin. It is then started
-# in an empty root directory.
+# One binary that needs no library and no file but its data: target/static/dunlin. The recipe then starts
+# it in an empty root directory.
 STATIC_TARGET = $(shell rustc -vV | sed -n 's/^host: //p')
 static: peers
 	RUSTFLAGS="-C target-feature=+crt-static" \
@@ -16,22 +16,22 @@ static: peers
 	cp $${CARGO_TARGET_DIR:-target}/$(STATIC_TARGET)/release/dunlin $${CARGO_TARGET_DIR:-target}/static/
 	scripts/check-static $${CARGO_TARGET_DIR:-target}/static/dunlin
 
-# Everything that can fail. The server binary and the tests share one profile, so that the
-# dependencies are built once. Random tests begin with the same seeds each time, so that a change
-# is judged by what it changed; `make explore` looks for what they have not met yet.
+# All tests. The server binary and the tests share one profile, so that the dependencies are built
+# once. Random tests begin with the same seeds each time, so that a failure comes from the change and not
+# from the seed; `make explore` looks for failures with other seeds.
 test: peers
 	cargo build --profile ci --package dunlin
 	SEED=1 SECONDS=8 PROPTEST_RNG_SEED=1 cargo test --profile ci --workspace --no-fail-fast
 	cd explore && cargo test --quiet
 
-# The random tests from new seeds, for longer, and threads in more orders.
+# The random tests with new seeds, for longer, and threads in more orders.
 explore: peers
 	cargo build --profile ci --package dunlin
 	SECONDS=60 PROPTEST_CASES=2000 cargo test --profile ci --workspace --no-fail-fast
 	cd explore && DUNLIN_SCHEDULES=20000 DUNLIN_SEED=$$(date +%s) cargo test -- --nocapture
 
-# The process is killed so often in each mode of appendfsync, at instants that SEED chooses, and asked
-# for all that it had acknowledged: make crashes CRASHES=500 SEED=7. A hundred take some minutes.
+# Kills the process CRASHES times in each mode of appendfsync, at instants that SEED chooses, and checks
+# that every acknowledged write is there: make crashes CRASHES=500 SEED=7. A hundred take some minutes.
 crashes: CRASHES ?= 100
 crashes:
 	cargo build --profile ci --package dunlin
@@ -39,25 +39,26 @@ crashes:
 		cargo test --profile ci --package tests --test crash
 
 # Clients of all kinds work on a process that is stopped, killed and started again, on a disk that is
-# slow, full or failing at times, and a checker looks for what was lost, torn, stale, done twice or
-# kept waiting: make storm SECONDS=3600 SEED=7. What failed is kept, and the report says where. Full
-# disks need the right to mount, slow and failing ones strace; without them the rest is done.
+# slow, full or failing at times. A checker looks for writes that were lost, torn, stale or done twice,
+# and for clients that were kept waiting: make storm SECONDS=3600 SEED=7. The files of a failure are
+# kept, and the report says where. Full disks need the right to mount, slow and failing ones need strace;
+# without these the rest is done.
 storm: SECONDS ?= 600
 storm:
 	cargo build --profile ci --package dunlin
 	DUNLIN_STORM=$(SECONDS) DUNLIN_SEED=$(or $(SEED),1) \
 		cargo test --profile ci --package tests --test storm -- --nocapture
 
-# Readers of files, payloads and requests are given what a fuzzer makes up, which looks for input that
-# takes new ways through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. What it keeps in
-# fuzz/corpus is where it goes on the next time; what fails is in fuzz/artifacts, and
+# A fuzzer invents input for the readers of files, payloads and requests, and looks for input that takes
+# new paths through the code: make fuzz FUZZ_SECONDS=600 FUZZ_TARGETS=restore. It keeps such input in
+# fuzz/corpus and goes on from there the next time. Input that fails is in fuzz/artifacts, and
 # `cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run TARGET FILE` plays it again. The first build takes minutes.
 #
 # The address sanitizer is an unstable option of the compiler, hence RUSTC_BOOTSTRAP. Inputs are small,
-# since nothing but buffers is different in large ones, and libFuzzer finds more in a second; requests
-# may be longer than an argument that is received by itself. Nothing legitimate takes a second or an
-# allocation of more than 16 MB (that for an argument which is announced as large): 5 seconds and
-# 64 MB are failures. The process may be larger, because the sanitizer keeps what was freed.
+# because large ones differ only in their buffers, and libFuzzer tries more small ones in a second;
+# requests may be longer than an argument with an allocation of its own. Nothing legitimate takes a second
+# or an allocation of more than 16 MB (for an argument that is announced as large), so 5 seconds and
+# 64 MB are failures. The process may be larger, because the sanitizer keeps freed memory.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request http_request \
 	lua_json lua_msgpack lua_struct
@@ -71,9 +72,9 @@ fuzz:
 		RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- $(FUZZ_OPTIONS) -max_len=$$longest || exit 1; \
 	done
 
-# Nothing but these is checked for the other kind of processor: the others need C for it. A toolchain
-# that was there before this tree may lack that processor's library, and rustup adds it then. Where it
-# cannot, the check is left out and says so: it is the only part of lint that needs the network.
+# Only these crates are checked for the other kind of processor: the rest needs a C compiler for it. An
+# older toolchain may lack that processor's library; then rustup adds it. If rustup cannot, lint skips the
+# check and says so: it is the only part of lint that needs the network.
 OTHER_PROCESSOR = aarch64-unknown-linux-gnu
 WITHOUT_C = base resp store rdb engine lab
 lint:
@@ -85,40 +86,40 @@ lint:
 		timeout 300 rustup target add $(OTHER_PROCESSOR); then \
 		cargo check --target $(OTHER_PROCESSOR) $(addprefix --package ,$(WITHOUT_C)); \
 	else \
-		echo "lint: not checked for $(OTHER_PROCESSOR): its library could not be had" >&2; \
+		echo "lint: not checked for $(OTHER_PROCESSOR): its library is missing and could not be fetched" >&2; \
 	fi
 
-# Rewrites the documents that are made from the program. A failed build leaves them as they were.
+# Rewrites the documents that the program prints. A failed build leaves them as they were.
 docs:
 	cargo build --profile ci --package dunlin
 	cd $${CARGO_TARGET_DIR:-target}/ci && ./dunlin docs compatibility > COMPATIBILITY.md
 	mv $${CARGO_TARGET_DIR:-target}/ci/COMPATIBILITY.md docs/COMPATIBILITY.md
 
-# The store's tests under valgrind, since that is where the unsafe code is: nothing is read that was
-# freed or never written, and nothing leaks. Random tests take few cases: valgrind is slow.
+# The store's tests under valgrind, because most unsafe code is there. Valgrind finds reads of memory that
+# was freed or never written, and leaks. Random tests take few cases, because valgrind is slow.
 MEMCHECK = ["valgrind", "--quiet", "--error-exitcode=1", "--leak-check=full", \
 	"--show-leak-kinds=definite,indirect", "--errors-for-leak-kinds=definite,indirect"]
 memcheck: peers
 	PROPTEST_CASES=8 cargo test --profile ci --package store --lib \
 		--config 'target."cfg(all())".runner = $(MEMCHECK)'
 
-# What threads do to each other in the store, under Miri: it sees orderings that are too weak for other
-# processors, and accesses that are not allowed even where they do no harm. Takes minutes.
+# The store's tests of threads under Miri, which finds orderings that are too weak for other processors,
+# and accesses that are not allowed even if they do no harm. Takes minutes.
 MIRI = a_reader_without_the_lock sums_are_never_torn that_comes_after_the_walkers_end
 miri:
 	rustup toolchain install nightly --profile minimal --component miri --component rust-src
 	MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance" \
 		cargo +nightly miri test --package store --lib -- $(MIRI)
 
-# The server beside Redis 7.0 and 8.0 and Valkey on this machine: processor time per request, memory per
-# item, and the bar for each. make bench BENCH_ARGS="--quick --only set"; --help lists the options.
+# Measures the server, Redis 7.0 and 8.0 and Valkey on this machine: processor time per request and memory
+# per item, each with its goal. make bench BENCH_ARGS="--quick --only set"; --help lists the options.
 bench: peers-newest
 	cargo build --release --package dunlin
 	DUNLIN_BIN=$$(cd $${CARGO_TARGET_DIR:-target} && pwd)/release/dunlin DUNLIN_PEERS=sid \
 		cargo run --quiet --profile ci --package tests --bin bench -- $(BENCH_ARGS)
 
-# Experiments of the lab, with the servers of Debian and the services in examples/ beside ours:
-# make lab EXPERIMENTS="api-read api-departments" LAB_ARGS="--full". docs/lab.md says what there is.
+# Runs experiments of the lab with Dunlin, the servers of Debian and the services in examples/:
+# make lab EXPERIMENTS="api-read api-departments" LAB_ARGS="--full". docs/lab.md lists the experiments.
 EXPERIMENTS ?= all
 lab: peers
 	cargo build --release --package dunlin
@@ -129,11 +130,11 @@ lab: peers
 peers:
 	@scripts/install-peers
 
-# Debian's newest Redis and Valkey, and Redis 7.0, which `make bench` compares as well when they are there.
+# Fetches Debian's newest Redis and Valkey, and Redis 7.0. `make bench` compares them too if they are there.
 peers-newest:
 	@scripts/install-peers newest
 
-# The transcripts against the reference server only: are the expectations still its answers?
+# Plays the transcripts against the reference server only: are the expectations still its answers?
 oracle: peers
 	TARGET=reference cargo test --profile ci --package tests --test suite
 
@@ -149,10 +150,10 @@ update: peers
 differential: peers
 	cargo test --profile ci --package tests --test differential --test random_scripts
 
-# The same with three clients in turn, who wait for each other, listen and close connections.
+# The same with three clients in turn, which wait for each other, listen and close connections.
 differential-clients: peers
 	cargo test --profile ci --package tests --test differential -- --ignored "several clients"
 
-# The same for what Valkey 9.1 alone has, with Valkey's newest.
+# The same for commands that only Valkey 9.1 has, compared with the newest Valkey.
 differential-valkey: peers-newest
 	cargo test --profile ci --package tests --test differential -- Valkey

@@ -176,7 +176,7 @@ fn an_rdb_file_is_put_right() -> Result<()> {
 fn what_is_neither_stays_as_it_is() -> Result<()> {
     let cases: [(&str, &[u8], &str); 9] = [
         ("dump.rdb", b"", "the file is empty"),
-        ("dump.rdb", SET, "no RDB file, as its name says"),
+        ("dump.rdb", SET, "its name is that of an RDB file"),
         ("dump.rdb", b"REDI", "begins with \"REDI\""),
         ("dump.rdb", &[0; 100], "neither an RDB file nor commands"),
         ("dump.rdb", b"REDISX010\xff", "Wrong signature"),

@@ -87,7 +87,7 @@ impl Reader<'_> {
     fn end(&mut self) -> Result<(), Malformed> {
         match self.peek() {
             None => Ok(()),
-            Some(_) => Err(Malformed("something stands behind the array")),
+            Some(_) => Err(Malformed("something comes after the array")),
         }
     }
 

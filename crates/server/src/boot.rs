@@ -147,7 +147,7 @@ impl Surroundings {
         let config_file = config_file.map_or(&b""[..], |file| file.as_os_str().as_bytes());
         let title = Title::new(area, program, config_file);
         if title.show(config).is_none() {
-            log.warning("The process title stays: its template has no meaning here");
+            log.warning("The process title is unchanged: its template has no meaning here");
         }
         let oom_score = OomScore::read();
         if let Err(error) = oom_score.apply(config) {
@@ -209,7 +209,9 @@ impl Running {
         let surroundings = Surroundings::arrange(&config, program, file, supervisor, views, log);
         base::clock::calibrate();
         if let Err(error) = memory::start_background_return() {
-            log.warning(format!("Unused memory is returned by the threads that serve: {error}"));
+            log.warning(format!(
+                "Threads that serve clients return unused memory themselves: {error}"
+            ));
         }
         Running::start_threads(config, config_file, listening, surroundings, threads, log).map_err(
             |error| {
@@ -315,7 +317,7 @@ impl Running {
         let claimed = outside.append_only.claim(&config);
         claimed.and_then(|()| outside.saver.claim_file(&config)).map_err(|in_use| {
             outside.log.warning(format!(
-                "Fatal error: {in_use}. Each server needs another `dir`, or another \
+                "Fatal error: {in_use}. Give each server its own `dir`, or its own \
                  `appenddirname` and `dbfilename`. Exiting."
             ));
             Failed
@@ -458,7 +460,7 @@ impl Running {
             file.remove(log);
         }
         if let Err(error) = self.outside.listening.lock().remove_unix_socket() {
-            log.warning(format!("The unix socket stays: {}", reason(&error)));
+            log.warning(format!("Cannot remove the unix socket: {}", reason(&error)));
         }
         log.warning("Dunlin is now ready to exit, bye bye...");
     }

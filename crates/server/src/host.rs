@@ -300,11 +300,11 @@ impl Outside {
         let file = paths::path(&new.views_file).display();
         match views {
             Ok(count) => {
-                self.log.notice(format!("The views are now those of views-file {file}: {count}"));
+                self.log.notice(format!("Serving the views of views-file {file}: {count}"));
                 Ok(())
             }
             Err(error) => {
-                self.log.warning(format!("The views stay as they are: views-file {file}: {error}"));
+                self.log.warning(format!("The views are unchanged: views-file {file}: {error}"));
                 // The rest may show details that only the operator may see.
                 Err(error.lines().next().unwrap_or_default().to_owned())
             }
@@ -379,8 +379,8 @@ impl Outside {
         if limit != 0 && limit < used {
             self.log.warning(format!(
                 "WARNING: the new maxmemory value set via CONFIG SET ({limit}) is smaller than the \
-                 current memory usage ({used}). Keys will be evicted, or writes refused, as \
-                 maxmemory-policy says."
+                 current memory usage ({used}). Keys will be evicted or writes refused, \
+                 depending on maxmemory-policy."
             ));
         }
     }

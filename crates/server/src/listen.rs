@@ -56,7 +56,7 @@ impl Listening {
         if listening.bind_missing(config, Speaks::Http, log).is_err() {
             // Otherwise, on a machine with several servers, each would need a setting for a port that
             // most of them do not need.
-            log.warning(format!("HTTP is not served: port {} cannot be had.", config.http_port));
+            log.warning(format!("HTTP is not served: cannot listen on port {}.", config.http_port));
         }
         if !config.unixsocket.is_empty() {
             match open_unix(config) {

@@ -59,8 +59,8 @@ const PAUSE_OF_SETTLING: Duration = Duration::from_millis(100);
 const KEYS_AT_ONCE: usize = 100;
 
 const TOO_MANY: &[u8] = b"-BUSY too many requests wait for the database\r\n";
-const FAILED: &[u8] = b"-DATABASE the database does not answer as it should: the log says more\r\n";
-const REFUSED: &[u8] = b"-REFUSED the database refuses the request: the log says more\r\n";
+const FAILED: &[u8] = b"-DATABASE the database does not answer as it should: see the log\r\n";
+const REFUSED: &[u8] = b"-REFUSED the database refuses the request: see the log\r\n";
 const NO_VIEW: &[u8] = b"-ERR there is no such view\r\n";
 
 /// A request on its way to a thread.

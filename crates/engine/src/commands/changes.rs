@@ -150,7 +150,7 @@ pub(crate) const COMMANDS: &[Command] =
     &[Command::new("changes", changes, -3, Group::Generic, "7.0.0")
         .flags(READONLY | BLOCKING | NOSCRIPT | FOLLOWS)
         .docs(
-            "O(N) for N records of the journal behind the position.",
+            "O(N) for N records of the journal after the position.",
             "Answers what has happened to keys since a position in the journal.",
         )
         .arguments(&[

@@ -140,8 +140,8 @@ impl Engine {
         if turn.steady >= last.saturating_add(FOREIGN_LOG_PAUSE) {
             self.foreign_logged_at.store(turn.steady, Relaxed);
             let line = format!(
-                "Closed {}, which sent POST or Host: as HTTP clients do. Somebody may be using a \
-                 web browser to reach this server.",
+                "Closed {}, which sent POST or Host: as HTTP clients do. A web browser may have been \
+                 used to reach this server.",
                 session.client.address
             );
             self.host.log(LogLevel::Warning, &line);

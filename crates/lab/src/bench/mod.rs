@@ -51,7 +51,7 @@ pub fn run(arguments: &[String]) -> ExitCode {
         }
     };
     if options.shows_errors {
-        complain("WARNING: -e changes nothing: errors are always told");
+        complain("WARNING: -e changes nothing: errors are always reported");
     }
     for name in &options.unknown_tests {
         complain(&format!("WARNING: there is no test '{name}'; it is left out"));

@@ -275,7 +275,7 @@ fn refuse_contradictions(options: &Options) -> Result<(), String> {
         (options.data.is_some() && options.sizes.is_some(), "-d and --size both say which sizes"),
         (options.rate.is_some() && options.think.is_some(), "--think has no meaning with --rate"),
         (options.schedule.is_some() && options.rate.is_none(), "--schedule needs --rate"),
-        (options.mix.is_some() && has_command, "--mix and a command both say what is sent"),
+        (options.mix.is_some() && has_command, "--mix and a command exclude each other"),
         (options.mix.is_some() && !options.tests.is_empty(), "--mix and -t exclude each other"),
         (is_http && has_command, "--http and a command exclude each other"),
         (is_http && options.mix.is_some(), "--http and --mix exclude each other"),

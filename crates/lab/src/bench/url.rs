@@ -85,7 +85,7 @@ fn decoded(text: &str) -> Result<String, String> {
         }
         let digits = tail.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.ok_or("% without two digits behind it in a URI")?);
+        bytes.push(byte.ok_or("% without two digits after it in a URI")?);
         rest = &tail[2..];
     }
     String::from_utf8(bytes).map_err(|_| "the URI is not UTF-8".to_owned())

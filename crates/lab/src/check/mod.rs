@@ -193,7 +193,7 @@ fn note(check: &mut Check, key: &str, verdict: &Verdict, faults: &[f64]) {
             Verdict::Lost { newest, .. } => {
                 format!("{key}: write {newest} was acknowledged, the key is gone")
             }
-            Verdict::Wrong(text) => format!("{key}: nobody wrote '{text}'"),
+            Verdict::Wrong(text) => format!("{key}: '{text}' was never written"),
             Verdict::Whole => return,
         });
     }

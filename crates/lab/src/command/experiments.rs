@@ -56,7 +56,8 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     match report::write_all(&results, &directory) {
         Ok(files) => {
             let page = files.first().map(|file| file.display().to_string()).unwrap_or_default();
-            let end = if interrupt.is_set() { "Interrupted; what there is" } else { "The report" };
+            let end =
+                if interrupt.is_set() { "Interrupted; the report so far" } else { "The report" };
             say(&format!("\n{end} is in {page}\n"));
             let failed = has_failed || interrupt.is_set();
             if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
@@ -73,8 +74,8 @@ fn machine_with(data: Option<&Path>) -> Machine {
     let file_system = data.map(machine::file_system).unwrap_or_default();
     if machine::is_in_memory(&file_system) {
         say(&format!(
-            "The data of servers is on {file_system}, where nothing is written to a disk: what an \
-             append-only file costs is not seen there. Give a --directory on a disk.\n"
+            "The data of servers is on {file_system}, where nothing is written to a disk, so \
+             the cost of an append-only file does not show. Give a --directory on a disk.\n"
         ));
     }
     Machine { file_system, ..machine::describe() }

@@ -229,7 +229,7 @@ impl Both<'_> {
             let label = figure.full_label();
             if harm::is_harm(figure) && after.high > 0.0 {
                 comparison.failures.push(format!(
-                    "{}, {label}: up to {} in a run now, and nobody looked before",
+                    "{}, {label}: up to {} in a run now, and not measured before",
                     self.place, after.high
                 ));
             } else {

@@ -226,7 +226,8 @@ fn pace(section: &LoadSection, scope: &Scope<'_>) -> Result<Pace, FileError> {
     let schedule = parsed(section.schedule.as_ref(), scope, Schedule::Poisson)?;
     match (rate, &section.rate, &section.think_ms, &section.schedule) {
         (Some(_), _, Some(field), _) => {
-            Err(scope.error(field, "with a rate, nobody waits between reply and request"))
+            Err(scope
+                .error(field, "with a rate, connections do not pause between reply and request"))
         }
         (Some(rate), Some(field), _, _) if rate <= 0.0 => {
             Err(scope.error(field, "it must be more than 0"))

@@ -23,7 +23,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<usize>, String> {
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
             // It would be an empty list, which means any of them.
-            return Err(format!("'{text}' is no list of processors: {first} is behind {last}"));
+            return Err(format!("'{text}' is not a list of processors: {first} is after {last}"));
         }
         cpus.extend(first..=last);
     }

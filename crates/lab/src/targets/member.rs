@@ -313,7 +313,7 @@ impl Member {
                 return Err(StartError::Unfit(reason));
             }
             if self.launch.is_none() && start.elapsed() > PROBE_PATIENCE {
-                return Err(StartError::Unfit(format!("nobody answers at {host}:{port}")));
+                return Err(StartError::Unfit(format!("nothing answers at {host}:{port}")));
             }
             if start.elapsed() > START_PATIENCE {
                 let log = self.launch.as_ref().map(Launch::log_tail).unwrap_or_default();

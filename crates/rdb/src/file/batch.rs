@@ -174,7 +174,7 @@ impl<'b> RawEntry<'b> {
         let decoded = reader.value(self.span.layout, &options.limits, options.now_ms);
         let decoded = match decoded {
             Ok(_) if reader.position() < bytes.len() => {
-                Err(ReadError::Malformed("a value is shorter than it says"))
+                Err(ReadError::Malformed("a value is shorter than its length"))
             }
             decoded => decoded,
         };

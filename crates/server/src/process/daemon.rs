@@ -86,7 +86,7 @@ impl Supervisor {
             Supervisor::Upstart => stop_until_continued(),
         };
         if let Err(error) = told {
-            log.warning(format!("The service manager was not told: {}", paths::reason(&error)));
+            log.warning(format!("Cannot notify the service manager: {}", paths::reason(&error)));
         }
     }
 
@@ -140,7 +140,7 @@ impl PidFile {
     pub fn remove(self, log: &Log) {
         log.notice("Removing the pid file.");
         if let Err(error) = fs::remove_file(&self.0) {
-            log.warning(format!("The pid file stays: {}", paths::reason(&error)));
+            log.warning(format!("Cannot remove the pid file: {}", paths::reason(&error)));
         }
     }
 }
@@ -186,6 +186,6 @@ pub fn apply_huge_pages(config: &Config, log: &Log) {
         return;
     }
     if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
-        log.warning(format!("Huge pages stay on: {}", paths::reason(&error.into())));
+        log.warning(format!("Cannot switch huge pages off: {}", paths::reason(&error.into())));
     }
 }

@@ -228,7 +228,7 @@ const SUBCOMMANDS: &[Command] = &[
                 .optional(),
         ]),
     sub("unpause", unpause, 2, OTHERS, "6.2.0")
-        .docs("O(N) for N clients that are held up.", "Ends CLIENT PAUSE."),
+        .docs("O(N) for N clients that are suspended.", "Ends CLIENT PAUSE."),
 ];
 
 /// The rows of this family.

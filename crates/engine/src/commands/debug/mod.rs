@@ -122,12 +122,7 @@ const TOOLS: &[Tool] = &[
         &["OBJECT <key>", "    How a key and its value lie in memory."],
     ),
     tool("panic", 0..=ANY, crash, &["PANIC", "    Ends the process with a crash report."]),
-    tool(
-        "pause-cron",
-        1..=1,
-        pause_cron,
-        &["PAUSE-CRON <0|1>", "    Stops what is done periodically."],
-    ),
+    tool("pause-cron", 1..=1, pause_cron, &["PAUSE-CRON <0|1>", "    Stops periodic work."]),
     tool(
         "populate",
         1..=3,
@@ -162,8 +157,8 @@ const TOOLS: &[Tool] = &[
         reload::reload,
         &[
             "RELOAD [NOSAVE] [NOFLUSH] [MERGE]",
-            "    Removes all data, unless NOFLUSH says not to, and loads the RDB file. With MERGE its",
-            "    keys take the place of those that are there.",
+            "    Removes all data, unless NOFLUSH is given, and loads the RDB file. With MERGE its",
+            "    keys replace those that are there.",
         ],
     ),
     tool(
@@ -180,7 +175,7 @@ const TOOLS: &[Tool] = &[
         "set-active-expire",
         1..=1,
         set_active_expire,
-        &["SET-ACTIVE-EXPIRE <0|1>", "    Whether keys expire that nobody accesses."],
+        &["SET-ACTIVE-EXPIRE <0|1>", "    Whether keys expire that no command accesses."],
     ),
     tool(
         "set-skip-checksum-validation",

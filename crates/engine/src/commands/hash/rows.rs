@@ -129,7 +129,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .keys(READ)
         .docs(
             "O(N) for N fields that are answered.",
-            "Returns random fields of a hash, with their values if wanted.",
+            "Returns random fields of a hash, optionally with their values.",
         )
         .arguments(&[
             KEY,
@@ -174,7 +174,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hpersist", hpersist, -5, Group::Hash, "7.4.0")
         .flags(WRITE | FAST)
         .keys(UPDATE_KEY)
-        .docs(NAMED_COST, "Lets fields expire no more.")
+        .docs(NAMED_COST, "Removes the expiry of fields.")
         .arguments(&[KEY, FIELDS]),
     Command::new("httl", httl, -5, Group::Hash, "7.4.0")
         .flags(READONLY | FAST)

@@ -153,7 +153,7 @@ fn connections(page: &mut Page, cx: &Context<'_>) {
     page.counter("dunlin_connections_received_total", help, totals.connections_received);
     let help = "Connections that were refused.";
     page.counter("dunlin_connections_rejected_total", help, totals.rejected_connections);
-    let help = "Channels that somebody is subscribed to.";
+    let help = "Channels with subscribers.";
     page.gauge("dunlin_pubsub_channels", help, engine.pubsub.len(Kind::Channel));
 }
 
@@ -163,9 +163,9 @@ fn followers(page: &mut Page, cx: &Context<'_>) {
     page.gauge("dunlin_changes_followers", help, figures.following);
     let help = "Clients that wait for one change.";
     page.gauge("dunlin_changes_waiting", help, figures.waiting);
-    let help = "Times that a client read too slowly to be told at once, and read on by itself.";
+    let help = "Times that a client read too slowly to get changes at once, and read on by itself.";
     page.counter("dunlin_changes_fallen_behind_total", help, figures.fallen_behind);
-    let help = "Times that a client was to be told of what was not kept any more.";
+    let help = "Times that the next changes for a client were not kept any more.";
     page.counter("dunlin_changes_given_up_total", help, figures.given_up);
     let kept = cx.engine.journal.changes().map_or(0, |backlog| backlog.bytes());
     page.gauge("dunlin_changes_kept_bytes", "Memory of changes that are kept.", kept);
@@ -180,7 +180,11 @@ fn traffic(page: &mut Page, cx: &Context<'_>) {
     let help = "Bytes sent.";
     page.counter("dunlin_network_output_bytes_total", help, totals.net_output_bytes);
     let name = "dunlin_view_requests_total";
-    page.family(name, "counter", "Requests for results of databases, by how they were had.");
+    page.family(
+        name,
+        "counter",
+        "Requests for results of databases, by where the result came from.",
+    );
     page.sample(name, "result=\"hit\"", totals.view_hits);
     page.sample(name, "result=\"stale\"", totals.view_stale);
     page.sample(name, "result=\"miss\"", totals.view_misses);

@@ -15,7 +15,7 @@ use crate::host::ViewRequest;
 use super::reply_version;
 
 const IN_A_TRANSACTION: CommandError =
-    CommandError::text("ERR what a database is asked for is no part of a transaction");
+    CommandError::text("ERR a request to a database cannot be part of a transaction");
 
 /// GET of a view. The arguments are its key; for how many milliseconds a value is fresh and stale; ANEW
 /// when the kept value may belong to another view; and SINCE with a millisecond of Unix time, when

@@ -181,7 +181,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
         .categories(KEYSPACE)
-        .docs("O(1)", "Lets a key stay for ever.")
+        .docs("O(1)", "Removes the expiry of a key.")
         .arguments(ONE_KEY),
     Command::new("object", object::object, -2, Group::Generic, "2.2.3")
         .docs("Depends on subcommand.", "Commands about how a value is stored.")

@@ -80,13 +80,13 @@ fn advice(events: &[(&'static str, Series)], config: &Config) -> Vec<String> {
             ));
         } else if config.slowlog_log_slower_than > threshold_us as i64 {
             advice.push(format!(
-                "The slow log notes only what takes longer than the monitor's threshold: \"CONFIG \
-                 SET slowlog-log-slower-than {threshold_us}\" shows all of these commands."
+                "The slow log notes only commands that take longer than the monitor's threshold: \
+                 \"CONFIG SET slowlog-log-slower-than {threshold_us}\" shows all of these commands."
             ));
         }
         advice.push(
-            "SLOWLOG GET shows which commands they were. A command over a large collection holds \
-             up those that need the same slot, but no others."
+            "SLOWLOG GET shows which commands they were. A command over a large collection delays \
+             commands that need the same slot, but no others."
                 .to_string(),
         );
     }

@@ -115,7 +115,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE)
         .keys(&[KeySpec::at(RW | DELETE, 1)])
         .docs(
-            "O(N+M) for a list of N elements of which M go.",
+            "O(N+M) for a list of N elements of which M are removed.",
             "Removes elements that have a given value.",
         )
         .arguments(&[KEY, COUNT, ELEMENT]),

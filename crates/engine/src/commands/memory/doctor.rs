@@ -18,7 +18,7 @@ pub(super) fn report(overview: &Overview) -> String {
     if findings.is_empty() {
         return "Nothing is wrong with the use of memory.\n".to_string();
     }
-    let mut text = "What is wrong with the use of memory:\n\n".to_string();
+    let mut text = "Problems with the use of memory:\n\n".to_string();
     findings.iter().for_each(|finding| text.push_str(&format!("- {finding}\n")));
     text
 }
@@ -36,8 +36,8 @@ fn findings(overview: &Overview) -> Vec<String> {
     }
     if is_bad(fragmentation.allocator, 1.1) {
         findings.push(format!(
-            "Fragmentation: the allocator's pages hold {} bytes between the values. Values of many \
-             different sizes that come and go leave such holes.",
+            "Fragmentation: the allocator's pages have {} unused bytes between the values. Values \
+             of many different sizes that come and go leave such holes.",
             fragmentation.allocator.1
         ));
     }
@@ -50,13 +50,13 @@ fn findings(overview: &Overview) -> Vec<String> {
     }
     if is_bad(fragmentation.resident_overhead, 1.1) {
         findings.push(format!(
-            "Other memory: the process occupies {} bytes besides what the allocator manages.",
+            "Other memory: the process occupies {} bytes outside of the allocator.",
             fragmentation.resident_overhead.1
         ));
     }
     if overview.clients.checked_div(overview.client_count).unwrap_or(0) > LARGE_CLIENT {
         findings.push(format!(
-            "Clients: {} of them hold {} bytes in their buffers. CLIENT LIST shows whose; \
+            "Clients: {} of them have {} bytes in their buffers. CLIENT LIST shows whose; \
              maxmemory-clients and client-output-buffer-limit bound them.",
             overview.client_count, overview.clients
         ));

@@ -241,7 +241,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             "O(N) for N entries that are looked at.",
             "Gives pending entries to a consumer, whichever are old enough.",
         )
-        .history(&[("7.0.0", "Answers the ids of entries that are in the stream no more.")])
+        .history(&[("7.0.0", "Answers the ids of entries that are no longer in the stream.")])
         .arguments(&[KEY, GROUP, CONSUMER, MIN_IDLE, START, COUNT, JUSTID]),
     Command::container("xgroup", Group::Stream, "5.0.0", GROUP_COMMANDS)
         .summary("Makes, changes and removes consumer groups."),
@@ -291,7 +291,7 @@ const INFO_COMMANDS: &[Command] = &[
         .docs("O(1), and with FULL O(N) for N entries that are shown.", "Describes a stream.")
         .history(&[
             ("6.0.0", "Added the option `FULL`."),
-            ("7.0.0", "Added what is known of ids, and `entries-read` and `lag` of groups."),
+            ("7.0.0", "Added the numbers about ids, and `entries-read` and `lag` of groups."),
             ("7.2.0", "Added `active-time`, and changed the meaning of `seen-time`."),
         ])
         .arguments(&[KEY, block("full-block", &[word("full", "FULL"), COUNT]).optional()]),

@@ -211,7 +211,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | INSERT, 1)])
         .docs(
-            "O(1) on average, while what is appended is short.",
+            "O(1) on average, if the appended text is short.",
             "Appends to the string under a key.",
         )
         .arguments(KEY_VALUE),

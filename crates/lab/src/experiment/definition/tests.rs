@@ -220,7 +220,7 @@ fn mistakes_are_named_by_line_and_field() {
         ),
         (
             started("store = \"redis\"\n[[target.beside]]\nname = \"reddis\"\nkind = \"redis\""),
-            "small.toml:8: store in [[target]]: nobody beside it is 'redis'; did you mean 'reddis'?",
+            "small.toml:8: store in [[target]]: no process beside it is 'redis'; did you mean 'reddis'?",
         ),
         (
             started("[[target.beside]]\nname = \"a/b\"\nkind = \"redis\""),
@@ -236,7 +236,7 @@ fn mistakes_are_named_by_line_and_field() {
         ),
         (
             started("[[target.beside]]\nkind = \"redis\""),
-            "small.toml:8: [[target.beside]]: what is beside a target needs a name",
+            "small.toml:8: [[target.beside]]: a process beside a target needs a name",
         ),
         (
             started("files = { \"../a\" = \"\" }"),

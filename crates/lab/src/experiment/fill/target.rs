@@ -56,7 +56,7 @@ pub(super) fn target(
         let known = names.iter().map(String::as_str);
         let Some(place) = place else {
             let message = format!(
-                "nobody beside it is '{store}'{}",
+                "no process beside it is '{store}'{}",
                 guess(store.get_ref(), known),
                 store = store.get_ref()
             );
@@ -80,7 +80,7 @@ fn names_beside(section: &TargetSection, scope: &Scope<'_>) -> Result<Vec<String
     let mut names = BTreeSet::new();
     let name = |beside: &Spanned<TargetSection>| {
         let Some(name) = &beside.get_ref().name else {
-            let message = "what is beside a target needs a name";
+            let message = "a process beside a target needs a name";
             return Err(scope.error_at(beside.span().start, message));
         };
         let (text, offset) = (name.get_ref(), name.span().start);
@@ -89,7 +89,9 @@ fn names_beside(section: &TargetSection, scope: &Scope<'_>) -> Result<Vec<String
             return Err(scope.error_at(offset, message));
         }
         if !names.insert(text.clone()) {
-            return Err(scope.error_at(offset, format!("two beside it are called '{text}'")));
+            return Err(
+                scope.error_at(offset, format!("two processes beside it are called '{text}'"))
+            );
         }
         Ok(text.clone())
     };
@@ -110,10 +112,10 @@ fn beside(
     let section = spanned.get_ref();
     let error = |message: &str| Err(scope.error_at(spanned.span().start, message));
     if section.kinds.is_some() || section.address.is_some() {
-        return error("what is beside a target is started with it: it has a kind or a command");
+        return error("a process beside a target is started with it: it needs a kind or a command");
     }
     if !section.beside.is_empty() || section.store.is_some() {
-        return error("what is beside a target has nobody beside it");
+        return error("a process beside a target cannot have others beside it");
     }
     let kind = match (&section.kind, &section.command) {
         (Some(kind), None) => {
@@ -127,7 +129,7 @@ fn beside(
             Some(kind)
         }
         (None, Some(_)) => None,
-        _ => return error("what is beside a target has exactly one of kind and command"),
+        _ => return error("a process beside a target has exactly one of kind and command"),
     };
     process(section, kind, name, scope)
 }

@@ -85,7 +85,7 @@ impl Worker<'_> {
             return Err(error);
         }
         if counter.unexpected {
-            return Err("the server sent a reply that nobody asked for".to_owned());
+            return Err("the server sent a reply without a request".to_owned());
         }
         Ok(counter.finish())
     }

@@ -51,7 +51,9 @@ impl Worker {
         let Arrival { mut transport, speaks } = arrival;
         let place = self.free.pop().unwrap_or(self.connections.len());
         if let Err(error) = transport.register(self.poll.registry(), Token(place)) {
-            self.engine.host.log(LogLevel::Warning, &format!("Registering a client: {error}"));
+            self.engine
+                .host
+                .log(LogLevel::Warning, &format!("Registering a client failed: {error}"));
             self.free.push(place);
             self.mailbox.connections.fetch_sub(1, Relaxed);
             return;

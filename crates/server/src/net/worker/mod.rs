@@ -59,7 +59,7 @@ const TURN_NS: u64 = 5_000_000;
 const READS_ON_PER_TURN: usize = 8;
 const READING_ON_NS: u64 = 2_000_000;
 /// Why a connection is closed whose replies tell of effects that the journal has lost.
-const NOT_DURABLE: &str = "what it is to be told could not be made durable";
+const NOT_DURABLE: &str = "its replies could not be made durable";
 
 /// A worker thread's state.
 pub(super) struct Worker {

@@ -250,8 +250,8 @@ impl AppendOnly {
         let directory = self.open_directory(&config).map_err(|error| words(&error))?;
         if directory.has_unlisted_parts() {
             self.log.warning(format!(
-                "!!! Warning: {} holds parts of an append-only file, and no manifest that lists \
-                 them. They are not loaded, and left as they are.",
+                "!!! Warning: {} contains parts of an append-only file, but no manifest that lists \
+                 them. They are not loaded, and stay as they are.",
                 directory.path().display()
             ));
         }
@@ -371,7 +371,7 @@ impl AppendOnly {
         if !self.needs_repair() && self.journal.retry().is_ok() && self.journal.flush().is_ok() {
             return Ok(());
         }
-        self.log.warning("The AOF lacks the last writes. Writing it anew before exiting.");
+        self.log.warning("The AOF lacks the last writes. Rewriting it before exiting.");
         let engine = self.engine().ok_or("there is no data any more")?;
         // Another reader of a cut is less important now.
         self.saver.seize_at_once(|| {});
@@ -379,7 +379,7 @@ impl AppendOnly {
         self.run_rewrite(&engine, plan, directory, true);
         // Effects that the base has are skipped at once, not when the journal's thread hears of it.
         match self.journal.retry() {
-            Ok(()) if self.needs_repair() => Err("the AOF could not be written anew".to_owned()),
+            Ok(()) if self.needs_repair() => Err("the AOF could not be rewritten".to_owned()),
             Ok(()) => self.journal.flush().map_err(words),
             Err(failure) => Err(words(failure)),
         }
@@ -495,7 +495,7 @@ impl AppendOnly {
                 let name = name.to_string_lossy();
                 self.log.notice(format!("Removed the old AOF file {name}"));
             }),
-            Err(error) => self.log.warning(format!("An old AOF file stays: {error}")),
+            Err(error) => self.log.warning(format!("Cannot remove an old AOF file: {error}")),
         }
     }
 

@@ -77,7 +77,7 @@ impl Expected {
                 Kind::Neither("the file is empty, which no RDB file is".to_owned())
             }
             Some(b'*' | b'#') if self == Expected::Snapshot => Kind::Neither(
-                "no RDB file, as its name says, but one that begins as commands do".to_owned(),
+                "its name is that of an RDB file, but it begins as commands do".to_owned(),
             ),
             // An empty base is loaded as one without data.
             None | Some(b'*' | b'#') => Kind::Commands,

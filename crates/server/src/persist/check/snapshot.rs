@@ -184,7 +184,7 @@ impl Snapshot {
         }
         let key = raw.key().map_err(|error| error.to_string())?;
         let wrong = match raw.database() {
-            index if index >= MAX_DATABASES => "no server has so many databases",
+            index if index >= MAX_DATABASES => "no server has that many databases",
             index if self.seen.note(index, &key) => "the key is there already",
             _ => return Ok(()),
         };

@@ -142,8 +142,8 @@ impl Problem {
             Problem::Torn { good, tear } => write!(
                 formatter,
                 "Unexpected end of file reading the append only file {file}, good up to offset \
-                 {good}: {tear}. `dunlin check --fix` cuts off what is not whole; with \
-                 aof-load-truncated that is done to the last file of all"
+                 {good}: {tear}. `dunlin check --fix` cuts off the incomplete end; with \
+                 aof-load-truncated the server does that to the last file itself"
             ),
             Problem::Damaged { good, at, damage } => write!(
                 formatter,

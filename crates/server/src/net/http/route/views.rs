@@ -30,7 +30,8 @@ impl Route<'_> {
             }
         }
         if head.method == "DELETE" {
-            let tag = tag.ok_or((400, "the parameter tag says what is forgotten"))?;
+            let tag =
+                tag.ok_or((400, "the parameter tag is missing: it chooses the results to forget"))?;
             return Ok((self.forget(&tag), 0));
         }
         let mut body = b"{\"views\":[".to_vec();
