@@ -100,7 +100,7 @@ impl Ticks {
     }
 }
 
-/// Measures the counter's rate, once, for about 10 ms. To be called at start, before any [`Ticks`]
+/// Measures the counter's rate, once, for about 10 ms. Must be called at start, before any [`Ticks`]
 /// is taken: those taken before mean something else afterwards.
 pub fn calibrate() {
     static ONCE: OnceLock<()> = OnceLock::new();

@@ -96,7 +96,7 @@ impl Row {
         Self { denied_while_loading: true, ..self }
     }
 
-    /// CONFIG SET to the value that it has is carried out too: it leads elsewhere when the world
+    /// CONFIG SET to its present value is applied too: the effect may differ when the world outside
     /// has changed.
     pub(super) const fn always_applied(self) -> Self {
         Self { always_applied: true, ..self }

@@ -345,7 +345,7 @@ impl Kind<MemoryLimit> for MemoryOrPercent {
 /// One of the names of a [`Choice`].
 pub(super) struct OneOf;
 
-/// Said of a word that is none of `names`.
+/// The error for a word that is not one of `names`.
 pub(super) fn not_one_of<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     format!("argument(s) must be one of the following: {}", names.join(", "))

@@ -12,8 +12,8 @@ use tikv_jemallocator::Jemalloc;
 #[global_allocator]
 static ALLOCATOR: Reporting = Reporting;
 
-/// jemalloc, which says in the log when it has no memory to give: the program ends then, and its last
-/// words go to standard error, where nobody may look.
+/// jemalloc, with a log line when it has no memory to give: the program ends then, and its last
+/// words go to standard error, which may be unread.
 struct Reporting;
 
 impl Reporting {

@@ -1,4 +1,4 @@
-//! `dunlin check`: what files of data hold, where they are damaged, and keeping what can be kept.
+//! `dunlin check`: shows what data files contain and where they are damaged, and keeps what can be kept.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -64,6 +64,6 @@ fn parse(arguments: &[Vec<u8>]) -> Option<(PathBuf, Options)> {
 }
 
 fn complain(text: &str) {
-    // Nobody could be told that nobody can be told.
+    // If this fails, nobody can be told.
     let _ = io::stderr().write_all(text.as_bytes());
 }

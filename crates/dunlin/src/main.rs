@@ -58,14 +58,14 @@ fn main() -> ExitCode {
         (Some(b"lab"), arguments) => lab::command::run(&texts(arguments)),
         (Some(unknown), _) => {
             let unknown = String::from_utf8_lossy(unknown);
-            // Nobody could be told that nobody can be told.
+            // If this fails, nobody can be told.
             let _ = write!(io::stderr(), "dunlin: there is no command '{unknown}'\n\n{USAGE}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Arguments as text; a byte that is none becomes a replacement character.
+/// Arguments as text; bytes that are not UTF-8 become replacement characters.
 fn texts(arguments: &[Vec<u8>]) -> Vec<String> {
     arguments.iter().map(|argument| String::from_utf8_lossy(argument).into_owned()).collect()
 }

@@ -1,4 +1,4 @@
-//! What the program says.
+//! The output of the program.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -25,8 +25,8 @@ const MOST: usize = u8::MAX as usize;
 pub struct ContentTypes(RwLock<Vec<Arc<[u8]>>>);
 
 impl ContentTypes {
-    /// The number of a kind, which gets one if it has none. `None` when all numbers are taken, or the
-    /// name is none.
+    /// The number of a type, which gets one if it has none. `None` when all numbers are taken, or the
+    /// name is not valid.
     pub fn label(&self, name: &[u8]) -> Option<u8> {
         let number = |names: &[Arc<[u8]>]| names.iter().position(|own| **own == *name);
         let known = number(&self.0.read());

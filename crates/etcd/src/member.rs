@@ -9,7 +9,7 @@ const BODY: &str = "value of type struct { PeerURLs []string \"json:\\\"peerURLs
 #[must_use]
 pub fn id(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
-    // A sign is none of Go's digits.
+    // In Go, a sign is not a digit.
     let is_number = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_number.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
@@ -77,7 +77,7 @@ fn urls(body: &[u8]) -> Result<Vec<String>, String> {
     wrong.map_or(Ok(urls), Err)
 }
 
-/// A string of a text that is known to be JSON; null is none. Halves of characters become replacement characters.
+/// A string of a text that is known to be JSON; null gives none. Halves of characters become replacement characters.
 fn string(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

@@ -334,7 +334,7 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// Raises the error that an argument is none of the words that it may be.
+    /// Raises the error that an argument is not one of its possible words.
     pub(crate) fn fail_option(self, index: c_int, word: &[u8]) -> ! {
         // SAFETY: there are places for the message, which a format of Lua's makes of bytes.
         unsafe {

@@ -62,7 +62,7 @@ pub(crate) trait Input {
         self.array::<1>().map(|[byte]| byte)
     }
 
-    /// A length or a count; the mark of an encoded string is none.
+    /// A length or a count; the mark of an encoded string is not one.
     #[inline]
     fn length(&mut self) -> Result<u64, ReadError> {
         match self.length_or_encoding()? {
@@ -207,12 +207,12 @@ impl<'a> Reader<'a> {
             .ok_or(ReadError::Malformed("a compressed string is damaged"))
     }
 
-    /// A score in eight bytes; NaN is none.
+    /// A score in eight bytes; NaN is not one.
     pub(crate) fn binary_score(&mut self) -> Result<f64, ReadError> {
         checked_score(f64::from_le_bytes(self.array()?))
     }
 
-    /// A score in text, as the first versions wrote it; NaN is none.
+    /// A score in text, as the first versions wrote it; NaN is not one.
     pub(crate) fn text_score(&mut self) -> Result<f64, ReadError> {
         use crate::opcodes::score::{INFINITY, NAN, NEGATIVE_INFINITY};
         match self.byte()? {

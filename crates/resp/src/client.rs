@@ -74,7 +74,7 @@ impl Value {
 pub enum ReplyError {
     /// A reply begins with this byte, which names no kind of reply.
     UnknownKind(u8),
-    /// A length, a number or a truth value is none, or out of range.
+    /// A length, a number or a truth value is malformed, or out of range.
     InvalidNumber,
     /// A line does not end.
     LineTooLong,

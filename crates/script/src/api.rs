@@ -1,4 +1,4 @@
-//! `redis.call` and its kin.
+//! `redis.call` and similar functions.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -164,7 +164,7 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
             return fail(current, text, false);
         }
         current.argv.clear();
-        // They are copied, and the copies are none of Lua's memory: one long string may be named often.
+        // They are copied, and the copies are not in Lua's memory: one long string may be named often.
         let limit = current.run().memory_limit();
         let mut size = 0usize;
         for index in 1..=count {

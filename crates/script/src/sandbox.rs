@@ -384,7 +384,7 @@ unsafe extern "C-unwind" fn nonexistent(l: *mut lua_State) -> c_int {
     }
 }
 
-/// Loads code as a function on top of the stack, or leaves there why it is none. Code that was
+/// Loads code as a function on top of the stack, or leaves there why it is not a function. Code that was
 /// compiled before is none.
 ///
 /// # Safety

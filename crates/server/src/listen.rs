@@ -186,7 +186,7 @@ impl Listening {
 struct Address<'c> {
     word: std::borrow::Cow<'c, str>,
     port: u16,
-    /// It began with `-`: a machine without that address is none to complain about.
+    /// It began with `-`: a machine may lack that address without an error.
     optional: bool,
 }
 

@@ -14,7 +14,7 @@
 //!     version 7 | clock 3 | unused 2 | key length 4 | value length 4 | key | ...   if WIDE
 //! ```
 //!
-//! What needs alignment comes first, so nothing is padded: a 16-byte key with a 3-byte value takes
+//! Parts that need alignment come first, so nothing is padded: a 16-byte key with a 3-byte value takes
 //! 31 bytes, one with 100 bytes 128, each just inside an allocator's size class. The payload is an
 //! integer, a shared buffer, or one of the collections, each of which is one thin pointer. FIELDS says
 //! that the value is a hash of which fields expire: who looks for what is due asks no other hash. The
@@ -836,7 +836,7 @@ impl<'e> EntryMut<'e> {
         }
     }
 
-    /// To be called when the times of a hash's fields may have changed, so that those are found that
+    /// Must be called when the times of a hash's fields may have changed, so that those are found that
     /// are due.
     #[inline]
     pub fn note_fields(&mut self) {

@@ -96,7 +96,7 @@ impl FrozenText {
         true
     }
 
-    /// A piece as it is now. To be called under the lock of `reading`, and not of one that was read.
+    /// A piece as it is now. Must be called under the lock of `reading`, and not of one that was read.
     fn piece(&self, number: usize) -> &[u8] {
         let start = number * PIECE;
         let bytes = PIECE.min(self.len - start);

@@ -793,7 +793,7 @@ impl<'k, X> Held<'k, X> {
         Some(Entry::new(table.word_at(table.find(key)?)))
     }
 
-    /// To be called before an entry is changed: a cut that it belongs to gets it first.
+    /// Must be called before an entry is changed: a cut that it belongs to gets it first.
     #[inline]
     fn before_change(&mut self, database: usize, key: &Key<'_>) {
         if self.space.cutting.load(Ordering::Relaxed) {

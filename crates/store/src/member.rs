@@ -749,7 +749,7 @@ impl Members<Scored> {
 // ---- Snapshots --------------------------------------------------------------------------------------
 
 impl<S: Shape> Members<S> {
-    /// To be called before a member with this hash is added, removed or changed: hands its bucket
+    /// Must be called before a member with this hash is added, removed or changed: hands its bucket
     /// over to the snapshot that has not read it yet.
     #[inline]
     pub(crate) fn before_change(&mut self, hash: u64) {

@@ -117,13 +117,13 @@ impl Reservation {
         self.all.queue.lock().front() == Some(&self.ticket)
     }
 
-    /// Keeps newcomers away from a slot that was found locked. To be called by the first in the queue
+    /// Keeps newcomers away from a slot that was found locked. Must be called by the first in the queue
     /// only.
     pub fn note_locked(&self, slot: u16) {
         self.note_failure(slot, &[]);
     }
 
-    /// Lets newcomers have a slot again that is not needed any more. To be called by the first in the
+    /// Lets newcomers have a slot again that is not needed any more. Must be called by the first in the
     /// queue only.
     pub fn release(&self, slot: u16) {
         if self.has(slot) {

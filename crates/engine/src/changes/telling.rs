@@ -48,7 +48,7 @@ pub enum Reading {
 /// Roughly the bytes that a message takes in an inbox besides its own.
 const MESSAGE_FRAME: usize = 64;
 
-/// The changes of a record, each written when somebody needs it.
+/// The changes of a record, each written when a listener needs it.
 struct Telling<'t, 'r> {
     form: &'t dyn Form,
     changes: &'t [Change<'r>],

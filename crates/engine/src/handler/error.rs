@@ -36,16 +36,16 @@ texts! {
     INDEX_OUT_OF_RANGE = "ERR index out of range";
     /// A count that must not be negative.
     MUST_BE_POSITIVE = "ERR value is out of range, must be positive";
-    /// A number of keys that is none, or not positive.
+    /// A number of keys that is not a number, or not positive.
     NO_KEYS = "ERR numkeys should be greater than 0";
-    /// A count that is none, or not positive.
+    /// A count that is not a number, or not positive.
     NO_COUNT = "ERR count should be greater than 0";
     /// A count whose sign has a meaning, and whose opposite is not a 64-bit integer.
     NO_OPPOSITE = "ERR value is out of range, value must between -9223372036854775807 and \
                    9223372036854775807";
     /// A number outside of what the command accepts.
     OUT_OF_RANGE = "ERR value is out of range";
-    /// INCR and its kin.
+    /// INCR and similar commands.
     OVERFLOW = "ERR increment or decrement would overflow";
     /// A float operation without a finite result.
     NAN_OR_INFINITY = "ERR increment would produce NaN or Infinity";
@@ -61,9 +61,9 @@ texts! {
     TIMEOUT_NEGATIVE = "ERR timeout is negative";
     /// A timeout whose end is not a date.
     TIMEOUT_OUT_OF_RANGE = "ERR timeout is out of range";
-    /// A number that is none of 32 bits.
+    /// A number that does not fit 32 bits.
     NOT_32_BITS = "ERR value is out of range, value must between -2147483648 and 2147483647";
-    /// SELECT and its kin.
+    /// SELECT and similar commands.
     DB_OUT_OF_RANGE = "ERR DB index is out of range";
     /// A source and a destination that are the same.
     SAME_OBJECT = "ERR source and destination objects are the same";

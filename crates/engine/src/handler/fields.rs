@@ -121,7 +121,7 @@ impl Db<'_> {
         });
     }
 
-    /// To be called when the times of fields of the hash under a key may have changed.
+    /// Must be called when the times of fields of the hash under a key may have changed.
     pub fn note_fields(&mut self, key: &Key<'_>) {
         if let Some(mut entry) = self.held.find_mut(self.index, key) {
             entry.note_fields();

@@ -117,7 +117,7 @@ fn event_of(entry: StreamEntry<'_>) -> Option<Event<'_>> {
     (is_text && event.index() == entry.id.ms).then_some(event)
 }
 
-/// A child as a field of a hash. The time that a field may have is none of a node's.
+/// A child as a field of a hash. A field's own expiry is not the node's.
 fn child_of<'h>((name, text, _): (Element<'h>, Element<'h>, Option<u64>)) -> Option<Child<'h>> {
     let name = match name {
         Element::Str(name) => Cow::Borrowed(name),

@@ -17,7 +17,7 @@ use crate::observe::hot_keys::{self, HotKey, HotKeys};
 pub struct Counter(AtomicU64);
 
 impl Counter {
-    /// Adds. To be called by the owning thread alone.
+    /// Adds. Must be called by the owning thread alone.
     #[inline]
     pub fn add(&self, amount: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(amount), Relaxed);
@@ -65,7 +65,7 @@ impl Histogram {
         (((SUB_BUCKETS + fraction + 1) as u64) << scale) - 1
     }
 
-    /// Counts a duration. To be called by the owning thread alone.
+    /// Counts a duration. Must be called by the owning thread alone.
     pub fn add(&self, nanoseconds: u64) {
         self.add_many(nanoseconds, 1);
     }
@@ -416,7 +416,7 @@ impl Stats {
         self.threads.lock().iter().map(|stats| stats.journaled.get()).sum()
     }
 
-    /// Takes the samples that [`Stats::rates`] are averaged over. To be called ten times a second.
+    /// Takes the samples that [`Stats::rates`] are averaged over. Must be called ten times a second.
     pub fn sample_rates(&self, now_us: u64) {
         let totals = self.totals();
         let mut rates = self.rates.lock();

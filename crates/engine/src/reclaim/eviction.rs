@@ -88,7 +88,7 @@ impl Engine {
         self.memory.note_startup(self.host.used_memory());
     }
 
-    /// Takes the samples that INFO's rates and peaks come from. To be called ten times a second.
+    /// Takes the samples that INFO's rates and peaks come from. Must be called ten times a second.
     pub fn sample_rates(&self) {
         let now_us = base::clock::steady_us();
         self.stats.sample_rates(now_us);

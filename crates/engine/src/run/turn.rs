@@ -216,7 +216,7 @@ impl Turn {
         self.effects.holds_replies
     }
 
-    /// Tells the journal that something was appended, if so. To be called outside of locks, before
+    /// Tells the journal that something was appended, if so. Must be called outside of locks, before
     /// replies leave.
     #[inline]
     pub fn announce_appends(&mut self, engine: &Engine) {

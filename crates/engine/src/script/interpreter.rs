@@ -101,7 +101,7 @@ pub trait Interpreter: Send + Sync {
     /// Compiles a script on this thread.
     ///
     /// # Errors
-    /// Why it is none, in the words of the language.
+    /// Why it is not a script, in the words of the language.
     fn compile(&self, script: &Script) -> Result<(), Vec<u8>>;
 
     /// Makes all threads forget what they have compiled.

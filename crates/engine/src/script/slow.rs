@@ -14,7 +14,7 @@ use crate::handler::error::CommandError;
 /// Which command a script runs for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// EVAL and its kin.
+    /// EVAL and similar commands.
     Script,
     /// FCALL.
     Function,

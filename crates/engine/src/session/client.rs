@@ -194,7 +194,7 @@ impl Client {
         }
     }
 
-    /// Sets or clears a bit of the flags. To be called by the owning worker alone.
+    /// Sets or clears a bit of the flags. Must be called by the owning worker alone.
     pub fn set_flag(&self, flag: u32, on: bool) {
         let flags = self.flags.load(Relaxed);
         self.flags.store(if on { flags | flag } else { flags & !flag }, Relaxed);

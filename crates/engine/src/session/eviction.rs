@@ -24,7 +24,7 @@ const LEAST_LIMIT: u64 = 128 * 1024;
 const PAUSE_MS: u64 = 10;
 
 impl Clients {
-    /// Brings a client's part of the sum up to date. To be called by its worker alone.
+    /// Brings a client's part of the sum up to date. Must be called by its worker alone.
     pub fn count_memory(&self, client: &Client) {
         let now = client.memory();
         let before = client.counted_memory.swap(now, Relaxed);

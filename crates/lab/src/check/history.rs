@@ -34,7 +34,7 @@ pub(super) enum Verdict {
         /// The sequence number that was found in its place.
         found: Option<u64>,
     },
-    /// The value is none of this key's.
+    /// The value does not belong to this key.
     Wrong(String),
 }
 

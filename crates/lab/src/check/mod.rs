@@ -69,7 +69,7 @@ impl Checker {
         }
     }
 
-    /// Turns all writers to new keys. To be called before and after each event at the server.
+    /// Turns all writers to new keys. Must be called before and after each event at the server.
     pub fn turner(&self) -> Arc<dyn Fn() + Send + Sync> {
         let shared = Arc::clone(&self.shared);
         Arc::new(move || shared.next_generation())

@@ -86,7 +86,7 @@ impl Events {
         }
     }
 
-    /// Begins events that are due and ends those that are over. To be called often.
+    /// Begins events that are due and ends those that are over. Must be called often.
     pub(crate) fn tick(&mut self, server: &mut Server) {
         while self.waiting.last().is_some_and(|event| event.at <= self.seconds()) {
             if let Some(event) = self.waiting.pop() {
@@ -374,7 +374,7 @@ fn command(door: &Endpoint, words: &[String], halt: &Interrupt, turn: &Turn) -> 
     let name = words.first().map(|name| name.to_ascii_uppercase()).unwrap_or_default();
     let saves = name == "BGSAVE" || name == "BGREWRITEAOF";
     if reply.is_error() || !saves {
-        // SAVE, FLUSHALL and their like last as long as their reply takes.
+        // SAVE, FLUSHALL and similar commands last as long as their reply takes.
         let lasted = matches!(name.as_str(), "SAVE" | "FLUSHALL" | "FLUSHDB" | "DEBUG");
         let lasts = if lasted && !reply.is_error() { Lasts::Over } else { Lasts::No };
         return Outcome { text: in_words(&reply), lasts };

@@ -35,7 +35,7 @@ impl Scope<'_> {
     /// A field's text with all placeholders filled in.
     ///
     /// # Errors
-    /// It names a placeholder that is none, or does not close one.
+    /// It names an unknown placeholder, or does not close one.
     pub(crate) fn text(&self, field: &Field) -> Result<String, FileError> {
         self.fill(&field.get_ref().0).map_err(|message| self.error(field, message))
     }

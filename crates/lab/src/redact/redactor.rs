@@ -68,7 +68,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
         || SECRET_PIECES.iter().any(|piece| name.contains(piece))
 }
 
-/// Whether something stands for a value and is none.
+/// Whether a text stands for a value and is not one itself.
 fn is_placeholder(text: &str) -> bool {
     text.starts_with("__") || text.starts_with('{')
 }

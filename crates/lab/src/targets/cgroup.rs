@@ -273,7 +273,7 @@ fn parse(mounts: &str, own: &str) -> Vec<Hierarchy> {
     mounts.lines().filter_map(hierarchy).collect()
 }
 
-/// A path as the kernel lists it: spaces and their like are octal numbers.
+/// A path as the kernel lists it: spaces and similar characters are octal numbers.
 fn unescaped(text: &str) -> PathBuf {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()

@@ -212,7 +212,7 @@ fn has_ended(pid: Pid) -> bool {
     stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
 }
 
-/// So many different ports of the loopback that were free a moment ago.
+/// This many different ports of the loopback interface that were free a moment ago.
 ///
 /// # Errors
 /// There are none.

@@ -10,11 +10,11 @@
 //! end, CRC-64
 //! ```
 //!
-//! [`FileWriter`] writes one. Values may also come in pieces, so that nobody has to stand still while
-//! a large collection is written.
+//! [`FileWriter`] writes one. Values may also come in pieces, so that commands can go on while a
+//! large collection is written.
 //!
 //! [`FileReader`] reads one, of any version up to [`NEWEST_REDIS`] or [`NEWEST_VALKEY`]. It only finds
-//! where each value ends, and gives keys and values in [`Batch`]es of raw bytes, which other threads
+//! where each value ends, and returns keys and values in [`Batch`]es of raw bytes, which other threads
 //! may decode:
 //!
 //! ```text

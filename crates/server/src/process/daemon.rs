@@ -21,7 +21,7 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
 /// Goes into the background: the calling process ends, its child carries on, without a terminal.
-/// To be called before the first thread starts.
+/// Must be called before the first thread starts.
 ///
 /// # Errors
 /// The system's.

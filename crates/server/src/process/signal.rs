@@ -26,7 +26,7 @@ impl Caught {
 
 const CAUGHT: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 
-/// Sets the signals up. To be called before any thread starts.
+/// Sets the signals up. Must be called before any thread starts.
 pub fn prepare() {
     // A closed terminal does not end a server; a closed socket is seen where it is written to.
     system::ignore_signal(libc::SIGHUP);

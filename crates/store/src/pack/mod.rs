@@ -5,7 +5,7 @@
 //! those of Redis's own `listpack` and `intset`, so a dump takes them, and a restore gives them, as
 //! they are.
 //!
-//! What is ours is the ownership around the bytes:
+//! Dunlin adds the ownership around the bytes:
 //!
 //! * [`Listpack`] and [`Intset`] are one thin pointer to a block that stores nothing but the format:
 //!   the length stands in the format's header, and the capacity is what the allocator gives for that

@@ -29,7 +29,7 @@ fn with_encoded<T>(score: f64, write: impl FnOnce(Encoded<'_>) -> T) -> T {
     write(Encoded::text(&text))
 }
 
-/// Reads a score from outside. NaN is none.
+/// Reads a score from outside. NaN is not one.
 fn read_score(element: Element<'_>) -> Option<f64> {
     match element {
         Element::Int(value) => Some(value as f64),

@@ -51,7 +51,7 @@ impl FieldOperation {
         self.field.get(bytes, self.offset)
     }
 
-    /// Changes the field. Returns the reply, which is none when the number does not fit and was
+    /// Changes the field. Returns the reply, or none when the number does not fit and was
     /// refused, and whether another number is there now.
     fn apply(&self, bytes: &mut [u8]) -> (Option<i64>, bool) {
         let before = self.get(bytes);

@@ -245,7 +245,7 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// Reads an option; false if the next argument is none.
+    /// Reads an option; false if the next argument is not one.
     fn read_option(
         &mut self,
         args: &mut Args<'a>,

@@ -1,4 +1,4 @@
-//! HEXPIRE and its kin: setting, reading and removing the times at which fields go.
+//! HEXPIRE and similar commands: setting, reading and removing the times at which fields go.
 
 use base::num;
 use resp::args::Arguments;

@@ -1,4 +1,4 @@
-//! EXPIRE and its kin: setting, reading and removing the time at which a key goes.
+//! EXPIRE and similar commands: setting, reading and removing the time at which a key goes.
 
 use base::num;
 

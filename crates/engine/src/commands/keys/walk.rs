@@ -1,10 +1,10 @@
 //! KEYS, SCAN and RANDOMKEY: commands that look at keys they do not name.
 //!
 //! They hold one slot at a time and look at a bounded number of entries while they hold it, so that
-//! they never stand in the way of others for long. What they return is therefore no instant's
-//! picture, unless they run inside a transaction, which holds all slots. Expired keys are passed over.
-//! Where a slot is locked by somebody else, SCAN ends with what it has, if there is any; the others
-//! are tried again, and KEYS goes on where it was.
+//! they never keep others waiting for long. So their result does not show one instant, unless they
+//! run inside a transaction, which holds all slots. Expired keys are skipped. When another thread has
+//! locked a slot, SCAN ends with the keys that it has, if there are any; the other commands are tried
+//! again, and KEYS goes on where it was.
 //!
 //! ```text
 //!  bit 45                                     14 13            0

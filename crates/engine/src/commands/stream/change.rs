@@ -409,7 +409,7 @@ pub(super) fn xackdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     if let Some(stream) = stream {
         for (id, deletion) in ids.iter().zip(&mut deletions) {
             if stream.group_mut(name).is_some_and(|group| group.acknowledge(*id)) {
-                // One that was deleted before is as good as deleted now.
+                // An entry that was deleted before counts as deleted now.
                 *deletion = match stream.delete_with(*id, references) {
                     Deletion::Missing => Deletion::Deleted,
                     deletion => deletion,

@@ -1,4 +1,4 @@
-//! What the journal receives, and who is served when members appear.
+//! What the journal receives, and which clients are served when members appear.
 
 use crate::testing::TestServer;
 

@@ -261,7 +261,7 @@ impl FileJournal {
         self.failure().map_or(Ok(()), Err)
     }
 
-    /// Ends listening: the present file is synced and closed. To be called as
+    /// Ends listening: the present file is synced and closed. Must be called as
     /// [`FileJournal::begin`]. Returns the offset of the end.
     pub fn end(&self) -> u64 {
         self.shared.listening.store(false, Ordering::Relaxed);

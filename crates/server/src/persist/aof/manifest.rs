@@ -137,7 +137,7 @@ pub enum Problem {
     Malformed,
     /// The name leads out of the directory.
     Path,
-    /// A type that is none of the three.
+    /// A type that is not one of the three.
     UnknownType,
     /// A second base.
     SecondBase,

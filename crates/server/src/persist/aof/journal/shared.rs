@@ -180,7 +180,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// To be called with the queue locked, in which the state of effects changes.
+    /// Must be called with the queue locked, in which the state of effects changes.
     pub(super) fn forget_failure(&self) {
         *self.failure.lock() = None;
         self.failed.store(false, Ordering::Relaxed);
