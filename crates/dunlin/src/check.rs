@@ -9,18 +9,18 @@ use std::process::ExitCode;
 use server::persist::check::{CheckError, Options, Verdict, check};
 
 const USAGE: &str = "\
-Says what an append-only file, its directory or an RDB file holds, and where it is damaged.
+Shows what an append-only file, its directory or an RDB file contains, and where it is damaged.
 
 Usage: dunlin check FILE | DIRECTORY [--fix] [--truncate-to-timestamp SECONDS]
 
-  --fix                            keeps what can be kept of damaged files; one of which nothing
-                                   can be kept stays as it is
-  --truncate-to-timestamp SECONDS  takes away what was written after this Unix second
+  --fix                            keeps what can be kept of damaged files; a file of which nothing
+                                   can be kept is not changed
+  --truncate-to-timestamp SECONDS  removes everything that was written after this Unix second
 
-What is changed stays beside the new file, with .original behind its name. While a server uses the
-files nothing is changed. The exit code is 0 if this server can load everything (now), and 1 otherwise: also
-for commands and types that it does not know, which --fix keeps, and for parts of an append-only file
-without their manifest.
+The original of a changed file stays beside the new one, with .original after its name. While a server
+uses the files nothing is changed. The exit code is 0 if this server can load everything (now), and 1
+otherwise: also for commands and types that it does not know, which --fix keeps, and for parts of an
+append-only file without their manifest.
 ";
 
 /// Runs the command with these arguments.

@@ -21,7 +21,7 @@ Usage: dunlin [serve [CONFIG-FILE] [OPTIONS] [-]]
 
 Commands:
   serve    Runs a server; so does dunlin alone
-  check    Says what files of data hold and where they are damaged
+  check    Shows what data files contain and where they are damaged
   bench    Measures one server, with redis-benchmark's options and more
   lab      Measures servers side by side, breaks them on purpose, and writes a report
 

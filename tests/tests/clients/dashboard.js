@@ -165,7 +165,7 @@ async function keys(browser) {
   await run("SET", "greeting", "theirs");
   await value.fill("mine");
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByText("Somebody else has changed this key").waitFor();
+  await page.getByText("Another client has changed this key").waitFor();
   assert.strictEqual(await run("GET", "greeting"), "theirs");
   await shot(page, "conflict");
   await page.getByRole("button", { name: "Show it as it is now" }).click();
@@ -194,7 +194,7 @@ async function keys(browser) {
   // Somebody else changes it: an edit of what is shown fails.
   await run("HSET", "user:1", "name", "Byron");
   await page.getByRole("button", { name: "Remove city" }).click();
-  await page.getByText("Somebody else has changed this key").waitFor();
+  await page.getByText("Another client has changed this key").waitFor();
   assert.strictEqual(await run("HGET", "user:1", "city"), "London");
 
   // List: an element is removed by its place, though there are others like it.
@@ -239,7 +239,7 @@ async function keys(browser) {
   // Bytes that are no text are shown.
   await page.getByLabel("Keys that begin with").fill("picture");
   await page.locator(".list button", { hasText: "picture\\xff" }).click();
-  await page.getByText("The value is no text").waitFor();
+  await page.getByText("The value is not text").waitFor();
 
   // A key is made, given an expiry, renamed and deleted.
   await page.getByRole("button", { name: "New" }).click();
@@ -269,7 +269,7 @@ async function keys(browser) {
   await page.getByRole("button", { name: "Next page" }).click();
   await page.getByRole("cell", { name: "element 100", exact: true }).waitFor();
   await page.getByLabel("Database").selectOption("1");
-  await page.getByText("There are no such keys.").waitFor();
+  await page.getByText("No keys match.").waitFor();
   assert.deepStrictEqual(page.wrong, []);
 }
 

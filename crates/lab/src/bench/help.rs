@@ -25,24 +25,24 @@ Options of redis-benchmark:
   --threads N          threads that send (1)
   -q                   one line per test
   --csv                a table with commas
-  --precision N        digits behind the point of latencies (3)
+  --precision N        digits after the point of latencies (3)
   -l                   again and again, until Ctrl-C
   -I                   opens idle connections and waits
-  -x                   the last argument of COMMAND comes from the standard input
+  -x                   the last argument of COMMAND comes from standard input
   --seed N             repeats the random choices (1)
 
 Load:
   --rate N             open loop: N requests a second are due, and latency counts from then,
                        whether or not a connection was free
   --schedule S         poisson (independent users) or constant
-  --duration T         for so long (10, 2.5s, 100ms, 5m), instead of -n or as well
-  --warmup T           load that is not counted, before
+  --duration T         ends after this time (10, 2.5s, 100ms, 5m), instead of -n or as well
+  --warmup T           load before the measurement, which is not counted
   --think T            pause between a reply and the next request, without --rate
   --mix LIST           operations with weights: get:80,set:20 or 'HGETALL u:__rand_int__:5,get:95'
   --keys K             uniform:COUNT, zipf:COUNT:EXPONENT, hot:COUNT:HOT:SHARE, sequential:COUNT
   --size LIST          sizes with weights: 100:99,2mb:1; in a command, __data__ is a value
-  --ttl T              what SET writes expires
-  --reconnect          opens lost connections again, and counts what they lost as errors
+  --ttl T              keys written by SET expire after this time
+  --reconnect          opens lost connections again, and counts their lost requests as errors
   --agents LIST        sends from these agents (host:port, see dunlin lab agent) together;
   --token-file FILE    their secret; without it, from DUNLIN_LAB_TOKEN
 
@@ -53,8 +53,8 @@ HTTP/1.1:
   --header 'N: V'      may be given more than once
 
 Files:
-  --json FILE          everything, as of dunlin lab: for dunlin lab report and compare
-  --hlog FILE          the histograms of every second, as other tools read them
+  --json FILE          all results, as of dunlin lab: for dunlin lab report and compare
+  --hlog FILE          the histograms of every second, for other tools
 
 Exit code: 0; 1 if a load could not begin or the server answered with errors, or an open loop was
 INVALID: the generator, and not the server, was the limit; 2 for a wrong command line; 130 after

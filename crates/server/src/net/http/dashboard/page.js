@@ -395,7 +395,7 @@ function overview(main) {
         hot.map((one) => [
           keyLink(one.key, one.db), String(one.db), count(one.commands_per_second), (100 * one.share).toFixed(1) + " %",
         ]),
-        "No key stands out: none is named by more than chance would have it.",
+        "No key stands out: no key is named more often than chance explains.",
       ),
     ),
   );
@@ -530,8 +530,8 @@ async function slowView(main) {
     await act(() => commands([["SLOWLOG", "RESET"]]));
     await act(() => slowView(main));
   };
-  const since = Number(threshold) < 0 ? "Slow commands are not noted: see slowlog-log-slower-than." :
-    `Commands that took ${time(Number(threshold) / 1e6)} and more.`;
+  const since = Number(threshold) < 0 ? "Slow commands are not logged: see slowlog-log-slower-than." :
+    `Commands that took at least ${time(Number(threshold) / 1e6)}.`;
   main.replaceChildren(
     make(
       "section",
@@ -578,7 +578,7 @@ function keysView(main) {
         make("span", {}, shown(key) || "(empty)"),
       ),
     );
-    if (!rows.length) rows.push(make("p", { className: "empty" }, browser.cursor === null ? "There are no such keys." : "None so far."));
+    if (!rows.length) rows.push(make("p", { className: "empty" }, browser.cursor === null ? "No keys match." : "None so far."));
     if (browser.cursor !== null) {
       rows.push(make("button", { type: "button", onclick: () => act(async () => { await listKeys(true); show(); }) }, "… more"));
     }
@@ -778,7 +778,7 @@ async function change(view, list) {
 function conflict(view) {
   if (view.detail.querySelector(".conflict")) return;
   const reload = make("button", { type: "button", onclick: () => act(() => keyView(view.detail, view.key, view.again, view.place)) }, "Show it as it is now");
-  const text = "Somebody else has changed this key since it was shown. Nothing was saved. ";
+  const text = "Another client has changed this key since it was shown. Nothing was saved. ";
   view.detail.insertBefore(make("p", { className: "warning conflict", role: "alert" }, text, reload), view.detail.children[1]);
 }
 
@@ -793,7 +793,7 @@ async function stringView(body, view, answer) {
   }
   if (text === null || !whole) {
     const part = Array.from(data.slice(0, 4096), (byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "\\x" + byte.toString(16).padStart(2, "0"))).join("");
-    const reason = text === null ? "The value is no text: it is shown, and not edited, here." : "The value is long: its beginning is shown, and not edited, here.";
+    const reason = text === null ? "The value is not text: it can be viewed but not edited here." : "The value is long: only its beginning is shown, and it cannot be edited here.";
     body.append(make("p", { className: "warning" }, reason), make("textarea", { readOnly: true, value: text?.slice(0, 65536) ?? part }));
     return;
   }
@@ -815,7 +815,7 @@ async function stringView(body, view, answer) {
     try {
       area.value = JSON.stringify(JSON.parse(area.value), null, 2);
     } catch (error) {
-      note("This is no JSON: " + error.message);
+      note("This is not JSON: " + error.message);
     }
   };
   area.addEventListener("keydown", (event) => {
