@@ -1,10 +1,10 @@
 //! Runs a few threads in many orders: `make explore` for long, `make test` for seconds.
 //!
-//! Threads are coroutines, and whichever goes on at each lock and each atomic of the store, and of
-//! what else is built with [`store::sync`], is drawn. So an order that a busy machine shows once in
-//! years comes within seconds, and comes again: what fails prints a schedule, which
-//! `shuttle::replay` plays again. A wait that nobody ends shows as a schedule without an end. Memory
-//! is sequentially consistent here; orderings that are too weak are for Miri (`make miri`).
+//! Threads are coroutines. At each lock and each atomic of the store, and of other code that is built
+//! with [`store::sync`], the thread that goes on is drawn. So an order that a busy machine shows once
+//! in years comes within seconds, and comes again: a failure prints a schedule, which `shuttle::replay`
+//! plays again. A wait without an end shows as a schedule without an end. Memory is sequentially
+//! consistent here; Miri looks for orderings that are too weak (`make miri`).
 
 pub mod world;
 
@@ -26,7 +26,7 @@ fn seed() -> u64 {
 }
 
 /// Lets another thread go on, or this one. A thread that yields instead says that it can do nothing:
-/// it goes behind all others where they have priorities.
+/// where threads have priorities, it goes after all others.
 fn point() {
     AtomicBool::new(false).load(Ordering::SeqCst);
 }

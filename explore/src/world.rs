@@ -21,7 +21,7 @@ use server::net::held_back::{HeldBack, Hold, Pending, Ran};
 use store::Key;
 use store::gate::Gate;
 
-/// Nobody reads the stream of writes.
+/// Nothing reads the stream of writes.
 struct NoJournal;
 
 impl Journal for NoJournal {
@@ -57,7 +57,7 @@ pub struct Connection {
     session: Session,
     output: Output,
     held_back: HeldBack,
-    /// What its client has sent.
+    /// The requests that its client has sent.
     requests: VecDeque<&'static str>,
     /// The tries of its commands.
     pub tries: Vec<Try>,
@@ -69,7 +69,7 @@ impl Connection {
         self.requests.push_back(line);
     }
 
-    /// What was replied so far.
+    /// The replies so far.
     pub fn replies(&self) -> String {
         String::from_utf8_lossy(&self.output.to_vec()).into_owned()
     }
@@ -84,7 +84,7 @@ impl Connection {
         self.requests.is_empty() && self.held_back.is_empty() && self.held_back.runs()
     }
 
-    /// What it is blocked in.
+    /// The wait in which it is blocked.
     pub fn waiter(&self) -> Option<Arc<Waiter>> {
         match &self.held_back.hold {
             Hold::Blocked(waiter) => Some(Arc::clone(waiter)),
@@ -92,7 +92,7 @@ impl Connection {
         }
     }
 
-    /// Ends its waiting. Whoever has claimed the waiter answers.
+    /// Ends its waiting. The claimer of the waiter answers.
     pub fn end_wait(&mut self, worker: &Worker, reply: &[u8]) {
         let Some(waiter) = self.waiter() else { return };
         self.held_back.hold = Hold::None;
@@ -102,7 +102,7 @@ impl Connection {
         self.output.push(reply);
     }
 
-    /// Takes the reply that somebody else has left for it, if there is one.
+    /// Takes the reply that another thread has left for it, if there is one.
     pub fn take_inbox(&mut self, worker: &Worker) -> bool {
         let served = self.session.client.inbox.lock().served.take();
         served.inspect(|reply| self.end_wait(worker, &reply.to_vec())).is_some()
@@ -111,14 +111,14 @@ impl Connection {
 
 /// A worker, without a poll. Its clock goes on by a step each turn.
 pub struct Worker {
-    /// What it runs commands in.
+    /// The engine in which it runs commands.
     pub engine: Arc<Engine>,
     gate: Gate,
     turn: Turn,
     now: Instant,
 }
 
-/// What a turn takes.
+/// The time of a turn.
 const STEP: Duration = Duration::from_millis(1);
 
 impl Worker {
@@ -142,7 +142,7 @@ impl Worker {
         }
     }
 
-    /// Serves a connection once: runs what is held back, or else a command that has come.
+    /// Serves a connection once: runs a pending command, or else a command that has come.
     pub fn serve(&mut self, connection: &mut Connection) {
         self.now += STEP;
         let now = self.now;
@@ -185,7 +185,7 @@ impl Worker {
         connection.replies()
     }
 
-    /// Whether somebody has left something at the slot of a key, which nobody holds.
+    /// Whether a client has left something at the slot of a key. No thread holds the slot.
     pub fn has_attachment(&self, key: &[u8]) -> bool {
         let (inside, slot) = (self.gate.enter(), Key::new(key).slot);
         let held = self.engine.keyspace.try_hold_one(inside.presence(), slot, 0);

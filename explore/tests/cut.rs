@@ -86,8 +86,8 @@ impl Sink for Sum {
     fn end_text(&mut self) {}
 }
 
-/// A writer that has found the cut comes with its set while the walker ends, or afterwards. Nobody
-/// reads a set then that is frozen for the walker, and once it is removed, nobody frees it.
+/// A writer that has found the cut comes with its set while the walker ends, or afterwards. No thread
+/// then reads a set that is frozen for the walker, or frees it after it is removed.
 #[test]
 fn a_cut_that_is_given_up_leaves_nothing_behind() {
     explore(|| {
@@ -122,8 +122,8 @@ fn a_cut_that_is_given_up_leaves_nothing_behind() {
     });
 }
 
-/// Amounts move between keys of different slots, and a set of 80 members comes, changes and goes.
-/// Whatever happens when, the cut has the sum, and all members or none.
+/// Amounts move between keys of different slots, and a set of 80 members comes, changes and goes. In
+/// every order, the cut has the sum, and all members or none.
 #[test]
 fn a_cut_is_an_instant() {
     explore(|| {
@@ -157,7 +157,7 @@ fn a_cut_is_an_instant() {
                 let gate = world.gates.register();
                 let key = Key::new(b"set");
                 drop(world.command(&gate, &[key.slot], |held| held.remove(0, &key)));
-                // As FLUSHALL and SWAPDB have it: the cut keeps what it has not seen.
+                // As in FLUSHALL and SWAPDB: the cut keeps what it has not seen.
                 world.space.swap(&world.gates.close(), 0, 1);
                 world.space.swap(&world.gates.close(), 0, 1);
             }

@@ -1,4 +1,4 @@
-//! The journal: who may answer when, and how a rewrite goes on in another file.
+//! The journal: when replies may leave, and how a rewrite goes on in another file.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use shuttle::thread;
 use store::gate::Gates;
 use store::sync::point;
 
-/// What is in a file, and how much of it survives a stop of the machine.
+/// The contents of a file, and how much of it survives a stop of the machine.
 #[derive(Default)]
 struct Content {
     bytes: Vec<u8>,
@@ -26,7 +26,7 @@ struct Disk {
     files: Mutex<Vec<Content>>,
     /// Where the files begin in the stream.
     begins: Mutex<Vec<u64>>,
-    /// Effects that were acknowledged; a sync does not end before so many are.
+    /// Effects that were acknowledged; a sync does not end before there are this many.
     acknowledged: Mutex<usize>,
     syncs_end_at: usize,
 }
@@ -60,7 +60,7 @@ impl Disk {
             return 0;
         }
         let whole = files.iter().take_while(|file| file.durable == file.bytes.len());
-        // The last one that something of is durable, behind others that are so as a whole.
+        // The last one that is durable in part, after others that are durable completely.
         let last = whole.count().min(begins.len() - 1);
         let end = begins.get(last + 1).copied().unwrap_or(u64::MAX);
         (begins[last] + files[last].durable as u64).min(end)
@@ -70,7 +70,7 @@ impl Disk {
         *locked(&self.acknowledged)
     }
 
-    /// Makes durable what is written by now, in its time.
+    /// Makes durable what is written by now, after a while.
     fn sync(&self, number: usize) {
         let written = locked(&self.files)[number].bytes.len();
         point();
@@ -139,7 +139,7 @@ impl Observer for Checking {
 /// A journal that has begun in a file.
 fn begun(policy: AppendFsync, disk: &Arc<Disk>, gates: &Gates) -> Arc<FileJournal> {
     let observer = Arc::new(Checking(Arc::clone(disk)));
-    // What is written is old enough to be synced at once.
+    // Written effects are old enough to be synced at once.
     let timing = Timing { sync_age: Duration::ZERO, ..Timing::default() };
     let journal = FileJournal::start(policy, timing, observer).expect("threads can be made");
     let file = disk.open();
@@ -205,7 +205,7 @@ fn check_places(disk: &Disk, threads: Vec<thread::JoinHandle<Vec<u64>>>) {
 
 /// Under `no` and `everysec` an effect is in a file before it is acknowledged: the end of the process
 /// loses nothing, also while a rewrite goes on in another file and the sync of the old one takes as
-/// long as it may. It ends only when all is acknowledged, so nobody who writes may wait for it.
+/// long as it may. The sync ends only when all is acknowledged, so no writer may wait for it.
 #[test]
 fn what_is_acknowledged_is_in_a_file_while_a_rewrite_goes_on_in_another() {
     explore(|| {
@@ -246,7 +246,7 @@ fn what_is_acknowledged_is_durable() {
     });
 }
 
-/// While another thread syncs, writing goes on: what comes meanwhile is not durable by that sync.
+/// While another thread syncs, writing goes on: that sync does not make later effects durable.
 #[test]
 fn a_sync_covers_what_was_written_before_it() {
     explore(|| {

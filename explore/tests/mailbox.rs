@@ -14,8 +14,8 @@ use store::sync::AtomicBool;
 const LONG: Duration = Duration::from_secs(1);
 
 /// Letters come, and the journal goes on, while the worker looks at its sockets, naps, and sleeps. A
-/// look takes the wake-up that has come; the worker must not sleep over the mail then, nor over what
-/// came while it took earlier mail. It would sleep for ever here.
+/// look takes the wake-up that has come; the worker must not sleep over the mail then, nor over mail
+/// that came while it took earlier mail. It would sleep for ever here.
 #[test]
 fn no_wake_up_is_slept_over() {
     explore(|| {

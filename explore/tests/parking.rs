@@ -9,9 +9,9 @@ use explore::world::{Connection, Worker, engine};
 use shuttle::thread;
 use store::Key;
 
-/// A program keeps its slot until another connection of the worker that wants it was served, and all
-/// gates were closed meanwhile. So whoever finds the slot locked has to leave its gate and to serve
-/// others: if a worker tried again inside its gate, no schedule would end.
+/// A program keeps its slot until another connection of the worker that needs the slot was served, and
+/// all gates were closed meanwhile. So a worker that finds the slot locked has to leave its gate and
+/// serve others: if it tried again inside its gate, no schedule would end.
 #[test]
 fn who_finds_a_slot_locked_goes_on_with_others() {
     explore(|| {
@@ -57,7 +57,7 @@ fn who_finds_a_slot_locked_goes_on_with_others() {
 const ESCALATION: Duration = Duration::from_millis(5);
 
 /// Each slot is held until the other one is, so they are never free at once, until a reservation was
-/// seen. A command that wants both has to reserve them after some time, and gets them then; the next
+/// seen. A command that needs both has to reserve them after some time, and gets them then; the next
 /// one begins again without.
 #[test]
 fn a_command_that_fails_for_long_reserves_its_slots() {
@@ -80,7 +80,7 @@ fn a_command_that_fails_for_long_reserves_its_slots() {
                         thread::yield_now();
                     }
                     thread::yield_now();
-                    // Whoever sees this locks before it is unlocked.
+                    // A thread that sees this locks before it is unlocked.
                     held[own].store(false, Relaxed);
                     drop(lock);
                     drop(inside);

@@ -18,15 +18,15 @@ fn block(worker: &mut Worker, connection: &mut Connection, line: &'static str) {
     }
 }
 
-/// Waits for the answer of whoever has claimed the waiter.
+/// Waits for the answer of the claimer of the waiter.
 fn hear(worker: &Worker, connection: &mut Connection) {
     while !connection.take_inbox(worker) {
         thread::yield_now();
     }
 }
 
-/// Two clients wait for two keys, elements come to both keys, and time is up for one of the two. No
-/// element is lost and none comes twice, whoever wakes whom, and nothing is left behind.
+/// Two clients wait for two keys, elements come to both keys, and time is up for one of the two. In
+/// every order, no element is lost, none comes twice, and nothing is left behind.
 #[test]
 fn each_element_comes_once() {
     explore(|| {
@@ -64,8 +64,8 @@ fn each_element_comes_once() {
     });
 }
 
-/// A client is unblocked by two others, while an element comes and its time may be up. Exactly one of
-/// them answers it, and only who does has unblocked it.
+/// Two others unblock a client, while an element comes and its time may be up. Exactly one of them
+/// answers it, and only that one has unblocked it.
 #[test]
 fn a_client_is_answered_once() {
     explore(|| {
@@ -104,7 +104,7 @@ fn a_client_is_answered_once() {
     });
 }
 
-/// Nobody waits, and a key that comes serves nobody.
+/// No client waits, and a key that comes serves none.
 fn leaves_nothing(worker: &mut Worker) {
     worker.clean_slots();
     assert_eq!(worker.engine.blocked_clients(), 0);

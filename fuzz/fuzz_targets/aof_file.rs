@@ -1,4 +1,4 @@
-//! A file of commands, maybe behind an RDB part. The input is the file.
+//! A file of commands, maybe after an RDB part. The input is the file.
 
 #![no_main]
 
@@ -10,14 +10,13 @@ use libfuzzer_sys::fuzz_target;
 use rdb::file::FileReader;
 use server::persist::aof::reader::{Ending, Item, Scanner, begins_with_rdb};
 
-/// Bytes of buffers that are there whatever is read, one for an argument that is announced as large
-/// among them.
+/// Bytes of buffers that are always there, one for an argument that is announced as large among them.
 const LEAST: usize = (4 << 20) + BIG_ARGUMENT_EAGER;
 
 /// Bytes that a byte of a file may take: an argument of one byte takes seven, and is a range.
 const PER_BYTE: usize = 20;
 
-/// What a file holds, and how it ends.
+/// The contents of a file, and how it ends.
 #[derive(Debug, PartialEq)]
 struct Found {
     commands: usize,
@@ -73,7 +72,7 @@ fuzz_target!(|file: &[u8]| {
     let at = offset as u64;
     let found = bounded(commands.len(), LEAST, PER_BYTE, || scan(commands, at));
     assert_eq!(scan(Pieces::new(commands), at), found, "in pieces it is the same");
-    // What is good alone is a whole file, with as many commands, or fewer by a transaction.
+    // The good part alone is a complete file, with as many commands, or fewer by a transaction.
     let kept = scan(&file[offset..good(file, offset, found.ending)], at);
     assert_eq!(kept.ending, Ending::Complete);
     assert!(kept.commands <= found.commands && kept.bytes <= found.bytes);

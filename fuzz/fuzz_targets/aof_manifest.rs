@@ -36,11 +36,11 @@ fuzz_target!(|content: &[u8]| {
     for file in manifest.live().chain(&manifest.history) {
         assert!(file.name != increment.name && file.name != base.name, "new files are new");
     }
-    // Whoever is at the last number cannot go on.
+    // After the last number there is no next one.
     if increment.sequence.max(base.sequence) < 1 << 62 {
         assert_eq!(Manifest::parse(&changed.format()), Ok(changed), "what is changed is read");
     }
-    // A list of nothing but comments is right, but nobody writes one: it would be an empty file.
+    // A list of nothing but comments is right, but no server writes one: it would be an empty file.
     if manifest != Manifest::default() {
         assert_eq!(Manifest::parse(&manifest.format()), Ok(manifest), "what is written is read");
     }

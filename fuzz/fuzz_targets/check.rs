@@ -1,5 +1,4 @@
-//! What `dunlin check` says of a file, and what it keeps of one that is damaged. The input is the
-//! file.
+//! What `dunlin check` reports about a file, and what it keeps of a damaged one. The input is the file.
 
 #![no_main]
 
@@ -11,14 +10,13 @@ use fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
 use server::persist::check::{Options, Verdict, check};
 
-/// Bytes of buffers that are there whatever is read, one for an argument that is announced as large
-/// among them.
+/// Bytes of buffers that are always there, one for an argument that is announced as large among them.
 const LEAST: usize = (4 << 20) + BIG_ARGUMENT_EAGER;
 
 /// Bytes that a byte of a file may take, as for one that is loaded.
 const PER_BYTE: usize = 400;
 
-/// What is said of the file, with the text for people.
+/// The verdict on the file, with the text for people.
 fn look(path: &Path, fix: bool) -> (Verdict, String) {
     let mut report = Vec::new();
     let options = Options { fix, truncate_to: None };
@@ -34,7 +32,7 @@ fuzz_target!(|file: &[u8]| {
     let (verdict, report) = bounded(file.len(), LEAST, PER_BYTE, || look(&path, false));
     assert!(verdict != Verdict::Changed, "nothing is changed unless that is asked for: {report}");
     let (fixed, report) = look(&path, true);
-    // What a server does not look at may be cut off a file that is good.
+    // Bytes that a server does not look at may be cut off a good file.
     assert!(verdict != Verdict::Good || fixed != Verdict::Damaged, "{report}");
     assert!(fixed != Verdict::Good || verdict == Verdict::Good, "{report}");
     let kept = fs::read(&path).expect("the file is there");
@@ -43,7 +41,7 @@ fuzz_target!(|file: &[u8]| {
     assert!(unchanged, "nothing is left to be done: {report}{second}");
     match fixed {
         Verdict::Changed => assert_eq!(again, Verdict::Good, "what was kept is whole: {second}"),
-        // What is unknown stays, and something else may have been mended.
+        // Unknown data stays, and other damage may have been repaired.
         Verdict::Unsupported => assert_eq!(again, fixed, "{report}{second}"),
         Verdict::Good | Verdict::Damaged => {
             assert!(kept == file, "what was not changed is as it was: {report}");

@@ -8,7 +8,7 @@ use http::target::{self, Target};
 use http::{json, tag};
 use libfuzzer_sys::fuzz_target;
 
-/// What one request was found to be.
+/// A request as it was parsed.
 type Found = (String, Vec<u8>);
 
 const MOST: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! Text that a script gives to `cjson.decode`. What comes out is encoded, and reads the same again.
+//! Text that a script gives to `cjson.decode`. The result is encoded, and reads the same again.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Bytes that a script gives to `cmsgpack.unpack`. What comes out is packed, and as long each time.
+//! Bytes that a script gives to `cmsgpack.unpack`. The result is packed, and as long each time.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
 //! A format and bytes that a script gives to `struct.unpack`: the first byte of the input is the
-//! format's length. What comes out is packed by the same format.
+//! format's length. The result is packed by the same format.
 
 #![no_main]
 

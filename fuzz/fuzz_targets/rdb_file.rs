@@ -8,14 +8,14 @@ use fuzz::{Pieces, bounded, options, put_to_use};
 use libfuzzer_sys::fuzz_target;
 use rdb::file::{DecodeOptions, FileReader, Item};
 
-/// Bytes that reading takes whatever is read: two chunks of a file, and one that is given away.
+/// Bytes that reading always takes: two chunks of a file, and one that is given away.
 const LEAST: usize = 1 << 20;
 
 /// Bytes that a byte of a file may take. An item of LZF gives 88 for each of its own, and is there
 /// beside the value that is made of it.
 const PER_BYTE: usize = 400;
 
-/// What reading a file comes to.
+/// The result of reading a file.
 #[derive(Debug, PartialEq)]
 struct Found {
     /// Where each value begins, and how many bytes it has.

@@ -1,4 +1,4 @@
-//! What a client sends: requests in RESP and in lines. The input is all that one connection sends.
+//! Requests of a client, in RESP and in lines. The input is everything that one connection sends.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use fuzz::bounded;
 use libfuzzer_sys::fuzz_target;
 use resp::request::{Limits, Parsed, Parser, ProtocolError};
 
-/// Bytes that are there whatever is sent: one argument that is announced as large.
+/// Bytes that are always there: one argument that is announced as large.
 const LEAST: usize = (64 << 10) + BIG_ARGUMENT_EAGER;
 
 /// Bytes that a byte of input may take: a word of a line takes two, and is a vector here.
@@ -16,7 +16,7 @@ const PER_BYTE: usize = 100;
 /// Commands, and what ended them if it was not the end of the input.
 type Found = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 
-/// Parses what arrives in pieces of so many bytes.
+/// Parses input that arrives in pieces of this many bytes.
 fn parse(input: &[u8], size: usize, limits: &Limits) -> Found {
     let mut parser = Parser::new();
     let (mut buffer, mut commands) = (Vec::new(), Vec::new());
@@ -73,7 +73,7 @@ fn receive<'p>(
 }
 
 fuzz_target!(|input: &[u8]| {
-    // The last byte, which is a line's end in what is sane, chooses.
+    // The last byte, which ends a line in sane input, chooses.
     let choice = input.last().copied().unwrap_or_default();
     let limits = Limits { authenticated: choice % 8 != 0, ..Limits::default() };
     let whole = bounded(input.len(), LEAST, PER_BYTE, || parse(input, input.len(), &limits));

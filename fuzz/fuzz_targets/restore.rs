@@ -1,5 +1,5 @@
-//! A payload of RESTORE. The input is the type and the value; the version and the checksum, which
-//! nobody finds by trying, are put behind it.
+//! A payload of RESTORE. The input is the type and the value. The version and the checksum, which a
+//! fuzzer cannot find by trying, are added after it.
 
 #![no_main]
 
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     if let Ok(value) = restored {
         put_to_use(value, &limits);
     }
-    // The same bytes with whatever footer they end in.
+    // The same bytes with the footer in which they happen to end.
     let _refused = rdb::restore(input, &limits, true);
     let _believed = rdb::restore(input, &limits, false);
 });

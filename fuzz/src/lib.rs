@@ -1,7 +1,7 @@
-//! What the fuzzers share: a bound on memory, values that are put to use, and input in pieces.
+//! The common parts of the fuzzers: a bound on memory, values that are put to use, and input in pieces.
 //!
-//! A fuzzer fails by a panic, by what the address sanitizer sees, or by taking too long; the limits of
-//! time and of single allocations are options of libFuzzer, which `make fuzz` sets.
+//! A fuzzer fails by a panic, by a report of the address sanitizer, or by taking too long; the limits
+//! of time and of single allocations are options of libFuzzer, which `make fuzz` sets.
 
 pub mod scripts;
 
@@ -42,8 +42,8 @@ pub fn options(input: &[u8]) -> DecodeOptions {
     DecodeOptions { limits, now_ms: 0 }
 }
 
-/// Uses a value that was taken from outside, as the entry that it becomes: it keeps its invariants,
-/// it is the same behind DUMP and RESTORE, and what is in it can be found and removed.
+/// Uses a value from outside, as the entry that it becomes: it keeps its invariants, it is the same
+/// after DUMP and RESTORE, and its contents can be found and removed.
 pub fn put_to_use(value: Value<'_>, limits: &ValueLimits) {
     // A keyspace has many slots, so one serves all values.
     thread_local!(static SPACE: (Keyspace<()>, Gates) = (Keyspace::new(1), Gates::new()));
@@ -76,7 +76,7 @@ fn check(value: ValueRef<'_>) {
     }
 }
 
-/// What a value consists of, in an order that depends on nothing else.
+/// The contents of a value, in an order that depends on nothing else.
 fn contents(value: ValueRef<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut all: Vec<_> = match value {
         ValueRef::String(string) => vec![(string.bytes().to_vec(), Vec::new())],
@@ -113,7 +113,7 @@ fn contents(value: ValueRef<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
     all
 }
 
-/// Finds what is in a value, and removes it.
+/// Finds the contents of a value, and removes them.
 fn take_apart(value: ValueMut<'_>) {
     match value {
         ValueMut::String(_) => {}
@@ -166,7 +166,7 @@ fn take_apart(value: ValueMut<'_>) {
     }
 }
 
-/// Gives an input in pieces of so many bytes.
+/// Gives an input in pieces of this many bytes.
 #[derive(Debug)]
 pub struct Pieces<'i> {
     input: &'i [u8],

@@ -199,7 +199,7 @@ impl Keys {
     pub fn ask(&mut self, line: &str) -> Result<String> {
         self.send(line)?;
         let mut answer = self.web.answer(line.starts_with("HEAD "))?;
-        // Long answers of etcd come in chunks, as do those to who waits.
+        // Long answers of etcd come in chunks, as do those to waiting requests.
         while answer.header("transfer-encoding").is_some()
             && let Some(chunk) = self.web.chunk()?
         {
@@ -218,7 +218,7 @@ impl Keys {
         Ok(behind.trim_end_matches('}').parse()?)
     }
 
-    /// Waits until so many requests do.
+    /// Waits until this many requests wait.
     ///
     /// # Errors
     /// They do not.

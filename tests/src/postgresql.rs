@@ -16,7 +16,7 @@ use crate::peers;
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The number of the user who owns nothing.
+/// The number of a user who owns nothing.
 const NOBODY: u32 = 65534;
 
 /// A running PostgreSQL; dropping it ends the process and removes its data.
@@ -28,7 +28,7 @@ pub struct Postgresql {
     _directory: TempDir,
 }
 
-/// How a program is started as somebody who is not root, whom it refuses: the words before it.
+/// How to start a program as a user other than root, whom it refuses: the words before it.
 fn wrappers() -> Vec<Vec<String>> {
     if !rustix::process::geteuid().is_root() {
         return vec![Vec::new()];
@@ -36,7 +36,7 @@ fn wrappers() -> Vec<Vec<String>> {
     let words = |text: String| text.split(' ').map(str::to_owned).collect();
     vec![
         words(format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups")),
-        // Where nobody cannot read what root has made: another name for root.
+        // If this user cannot read what root has made: another name for root.
         words(format!("unshare --user --map-user={NOBODY}")),
     ]
 }
@@ -50,8 +50,8 @@ fn command(wrapper: &[String], program: &str) -> Command {
 }
 
 impl Postgresql {
-    /// Serves an empty database for a user `dunlin` with the password `secret`. Nothing where this
-    /// machine lets no program run as somebody else than root.
+    /// Serves an empty database for a user `dunlin` with the password `secret`. Nothing if this machine
+    /// cannot run a program as a user other than root.
     ///
     /// # Errors
     /// The package is missing, or the server does not start in time.

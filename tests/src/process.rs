@@ -49,11 +49,10 @@ pub fn scheduled_nanoseconds(pid: u32) -> Result<u64> {
     Ok(sum)
 }
 
-/// Proportional bytes of a process and its children: a page that two of them share counts half in
-/// each.
+/// Proportional bytes of a process and its children: a page that two of them share counts half in each.
 ///
 /// # Errors
-/// The process is gone, or it belongs to somebody else.
+/// The process is gone, or it belongs to another user.
 pub fn proportional_bytes(pid: u32) -> Result<u64> {
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss")?;

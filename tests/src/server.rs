@@ -65,7 +65,7 @@ impl Target {
     }
 }
 
-/// What every test server is started with; a test's own options come behind and win.
+/// The options of every test server; a test's own options come after them and win.
 const USUAL_OPTIONS: &[(&str, &str)] = &[
     ("bind", "127.0.0.1"),
     ("save", ""),
@@ -119,7 +119,7 @@ impl Server {
     /// Starts the binary under test with HTTP as well. Returns the port of that.
     ///
     /// # Errors
-    /// As [`Server::start`], or nobody listens there.
+    /// As [`Server::start`], or nothing listens there.
     pub fn start_with_http(options: &[(&str, &str)]) -> Result<(Self, u16)> {
         for _ in 0..5 {
             let port = free_port()?;

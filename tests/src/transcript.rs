@@ -104,7 +104,7 @@ pub enum Action {
         /// Its value.
         value: String,
     },
-    /// Waits so many milliseconds.
+    /// Waits this many milliseconds.
     Sleep(u64),
     /// Closes a connection.
     Close(u8),

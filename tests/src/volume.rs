@@ -23,7 +23,7 @@ impl Volume {
         match run(&["mount", "-t", "tmpfs", "-o", &options, "dunlin-test"], place.path()) {
             Ok(()) => Ok(Some(Volume(place))),
             Err(error) => {
-                // Past the capture of the test's output: nobody should take it for having run.
+                // Past the capture of the test's output: a reader must not take it for having run.
                 let _ = writeln!(io::stderr(), "SKIPPED {test}: {error}");
                 Ok(None)
             }
@@ -39,7 +39,7 @@ impl Volume {
     /// Makes it read-only, or writable again.
     ///
     /// # Errors
-    /// Somebody has a file open for writing there.
+    /// A process has a file open for writing there.
     pub fn set_read_only(&self, read_only: bool) -> Result<()> {
         let options = if read_only { "remount,ro" } else { "remount,rw" };
         run(&["mount", "-o", options], self.path())
@@ -48,8 +48,8 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        // Lazily, should a server that failed a test still have files there. If it fails even so,
-        // there is nobody to tell.
+        // Lazily, in case a server that failed a test still has files there. If it fails even so,
+        // nobody can be told.
         let _ = run(&["umount", "-l"], self.0.path());
     }
 }

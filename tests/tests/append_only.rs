@@ -11,7 +11,7 @@ use tests::client::{Client, Received, Reply};
 use tests::observe::{figure, number, wait_until};
 use tests::server::{Server, Target};
 
-/// How long a write to the file is made to take where the tests look at who waits for it.
+/// How long a write to the file is made to take in tests that look at waiting clients.
 const SLOW: Duration = Duration::from_millis(400);
 
 const ALWAYS: &[(&str, &str)] = &[("appendonly", "yes"), ("appendfsync", "always")];
@@ -32,7 +32,7 @@ fn digest(client: &mut Client) -> Result<Reply> {
     client.call_text("DEBUG DIGEST")
 }
 
-/// Waits until so many rewrites were begun and none goes on.
+/// Waits until this many rewrites were begun and none goes on.
 fn wait_for_rewrite(client: &mut Client, begun: u64) -> Result<()> {
     wait_until("the rewrite", || {
         // In this order: one may begin in between.
@@ -41,7 +41,7 @@ fn wait_for_rewrite(client: &mut Client, begun: u64) -> Result<()> {
     })
 }
 
-/// The names that the list of files holds, with their kinds.
+/// The names in the list of files, with their kinds.
 fn listed(server: &Server) -> Result<Vec<(String, String)>> {
     let list = server.directory().join("appendonlydir/appendonly.aof.manifest");
     let text = fs::read_to_string(list)?;
@@ -197,7 +197,7 @@ fn client_unblock_ends_waitaof() -> Result<()> {
     let (mut client, mut control) = (server.connect()?, server.connect()?);
     let Reply::Integer(id) = client.call_text("CLIENT ID")? else { bail!("no number") };
     let error = Reply::Error(b"UNBLOCKED client unblocked via CLIENT UNBLOCK".to_vec());
-    // The write is durable and there is no replica, so that it waits until somebody ends it.
+    // The write is durable and there is no replica, so it waits until another client ends it.
     ensure!(client.call_text("SET key value")? == ok());
     ensure!(client.call_text("WAITAOF 1 0 0")?.elements().is_some());
     let counts = Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]);
@@ -514,7 +514,7 @@ fn a_first_start_makes_a_base_without_data() -> Result<()> {
 }
 
 /// Files without a list may be all that is left of the data: they are neither loaded nor changed, so
-/// that whoever finds the list finds the data.
+/// that a user who finds the list finds the data.
 #[test]
 fn files_that_no_list_names_stay_as_they_are() -> Result<()> {
     let mut server = start(ALWAYS)?;
@@ -633,8 +633,8 @@ fn loading_goes_on_beside_the_end_of_a_rewrite() -> Result<()> {
     Ok(())
 }
 
-/// An append-only file of the time before Redis 7 is taken over by a start that loads it, and by
-/// nobody else: what is not loaded is not replaced either.
+/// Only a start that loads it takes over an append-only file of the time before Redis 7: a file that is
+/// not loaded is not replaced either.
 #[test]
 fn an_old_file_that_was_not_loaded_stays() -> Result<()> {
     for turns_on in [true, false] {

@@ -15,7 +15,7 @@ use tests::server::{Server, Target, repository};
 /// The programs have deadlines of their own, and each keeps a processor busy: one after the other.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Runs a program with the ports of so many new servers; its report is the failure's text.
+/// Runs a program with the ports of this many new servers; its report is the failure's text.
 fn run(mut program: Command, name: &str, servers: usize) -> Result<()> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let options = [("threads", "4"), ("appendonly", "yes"), ("appendfsync", "everysec")];

@@ -27,7 +27,7 @@ struct Event {
     data: String,
 }
 
-/// Somebody who follows changes.
+/// A client that follows changes.
 struct Follower {
     input: BufReader<TcpStream>,
     status: u16,
@@ -161,7 +161,7 @@ fn a_transaction_comes_together() -> Result<()> {
     let ids: Vec<_> = events.iter().map(|event| event.id.is_some()).collect();
     assert_eq!(ids, [false, false, true, true], "{events:?}");
     assert!(events[1].data.contains(r#""value":"\u0001\u0002""#), "{events:?}");
-    // Who resumes in between gets what is behind it, and nothing else.
+    // A client that resumes in between gets the changes after its position, and nothing else.
     let behind = events[2].id.clone().context("an id")?;
     let mut rest = Follower::connect(port, &format!("since={behind}"))?;
     assert_eq!(rest.next()?, events[3]);
@@ -219,7 +219,7 @@ fn nothing_is_kept_for_those_who_have_gone_for_good() -> Result<()> {
         thread::sleep(Duration::from_millis(2500));
         client.call_text("SET a 1")?;
         assert_eq!(Follower::connect(port, &format!("since={gone}"))?.status, 410, "{options:?}");
-        // Who follows is reason enough to go on.
+        // One follower is reason enough to go on.
         let mut follower = Follower::connect_now(port, "")?;
         let kept = position(&mut client)?;
         thread::sleep(Duration::from_millis(2500));
@@ -419,7 +419,7 @@ fn a_request_waits_for_its_key() -> Result<()> {
     assert!(!waiting.is_finished());
     client.call_text("DEL k")?;
     assert_eq!(waiting.join().expect("no panic")?.0, 404, "it is gone");
-    // Who has an older version need not wait.
+    // A client that has an older version need not wait.
     client.call_text("SET k two")?;
     let changed = web.ask("GET /v1/keys/k?wait=true", &["If-None-Match: \"1\""], b"")?;
     assert_eq!((changed.status, changed.text().as_str()), (200, "two"));
@@ -467,7 +467,7 @@ fn a_command_waits_for_changes() -> Result<()> {
     }
     let Reply::Array(replies) = waiting.call_text("EXEC")? else { bail!("an array") };
     assert_eq!(replies.len(), 1);
-    // Who goes while it waits is forgotten.
+    // A client that goes while it waits is forgotten.
     waiting.send(&["CHANGES", "SINCE", "$", "BLOCK", "0"])?;
     thread::sleep(Duration::from_millis(50));
     drop(waiting);
@@ -484,7 +484,7 @@ fn a_command_waits_for_changes() -> Result<()> {
 
 #[test]
 fn who_waits_hears_of_a_flood() -> Result<()> {
-    // Less is kept than happens between two looks of whoever tells.
+    // Less is kept than happens between two looks of the thread that tells followers.
     let (server, port) = start(&[("changes-backlog-size", "1kb")])?;
     let (mut writer, mut observer) = (server.connect()?, server.connect()?);
     let mut flood = String::new();

@@ -92,7 +92,7 @@ fn ended_with(target: Target, files: Files) -> Result<Server> {
     Ok(server)
 }
 
-/// Whether a server starts with these files and has so many keys.
+/// Whether a server starts with these files and has this many keys.
 fn starts_with(target: Target, files: Files, keys: i64) -> Result<bool> {
     let mut server = ended_with(target, files)?;
     Ok(server.start_again().is_ok()

@@ -1,4 +1,5 @@
-//! Connections in great number and of bad behaviour: nobody else notices, and memory is bounded.
+//! Connections in great number and of bad behaviour: other clients do not notice, and memory is
+//! bounded.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -201,7 +202,7 @@ fn replies_that_nobody_reads_are_bounded() -> Result<()> {
     greedy.set_write_timeout(Some(Duration::from_millis(500)))?;
     let requests = b"*2\r\n$3\r\nGET\r\n$3\r\nbig\r\n".repeat(1000);
     for _ in 0..100 {
-        // Either it is closed, or nobody takes its requests as long as it reads nothing.
+        // Either it is closed, or its requests are not taken as long as it reads nothing.
         if greedy.write_all(&requests).is_err() {
             break;
         }
@@ -218,7 +219,7 @@ fn together_clients_hold_no_more_than_they_may() -> Result<()> {
     const LIMIT: u64 = 20 * MEGABYTE;
     let server = start(&[("maxmemory-clients", "20mb")])?;
     let mut control = server.connect()?;
-    // Being small saves nobody where a protected client alone takes more than the limit.
+    // Being small saves no client when a protected client alone takes more than the limit.
     control.call_text("CLIENT NO-EVICT ON")?;
     let mut protected = raw(&server)?;
     protected.write_all(b"CLIENT NO-EVICT ON\r\n")?;
@@ -314,8 +315,7 @@ fn requests_that_trickle_in_are_answered() -> Result<()> {
     Ok(())
 }
 
-/// Whatever holds a connection back, the requests that arrive meanwhile wait where nobody would look
-/// at them without a reason.
+/// For whatever reason a connection waits, requests that arrive meanwhile must be looked at afterwards.
 #[test]
 fn what_arrives_while_a_connection_is_held_back_is_answered_afterwards() -> Result<()> {
     let server = start(&[("appendonly", "yes")])?;
@@ -384,7 +384,7 @@ fn what_is_only_announced_costs_nothing() -> Result<()> {
     wait_until_alone(&mut control)
 }
 
-/// What other protocols' clients say, and what nobody says.
+/// The input of other protocols' clients, and of no client.
 fn nonsense(random: &mut Random) -> Vec<u8> {
     let random_bytes = |random: &mut Random, length: usize| -> Vec<u8> {
         (0..length).map(|_| random.bits() as u8).collect()

@@ -1,4 +1,4 @@
-//! Slots that are held for long, or wanted by many: nobody else waits, and work under locks is
+//! Slots that are held for long, or needed by many: other clients do not wait, and work under locks is
 //! linear.
 
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn of_two_workers(server: &Server, wanted: usize) -> Result<(Client, Vec<Client>
         client.call_text("PING")?;
     }
     hold_slot(&mut holder, "2")?;
-    // Who answers while EXEC runs belongs to the other worker.
+    // The connection that answers while EXEC runs belongs to the other worker.
     let mut runs = false;
     while !runs {
         ensure!(!has_reply(&mut holder)?, "nobody sees EXEC");

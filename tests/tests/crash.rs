@@ -14,7 +14,7 @@ use tests::server::{Server, Target};
 /// Connections that write.
 const WRITERS: usize = 4;
 
-/// The data of so many rounds is kept, so that some is old when the process is killed.
+/// The data of this many rounds is kept, so that some is old when the process is killed.
 const KEPT_ROUNDS: u64 = 5;
 
 /// What `everysec` may lose at most, before the last write that it acknowledged.

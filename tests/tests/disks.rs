@@ -166,7 +166,7 @@ fn a_stop_beside_a_full_disk_loses_nothing() -> Result<()> {
         let there = client.call_text(&format!("EXISTS key:{number}"))?;
         ensure!(there == Reply::Integer(1), "key:{number} is lost");
     }
-    // Who forces it knows better.
+    // FORCE overrides that.
     fill_up(&volume, MEGABYTE / 4)?;
     write_until_refused(&server, refusal)?;
     server.connect()?.send(&["SHUTDOWN", "FORCE"])?;
@@ -193,7 +193,8 @@ fn snapshots_fail(
     let file = volume.path().join("dump.rdb");
     let before = fs::read(&file)?;
     spoil(volume)?;
-    // Who waits for a save is told; one that nobody waits for has writes refused.
+    // A client that waits for a save is told; after a save for which no client waits, writes are
+    // refused.
     for (line, status) in [("SAVE", "ok"), ("BGSAVE", "err")] {
         client.call_text(line)?;
         wait_until("the end", || Ok(figure(&mut client, "rdb_bgsave_in_progress")? == "0"))?;

@@ -392,7 +392,7 @@ fn random_requests_are_answered_as_by_etcd() -> Result<()> {
     Ok(())
 }
 
-/// Reads the event that somebody waited for.
+/// Reads the event for which a client has waited.
 fn event(keys: &mut Keys) -> Result<String> {
     let answer = keys.web.answer(false)?;
     ensure!(answer.header("transfer-encoding") == Some("chunked"), "{answer:?}");
@@ -447,7 +447,7 @@ fn events_of_the_past_are_told_as_by_etcd() -> Result<()> {
     Ok(())
 }
 
-/// Reads the event that somebody waits for, if there is one soon.
+/// Reads the event for which a client waits, if there is one soon.
 fn hear(keys: &mut Keys, patience: Duration) -> Result<Option<String>> {
     keys.web.set_patience(patience)?;
     let event = keys.web.chunk().ok().flatten();
@@ -528,7 +528,7 @@ fn a_stream_goes_on_from_event_to_event() -> Result<()> {
     let head = stream.web.answer(false)?;
     ensure!(head.status == 200 && head.header("x-etcd-index") == Some("1"), "{head:?}");
     keys.await_watchers(1)?;
-    // More than the socket takes at once, and nobody reads.
+    // More than the socket takes at once, and the client does not read.
     let value = "x".repeat(20_000);
     for number in 1..=600 {
         keys.ask(&format!("PUT /s/{number} value={number}{value}"))?;
@@ -551,7 +551,8 @@ fn a_stream_goes_on_from_event_to_event() -> Result<()> {
     let mut control = server.connect()?;
     let list = text_of(&control.call_text("CLIENT LIST")?);
     ensure!(list.contains("cmd=http|nodewait"), "{list}");
-    // Who does not read is too late for what is not kept any more, and the stream ends.
+    // A client that does not read is too late for events that are not kept any more, and the stream
+    // ends.
     let mut slow = keys.again()?;
     slow.send("GET /s wait=true&stream=true&recursive=true")?;
     ensure!(slow.web.answer(false)?.status == 200);

@@ -1,5 +1,5 @@
-//! The keys that the tree of `/v2/keys` is kept in, changed by Redis clients: nobody is told a wrong index, nothing
-//! crashes, and what is there after a restart is what was there before.
+//! The keys of the tree of `/v2/keys`, changed by Redis clients: no client gets a wrong index, nothing
+//! crashes, and the tree after a restart is the one before it.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tests::etcd::Keys;
 use tests::random::{Random, Rounds};
 use tests::server::Server;
 
-/// A server that journals, and that removes nothing which has expired before somebody meets it.
+/// A server that journals, and that removes an expired node only when a request meets it.
 struct Subject {
     server: Server,
     keys: Keys,
@@ -78,7 +78,7 @@ fn times_of_fields_take_nodes_away() -> Result<()> {
         let left = subject.raw(&format!("HPTTL {{etcd}}/ FIELDS 1 {name}"))?;
         ensure!(left == Reply::Array(vec![Reply::Integer(-1)]), "{name}: {left:?}");
     }
-    // Nobody sees the only child of this directory, so it has none.
+    // No request sees the only child of this directory, so it has none.
     let listing = subject.expect("GET /d", "200")?;
     ensure!(!listing.contains("nodes"), "{listing}");
     subject.expect("DELETE /d dir=true", "200")?;
@@ -109,7 +109,7 @@ fn whoever_asks_for_a_past_that_is_gone_is_told_so() -> Result<()> {
         sleep(Duration::from_millis(5));
         let told = subject.expect("GET / wait=true&recursive=true&waitIndex=3", "400")?;
         ensure!(told.contains("\"errorCode\":401,") && told.contains("[6/3]"), "{emptied}: {told}");
-        // Indexes go on, and who waits for the next event is told of it.
+        // Indexes go on, and a client that waits for the next event is told of it.
         let mut waits = subject.keys.again()?;
         waits.send("GET / wait=true&recursive=true&waitIndex=6")?;
         ensure!(waits.web.answer(false)?.status == 200);

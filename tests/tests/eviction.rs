@@ -64,7 +64,7 @@ fn keys(client: &mut Client) -> Result<usize> {
     }
 }
 
-/// How many keys take so many bytes, tables included.
+/// How many keys take this many bytes, tables included.
 fn that_fit(bytes: u64, expire: bool) -> Result<usize> {
     let server = Server::start(Target::Dunlin, &[])?;
     let mut clients = [server.connect()?];
@@ -84,7 +84,7 @@ fn that_fit(bytes: u64, expire: bool) -> Result<usize> {
     keys(&mut control)
 }
 
-/// Fills a server that may use so many bytes more than when it was empty.
+/// Fills a server that may use this many bytes more than when it was empty.
 fn overfill(bytes: u64, policy: &str, connections: usize, options: &[(&str, &str)]) -> Result<()> {
     let server = Server::start(Target::Dunlin, options)?;
     let mut clients: Vec<Client> =

@@ -15,7 +15,7 @@ use tests::quoting::quote;
 use tests::random::{Random, Rounds};
 use tests::server::{Server, Target};
 
-/// How long each test goes on if nobody says otherwise.
+/// How long each test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(6);
 
 /// Plays rounds, each with the generator of a seed of its own, until the time is up.

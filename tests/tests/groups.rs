@@ -110,8 +110,8 @@ fn each_entry_is_delivered_once() -> Result<()> {
     Ok(())
 }
 
-/// Those who wait for entries get them in the order in which they came, and those who read without a
-/// group all get them.
+/// Clients that wait for entries of a group get them in the order in which they came, and those that
+/// read without a group all get them.
 #[test]
 fn waiting_consumers_are_served_in_turn() -> Result<()> {
     const WAITING: usize = 6;

@@ -16,7 +16,7 @@ use tests::process::resident_bytes;
 use tests::random::{Random, Rounds};
 use tests::server::{Server, Target, repository};
 
-/// How long each test goes on if nobody says otherwise.
+/// How long each test goes on by default.
 const USUAL_TIME: Duration = Duration::from_secs(5);
 
 /// Bytes that the process may have resident: all that is tried is small.

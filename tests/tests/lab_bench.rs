@@ -38,7 +38,7 @@ impl Said {
 /// `dunlin bench` with these arguments, for a minute at most.
 fn bench_command(port: u16, arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new("timeout");
-    // In the foreground, so that a signal to the process group of the test reaches nobody else.
+    // In the foreground, so that a signal to the process group of the test reaches no other process.
     command.args(["--foreground", "60"]).arg(dunlin_binary()?).args(["bench", "-p"]);
     command.arg(port.to_string()).args(arguments).stdin(Stdio::null());
     Ok(command)
@@ -456,7 +456,7 @@ fn a_stall_shows_in_an_open_loop_only() -> Result<()> {
         let open = ["-c", "4", "--duration", "3", "--rate", "1000", "--csv", "-t", "get"];
         let open = bench(port, &open)?;
         let (closed, open) = (p99(&closed)?, p99(&open)?);
-        // A tenth of the requests of the open loop are due while nobody is answered.
+        // A tenth of the requests of the open loop are due during a stall.
         ensure!(open > 50.0 && closed < 50.0, "open {open} ms, closed {closed} ms");
         Ok(())
     })

@@ -119,7 +119,7 @@ fn a_server_that_does_not_start_is_a_failure_and_one_that_is_not_there_is_skippe
     ensure!(experiment.runs.len() == 5 + 3);
     let skipped: Vec<&str> = experiment.skipped.iter().map(|one| &*one.name).collect();
     ensure!(skipped == ["ends", "nowhere"], "{skipped:?}");
-    // Who is not there is no failure.
+    // A server that is not there is no failure.
     let output =
         lab(path, &["run", "broken.toml", "--out", "good", "--targets", "dunlin,nowhere"])?;
     ensure!(output.status.success(), "{output:?}");

@@ -68,10 +68,10 @@ fn who_has_not_logged_in_may_let_little_wait() -> Result<()> {
     // Refusals are many times as long: some tens of megabytes, much more than sockets hold.
     stranger.set_write_timeout(Some(Duration::from_millis(500)))?;
     let requests = b"GET\r\n".repeat(1_000_000);
-    // As long as nobody reads the refusals, nobody may take the requests.
+    // As long as the refusals are not read, the requests may not be taken.
     let _ = stranger.write_all(&requests);
     wait_until("the end of the stranger", || Ok(closed_for_output(&mut control)? == 1))?;
-    // Who reads is served, however much it is.
+    // A client that reads is served, however much it is.
     let mut reading = server.connect()?;
     for _ in 0..1000 {
         ensure!(matches!(reading.call_text("GET k")?, Reply::Error(_)));

@@ -83,7 +83,7 @@ fn series(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     found
 }
 
-/// The labels that whoever collects the figures adds.
+/// The labels that the collecting program adds.
 const ADDED: [&str; 2] = ["instance", "job"];
 
 /// Whether an expression asks for series that there are, and for labels that one of them has.
@@ -335,7 +335,8 @@ fn logged(client: &mut Client, kind: &str, count: usize) -> Result<Vec<(i64, Str
     entries.into_iter().map(entry).collect()
 }
 
-/// What a script calls was sent by nobody, and has a reply; a client that hears nothing gets none.
+/// A command that a script calls was not sent by a client, and has a reply; a client that suppresses
+/// replies gets none.
 #[test]
 fn commands_are_logged_with_their_bytes() -> Result<()> {
     let server = Server::start(Target::Dunlin, &[("threads", "2")])?;

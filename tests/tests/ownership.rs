@@ -164,7 +164,7 @@ fn who_insists_leaves_no_unfinished_file() -> Result<()> {
     Ok(())
 }
 
-/// Who supervises a server waits for the process that it has started.
+/// A supervisor waits for the process that it has started.
 #[test]
 fn a_supervised_server_stays_where_it_is() -> Result<()> {
     let home = tempfile::tempdir()?;

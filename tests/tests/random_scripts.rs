@@ -28,7 +28,7 @@ mod strings;
 const BATCH: usize = 40;
 /// Differences that are reported before the run gives up.
 const ENOUGH: usize = 8;
-/// How long scripts are made if nobody says otherwise.
+/// How long scripts are made by default.
 const USUAL_TIME: Duration = Duration::from_secs(10);
 
 /// Shows values with their types, and tables in the order in which Lua walks them, unless a key is one

@@ -1,4 +1,5 @@
-//! SAVE and its kin: what the reference server makes of our files, whatever went on meanwhile.
+//! SAVE and similar commands: what the reference server reads from our files, whatever went on
+//! meanwhile.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -282,14 +283,14 @@ fn rules_save_and_failures_stop_writes() -> Result<()> {
     ensure!(server.log().contains("changes in 1 seconds. Saving..."), "{}", server.log());
     wait_until("its end", || Ok(figure(&mut client, "rdb_bgsave_in_progress")? == "0"))?;
 
-    // Nobody can put a file where a directory of that name is.
+    // No file can be put where a directory of that name is.
     fs::create_dir(server.directory().join("taken"))?;
     let before = fs::read(&file)?;
     client.call_text("CONFIG SET dbfilename taken")?;
     let failed = client.call_text("SAVE")?;
     ensure!(failed == Reply::Error(b"ERR".to_vec()), "{failed:?} {}", server.log());
     ensure!(client.call_text("SHUTDOWN")?.is_error(), "the server goes on");
-    // Whoever asked for these knows that they failed: it has no consequence.
+    // The clients that asked for these know that they failed: it has no consequence.
     ensure!(figure(&mut client, "rdb_last_bgsave_status")? == "ok");
     ensure!(client.call_text("SET e 6")? == ok());
     ensure!(client.call_text("BGSAVE")? == Reply::Status(b"Background saving started".to_vec()));
@@ -442,7 +443,7 @@ fn files_keep_their_order_beside_flushes() -> Result<()> {
     Ok(())
 }
 
-/// A path at which whoever opens it for writing waits until somebody reads there.
+/// A path that blocks a writer that opens it until a reader opens it too.
 fn pipe(path: &Path) -> Result<()> {
     Ok(rustix::fs::mknodat(CWD, path, FileType::Fifo, 0o600.into(), 0)?)
 }
@@ -560,7 +561,7 @@ fn a_directory_that_was_replaced_is_entered_again() -> Result<()> {
     Ok(())
 }
 
-/// What is acknowledged is in the file, whoever ends a pause meanwhile.
+/// Acknowledged writes are in the file, even if a client ends a pause meanwhile.
 #[test]
 fn a_pause_that_ends_while_the_server_stops_lets_no_write_through() -> Result<()> {
     let mut server = start(&[])?;

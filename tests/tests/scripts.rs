@@ -272,7 +272,7 @@ fn libraries_survive_in_files_of_both_kinds() -> Result<()> {
 }
 
 /// Two scripts that need a slot of each other, each with a client that waits for what it pushes: one
-/// borrows the slot, and serves who waits there.
+/// borrows the slot, and serves the client there.
 #[test]
 fn who_borrows_a_slot_serves_those_who_wait_there() -> Result<()> {
     let server = start(&[("threads", "2")])?;

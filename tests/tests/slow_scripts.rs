@@ -36,7 +36,7 @@ fn received(client: &mut Client) -> Result<String> {
     })
 }
 
-/// Waits until somebody is told that a script runs for long.
+/// Waits until a client is told that a script runs for long.
 fn wait_until_slow(other: &mut Client) -> Result<()> {
     wait_until("the script that is slow", || Ok(say(other, "GET held")?.starts_with("BUSY")))
 }
@@ -53,7 +53,7 @@ fn others_of_the_thread_are_served_and_may_end_it() -> Result<()> {
     tests::client::encode(&["INCR", "behind"], &mut pipeline);
     runner.send_raw(&pipeline)?;
     wait_until_slow(&mut other)?;
-    // Whoever needs nothing of the script's goes on, and so do connections that come now.
+    // Commands that need nothing of the script's go on, and so do connections that come now.
     ensure!(say(&mut other, "SET free 1")? == "OK");
     let mut newcomer = server.connect()?;
     ensure!(say(&mut newcomer, "GET free")? == "1");
@@ -154,7 +154,7 @@ fn a_runner_that_says_no_more_is_answered_and_closed() -> Result<()> {
     Ok(())
 }
 
-/// Who waits already when the script becomes slow is told, too, whatever it waits for.
+/// A client that waits already when the script becomes slow is told, too, whatever it waits for.
 #[test]
 fn those_who_came_before_it_was_slow_are_told() -> Result<()> {
     for threads in ["1", "2"] {
@@ -219,7 +219,7 @@ fn what_it_reaches_later_is_busy_as_well() -> Result<()> {
     Ok(())
 }
 
-/// A script that waits for another one, with writes behind, keeps nobody else waiting.
+/// A script that has written and waits for another one keeps no other command waiting.
 #[test]
 fn who_waits_in_the_middle_serves_others_meanwhile() -> Result<()> {
     let server = start_with("2", &[])?;

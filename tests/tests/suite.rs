@@ -38,7 +38,7 @@ fn main() -> ExitCode {
 }
 
 fn complain(error: &anyhow::Error) -> ExitCode {
-    // When even standard error is gone there is nobody left to tell.
+    // If even standard error is gone, nobody can be told.
     let _ = writeln!(std::io::stderr(), "error: {error:#}");
     ExitCode::FAILURE
 }

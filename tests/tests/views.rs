@@ -124,7 +124,7 @@ fn the_example_works_with_mariadb() -> Result<()> {
     let begun = Instant::now();
     assert_eq!(get(&mut web, "slow")?.status, 502);
     ensure!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
-    // Without the database, what is kept is served, and what is not cannot be had.
+    // Without the database, kept results are served, and others fail.
     mariadb.kill();
     sleep(Duration::from_millis(300));
     for _ in 0..10 {
@@ -162,7 +162,7 @@ fn the_example_works_with_postgresql() -> Result<()> {
     assert_eq!(get(&mut web, "slow")?.status, 502);
     ensure!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     ensure!(server.log().contains("statement timeout"), "{}", server.log_tail());
-    // A number that is none of the database's is the request's fault.
+    // A number outside of the database's range is the request's fault.
     assert_eq!(get(&mut web, "types?n=99999999999")?.status, 409);
     assert_eq!(had(&mut web, "types?n=8", "miss"), row.replace("8,", "9,"));
     postgresql.stop();
@@ -353,7 +353,7 @@ fn the_file_is_read_anew() -> Result<()> {
         ensure!(get(&mut web, "v")?.text() == "[{\"n\":2}]");
     }
     ensure!(server.log().contains("The views stay as they are: "), "{}", server.log_tail());
-    // Another path is for those who may change such settings.
+    // Only clients that may change such settings may set another path.
     let other = directory.path().join("other.toml");
     fs::write(&other, "")?;
     let error = read_anew(&server, &other)?;
@@ -389,7 +389,7 @@ fn the_file_is_read_anew() -> Result<()> {
     Ok(())
 }
 
-/// Somebody reads while others have the file read anew, which alternates between two statements.
+/// One client reads while others have the file read anew, which alternates between two statements.
 #[test]
 fn nobody_gets_a_result_of_an_earlier_file() -> Result<()> {
     let (server, port, directory) = start(&one("SELECT 0 AS n", "ttl = 60"), &[])?;

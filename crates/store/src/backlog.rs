@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Backlog {
     /// Copies.
     copied: AtomicUsize,
-    /// Bytes that only the reader still needs, because their owner was removed or replaced. Most of
-    /// them were there before the cut.
+    /// Bytes that only the reader still needs, because their key was removed or replaced, or usually
+    /// will be. They were there before the cut.
     kept: AtomicUsize,
 }
 

@@ -88,7 +88,7 @@ fn payload(file: &[u8], raw: RawEntry<'_>) -> Option<Vec<u8>> {
     Some([&[kind], &file[start..start + raw.value_bytes()]].concat())
 }
 
-/// What scripts give to the libraries that they find in Lua.
+/// Inputs that scripts give to the libraries that they find in Lua.
 fn scripts(corpus: &Path) -> Outcome {
     let json =
         br#" {"a\u00e9\ud83d\ude00\n": [1, -2.5e3, 0x1F, true, null, {}, "b"], "c": {"d": []}}"#;

@@ -1,8 +1,9 @@
-//! The vocabulary of what clients do to each other: they wait for what others write, hear what others
-//! publish, end the waiting of others, and close their connections.
+//! The vocabulary of what clients do to each other: they wait for others' writes, hear others'
+//! messages, end the waiting of others, and close their connections.
 //!
-//! `<queue>` and `<ranking>` are keys of lists and of sorted sets alone: who waits for several keys
-//! one of which gets a value of another type, is served in another way (`docs/COMPATIBILITY.md`).
+//! `<queue>` and `<ranking>` are keys of lists and of sorted sets alone: when a client waits for
+//! several keys and one of them gets a value of another type, Redis serves it in another way
+//! (`docs/COMPATIBILITY.md`).
 
 use super::Comparison::{Clients, Exact, Shape, Unordered};
 use super::{Form, Vocabulary};
@@ -83,7 +84,7 @@ const SERVING: &[Form] = &[
     (Exact, "OBJECT ENCODING <queue>"),
 ];
 
-/// Of several patterns or channels that one client listens to, who comes first is each server's own; so
+/// When one client listens to several patterns or channels, their order differs between the servers; so
 /// no two patterns match one name.
 const MESSAGES: &[Form] = &[
     (Exact, "SUBSCRIBE ( <channel> )+"),
@@ -105,7 +106,7 @@ const MESSAGES: &[Form] = &[
     (Exact, "RESET"),
 ];
 
-/// Without CLIENT NO-TOUCH: Redis 8.0 breaks down when such a client serves one who waits.
+/// Without CLIENT NO-TOUCH: Redis 8.0 breaks down when such a client serves a waiting one.
 const CONNECTIONS: &[Form] = &[
     (Shape, "HELLO ( 2 | 3 )"),
     (Shape, "HELLO 3"),

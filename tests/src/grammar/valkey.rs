@@ -101,7 +101,7 @@ const CLIENTS: &[Form] = &[
     (Clients, concat!("CLIENT LIST ", filters!())),
     (Clients, concat!("CLIENT LIST ", filters!(), " [ SKIPME ( YES | NO | <member> ) ]")),
     (Clients, "CLIENT LIST"),
-    // More of them would leave nobody to look at.
+    // More of them would leave no client to look at.
     (Exact, concat!("CLIENT KILL NAME ( one | two | nobody ) ", filters!())),
     (Exact, "CLIENT CAPA ( redirect | REDIRECT | subscribe | <member> )+"),
     (Exact, "CLIENT SETNAME ( one | me )"),

@@ -70,7 +70,7 @@ pub(crate) struct Actor<'w> {
 }
 
 impl<'w> Actor<'w> {
-    /// Connects. Connections of a victim are named so, for the one who kills them.
+    /// Connects. Connections of a victim have a name by which they are killed.
     pub(crate) fn new(world: &'w World, seed: u64, is_victim: bool) -> Result<Actor<'w>> {
         let client = Client::connect(world.port)?;
         let mut actor = Actor { world, client, random: Random::new(seed), is_victim };

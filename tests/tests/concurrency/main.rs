@@ -251,13 +251,13 @@ fn wait_in_vain(server: &Server, seed: u64, ends_at: Instant) -> Result<()> {
     Ok(())
 }
 
-/// One of few keys, so that clients meet at them, and that soon nobody is left at them.
+/// One of few keys, so that clients meet at them, and that soon no client is left at them.
 fn some_key(random: &mut Random) -> String {
     format!("key:{}", random.below(60))
 }
 
-/// Waits time out, and connections that wait or watch go away, while databases are swapped and
-/// flushed: by who has closed all gates and touches the same slots without locks.
+/// Waits time out, and connections that wait or watch go away, while databases are swapped and flushed:
+/// by a thread that has closed all gates and uses the same slots without locks.
 #[test]
 fn waits_end_beside_swaps_and_flushes() -> Result<()> {
     let mut server = start()?;

@@ -27,7 +27,7 @@ const ACCOUNTS: usize = 20;
 const AMOUNT: i64 = 1000;
 const SUM: i64 = ACCOUNTS as i64 * AMOUNT;
 const TOKENS: usize = 30;
-/// Sets, lists and lists in the ring: so many of each.
+/// Sets, lists and lists in the ring: this many of each.
 const PLACES: usize = 4;
 const PAIRS: usize = 5;
 const NAMES: usize = 5;
@@ -185,7 +185,7 @@ fn transfer_by_watch(actor: &mut Actor<'_>) -> Result<()> {
         let (less, more) = (before[0] - amount, before[1] + amount);
         let set = format!("MSET account:{from} {less} account:{to} {more}");
         let get = format!("MGET account:{from} account:{to}");
-        // Whoever changed one of them meanwhile keeps us from it.
+        // A client that changed one of them meanwhile keeps us from it.
         let Some(replies) = actor.transaction(&[&get, &set])? else { continue };
         let seen = numbers(replies[0].clone())?;
         ensure!(seen == before, "{before:?} became {seen:?} although both are watched");

@@ -1,18 +1,18 @@
-//! Who judges, and what is asked.
+//! The server to compare with, and the commands to compare.
 
 use std::time::Duration;
 
 use tests::grammar::{self, Vocabulary};
 use tests::server::Target;
 
-/// Who judges, and what is asked.
+/// The server to compare with, and the commands to compare.
 pub(crate) struct Judge {
     pub(crate) target: Target,
     /// What commands are made of: each of one of these.
     pub(crate) vocabularies: &'static [&'static Vocabulary],
     /// How many clients send them. One alone sends many at a time.
     pub(crate) clients: usize,
-    /// How long rounds are played if nobody says otherwise.
+    /// How long rounds are played by default.
     pub(crate) usual_time: Duration,
     /// Settings that rounds choose.
     pub(crate) settings: &'static [&'static [Setting]],
@@ -49,7 +49,7 @@ pub(crate) const REDIS: Judge = Judge {
     bystanders: &[],
 };
 
-/// What is between clients: messages, events, who waits and is served, who is closed.
+/// What happens between clients: messages, events, waiting and serving, closing.
 pub(crate) const SEVERAL: Judge = Judge {
     target: Target::Reference,
     vocabularies: &[&grammar::REDIS, &grammar::SEVERAL],

@@ -129,7 +129,7 @@ impl Round {
         self.steps.iter().map(|step| &step.command)
     }
 
-    /// Plays the steps as those of one client, who sends many commands together.
+    /// Plays the steps as those of one client, which sends many commands together.
     fn play_alone(&self, pair: &Pair, clients: &mut [Client; 2]) -> Result<Option<Difference>> {
         let mut queue = Vec::new();
         for (index, batch) in self.steps.chunks(BATCH).enumerate() {
@@ -161,7 +161,7 @@ impl Round {
         Ok(None)
     }
 
-    /// Compares how many changes `save` rules have counted since they were so many.
+    /// Compares how many changes `save` rules have counted since the last comparison.
     fn compare_changes(
         &self,
         clients: &mut [Client; 2],

@@ -81,7 +81,7 @@ impl Seat {
             "SUNSUBSCRIBE",
         ];
         let differs = self.is_queueing && NOT_QUEUED.contains(&command.name().as_str());
-        // Who listens may hear of its own command, which is no answer to it.
+        // A client that listens may hear of its own command, and that is not an answer to it.
         let unclear = self.listens && (may_wait(command) || waits_a_moment(command));
         self.waits.is_none() && !differs && !unclear
     }
@@ -142,8 +142,9 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
-    /// Whether a step is worth taking. Of several who wait, SWAPDB serves first who waits for what comes
-    /// first out of a hash table; what a BITFIELD tells that fails is each server's own.
+    /// Whether a step is worth taking. Of several waiting clients, SWAPDB serves first the one whose
+    /// key comes first out of a hash table; the reply of a BITFIELD that fails differs between the
+    /// servers.
     fn can(&self, step: &Step) -> bool {
         let waiting = self.seats.iter().filter(|seat| seat.waits.is_some()).count();
         let is_chance = waiting > 1 && step.command.name() == "SWAPDB";
@@ -256,7 +257,8 @@ impl Table<'_> {
             let seat = &mut self.seats[index];
             let own = answered.filter(|step| step.by == index).map(|step| &step.command);
             let command = own.or(seat.waits.as_ref()).cloned();
-            // Who waits and listens to events hears of what served it behind its reply.
+            // A client that waits and listens to events hears of the command that served it after its
+            // reply.
             let mut theirs = theirs.clone();
             if own.is_none() && seat.waits.is_some() {
                 theirs.sort_by_key(is_message);
@@ -336,7 +338,7 @@ fn hear(connection: &mut Client, count: usize, patience: Duration) -> Result<Vec
     Ok(heard)
 }
 
-/// The parts of what somebody hears that is no single value.
+/// The parts of a received message that is not a single value.
 fn parts(received: &mut Received) -> Option<&mut Vec<Reply>> {
     match received {
         Received::Reply(Reply::Push(parts) | Reply::Array(parts)) => Some(parts),
@@ -344,7 +346,7 @@ fn parts(received: &mut Received) -> Option<&mut Vec<Reply>> {
     }
 }
 
-/// Puts the names that are given up into one order: who gives up all has that of a hash table. How many
+/// Puts given-up names into one order: a client that gives up all gets that of a hash table. How many
 /// are left is told in the order of the replies.
 fn put_names_in_order(heard: &mut [Received]) {
     const KINDS: [&[u8]; 3] = [b"unsubscribe", b"punsubscribe", b"sunsubscribe"];

@@ -415,7 +415,7 @@ fn a_loss_without_a_broken_connection_is_found() -> Result<()> {
     let run = results.experiments[0].runs.first().context("no run")?;
     ensure!(event(run, "FLUSHALL")?.outcome == "OK", "{:?}", run.events);
     let check = run.check.as_ref().context("nothing was checked")?;
-    // What was acknowledged before is gone, what came after it is not; nobody lost a connection.
+    // Writes acknowledged before are gone, those after it are not; no connection was lost.
     ensure!(check.lost > 0 && check.lost < check.acknowledged, "{check:?}");
     ensure!(check.unknown == 0 && check.wrong == 0, "{check:?}");
     ensure!(check.oldest_lost_seconds.is_some_and(|seconds| seconds < 2.0), "{check:?}");

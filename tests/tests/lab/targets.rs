@@ -162,7 +162,7 @@ fn an_api_over_a_table_is_measured_by_back_end() -> Result<()> {
     // Three requests at two ways of persisting; the database has its own.
     let runs = |target: &str| experiment.runs.iter().filter(|run| run.target == target).count();
     ensure!((runs(all[0]), runs(all[1]), runs(all[2])) == (6, 3, 6), "{:?}", experiment.runs.len());
-    // A thousand rows of the same table, whoever answers.
+    // A thousand rows of the same table, from every target.
     let bytes = |target: &str| -> Result<u64> {
         let is_it =
             |run: &&Run| run.target == target && run.parameters["request"] == "read 1000 rows";
@@ -205,7 +205,7 @@ fn a_store_is_killed_under_users_of_its_api() -> Result<()> {
     Ok(())
 }
 
-/// What is said where the machine does not let the lab starve anybody.
+/// The reason in the report when the machine does not let the lab starve a process.
 fn is_told_why(experiment: &ExperimentResult) -> bool {
     let reasons = experiment.skipped.iter().map(|skipped| &skipped.reason);
     experiment.runs.is_empty()

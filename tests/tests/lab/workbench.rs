@@ -146,7 +146,7 @@ pub(crate) fn started(bench: &Bench) -> Result<Child> {
     let mut lines = BufReader::new(child.stderr.take().context("it was piped")?).lines();
     for line in lines.by_ref() {
         if line?.contains("requests/s") {
-            // Whoever stops reading must not end the lab.
+            // A reader that stops reading must not end the lab.
             std::thread::spawn(move || lines.for_each(drop));
             return Ok(child);
         }

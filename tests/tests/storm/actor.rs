@@ -128,7 +128,7 @@ impl<'w> Actor<'w> {
         Actor { lenient: true, database: 0, ..Actor::new(world, seed, name) }
     }
 
-    /// A number that nobody used before, larger than all of this client's.
+    /// A number that was never used before, larger than all of this client's.
     pub(crate) fn fresh(&self, client: usize, count: u64) -> u64 {
         (self.world.life << 36) + ((client as u64) << 30) + count
     }
@@ -242,7 +242,7 @@ impl<'w> Actor<'w> {
     }
 }
 
-/// Complains of an answer that does not come, or that is none.
+/// Reports an answer that does not come, or is not valid.
 fn blame(world: &World, error: &anyhow::Error, command: &str) {
     let cause = error.root_cause().downcast_ref::<io::Error>().map(io::Error::kind);
     let command: String = command.chars().take(80).collect();

@@ -48,7 +48,7 @@ fn a_lost_write_is_seen() {
     let mut unpromised = life(Vec::new(), holding(Some(5)));
     unpromised.promise = promise(125);
     is_content(&unpromised);
-    // Not acknowledged, but somebody has seen it.
+    // Not acknowledged, but a client has seen it.
     is_content(&life(vec![write(7, 140, NEVER)], holding(Some(6))));
     let seen = vec![write(7, 140, NEVER), read(Some(7), 150, 160)];
     complains(&life(seen, holding(Some(6))), "lost");

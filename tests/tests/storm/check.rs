@@ -41,7 +41,7 @@ struct Write {
     value: u64,
     begin: Time,
     end: Time,
-    /// When it was known to somebody that it had happened.
+    /// When it was known to a client that it had happened.
     known: Time,
 }
 

@@ -15,9 +15,9 @@ use crate::actor::{World, is_refusal};
 use crate::history::{Promise, Time};
 use crate::plan::{Disk, Ending, Event, Plan};
 
-/// What may be in the memory of the process only, though it is acknowledged, when the process is
-/// killed under `everysec` and `no`: what workers could not write because somebody else held the
-/// file, for as long as a busy machine keeps that thread from running. See decision 3.
+/// Acknowledged data that may be in the memory of the process only when it is killed under `everysec`
+/// and `no`: effects that workers could not write because another thread was using the file, for as
+/// long as a busy machine keeps that thread from running. See decision 3.
 const HELD_UP: Time = 1_000_000_000;
 /// How long `everysec` may put off writing because a sync takes long, as in Redis.
 const SLOW_SYNC: Time = 2_000_000_000;
@@ -394,7 +394,7 @@ impl<'s> Conductor<'s> {
     }
 }
 
-/// Takes all room but so many bytes.
+/// Takes all room except this many bytes.
 fn fill(volume: &Volume, left: u64) -> Result<()> {
     let statistics = rustix::fs::statvfs(volume.path())?;
     let free = (statistics.f_bavail * statistics.f_frsize).saturating_sub(left);

@@ -157,7 +157,7 @@ pub(crate) fn entries(reply: &Reply) -> Vec<(Vec<u8>, u64)> {
     entries.iter().filter_map(entry).collect()
 }
 
-/// Whether somebody had got an entry before who reads with CLAIM.
+/// Whether a client that reads with CLAIM got an entry that another had got before.
 pub(crate) fn was_delivered(entry: &Reply) -> bool {
     matches!(entry, Reply::Array(parts) if matches!(parts.get(3), Some(Reply::Integer(1..))))
 }
@@ -220,8 +220,8 @@ fn read_streams(client: &mut Client, state: &mut State, wrong: &mut Vec<String>)
     Ok(())
 }
 
-/// Reads all that is checked, from a server that nobody else uses. The texts say what cannot be true
-/// of any state.
+/// Reads all checked data, from a server that nothing else uses. The texts name what cannot be true of
+/// any state.
 pub(crate) fn read_state(client: &mut Client) -> Result<(State, Vec<String>)> {
     let mut state = State::default();
     let mut violations = Vec::new();

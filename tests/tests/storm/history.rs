@@ -28,7 +28,7 @@ impl Clock {
 pub(crate) enum Action {
     /// A register's only writer gave it a value, larger than any before.
     Write { register: usize, value: u64 },
-    /// Somebody read a register.
+    /// A client read a register.
     Read { register: usize, value: Option<u64> },
     /// The only operator swapped two databases, or emptied all, and set the mark in the same
     /// transaction.

@@ -64,7 +64,7 @@ impl Wishes {
 }
 
 fn say(text: &str) {
-    // Past the capture of the test's output: who waits for an hour wants to see something.
+    // Past the capture of the test's output: a user who waits for an hour wants to see something.
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
@@ -206,8 +206,8 @@ impl Storm {
         Ok(())
     }
 
-    /// Makes room on the disk, and has a journal that has failed replaced by a rewrite: until then nobody
-    /// is told what nothing makes durable.
+    /// Makes room on the disk, and has a failed journal replaced by a rewrite: until then no reply is
+    /// sent that nothing makes durable.
     fn make_healthy(&self) -> Result<()> {
         if let Some(volume) = &self.volume {
             let _ = fs::remove_file(volume.path().join("ballast"));
@@ -354,7 +354,7 @@ impl Storm {
         Ok(())
     }
 
-    /// Saves what there is for the one who looks for the cause.
+    /// Saves the files of a failure, to look for its cause.
     fn keep(&mut self, seed: u64) -> PathBuf {
         let place =
             std::env::temp_dir().join(format!("dunlin-storm-{seed}-{}", std::process::id()));

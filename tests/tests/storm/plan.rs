@@ -12,18 +12,18 @@ pub(crate) enum Event {
     Rewrite,
     /// The append-only file is turned on, and the event is over when it is complete.
     TurnOn,
-    /// It is turned on, and nobody waits.
+    /// It is turned on, and no client waits for that.
     BeginTurningOn,
     TurnOff,
     Policy(&'static str),
     Reload,
-    /// Clients wait for so many milliseconds: all commands, or those that write.
+    /// Clients wait for this many milliseconds: all commands, or those that write.
     Pause {
         milliseconds: u64,
         all: bool,
     },
     KillVictims,
-    /// The disk is full from now on but for so many kilobytes.
+    /// The disk is full from now on except for this many kilobytes.
     FillDisk(u64),
     MakeRoom,
 }
@@ -32,14 +32,14 @@ pub(crate) enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Kill,
-    /// Killed so many milliseconds after a rewrite, a snapshot, or turning on has begun.
+    /// Killed this many milliseconds after a rewrite, a snapshot, or turning on has begun.
     KillDuringRewrite(u64),
     KillDuringSave(u64),
     KillWhileTurningOn(u64),
     Terminate,
     Interrupt,
     Shutdown(&'static str),
-    /// SHUTDOWN SAVE, and somebody lets the clients go on meanwhile.
+    /// SHUTDOWN SAVE, and a client lets the others go on meanwhile.
     ShutdownAndUnpause,
     /// The clients leave, everything is flushed, and the memory must come back.
     Idle,
@@ -49,7 +49,7 @@ pub(crate) enum Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disk {
     Healthy,
-    /// Each sync takes so many milliseconds more.
+    /// Each sync takes this many milliseconds more.
     Slow(u64),
     /// Some syncs of each thread fail, from this one on.
     Failing(u64),

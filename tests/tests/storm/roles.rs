@@ -400,7 +400,7 @@ fn publish(actor: &mut Actor<'_>, _: usize) {
         count += wanted;
         let answers = actor.exchange(&commands);
         if answers.iter().any(|answer| answer.as_ref().is_none_or(|(reply, _)| reply.is_error())) {
-            // Nobody knows which were sent: others see a gap, which is none in a new name.
+            // It is unknown which were sent: others see a gap, which is none in a new name.
             (name, count) = (actor.random.bits(), 0);
         }
         actor.rest(5000);

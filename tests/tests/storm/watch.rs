@@ -66,7 +66,7 @@ impl Lateness {
     pub(crate) fn between(&self, begin: Time, end: Time) -> Time {
         let first = self.0.iter().rev().find(|sample| sample.at <= begin);
         let last = self.0.iter().find(|sample| sample.at >= end);
-        // Without a sample on either side nothing is known, and nobody is blamed.
+        // Without a sample on either side nothing is known, and the server is not blamed.
         let (Some(first), Some(last)) = (first, last) else { return end - begin };
         let waited = |(id, after): (&u32, &Time)| after - first.waited.get(id).unwrap_or(after);
         let server = last.waited.iter().map(waited).max().unwrap_or(0);
@@ -132,7 +132,7 @@ pub(crate) fn explain(world: &World, stalls: &[Stall], lateness: &Lateness) -> V
         let overlap = |begin: Time, end: Time| begin < stall.end && end > stall.begin;
         let meanwhile = happenings.iter().filter(|it| overlap(it.begin, it.end));
         let names: Vec<&str> = meanwhile.map(|it| it.what.as_str()).collect();
-        // What stops the world by its own definition is no finding.
+        // A command that stops the world by its own definition is not a finding.
         let excused = names.iter().any(|name| name.starts_with('!'));
         if excused || waited.saturating_sub(late) <= LIMIT {
             continue;

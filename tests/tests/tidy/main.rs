@@ -177,7 +177,7 @@ fn the_clock_is_read_in_one_place() {
         let reads = |kind: &str| {
             tokens.windows(3).any(|three| three[0] == kind && three[1] == "::" && three[2] == "now")
         };
-        // How long a thread of the server or of the lab has waited concerns nobody else.
+        // How long a thread of the server or of the lab has waited concerns nothing else.
         let waits = matches!(&*source.package, "server" | "lab" | "dunlin");
         let raw = tokens.windows(2).any(|two| two == ["clock_gettime", "("]);
         if reads("SystemTime") || raw || reads("Instant") && !waits {

@@ -97,7 +97,7 @@ fn without_tests(sources: Vec<Source>) -> Vec<Source> {
     kept
 }
 
-/// Spaces for what stands behind `#[cfg(test)]`, and the names of the modules among that.
+/// Spaces for the items after `#[cfg(test)]`, and the names of the modules among them.
 fn blank_tests(code: &str) -> (String, Vec<String>) {
     const MARK: &str = "#[cfg(test)]";
     let mut bytes = code.as_bytes().to_vec();

@@ -130,7 +130,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // When even standard error is gone there is nobody left to tell.
+            // If even standard error is gone, nobody can be told.
             let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }

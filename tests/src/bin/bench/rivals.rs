@@ -7,7 +7,8 @@ use tests::server::{Server, Target};
 use crate::pinning::Places;
 use crate::{Options, line, median};
 
-/// Who takes part, in the order of columns: Dunlin, Redis 7.0 where it is there, Redis 8.0, Valkey.
+/// The servers to compare, in the order of columns: Dunlin, Redis 7.0 if it is there, Redis 8.0,
+/// Valkey.
 pub(crate) fn all() -> Vec<Target> {
     let mut targets = vec![Target::Dunlin, Target::Reference, Target::Valkey];
     if peers::oldest("redis-server").exists() {

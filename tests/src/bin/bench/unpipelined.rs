@@ -1,7 +1,8 @@
-//! Requests that wait for their replies, by few connections and by many, from a heavy and a light client.
+//! Requests that wait for their replies, by few connections and by many, from a heavy and a light
+//! client.
 //!
-//! Who saves system calls may keep clients waiting for that, and a client that takes long itself hides
-//! it. So throughput and the median of latency count as well as processor time.
+//! A server that saves system calls may keep clients waiting for that, and a client that takes long
+//! itself hides it. So throughput and the median of latency count as well as processor time.
 
 use std::path::PathBuf;
 use std::process::Command;
