@@ -135,7 +135,7 @@ impl Expectation {
         }
     }
 
-    /// The expectation that holds what was printed in both protocols, as shortly as possible.
+    /// The expectation for the output in both protocols, as short as possible.
     #[must_use]
     pub fn of_both(resp2: &[String], resp3: &[String]) -> Self {
         let candidates = [resp2, resp3].map(|lines| Self { common: lines.to_vec(), resp3: None });
@@ -184,7 +184,7 @@ pub struct Step {
     pub expected: Expectation,
     /// The line of the step in its file, counted from 0.
     pub line: usize,
-    /// The lines of the file that hold the expectation, for rewriting.
+    /// The lines of the file with the expectation, for rewriting.
     span: Range<usize>,
 }
 
@@ -255,7 +255,7 @@ impl Transcript {
         Ok(Self { path: path.to_owned(), family, sections, lines })
     }
 
-    /// Writes the file back with the expectations that the steps now hold.
+    /// Writes the file back with the present expectations of the steps.
     ///
     /// # Errors
     /// The file cannot be written.

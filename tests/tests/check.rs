@@ -61,7 +61,7 @@ fn arguments_that_make_no_sense_are_explained() -> Result<()> {
     Ok(())
 }
 
-/// Names below a directory, and what the files hold.
+/// Names below a directory, and the contents of the files.
 type Files<'f> = &'f [(&'f str, &'f [u8])];
 
 /// An RDB file of the reference.

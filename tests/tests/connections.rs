@@ -171,7 +171,7 @@ fn a_subscriber_that_does_not_read_is_closed() -> Result<()> {
     let before = resident_bytes(server.pid())?;
     let message = "m".repeat(100_000);
     let mut sent = 0;
-    // The sockets' own buffers hold some megabytes besides.
+    // The sockets' own buffers have room for some megabytes besides.
     while publisher.call(&["PUBLISH", "news", &message])? == Reply::Integer(1) {
         sent += 1;
         ensure!(sent < 1000, "100 MB wait for a client that does not read");

@@ -322,7 +322,7 @@ fn json_is_patched_and_collections_are_pushed_to() -> Result<()> {
     assert_eq!(ask(&mut web, "PATCH /v1/keys/doc", &stale, "{}")?.status, 412);
     ask(&mut web, "PUT /v1/keys/text", &[], "text")?;
     assert_eq!(ask(&mut web, "PATCH /v1/keys/text", &patch, "{}")?.status, 409);
-    // Numbers are those that were sent, whatever a float could hold of them.
+    // Numbers are those that were sent, with more digits than a float has.
     let numbers = r#"{"a":12345678901234567890123,"b":1.10}"#;
     ask(&mut web, "PUT /v1/keys/doc", &[], numbers)?;
     ask(&mut web, "PATCH /v1/keys/doc", &patch, r#"{"c":-0.10000000000000000001}"#)?;

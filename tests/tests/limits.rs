@@ -65,7 +65,7 @@ fn who_has_not_logged_in_may_let_little_wait() -> Result<()> {
     let mut control = server.connect()?;
     control.call_text("AUTH secret")?;
     let mut stranger = raw(&server)?;
-    // Refusals are many times as long: some tens of megabytes, much more than sockets hold.
+    // Refusals are many times as long: some tens of megabytes, much more than fits into sockets.
     stranger.set_write_timeout(Some(Duration::from_millis(500)))?;
     let requests = b"GET\r\n".repeat(1_000_000);
     // As long as the refusals are not read, the requests may not be taken.

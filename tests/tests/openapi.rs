@@ -1,5 +1,5 @@
 //! The description of HTTP's addresses, read by schemathesis: it makes requests of it, right ones and wrong
-//! ones, and holds the answers against it.
+//! ones, and compares the answers with it.
 
 use std::fs;
 use std::process::{Command, Stdio};

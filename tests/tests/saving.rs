@@ -583,7 +583,7 @@ fn a_pause_that_ends_while_the_server_stops_lets_no_write_through() -> Result<()
     Ok(())
 }
 
-/// A stop that fails ends what it holds back, and no pause of a client.
+/// A stop that fails ends its own suspension of writes, but not CLIENT PAUSE.
 #[test]
 fn a_stop_that_is_refused_leaves_a_pause_as_it_was() -> Result<()> {
     let server = start(&[("save", "3600 1")])?;

@@ -1,8 +1,8 @@
 //! Positions on Earth as scores of a sorted set: the arithmetic of the GEO commands.
 //!
 //! A geohash halves the world again and again: 26 halvings of the longitude interleaved with 26
-//! of the latitude name a cell of about 0.6 m as a number of 52 bits, which a float holds
-//! exactly. Cells that are near in number are near in place, and a cell of fewer halvings is a
+//! of the latitude name a cell of about 0.6 m as a number of 52 bits, which a float
+//! represents exactly. Cells that are near in number are near in place, and a cell of fewer halvings is a
 //! contiguous range of numbers. So a search takes the cell around its centre that is just large
 //! enough, with its eight neighbours, reads nine ranges of scores, and measures the distance of
 //! each candidate.

@@ -351,7 +351,7 @@ impl Hash {
         })
     }
 
-    /// How many chains of the table's buckets hold n members each; `None` of a packed hash.
+    /// How many chains of the table's buckets have n members each; `None` for a packed hash.
     pub fn chain_histogram(&self) -> Option<Vec<usize>> {
         match self.parts() {
             Parts::Packed(_) => None,

@@ -285,7 +285,7 @@ impl<'a, S: Shape> Member<'a, S> {
     /// The same member without a lifetime, for an index that is kept beside its owner.
     ///
     /// # Safety
-    /// The holder of the result uses it only while the member lives, and never while it changes.
+    /// The owner of the result uses it only while the member lives, and never while it changes.
     pub(crate) unsafe fn detach(self) -> Member<'static, S> {
         Member { start: self.start, life: PhantomData }
     }

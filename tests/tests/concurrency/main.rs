@@ -33,7 +33,7 @@ fn bulk(text: &str) -> Reply {
     Reply::Bulk(text.as_bytes().to_vec())
 }
 
-/// Waits until `attempt` holds.
+/// Waits until `attempt` is true.
 /// Waits until so many clients wait for something.
 fn wait_for_blocked(client: &mut Client, count: usize) -> Result<()> {
     let line = format!("blocked_clients:{count}\r\n");

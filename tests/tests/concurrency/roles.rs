@@ -129,7 +129,7 @@ pub(crate) fn prepare(client: &mut Client) -> Result<()> {
     Ok(())
 }
 
-/// What must hold when all are done, beyond what the readers have seen.
+/// What must be true when all are done, beyond what the readers have seen.
 pub(crate) fn check_at_the_end(client: &mut Client, world: &World) -> Result<()> {
     let accounts = numbers(client.call_text(&format!("MGET {}", all_accounts()))?)?;
     ensure!(accounts.iter().sum::<i64>() == SUM, "{accounts:?}");

@@ -14,7 +14,7 @@ pub(crate) fn shown(received: &Received) -> String {
     }
 }
 
-/// Compares two answers. `queue` holds the comparisons of the commands that wait for EXEC.
+/// Compares two answers. `queue` has the comparisons of the commands that wait for EXEC.
 pub(crate) fn answered_alike(
     command: &Command,
     queue: &mut Vec<Comparison>,

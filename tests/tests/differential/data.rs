@@ -15,7 +15,7 @@ pub(crate) fn changes_so_far(client: &mut Client) -> Result<i64> {
     line.context("INFO counts no changes")?.trim().parse().context("no number of changes")
 }
 
-/// What a key holds, as texts that must be the same on both servers.
+/// The value of a key, as texts that must be the same on both servers.
 pub(crate) fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static str, String)>> {
     let call = |client: &mut Client, words: &[&[u8]]| -> Result<Reply> { client.call(words) };
     let show = |reply: &Reply| notation::lines(reply).join("\n");
@@ -66,7 +66,7 @@ pub(crate) fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static s
 }
 
 /// Whether a set may be a listpack or a table by chance: what SUNIONSTORE and SDIFFSTORE store is a table
-/// if more integers than an intset may hold come before the first text, and they come in the order of the
+/// if more integers than fit an intset come before the first text, and they come in the order of the
 /// tables that they are taken from.
 fn has_chance_encoding(client: &mut Client, members: &Reply) -> Result<bool> {
     let limit = client.call(&[b"CONFIG".as_slice(), b"GET", b"set-max-intset-entries"])?;

@@ -467,7 +467,7 @@ do = "ECHO {entry_token}"
 seconds = 1
 "#;
 
-/// Every file below a directory that holds a text, in whatever case.
+/// Every file below a directory that contains a text, in upper or lower case.
 fn files_with(text: &str, directory: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {

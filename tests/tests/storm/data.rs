@@ -123,7 +123,7 @@ pub(crate) fn read_pair(pair: usize) -> [String; 2] {
     [format!("GET pair:{pair}:a"), format!("HGET pair:{pair}:b f")]
 }
 
-/// The number at the beginning of a reply, if it holds something.
+/// The number at the beginning of a reply, if it is not empty.
 pub(crate) fn value(reply: &Reply) -> Result<Option<u64>> {
     let text = match reply {
         Reply::Nil | Reply::NilArray => return Ok(None),

@@ -60,7 +60,7 @@ impl Operation {
     }
 }
 
-/// What a server holds when it has started.
+/// The data of a server when it has started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) registers: BTreeMap<usize, u64>,

@@ -68,7 +68,7 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// A server that is started again and again, and what it should hold.
+/// A server that is started again and again, and its expected data.
 struct Storm {
     server: Server,
     volume: Option<Volume>,
@@ -317,7 +317,7 @@ impl Storm {
         self.server.start_again()
     }
 
-    /// Starts the process on a healthy disk, to read what it holds.
+    /// Starts the process on a healthy disk, to read its data.
     fn start_plainly(&mut self) -> Result<()> {
         let options = self.options();
         let options: Vec<(&str, &str)> =

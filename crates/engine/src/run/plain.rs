@@ -1,7 +1,7 @@
 //! The short path of a command: one key, no waiting client, nothing unusual going on.
 //!
 //! Nearly every command of nearly every server takes it. Each condition here stands for checks and
-//! steps of [`Engine::execute`] that would do nothing when the condition holds. A command that fails a
+//! steps of [`Engine::execute`] that would do nothing when the condition is met. A command that fails a
 //! condition has done nothing yet, and takes the long path from its beginning.
 
 use std::sync::atomic::Ordering::Relaxed;

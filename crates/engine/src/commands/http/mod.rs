@@ -639,7 +639,7 @@ fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The condition of a transaction. It is checked now, and either holds until EXEC or makes EXEC fail.
+/// The condition of a transaction. It is checked now. If it does not stay true until EXEC, EXEC fails.
 fn watch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let mut conditions = Conditions::default();

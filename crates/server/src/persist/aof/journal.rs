@@ -418,7 +418,7 @@ impl FileJournal {
         self.shared.failure.lock().clone()
     }
 
-    /// Makes writes be refused for a reason, also while the journal works; or ends that. After a
+    /// Refuses writes for a reason, also while the journal works; or ends that. After a
     /// failure it goes on in a file that is worth nothing before its base is complete.
     pub fn refuse_writes(&self, reason: Option<String>) {
         let mut refusal = self.shared.refusal.lock();
