@@ -56,8 +56,8 @@ pub const UNAUTHENTICATED_MAX_BULK: u64 = 16_384;
 /// client that means to log in reads its replies.
 pub const UNAUTHENTICATED_OUTPUT: usize = 16 * 1024;
 
-/// An argument at least this long, of which only a part has arrived, is received into an allocation
-/// of its own instead of the read buffer, so that storing it copies nothing.
+/// An argument at least this long that has arrived only in part is received into an allocation of its
+/// own instead of the read buffer, so that storing it copies nothing.
 pub const BIG_ARGUMENT: usize = 32 * 1024;
 
 /// How much of an announced big argument is allocated before its bytes arrive. Beyond this the

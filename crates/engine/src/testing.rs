@@ -54,7 +54,7 @@ pub(crate) struct Recorder {
     end: AtomicU64,
     /// The answer of [`Journal::synced`].
     pub(crate) synced: AtomicU64,
-    /// Whether replies are to wait.
+    /// Whether replies must wait.
     pub(crate) holds_replies: AtomicBool,
     /// Whether the disk does not keep up.
     pub(crate) pressed: AtomicBool,

@@ -79,7 +79,7 @@ pub fn expire(tree: &mut impl Tree, now: i64) -> Result<Option<Step>, Error> {
         return Ok(None);
     };
     let found = match find(&*tree, &path) {
-        // Of all the ways to write a path, nodes have one.
+        // A path can be written in several ways; nodes have one of them.
         _ if path::clean(&path) != path => None,
         Ok(node) => Some(node.into_owned()),
         Err(error) if matches!(error.code, Code::KeyNotFound | Code::NotDirectory) => None,
@@ -130,7 +130,7 @@ fn take_away(tree: &mut impl Tree, path: &[u8], node: &Node<'_>) -> Result<Vec<B
         let mut directories = vec![path::inside(path).into_owned()];
         while let Some(directory) = directories.pop() {
             let mut scheduled = Vec::new();
-            // Other data in the place of a directory goes with it.
+            // Other data in place of a directory goes with it.
             for (name, child) in tree.children(&directory).unwrap_or_default() {
                 let path = path::child(&directory, &name);
                 if child.is_directory() {

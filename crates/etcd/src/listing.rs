@@ -57,7 +57,7 @@ pub fn write_node(
 }
 
 impl<'t, T: Tree> Listing<'t, T> {
-    /// Writes a node; of one with children that are to be written, the beginning.
+    /// Writes a node; if its children are written too, only its beginning.
     fn write(
         &mut self,
         node: Node<'t>,

@@ -279,7 +279,7 @@ impl Parser {
         receiving.bytes.len() + behind - receiving.decoded.min(behind)
     }
 
-    /// Where the next bytes are to be received, with the room there, if not in the buffer.
+    /// Where to receive the next bytes, with the room there, if not in the buffer.
     pub fn receives_apart(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         let receiving = self.receiving.as_mut().filter(|receiving| receiving.apart)?;
         let Framing::Length(length) = receiving.framing else { return None };

@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A hash that is being read, of which fields expire.
+/// A hash with fields that expire, while it is being read.
 struct ExpiringHash {
     hash: Hash,
     limits: Limits,

@@ -4,8 +4,8 @@
 //! Its arguments stay where they were received; the parser only notes where. It is made for
 //! pipelines:
 //!
-//! - A command that lies in the buffer as a whole takes a short way without any state.
-//! - Of a command that has arrived in part, what was parsed is kept, so nothing is parsed twice,
+//! - A command that lies completely in the buffer takes a short path without any state.
+//! - When a command has arrived in part, its parsed part is kept, so nothing is parsed twice,
 //!   however small the pieces are.
 //! - An argument of [`limits::BIG_ARGUMENT`] bytes or more, of which a part is still missing, is
 //!   announced by [`Parsed::BigArgument`]: the caller takes it over with [`Parser::take_big`],
@@ -268,8 +268,8 @@ impl Parser {
         self.parse_step(buffer, limits, args).unwrap_or_else(|parsed| parsed)
     }
 
-    /// The short way: an array of short arguments that lies in the buffer as a whole. `None` for
-    /// everything else, be it incomplete, unusual or wrong.
+    /// The short path: an array of short arguments that lies completely in the buffer. `None` for
+    /// everything else, whether incomplete, unusual or wrong.
     #[inline]
     fn parse_whole(
         &mut self,

@@ -293,7 +293,7 @@ impl Running {
         engine.note_startup();
         let stop = Stop { requests: stop, seen: Cell::new(false), signals };
         let running = Running { engine, outside, cron, telling, pid_file, supervisor, stop };
-        // From the first client on: how much there is to be loaded turns out later.
+        // From the first client on: the amount of data to load shows later.
         running.engine.loading.begin(0);
         running.open(workers, &running.engine.config.load());
         Ok(running)

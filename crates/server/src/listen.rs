@@ -190,7 +190,7 @@ struct Address<'c> {
     optional: bool,
 }
 
-/// Where a protocol is to be spoken.
+/// The addresses and the port for a protocol.
 fn addresses(config: &Config, speaks: Speaks) -> impl Iterator<Item = Address<'_>> {
     let port = match speaks {
         Speaks::Resp => config.port,

@@ -39,7 +39,7 @@ fn a_clock_that_is_set_back_moves_dates_and_nothing_else() -> Result<()> {
         Ok(control.is_some())
     })?;
     let mut control = control.context("no connection")?;
-    // Where clients are to be closed, this one is spared.
+    // When clients are closed, this one is spared.
     ok(&mut control, "CLIENT NO-EVICT ON")?;
 
     let before = date(&mut control)?;

@@ -259,7 +259,7 @@ impl Drop for Frozen {
 struct Loans {
     /// Those that were not given back, by the numbers of their blocks; the blocks that have left the table.
     out: HashMap<u64, Option<Block>>,
-    /// Those that are to be shown.
+    /// The pieces to show.
     waiting: Vec<(u64, Piece<'static>)>,
 }
 

@@ -59,7 +59,7 @@ const MIDDLE: usize = 0x4000;
 /// The first byte of a length of nine bytes.
 const LONG_MARK: u8 = 0xC0;
 
-/// How many members an iteration brings near at once, at least.
+/// How many members an iteration prefetches at once, at least.
 const BATCH: usize = 16;
 
 /// The contents of a member's block besides its name.

@@ -142,7 +142,7 @@ impl Reservation {
         self.all.until.store(until, Relaxed);
     }
 
-    /// Notes that `locked` was, of all the slots that are needed.
+    /// Notes that `locked` was locked, out of all needed slots.
     pub(crate) fn note_failure(&self, locked: u16, needed: &[u16]) {
         self.note_try();
         if self.has(locked) {

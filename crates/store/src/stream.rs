@@ -618,7 +618,7 @@ impl Body {
         self.numbers.first_id = first.map_or(StreamId::MIN, |entry| entry.id);
     }
 
-    /// Deletes entries from the beginning of the first block, which has more than are to go.
+    /// Deletes entries from the beginning of the first block, which has more than should be deleted.
     fn trim_block(&mut self, master: StreamId, to: TrimTo) -> u64 {
         let Some(block) = self.blocks.get_mut(&master) else { return 0 };
         let len = self.numbers.len;

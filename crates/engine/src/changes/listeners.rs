@@ -93,7 +93,7 @@ impl Listener {
         self.behind.store(offset.max(self.knows.load(Relaxed)), Release);
     }
 
-    /// Whether it is to be told of a record that ends at this offset.
+    /// Whether it must be told of a record that ends at this offset.
     pub(super) fn wants(&self, end: u64) -> bool {
         self.behind().is_none() && end > self.knows.load(Relaxed)
     }

@@ -81,8 +81,8 @@ pub struct State {
     pub listening: bool,
     /// Replies wait until the effects that they depend on are durable (`appendfsync always`).
     pub holds_replies: bool,
-    /// Nothing is kept any more: writes are to be refused.
+    /// Nothing is kept any more: writes must be refused.
     pub failed: bool,
-    /// The disk does not keep up: writes are to wait, before they lock anything.
+    /// The disk does not keep up: writes must wait, before they lock anything.
     pub pressed: bool,
 }

@@ -60,13 +60,13 @@ impl Engine {
         }
     }
 
-    /// Brings near the slots of keys. First of three steps, each over a whole batch.
+    /// Prefetches the slots of keys. First of three steps, each over a whole batch.
     #[inline]
     pub fn prefetch_slots(&self, keys: &[KeyAt]) {
         keys.iter().for_each(|key| self.keyspace.prefetch_slot(key.slot));
     }
 
-    /// Brings near the buckets of keys.
+    /// Prefetches the buckets of keys.
     #[inline]
     pub fn prefetch_buckets(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
         for key in keys {
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// Brings near the entries of keys.
+    /// Prefetches the entries of keys.
     #[inline]
     pub fn prefetch_entries(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
         for key in keys {

@@ -27,8 +27,8 @@ pub struct Request<'r> {
 pub enum Outcome {
     /// It ran, or was refused: the reply is written.
     Done,
-    /// Its client waits. Nothing was written; the inbox will have the reply.
-    /// The waiter is to be claimed at its deadline, or when the connection goes.
+    /// Its client waits. Nothing was written; the inbox will have the reply. The caller must claim the
+    /// waiter at its deadline, or when the connection goes.
     Blocked(Arc<Waiter>),
     /// A slot stayed locked. Nothing was touched: try again later. Which slot that was is in
     /// [`crate::run::turn::Turn::contended_slot`].

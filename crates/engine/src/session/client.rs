@@ -135,7 +135,7 @@ pub struct Client {
     pub(crate) output_limit: AtomicUsize,
     /// Its part of the sum over all clients: see [`Clients::count_memory`].
     pub(super) counted_memory: AtomicUsize,
-    /// The connection is to be closed.
+    /// The connection must be closed.
     pub killed: AtomicBool,
     /// Messages from other threads.
     pub inbox: Mutex<Inbox>,

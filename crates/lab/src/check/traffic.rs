@@ -14,7 +14,7 @@ use crate::targets::connection::{Connection, Endpoint};
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two attempts to connect, and after a server has said that it is loading.
 const RETRY: Duration = Duration::from_millis(20);
-/// Between two writes of a writer. The checker is to look, not to load.
+/// Between two writes of a writer. The checker should look, not load.
 const WRITE_PAUSE: Duration = Duration::from_micros(200);
 /// Between two reads of a reader.
 const READ_PAUSE: Duration = Duration::from_millis(1);

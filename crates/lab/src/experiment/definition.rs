@@ -322,8 +322,8 @@ impl Definition {
         if choice.full { &self.file.full } else { &self.file.quick }
     }
 
-    /// The values of placeholders: the file's, the size's in their place, the command line's in the
-    /// place of both.
+    /// The values of placeholders: the file's, replaced by the size's, and both replaced by the command
+    /// line's.
     fn fill_in_values(&mut self, choice: &Choice) -> Result<(), FileError> {
         let scope = Scope { path: &self.path, text: &self.text, values: built_in() };
         let size = self.size(choice);

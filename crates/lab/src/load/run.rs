@@ -20,7 +20,7 @@ use crate::record::{Generator, OperationRecord, Recording, Second};
 
 /// How long the first connection may take, and its greeting.
 const FIRST_CONNECTION: Duration = Duration::from_secs(10);
-/// How often it is looked whether idle connections are to be closed.
+/// How often to look whether idle connections must be closed.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a plan to its end, which is a bound of the plan, or [`Control::stop`], or, unless the plan

@@ -70,7 +70,7 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Takes up to `count` requests out of those that are to be made.
+    /// Takes up to `count` requests out of those that are still to be made.
     #[inline]
     fn take(&self, count: usize) -> usize {
         let Some(limit) = self.plan.requests else { return count };
@@ -376,7 +376,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// How long it may wait for events: until something is to be done without one.
+    /// How long it may wait for events: until something must be done without one.
     fn pause(&self, now: u64) -> u64 {
         let mut until = now + LOOK;
         if self.is_sending {

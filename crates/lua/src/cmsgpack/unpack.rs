@@ -114,7 +114,7 @@ impl<'call> Reader<'call> {
         }
     }
 
-    /// Pushes a value, or a table that is to be filled.
+    /// Pushes a value, or a table to be filled.
     fn begin(&mut self) -> Option<Level> {
         self.stack
             .need(1, "too many return values at once; use unpack_one or unpack_limit instead.");

@@ -17,7 +17,7 @@ pub(super) struct Item {
     pub(super) keys: Range<usize>,
 }
 
-/// Commands that were parsed and are to run now.
+/// Parsed commands that must run now.
 #[derive(Default)]
 pub(super) struct Batch {
     pub(super) items: Vec<Item>,

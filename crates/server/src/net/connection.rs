@@ -60,7 +60,7 @@ pub(super) struct Connection {
     pub(super) writable: bool,
     /// It is in the worker's list for the next turn.
     pub(super) scheduled: bool,
-    /// Set when it is to be closed: the reason, for the log.
+    /// Set when it must be closed: the reason, for the log.
     pub(super) doom: Option<&'static str>,
     /// Its share of the turn was used up: more commands may lie in the buffer.
     pub(super) backlog: bool,
@@ -255,7 +255,7 @@ impl Connection {
         usize::try_from(from.saturating_sub(sent)).map_or(waiting, |free| free.min(waiting))
     }
 
-    /// Keeps the reply that begins at `from` if it is written and the client is to wait all the same.
+    /// Defers the reply that begins at `from` if it is written although the client has to wait.
     pub(super) fn withhold_what_waits(&mut self, outcome: &Outcome, from: u64) {
         let waits = matches!(outcome, Outcome::Blocked(_)) && self.output.end() > from;
         self.withheld_from = waits.then_some(from);

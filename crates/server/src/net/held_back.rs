@@ -62,7 +62,7 @@ impl Pending {
 pub struct Ran {
     /// The engine's outcome.
     pub outcome: Outcome,
-    /// The command, if it is to run again, or the one that follows from it.
+    /// The command, if it must run again, or the one that follows from it.
     pub command: Option<Pending>,
     /// A slot that was locked, if that is why.
     pub slot: Option<u16>,
@@ -106,9 +106,9 @@ impl HeldBack {
         self.commands.push_front(command);
     }
 
-    /// Remembers why a command did not run to its end, and the command if it is to run again.
+    /// Remembers why a command did not run to its end, and the command if it must run again.
     ///
-    /// `slot` is one that was locked, if that is why.
+    /// `slot` is the locked slot, if that is the reason.
     pub fn hold_back(
         &mut self,
         outcome: Outcome,
@@ -141,7 +141,7 @@ impl HeldBack {
         }
     }
 
-    /// When a command that waits for slots, or for closed gates, is to be tried again.
+    /// When to try a command again that waits for slots, or for closed gates.
     pub fn next_try(&self) -> Option<Instant> {
         match &self.hold {
             Hold::Contended(parked) => Some(parked.next_try()),

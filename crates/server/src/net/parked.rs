@@ -42,7 +42,7 @@ impl Parked {
         Parked { since: now, next_try: now, slot: None, is_program: true, reservation: None }
     }
 
-    /// When it is to be tried again.
+    /// When to try it again.
     pub(super) fn next_try(&self) -> Instant {
         self.next_try
     }

@@ -81,8 +81,8 @@ impl Protocol {
         }
     }
 
-    /// Whether something is to be answered that no command stands for: an error in the input, or a
-    /// request that needs no command.
+    /// Whether there is an answer without a command: to an error in the input, or to a request that
+    /// needs no command.
     #[inline]
     pub(super) fn has_answer(&self) -> bool {
         match self {

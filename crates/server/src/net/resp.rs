@@ -102,12 +102,12 @@ impl Resp {
         self.parser.arguments(input, ranges)
     }
 
-    /// Whether an error is to be answered.
+    /// Whether there is an error to answer.
     pub(super) fn is_broken(&self) -> bool {
         self.error.is_some()
     }
 
-    /// Takes the error that is to be answered: its text.
+    /// Takes the error to answer: its text.
     pub(super) fn take_error(&mut self) -> Option<Vec<u8>> {
         let error = self.error.take()?;
         Some([b"ERR ", &*error.message()].concat())

@@ -197,7 +197,7 @@ struct RdbSink<'f> {
     /// The label of the entries before.
     label: u8,
     content_types: Arc<ContentTypes>,
-    /// How the eviction clock is to be read.
+    /// How to read the eviction clock.
     clock: Clock,
     /// The first thing that could not be written.
     error: Option<io::Error>,

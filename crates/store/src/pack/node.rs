@@ -459,7 +459,7 @@ impl Node {
         }
     }
 
-    /// Sees to it that `needed` bytes are free on this side.
+    /// Makes sure that `needed` bytes are free on this side.
     #[inline]
     fn make_room(&mut self, side: End, needed: usize, growth: Growth) {
         let front = self.head().start as usize;

@@ -101,7 +101,8 @@ fn version(args: &mut Args<'_>) -> Result<u64, CommandError> {
 /// Checks the conditions for a write of a key. Returns nothing when the write is refused; the reply is
 /// written then.
 fn admit(cx: &mut Context<'_>, key: &Key<'_>, conditions: &Conditions) -> Option<Option<u64>> {
-    // Not found for a change: that gives the key another version while a snapshot is to read it.
+    // Not found for a change: that would give the key another version although a snapshot must still
+    // read it.
     let present = cx.db.peek(key).map(Entry::version);
     let refused = if !conditions.admit(present) {
         FAILED

@@ -20,7 +20,7 @@ impl<'o> Fields<'_, 'o> {
         reply.close_map(mark, count);
     }
 
-    /// The name of a field, and where its value is to be written.
+    /// The name of a field, and the place for its value.
     fn field(&mut self, name: &str) -> &mut Reply<'o> {
         self.count += 1;
         self.reply.bulk(name.as_bytes());

@@ -139,7 +139,7 @@ pub(super) struct Wait {
 pub(super) enum Step {
     /// Another command.
     Runs(OwnedArguments),
-    /// The key is to be read with these words.
+    /// Read the key with these words.
     Reads(OwnedArguments),
     /// The reply is that of a read, and is the answer.
     Answer,

@@ -242,13 +242,13 @@ pub(super) enum Next {
     Answered,
     /// More replies are to come.
     Waits,
-    /// This is to run, and its reply is to come.
+    /// Run this; its reply comes next.
     Runs(OwnedArguments),
-    /// A key is to be read with these words, as GET of a key does.
+    /// Read a key with these words, as GET of a key does.
     Reads(OwnedArguments),
     /// The head of the answer is written: changes after this offset follow.
     Follows(Filter, u64),
-    /// An event of the tree is to be waited for with these words.
+    /// Wait for an event of the tree with these words.
     Watches(OwnedArguments),
     /// The same, after the written part is sent.
     GoesOn(OwnedArguments),

@@ -192,7 +192,7 @@ thread_local! {
 type To<'a> = (&'a mut Exchanges, &'a mut Session, &'a mut Output);
 
 /// Runs a command of the first request that waits, and writes the answer when its reply was the last
-/// that the request needs. Otherwise there may be a command that is to run next.
+/// that the request needs. Otherwise another command may have to run next.
 pub(super) fn run(
     engine: &Engine,
     turn: &mut Turn,

@@ -107,7 +107,7 @@ impl FileJournal {
         Ok(FileJournal { shared, writer, thread, handle: Mutex::new(Some(handle)) })
     }
 
-    /// Whether effects are to be appended.
+    /// Whether effects must be appended.
     #[inline]
     pub fn listening(&self) -> bool {
         self.shared.listening.load(Ordering::Relaxed)

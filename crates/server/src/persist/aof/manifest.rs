@@ -249,7 +249,7 @@ impl Manifest {
         self.increments.last().map_or(0, |file| file.sequence)
     }
 
-    /// Whether a file of that name is listed, be it only to be removed.
+    /// Whether a file of that name is listed, even if only to be removed.
     fn lists(&self, name: &OsStr) -> bool {
         self.live().chain(&self.history).any(|file| file.name == name)
     }

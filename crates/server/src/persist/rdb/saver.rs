@@ -46,7 +46,7 @@ pub struct Saver {
     unfinished: Mutex<Option<PathBuf>>,
 }
 
-/// A file that is to be written.
+/// A file to be written.
 struct Job {
     file: PathBuf,
     /// It is of no use once its data was removed: no client waits for it.

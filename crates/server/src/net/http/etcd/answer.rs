@@ -101,7 +101,7 @@ pub(in crate::net::http) fn answer_node(
 pub(in crate::net::http) enum Step {
     /// The answer is written.
     Answered,
-    /// An event is to be waited for with these words.
+    /// Wait for an event with these words.
     Waits(OwnedArguments),
     /// The same, after the written part is sent.
     GoesOn(OwnedArguments),

@@ -191,7 +191,7 @@ impl Queue {
         self.state = State::Failed;
     }
 
-    /// Gives away all that there is to do. Whether there is anything.
+    /// Gives away all of its work. Returns whether there is any.
     pub(super) fn take(&mut self, work: &mut VecDeque<Work>) -> bool {
         self.close_chunk();
         let any = !self.full.is_empty();
