@@ -1,7 +1,7 @@
-//! Small truths shared by every room: numbers, globs, checksums, compression, bounds.
+//! Small things that several crates share: numbers, globs, checksums, compression, bounds.
 //!
 //! Nothing here knows of keys, connections or files. Each module answers one question that several
-//! rooms ask, and answers it as Redis 7.0 does where the answer can be seen from outside.
+//! crates ask. If clients can see the answer, it is that of Redis.
 //!
 //! | module | question |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! JSON: commands that are arrays of words, and texts on their way out.
+//! JSON: commands that come as arrays of words, and texts in answers.
 
 use std::ops::Range;
 

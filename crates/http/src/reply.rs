@@ -1,7 +1,7 @@
 //! Replies of commands, translated for clients that speak HTTP.
 //!
-//! Commands reply in RESP. When a command is over, and its locks are free again, the reply is read
-//! once and written as JSON, MessagePack or lines of text.
+//! Commands reply in RESP. After a command has ended and its locks are released, its reply is read once
+//! and written as JSON, MessagePack or lines of text.
 
 use base::num::{parse_f64, parse_i64};
 

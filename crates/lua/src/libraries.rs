@@ -1,4 +1,4 @@
-//! Where the libraries are put.
+//! How the libraries are put into Lua's globals.
 
 use crate::stack::{Stack, function};
 use crate::{bit, cjson, cmsgpack, packing, stack, strings, tables};

@@ -6,7 +6,7 @@
 //! +-------+--------+-------+--------+------+-------+------+-----+------+
 //! ```
 //! A count of 254 means "count them". A length is one byte, or 254 and four bytes, little-endian.
-//! Behind a value lie as many unused bytes as the byte before it says.
+//! After a value come as many unused bytes as the byte before it says.
 
 use crate::read::ReadError;
 

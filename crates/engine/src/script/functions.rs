@@ -1,7 +1,7 @@
 //! Libraries of functions.
 //!
-//! They change with all gates closed, so that their order in the journal is the one in which they
-//! came, and a cut of the data has those that belong to it.
+//! They change with all gates closed. So their order in the journal is the order in which they came,
+//! and a cut of the data has exactly the libraries of its instant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How a library comes to be there.
+//! Loading libraries of functions.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,4 +1,4 @@
-//! How messages are published, and how a connection that publishes hears itself.
+//! How messages are published, and how a publishing connection gets its own messages.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! How much the clock of an agent differs from ours, by asking it for the time some times over: the
-//! answer that took the shortest way is the least wrong.
+//! Measures how much the clock of an agent differs from ours, by asking it for the time several times:
+//! the answer that took the shortest time has the smallest error.
 
 /// One question and its answer, in nanoseconds of Unix time.
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! `dunlin bench`: one load after the other, with redis-benchmark's options and output.
+//! `dunlin bench`: runs loads one after the other, with redis-benchmark's options and output.
 
 mod files;
 mod help;

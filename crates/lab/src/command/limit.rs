@@ -1,4 +1,4 @@
-//! `dunlin lab limit`: the responder that only frames requests.
+//! `dunlin lab limit`: the server that only finds where requests end.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

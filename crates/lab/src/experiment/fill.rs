@@ -1,4 +1,4 @@
-//! Makes a case of a file's sections: every text becomes a value, or a mistake with its line.
+//! Makes a case of a file's sections: each text becomes a value, or an error with its line.
 
 mod target;
 

@@ -1,4 +1,4 @@
-//! Why a load did not take place.
+//! Why a load did not run.
 
 use std::io;
 

@@ -1,6 +1,6 @@
-//! Finds where RESP replies end, in pieces of any size, without keeping them: the body of a long
-//! string is counted down and never copied. All that is looked at are lines of lengths, and the
-//! first word of an error.
+//! Finds where RESP replies end, in pieces of any size, without keeping them: the body of a long string
+//! is counted down and never copied. It looks only at lines with lengths, and at the first word of an
+//! error.
 
 use base::limits;
 use base::num::parse_i64;

@@ -1,5 +1,5 @@
-//! Requests as bytes that are ready to be sent but for some digits: everything that is the same in
-//! every request is laid out once, when the load begins.
+//! Requests as bytes that are ready to be sent except for some digits: the parts that all requests
+//! share are laid out once, when the load begins.
 
 use super::{HttpRequest, HttpWork, Keys, Operation, RespWork, Size};
 use base::rng::Rng;

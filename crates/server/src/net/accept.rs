@@ -1,7 +1,7 @@
 //! The acceptor: one thread that takes new connections and gives them to workers.
 //!
-//! One thread for all listeners makes the distribution even, which sockets shared by all workers
-//! would not: the first one to wake would take most.
+//! One thread for all listeners distributes connections evenly. Sockets shared by all workers would
+//! not: the first worker to wake would take most.
 
 use std::io;
 use std::net::SocketAddr;

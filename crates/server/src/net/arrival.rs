@@ -1,4 +1,4 @@
-//! A connection between the thread that accepts it and the worker that it is given to.
+//! A new connection on its way from the acceptor to its worker.
 
 use super::transport::Transport;
 

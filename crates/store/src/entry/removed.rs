@@ -1,4 +1,4 @@
-//! An entry on its way out.
+//! An entry that was removed from its table.
 #![allow(unsafe_code)]
 
 use std::mem::ManuallyDrop;

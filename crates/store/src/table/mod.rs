@@ -1,4 +1,4 @@
-//! The structures that everything bigger than a packed block is made of.
+//! The structures of which everything bigger than a packed block consists.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! Building a sorted set in one go: results of ZUNIONSTORE and its like, and loading.
+//! Building a sorted set in one go: results of ZUNIONSTORE and similar commands, and loading.
 
 use super::table::RankedMembers;
 use super::{Zset, packed};

@@ -1,4 +1,4 @@
-//! The rows of the places.
+//! The rows of the geo commands.
 
 use super::search::{
     georadius, georadius_ro, georadiusbymember, georadiusbymember_ro, geosearch, geosearchstore,

@@ -1,7 +1,7 @@
 //! Requests for nodes of the tree: see [`crate::nodes`].
 //!
-//! Their replies are the status of HTTP, the index of the tree, the index of an event where one was waited
-//! for, and the body.
+//! Their replies are the status of HTTP, the index of the tree, the index of the event if the request
+//! waited for one, and the body.
 
 use std::borrow::Cow;
 

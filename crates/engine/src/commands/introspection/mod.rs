@@ -1,6 +1,6 @@
-//! COMMAND and MONITOR: the server about its commands.
+//! COMMAND and MONITOR: what the server tells about its commands.
 //!
-//! Everything that COMMAND answers is read off the rows.
+//! All answers of COMMAND come from the rows.
 
 mod docs;
 mod info;

@@ -1,7 +1,7 @@
 //! LATENCY GRAPH: the samples of an event as columns of characters.
 //!
-//! Each column is a sample: the higher, the longer it took, from the shortest to the longest. Below it
-//! stands, from top to bottom, how long ago it was.
+//! Each column is a sample; a higher one took longer, from the shortest to the longest. Below it, from
+//! top to bottom, is how long ago it was.
 
 use crate::observe::latency::Series;
 

@@ -1,5 +1,5 @@
-//! Sets: adding, removing, asking, drawing and moving members. Intersections, unions and differences
-//! are in `algebra`.
+//! Sets: adding, removing, looking up, drawing and moving members. Intersections, unions and
+//! differences are in `algebra`.
 
 mod algebra;
 mod rows;

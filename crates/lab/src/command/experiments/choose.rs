@@ -1,4 +1,4 @@
-//! Which experiments are meant.
+//! Chooses the experiments that a command line names.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Which request is which command.
+//! Which command a request becomes.
 
 mod etcd;
 mod operator;

@@ -1,4 +1,4 @@
-//! The world around the engine of a [`super::Rig`]: files, and nothing else.
+//! The world outside of a [`super::Rig`]'s engine: files, and nothing else.
 
 use std::sync::Arc;
 use std::time::Duration;
