@@ -46,14 +46,14 @@ pub fn find<'t>(tree: &'t impl Tree, path: &[u8]) -> Result<Node<'t>, Error> {
 }
 
 fn next_index(tree: &impl Tree) -> Result<u64, Error> {
-    // Another client has put it there.
+    // Only another command on the tree's keys can have set it so high.
     tree.index()?.checked_add(1).ok_or_else(|| Error::internal(b"the index is at its end"))
 }
 
 /// Carries out a request that changes something.
 ///
 /// # Errors
-/// Its conditions are not met, or the tree is not as it would have to be.
+/// Its conditions are not met, or the tree does not have the required form.
 pub fn apply(tree: &mut impl Tree, request: &Request<'_>, now: i64) -> Result<Change, Error> {
     let index = tree.index()?;
     let next = next_index(tree)?;
@@ -73,7 +73,7 @@ pub fn apply(tree: &mut impl Tree, request: &Request<'_>, now: i64) -> Result<Ch
 /// called until then, or as often as there is time for.
 ///
 /// # Errors
-/// The tree is not as it would have to be.
+/// The tree does not have the required form.
 pub fn expire(tree: &mut impl Tree, now: i64) -> Result<Option<Step>, Error> {
     let Some((_, path)) = tree.next_expiry()?.filter(|(at, _)| *at <= now) else {
         return Ok(None);

@@ -78,7 +78,7 @@ impl Waits {
 /// `own`.
 fn owner_in_circle(waiting: &[Waiting], own: usize) -> Option<usize> {
     // A borrowed slot belongs to the last borrower: the others stand still for it. It began to wait
-    // when they waited already.
+    // after them.
     let owner_of = |slot: u16| waiting.iter().rposition(|other| other.held.contains(&slot));
     let first = owner_of(waiting[own].wants)?;
     let mut at = first;
