@@ -280,7 +280,7 @@ fn a_rewrite_keeps_all_in_either_format() -> Result<()> {
     Ok(())
 }
 
-/// What the groups of all streams have, of which a digest says nothing.
+/// What the groups of all streams have; a digest says nothing about it.
 fn groups(client: &mut Client) -> Result<Vec<Reply>> {
     let mut all = Vec::new();
     for line in ["XINFO GROUPS stream", "XINFO GROUPS nothing", "XPENDING stream group"] {

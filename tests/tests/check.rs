@@ -171,7 +171,7 @@ fn an_rdb_file_is_put_right() -> Result<()> {
     Ok(())
 }
 
-/// A file of which nothing can be kept is not emptied.
+/// A file is not emptied when nothing of it can be kept.
 #[test]
 fn what_is_neither_stays_as_it_is() -> Result<()> {
     let cases: [(&str, &[u8], &str); 9] = [

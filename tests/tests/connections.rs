@@ -42,7 +42,7 @@ fn wait_until_alone(client: &mut Client) -> Result<()> {
     })
 }
 
-/// A connection of which the test minds the bytes itself.
+/// A connection whose bytes the test reads and writes itself.
 fn raw(server: &Server) -> Result<TcpStream> {
     let stream = TcpStream::connect(("127.0.0.1", server.port()))?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;

@@ -42,7 +42,7 @@ fn from_environment(name: &str, usual: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(usual)
 }
 
-/// Sets two keys, of which it knows the first.
+/// Sets two keys; it knows the first.
 const SCRIPT: &str = "redis.call('set', KEYS[1], ARGV[1]) redis.call('set', ARGV[2], ARGV[1])";
 /// A function that does the same.
 const LIBRARY: &str = "#!lua name=crash\n\

@@ -47,7 +47,7 @@ fn start(options: &[(&str, &str)]) -> Result<(Server, u16)> {
     Server::start_with_http(&[&[("threads", "2")], options].concat())
 }
 
-/// Bodies of which no member can be made.
+/// Bodies that no member can be made of.
 const MEMBERS: [&str; 24] = [
     "",
     "x",

@@ -214,7 +214,7 @@ fn a_blocked_client_that_goes_is_noticed_though_its_input_is_not_read() -> Resul
 fn a_soft_limit_may_last_for_ever() -> Result<()> {
     let server = start(&[])?;
     let mut control = server.connect()?;
-    // So many seconds are a third of one where milliseconds have 64 bits.
+    // In milliseconds of 64 bits, this many seconds are a third of a second.
     let limit = format!("normal 0 1 {}", (1_u64 << 61) / 125 + 1);
     let set = control.call(&["CONFIG", "SET", "client-output-buffer-limit", &limit])?;
     ensure!(set == Reply::Status(b"OK".to_vec()), "{set:?}");

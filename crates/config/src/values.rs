@@ -223,9 +223,9 @@ pub struct OutputLimits {
 /// A bound on memory, in bytes or as a share of `maxmemory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// So many bytes; 0 means no bound.
+    /// This many bytes; 0 means no bound.
     Bytes(u64),
-    /// So many percent, 1 to 100.
+    /// This many percent, 1 to 100.
     Percent(u8),
 }
 

@@ -220,7 +220,7 @@ pub trait Storage: Send + Sync {
     /// Resets the counters of the append-only file: CONFIG RESETSTAT.
     fn reset_append_only_stats(&self);
 
-    /// Makes each write to the append-only file take so much longer: DEBUG AOF-FLUSH-SLEEP.
+    /// Makes each write to the append-only file take this much longer: DEBUG AOF-FLUSH-SLEEP.
     fn delay_append_only(&self, delay: Duration);
 
     /// Saves all data to the file, while nothing changes: DEBUG RELOAD.

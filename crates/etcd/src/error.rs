@@ -41,7 +41,7 @@ macro_rules! codes {
 codes! {
     /// The node does not exist.
     KeyNotFound = 100, 404, "Key not found";
-    /// The value or the index is another one.
+    /// The value or the index differs.
     TestFailed = 101, 412, "Compare failed";
     /// A value is needed, and this is a directory.
     NotFile = 102, 403, "Not a file";

@@ -9,7 +9,7 @@ use crate::node::Node;
 use crate::path;
 use crate::tree::{Child, Tree};
 
-/// A directory of which some children are written.
+/// A directory; some of its children are written.
 struct Open<'t> {
     own: Node<'t>,
     directory: Vec<u8>,

@@ -91,7 +91,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes to the next item of an array of which `read` were read; false at its end.
+    /// Goes to the next item of an array after `read` items; false at its end.
     fn next_item(&mut self, read: usize) -> Result<bool, Malformed> {
         match self.peek() {
             Some(b']') => {

@@ -118,7 +118,7 @@ fn what_is_on_one_side_only_is_named() {
     assert!(compare(&sample::empty(), &after).is_regression(), "nothing was compared");
 }
 
-/// Three runs of one target with a checker that found so much lost in each.
+/// Three runs of one target with a checker that found this much lost in each.
 fn checked(lost: [u64; 3]) -> Results {
     let mut results = results(&[("dunlin", 100_000.0)], 3);
     for (run, lost) in results.experiments[0].runs.iter_mut().zip(lost) {

@@ -69,7 +69,7 @@ fn shift(stack: Stack<'_>, operation: fn(u32, u32) -> u32) -> c_int {
     give(stack, operation(bits, by))
 }
 
-/// So many digits, from the right; in capitals when the number of digits is negative.
+/// This many digits, from the right; in capitals when the number of digits is negative.
 fn to_hex(stack: Stack<'_>) -> c_int {
     let mut bits = argument(stack, 1);
     let wanted = if stack.kind(2) == Kind::None { 8 } else { argument(stack, 2) as i32 };

@@ -241,7 +241,7 @@ fn unpack(stack: Stack<'_>) -> c_int {
     results + 1
 }
 
-/// So many bytes of the data.
+/// This many bytes of the data.
 fn piece<'call>(stack: Stack<'call>, data: &'call [u8], place: usize, size: usize) -> &'call [u8] {
     let piece = data.get(place..).and_then(|rest| rest.get(..size));
     match piece {

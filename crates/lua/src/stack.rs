@@ -25,7 +25,7 @@ pub(crate) const PLACES_MAX: usize = 8000;
 const WORK_UNWATCHED: usize = 1 << 17;
 
 thread_local! {
-    /// Steps since then on this thread.
+    /// Steps of this thread since then.
     static WORK: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -418,7 +418,7 @@ impl<'call> Stack<'call> {
     /// Pushes `size` zero bytes of Lua's memory to write to. They live while they are on the stack.
     pub(crate) fn push_room(self, size: usize) -> &'call mut [u8] {
         let start = self.push_memory(size);
-        // SAFETY: the memory is so large, new, and initialised here; Lua never looks into it.
+        // SAFETY: the memory has this size, is new, and is initialised here; Lua never looks into it.
         unsafe {
             ptr::write_bytes(start, 0, size);
             std::slice::from_raw_parts_mut(start, size)

@@ -44,7 +44,7 @@ pub(crate) enum Length {
     Encoded(u8),
 }
 
-/// The source of bytes: a slice that has them all, or a file of which a part is in memory.
+/// The source of bytes: a slice that has them all, or a file with a part in memory.
 pub(crate) trait Input {
     /// The next `count` bytes. Nothing is allocated for bytes that do not exist.
     fn take(&mut self, count: u64) -> Result<&[u8], ReadError>;

@@ -44,7 +44,7 @@ fn file() -> Vec<u8> {
                 writer.resize(1000, 334).unwrap();
             }
         }
-        // A string of which the length always takes five bytes.
+        // A string whose length always takes five bytes.
         let mut value = vec![0, 0x80];
         value.extend_from_slice(&(length as u32).to_be_bytes());
         value.resize(value.len() + length, b'v');

@@ -9,7 +9,7 @@ use common::{Found, options, read};
 use rdb::file::{Checksum, DecodeOptions, FileReader, Function, Usage};
 use rdb::{Dialect, Layout, ReadError};
 
-/// Reads a file of which every byte must be right.
+/// Reads a file whose every byte must be right.
 fn found(file: &[u8]) -> Found {
     read(file, &options()).unwrap()
 }

@@ -38,13 +38,13 @@ impl ArgRange {
         ArgRange { start: start as u32, length_and_place: length as u32 | place << PLACE_SHIFT }
     }
 
-    /// So many bytes of the read buffer.
+    /// This many bytes of the read buffer.
     #[inline]
     pub fn in_buffer(start: usize, length: usize) -> Self {
         ArgRange::new(start, length, IN_BUFFER)
     }
 
-    /// So many bytes of the side buffer.
+    /// This many bytes of the side buffer.
     pub fn in_side(start: usize, length: usize) -> Self {
         ArgRange::new(start, length, IN_SIDE)
     }

@@ -310,7 +310,7 @@ unsafe fn protect(l: *mut lua_State, has_metatable: bool) {
     }
 }
 
-/// The metatable of strings stays Lua's own; what `getmetatable` shows of it is another.
+/// Strings keep Lua's own metatable; `getmetatable` shows another one.
 unsafe fn close_strings(l: *mut lua_State, globals: c_int) {
     // SAFETY: the stack has room.
     unsafe {

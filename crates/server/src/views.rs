@@ -112,7 +112,7 @@ struct Shared {
     /// By the databases' numbers: until when a stale result is not asked for anew, in milliseconds of
     /// the steady clock.
     rests_until: Vec<AtomicU64>,
-    /// Another pool has replaced it, which knows better which results to keep.
+    /// Another pool has replaced it and knows better which results to keep.
     is_retired: AtomicBool,
 }
 

@@ -477,7 +477,7 @@ impl<'k, X> Walker<'k, X> {
         self.cut.borne.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Whether there are hashes of which fields expire.
+    /// Whether there are hashes with expiring fields.
     pub fn has_expiring_fields(&self) -> bool {
         self.cut.has_expiring_fields
     }

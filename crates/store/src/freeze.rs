@@ -19,7 +19,7 @@ use crate::entry::Removed;
 use crate::garbage::Block;
 use crate::sync::{AtomicBool, Mutex};
 
-/// The kind of pieces of which a collection consists.
+/// The kind of pieces that a collection consists of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PieceKind {
     /// Members of a set.

@@ -380,7 +380,7 @@ impl<X> Keyspace<X> {
         unsafe { (*cell).expires.load(Ordering::Relaxed) as usize }
     }
 
-    /// Hashes of a slot of which fields expire, read without its lock.
+    /// Hashes with expiring fields in a slot, read without its lock.
     fn slot_field_expires(&self, database: usize, slot: u16) -> usize {
         let cell = self.cell(database, slot);
         if cell.is_null() {
@@ -415,7 +415,7 @@ impl<X> Keyspace<X> {
         self.occupied(database).map(|slot| self.slot_expires(database, slot)).sum()
     }
 
-    /// Hashes of which fields expire in a database, counted without locks.
+    /// Hashes with expiring fields in a database, counted without locks.
     pub fn field_expires(&self, database: usize) -> usize {
         self.occupied(database).map(|slot| self.slot_field_expires(database, slot)).sum()
     }

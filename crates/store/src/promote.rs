@@ -11,7 +11,7 @@
 use crate::keyspace::{Held, Keyspace};
 pub use crate::waits::Next;
 
-/// A script's waiting for a slot; dropping it ends that.
+/// A script's wait for a slot; dropping it ends the wait.
 pub struct Promotion<'k, X> {
     space: &'k Keyspace<X>,
     id: u64,
@@ -28,7 +28,7 @@ impl<'k, X> Promotion<'k, X> {
         Promotion { space, id, slot }
     }
 
-    /// The next step, with the locks of which this was made.
+    /// The next step, with the locks that this was made from.
     pub fn next(&self, held: &Held<'k, X>) -> Next {
         if held.try_cover_briefly(self.slot) {
             return Next::Locked;

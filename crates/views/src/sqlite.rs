@@ -39,7 +39,7 @@ impl From<rusqlite::Error> for Failure {
 }
 
 impl Sqlite {
-    /// `sqlite:path`, or `sqlite::memory:`, of which every connection has its own.
+    /// `sqlite:path`, or `sqlite::memory:`; every connection has its own memory.
     pub(crate) fn open(database: &Database) -> Result<Sqlite, Failure> {
         let Database { url, begin, timeout, .. } = database;
         let connection = Connection::open(url.strip_prefix("sqlite:").unwrap_or(url))?;

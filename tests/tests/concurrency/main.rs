@@ -34,7 +34,7 @@ fn bulk(text: &str) -> Reply {
 }
 
 /// Waits until `attempt` is true.
-/// Waits until so many clients wait for something.
+/// Waits until this many clients wait for something.
 fn wait_for_blocked(client: &mut Client, count: usize) -> Result<()> {
     let line = format!("blocked_clients:{count}\r\n");
     wait_until("the waiting of clients", || {

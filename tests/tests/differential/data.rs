@@ -45,7 +45,7 @@ pub(crate) fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static s
         b"string" | b"zset" => true,
         // A set that was stored from a table has the order of that table.
         b"set" => encoding.text() == Some(b"intset"),
-        // One of which no field expires any more is written like any other here.
+        // A hash whose fields no longer expire is written like any other here.
         b"hash" if encoding.text() == Some(b"listpackex") => has_times(&times),
         _ => encoding.text() != Some(b"hashtable"),
     };

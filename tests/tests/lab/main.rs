@@ -303,7 +303,7 @@ fn a_rate_is_judged_by_the_limit() -> Result<()> {
             "kind = \"valkey\"\nprobe = \"http\"",
             "kind = \"limit\"\noptions = { stall = \"150ms:200ms\" }",
         )
-        // So many that no request has to wait for a connection.
+        // Enough connections that no request has to wait for one.
         .replace("connections = 5", "connections = 64");
     for (limit_ms, is_good) in [(20, false), (60_000, true)] {
         let limit = format!("limit_ms = {limit_ms}");

@@ -33,7 +33,7 @@ pub fn parse_i64(text: &[u8]) -> Option<i64> {
 /// Reads an unsigned integer as strictly as [`parse_i64`], over the whole range of 64 bits.
 #[inline]
 pub fn parse_u64(text: &[u8]) -> Option<u64> {
-    /// So many digits cannot overflow.
+    /// This many digits cannot overflow.
     const SAFE_DIGITS: usize = 19;
     if text.is_empty() || (text[0] == b'0' && text.len() > 1) || text.len() > SAFE_DIGITS + 1 {
         return None;

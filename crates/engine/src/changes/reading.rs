@@ -115,7 +115,7 @@ fn ranges_of(command: &[u8]) -> SmallVec<[(usize, usize); 6]> {
     ranges
 }
 
-/// Visits the places of the keys that a command writes.
+/// Visits the positions of the keys that a command writes.
 fn written_keys(registry: &Registry, command: &[u8], mut visit: impl FnMut(usize)) {
     let ranges = ranges_of(command);
     let ranges: SmallVec<[ArgRange; 6]> =

@@ -253,7 +253,7 @@ impl Engine {
         form.write_position(&backlog.position(told), &mut text);
         let text = Arc::new(text);
         for listener in listeners {
-            // A listener for which much waits is told later.
+            // A listener with many waiting messages is told later.
             self.push_to(&listener, std::iter::once(Arc::clone(&text)));
         }
     }

@@ -132,7 +132,7 @@ impl Saving {
         self.saves.fetch_add(1, Relaxed);
     }
 
-    /// So many keys are written.
+    /// This many keys are written.
     pub fn note_progress(&self, keys: u64) {
         self.keys_written.store(keys, Relaxed);
     }

@@ -41,7 +41,7 @@ struct Effort {
     budget_ns: u64,
     /// Entries of a slot that are looked at before others get their turn.
     entries_per_visit: usize,
-    /// The round comes back to a slot of which more than this was due, in percent.
+    /// The round comes back to a slot if more than this share of its keys was due, in percent.
     stale_percent: usize,
 }
 
@@ -366,7 +366,7 @@ mod tests {
         assert!(done && server.engine.keyspace.len(0) < 1900, "most of a third have gone");
     }
 
-    /// A server with a hash of which every other field is over, and the real time.
+    /// A server with a hash whose every other field has expired, and the real time.
     fn with_fields(config: Config, key: &str, fields: usize) -> (TestServer, u64) {
         let mut server = TestServer::with_config(config);
         let now = server.turn.now;

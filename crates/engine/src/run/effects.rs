@@ -126,7 +126,7 @@ pub struct Effects {
     /// More than `maxmemory` was in use when the script that runs now began, or no key could be
     /// evicted.
     pub(crate) short_of_memory: bool,
-    /// Where the replies of commands go that a script calls.
+    /// Where the replies of commands called by a script go.
     pub(crate) script_output: Output,
     /// Scripts that this thread has looked up.
     pub(crate) scripts: Lookups,

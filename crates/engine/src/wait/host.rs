@@ -15,7 +15,7 @@ impl Engine {
         self.answer_with(waiter, output);
     }
 
-    /// The same with a reply of which other clients may get a copy, which shares large parts.
+    /// The same with a reply that other clients may get a copy of; the copy shares large parts.
     pub fn answer_with(&self, waiter: &Waiter, reply: Output) {
         if waiter.claim() {
             waiter.client.inbox.lock().served = Some(Box::new(reply));

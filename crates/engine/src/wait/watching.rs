@@ -1,4 +1,4 @@
-//! WATCH: on which keys the next EXEC of which connection depends.
+//! WATCH: which keys the next EXEC of each connection depends on.
 //!
 //! A watched key has a `Watcher` at its slot, which the slot's lock protects. A thread that changes the
 //! key raises the flag that all watchers of one connection share. EXEC looks at the flag, and at the

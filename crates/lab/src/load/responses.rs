@@ -17,11 +17,11 @@ enum Part {
     /// In its head.
     #[default]
     Head,
-    /// So many bytes of its body are missing.
+    /// This many bytes of its body are missing.
     Body(u64),
     /// In the line with the length of a chunk.
     ChunkLength,
-    /// So many bytes of a chunk and its line end are missing.
+    /// This many bytes of a chunk and its line end are missing.
     Chunk(u64),
     /// In the headers after the last chunk.
     Trailer,

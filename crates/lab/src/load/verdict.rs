@@ -8,7 +8,7 @@ use crate::record::{Generator, Recording};
 const LATENESS_MS: f64 = 1.0;
 /// A server that is slow by itself forgives more: this share of its median response time.
 const LATENESS_SHARE: f64 = 0.1;
-/// A percentile of which more than this share may be lateness says nothing about the server.
+/// If more than this share of a percentile may be lateness, it says nothing about the server.
 const DOUBTFUL_SHARE: f64 = 0.1;
 /// The percentiles that are looked at, from where a late run is not INVALID altogether.
 const TAIL: [f64; 3] = [0.999, 0.9999, 1.0];

@@ -217,7 +217,7 @@ impl Redactor {
 struct Command {
     /// Its name, in capitals; empty before it.
     name: String,
-    /// So many of the next words are secrets.
+    /// This many of the next words are secrets.
     next: usize,
 }
 

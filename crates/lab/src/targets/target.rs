@@ -12,7 +12,7 @@ pub struct Target {
     pub origin: Origin,
     /// The TCP port that it listens on.
     pub port: u16,
-    /// The port of its HTTP, where that is another one.
+    /// The port of its HTTP, if HTTP has its own.
     pub http_port: Option<u16>,
     /// The processors it may use; empty: any.
     pub cpus: Vec<usize>,
@@ -35,7 +35,7 @@ pub struct Target {
 /// The limits of a process below what the machine has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// So many processors' worth of time: 0.1 is a tenth of one.
+    /// The time of this many processors: 0.1 is a tenth of one.
     pub cpus: Option<f64>,
     /// Bytes of memory.
     pub memory: Option<u64>,

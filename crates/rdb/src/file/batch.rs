@@ -109,7 +109,7 @@ pub struct Entry<'b> {
     /// The key.
     pub key: Cow<'b, [u8]>,
     /// The value. `None` if nothing is left of it: it is a collection that was saved empty, as some old
-    /// servers did, or a hash of which all fields have expired.
+    /// servers did, or a hash whose fields have all expired.
     pub value: Option<Value<'b>>,
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Coalescing {
 /// How requests come in that all wait for the journal.
 #[derive(Clone, Copy)]
 struct Gathering {
-    /// So many are to come before they are taken.
+    /// This many must come before they are taken.
     wanted: u32,
     /// Time from one to the next, in nanoseconds.
     interval_ns: u64,
@@ -137,7 +137,7 @@ impl Coalescing {
         self.gathering.is_some()
     }
 
-    /// How long it takes until enough have come that will wait for the journal, when `came` have.
+    /// How long it takes until enough connections that will wait for the journal have come, when `came` have.
     pub(super) fn gathering_pause(&self, came: usize) -> Option<Duration> {
         let Gathering { wanted, interval_ns } = self.gathering?;
         let missing = u64::from(wanted).checked_sub(came as u64).filter(|missing| *missing > 0)?;

@@ -140,7 +140,7 @@ pub fn check(path: &Path, options: Options, out: &mut dyn Write) -> Result<Verdi
 struct Looked {
     /// The verdict on the file as it is, or as it is going to be.
     verdict: Verdict,
-    /// The pieces of which the new file consists.
+    /// The pieces that the new file consists of.
     pieces: Vec<Piece>,
     /// Commands at its end are going to be missing, so that no other file can follow.
     shortened: bool,
@@ -338,7 +338,7 @@ impl Check<'_> {
         Ok(Looked::unchanged(Verdict::Damaged))
     }
 
-    /// An RDB file of which only the first bytes are damaged, which should be these.
+    /// An RDB file in which only the first bytes are damaged; they should be these.
     fn without_magic(
         &mut self,
         path: &Path,

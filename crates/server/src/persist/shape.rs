@@ -52,7 +52,7 @@ impl Stage<'_> {
 }
 
 impl<'f> Staged<'f> {
-    /// Nothing yet, on its way to a file.
+    /// Nothing yet; it will become a file.
     pub(super) fn new(file: &'f mut dyn Write, rest: Duration) -> Staged<'f> {
         let stage = Stage { bytes: Vec::new(), file, at_leisure: false, rest, error: None };
         Staged(Rc::new(RefCell::new(stage)))

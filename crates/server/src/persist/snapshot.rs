@@ -208,7 +208,7 @@ struct RdbSink<'f> {
 enum Clock {
     /// Nothing that outlives the process.
     Unused,
-    /// Seconds, of which 24 bits are kept; this is the present one.
+    /// The present second; 24 bits of it are kept.
     Seconds(u32),
     /// A counter in the lowest byte.
     Counter,

@@ -222,7 +222,7 @@ impl<'k> World<'k> {
             }
             1 => {
                 let mut hash = Hash::new();
-                // Some have fields of which a bucket is more than is read at once.
+                // A bucket of some of their fields is more than is read at once.
                 let value = if len == 70 { vec![b'b'; 15_000] } else { b"before".to_vec() };
                 let expires = self.below(2) == 0;
                 names.iter().for_each(|name| {
@@ -627,7 +627,7 @@ fn large_values_are_shown_while_their_slot_is_free() {
     assert_eq!((sink.large, sink.small, sink.parts), (8, 1, 200_000));
 }
 
-/// One key, of which a cut was begun.
+/// One key, whose cut was begun.
 fn with_one(key: &Key<'_>, value: Value<'static>) -> (Keyspace<()>, Gates, Gate) {
     let (space, gates) = (Keyspace::<()>::new(DATABASES), Gates::new());
     let gate = gates.register();
@@ -848,7 +848,7 @@ fn a_table_that_becomes_a_listpack_is_walked_to_its_end() {
     assert_eq!(space.cut_backlog(), 0);
 }
 
-/// Notes where the large values lie that are shown.
+/// Notes where the large values that are shown lie.
 struct Places<'k> {
     walkers: &'k Gate,
     at: Vec<*const u8>,

@@ -197,7 +197,7 @@ fn place_of(listpack: &ListpackSlice, at: u64) -> Option<Position> {
     None
 }
 
-/// The same fields and values with times, none of which expires.
+/// The same fields and values with times; no field expires.
 pub(super) fn with_times(pairs: &ListpackSlice) -> Listpack {
     let mut triples = Listpack::new();
     let mut elements = pairs.elements();

@@ -29,7 +29,7 @@ pub struct SlotTable {
     pub(crate) words: Table<true>,
     /// Keys that have an expiry.
     pub(super) expires: AtomicU32,
-    /// Hashes of which fields expire.
+    /// Hashes with expiring fields.
     pub(super) field_expires: AtomicU32,
     /// No key of this table, and no field of a hash, is due before this time: a lower bound, in Unix
     /// milliseconds. Atomic, because threads read it without the lock.
@@ -159,7 +159,7 @@ impl SlotTable {
         self.expires.load(Ordering::Relaxed) as usize
     }
 
-    /// Hashes of which fields expire.
+    /// Hashes with expiring fields.
     pub fn field_expires(&self) -> usize {
         self.field_expires.load(Ordering::Relaxed) as usize
     }

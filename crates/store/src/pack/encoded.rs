@@ -254,7 +254,7 @@ pub(super) fn next(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Where the entry begins that ends just before `end`, in a valid listpack.
+/// Where the entry that ends just before `end` begins, in a valid listpack.
 #[inline]
 pub(super) fn previous(bytes: &[u8], end: usize) -> usize {
     let last = bytes[end - 1];

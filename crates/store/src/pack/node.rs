@@ -45,7 +45,7 @@ const SMALLEST_WORTH_SHRINKING: usize = 64;
 /// How a block that is too small grows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Growth {
-    /// To the next size class: for small lists, of which there may be millions.
+    /// To the next size class: for small lists, since there may be millions.
     Tight,
     /// To twice the size, up to this many bytes: for the end nodes of long lists.
     Double(usize),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Text as tests meet it in the wild: integers of every width, near-integers, strings of every head.
+/// Text of many kinds: integers of every width, near-integers, strings with every form of header.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => (any::<i64>(), 0u32..64).prop_map(|(v, shift)| (v >> shift).to_string().into_bytes()),

@@ -21,7 +21,7 @@ const FULL: usize = 64;
 /// A node with fewer is merged with a neighbour, if one has room.
 const SPARSE: usize = FULL / 4;
 
-/// Levels of which an iterator keeps its place without an allocation: 64 to the fourth is 16 million.
+/// An iterator keeps its place on this many levels without an allocation: 64 to the fourth is 16 million.
 const LEVELS: usize = 4;
 
 /// See the module's text.

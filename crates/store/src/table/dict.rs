@@ -56,7 +56,7 @@ const SEGMENT: u32 = 64;
 const SPLIT_ABOVE_TWICE: u64 = 11;
 /// The mean number of words per bucket below which two buckets are merged.
 const MERGE_BELOW: u64 = 2;
-/// Marks, in the control byte, that the last word points to a further bucket.
+/// In the control byte: the last word points to a further bucket.
 const CHAINED: u64 = 1 << 56;
 /// Marks, in the control byte, a bucket of [`FEW`] words.
 const SMALL: u64 = 1 << 57;

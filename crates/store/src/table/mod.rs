@@ -1,4 +1,4 @@
-//! The structures of which everything bigger than a packed block consists.
+//! The structures that everything bigger than a packed block consists of.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

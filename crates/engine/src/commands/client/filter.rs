@@ -200,7 +200,7 @@ fn seconds(args: &mut Args<'_>, name: &str) -> Result<u64, CommandError> {
     seconds.ok_or_else(|| CommandError::owned(format!("ERR {name} should be greater than 0")))
 }
 
-/// Letters, each of which must be known.
+/// Letters; each must be known.
 fn letters<'a>(
     args: &mut Args<'a>,
     words: &Words<'_>,

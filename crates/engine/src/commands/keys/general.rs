@@ -87,7 +87,7 @@ fn move_value(db: &mut Db<'_>, from: &Key<'_>, to: &Key<'_>) {
     db.changed(to, Event(Class::GENERIC, "rename_to"));
 }
 
-/// Puts a value that was taken from elsewhere under a free key. Its expiry, its content type and its
+/// Puts a value from elsewhere under a free key. Its expiry, its content type and its
 /// access data go with it.
 fn put(db: &mut Db<'_>, key: &Key<'_>, moved: Removed) {
     let (expire_at, clock) = (moved.entry().expire_at(), moved.entry().clock());

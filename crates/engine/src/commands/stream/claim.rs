@@ -45,7 +45,7 @@ pub(super) fn propagate_claims(
     cx.propagate(&command);
 }
 
-/// The journal gets that entries are pending no more.
+/// Tells the journal that entries are no longer pending.
 fn propagate_acknowledged(cx: &mut Context<'_>, key: &Key<'_>, group: &[u8], ids: &[StreamId]) {
     if !cx.is_journaling() || ids.is_empty() {
         return cx.propagate_nothing();

@@ -111,7 +111,7 @@ fn part(length: usize, start: i64, end: i64) -> Option<std::ops::Range<usize>> {
     (start <= end).then_some(start..end + 1)
 }
 
-/// Where a part ends that is written at an offset, if the string may become so long.
+/// Where a part that is written at an offset ends, if the string may become that long.
 fn end_of(offset: usize, added: usize, longest: u64) -> Result<usize, CommandError> {
     let end = offset.checked_add(added).filter(|&end| end as u64 <= longest);
     end.ok_or(CommandError::STRING_TOO_LONG)

@@ -90,7 +90,7 @@ impl Worker<'_> {
         Ok(counter.finish())
     }
 
-    /// So many requests of a connection were answered.
+    /// This many requests of a connection were answered.
     #[inline]
     fn answered(&mut self, index: usize, count: usize, now: u64) {
         let connection = &mut self.connections[index];

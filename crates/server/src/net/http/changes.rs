@@ -126,7 +126,7 @@ enum Stage {
 pub(super) struct Wait {
     key: Vec<u8>,
     database: usize,
-    /// From where on it waits; empty before that is known.
+    /// The position that it waits from; empty until it is known.
     since: Vec<u8>,
     /// The client named no position, so it only wants to hear of the key, not of positions.
     from_now: bool,

@@ -207,7 +207,7 @@ impl FileJournal {
             let mut queue = self.shared.queue.lock();
             self.shared.forget_failure();
             let backlog = &self.shared.backlog;
-            // Offsets go on where the file ends that was loaded.
+            // Offsets go on from the end of the loaded file.
             if let Some(end) = backlog.loaded_end() {
                 queue.go_on_from(end);
                 self.shared.progress.appended.store(end, Ordering::Relaxed);

@@ -43,7 +43,7 @@ pub(super) enum Kind {
 }
 
 impl Expected {
-    /// By the name of a file of which nothing else is known.
+    /// By the name of a file, when nothing else is known about it.
     pub(super) fn alone(path: &Path) -> Expected {
         if ends_with(path, ".base.rdb") {
             Expected::Base

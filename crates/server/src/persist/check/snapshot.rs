@@ -52,7 +52,7 @@ pub(super) struct Snapshot {
     /// Damaged entries, each with the bytes before it that belong to it, and the database of the
     /// entries after it.
     pub(super) gaps: Vec<(Range<u64>, usize)>,
-    /// Where the last thing ends that could be read, besides the end of the file.
+    /// Where the last thing that could be read ends, besides the end of the file.
     pub(super) good: u64,
     pub(super) end: End,
     seen: Seen,

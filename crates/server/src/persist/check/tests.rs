@@ -41,7 +41,7 @@ fn commands(lines: &[&str]) -> Vec<u8> {
     content
 }
 
-/// An RDB file: strings, the third of which is a set that is damaged within, in database 1.
+/// An RDB file: strings in database 1; in place of the third a set that is damaged within.
 fn snapshot(version: &str) -> Vec<u8> {
     let mut content = format!("REDIS{version}").into_bytes();
     content.extend_from_slice(b"\xfa\x05ctime\x03100\xfe\x00\xfb\x02\x00");

@@ -103,7 +103,7 @@ impl Samples {
     }
 }
 
-/// Writes files of that kind, of which at least one may be damaged.
+/// Writes files of that kind; at least one may be damaged.
 fn write(place: &Place, format: Format, samples: &Samples, random: &mut Random) -> PathBuf {
     let base = random.pick(&samples.snapshots).clone();
     let increment = random.pick(&samples.commands).clone();

@@ -111,7 +111,7 @@ pub(in crate::net::http) enum Step {
 pub(in crate::net::http) struct Watch {
     path: Vec<u8>,
     recursive: bool,
-    /// The index from which on events count; 0 before that is known.
+    /// Events count from this index on; 0 until it is known.
     since: u64,
     stream: bool,
     /// The client reads chunks.

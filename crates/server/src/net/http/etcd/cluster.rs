@@ -1,4 +1,4 @@
-//! Answers for clients of etcd that depend on no node.
+//! Answers to clients of etcd that depend on no node.
 
 use etcd::error::{Code, Error};
 
