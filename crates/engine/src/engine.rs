@@ -263,8 +263,8 @@ pub struct DebugSettings {
     /// DEBUG QUICKLIST-PACKED-THRESHOLD: list elements of at least this many bytes get a node of their
     /// own.
     pub quicklist_packed_threshold: AtomicUsize,
-    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: the checksums of RDB files and of RESTORE's payload may
-    /// be any.
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: whether the checksums of RDB files and of RESTORE's payload
+    /// may be wrong.
     pub skip_checksum_validation: AtomicBool,
 }
 

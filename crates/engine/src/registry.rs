@@ -101,7 +101,7 @@ impl Registry {
         self.names.find(name).filter(|row| row.command.name.len() == name.len())
     }
 
-    /// Finds the row that runs these arguments: a container's subcommand where there is one.
+    /// Finds the row that runs these arguments: a container's subcommand if there is one.
     #[inline]
     pub fn resolve(&self, argv: Arguments<'_>) -> Option<&'static Row> {
         let row = self.find(argv.get(0)?)?;

@@ -107,7 +107,7 @@ pub enum Step {
     Corrected,
 }
 
-/// The event of a node that is no more.
+/// The event of a node that is gone.
 fn ended(action: Action, path: &[u8], node: &Node<'_>, index: u64, now: i64) -> Event<'static> {
     let content = if node.is_directory() { Content::Directory } else { Content::Gone };
     Event {

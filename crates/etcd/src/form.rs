@@ -28,7 +28,7 @@ macro_rules! fields {
 fields! {
     /// The value to store.
     Value = "value";
-    /// Seconds after which the node goes; none where it is empty.
+    /// Seconds after which the node expires; no expiry if it is empty.
     Ttl = "ttl";
     /// A directory is meant.
     Dir = "dir";

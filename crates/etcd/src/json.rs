@@ -59,14 +59,14 @@ impl<'o> Object<'o> {
         string(self.member(name), text);
     }
 
-    /// A member that is a number, left out where it is 0.
+    /// A member that is a number, left out if it is 0.
     pub fn number(&mut self, name: &str, number: i64) {
         if number != 0 {
             base::num::write_i64(self.member(name), number);
         }
     }
 
-    /// A member that is an index, left out where it is 0.
+    /// A member that is an index, left out if it is 0.
     pub fn index(&mut self, name: &str, index: u64) {
         if index != 0 {
             base::num::write_u64(self.member(name), index);

@@ -12,7 +12,7 @@ pub enum Content<'n> {
     Directory,
     /// A value.
     Value(Cow<'n, [u8]>),
-    /// It was a value, and is no more.
+    /// It was a value, and is gone.
     Gone,
 }
 
@@ -39,7 +39,7 @@ impl<'n> Node<'n> {
         self.content == Content::Directory
     }
 
-    /// Its value; nothing where it is a directory.
+    /// Its value; nothing if it is a directory.
     pub fn value(&self) -> &[u8] {
         match &self.content {
             Content::Value(value) => value,

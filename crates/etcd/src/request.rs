@@ -69,7 +69,7 @@ pub struct Request<'r> {
 /// Which events are waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wait {
-    /// From this index on; from now on where it is 0.
+    /// From this index on; from now on if it is 0.
     pub since: u64,
     /// All, one after the other.
     pub stream: bool,
@@ -98,7 +98,7 @@ fn refused(code: Code, cause: &str) -> Error {
     Error::of_request(code, cause)
 }
 
-/// A number in a field; 0 where it is not there.
+/// A number in a field; 0 if the field is missing.
 fn number(form: &Form<'_>, field: Field, code: Code) -> Result<u64, Error> {
     let Some(text) = form.get(field) else { return Ok(0) };
     let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -116,7 +116,7 @@ fn truth(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// A truth value; false where it is not there.
+/// A truth value; false if the field is missing.
 fn flag(form: &Form<'_>, field: Field) -> Result<bool, Error> {
     let wrong = || refused(Code::InvalidField, &format!("invalid value for \"{}\"", field.name()));
     form.get(field).map_or(Ok(false), |text| truth(text).ok_or_else(wrong))

@@ -57,7 +57,7 @@ pub trait Tree {
     /// The node that expires next, and when.
     ///
     /// # Errors
-    /// There is something else where that is kept.
+    /// A value of another kind is in the place where this is kept.
     fn next_expiry(&self) -> Result<Option<(i64, Vec<u8>)>, Error>;
 
     /// Notes when a node expires, or that it does not.

@@ -115,7 +115,7 @@ pub enum Strings {
     Tagged,
     /// As text; bytes that are not UTF-8 become U+FFFD.
     Lossy,
-    /// All in base64, apart from a whole reply that is OK.
+    /// Everything in base64, except a whole reply that is OK.
     Base64,
 }
 

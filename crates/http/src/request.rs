@@ -419,7 +419,7 @@ fn end_of_head(head: &[u8], from: usize) -> Result<Option<usize>, Refusal> {
 /// Takes a head apart that [`Parser::parse`] has found, and has `action` look at it.
 ///
 /// # Errors
-/// It is no head of a request, or one that others may read in another way.
+/// It is no head of a request, or another party may read it differently.
 #[inline]
 pub fn with_head<T>(bytes: &[u8], action: impl FnOnce(&Head<'_>) -> T) -> Result<T, Refusal> {
     let mut headers = [const { MaybeUninit::uninit() }; limits::HTTP_HEADERS];

@@ -85,7 +85,7 @@ fn version_number() -> u32 {
     parts.fold(0, |number: u32, part: u32| number << 8 | part)
 }
 
-/// The script that runs; an error where none does, as while a library is loaded.
+/// The script that runs; an error if none does, as while a library is loaded.
 unsafe fn script<'c>(l: *mut lua_State) -> &'c mut Current {
     // SAFETY: Lua has called the caller of this.
     unsafe {

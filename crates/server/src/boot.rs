@@ -75,7 +75,7 @@ fn is_daemon(config: &Config, supervisor: Option<Supervisor>) -> bool {
     config.daemonize && supervisor.is_none()
 }
 
-/// Reads the configuration from everywhere it comes from, and goes to its directory. The second
+/// Reads the configuration from all its sources, and goes to its directory. The second
 /// result is the absolute path of its file.
 fn configure(arguments: &[Vec<u8>]) -> Result<(Config, Option<PathBuf>), LoadError> {
     let failed = |message| LoadError { place: None, message };

@@ -16,7 +16,7 @@ use engine::engine::Engine;
 /// The longest rest.
 const REST_MAX: Duration = Duration::from_millis(500);
 
-/// The rest while there is something that is not to be seen yet: a write is on its way to its file.
+/// The rest while something must not be seen yet: a write that is on its way to its file.
 const REST_MIN: Duration = Duration::from_millis(2);
 
 /// The pause after something was told.

@@ -20,7 +20,7 @@ use crate::persist::rdb::saver::Saver;
 /// The longest pause between two rounds, and the time between two samples.
 const ROUND_MAX: Duration = Duration::from_millis(100);
 
-/// Times that eviction gets its share of time in one round. Between them the gate is open.
+/// How often eviction gets its share of time in one round. Between them the gate is open.
 const EVICTION_STEPS: usize = 16;
 
 /// The running thread.

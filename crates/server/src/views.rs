@@ -50,7 +50,7 @@ use crate::process::paths::{path, reason};
 const QUEUE: usize = 4096;
 /// Milliseconds after a failure in which no stale result is asked for anew.
 const PAUSE_AFTER_FAILURE: u64 = 1000;
-/// How often a command that finds its slots locked is tried, and the pause between.
+/// How often a command that finds its slots locked is tried, and the pause between two attempts.
 const TRIES: usize = 5000;
 const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
 /// The pause before results that cannot be forgotten now are tried again.

@@ -12,7 +12,7 @@ pub enum Operation<'r> {
     Delete,
     /// It was changed by the command.
     Update,
-    /// All keys of the database are gone, or of all databases where none is named.
+    /// All keys of the database are gone; without a database, all keys of all databases.
     Flush,
     /// The database has exchanged its keys with this one.
     Swap(usize),

@@ -208,7 +208,7 @@ pub struct Listeners {
     written: Mutex<HashMap<Written, Weak<Vec<u8>>>>,
 }
 
-/// A change: where its record ends, its number in that, and whether it has a position.
+/// A change: where its record ends, its number in the record, and whether it has a position.
 pub(super) type Written = (u64, usize, bool);
 
 impl Listeners {

@@ -381,7 +381,7 @@ pub struct Argument {
     pub multiple: bool,
     /// The word is repeated with it.
     pub multiple_token: bool,
-    /// The version that has it, where that is later than the command's.
+    /// The version that added it, if later than the command's.
     pub since: Option<&'static str>,
     /// The version from which on it is deprecated.
     pub deprecated_since: Option<&'static str>,

@@ -179,7 +179,7 @@ fn pfdebug(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         if !args.word("on") && !args.word("off") {
             return Err(CommandError::text("ERR Argument must be ON or OFF"));
         }
-        // There is one way to count, as with Redis on a processor that has no instructions for it.
+        // There is one way to count, as in Redis on a processor without special instructions for it.
         cx.reply.simple(b"disabled");
         return Ok(());
     }

@@ -88,7 +88,7 @@ impl Context<'_> {
         self.db.effects.journal_command(self.db.index, argv.iter().copied());
     }
 
-    /// Says that the command leaves nothing in the journal, or no more than it has said.
+    /// Declares that the command leaves nothing in the journal, or nothing beyond what it has declared.
     pub fn propagate_nothing(&mut self) {
         self.db.effects.explicit = true;
     }

@@ -132,7 +132,7 @@ impl<'a> Db<'a> {
         if self.imports { 0 } else { self.now }
     }
 
-    /// Whether a key or field that is given this time is removed at once. While data is imported it
+    /// Whether a key or field that gets this time is removed at once. While data is imported it
     /// stays, since the source may still prolong it.
     pub(crate) fn ends_at_once(&self, at: u64) -> bool {
         at <= self.now && !self.config.import_mode
@@ -538,7 +538,7 @@ impl<'a> Db<'a> {
         self.effects.dirty += changes;
     }
 
-    /// Records an event without a change of its own (a second event of the same change).
+    /// Records a second event of the same change.
     #[inline]
     pub fn notify(&mut self, key: &Key<'_>, event: Event) {
         self.effects.note(self.config, self.index, key.bytes, event);

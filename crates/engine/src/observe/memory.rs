@@ -108,7 +108,7 @@ impl Engine {
         }
     }
 
-    /// Bytes of a database's tables, estimated where there are many.
+    /// Bytes of a database's tables, estimated if there are many.
     fn table_bytes(&self, presence: Presence<'_>, database: usize) -> usize {
         let slots: Vec<u16> = self.keyspace.occupied(database).collect();
         let step = slots.len().div_ceil(SLOTS_SAMPLED).max(1);

@@ -117,7 +117,7 @@ impl Memory {
         }
     }
 
-    /// How long more than `maxmemory` was used, in microseconds: all in all, and now.
+    /// How long more than `maxmemory` was used, in microseconds: in total, and at present.
     pub(crate) fn exceeded(&self, now_us: u64) -> (u64, u64) {
         let since = self.exceeded_since.load(Relaxed);
         let current = if since == 0 { 0 } else { now_us.saturating_sub(since) };

@@ -2,7 +2,7 @@
 
 /// A thread that runs scripts, as they see it.
 pub trait Busy {
-    /// A script keeps it busy for long. Said again and again, for as long as that lasts: the thread may
+    /// A script keeps it busy for long. Repeated as long as that lasts: the thread may
     /// serve others, with a [`crate::run::turn::Turn`] for that.
     fn note_slow_script(&self);
 }

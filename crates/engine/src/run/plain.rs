@@ -41,8 +41,8 @@ pub(crate) fn is_plain(command: &Command, one_key: bool) -> bool {
 }
 
 impl Engine {
-    /// Runs a command of a connection the short way. Where it has to go the long one, returns false,
-    /// and nothing was touched.
+    /// Runs a command of a connection the short way. Returns false if the command has to go the long
+    /// way; then nothing was touched.
     #[inline]
     pub fn execute_plainly(
         &self,
@@ -105,8 +105,8 @@ impl Engine {
         true
     }
 
-    /// Whether nothing is the matter with the server for which commands are refused or wait, as far as
-    /// that does not change within a turn.
+    /// Whether the server is in no state that makes commands be refused or wait, as far as that does
+    /// not change within a turn.
     pub(crate) fn is_usual(&self, turn: &Turn) -> bool {
         let effects = &turn.effects;
         let stands_still = self.loading.is_on() || self.saving.stops_writes(&turn.config);

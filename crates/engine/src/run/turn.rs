@@ -17,7 +17,7 @@ use crate::reclaim::memory::UsedMemory;
 use crate::run::effects::Effects;
 use config::Config;
 
-/// Keys of one command that are looked at, where any are.
+/// Keys of one command that are looked at.
 const KEYS_PER_COMMAND: usize = 8;
 
 /// What a worker brings to each batch of commands.
@@ -43,7 +43,7 @@ pub struct Turn {
     /// [`crate::engine::DebugSettings`].
     pub(crate) packed_threshold: usize,
     pub(crate) effects: Effects,
-    /// The slot for which a command has to be tried again, as far as it is known: see
+    /// The slot because of which a command has to be tried again, if it is known: see
     /// [`crate::run::request::Outcome::Contended`].
     pub contended_slot: Option<u16>,
     /// The disk does not keep up with the journal, or with a snapshot.
@@ -56,8 +56,7 @@ pub struct Turn {
     begun: Ticks,
     /// A script keeps the thread busy, and this turn is for others meanwhile.
     pub(crate) beside_script: bool,
-    /// Nothing is the matter for which commands are refused or wait: [`Engine::is_usual`], when it
-    /// was looked at last.
+    /// No condition made commands be refused or wait at the last look: [`Engine::is_usual`].
     pub(crate) plain: bool,
 }
 
@@ -239,8 +238,8 @@ impl Turn {
         self.effects.unaccounted |= std::mem::take(&mut other.unaccounted);
     }
 
-    /// Says that time which passed until now belongs to no command: each is timed from the end of
-    /// the one before, so that the clock is read once for each.
+    /// Says that the time that has passed until now belongs to no command. Each command is timed from
+    /// the end of the one before, so that the clock is read once for each.
     #[inline]
     pub fn start_timing(&mut self) {
         self.effects.last_end = Ticks::now();

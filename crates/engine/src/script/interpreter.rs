@@ -107,7 +107,7 @@ pub trait Interpreter: Send + Sync {
     /// Makes all threads forget what they have compiled.
     fn forget(&self);
 
-    /// Runs a script on this thread, compiling it where that is still to be done.
+    /// Runs a script on this thread; compiles it first if that is still to be done.
     fn eval(
         &self,
         run: &mut dyn Running,
@@ -123,7 +123,7 @@ pub trait Interpreter: Send + Sync {
     /// The line of the reply.
     fn load(&self, id: u64, code: &[u8], memory_limit: usize) -> Result<Vec<Function>, Vec<u8>>;
 
-    /// Calls a function on this thread, loading its library where that is still to be done.
+    /// Calls a function on this thread; loads its library first if that is still to be done.
     fn call(
         &self,
         run: &mut dyn Running,

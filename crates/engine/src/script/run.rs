@@ -30,7 +30,7 @@ use crate::script::slow::{Kind, SlowScript};
 use crate::session::{ScriptNeeds, Session};
 use crate::wait::blocking;
 
-/// Times that a script begins in vain with no more than the slots that it declared.
+/// After this many failed attempts a script takes all slots.
 const TRIES_MAX: u32 = 4;
 /// Attempts to lock a further slot after writes, before other threads are told that the script waits.
 const QUICK_TRIES: u32 = 50;

@@ -25,7 +25,7 @@ pub struct Inbox {
     pub pushes: Vec<Arc<Vec<u8>>>,
     /// Bytes of memory that `pushes` keeps.
     pub bytes: usize,
-    /// More came than the client's output may let wait: it gets nothing further and is closed.
+    /// More output waits than the client is allowed: it gets nothing further and is closed.
     pub over_limit: bool,
     /// The reply of the command that the client was blocked in.
     pub served: Option<Box<Output>>,

@@ -55,8 +55,8 @@ impl Context<'_> {
         receivers
     }
 
-    /// Chooses the protocol of the connection, and of the rest of the reply. Messages in the one
-    /// before come first.
+    /// Chooses the protocol of the connection, and of the rest of the reply. Messages that have arrived
+    /// come first, in the old protocol.
     pub(crate) fn set_resp3(&mut self, resp3: bool) {
         let earlier = {
             // Others choose the protocol of a message under this lock.

@@ -130,7 +130,7 @@ pub struct Session {
     pub subscriptions: Option<Box<Subscriptions>>,
     /// CLIENT REPLY.
     pub reply_mode: ReplyMode,
-    /// The reply that is being written is of messages, which CLIENT REPLY does not concern.
+    /// The reply that is being written consists of messages, which CLIENT REPLY does not affect.
     pub(crate) pushes: bool,
     /// CLIENT NO-TOUCH.
     pub no_touch: bool,
@@ -245,7 +245,7 @@ impl Session {
         self.subscriptions.get_or_insert_default()
     }
 
-    /// Whether only commands about subscriptions are allowed: RESP2 clients that have some.
+    /// Whether only commands about subscriptions are allowed: true for RESP2 clients with subscriptions.
     pub fn in_pubsub_mode(&self) -> bool {
         !self.resp3 && self.subscriptions.as_ref().is_some_and(|own| own.any())
     }

@@ -20,7 +20,7 @@ enum Step {
     Wait(u64),
     /// Another connection sends what follows, or the first one again.
     Change,
-    /// The disk is in the way of writes, or no more.
+    /// The disk prevents writes, or no longer does.
     Press,
     /// The journal fails, or works again.
     Fail,

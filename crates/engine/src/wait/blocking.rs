@@ -150,7 +150,7 @@ fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
     let key = &first_of(cx, ready, waiter);
     remove_from_held(cx, waiter);
     let mut output = Output::default();
-    // The waiter's session belongs to another worker; its command needs no more of it than this.
+    // The waiter's session belongs to another worker; its command needs only this part of it.
     let mut session = Session::new(Arc::clone(&waiter.client), true);
     session.resp3 = waiter.resp3;
     session.database = waiter.database;

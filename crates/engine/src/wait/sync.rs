@@ -78,7 +78,7 @@ impl SyncWaitState {
     const TIMEOUT: u8 = 2;
     const ERROR: u8 = 3;
 
-    /// Ends the waiting. Returns false if the client does not wait for a sync, or another was
+    /// Ends the waiting. Returns false if the client does not wait for a sync, or another thread was
     /// quicker. Its worker has to be told.
     pub(crate) fn unblock(&self, how: Unblocking) -> bool {
         let ended = match how {

@@ -29,7 +29,7 @@ impl Equivalent<(usize, Box<[u8]>)> for KeyRef<'_> {
 #[derive(Default)]
 pub struct Attachment {
     waiters: PerKey<VecDeque<Arc<Waiter>>>,
-    /// Keys that serving the waiters may change too, each with the number of those waiters.
+    /// Keys that also may change when the waiters are served, each with the number of those waiters.
     destinations: HashMap<Box<[u8]>, usize>,
     /// How many of the waiters wait for streams.
     stream_waiters: usize,

@@ -46,7 +46,7 @@ pub(crate) enum Change {
 }
 
 impl Watcher {
-    /// Notes a change of the key itself, unless that is only that an expired key is deleted at last.
+    /// Notes a change of the key itself, unless the change only deletes an expired key.
     pub(crate) fn note(&mut self, change: Change) {
         if self.note_with_all(change) {
             self.flag.given_up.store(true, Relaxed);

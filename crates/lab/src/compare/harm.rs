@@ -25,7 +25,7 @@ pub(super) fn witnesses<'a>(figure: &Figure, runs: &[&'a Run]) -> Vec<&'a Run> {
     runs.iter().copied().filter(counts).collect()
 }
 
-/// How such a figure changed. It is worse when there is any where there was none before, when the worst
+/// How such a figure changed. It is worse when it was zero before and is not any more, when the worst
 /// run is worse, or when there is more in all. There is one exception. When the lab broke the targets
 /// itself, and every run on both sides met some harm, chance decides how much was on its way at that
 /// moment: then it is worse when it grew by more than the figures lay apart before. How far they lie

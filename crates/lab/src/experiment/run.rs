@@ -42,7 +42,7 @@ pub struct RunSettings {
 /// What a target spent while loads ran.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
-    /// Processor seconds, where they are known.
+    /// Processor seconds, if known.
     cpu_seconds: Option<f64>,
     /// How long it took, in seconds.
     seconds: f64,

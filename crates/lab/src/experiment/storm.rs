@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(super) struct Seen {
     /// Connections that were opened.
     pub(super) opened: usize,
-    /// Of these, those whose question was answered.
+    /// How many of these got an answer to their question.
     pub(super) answered: usize,
     /// Connections that the server refused or closed.
     pub(super) refused: usize,

@@ -107,7 +107,8 @@ impl Suite<'_> {
         self.say_what_agents_leave_out();
         for repetition in 0..self.definition.repetitions() {
             for point in &points {
-                // The first target finds the machine as the others left it: targets take turns in that.
+                // The first target finds the machine as the others left it, so targets take turns to
+                // be first.
                 let forward = repetition.is_multiple_of(2);
                 for turn in 0..targets {
                     let target = if forward { turn } else { targets - 1 - turn };

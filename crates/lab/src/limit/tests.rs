@@ -342,7 +342,7 @@ fn what_is_open_when_a_load_is_ended_is_counted() {
         assert_eq!(recording.interrupted.as_deref(), Some("stopped"));
         assert_eq!(recording.requests(), 2);
         assert_eq!(recording.operations[0].errors["unanswered"], 2);
-        // All that was due within a tenth of a second, but for those four.
+        // Everything that was due within a tenth of a second, except those four.
         assert!(recording.generator.unsent >= 90, "{recording:?}");
     });
 }

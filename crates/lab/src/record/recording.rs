@@ -34,7 +34,7 @@ pub struct OperationRecord {
     pub name: String,
     /// Requests that were answered, errors among them.
     pub requests: u64,
-    /// Those of them whose answer was an error.
+    /// How many of them were answered with an error.
     #[serde(default)]
     pub failed: u64,
     /// Errors by their first word: `ERR`, `MISCONF`, `503`; and requests without an answer:
@@ -59,7 +59,7 @@ pub struct Second {
     pub at: u32,
     /// Requests answered within it, errors among them.
     pub requests: u64,
-    /// Those of them whose answer was an error.
+    /// How many of them were answered with an error.
     #[serde(default)]
     pub failed: u64,
     /// Errors among them, and requests without an answer.

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How far below a hierarchy's root leftovers are looked for.
 const DEEPEST: usize = 12;
 
-/// Those of this process.
+/// The groups of this process.
 static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// One cgroup, or with version 1 one for each limited resource. Dropping it removes them; no process

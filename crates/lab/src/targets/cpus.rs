@@ -53,7 +53,7 @@ pub(crate) fn format(cpus: &[usize]) -> String {
 /// the list, the present ones are used.
 ///
 /// # Errors
-/// None of the list is there: nothing would be bound, without any sign of that.
+/// No processor of the list is there: nothing would be bound, and nothing would show it.
 pub(crate) fn available(cpus: &[usize]) -> Result<Vec<usize>, String> {
     let allowed = sched_getaffinity(None).map_err(|error| error.to_string())?;
     let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();

@@ -16,7 +16,7 @@ const PREFIX: &str = "dunlin-lab-run-";
 /// left behind.
 const NEW_PREFIX: &str = "dunlin-lab-new-";
 
-/// Those of this process.
+/// The directories of this process.
 static HELD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A target's directory. Dropping it removes it with all that is in it.

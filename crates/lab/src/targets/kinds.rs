@@ -12,7 +12,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     /// Its name in tables.
     pub(crate) title: &'static str,
-    /// Its program; none for this very binary.
+    /// Its program; `None` for this binary itself.
     program: Option<&'static str>,
     /// The words between the program and its options.
     words: &'static [&'static str],
@@ -22,7 +22,7 @@ pub(crate) struct Kind {
     form: Form,
     /// How to find out that it is ready, by default.
     pub(crate) probe: Probe,
-    /// The option for the port of its HTTP, of one that has another for that.
+    /// The option for the port of its HTTP, if HTTP has its own port.
     pub(crate) http: Option<&'static str>,
     /// The option that sets how many threads serve clients.
     threads: &'static str,
@@ -142,7 +142,7 @@ pub(crate) const KINDS: &[Kind] = &[
         threads: "threads",
         several: &[],
     },
-    // A database that others are put before: it speaks no protocol that loads do.
+    // A database behind other servers: it speaks no protocol that loads speak.
     Kind {
         name: "mariadb",
         title: "mariadb",

@@ -33,7 +33,7 @@ pub(super) struct Member {
     process: Option<Process>,
     door: Endpoint,
     probe: Probe,
-    /// Where it is asked over HTTP.
+    /// Its address for HTTP.
     web: Endpoint,
     /// The process that answers; 0 while there is none.
     pid: Arc<AtomicU32>,

@@ -83,7 +83,7 @@ struct Decoder<'call> {
     text: &'call [u8],
     /// Where the next token is looked for.
     place: usize,
-    /// Where the token that was read last begins, or where it is wrong.
+    /// The beginning of the last token that was read, or the place where the text is wrong.
     begin: usize,
     /// The number that was read last.
     number: f64,

@@ -224,7 +224,7 @@ impl<R: Read> FileReader<R> {
         Ok(())
     }
 
-    /// Reads information about the next key or keys. Returns false if the opcode is none of that.
+    /// Reads information about the next key or keys. Returns false if the opcode gives no such information.
     fn attribute(&mut self, opcode: u8) -> Result<bool, ReadError> {
         if opcode == opcode::AUX {
             let name = self.string()?;

@@ -68,7 +68,7 @@ pub(super) struct Connection {
     pub(super) unparsed: bool,
     /// It is in the worker's list of those whose commands wait for slots.
     pub(super) listed_as_parked: bool,
-    /// It is in the worker's list of those that read on in the changes that are kept.
+    /// It is in the worker's list of connections that read on in the kept changes.
     pub(super) listed_as_behind: bool,
     /// Its deadline that the worker's timers know.
     pub(super) timer: Option<u64>,
@@ -388,7 +388,7 @@ impl Connection {
         large.then(|| Box::new((output, input, protocol, held_back)) as Box<dyn Send>)
     }
 
-    /// Whether it has said nothing for longer than `timeout` milliseconds (0: for ever).
+    /// Whether it has sent nothing for longer than `timeout` milliseconds (0: for ever).
     pub(super) fn is_idle_beyond(&self, timeout: u64, now: u64) -> bool {
         let hold = &self.held_back.hold;
         let exempt = matches!(hold, Hold::Blocked(_) | Hold::AwaitsSync(_) | Hold::Contended(_))

@@ -14,7 +14,7 @@ const COMMANDS_PER_TURN: usize = 1024;
 #[derive(Default)]
 pub(super) struct Resp {
     parser: Parser,
-    /// The row of the last command, where one with the same name has the same.
+    /// The row of the last command, which serves a next command of the same name.
     row: Option<&'static Row>,
     /// An argument that is being received into its own allocation.
     big: Option<BigArgument>,

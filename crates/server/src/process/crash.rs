@@ -45,7 +45,7 @@ pub fn apply(config: &Config) {
 /// ends the process now. Called by the allocator; takes no memory itself.
 #[cold]
 pub fn note_failed_allocation(bytes: usize) {
-    /// Should writing the line ask for memory after all, that does not come here again.
+    /// If writing the line asks for memory after all, that does not come here again.
     static NOTING: AtomicBool = AtomicBool::new(false);
     let Some(reports) = REPORTS.get() else { return };
     if NOTING.swap(true, Relaxed) {

@@ -244,7 +244,7 @@ pub fn cpu_seconds() -> CpuSeconds {
     }
 }
 
-/// CPU seconds of the thread that the process began with, in the system and outside of it.
+/// CPU seconds of the thread that the process began with, in the system and in user space.
 fn main_thread_seconds() -> Option<[f64; 2]> {
     let process = std::process::id();
     let stat = std::fs::read_to_string(format!("/proc/self/task/{process}/stat")).ok()?;

@@ -26,7 +26,7 @@ const DEL: Event = Event(Class::GENERIC, "del");
 const BAD_OFFSET: CommandError =
     CommandError::text("ERR bit offset is not an integer or out of range");
 
-/// Reads an offset in bits, inside of the longest string that the settings allow.
+/// Reads an offset in bits, within the longest string that the settings allow.
 fn offset(cx: &Context<'_>, text: &[u8]) -> Result<u64, CommandError> {
     parse_i64(text).and_then(|offset| check_offset(cx, offset)).ok_or(BAD_OFFSET)
 }

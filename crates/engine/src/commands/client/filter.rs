@@ -174,7 +174,7 @@ fn class(args: &mut Args<'_>) -> Result<ClientClass, CommandError> {
         .ok_or_else(|| CommandError::quoting("ERR Unknown client type '", name, "'"))
 }
 
-/// All clients are of the one user that there is, so naming it narrows nothing.
+/// There is one user, and all clients are its clients, so naming it narrows nothing.
 fn known_user(name: &[u8]) -> CommandResult {
     if name == b"default" {
         return Ok(());

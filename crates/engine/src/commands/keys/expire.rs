@@ -168,7 +168,7 @@ fn to_seconds(milliseconds: u64) -> u64 {
     milliseconds.saturating_add(500) / 1000
 }
 
-/// Answers with a form of a key's expiry: -1 where it has none, -2 where there is no key.
+/// Answers with a form of a key's expiry: -1 if it has none, -2 if there is no key.
 fn reply_time(
     cx: &mut Context<'_>,
     args: &mut Args<'_>,

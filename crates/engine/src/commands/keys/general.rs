@@ -131,7 +131,7 @@ pub(super) fn copy(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Makes sure that a key is free, by removing what is there if `replace` says so.
+/// Makes sure that a key is free. If `replace` says so, removes the value that is there.
 fn free(db: &mut Db<'_>, key: &Key<'_>, replace: bool) -> bool {
     if db.find_mut(key).is_none() {
         return true;

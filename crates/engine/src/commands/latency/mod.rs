@@ -12,7 +12,7 @@ use crate::registry::{Registry, Row};
 mod doctor;
 mod graph;
 
-/// The name of an event, which is plain text where it is known.
+/// The name of an event; plain text if it is a known event.
 fn event_name(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }

@@ -120,7 +120,7 @@ impl<'a> PopMany<'a> {
         Ok(PopMany { keys, end, count: count.unwrap_or(1) })
     }
 
-    /// Pops from one of the keys and answers its name and the elements; false when there is no such
+    /// Pops from one of the keys and answers its name and the elements; false if none of them is a
     /// list.
     pub(super) fn pop_from(
         &self,

@@ -101,7 +101,7 @@ impl Options {
 #[derive(Default)]
 struct Claimed {
     ids: Vec<(StreamId, Pending)>,
-    /// Pending entries that are in the stream no more.
+    /// Pending entries that are no longer in the stream.
     deleted: Vec<StreamId>,
 }
 

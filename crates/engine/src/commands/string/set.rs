@@ -39,7 +39,7 @@ enum Expiration<'a> {
 }
 
 impl<'a> Expiration<'a> {
-    /// Takes one of the options that SET and GETEX share. Says whether there was one.
+    /// Takes one of the options that SET and GETEX share. Returns whether there was one.
     fn parse(&mut self, args: &mut Args<'a>) -> Result<bool, CommandError> {
         let clocks = [
             ("EX", Clock::Seconds),
@@ -150,7 +150,7 @@ impl<'a> SetOptions<'a> {
         Ok(options)
     }
 
-    /// Takes a condition. Says whether there was one; a second one must be the same, and there is but one
+    /// Takes a condition. Returns whether there was one; a second one must be the same, and there is only one
     /// IFEQ.
     fn parse_condition(&mut self, args: &mut Args<'a>) -> Result<bool, CommandError> {
         use Condition::{Absent, Equal, None, Present};
@@ -338,7 +338,7 @@ pub(super) fn getex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult 
     if !reply_with_string(cx, &key)? {
         return Ok(());
     }
-    // The number is read only where there is a key.
+    // The number is read only if there is a key.
     let time = expiration.time(cx)?;
     match (expiration, time) {
         (Expiration::At(clock, _), Some(time)) => expire(cx, &key, clock, time),

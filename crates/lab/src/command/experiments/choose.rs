@@ -51,7 +51,7 @@ fn files(word: &str) -> Result<Vec<(String, String)>, String> {
 /// The text of a bundled experiment.
 ///
 /// # Errors
-/// There is none of this name.
+/// No experiment has this name.
 pub(in crate::command) fn bundled(name: &str) -> Result<&'static str, String> {
     bundled::text(name).ok_or_else(|| unknown(name))
 }

@@ -46,8 +46,8 @@ fn write_id(position: &str, output: &mut Vec<u8>) {
     output.push(b'\n');
 }
 
-/// Writes the head of an answer that follows changes, and the position from which it does. Returns the
-/// offset of that.
+/// Writes the head of an answer that follows changes, and the position that it follows from. Returns the
+/// offset of the position.
 pub(super) fn begin_events(
     position: &[u8],
     envelope: &Envelope,

@@ -80,7 +80,7 @@ pub(super) struct Exchanges {
 }
 
 impl Http {
-    /// A connection from which nothing has come, at this millisecond of the steady clock.
+    /// A connection that has sent nothing yet, at this millisecond of the steady clock.
     pub(super) fn new(steady: u64) -> Http {
         let input = Input { began: Some(steady), ..Input::default() };
         Http { input, exchanges: Exchanges::default() }
@@ -252,7 +252,7 @@ impl Input {
         self.side.capacity() + self.big.iter().map(|body| body.capacity()).sum::<usize>()
     }
 
-    /// Bytes of that body, and bytes allocated for it.
+    /// Bytes of the body, and bytes allocated for it.
     pub(super) fn body_memory(&self) -> (usize, usize) {
         self.parser.memory()
     }

@@ -677,7 +677,7 @@ impl Route<'_> {
         Ok((self.commands(body, style, Some(condition))?, database))
     }
 
-    /// Commands in a row, or as one where there is a word about the condition of that.
+    /// Commands in a row; as one transaction if `transaction` is given.
     fn commands(
         &mut self,
         body: Body<'_>,

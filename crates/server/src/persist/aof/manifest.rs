@@ -143,7 +143,7 @@ pub enum Problem {
     SecondBase,
     /// An increment whose sequence is not above that of the one before.
     OutOfOrder,
-    /// A file that a line before names as well: it might be wanted by one and removed by the other.
+    /// A file that an earlier line names too: one line might want it, and the other remove it.
     NamedTwice,
 }
 

@@ -132,7 +132,7 @@ pub(super) fn shorten_list(
     replace(disk, path, |output| output.write_all(&manifest.format()))
 }
 
-/// Gives a file the name of an original, with nothing in its place.
+/// Renames a file to a free name for originals, and leaves nothing in its place.
 ///
 /// # Errors
 /// The system's.
