@@ -38,7 +38,7 @@ pub fn count(bytes: &[u8]) -> u64 {
     whole + rest
 }
 
-/// The number of bits that are set among those from one offset to another, both inside.
+/// The number of set bits from one offset to another, both included.
 pub fn count_range(bytes: &[u8], bits: RangeInclusive<u64>) -> u64 {
     let (first, last) = (*bits.start(), *bits.end());
     let bytes = &bytes[(first / 8) as usize..=(last / 8) as usize];
@@ -48,17 +48,17 @@ pub fn count_range(bytes: &[u8], bits: RangeInclusive<u64>) -> u64 {
     count(bytes) - edges
 }
 
-/// The bits of the first and of the last byte that lie outside of a range of bits.
+/// The bits of the first and the last byte that lie outside of a range of bits.
 fn outside(first: u64, last: u64) -> (u8, u8) {
     (!(0xff >> (first % 8)), (0x7f >> (last % 8)))
 }
 
-/// The offset of the first bit of this kind among those from one offset to another, both inside.
+/// The offset of the first bit of this kind from one offset to another, both included.
 pub fn position(bytes: &[u8], bit: bool, bits: RangeInclusive<u64>) -> Option<u64> {
     let (first, last) = (*bits.start(), *bits.end());
     let start = (first / 8) as usize;
     let bytes = &bytes[start..=(last / 8) as usize];
-    // Looking for ones throughout: a zero is a one of the complement.
+    // The search always looks for ones: a zero is a one of the complement.
     let flip = if bit { 0 } else { 0xff };
     let (before, _) = outside(first, last);
     let first_byte = (bytes[0] ^ flip) & !before;
@@ -89,7 +89,7 @@ pub enum Operation {
     Not,
 }
 
-/// Combines strings; shorter ones go on with zeros. The result is as long as the longest.
+/// Combines strings; shorter ones are continued with zeros. The result is as long as the longest.
 pub fn combine(operation: Operation, strings: &[&[u8]]) -> Vec<u8> {
     let longest = strings.iter().map(|string| string.len()).max().unwrap_or(0);
     let mut result = Vec::with_capacity(longest);
@@ -190,9 +190,9 @@ impl Field {
         }
     }
 
-    /// The number that SET takes from an argument: an unsigned field reads it as unsigned. A signed
-    /// one of fewer than 64 bits takes a number further below its highest than 63 bits reach for
-    /// one above it, as Redis does, so that saturation ends at the highest.
+    /// The number that SET takes from an argument. An unsigned field reads the argument as unsigned. In
+    /// a signed field of fewer than 64 bits, as in Redis, an argument that is too far above the highest
+    /// number counts as a number above it, so that saturation ends at the highest.
     pub fn argument(self, value: i64) -> i128 {
         if !self.signed {
             return i128::from(value.cast_unsigned());
@@ -210,7 +210,7 @@ impl Field {
     }
 }
 
-/// The sixteen bytes from the one in which a field begins: any field lies in the first nine.
+/// The sixteen bytes from the one that the field begins in: any field lies in the first nine.
 fn window(bytes: &[u8], offset: u64) -> u128 {
     let mut window = [0; 16];
     let start = usize::try_from(offset / 8).unwrap_or(usize::MAX).min(bytes.len());

@@ -35,7 +35,7 @@ use crate::sync::{AtomicU64, Mutex};
 
 /// Tables with more members than this are frozen rather than copied.
 const COPIED_MEMBERS: usize = 64;
-/// Lists with more elements than this are shown when their slot is free again.
+/// Lists with more elements than this are shown after their slot is unlocked.
 const COPIED_ELEMENTS: usize = 128;
 /// Values with more bytes than this are large, even if they have few parts: tables are frozen, and all
 /// others are shown after their slot is unlocked.
@@ -53,7 +53,7 @@ const BYTES_PER_HOLD: usize = 64 * 1024;
 const MEMBERS_PER_HOLD: usize = 256;
 /// Parts of a large string that are shown in one step.
 const PARTS_PER_STEP: usize = 4;
-/// Pieces of more bytes than this are copied there, and shown when the slot is free.
+/// Pieces of more bytes than this are copied while the slot is locked, and shown after it is unlocked.
 const LARGE_PIECE: usize = 2 * 1024;
 /// When this many bytes are copied for the walker and not written yet, writers should wait, unless a
 /// larger number is allowed.
@@ -62,7 +62,7 @@ const BACKLOG_MAX: usize = 64 << 20;
 /// A key, and the facts about it besides its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head<'h> {
-    /// The database, as it was numbered at the cut.
+    /// The number that the database had at the cut.
     pub database: usize,
     /// The key.
     pub key: &'h [u8],
@@ -76,13 +76,13 @@ pub struct Head<'h> {
 
 /// Receives the entries of a cut.
 pub trait Sink {
-    /// An entry. Its slot may be locked meanwhile if it is small: no waiting here.
+    /// An entry. If it is small, its slot may be locked meanwhile: this must not wait.
     fn entry(&mut self, head: &Head<'_>, value: ValueRef<'_>);
-    /// An entry while nothing is locked: it may take long, and wait for a disk.
+    /// An entry while nothing is locked: this may take long, and wait for a disk.
     fn entry_at_leisure(&mut self, head: &Head<'_>, value: ValueRef<'_>) {
         self.entry(head, value);
     }
-    /// The beginning of a collection of `len` pieces, which follow before anything else does.
+    /// The beginning of a collection of `len` pieces, which follow before anything else.
     fn begin(&mut self, head: &Head<'_>, kind: PieceKind, len: usize);
     /// A piece of the open collection. Its slot may be locked meanwhile if the piece is small.
     fn piece(&mut self, piece: Piece<'_>);
@@ -132,7 +132,7 @@ struct Handed {
     kept: usize,
 }
 
-/// A table that FLUSHALL took away before it was walked to its end.
+/// A table that FLUSHALL removed before the walk reached its end.
 struct Taken {
     database: usize,
     slot: u16,
@@ -152,7 +152,7 @@ impl<T> Queue<T> {
         Queue(Mutex::new(Some(VecDeque::new())))
     }
 
-    /// Adds something at the end, or gives it back when the walker has ended.
+    /// Adds something at the end, or gives it back if the walker has ended.
     fn push(&self, item: T) -> Result<(), T> {
         match &mut *self.0.lock() {
             Some(items) => {
@@ -260,7 +260,7 @@ impl Cut {
         self.databases[database].load(Ordering::Relaxed)
     }
 
-    /// The database now of a number at the cut.
+    /// The number that a database of the cut has now.
     fn database_of(&self, number: usize) -> usize {
         let mut databases = 0..self.databases.len();
         databases.find(|&database| self.number_of(database) == number).expect("a permutation")
@@ -281,8 +281,8 @@ impl Cut {
         self.databases[other].store(number, Ordering::Relaxed);
     }
 
-    /// From which position on a slot, which is locked, is still to be walked: `None` when it is
-    /// passed.
+    /// The position from which a locked slot still has to be walked; `None` when the walk has passed
+    /// it.
     fn rest_of(&self, number: usize, slot: u16) -> Option<u32> {
         let own = number as u64 * SLOTS as u64 + u64::from(slot);
         match self.at.load(Ordering::Acquire).cmp(&own) {
@@ -332,7 +332,7 @@ impl Cut {
         drop(self.handed.push(Handed { head, value, copied, kept }));
     }
 
-    /// Freezes a large table or string. Says whether it is one.
+    /// Freezes a large table or string. Returns whether the value is one.
     fn freeze(&self, number: usize, word: Word) -> bool {
         let entry = Entry::new(word);
         if let ValueRef::String(StringRef::Shared(buffer)) = entry.value()
@@ -422,7 +422,7 @@ fn table_bytes(table: &SlotTable) -> usize {
     (bytes * table.len()).checked_div(samples).unwrap_or(0) + table.overhead()
 }
 
-/// Whether showing a value takes so long that its slot should be free meanwhile.
+/// Whether showing a value takes so long that its slot should be unlocked meanwhile.
 fn is_large(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::String(string) => string.len() > LARGE_VALUE,
@@ -471,8 +471,8 @@ impl<'k, X> Walker<'k, X> {
         Walker { space, cut, open: None, text: None, part: Vec::new() }
     }
 
-    /// Lets that many bytes of copies wait before writers do, if it is more than usual. While one large
-    /// collection is shown, which may take long, no copy is.
+    /// Lets this many bytes of copies wait before writers do, if it is more than usual. While one large
+    /// collection is shown, which may take long, no copy is shown.
     pub fn bear(&self, bytes: usize) {
         self.cut.borne.fetch_max(bytes, Ordering::Relaxed);
     }
@@ -576,7 +576,7 @@ impl<'k, X> Walker<'k, X> {
         frozen.show_lent(|piece| sink.piece(piece));
         frozen.take().show(frozen.kind(), |piece| sink.piece(piece));
         match more {
-            // It is on its way from one place to another, or its slot is in use.
+            // The entry is on its way from one place to another, or its slot is in use.
             None => Step::Contended,
             Some(true) => Step::More,
             Some(false) => {

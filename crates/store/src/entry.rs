@@ -94,7 +94,7 @@ impl Kind {
         Kind::Stream,
     ];
 
-    /// The kind of this number.
+    /// The kind with this number.
     ///
     /// # Safety
     /// The number is a kind's.
@@ -124,7 +124,7 @@ impl Kind {
 const _: () = {
     let mut number = 0;
     while number < Kind::ALL.len() {
-        // SAFETY: kinds are numbered from 0 without a gap, as is asserted here.
+        // SAFETY: kinds are numbered from 0 without gaps, as asserted here.
         assert!(Kind::ALL[number] as usize == number);
         assert!(unsafe { Kind::from_number(number as u64) } as usize == number);
         number += 1;
@@ -162,7 +162,7 @@ impl Value<'_> {
         }
     }
 
-    /// The snapshot that reads it in pieces, if one does.
+    /// The snapshot that reads the value in pieces, if one does.
     pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
         match self {
             Value::String(_) | Value::List(_) | Value::Stream(_) => None,
@@ -200,8 +200,8 @@ impl<'e> ValueRef<'e> {
         }
     }
 
-    /// A copy that lives apart. Large strings, the nodes of lists and all parts of streams are shared
-    /// until changed.
+    /// An independent copy. Large strings, the nodes of lists and all parts of streams are shared until
+    /// one side changes them.
     pub fn to_value(self) -> Value<'static> {
         match self {
             ValueRef::String(StringRef::Int(number)) => Value::String(StringValue::Int(number)),
@@ -330,7 +330,7 @@ impl Word {
         Word(self.0 & !FIELDS | if some { FIELDS } else { 0 })
     }
 
-    /// When the first field of a hash has expired: the first moment at which it is not there.
+    /// The first moment at which a field of the hash has expired.
     pub(crate) fn fields_due(self) -> Option<u64> {
         if !self.has_expiring_fields() {
             return None;
@@ -534,8 +534,8 @@ impl Word {
         word
     }
 
-    /// Overwrites a string by another that fits the same allocation. Returns the word from now on,
-    /// or nothing when a new entry must be made.
+    /// Overwrites a string with another one that fits the same allocation. Returns the entry's new
+    /// word, or nothing when a new entry must be made.
     fn overwrite(self, value: &StringValue<'_>) -> Option<Word> {
         let (kind, bytes) = match value {
             StringValue::Int(number) if self.kind() == Kind::Int => {
@@ -798,7 +798,7 @@ impl<'e> EntryMut<'e> {
         Entry::new(self.word)
     }
 
-    /// The value, for a change in place, for as long as the keyspace is borrowed.
+    /// The value, for changes in place; the keyspace stays borrowed.
     pub fn into_value_mut(self) -> ValueMut<'e> {
         self.word.value_mut()
     }
@@ -813,8 +813,8 @@ impl<'e> EntryMut<'e> {
         self.word.set_version(version);
     }
 
-    /// Labels the value with a number of the caller's. Changes in place and of the expiry keep it;
-    /// another value has none.
+    /// Labels the value with a number of the caller's choice. Changes in place and changes of the
+    /// expiry keep the label; a new value has none.
     pub fn set_label(&mut self, label: u8) {
         self.put(self.word.with_label(label));
     }

@@ -75,7 +75,7 @@ pub struct Frozen {
     complete: AtomicBool,
     /// No snapshot reads any more what is handed over.
     given_up: AtomicBool,
-    /// Bytes handed over and not taken, of all that the snapshot reads.
+    /// Bytes that were handed over and not yet taken, of everything that the snapshot reads.
     backlog: Arc<Backlog>,
 }
 
@@ -271,9 +271,9 @@ pub(crate) trait Freezing {
     fn freeze(&mut self, frozen: Arc<Frozen>);
     /// The snapshot that reads the table, if one does.
     fn frozen(&self) -> Option<&Arc<Frozen>>;
-    /// Reads on, for the snapshot: about `count` members or `bytes` unless the table ends before,
-    /// and one member at least. Returns whether more are left; when none is, the snapshot has left
-    /// the table.
+    /// Reads on, for the snapshot: about `count` members or `bytes`, fewer only at the end of the
+    /// table, but at least one member. Returns whether more are left; when none is, the snapshot has
+    /// left the table.
     fn read_frozen(&mut self, count: usize, bytes: usize, visit: &mut dyn FnMut(Piece<'_>))
     -> bool;
 }
@@ -393,7 +393,7 @@ impl Freeze {
         self.marked[bucket as usize / 64] >> (bucket % 64) & 1 != 0
     }
 
-    /// Marks a bucket of the beginning as handed over.
+    /// Marks a bucket at the beginning as handed over.
     pub(crate) fn mark(&mut self, bucket: u32) {
         self.marked[bucket as usize / 64] |= 1 << (bucket % 64);
     }

@@ -33,7 +33,7 @@ pub(crate) struct FrozenText {
     reading: Mutex<Reading>,
     /// Bytes of it that count as kept, because no key has it any more.
     kept: AtomicUsize,
-    /// Bytes that were saved or kept and not read yet, of all that the snapshot reads.
+    /// Bytes that were saved or kept and not yet read, of everything that the snapshot reads.
     backlog: Arc<Backlog>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct FrozenText {
 struct Reading {
     /// Pieces that were read.
     pieces: usize,
-    /// Later ones that were changed since, as they were, by their numbers.
+    /// Parts that were changed later, as they were at the cut, by their numbers.
     saved: BTreeMap<usize, Box<[u8]>>,
 }
 
@@ -64,7 +64,7 @@ impl FrozenText {
         });
         let mut frozen = FROZEN.lock();
         let place = frozen.entry(address(buffer)).or_default();
-        // Where two keys share a buffer it is read twice, and never changed meanwhile.
+        // A buffer that two keys share is read twice, and never changes meanwhile.
         if place.strong_count() == 0 {
             *place = Arc::downgrade(&text);
         }

@@ -51,7 +51,7 @@ pub struct Gates {
 pub struct Gate {
     own: Arc<Padded>,
     all: Arc<List>,
-    /// The thread that is inside and enters again, by a number of its own; 0 for none.
+    /// A number of the thread that is inside and may enter again; 0 for none.
     again: AtomicUsize,
     /// How often it is inside besides.
     entered_again: AtomicUsize,
@@ -102,7 +102,7 @@ thread_local! {
     static HERE: u8 = const { 0 };
 }
 
-/// A number that no other thread has which is running.
+/// A number that no other running thread has.
 fn this_thread() -> usize {
     HERE.with(|here| std::ptr::from_ref(here).addr())
 }
@@ -138,13 +138,14 @@ impl Gates {
         }
     }
 
-    /// Closes all gates, unless a thread is inside its own for long. The caller is outside its own,
-    /// which is `own`.
+    /// Closes all gates, unless a thread stays inside its own gate for long. The caller is outside its
+    /// own gate, which is `own`.
     pub fn try_close(&self, own: &Gate) -> Option<Closed<'_>> {
         self.try_close_within(PATIENCE_MAX, Some(Arc::clone(&own.own)))
     }
 
-    /// Waits so long for each thread that is inside. Those that want to enter wait meanwhile.
+    /// Waits at most this long for each thread that is inside. Threads that want to enter wait
+    /// meanwhile.
     fn try_close_within(&self, patience: Duration, own: Option<Arc<Padded>>) -> Option<Closed<'_>> {
         let gates = self.gates.lock();
         let own = own.filter(|own| gates.iter().any(|gate| Arc::ptr_eq(gate, own)));

@@ -96,7 +96,7 @@ pub enum Shape {
     Polygon(Vec<Point>),
 }
 
-/// A range of scores to look for candidates in: `minimum <= score < maximum`.
+/// A range of scores in which candidates are searched: `minimum <= score < maximum`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoreRange {
     /// The lowest score of the range.
@@ -122,8 +122,8 @@ impl Span {
         (self.minimum..=self.maximum).contains(&degrees)
     }
 
-    /// The index of the part that `degrees` falls in, of 2^`steps` equal parts. The upper limit
-    /// itself gets an index past the last.
+    /// The index of the part that `degrees` falls in, if there are 2^`steps` equal parts. The upper
+    /// limit itself gets an index past the last.
     fn part_of(self, degrees: f64, steps: u32) -> u32 {
         let offset = (degrees - self.minimum) / (self.maximum - self.minimum);
         (offset * f64::from(1u32 << steps)) as u32
@@ -469,8 +469,8 @@ fn estimated_steps(reach: f64, latitude: f64) -> u32 {
         covered *= 2.0;
         steps += 1;
     }
-    // The two steps back make the centre's cell at least as wide as the reach; towards the poles
-    // a cell spans fewer metres.
+    // With the two steps back the centre's cell is at least as wide as the reach; towards the poles a
+    // cell spans fewer metres.
     let towards_pole = match latitude.abs() {
         latitude if latitude > 80.0 => 2,
         latitude if latitude > 66.0 => 1,

@@ -192,7 +192,7 @@ impl Hash {
         }
     }
 
-    /// Whether a field's time is over: it expires before `now`.
+    /// Whether a field has expired at `now`.
     #[inline]
     pub fn has_due(&self, now: u64) -> bool {
         self.next_due().is_some_and(|at| at < now)
@@ -248,7 +248,7 @@ impl Hash {
         self.put(field, value, None, limits)
     }
 
-    /// Sets the value of `field`, which expires when it did before.
+    /// Sets the value of `field` and keeps its expiry.
     pub fn set_keeping(&mut self, field: &[u8], value: &[u8], limits: Limits) -> bool {
         match self.get_timed(field).and_then(|(_, expire_at)| expire_at) {
             None => self.set(field, value, limits),
@@ -343,7 +343,7 @@ impl Hash {
         }
     }
 
-    /// All fields with their values, in no order that means anything, expired ones too.
+    /// All fields with their values, in no particular order, expired ones too.
     pub fn iter(&self) -> HashIter<'_> {
         HashIter(match self.parts() {
             Parts::Packed(packed) => Inner::Packed(packed.iter()),

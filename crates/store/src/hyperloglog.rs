@@ -93,8 +93,8 @@ pub struct HyperLogLog<B> {
 }
 
 impl<B: AsRef<[u8]>> HyperLogLog<B> {
-    /// Takes a string for a HyperLogLog, when header and length fit. Sparse runs are only
-    /// checked when they are read.
+    /// Takes a string as a HyperLogLog if header and length fit. Sparse runs are checked only when they
+    /// are read.
     pub fn parse(bytes: B) -> Result<Self, HyperLogLogError> {
         let string = bytes.as_ref();
         let is_known = string.len() >= HEADER_LENGTH
@@ -496,7 +496,7 @@ impl Registers {
     }
 }
 
-/// How many registers have each value: all that an estimate depends on.
+/// How many registers have each value; an estimate depends on nothing else.
 struct Histogram {
     counts: [u32; 1 << REGISTER_BITS],
 }

@@ -31,7 +31,7 @@ mod slot_table;
 #[cfg(test)]
 mod tests;
 
-/// How often a contended slot is looked at before the attempt is given up.
+/// How often a contended slot is tried before the attempt is given up.
 const SPINS: u32 = if cfg!(feature = "explore") { 2 } else { 400 };
 
 /// A key with everything that accesses need of it, computed once.
@@ -581,7 +581,7 @@ pub struct Held<'k, X> {
     borrowed: Cell<Borrowed>,
     mode: Cell<Mode>,
     clock: u64,
-    /// A slot that may be touched: the one that was touched last, which most often is the next too.
+    /// The slot that was touched last, and may be touched again: most often it is the next too.
     recent: Cell<Option<u16>>,
     /// A further slot that was needed, and that another thread had locked.
     missed: Cell<Option<u16>>,
@@ -706,7 +706,7 @@ impl<'k, X> Held<'k, X> {
         self.missed.set(Some(slot));
     }
 
-    /// The slot that was missed is not needed after all.
+    /// The slot that could not be locked is not needed after all.
     pub fn forgive_missed(&self) {
         self.missed.set(None);
     }

@@ -31,10 +31,10 @@ use chain::{Chain, Slot};
 
 pub use items::{Items, ListInput, ListItem, NodeRef, Nodes, Popped};
 
-/// The block of a list that has nothing yet: room for one short element.
+/// The block of an empty list: room for one short element.
 const FIRST_BLOCK_BYTES: usize = 32;
 
-/// The largest listpack that a list bounded by a number of elements may be.
+/// The largest listpack of a list that a number of elements bounds.
 const COUNTED_LISTPACK_BYTES: usize = 8 << 10;
 
 /// When an element goes into a new node, and when it gets a plain node of its own.
@@ -89,8 +89,8 @@ impl ListLimits {
         NODE_HEAD_BYTES + total + extra <= self.block_bytes && count < self.elements
     }
 
-    /// Whether two nodes of `total` listpack bytes and `count` elements together become one. Where bytes
-    /// bound it a quarter stays free, so that the next insertion does not split it again.
+    /// Whether two nodes of `total` listpack bytes and `count` elements together become one. If bytes
+    /// bound a node a quarter stays free, so that the next insertion does not split it again.
     fn may_join(&self, total: usize, count: usize) -> bool {
         let kept_free = if self.bounded_by_bytes { self.block_bytes / 4 } else { 0 };
         NODE_HEAD_BYTES + total <= self.block_bytes - kept_free && count <= self.elements
@@ -242,7 +242,7 @@ impl List {
         }
     }
 
-    /// Replaces the element with this index. Returns whether there is one.
+    /// Replaces the element with this index. Returns whether it exists.
     pub fn set<'a>(
         &mut self,
         index: i64,
@@ -495,7 +495,7 @@ impl List {
         }
     }
 
-    /// Makes a listpack a chain, for as long as it does not shrink.
+    /// Makes a listpack a chain until it shrinks.
     pub fn unpack(&mut self) {
         self.chain_mut();
     }
@@ -508,7 +508,7 @@ impl List {
         }
     }
 
-    /// Makes a chain a listpack if it has but one node, and that is small.
+    /// Makes a chain a listpack if it has only one node and the node is small.
     fn settle(&mut self, is_small: impl Fn(usize, usize) -> bool) {
         let FormMut::Boxed(chain) = self.0.get_mut() else { return };
         match chain.sole_slot() {

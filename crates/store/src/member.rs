@@ -203,7 +203,7 @@ unsafe impl<S> Send for Member<'_, S> {}
 unsafe impl<S> Sync for Member<'_, S> {}
 
 impl<'a, S: Shape> Member<'a, S> {
-    /// Allocates a member. A head is left to be written by the caller.
+    /// Allocates a member. The caller writes the head, if there is one.
     fn allocate(name: &[u8], value: Option<&[u8]>) -> Self {
         Self::allocate_with_head(S::HEAD, name, value)
     }
@@ -339,7 +339,7 @@ impl<'a, S: Shape> Member<'a, S> {
         frozen.lend(self.block_number(), S::piece(lent));
     }
 
-    /// Leaves the block to a snapshot if it reads it. The member has left its table.
+    /// Leaves the block to a snapshot that reads it. The member has left its table.
     #[cold]
     fn is_kept_by(self, frozen: &Frozen) -> bool {
         frozen.keep(self.block_number(), || {
@@ -506,7 +506,7 @@ impl<S: Shape> Members<S> {
         self.table.insert(hash, member.word(), |word| unsafe { hash_of::<S>(word) });
     }
 
-    /// Where the member with this name is; good until the table changes.
+    /// The place of the member with this name; valid until the table changes.
     #[inline]
     pub(crate) fn find(&self, name: &[u8]) -> Option<Place> {
         self.locate(hash(name), name)
@@ -794,7 +794,7 @@ impl<S: Shape> Members<S> {
         self.freeze = Some(freeze);
     }
 
-    /// Hands over all that the snapshot has not read, since the table is going away.
+    /// Hands over everything that the snapshot has not read, since the table is about to go.
     fn hand_over_rest(&mut self) {
         let Some(frozen) = self.frozen().filter(|frozen| !frozen.is_given_up()).cloned() else {
             return;

@@ -43,7 +43,7 @@ pub(crate) fn has_room_for_pair(listpack: &Listpack, first: usize, second: usize
     listpack.fits(first.saturating_add(second).saturating_add(PAIR_OVERHEAD))
 }
 
-/// Why a packed block from outside is no collection of the type it is meant for.
+/// Why a packed block from outside is not a collection of the expected type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Malformed {
     /// A field without a value, or a member without a score.

@@ -15,8 +15,8 @@ use base::limits::SLOTS;
 
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex};
 
-/// Slots that are found locked, one after the other, before all that are needed are kept from
-/// newcomers, instead of only those that were found locked.
+/// After this many locked slots in a row, all needed slots are kept from newcomers instead of only
+/// those that were found locked.
 const FAILURES_MAX: u32 = 8;
 /// Microseconds for which newcomers keep away after a try. Tries follow each other within a millisecond
 /// or two, unless the worker is busy with a long command of another client: others do not wait for
@@ -90,7 +90,7 @@ impl Reserved {
 pub struct Reservation {
     all: Arc<Reserved>,
     ticket: u64,
-    /// Slots that were found locked while newcomers were not kept away from them yet.
+    /// Slots that were found locked before newcomers were kept away from them.
     failures: AtomicU32,
     /// Tries in vain since then.
     tries: AtomicU32,
@@ -131,12 +131,12 @@ impl Reservation {
         }
     }
 
-    /// Whether this keeps newcomers away from a slot, for as long as it is tried again.
+    /// Whether newcomers are kept away from this slot, as long as attempts go on.
     pub(crate) fn has(&self, slot: u16) -> bool {
         self.all.is_kept(slot)
     }
 
-    /// Notes that there is a try: newcomers keep away for some more time.
+    /// Notes an attempt: newcomers keep away for a while longer.
     pub(crate) fn note_try(&self) {
         let until = base::clock::steady_us().saturating_add(KEPT_FOR);
         self.all.until.store(until, Relaxed);

@@ -319,8 +319,8 @@ impl Set {
         self.remove(member.as_bytes(&mut [0; INTEGER_TEXT_BYTES]))
     }
 
-    /// All members: ascending in an intset, as they were added in a listpack, in no order that means
-    /// anything in a table.
+    /// All members: ascending in an intset, in the order of their addition in a listpack, in no
+    /// particular order in a table.
     pub fn iter(&self) -> SetIter<'_> {
         SetIter(match self.view() {
             View::Intset(intset) => Inner::Intset(intset.iter()),

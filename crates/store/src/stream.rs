@@ -68,7 +68,7 @@ pub enum Malformed {
     Order,
     /// A number of entries is wrong.
     Count,
-    /// A pending entry occurs twice, or is not exactly one consumer's.
+    /// A pending entry occurs twice, or does not belong to exactly one consumer.
     Pending,
     /// A consumer occurs twice.
     Consumer,
@@ -108,14 +108,14 @@ pub struct Trim {
     pub to: TrimTo,
     /// Only whole blocks go.
     pub by_blocks: bool,
-    /// Most entries to remove, if there is a bound. No more blocks go when they exceed it.
+    /// Remove this many entries at most, if there is a bound. A block that would exceed it stays.
     pub limit: Option<u64>,
 }
 
 /// What happens to the groups' pending entries when the entries themselves are deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum References {
-    /// They stay, though there is nothing to deliver again.
+    /// They stay, though the entries cannot be delivered again.
     #[default]
     Keep,
     /// They go, too.
@@ -131,7 +131,7 @@ pub enum Deletion {
     Missing,
     /// It is gone.
     Deleted,
-    /// It stays, since a group is not done with it.
+    /// It stays, since a group still needs it.
     Referenced,
 }
 
@@ -165,7 +165,7 @@ pub struct StreamNumbers {
     pub last_id: StreamId,
     /// The id of the first entry; the smallest id when there is none.
     pub first_id: StreamId,
-    /// The largest of those that were deleted one by one.
+    /// The largest id of the entries that were deleted one by one.
     pub max_deleted_id: StreamId,
     /// How many entries were ever added.
     pub entries_added: u64,
@@ -177,7 +177,7 @@ impl StreamNumbers {
         self.len > 0 && !self.max_deleted_id.is_min() && id <= self.max_deleted_id
     }
 
-    /// How many of all entries that ever were have ids up to this one, where that can be told.
+    /// How many of all entries ever added have ids up to this one, if that can be told.
     pub fn entries_up_to(&self, id: StreamId) -> Option<u64> {
         if self.entries_added == 0 {
             return Some(0);
@@ -202,7 +202,7 @@ impl StreamNumbers {
         }
     }
 
-    /// How many entries a group has not read yet, where that can be told.
+    /// How many entries a group has not yet read, if that can be told.
     pub fn lag(&self, group: &Group) -> Option<i64> {
         if self.entries_added == 0 || self.len == 0 {
             return Some(0);
@@ -217,7 +217,7 @@ impl StreamNumbers {
 }
 
 impl Group {
-    /// Notes that the entry with this id was delivered, which is a later one than those before.
+    /// Notes that the entry with this id was delivered. The id is above the ones before.
     #[inline]
     fn note_delivered(&mut self, numbers: &StreamNumbers, id: StreamId) {
         let counts = self.last_id >= numbers.first_id && !numbers.has_gaps_from(self.last_id);
@@ -568,7 +568,7 @@ impl Stream {
         let Body { blocks, groups, .. } = &*self.0;
         let sampled = samples.clamp(1, blocks.len().max(1));
         let bytes: usize = blocks.iter().take(sampled).map(|(_, block)| block.memory()).sum();
-        // The last block is often one of few bytes.
+        // The last block often has few bytes.
         let all = match blocks.len() {
             few if few <= sampled => bytes,
             many => {

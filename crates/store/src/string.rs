@@ -41,7 +41,7 @@ impl<'v> StringValue<'v> {
         }
     }
 
-    /// The form in which SET stores these bytes: an integer where they are one.
+    /// The form in which SET stores these bytes: an integer if they spell one.
     #[inline]
     pub fn from_bytes(bytes: &'v [u8]) -> StringValue<'v> {
         match (bytes.len() <= INTEGER_TEXT_MAX).then(|| base::num::parse_i64(bytes)).flatten() {
@@ -78,7 +78,7 @@ impl<'e> StringRef<'e> {
         })
     }
 
-    /// The string as an integer, where it is the canonical form of one.
+    /// The string as an integer, if it is the canonical form of one.
     #[inline]
     pub fn integer(self) -> Option<i64> {
         match self {
@@ -112,7 +112,7 @@ impl<'e> StringRef<'e> {
     }
 }
 
-/// A string's bytes: borrowed where they exist, printed where the value is an integer.
+/// A string's bytes: borrowed if they exist, printed if the value is an integer.
 pub struct StringBytes<'e>(Bytes<'e>);
 
 enum Bytes<'e> {
@@ -169,8 +169,8 @@ impl Digits {
     }
 }
 
-/// How much to allocate for a string that has grown to `length` bytes and may grow further: so much
-/// that appending costs O(1) per byte on average.
+/// How much to allocate for a string that has grown to `length` bytes and may grow further: enough for
+/// appending to cost O(1) per byte on average.
 fn roomy(length: usize) -> usize {
     let spare = if length < DOUBLES_BELOW { length } else { (length / 8).max(DOUBLES_BELOW) };
     length.saturating_add(spare)
@@ -178,7 +178,7 @@ fn roomy(length: usize) -> usize {
 
 /// A buffer of `length` bytes with room to grow: `bytes` followed by zeros.
 pub(crate) fn grown_buffer(bytes: &[u8], length: usize) -> Vec<u8> {
-    // Memory that comes zeroed costs nothing where pages are never touched: a far SETBIT.
+    // Zeroed memory from the allocator costs nothing where pages are never touched: a far SETBIT.
     let mut buffer = vec![0; roomy(length)];
     buffer.truncate(length);
     buffer[..bytes.len()].copy_from_slice(bytes);

@@ -40,7 +40,7 @@ mod locks {
 
     use super::{point, spin_loop};
 
-    /// A lock whose waiters try again and again: a deadlock shows as a schedule without an end.
+    /// A lock whose waiters try repeatedly: a deadlock shows as a schedule without an end.
     pub struct RawMutex(std::sync::atomic::AtomicBool);
 
     // SAFETY: the thread that has turned the flag on is alone until it turns it off.
@@ -143,7 +143,7 @@ mod explored {
     pub struct Hooks {
         /// Called where another thread may go on.
         pub point: fn(),
-        /// Called where another thread has to go on first.
+        /// Called when another thread has to go on first.
         pub wait: fn(),
         /// Starts a thread.
         pub spawn: fn(Box<dyn FnOnce() + Send>),

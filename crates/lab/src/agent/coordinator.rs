@@ -30,7 +30,7 @@ const AHEAD: Duration = Duration::from_millis(100);
 const SLACK: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Which agents there are, and the secret that they want to hear.
+/// Which agents there are, and the secret that they expect.
 #[derive(Clone, Debug)]
 pub struct Agents {
     /// `host:port` of each.
@@ -44,8 +44,7 @@ pub struct Agents {
 pub struct Seen {
     /// The recordings of all agents together.
     pub recording: Recording,
-    /// Of each agent: how many milliseconds its clock is ahead of ours, and by how much this may
-    /// be wrong.
+    /// For each agent: how many milliseconds its clock is ahead of ours, and how wrong this may be.
     pub clocks: Vec<(f64, f64)>,
 }
 
@@ -104,7 +103,7 @@ pub fn run(plan: &Plan, control: &Control, agents: &Agents) -> Result<Seen, Agen
     let patience = REPORT_PATIENCE + Duration::from_secs_f64(plan.warmup_seconds);
     let began = Instant::now();
     let recordings = collect(links, control, patience)?;
-    // The start may be a little ahead of this, and clocks are no better than they are.
+    // The start may be slightly earlier than this, and clocks are not exact.
     let elapsed = began.elapsed() + SLACK;
     for (agent, recording) in &recordings {
         split::check(plan, recording, elapsed.as_secs_f64()).map_err(|message| {
@@ -192,7 +191,7 @@ impl Link {
         AgentError::Connection { agent: self.agent.clone(), error }
     }
 
-    /// Proves that we know the token, and has the agent prove it as well.
+    /// Proves that we know the token, and has the agent prove it too.
     fn greet(&mut self, token: &Token) -> Result<(), AgentError> {
         let refused = || AgentError::Token(self.agent.clone());
         let stream = &mut self.stream;

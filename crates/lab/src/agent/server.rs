@@ -15,16 +15,16 @@ use super::token::{Token, challenge, same};
 use crate::load::{self, Control, LoadError, Plan, run_from};
 use crate::record::Recording;
 
-/// Coordinators that are listened to at the same time; the rest are turned away.
+/// Coordinators that are served at the same time; the rest are turned away.
 const MOST_COORDINATORS: usize = 16;
-/// Connections that have not proved to know the token. When there are more, the oldest is closed:
-/// those that stay silent must not keep out those that speak.
+/// Connections that have not yet proved that they know the token. When there are more, the oldest is
+/// closed: silent connections must not keep others out.
 const MOST_STRANGERS: usize = 64;
 /// How long the other side may take to prove that it knows the token.
 const GREETING_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a coordinator may take to send its request then, and to receive an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked for the end, and for how far a load is.
+/// How often to look for the end and for the progress of a load.
 const LOOK: Duration = Duration::from_millis(20);
 const PROGRESS: Duration = Duration::from_millis(200);
 /// The farthest that a start may be away.
@@ -54,7 +54,7 @@ pub fn serve(
                 thread::sleep(LOOK);
                 continue;
             };
-            // Without a descriptor for it there is no room for it either.
+            // A connection without a descriptor has no room.
             let Ok(number) = strangers.enter(&stream) else { continue };
             let (strangers, coordinators, is_busy) = (&strangers, &coordinators, &is_busy);
             scope.spawn(move || {
@@ -82,7 +82,7 @@ pub fn serve(
 struct Strangers(Mutex<(u64, VecDeque<(u64, TcpStream)>)>);
 
 impl Strangers {
-    /// Takes one in, and closes the oldest when there are too many; returns its number.
+    /// Accepts a connection, and closes the oldest when there are too many; returns its number.
     fn enter(&self, stream: &TcpStream) -> io::Result<u64> {
         let stream = stream.try_clone()?;
         let mut strangers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +109,7 @@ impl Strangers {
 struct Session<'a> {
     stream: TcpStream,
     stop: &'a AtomicBool,
-    /// Whether a plan is being carried out, for anyone.
+    /// Whether a plan is being carried out for any coordinator.
     is_busy: &'a AtomicBool,
 }
 
@@ -177,7 +177,7 @@ impl Session<'_> {
         let (sender, start) = mpsc::channel();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
-            // Orders, until the end of the connection, which this side makes in the end.
+            // Orders, until the end of the connection, which this side closes in the end.
             let listener = scope.spawn(|| listen(orders, &control, &sender));
             let (control, is_over, stream) = (&control, &is_over, &self.stream);
             let load = scope.spawn(move || {
@@ -203,7 +203,7 @@ impl Session<'_> {
                 }
             }
             let result = load.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            // The listener waits for an order that does not come; replies can still be written.
+            // The listener waits for an order that will not come; replies can still be written.
             self.stream.shutdown(Shutdown::Read)?;
             let _ = listener.join();
             Ok(result)

@@ -77,7 +77,7 @@ fn silent_connections_do_not_keep_coordinators_out() {
         let agents = Agents { addresses: addresses.clone(), token: token() };
         let seen = run(&plan, &Control::default(), &agents).expect("both listen");
         assert_eq!(seen.recording.requests(), 1000);
-        // Nor do more of them than are kept waiting.
+        // More silent connections than are kept do not prevent it either.
         let more = |address| (0..200).map(move |_| silent(address));
         let many: Vec<TcpStream> = addresses.iter().flat_map(more).collect();
         let seen = run(&plan, &Control::default(), &agents).expect("both listen");

@@ -42,7 +42,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// The token in a file, without the space around it, or else in `DUNLIN_LAB_TOKEN`.
+    /// The token in a file, without surrounding whitespace, or else in `DUNLIN_LAB_TOKEN`.
     ///
     /// # Errors
     /// [`TokenError`].

@@ -77,7 +77,7 @@ struct Bench {
     settings: HostSettings,
     /// The agents that send, if this process does not.
     agents: Option<Agents>,
-    /// The name and the recording of each load that was run.
+    /// The name and the recording of each load that has run.
     recordings: Vec<(String, Recording)>,
     has_failed: bool,
 }
@@ -128,7 +128,7 @@ impl Bench {
         })
     }
 
-    /// Runs all loads, with `-l` until it is interrupted.
+    /// Runs all loads; with `-l` again and again until interrupted.
     fn measure_all(&mut self, measurements: &[Measurement]) -> Result<(), String> {
         loop {
             for measurement in measurements {

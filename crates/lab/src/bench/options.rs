@@ -121,7 +121,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// A value that has a short form of its own.
+    /// A value with a short form.
     fn value<T: FromStr<Err: std::fmt::Display>>(&mut self) -> Result<T, String> {
         let option = self.option;
         self.text()?.parse().map_err(|error| format!("{option}: {error}"))
@@ -141,7 +141,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Understands a command line, without the words `dunlin bench`.
+/// Parses a command line, without the words `dunlin bench`.
 pub(super) fn parse(arguments: &[String]) -> Result<Asked, String> {
     let mut options = Options::default();
     let mut words = Words { words: arguments.iter().peekable(), option: "" };
@@ -186,13 +186,13 @@ fn compatible(options: &mut Options, words: &mut Words) -> Result<bool, String> 
         "--enable-tracking" => options.tracking = true,
         "-k" => options.keep_alive = words.number(0u64, "0 or 1")? != 0,
         "-r" => {
-            // As redis-benchmark has it: of no keys, or fewer, the first is the only one.
+            // As in redis-benchmark: with no keys, or fewer, the first is the only one.
             let count = words.number(i64::MIN, "a number of keys")?;
             options.random = Some(u64::try_from(count).unwrap_or(0).max(1));
         }
         "-P" => options.pipeline = words.number(1, "a number of requests")?,
         "-q" => options.quiet = true,
-        // redis-benchmark takes it and does nothing else with it.
+        // redis-benchmark accepts it and ignores it.
         "-e" => options.shows_errors = true,
         "--precision" => options.precision = words.number(0, "a number of digits")?.clamp(3, 6),
         "--csv" => options.csv = true,

@@ -13,7 +13,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How often the line is written.
 const LINE: Duration = Duration::from_millis(250);
 
-/// Does `action` while another thread shows how far it is, and stops it when it is interrupted.
+/// Runs `action` while another thread shows its progress, and stops it when interrupted.
 pub(super) fn beside<T>(
     title: &str,
     control: &Control,
@@ -53,7 +53,7 @@ fn watch(title: &str, control: &Control, interrupt: &Interrupt, shows: bool, is_
     }
 }
 
-/// The rate and the mean latency, since the last line and in all.
+/// The rate and the mean latency, since the last line and overall.
 fn line(title: &str, last: &Progress, now: &Progress) -> String {
     let per = |amount: f64, of: f64| if of > 0.0 { amount / of } else { 0.0 };
     let requests = now.requests.saturating_sub(last.requests) as f64;

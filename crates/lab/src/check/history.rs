@@ -81,7 +81,7 @@ impl History {
         self.keys.values().flat_map(|key| key.acknowledged.iter().map(|(_, at)| *at))
     }
 
-    /// Judges the value that a key has in the end.
+    /// Judges the final value of a key.
     pub(super) fn judge(
         &self,
         writer: usize,

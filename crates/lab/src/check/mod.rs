@@ -27,9 +27,9 @@ use history::{History, Verdict};
 use resp::client::Value;
 use traffic::Shared;
 
-/// How many GETs are on their way at once when everything is read back.
+/// How many GETs are in flight at once when everything is read back.
 const BATCH: usize = 200;
-/// How long the reading back may wait for a server that is not there yet.
+/// How long reading back may wait for a server that is not there yet.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many losses are described.
 const EXAMPLES: usize = 5;
@@ -137,7 +137,7 @@ impl Checker {
         Ok(check)
     }
 
-    /// A connection to a server that may only just be coming back.
+    /// A connection to a server that may be just coming back.
     fn patient_connection(&self, gives_up: &mut dyn FnMut() -> bool) -> io::Result<Connection> {
         let start = Instant::now();
         loop {
@@ -160,18 +160,18 @@ impl Checker {
 }
 
 impl Drop for Checker {
-    /// A checker that is not finished ends all the same.
+    /// A checker that is not finished ends nevertheless.
     fn drop(&mut self) {
         self.shared.stop();
     }
 }
 
-/// How long before the next fault something was acknowledged, in seconds.
+/// How long before the next fault a write was acknowledged, in seconds.
 fn age(at: f64, faults: &[f64]) -> f64 {
     faults.iter().find(|fault| **fault >= at).map_or(0.0, |fault| fault - at)
 }
 
-/// Adds a verdict on one key to the whole.
+/// Adds the verdict on one key to the total.
 fn note(check: &mut Check, key: &str, verdict: &Verdict, faults: &[f64]) {
     match verdict {
         Verdict::Whole => return,
@@ -210,7 +210,7 @@ mod tests {
         let lost = |oldest| Verdict::Lost { count: 2, oldest, newest: 5, found: Some(3) };
         note(&mut check, "a", &lost(9.5), &faults);
         assert_eq!(check.oldest_lost_seconds, Some(0.5));
-        // Long before the last fault, and shortly before the one that cost it.
+        // Long before the last fault, and shortly before the fault that lost it.
         note(&mut check, "b", &lost(19.25), &faults);
         assert_eq!(check.oldest_lost_seconds, Some(0.75));
         note(&mut check, "c", &Verdict::Whole, &faults);

@@ -1,6 +1,6 @@
 //! How long a server took to recover, from the times of its answers.
 
-/// Of the throughput before the fault, how much counts as recovered.
+/// The server counts as recovered at this share of the throughput before the fault.
 const SHARE: f64 = 0.9;
 
 /// Counts moments in buckets of `width` seconds, from 0 to `end`; the last, which is not whole, is
@@ -61,7 +61,8 @@ fn after_one(buckets: &[f64], width: f64, window: usize, fault: f64, usual: f64)
     };
     let from = (at_fault + fell).max(behind);
     let recovered = |window: &[f64]| {
-        // Its first bucket too: the window must not begin before the server was back.
+        // The window's first bucket must suffice too: the window must not begin before the server was
+        // back.
         window.first().is_some_and(enough)
             && enough(&(window.iter().sum::<f64>() / window.len() as f64))
     };
@@ -97,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_fault_at_the_edge_of_a_bucket_is_not_over_at_once() {
-        // The second before, and the one that the fault is in, are full or nearly so.
+        // The second before the fault, and the second of the fault, are full or nearly so.
         let seconds = [100.0, 100.0, 100.0, 0.0, 0.0, 100.0, 100.0];
         let close = |fault: f64, expected: f64| {
             let found = recovery_seconds(&seconds, 1.0, 1, &[fault]).expect("it recovers");
@@ -108,7 +109,7 @@ mod tests {
         let late = [100.0, 100.0, 100.0, 95.0, 0.0, 0.0, 100.0];
         let found = recovery_seconds(&late, 1.0, 1, &[3.95]).expect("it recovers");
         assert!((found - 2.05).abs() < 1e-9, "{found}");
-        // Shorter than a bucket, and seen in it all the same.
+        // Shorter than a bucket, and nevertheless seen in it.
         let short = [100.0, 100.0, 100.0, 70.0, 100.0, 100.0];
         assert_eq!(recovery_seconds(&short, 1.0, 1, &[3.5]), Some(0.5));
     }
@@ -133,19 +134,19 @@ mod tests {
         seconds[10..14].fill(0.0);
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0]), Some(1.0));
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), Some(4.0));
-        // One that comes while the server is still down is part of the same.
+        // A fault that comes while the server is still down is part of the same outage.
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[10.0, 12.0]), Some(4.0));
         // It never came back from the second fault, though it had from the first.
         seconds[10..].fill(0.0);
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), None);
-        // Nor is less than before the first fault enough after the second.
+        // Less than before the first fault is not enough after the second either.
         let mut seconds = vec![100.0; 20];
         seconds[5] = 0.0;
         seconds[6..].fill(91.0);
         seconds[10] = 0.0;
         seconds[11..].fill(83.0);
         assert_eq!(recovery_seconds(&seconds, 1.0, 1, &[5.0, 10.0]), None);
-        // At the end of the run there is nothing to judge by.
+        // At the end of the run nothing is left to judge by.
         assert_eq!(recovery_seconds(&[100.0; 5], 1.0, 1, &[2.0, 4.5]), Some(0.0));
         assert!(is_judged(5, 1.0, 2.0) && !is_judged(5, 1.0, 4.5) && !is_judged(5, 1.0, 0.5));
     }

@@ -12,7 +12,7 @@ use crate::targets::connection::{Connection, Endpoint};
 
 /// How long a reply may take before its connection counts as lost.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two attempts to connect, and after a server has said that it is loading.
+/// The pause between two attempts to connect, and after a server has answered that it is loading.
 const RETRY: Duration = Duration::from_millis(20);
 /// Between two writes of a writer. The checker should look, not load.
 const WRITE_PAUSE: Duration = Duration::from_micros(200);
@@ -25,7 +25,7 @@ pub(super) struct Shared {
     run: u64,
     zero: Instant,
     stopped: AtomicBool,
-    /// Grows whenever a connection is lost, or something is done to the server.
+    /// Grows whenever a connection is lost, or the server is broken or emptied.
     generation: AtomicU64,
     stale_reads: AtomicU64,
     /// By writer and slot: the generation and the number of the last acknowledged write.
@@ -82,7 +82,7 @@ impl Shared {
         *self.last[writer][slot].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection, as soon as there is one; none when the checker ends first.
+    /// A connection, as soon as there is one; none when the checker ends before.
     fn connect(&self, door: &Endpoint) -> Option<Connection> {
         while !self.is_stopped() {
             match door.connect(PATIENCE) {

@@ -42,7 +42,7 @@ pub(super) struct RunOptions {
     pub(super) token_file: Option<PathBuf>,
 }
 
-/// Prints to standard output; a reader that has gone is no mistake of ours.
+/// Prints to standard output; a reader that has closed it is not our error.
 pub(super) fn print(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::FAILURE,

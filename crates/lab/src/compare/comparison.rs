@@ -44,7 +44,7 @@ pub struct Row {
 /// How a figure changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is no further away than figures lie among themselves.
+    /// The distance is no larger than the spread of the figures.
     WithinNoise,
     /// It is better, beyond noise.
     Better,
@@ -67,7 +67,7 @@ impl Comparison {
 }
 
 impl Row {
-    /// By which share the median changed, or the worst run's figure: 0.1 for a tenth more; none from
+    /// The relative change of the median, or of the worst run's figure: 0.1 for a tenth more; none from
     /// zero.
     pub fn share(&self) -> Option<f64> {
         if self.by_worst {

@@ -65,7 +65,7 @@ pub(super) fn failing(before: &[&Run], after: &[&Run]) -> Option<String> {
     Some(format!("fails now: {is} of {} runs, {earlier} before: {why}", after.len()))
 }
 
-/// Whether the second is a larger share of its whole than the first.
+/// Whether the second is a larger share of its total than the first.
 pub(super) fn is_larger_share(before: (usize, usize), after: (usize, usize)) -> bool {
     after.0 * before.1.max(1) > before.0 * after.1.max(1)
 }

@@ -14,7 +14,7 @@ use crate::results::{
     Better, Difference, ENOUGH_RUNS, ExperimentResult, Figure, Machine, Results, Run, Summary,
 };
 
-/// Figures that are too much a matter of luck to be judged.
+/// Figures that depend too much on luck to be judged.
 const UNJUDGED: [&str; 3] = ["max", "p99.99", "service_p99"];
 
 /// A point of an experiment's matrix.
@@ -88,7 +88,7 @@ fn experiment(before: &ExperimentResult, after: &ExperimentResult, comparison: &
     }
     let mut both = figures(before);
     both.retain(|figure| !UNJUDGED.contains(&figure.id.as_str()));
-    // A figure is the same when its name is; where it is found may have changed with the file.
+    // A figure is the same when its name is the same; its place in the file may have changed.
     let new_figures = figures(after);
     let (old, new) = (cells(before), cells(after));
     for ((target, parameters), runs) in &old {
@@ -206,7 +206,7 @@ impl Both<'_> {
             return;
         }
         let text = format!("{}, {}: only before", self.place, figure.full_label());
-        // Runs that fail, or that the generator spoilt, have been named already.
+        // Runs that failed, or that the generator spoilt, have been named already.
         let is_told = valid(self.after).is_none() && !harm::is_harm(figure);
         if figure.is_always_told() && !is_told {
             comparison.failures.push(text);

@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter, Result};
 use super::comparison::{Change, Comparison, Row};
 use crate::report::show_figure;
 
-/// Lines of things that are on one side only, before they are counted instead.
+/// This many lines at most name things that are on one side only; the rest are counted.
 const MOST_MISSING: usize = 20;
 
 impl Display for Comparison {

@@ -9,7 +9,7 @@ use crate::targets::{Origin, Target};
 pub struct Case {
     /// The target to measure.
     pub target: Target,
-    /// Whether it is measured at this point at all.
+    /// Whether the target is measured at this point at all.
     pub is_measured: bool,
     /// The loads that run before, one after the other.
     pub prefill: Vec<Load>,
@@ -21,7 +21,7 @@ pub struct Case {
     pub sampling: Sampling,
     /// When to give up.
     pub stop: StopRule,
-    /// How the largest good rate is looked for, if it is.
+    /// How the largest good rate is searched, if it is.
     pub knee: Option<KneeRule>,
     /// How writes are checked, if they are.
     pub check: Option<CheckRule>,
@@ -91,9 +91,9 @@ pub struct Sampling {
 /// When to give up.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StopRule {
-    /// A run ends when it has seen more errors.
+    /// A run ends after more errors than this.
     pub max_errors: Option<u64>,
-    /// A target whose 99th percentile was longer, in milliseconds, is not measured further.
+    /// A target whose 99th percentile was longer than this, in milliseconds, is not measured further.
     pub max_p99_ms: Option<f64>,
     /// No further run begins after the experiment has taken this many seconds.
     pub max_seconds: Option<f64>,
@@ -114,7 +114,7 @@ pub struct KneeRule {
     pub factor: f64,
     /// How long a rate is tried.
     pub seconds: f64,
-    /// How often the space between good and bad is halved.
+    /// How often the interval between good and bad is halved.
     pub bisections: u32,
 }
 

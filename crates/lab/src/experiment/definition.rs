@@ -102,7 +102,7 @@ const OWN_FIGURES: [&str; 10] = [
 const MOST_OTHER_CORES: usize = 8;
 
 impl Definition {
-    /// Reads an experiment and fills in every point for every target, to see whether it can be.
+    /// Reads an experiment and fills in every point for every target, to see whether that succeeds.
     ///
     /// # Errors
     /// The first mistake in the file or in the choice.
@@ -383,7 +383,7 @@ impl Definition {
         scope.positive_or(field, 1)
     }
 
-    /// A view that the report does not know would be left out in silence.
+    /// The report would silently leave out a view that it does not know.
     fn check_views(&self) -> Result<(), FileError> {
         let known = || {
             let views = VIEWS.iter().chain(&OWN_FIGURES).chain(&figures::NAMES);

@@ -14,11 +14,11 @@ use crate::targets::Interrupt;
 use crate::targets::connection::{Connection, Endpoint, in_words, info_fields};
 use crate::targets::server::Server;
 
-/// How long a command may take to answer, and a save to end.
+/// How long a command may take to answer, and a save to finish.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The note about an event that ended with the run.
 const NOT_OVER: &str = "; not over when the run was";
-/// Between two questions whether a save is over, or a server is back.
+/// The pause between two checks of whether a save is over, or a server is back.
 const POLL: Duration = Duration::from_millis(20);
 
 /// The events of a run.
@@ -271,7 +271,7 @@ impl Events {
         })
     }
 
-    /// Sees whether something is over; returns it when it is not.
+    /// Checks whether something is over; returns it if it is not.
     fn follow(&mut self, index: usize, pending: Pending, server: &mut Server) -> Option<Pending> {
         let now = self.seconds();
         let unfinished = self.end(index, pending, server, now);
@@ -395,7 +395,7 @@ fn command(door: &Endpoint, words: &[String], halt: &Interrupt, turn: &Turn) -> 
     Outcome { text: format!("{}; not over yet", in_words(&reply)), lasts: Lasts::On }
 }
 
-/// How the last save or rewrite went, when none goes on.
+/// How the last save or rewrite ended, when none is running.
 fn save_ended(connection: &mut Connection, name: &str) -> std::io::Result<Option<String>> {
     let reply = connection.call(&["INFO", "persistence"])?;
     let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();

@@ -95,7 +95,7 @@ fn errors_percent(recordings: &[&Recording]) -> Option<f64> {
     (all > 0).then(|| bad as f64 * 100.0 / all as f64)
 }
 
-/// How much memory there was before, at most, and more for each request.
+/// The memory before, the highest memory, and the growth for each request.
 fn memory(run: &Run, requests: u64) -> Vec<(&'static str, f64)> {
     let sizes = run.samples.iter().map(|sample| sample.pss_bytes).filter(|bytes| *bytes > 0);
     let sizes: Vec<f64> = sizes.map(|bytes| bytes as f64).collect();
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn an_event_without_an_end_lasts_until_that_of_the_run() {
-        // Stopped in the third second and never continued: slow from there on.
+        // Stopped in the third second and never continued: slow from then on.
         let mut run = run(recording(&[100, 100, 100, 100], &[2, 3]));
         let stop = Event { unfinished: true, ..Event::new(2.1, None, "SIGSTOP", "stopped") };
         // A save that touches the first second only.

@@ -150,7 +150,7 @@ pub struct TargetSection {
 pub struct LoadSection {
     /// Its name in tables.
     pub name: Spanned<String>,
-    /// False at points of the matrix where it takes no part.
+    /// False at points of the matrix where the load does not take part.
     pub on: Option<Field>,
     /// It runs before anything is measured, to put data there.
     #[serde(default)]
@@ -254,9 +254,9 @@ pub struct SampleSection {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StopSection {
-    /// A run ends when it has seen more errors.
+    /// A run ends after more errors than this.
     pub max_errors: Option<Field>,
-    /// A target whose 99th percentile was longer, in milliseconds, is not measured further.
+    /// A target whose 99th percentile was longer than this, in milliseconds, is not measured further.
     pub max_p99_ms: Option<Field>,
     /// No further run begins after the experiment has taken this many seconds.
     pub max_seconds: Option<Field>,
@@ -278,7 +278,7 @@ pub struct KneeSection {
     pub factor: Option<Field>,
     /// How long a rate is tried.
     pub seconds: Field,
-    /// How often the space between the largest good and the smallest bad rate is halved.
+    /// How often the interval between the largest good and the smallest bad rate is halved.
     pub bisections: Option<Field>,
 }
 

@@ -257,7 +257,7 @@ where
     field.map_or(Ok(default), |field| parsed_by(field, scope))
 }
 
-/// The words that are no command of a server but something that the lab does to it.
+/// The words that are not a command for the server but something that the lab does to it.
 const ACTIONS: [&str; 5] = ["kill", "stop", "continue", "connection storm", "hot-key burst"];
 
 fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, FileError> {
@@ -283,7 +283,7 @@ fn event(spanned: &Spanned<EventSection>, scope: &Scope<'_>) -> Result<Event, Fi
     Ok(Event { at: scope.number_or(Some(&section.at), 0.0)?, action })
 }
 
-/// A field that the action does nothing with is a mistake.
+/// A field that the action ignores is a mistake.
 fn refuse_foreign_fields(
     section: &EventSection,
     action: &str,

@@ -1,12 +1,12 @@
-//! The largest rate that a target bears: rates grow by a factor until one is bad, then the space
-//! between the largest good one and the smallest bad one is halved some times.
+//! The largest rate that a target bears: rates grow by a factor until one is bad, then the interval
+//! between the largest good rate and the smallest bad rate is halved a few times.
 
 use super::case::KneeRule;
 use crate::load::UNSENT_COUNT;
 use crate::record::Recording;
 use crate::results::{Knee, KneeStep};
 
-/// Of the requests that were due, how many must have been answered.
+/// At least this share of the due requests must have been answered.
 const ANSWERED_SHARE: f64 = 0.97;
 /// No search takes more steps.
 const MOST_STEPS: usize = 40;
@@ -51,7 +51,7 @@ pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeS
     let (mut good, mut bad): (Option<f64>, Option<f64>) = (None, None);
     let mut halvings = 0;
     let mut second_try = false;
-    // Whether it was the generator that could not do the smallest bad rate.
+    // Whether the generator, and not the server, failed at the smallest bad rate.
     let mut limited_by_generator = false;
     while steps.len() < MOST_STEPS {
         let rate = match (good, bad) {
@@ -84,7 +84,7 @@ pub(crate) fn find(rule: &KneeRule, mut attempt: impl FnMut(f64) -> Option<KneeS
             bad = Some(rate);
             limited_by_generator = unsaid;
         }
-        // Below a thousandth of the first rate nothing is worth looking for.
+        // Rates below a thousandth of the first rate are not worth trying.
         if good.is_none() && rate < rule.start / 1000.0 {
             break;
         }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(offered[..5], [1000.0, 2000.0, 4000.0, 8000.0, 8000.0]);
         assert_eq!(knee.best_rate, Some(4000.0));
         assert!(knee.limited_by_generator, "it may bear more");
-        // Where the server could not bear a rate below that, it was the limit.
+        // If the server could not bear a rate below that, the server was the limit.
         let both = |rate: f64| {
             let mut step = answer(rate, rate <= 4000.0);
             if rate > 7000.0 {

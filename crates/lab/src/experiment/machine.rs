@@ -44,7 +44,7 @@ pub fn file_system(directory: &Path) -> String {
     known.map_or_else(|| format!("type {number:#x}"), |(_, name)| (*name).to_owned())
 }
 
-/// File systems that lose everything with the power, so that fsync has nothing to do.
+/// File systems that lose everything when the power fails, so that fsync has nothing to do.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
 /// Whether a file system keeps nothing on a disk.

@@ -68,7 +68,7 @@ impl Progress {
         say(&format!("{}  {}\n", self.line, outcome(run)));
     }
 
-    /// A run more is done; a target that is left out from now on makes the rest shorter.
+    /// One more run is done; a target that is left out from now on shortens the rest.
     pub fn advance(&mut self, left_out: Option<&str>) {
         self.done += 1;
         if let Some(reason) = left_out.filter(|reason| reason.starts_with("stopped")) {

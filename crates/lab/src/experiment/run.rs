@@ -1,4 +1,4 @@
-//! One run: a target is started, filled, loaded, looked at, broken, and ended.
+//! One run: a target is started, filled, loaded, sampled, broken, and ended.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::results::{Knee, LoadRecording, Run};
 use crate::targets::Interrupt;
 use crate::targets::server::Server;
 
-/// How often the run looks after its loads, its target and its events.
+/// How often the run checks its loads, its target and its events.
 const TICK: Duration = Duration::from_millis(5);
 /// How long a run may wait for an event that is not over when the loads are.
 const EVENT_PATIENCE: Duration = Duration::from_secs(60);
@@ -147,7 +147,7 @@ impl ActiveRun<'_> {
         }
     }
 
-    /// Puts the data there, one load after the other.
+    /// Writes the initial data, one load after the other.
     fn prefill(&mut self) -> Result<(), String> {
         for load in &self.case.prefill {
             let recording = self.fly(vec![self.start(load, None)], &mut |_| {})?;
@@ -161,7 +161,7 @@ impl ActiveRun<'_> {
             if self.interrupt.is_set() {
                 return Err("interrupted".to_owned());
             }
-            // Half of the data would be measured as if it were all.
+            // Otherwise half of the data would be measured as if it were all.
             if let Some(why) = recording.iter().find_map(|one| one.recording.interrupted.clone()) {
                 return Err(format!("prefill '{}' ended early: {why}", load.name));
             }

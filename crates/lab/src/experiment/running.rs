@@ -11,7 +11,7 @@ use crate::results::{AgentClock, LoadRecording};
 use crate::targets::connection::Endpoint;
 use crate::targets::cpus;
 
-/// How often a load that is not due yet looks whether it is, or is to end.
+/// How often a load that is not due yet checks whether it is due, or should end.
 const TICK: Duration = Duration::from_millis(5);
 
 /// One load that runs.

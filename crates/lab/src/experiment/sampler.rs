@@ -101,7 +101,7 @@ impl Watch {
         sample
     }
 
-    /// The text of INFO, when it is needed and there is one.
+    /// The text of INFO, if it is needed and available.
     fn info(&mut self, is_elsewhere: bool) -> Option<String> {
         if self.sampling.info.is_empty() && !is_elsewhere {
             return None;

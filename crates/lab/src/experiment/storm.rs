@@ -12,7 +12,7 @@ use crate::targets::connection::Endpoint;
 
 /// How long a client waits for its connection and its answer together.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the storm looks whether it is to end.
+/// How often the storm checks whether it should end.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The results of the clients of a storm.

@@ -26,7 +26,7 @@ struct Suite<'a> {
     definition: &'a Definition,
     means: &'a RunSettings,
     progress: &'a mut Progress,
-    /// By target: why it is not measured, or not any more.
+    /// By target: why it is not measured, or no longer measured.
     left_out: BTreeMap<usize, String>,
     infos: BTreeMap<usize, TargetInfo>,
     runs: Vec<Run>,
@@ -50,7 +50,7 @@ pub fn run_all(
     suite.result()
 }
 
-/// About how long an experiment takes on this machine, in seconds.
+/// The approximate time that an experiment takes on this machine, in seconds.
 pub fn estimate_seconds(definition: &Definition) -> f64 {
     let place = place_holder();
     let present = |target: &usize| {
@@ -80,7 +80,7 @@ fn seconds_of_a_run(definition: &Definition) -> f64 {
     seconds / points.len().max(1) as f64
 }
 
-/// For questions that do not depend on where a target runs.
+/// A place for questions that do not depend on where a target runs.
 fn place_holder() -> Place {
     Place { ports: Vec::new(), directory: std::env::temp_dir(), repetition: 0 }
 }
@@ -231,7 +231,7 @@ impl Suite<'_> {
             limits: server.limits(),
         });
         let mut run = run::run(&case, &mut server, self.means);
-        // Warm-ups are loads of their own, which are not recorded: only the case knows of them.
+        // Warm-ups are separate loads, which are not recorded: only the case knows them.
         for load in &mut run.loads {
             let of = case.loads.iter().find(|of| of.name == load.name && of.start_seconds == 0.0);
             load.recording.plan.warmup_seconds = of.map_or(0.0, |of| of.warmup_seconds);

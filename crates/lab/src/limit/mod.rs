@@ -27,7 +27,7 @@ const PAGE_REPLY: &[u8] =
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nOK";
 /// The name of the listening socket among the connections, whose names count from 0.
 const LISTENER: u64 = u64::MAX;
-/// How often it is looked whether to stop, in nanoseconds.
+/// How often to check whether to stop, in nanoseconds.
 const LOOK: i64 = 50_000_000;
 const READ_BUFFER: usize = 128 * 1024;
 const EVENTS_PER_TURN: usize = 256;

@@ -350,7 +350,7 @@ fn what_is_open_when_a_load_is_ended_is_counted() {
 #[test]
 fn an_http_server_may_close_what_is_idle() {
     const PAGE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-    // It waits for the next request no longer than it takes to answer the first.
+    // It waits for the next request only as long as it takes to answer the first.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     thread::scope(|scope| {

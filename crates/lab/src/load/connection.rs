@@ -112,7 +112,7 @@ impl Connection {
         }
     }
 
-    /// Whether something waits for the kernel to take it.
+    /// Whether data waits for the kernel to take it.
     #[inline]
     pub(crate) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()

@@ -27,8 +27,8 @@ pub struct Plan {
     pub warmup_seconds: f64,
     /// The requests.
     pub work: Work,
-    /// By what share of the time between two requests an even schedule begins later: agents that share
-    /// one take turns.
+    /// An even schedule begins this share of the time between two requests later: agents that share one
+    /// take turns.
     pub phase: f64,
     /// Makes the random choices repeatable.
     pub seed: u64,
@@ -74,7 +74,7 @@ pub enum Pace {
     },
 }
 
-/// How the due times of an open load are spread.
+/// How the due times of an open load are distributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Schedule {

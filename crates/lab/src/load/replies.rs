@@ -6,7 +6,8 @@ use base::limits;
 use base::num::parse_i64;
 use resp::client::ReplyError;
 
-/// How much of an unfinished line is kept: more than any number takes, and the word of an error.
+/// How much of an unfinished line is kept: more than a number needs, and enough for the word of an
+/// error.
 const KEPT_LINE: usize = 64;
 
 /// The scanner of one connection.
@@ -61,7 +62,7 @@ impl ReplyScanner {
             } else {
                 let mut kept = std::mem::take(&mut self.line);
                 let room = KEPT_LINE.saturating_sub(kept.len());
-                // The line end is wanted even if the middle of the line is not.
+                // The line end is needed even if the middle of the line is not.
                 kept.extend_from_slice(&line[..room.min(line.len())]);
                 if kept.last() != Some(&b'\n') {
                     kept.extend_from_slice(b"\r\n");
@@ -82,7 +83,7 @@ impl ReplyScanner {
         *self = ReplyScanner::default();
     }
 
-    /// Understands a line with its end; returns whether it is a reply by itself.
+    /// Parses a line with its end; returns whether it is a whole reply.
     #[inline]
     fn take_line(&mut self, line: &[u8]) -> Result<bool, ReplyError> {
         match line[0] {

@@ -106,7 +106,7 @@ pub(crate) fn run_from(
     Ok(recording)
 }
 
-/// A load that is told to stop has ended early if its plan has a bound that it did not reach.
+/// A load that was told to stop has ended early if its plan has a bound that it did not reach.
 fn was_stopped(plan: &Plan, control: &Control, recording: &Recording) -> Option<String> {
     let was_short = plan.seconds.is_some_and(|seconds| recording.seconds < seconds)
         || plan.requests.is_some_and(|requests| recording.requests() < requests);

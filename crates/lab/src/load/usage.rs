@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::record::Latency;
 
-/// How often it is looked how long the thread has waited, in nanoseconds.
+/// How often to check how long the thread has waited, in nanoseconds.
 const LOOK: u64 = 10_000_000;
 /// What waking up may cost each time that the thread gets a processor, in nanoseconds: an idle
 /// processor takes some microseconds to begin.
@@ -138,7 +138,8 @@ mod tests {
 
     #[test]
     fn a_wait_is_counted_for_as_long_as_it_was() {
-        // 15 ms of 50: a fifth with all of it, a fifth with half of 10 ms, the rest with nothing.
+        // 15 ms of 50: one fifth waited for all of it, one fifth for half of its 10 ms, the rest not at
+        // all.
         let mut held_up = Latency::new();
         spread(15_000_000, 50_000_000, &mut held_up);
         let above = |nanoseconds: u64| held_up.histogram().count_between(nanoseconds, u64::MAX);

@@ -6,13 +6,13 @@ use crate::record::{Generator, Recording};
 /// Sends may be this late in one of a hundred cases, in milliseconds: on a busy machine this cannot be
 /// told from the server's own time.
 const LATENESS_MS: f64 = 1.0;
-/// A server that is slow by itself forgives more: this share of its median response time.
+/// A server that is slow itself allows more lateness: this share of its median response time.
 const LATENESS_SHARE: f64 = 0.1;
 /// If more than this share of a percentile may be lateness, it says nothing about the server.
 const DOUBTFUL_SHARE: f64 = 0.1;
 /// The percentiles that are looked at, from where a late run is not INVALID altogether.
 const TAIL: [f64; 3] = [0.999, 0.9999, 1.0];
-/// An open load leaves its thread room, or it could not keep a schedule.
+/// The thread of an open load must have idle time, or it could not keep a schedule.
 const BUSY_OPEN: f64 = 0.9;
 /// If a thread of a closed load never sleeps, the thread may be what was measured.
 const BUSY_CLOSED: f64 = 0.95;
@@ -21,7 +21,7 @@ const BUSY_CLOSED: f64 = 0.95;
 const HELD_UP_CLOSED: f64 = 0.1;
 /// The unit in which the waiting time of a thread is counted, in milliseconds.
 const HELD_UP_UNIT_MS: f64 = 10.0;
-/// The share of requests that may be left unsent at the end.
+/// The share of requests that may remain unsent at the end.
 const UNSENT_SHARE: f64 = 0.001;
 /// In a short load that share is less than what waits at any moment: as many may be left as are due in
 /// this many seconds ...
@@ -49,19 +49,19 @@ pub(crate) fn judge(recording: &mut Recording) {
     generator.doubtful_from = doubtful;
 }
 
-/// By how much sends may be late, in milliseconds.
+/// How late sends may be, in milliseconds.
 fn borne_ms(recording: &Recording) -> f64 {
     LATENESS_MS.max(LATENESS_SHARE * recording.service().quantile_ms(0.5))
 }
 
-/// The share of requests that were due and never left.
+/// The share of requests that were due and were never sent.
 fn unsent_share(recording: &Recording) -> f64 {
     let generator = &recording.generator;
     let due = recording.requests() + generator.unsent;
     generator.unsent as f64 / due.max(1) as f64
 }
 
-/// Whether more requests were due and never left than were just waiting when the load ended.
+/// Whether more due requests were never sent than were just waiting when the load ended.
 pub(crate) fn left_too_many(recording: &Recording) -> bool {
     let unsent = recording.generator.unsent as f64;
     let due = recording.requests() as f64 + unsent;

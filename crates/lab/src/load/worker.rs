@@ -42,7 +42,7 @@ const OPENING_PATIENCE: u64 = 20_000_000_000;
 const DRAIN_PATIENCE: u64 = 10_000_000_000;
 /// The same when the load was ended before its bound, and a user waits for it.
 const SHORT_PATIENCE: u64 = 1_000_000_000;
-/// How often a thread looks whether it is to stop, in nanoseconds.
+/// How often a thread checks whether to stop, in nanoseconds.
 const LOOK: u64 = 50_000_000;
 /// Bytes that are read at once.
 const READ_BUFFER: usize = 128 * 1024;
@@ -340,7 +340,7 @@ impl<'a> Worker<'a> {
         self.in_flight == 0
     }
 
-    /// Waits no longer for the requests that are not answered.
+    /// Stops waiting for the requests that are not answered.
     fn give_up(&mut self, reason: &str, now: u64) {
         for connection in &mut self.connections {
             for flight in connection.flights.drain(..) {

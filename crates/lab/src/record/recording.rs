@@ -77,7 +77,7 @@ pub struct Generator {
     pub cpu_system_seconds: f64,
     /// The busiest thread's share of a processor, 0 to 1.
     pub busiest_thread: f64,
-    /// By how much sends missed their due time though a connection was free; empty in a closed loop.
+    /// How late sends were though a connection was free; empty in a closed loop.
     pub lateness: Latency,
     /// How long a sending thread was ready to run and had no processor, beyond the cost of waking up: a
     /// value for each 10 ms of all threads, the length of the wait in those that it filled. Empty if
@@ -95,8 +95,8 @@ pub struct Generator {
     pub own_errors: u64,
     /// Why the run says nothing about the server, one sentence each. Empty: the run is valid.
     pub invalid: Vec<String>,
-    /// Why the server did not bear the load, one sentence each: requests that never left because all
-    /// connections waited for it, connections that it lost. Such a run is valid, and bad.
+    /// Why the server did not bear the load, one sentence each: requests that were never sent because
+    /// all connections waited for it, connections that it lost. Such a run is valid, and bad.
     #[serde(default)]
     pub overloaded: Vec<String>,
     /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) response times may be the
@@ -182,7 +182,7 @@ impl Second {
         self.requests.saturating_sub(self.failed)
     }
 
-    /// Adds the seconds that another saw to a timeline; both are in order.
+    /// Adds the seconds that another recording saw to a timeline; both are in order.
     pub fn merge(timeline: &mut Vec<Second>, others: Vec<Second>) {
         for other in others {
             match timeline.binary_search_by_key(&other.at, |second| second.at) {

@@ -11,7 +11,7 @@ pub(crate) const WITHHELD: &str = "(withheld)";
 /// A shorter secret is hidden where it stands and not looked for elsewhere: it would be found in all
 /// kinds of words.
 const SHORTEST: usize = 4;
-/// A shorter secret is found as a whole word only.
+/// A shorter secret is recognised as a whole word only.
 const FOUND_ANYWHERE: usize = 8;
 
 /// Parts of names, between hyphens, underscores and dots, that mark a secret.
@@ -76,7 +76,7 @@ fn is_placeholder(text: &str) -> bool {
 /// The kind of a text that may contain a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Anything: a file, a command, a path, an error.
+    /// Any text: a file, a command, a path, an error.
     Text,
     /// Sentences for a reader: only addresses are looked at.
     Prose,
@@ -212,7 +212,7 @@ impl Redactor {
     }
 }
 
-/// Which words of a command are secrets, while one goes through it.
+/// Which words of a command are secrets, determined word by word.
 #[derive(Default)]
 struct Command {
     /// Its name, in capitals; empty before it.

@@ -24,7 +24,7 @@ const PERIOD_US: f64 = 100_000.0;
 const LEAST_US: f64 = 1_000.0;
 /// How long processes that were killed may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How far below a hierarchy's root leftovers are looked for.
+/// How far below a hierarchy's root to search for leftovers.
 const DEEPEST: usize = 12;
 
 /// The groups of this process.
@@ -376,7 +376,8 @@ mod tests {
             mount: mount.path().to_owned(),
             own: own.clone(),
         };
-        // The nearest has processes of its own: the kernel would refuse, here a missing file does.
+        // The nearest group has processes of its own: the kernel would refuse, here a missing file
+        // does.
         write(&own, "cgroup.controllers", "cpu memory pids\n");
         let slice = mount.path().join("user.slice");
         write(&slice, "cgroup.controllers", "cpu memory pids\n");

@@ -5,7 +5,7 @@ use std::io;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
-/// How much more urgent than others a generator with processors of its own is, as a nice value.
+/// How much more urgent than other threads a generator with processors of its own is, as a nice value.
 const GENERATOR_NICE: i32 = -10;
 
 /// Reads a list as of taskset: `0`, `0-3`, `0,2`. Empty: any.
@@ -76,8 +76,8 @@ pub(crate) fn count() -> usize {
     sched_getaffinity(None).map_or(1, |allowed| allowed.count() as usize).max(1)
 }
 
-/// Does something while this thread may use only these processors. Threads and processes that it
-/// starts meanwhile keep to them.
+/// Runs `action` while this thread may use only these processors. Threads and processes that it starts
+/// meanwhile keep to them.
 ///
 /// # Errors
 /// The system does not allow it.

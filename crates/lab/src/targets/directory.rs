@@ -43,7 +43,7 @@ impl Directory {
         let name = new.path().file_name().unwrap_or_default().to_string_lossy();
         let path = new.path().with_file_name(name.replacen(NEW_PREFIX, PREFIX, 1));
         fs::rename(new.path(), &path)?;
-        // It has moved away from where that would remove it.
+        // The directory has moved; `new` must not remove whatever has its old path.
         let _ = new.keep();
         held.insert(path.clone());
         Ok(Directory { path, _lock: lock })

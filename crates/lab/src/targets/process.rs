@@ -84,7 +84,7 @@ impl Launch {
         Ok(Process { child, group, stopped: false, ended: false })
     }
 
-    /// The command line, as one would type it, without passwords: reports are published.
+    /// The command line as a person would type it, without passwords: reports are published.
     pub(crate) fn command_line(&self) -> Vec<String> {
         let program = self.program.to_string_lossy().into_owned();
         let words: Vec<String> = std::iter::once(program).chain(self.arguments.clone()).collect();
@@ -160,7 +160,7 @@ impl Process {
         Ok(())
     }
 
-    /// Once it was waited for, its number may be another's.
+    /// After it was waited for, its number may belong to another process.
     fn check_it_is_there(&self) -> io::Result<()> {
         if self.ended { Err(io::Error::from_raw_os_error(libc::ESRCH)) } else { Ok(()) }
     }
@@ -176,7 +176,7 @@ impl Process {
         let _ = kill_process(self.group, Signal::TERM);
         let start = Instant::now();
         while start.elapsed() < patience {
-            // Without waiting for it, so that its number stays its own until its group is ended.
+            // Does not wait for it, so that its number stays its own until its group is ended.
             if has_ended(self.group) {
                 break;
             }

@@ -40,7 +40,7 @@ struct Stat {
     children_system: u64,
 }
 
-/// How often the tree is looked at again when it has changed meanwhile.
+/// How often the tree is read again when it has changed meanwhile.
 const LOOKS: u32 = 4;
 
 /// Looks at a process and all processes that it has started; nothing when it is gone.
@@ -74,7 +74,7 @@ fn tree(pid: u32) -> Vec<u32> {
     members
 }
 
-/// Adds up; nothing when the first of them is gone.
+/// Adds up the numbers; nothing when the first process is gone.
 fn sum(members: &[u32], memory: &[Usage]) -> Option<Usage> {
     let mut all = cpu(*members.first()?)?;
     for (place, (member, memory)) in members.iter().zip(memory).enumerate() {

@@ -93,7 +93,7 @@ struct OpenText {
 struct Collector {
     entries: Entries,
     open: Option<Open>,
-    /// When the first field expires of the hash that is coming.
+    /// When the first field of the next hash expires.
     earliest: Option<u64>,
     text: Option<OpenText>,
 }
@@ -944,7 +944,7 @@ fn a_table_is_found_behind_another_that_was_taken_away_with_its_key() {
         let ValueMut::Set(set) = entry.into_value_mut() else { panic!("it is a set") };
         assert!(set.remove(b"member:7"));
     });
-    // The text goes, the set comes in its place while it is read, and goes, too.
+    // The text is removed, the set takes its place while it is read, and is removed too.
     assert_eq!(space.take_all(&gates.close(), 0).len(), 0);
     walker.step(Access::Gate(&gate), &mut collector);
     assert!(collector.open.is_some());

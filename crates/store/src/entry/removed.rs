@@ -27,7 +27,7 @@ impl Removed {
         Removed(word)
     }
 
-    /// Its word, for as long as it is not freed.
+    /// Its word, until it is freed.
     pub(crate) fn word(&self) -> Word {
         self.0
     }

@@ -162,7 +162,7 @@ pub(super) fn set_expire_at(listpack: &mut Listpack, field: &[u8], expire_at: Op
     insert_triple(listpack, place, field, &value.unwrap_or_default(), expire_at);
 }
 
-/// Puts a triple before a place, or at the end.
+/// Inserts a triple before a place, or at the end.
 fn insert_triple(
     listpack: &mut Listpack,
     place: Option<Position>,
@@ -184,7 +184,7 @@ fn insert_triple(
     }
 }
 
-/// The first triple that expires at a time or after it, or never.
+/// The first triple that expires at a time or later, or never.
 fn place_of(listpack: &ListpackSlice, at: u64) -> Option<Position> {
     let mut place = listpack.first();
     while let Some(field) = place {

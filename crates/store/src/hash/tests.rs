@@ -7,7 +7,8 @@ use super::*;
 
 const LIMITS: Limits = Limits { entries: 12, value: 10 };
 
-/// Texts that look like integers and others, few enough to meet again, some beyond the limit.
+/// Texts that look like integers and other texts, few enough to occur repeatedly, some beyond the
+/// limit.
 fn text() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => (-20i64..20).prop_map(|value| value.to_string().into_bytes()),

@@ -14,7 +14,7 @@ use crate::packed::choose;
 #[derive(Clone, Copy)]
 pub struct HashView<'a> {
     hash: &'a Hash,
-    /// Fields that expire before this are not there. 0 if all are.
+    /// Fields that expire before this time are hidden. 0 if none is.
     now: u64,
 }
 
@@ -30,7 +30,7 @@ impl<'a> HashView<'a> {
         self.hash
     }
 
-    /// Whether a field has expired that is still in the hash.
+    /// Whether the hash still contains a field that has expired.
     #[inline]
     pub fn hides_some(self) -> bool {
         self.now > 0
@@ -82,7 +82,7 @@ impl<'a> HashView<'a> {
         self.get(field).map_or(0, |value| value.len())
     }
 
-    /// All fields with their values and times, in no order that means anything.
+    /// All fields with their values and times, in no particular order.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Field<'a>> {
         self.hash.iter().filter(move |field| self.shows(field.2))
@@ -110,8 +110,8 @@ impl<'a> HashView<'a> {
         }
     }
 
-    /// Whether most of the fields are there, so that drawing until one comes that is takes two draws
-    /// at most, on average.
+    /// Whether most of the fields are visible, so that finding a visible one takes two draws at most,
+    /// on average.
     fn shows_most(self) -> bool {
         2 * self.hidden() <= self.hash.len()
     }

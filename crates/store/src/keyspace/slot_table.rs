@@ -34,7 +34,7 @@ pub struct SlotTable {
     /// No key of this table, and no field of a hash, is due before this time: a lower bound, in Unix
     /// milliseconds. Atomic, because threads read it without the lock.
     pub(super) next_due: AtomicU64,
-    /// The look at all entries that is under way.
+    /// The running scan of all entries.
     pub(super) looking: Option<Box<Looking>>,
 }
 
@@ -169,7 +169,7 @@ impl SlotTable {
         self.next_due.load(Ordering::Relaxed)
     }
 
-    /// Visits the entries at `position` of a walk: see the table's text. `None` ends it.
+    /// Visits the entries at `position` of a walk: see the docs of the table. `None` ends it.
     pub fn walk<'t>(&'t self, position: u32, mut visit: impl FnMut(Entry<'t>)) -> Option<u32> {
         // SAFETY: the table's words are live entries.
         self.words.walk(position, |word| visit(Entry::new(unsafe { Word::from_bits(word) })))

@@ -75,7 +75,7 @@ impl Content {
     }
 }
 
-/// A key: few slots, so that tables fill, and few names, so that they are met again.
+/// A key. There are few slots, so that tables fill, and few names, so that keys occur repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     database: usize,
@@ -401,7 +401,7 @@ fn delete_due(
         let (&shown, known) = known.expect("what is shown is there");
         let is_over = known.expire_at.is_some_and(|at| at <= now);
         let is_empty = !is_over && remove_due_fields(held, &key, shown.database, known, now);
-        // The time of the hash itself, which was yet to come, was looked at.
+        // The hash's own expiry lies in the future, so the expiry of its fields was looked at.
         emptied |= is_empty && known.expire_at.is_some();
         if is_over || is_empty {
             assert!(held.remove(shown.database, &key).is_some());
@@ -419,7 +419,7 @@ fn delete_due(
     }
 }
 
-/// Removes the fields of a hash that are due. Says whether none is left.
+/// Removes the fields of a hash that are due. Returns whether none is left.
 fn remove_due_fields(
     held: &mut Held<'_, u32>,
     key: &Key<'_>,
@@ -547,7 +547,7 @@ fn one_slot_that_is_held_for_long_keeps_nobody_from_the_others() {
         reservation.note_locked(500);
         drop(try_hold(16_383).expect("it is free"));
     }
-    // Nor where many others were in the way before.
+    // Also where many other slots were in the way before.
     drop(long);
     for holder in (0..20).map_while(try_hold) {
         assert!(try_hold_every().is_none());
@@ -624,7 +624,7 @@ fn amount(held: &Held<'_, ()>, key: &Key<'_>) -> i64 {
     }
 }
 
-/// Moves amounts between two accounts at a time, as a command that names both.
+/// Moves amounts between two accounts at a time, like a command that names both.
 fn move_amounts(keyspace: &Keyspace<()>, gates: &Gates, accounts: &[Vec<u8>], seed: u64) {
     let gate = gates.register();
     let mut rng = base::rng::Rng::from_seed(seed);
@@ -643,7 +643,7 @@ fn move_amounts(keyspace: &Keyspace<()>, gates: &Gates, accounts: &[Vec<u8>], se
                 let changes =
                     [(&from, -1), (&to, 1)].map(|(key, by)| (key, amount(&held, key) + by));
                 for (key, amount) in changes {
-                    // Anew at times, so that tables shrink and grow while others look on.
+                    // Inserted anew at times, so that tables shrink and grow while other threads read.
                     let value = Value::String(StringValue::Int(amount));
                     if round % 3 == 0 {
                         drop(held.remove(0, key));

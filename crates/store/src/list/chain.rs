@@ -501,7 +501,7 @@ impl Chain {
                     here
                 }
                 Slot::Plain(text) if text.as_slice() == needle.text() => {
-                    // An empty node, which goes with the other empty ones.
+                    // An empty node, which is removed with the other empty ones.
                     let empty = Slot::packed(Node::new(0, End::Back));
                     std::mem::replace(slot, empty).let_go();
                     1

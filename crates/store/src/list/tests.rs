@@ -97,7 +97,7 @@ fn what_is_added_makes_a_listpack_a_chain_and_half_of_the_limit_a_listpack_again
     }
     other.choose_encoding(&limits);
     assert_eq!(other.encoding(), "listpack");
-    // Replacing looks at the size with the new element, and whether the index is there comes later.
+    // Replacing looks at the size with the new element before it looks at whether the index exists.
     assert!(!other.set(7, b"x", &limits));
     assert_eq!(other.encoding(), "quicklist");
     // Only the text counts, and whether all of it fits the bytes.

@@ -157,7 +157,7 @@ impl Intset {
         &self.as_bytes()[HEADER_BYTES..]
     }
 
-    /// The member of this rank, from 0, in ascending order. For random picks too.
+    /// The member with this rank, counted from 0 in ascending order. Random picks use it too.
     #[inline]
     pub fn get(&self, index: usize) -> Option<i64> {
         (index < self.len()).then(|| read(self.body(), self.width(), index))
@@ -203,7 +203,8 @@ impl Intset {
         true
     }
 
-    /// Adds a value that needs a greater width than all members: so it is less or greater than all.
+    /// Adds a value that needs a greater width than all members, so it is less or greater than all of
+    /// them.
     fn widen_with(&mut self, value: i64) {
         let (width, len) = (width_of(value), self.len());
         let mut wider = ThinBytes::new(header(width, len + 1));

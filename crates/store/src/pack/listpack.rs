@@ -47,7 +47,7 @@ impl Listpack {
         Listpack(bytes)
     }
 
-    /// Builds a listpack with a single allocation; the elements are gone through twice.
+    /// Builds a listpack with a single allocation; iterates over the elements twice.
     pub fn from_elements<'a, I>(elements: I) -> Self
     where
         I: IntoIterator<Item: Into<Encoded<'a>>, IntoIter: Clone>,
@@ -89,7 +89,7 @@ impl Listpack {
         self.splice(HEADER_BYTES, 0, Some(&element.into()), self.count_after(1, 0));
     }
 
-    /// Appends all `elements`, growing the block once; they are gone through twice.
+    /// Appends all `elements` and grows the block once; iterates over the elements twice.
     pub fn extend_back<'a, I>(&mut self, elements: I)
     where
         I: IntoIterator<Item: Into<Encoded<'a>>, IntoIter: Clone>,

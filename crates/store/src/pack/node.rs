@@ -215,7 +215,7 @@ impl Node {
         true
     }
 
-    /// Adds elements at the back: room is made once.
+    /// Adds elements at the back, and makes room once.
     #[inline]
     pub(crate) fn push_all(&mut self, elements: &[Encoded<'_>], growth: Growth) {
         let len = elements.iter().map(Encoded::len).sum();

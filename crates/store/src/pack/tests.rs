@@ -87,7 +87,7 @@ fn bytes_are_those_of_the_reference_server() {
     assert_eq!(pack(&texts(&listpack)).as_bytes(), hash);
 }
 
-/// Heads and back lengths at the lengths where the reference server's change.
+/// Heads and back lengths at the lengths where those of the reference server change.
 #[test]
 fn long_strings_have_the_reference_servers_heads_and_back_lengths() {
     let cases = [
@@ -271,7 +271,7 @@ proptest! {
             prop_assert_eq!(listpack.len(), model.len());
             prop_assert_eq!(texts(&listpack), &model[..]);
         }
-        // Its bytes do not depend on how it came about.
+        // Its bytes do not depend on its history.
         let fresh = pack(&model);
         prop_assert_eq!(listpack.as_bytes(), fresh.as_bytes());
         prop_assert!(listpack.clone().as_bytes() == fresh.as_bytes());

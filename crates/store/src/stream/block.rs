@@ -25,7 +25,7 @@ const ENTRY_HEAD: usize = 3;
 /// Elements of a block before its names.
 const BLOCK_HEAD: usize = 3;
 
-/// The room that a block of few entries begins with.
+/// The initial room of a block of few entries.
 const FIRST_BYTES: usize = 64;
 
 /// See the module's text.
@@ -185,12 +185,12 @@ impl Block {
         self.node.replace(second, &Encoded::integer(self.deleted.into()), Growth::Tight);
     }
 
-    /// Gives back room, when no entry is going to be added.
+    /// Gives back unused room, when no more entries will be added.
     pub(super) fn close(&mut self) {
         self.node.trim();
     }
 
-    /// Deletes an entry, if it is there. One that is the last makes the block useless: the caller
+    /// Deletes an entry, if it exists. If the last entry is deleted, the block is useless: the caller
     /// drops it.
     pub(super) fn delete(&mut self, master: StreamId, id: StreamId) -> bool {
         let mut walk = Walk::new(self, master);

@@ -16,7 +16,7 @@ pub struct Pending {
     pub delivered_ms: i64,
     /// How often it was delivered.
     pub deliveries: u64,
-    /// The number of the consumer that has it: see [`Group::consumer`].
+    /// The number of the consumer that it was delivered to: see [`Group::consumer`].
     pub consumer: u32,
 }
 
@@ -24,7 +24,7 @@ pub struct Pending {
 #[derive(Clone, Debug)]
 pub struct Consumer {
     name: Name,
-    /// When it was last heard of, in milliseconds of Unix time.
+    /// The last sign of life, in milliseconds of Unix time.
     pub seen_ms: i64,
     /// When it last got something, if ever.
     pub active_ms: Option<i64>,
@@ -78,7 +78,7 @@ impl Group {
         self.pending.len()
     }
 
-    /// Those of them with the lowest and the highest id.
+    /// The pending ones with the lowest and the highest id.
     pub fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
         Some((*self.pending.first()?.0, *self.pending.last()?.0))
     }
@@ -113,7 +113,7 @@ impl Group {
         self.names.get(name).copied()
     }
 
-    /// The consumer of this number, to note when it was heard of.
+    /// The consumer with this number, to note its last sign of life.
     pub fn consumer_mut(&mut self, number: u32) -> Option<&mut Consumer> {
         self.consumers.get_mut(&number)
     }
@@ -146,7 +146,7 @@ impl Group {
         })
     }
 
-    /// Removes a consumer, and with it all its pending entries. Returns how many these were.
+    /// Removes a consumer with all its pending entries. Returns how many pending entries it had.
     pub fn remove_consumer(&mut self, name: &[u8]) -> Option<usize> {
         let number = self.names.remove(name)?;
         let consumer = self.consumers.remove(&number)?;
@@ -170,7 +170,7 @@ impl Group {
         }
     }
 
-    /// Forgets that an entry was delivered. Returns whether it was.
+    /// Forgets that an entry was delivered. Returns whether it was pending.
     pub fn acknowledge(&mut self, id: StreamId) -> bool {
         let Some(pending) = self.pending.remove(&id) else { return false };
         if let Some(consumer) = self.consumers.get_mut(&pending.consumer) {

@@ -211,7 +211,7 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
         Descending { path }
     }
 
-    /// Sets the value of a key. Returns the one before.
+    /// Sets the value of a key. Returns the previous value.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         let Some(root) = &mut self.root else {
             self.root = Some(Arc::new(Leaf(vec![(key, value)])));
@@ -511,7 +511,7 @@ mod tests {
 
     use super::*;
 
-    /// Random changes with keys below `bound`, in the tree and a model, with copies kept meanwhile.
+    /// Random changes with keys below `bound`, in the tree and a model, while copies are kept.
     fn compare(seed: u64, bound: u64, steps: usize) {
         let mut rng = Rng::from_seed(seed);
         let mut tree = Tree::<u64, u64>::default();

@@ -520,7 +520,7 @@ impl<const SHARED: bool> Table<SHARED> {
         }
     }
 
-    /// Takes down that a chain has this many further buckets.
+    /// Notes that a chain has this many further buckets.
     #[cold]
     fn note_chain(&self, further: u64) {
         if further > self.longest_chain() {
@@ -528,7 +528,7 @@ impl<const SHARED: bool> Table<SHARED> {
         }
     }
 
-    /// How many further buckets the longest chain has at most; any number if it is [`LONGEST_MAX`].
+    /// How many further buckets the longest chain has at most; possibly more if it is [`LONGEST_MAX`].
     fn longest_chain(&self) -> u64 {
         self.bucket(0).meta().load(Relaxed) >> LONGEST_SHIFT
     }
@@ -654,7 +654,7 @@ impl<const SHARED: bool> Table<SHARED> {
         directory
     }
 
-    /// Frees a block of this table, or retires it when others may still be looking at it.
+    /// Frees a block of this table, or retires it when other threads may still be reading it.
     fn free(&self, block: NonNull<u8>, layout: Layout) {
         if SHARED {
             retire::retire(block, layout);

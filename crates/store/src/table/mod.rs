@@ -6,7 +6,7 @@ pub(crate) mod dict;
 pub mod ranked;
 pub mod retire;
 
-/// Whether tables of keys get more buckets and fewer: see [`set_resizing`].
+/// Whether tables of keys may get more and fewer buckets: see [`set_resizing`].
 static RESIZING: AtomicBool = AtomicBool::new(true);
 
 /// Makes the tables of keys keep their sizes, whatever enters and leaves them, or lets them follow

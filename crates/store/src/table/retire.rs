@@ -81,13 +81,13 @@ thread_local! {
     static FREED: std::cell::RefCell<std::collections::HashSet<u64>> = Default::default();
 }
 
-/// Blocks stay, so that no other one gets the same address.
+/// Blocks stay, so that no other block gets the same address.
 #[cfg(feature = "explore")]
 fn free(Block(block, _): Block) {
     FREED.with_borrow_mut(|freed| freed.insert(block.as_ptr() as u64));
 }
 
-/// A thread without the lock has found a block in a table, and looks at it only now.
+/// A thread without the lock has found a block in a table, and reads it only now.
 #[cfg(feature = "explore")]
 pub(crate) fn look_at(block: u64) {
     crate::sync::point();

@@ -41,7 +41,7 @@ impl ZsetBuilder {
         self.members.add_scored(member, score).is_some()
     }
 
-    /// Adds `member`, or gives it the score that `combine` makes of its present one and `score`.
+    /// Adds `member`, or gives it the score that `combine` computes from its present one and `score`.
     pub fn merge(&mut self, member: &[u8], score: f64, combine: impl FnOnce(f64, f64) -> f64) {
         let Some(place) = self.members.find(member) else {
             self.add(member, score);

@@ -16,7 +16,7 @@ use crate::packed::{Malformed, has_duplicates};
 /// Bytes of the longest text of a score: sign, 17 digits, a point, an exponent of five.
 pub(super) const SCORE_TEXT_BYTES: usize = 24;
 
-/// Scores that are integers up to here are stored as integers: half the range of 64 bits, as in Redis.
+/// Integer scores up to here are stored as integers: half the range of 64 bits, as in Redis.
 const INTEGER_SCORES: f64 = (1u64 << 62) as f64;
 
 /// Hands the stored form of a score to `write`.
@@ -106,7 +106,7 @@ pub(super) fn insert(listpack: &mut Listpack, member: &[u8], score: f64) {
     });
 }
 
-/// Where a new member belongs: before which one, or at the end.
+/// Where a new member belongs: before which member, or at the end.
 fn place_for(listpack: &ListpackSlice, member: &[u8], score: f64) -> Option<Position> {
     // Many sorted sets grow at their end.
     let last = listpack.last().and_then(|position| listpack.prev(position))?;

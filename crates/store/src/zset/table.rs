@@ -15,7 +15,7 @@ use crate::member::{Member, Members, Scored};
 use crate::pack::{Element, OwnedElement};
 use crate::table::ranked::{self, Ranked};
 
-/// Where more members than this are removed at once, and most of all, the others are copied.
+/// When more members than this are removed at once, and twice as many as stay, the others are copied.
 const LEFT_BEHIND: usize = 1024;
 /// Members that the size of a table is estimated from.
 const SAMPLES: usize = 64;

@@ -3,7 +3,7 @@ use super::*;
 use crate::load::{Pace, Work};
 use crate::targets::{Origin, Probe, Target};
 
-/// The least that an experiment needs, with a place for more.
+/// The minimum that an experiment needs, with a place for more.
 fn experiment(more: &str) -> String {
     format!(
         "name = \"small\"\ntitle = \"Small\"\nquestion = \"Is it?\"\n{more}\n\

@@ -44,7 +44,7 @@ pub(super) fn target(
     let names = names_beside(section, scope)?;
     let mut target = process(section, kind, name, scope)?;
     for (section, name) in section.beside.iter().zip(&names) {
-        // A mistake is one also where it takes no part.
+        // A mistake counts even at a point where the target takes no part.
         let own = scope.beside(name);
         let beside = beside(section, name, &own)?;
         if is_on(section.get_ref().on.as_ref(), &own)? {
@@ -232,7 +232,7 @@ fn filled(origin: Origin, scope: &Scope<'_>) -> Origin {
     Origin::Command { program, arguments: arguments.into_iter().map(fill).collect() }
 }
 
-/// A program without a slash is one of the PATH.
+/// A program without a slash is searched in the PATH.
 fn command_origin(words: &[Field], scope: &Scope<'_>) -> Result<Origin, FileError> {
     let words: Vec<String> = words.iter().map(|word| scope.text(word)).collect::<Result<_, _>>()?;
     let Some((program, arguments)) = words.split_first() else {

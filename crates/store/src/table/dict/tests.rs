@@ -200,7 +200,7 @@ fn every_word_can_be_drawn() {
     for len in [1, 7, 8, 13, 14, 50, 700, 11_000] {
         assert_all_are_drawn(&table_of(1..=len, mix));
     }
-    // Chains that are longer than any that hashes make by chance, and longer than are counted.
+    // Chains that are longer than hashes make by chance, and longer than the table counts.
     assert_all_are_drawn(&table_of(1..=500, lopsided(400)));
     assert_all_are_drawn(&table_of(1..=1200, lopsided(300)));
 }
@@ -268,7 +268,7 @@ fn a_small_bucket_becomes_a_full_one_and_keeps_its_words() {
         assert!((1..last).all(|word| find(&table, word).is_some()));
     }
     assert_eq!(block(&table), 0);
-    // Words come and go in the small bucket, and are drawn, walked over and drained there.
+    // Words are added to the small bucket and removed, drawn, walked over and drained there.
     for word in 1..100u64 {
         table.insert(mix(word), word, mix);
         if word > 3 {
