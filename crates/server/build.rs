@@ -1,4 +1,4 @@
-//! Tells the code which compiler it is built by: INFO shows it.
+//! Tells the code which compiler builds it: INFO shows it.
 
 use std::process::Command;
 

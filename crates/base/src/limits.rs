@@ -105,7 +105,7 @@ pub const HTTP_HEAD: usize = 32 * 1024;
 /// Most headers of a request.
 pub const HTTP_HEADERS: usize = 64;
 
-/// Longest address of a request, in bytes: long enough for a command with a few values.
+/// Longest address of a request, in bytes: enough for a command with a few values.
 pub const HTTP_TARGET: usize = 16 * 1024;
 
 /// Longest line before a chunk of a body, in bytes: digits, and an unused extension.
@@ -133,7 +133,7 @@ pub const HTTP_WAIT_MS: u64 = 50_000;
 /// Default of `changes-backlog-size`: bytes of the journal that are kept for followers.
 pub const DEFAULT_CHANGES_BACKLOG: u64 = 16 * 1024 * 1024;
 
-/// Histories of the journal whose positions are known: each start of the server begins one.
+/// Histories of the journal whose positions are known: each start of the server begins a new one.
 pub const CHANGES_HISTORIES: usize = 64;
 
 /// Most changes that one CHANGES answers, and most records of the journal that it looks at: it runs
@@ -147,8 +147,8 @@ pub const CHANGES_STEP: usize = 256;
 /// what is kept, at its own pace.
 pub const CHANGES_PENDING: usize = 64 * 1024;
 
-/// Milliseconds after which a connection that follows the journal hears how far that is, if it has heard
-/// nothing else: its position must not become too old meanwhile.
+/// A connection that follows the journal and has heard nothing for this many milliseconds is told how
+/// far the journal is: its position must not become too old.
 pub const CHANGES_HEARTBEAT_MS: u64 = 10_000;
 
 /// Most names of keys that one request may ask for.
@@ -157,13 +157,13 @@ pub const HTTP_LIST: usize = 10_000;
 /// Most steps through the keyspace for one list of names, each of about a thousand keys.
 pub const HTTP_LIST_STEPS: usize = 64;
 
-/// Longest name of a kind of content that is kept with a key, in bytes.
+/// Longest name of a content type that is kept with a key, in bytes.
 pub const CONTENT_TYPE: usize = 128;
 
 /// Keys that one request looks at to estimate what takes memory.
 pub const HTTP_SAMPLES: usize = 10_000;
 
-/// Parts of keys that such a request may take for their prefix.
+/// Parts of keys that such a request may take as their prefix.
 pub const HTTP_PREFIX_DEPTH: usize = 8;
 
 /// Hot keys that one request asks for.
@@ -172,12 +172,12 @@ pub const HTTP_HOT_KEYS: usize = 100;
 /// Longest identifier of a request that a client chooses, in bytes.
 pub const HTTP_REQUEST_ID: usize = 128;
 
-/// Text from this many bytes on is compressed for clients that take that: shorter text fits into one
-/// packet as it is.
+/// Text of at least this many bytes is compressed for clients that accept it: shorter text fits into
+/// one packet as it is.
 pub const HTTP_GZIP_LEAST: usize = 1400;
 
-/// Text beyond this many bytes is not compressed: that takes ten milliseconds, in which the thread serves
-/// nobody else.
+/// Text beyond this many bytes is not compressed: that takes ten milliseconds, in which the thread
+/// serves no other client.
 pub const HTTP_GZIP_MOST: usize = 1024 * 1024;
 
 /// Milliseconds within which the head of a request arrives.
@@ -237,7 +237,7 @@ pub const WRITE_PER_TURN: usize = 256 * 1024;
 /// whole.
 pub const RDB_CHUNK: usize = 256 * 1024;
 
-/// Pieces of a file that wait while it is loaded, for each thread that takes them in.
+/// Pieces of a file that may wait while it is loaded, for each thread that takes them in.
 pub const LOAD_QUEUE: usize = 4;
 
 /// Commands of an append-only file that are handed from the thread that reads to the one that
@@ -251,7 +251,7 @@ pub const MAX_PATTERN_STARS: usize = 1000;
 
 // ---- Scripts ------------------------------------------------------------------------------------
 
-/// Scripts of EVAL that are known at a time; one more and the one that was used least recently goes.
+/// Scripts of EVAL that are known at a time; one more, and the least recently used one is forgotten.
 pub const EVAL_SCRIPTS: usize = 500;
 
 /// Instructions of a script between two looks at the clock, at most. One instruction may be a call that
@@ -259,5 +259,5 @@ pub const EVAL_SCRIPTS: usize = 500;
 pub const SCRIPT_INSTRUCTIONS: i32 = 2000;
 /// The same at the start of a script, when it is not known yet how long its instructions take.
 pub const SCRIPT_INSTRUCTIONS_FIRST: i32 = 100;
-/// The same at most when it has run for some milliseconds.
+/// The same at most after it has run for some milliseconds.
 pub const SCRIPT_INSTRUCTIONS_LATER: i32 = 400;

@@ -67,7 +67,7 @@ fn compress_with<const BUCKETS: usize>(
             misses += 1;
             continue;
         }
-        // Where steps were large, the bytes before may be the same too.
+        // If steps were large, the bytes before may be equal too.
         let begin = at - common_suffix(&input[..candidate - 1], &input[literals_from..at]);
         let length = common_prefix(&input[begin - back - 1..], &input[begin..]);
         push_literals(output, &input[literals_from..begin]);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_copy_begins_where_the_repetition_does() {
-        // Large steps have passed its first bytes when they meet it.
+        // Large steps have passed its first bytes before they find it.
         let repeated = noise(600);
         let both = [&repeated[..], &noise(2000)[600..], &repeated[..]].concat();
         let output = packed(&both);

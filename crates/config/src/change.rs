@@ -58,7 +58,7 @@ pub enum SetError {
         /// The name as it was given.
         name: Vec<u8>,
     },
-    /// A directive cannot have that value, or not now.
+    /// A directive cannot have that value, or cannot have it now.
     Failed {
         /// The name as it was given, or the directive's.
         name: Vec<u8>,
@@ -212,9 +212,8 @@ pub struct ApplyError {
 pub trait Apply {
     /// Makes the settings `changed` from `old` to `new` take effect, or does nothing.
     ///
-    /// It may complete `new`, such as a relative path. After an error it is called once more with
-    /// the configurations exchanged, to undo what had taken effect; the result of that call is
-    /// ignored.
+    /// It may complete `new`, such as a relative path. After an error it is called once more with the
+    /// configurations exchanged, to undo what had taken effect; the result of that call is ignored.
     fn apply(
         &self,
         old: &Config,

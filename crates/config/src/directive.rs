@@ -160,7 +160,7 @@ impl Directive {
         self.row.denied_while_loading
     }
 
-    /// Whether CONFIG SET is carried out even where it changes nothing.
+    /// Whether CONFIG SET is carried out even if it changes nothing.
     pub(super) fn is_always_applied(&self) -> bool {
         self.row.always_applied
     }

@@ -9,7 +9,7 @@ use super::Config;
 use super::values::{Choice, MemoryLimit};
 use super::words::{loose_integer, memory_text, quote};
 
-/// Said of a setting that takes one word and got none or several.
+/// The error when a setting that takes one word got none or several.
 pub(super) const WRONG_COUNT: &str = "wrong number of arguments";
 
 /// One line for a rewritten file, and whether it is written even where the old file has none.
@@ -46,7 +46,7 @@ pub(super) trait Kind<T: PartialEq>: Sync {
     fn describe(&self) -> String;
 }
 
-/// A line that gives `value` for the directive `name`.
+/// A line that gives `value` to the directive `name`.
 pub(super) fn line(name: &str, value: &[u8], force: bool) -> Line {
     Line { text: [name.as_bytes(), b" ", value].concat(), force }
 }
@@ -372,7 +372,7 @@ impl<T: Choice> Kind<T> for OneOf {
 /// Any bytes that `check` allows.
 pub(super) struct Text {
     check: fn(&[u8]) -> Result<(), &'static str>,
-    /// Whether an empty text means that there is none, so that a rewritten file leaves it out.
+    /// Whether an empty text means "none", so that a rewritten file leaves it out.
     absent_when_empty: bool,
     what: &'static str,
 }

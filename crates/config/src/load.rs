@@ -15,7 +15,7 @@ use super::words::{quote, split_words};
 const MAX_INCLUDE_DEPTH: usize = 16;
 /// How many files may be included in total.
 const MAX_INCLUDED_FILES: usize = 1024;
-/// Directives that older files may contain and that mean nothing any more.
+/// Directives that older files may contain and that no longer mean anything.
 const FORGOTTEN: [&[u8]; 3] =
     [b"list-max-ziplist-entries", b"list-max-ziplist-value", b"io-threads-do-reads"];
 
@@ -162,7 +162,8 @@ impl fmt::Display for Note {
     }
 }
 
-/// The notes about a configuration: one for each directive that differs from its default in vain.
+/// The notes about a configuration: one for each directive that differs from its default without
+/// effect.
 pub fn notes(config: &Config) -> Vec<Note> {
     DirectiveId::all()
         .filter(|id| !id.directive().is_default(config))
@@ -194,7 +195,7 @@ struct Loader<'a> {
     included_files: usize,
 }
 
-/// Why a line fails: something is wrong with itself, or with a line of a file that it includes.
+/// Why a line fails: the line itself is wrong, or a line of a file that it includes.
 enum Failure {
     Itself(String),
     Included(LoadError),
@@ -219,7 +220,7 @@ impl From<LoadError> for Failure {
 }
 
 impl Failure {
-    /// The error of a line that stands in `place`.
+    /// The error of a line at `place`.
     fn at(self, place: Option<Place>) -> LoadError {
         match self {
             Self::Itself(message) => LoadError { place, message },
@@ -353,8 +354,8 @@ fn join_path(dir: &[u8], path: &[u8]) -> Vec<u8> {
     [dir, b"/", path].concat()
 }
 
-/// Lets the line pass with which other servers' rewritten files grant everything to everyone,
-/// which is how this server works without a password anyway.
+/// Accepts the line with which rewritten files of other servers grant everything to everyone. This
+/// server without a password works the same way.
 fn check_user(user: &[u8], rules: &[&[u8]]) -> Result<(), String> {
     const OPEN: [&[u8]; 8] =
         [b"on", b"nopass", b"sanitize-payload", b"~*", b"&*", b"+@all", b"allkeys", b"allchannels"];

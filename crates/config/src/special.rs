@@ -1,4 +1,4 @@
-//! The kinds of value that one directive each has.
+//! The kinds of value that only one directive each has.
 
 use super::kinds::{Kind, Line, WRONG_COUNT, line, not_one_of, single};
 use super::title;

@@ -198,7 +198,8 @@ impl<T: Tree> Writing<'_, '_, T> {
         self.put_new(request.path, request.value, Action::Create)
     }
 
-    /// Puts a node where none is, or for [`Action::Set`] no directory, with the directories above it.
+    /// Puts a node where none exists, or for [`Action::Set`] no directory, together with the
+    /// directories above it.
     fn put_new(&mut self, path: &[u8], value: &[u8], action: Action) -> Result<Change, Error> {
         if path == b"/" {
             return self.refused(Code::RootReadOnly, b"/");
@@ -234,7 +235,7 @@ impl<T: Tree> Writing<'_, '_, T> {
         self.finish(action, path, node, there)
     }
 
-    /// The directories above a path that are not there, from the top.
+    /// The missing directories above a path, from the top.
     fn missing_above(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
         let (directory, _) = path::split(path);
         let mut missing = Vec::new();

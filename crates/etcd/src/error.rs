@@ -69,7 +69,7 @@ codes! {
     RefreshValue = 211, 400, "Value provided on refresh";
     /// A refresh is about the time to live.
     RefreshTtlRequired = 212, 400, "A TTL must be provided on refresh";
-    /// The server cannot do it, for reasons that are not the tree's.
+    /// The server cannot do it, for reasons outside of the tree.
     Internal = 300, 500, "Raft Internal Error";
     /// The events after the index are not kept any more.
     EventIndexCleared = 401, 400, "The event in requested index is outdated and cleared";

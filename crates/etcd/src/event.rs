@@ -84,7 +84,7 @@ impl Event<'_> {
         }
     }
 
-    /// Whether a directory has gone, with all that was below.
+    /// Whether a directory has gone, with everything below it.
     pub fn takes_away_a_directory(&self) -> bool {
         let was_directory = self.prev.as_ref().is_some_and(Node::is_directory);
         self.action.takes_away_directories() && was_directory

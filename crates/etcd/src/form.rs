@@ -56,7 +56,7 @@ fields! {
     NoValueOnSuccess = "noValueOnSuccess";
 }
 
-/// The fields of a request; of each, the first one.
+/// The fields of a request; if a field is repeated, the first one.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Form<'f> {
     values: [Option<Cow<'f, [u8]>>; Field::ALL.len()],
@@ -93,7 +93,7 @@ impl<'f> Form<'f> {
         wrong.map_or(Ok(()), Err)
     }
 
-    /// Adds a field, unless it is there or means nothing.
+    /// Adds a field, unless it is there already or has no meaning.
     pub fn add(&mut self, name: &[u8], value: Cow<'f, [u8]>) {
         let known = Field::ALL.iter().find(|field| field.name().as_bytes() == name);
         if let Some(field) = known {

@@ -7,7 +7,7 @@ use crate::error::{Code, Error};
 /// Whether a body of this type is a form.
 ///
 /// # Errors
-/// It is no type of anything.
+/// It is not a media type.
 pub fn is_form(text: &[u8]) -> Result<bool, Error> {
     if text.is_empty() {
         return Ok(false);

@@ -132,7 +132,7 @@ fn has_port(host: &str) -> bool {
     }
 }
 
-/// As much of an address as is looked at.
+/// As much of an address as is examined.
 struct Url {
     scheme: String,
     host: String,

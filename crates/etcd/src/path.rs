@@ -24,8 +24,8 @@ pub fn clean(path: &[u8]) -> Vec<u8> {
     clean
 }
 
-/// The address that stands for another one, to which clients are sent: clean, but for a slash at its
-/// end. `None` where it is that already.
+/// The clean address that clients are sent to instead of this one, except for a slash at its end.
+/// `None` if it is clean already.
 pub fn canonical(path: &[u8]) -> Option<Vec<u8>> {
     let mut clean = clean(path);
     if path.ends_with(b"/") && clean.len() > 1 {

@@ -16,7 +16,7 @@ pub enum Method {
     Get,
     /// It is written.
     Put,
-    /// A child with a name that counts up is added to it.
+    /// Adds a child with a name that counts up to it.
     Post,
     /// It is deleted.
     Delete,
@@ -46,11 +46,11 @@ pub struct Request<'r> {
     pub value: &'r [u8],
     /// A directory is meant.
     pub dir: bool,
-    /// On condition that it is there, or is not.
+    /// On condition that it exists, or does not.
     pub prev_exist: Option<bool>,
     /// The condition that the present value is this, if it is not empty.
     pub prev_value: &'r [u8],
-    /// On condition that it was changed last at this index, if it is not 0.
+    /// On condition that it was last changed at this index, if it is not 0.
     pub prev_index: u64,
     /// With all that is below.
     pub recursive: bool,
@@ -62,7 +62,7 @@ pub struct Request<'r> {
     pub refresh: bool,
     /// The stored value is not returned.
     pub no_value: bool,
-    /// The answer is an event that is still to come.
+    /// The answer is a future event.
     pub wait: Option<Wait>,
 }
 

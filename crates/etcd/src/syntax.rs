@@ -114,7 +114,7 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// A value without those in it. Says the bracket that it opens.
+    /// A value without its nested values. Returns the bracket that it opens.
     fn value(&mut self) -> Result<Option<u8>, String> {
         match self.skip_space()? {
             b'"' => self.string()?,
@@ -199,7 +199,7 @@ pub(crate) fn parts(text: &[u8], deepest: usize) -> Result<Vec<Part<'_>>, String
             scan.at += 1;
             open.pop();
         }
-        // A value has ended, and maybe those around it.
+        // A value has ended, and maybe the values around it.
         loop {
             let Some(&bracket) = open.last() else {
                 while scan.at < text.len() {

@@ -256,7 +256,7 @@ fn what_is_noted_wrongly_is_corrected() {
     run(&mut tree, "PUT /later value=1&ttl=9");
     tree.schedule(b"/never/there", Some(1)).unwrap();
     tree.schedule(b"/later", Some(2)).unwrap();
-    // Members that name a node, but not as it is called.
+    // Members that name a node, but differ from its name.
     let paths = [&b"later"[..], b"/later/", b"//later", b"/x/../later", b"", b"/"];
     paths.iter().for_each(|path| tree.schedule(path, Some(3)).unwrap());
     let at = NOW + 9000;

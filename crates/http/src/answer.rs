@@ -23,11 +23,11 @@ pub struct Envelope {
     pub keeps_1_0: bool,
     /// The client takes gzip.
     pub gzip: bool,
-    /// The web page that asks, where pages from there may read the answer.
+    /// The web page that asks, if pages from its origin may read the answer.
     pub origin: Option<Box<[u8]>>,
-    /// The identifier of the request that the client gave.
+    /// The identifier that the client gave to the request.
     pub id: Option<Box<[u8]>>,
-    /// The position in the journal that the answer is about.
+    /// The position in the journal that the answer belongs to.
     pub position: Option<Box<[u8]>>,
 }
 
@@ -69,7 +69,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Bytes of a head that are put together before they go to the output: an ordinary one is shorter.
+/// Bytes of a head that are assembled before they go to the output: an ordinary head is shorter.
 const HEAD: usize = 512;
 
 /// An answer whose head is being written.
@@ -189,7 +189,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// Ends the answer with a body that is sent from where it lies.
+    /// Ends the answer with a body that is sent from its place in memory.
     pub fn shared_body(mut self, content_type: &[u8], body: &Arc<Vec<u8>>) {
         self.end_head(content_type, body.len());
         if !self.envelope.head {
@@ -208,7 +208,7 @@ impl<'a> Answer<'a> {
             return self.body(content_type.as_bytes(), body);
         }
         let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-        // Writing to memory does not fail; if it did, the body goes as it is.
+        // Writing to memory does not fail; if it did, the body is sent uncompressed.
         match encoder.write_all(body).and_then(|()| encoder.finish()) {
             Ok(packed) => {
                 self.header("Content-Encoding", b"gzip");

@@ -6,7 +6,7 @@ use base::limits;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Text that is not the JSON that was expected: why.
+/// Why a text is not the expected JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 

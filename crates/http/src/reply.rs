@@ -30,7 +30,7 @@ pub enum Piece<'r> {
     Null,
 }
 
-/// Bytes of a line that is looked at byte by byte.
+/// Bytes of a line that are examined one by one.
 const SHORT_LINE: usize = 8;
 
 /// Reads the pieces of a reply.
@@ -50,14 +50,14 @@ impl<'r> Pieces<'r> {
         self.rest
     }
 
-    /// The next string, where only its length is in the reply and its bytes lie elsewhere.
+    /// The next string, if only its length is in the reply and its bytes are stored elsewhere.
     pub fn length(&mut self) -> Option<usize> {
         let (&kind, line) = self.line()?;
         if kind == b'$' { parse_i64(line)?.try_into().ok() } else { None }
     }
 
     fn line(&mut self) -> Option<(&'r u8, &'r [u8])> {
-        // Nearly all lines are a few digits, sooner read than searched.
+        // Nearly all lines are a few digits, which are read faster than searched.
         let short = self.rest.iter().take(SHORT_LINE).position(|byte| *byte == b'\r');
         let end = match short {
             Some(end) => end,

@@ -35,8 +35,8 @@ pub struct Head<'h> {
     /// Whether it is of HTTP/1.0.
     pub is_1_0: bool,
     headers: &'h [httparse::Header<'h>],
-    /// A bit for each length that a header's name has: most questions are for a header that is not
-    /// there, and answered by this.
+    /// A bit for each length that a header's name has: most questions concern an absent header, and
+    /// this answers them.
     lengths: u64,
 }
 
@@ -300,7 +300,7 @@ impl Parser {
         self.receiving.as_ref().is_some_and(|receiving| receiving.apart)
     }
 
-    /// How many bytes at the front of the buffer are done with.
+    /// How many bytes at the front of the buffer are finished with.
     pub fn done(&self) -> usize {
         self.position
     }

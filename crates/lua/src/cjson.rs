@@ -56,7 +56,7 @@ fn integer(stack: Stack<'_>, index: c_int, (least, most): (i32, i32)) -> Option<
     // As C does it: bits beyond 32 are cut off.
     let value = stack.argument_integer(index) as i32;
     if value < least || value > most {
-        // It is the first argument that is named, whichever it is.
+        // The error names the first argument, whichever is wrong.
         stack.fail_argument(1, format_args!("expected integer between {least} and {most}"));
     }
     Some(value)
@@ -99,7 +99,7 @@ fn encode_sparse_array(stack: Stack<'_>) -> c_int {
     3
 }
 
-/// A setting that is a number: it is changed when there is an argument, and returned.
+/// A setting that is a number: an argument changes it; the result is its value.
 fn number(stack: Stack<'_>, range: (i32, i32), of: fn(&mut Settings) -> &mut i32) -> c_int {
     let mut settings = settings(stack, 1);
     if let Some(value) = integer(stack, 1, range) {
@@ -122,7 +122,7 @@ fn encode_number_precision(stack: Stack<'_>) -> c_int {
     number(stack, (1, 14), |settings| &mut settings.precision)
 }
 
-/// A setting that is on or off: it is changed when there is an argument, and returned.
+/// A setting that is on or off: an argument changes it; the result is its value.
 fn switch(stack: Stack<'_>, of: fn(&mut Settings) -> &mut bool) -> c_int {
     let mut settings = settings(stack, 1);
     if let Some(on) = choice(stack, 1, &["off", "on"]) {

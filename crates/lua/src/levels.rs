@@ -8,9 +8,9 @@ use std::mem::MaybeUninit;
 
 use crate::stack::PLACES_MAX;
 
-/// Levels that are open. As many as Lua's stack has places, since each takes one there.
+/// Open levels. As many as Lua's stack has places, since each takes one there.
 pub(crate) struct Levels<T> {
-    // Nothing is written before it is used: hardly any value has more than a few levels.
+    // Memory is not written before it is used: hardly any value has more than a few levels.
     open: [MaybeUninit<T>; PLACES_MAX],
     count: usize,
 }

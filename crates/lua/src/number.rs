@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::io::Write as _;
 
-/// Digits that `%g` is asked for at most. A double of another length is the caller's mistake.
+/// At most this many digits are asked of `%g`. A double of another length is the caller's mistake.
 const DIGITS_MAX: usize = 17;
 
 /// The text of a number, and its length.
@@ -223,7 +223,7 @@ fn hexadecimal(text: &[u8]) -> (f64, usize) {
     (scaled(mantissa, exponent), length)
 }
 
-/// `mantissa * 2^exponent`, rounded once, to the even one of two that are equally near.
+/// `mantissa * 2^exponent`, rounded once; of two equally near numbers, to the even one.
 fn scaled(mantissa: u64, exponent: i64) -> f64 {
     /// Exponents of the highest bit of the largest number, and of the smallest with all its bits.
     const EXPONENTS: (i64, i64) = (1023, -1022);

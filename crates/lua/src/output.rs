@@ -41,7 +41,7 @@ pub(crate) struct Output<'room, 'call> {
 }
 
 impl<'room, 'call> Output<'room, 'call> {
-    /// An empty output, which takes a place on the stack that is nil, and stays where it is.
+    /// An empty output, which takes a place on the stack that is nil, and does not move.
     pub(crate) fn new<const SIZE: usize>(
         stack: Stack<'call>,
         place: c_int,

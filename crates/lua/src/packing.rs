@@ -37,7 +37,7 @@ impl<'call> Format<'call> {
         Format { stack, rest, big_endian: cfg!(target_endian = "big"), alignment: 1 }
     }
 
-    /// The next option, and the size that goes with it.
+    /// The next option, and the size that belongs to it.
     fn next(&mut self) -> Option<(u8, usize)> {
         let (option, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -61,7 +61,7 @@ impl<'call> Format<'call> {
         Some((*option, size))
     }
 
-    /// The number that comes next in the format, if there is one.
+    /// The next number in the format, if there is one.
     fn count(&mut self, usual: i32) -> i32 {
         let digits = self.rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if digits == 0 {
@@ -78,7 +78,7 @@ impl<'call> Format<'call> {
         }
     }
 
-    /// How many bytes are left out before a value that comes at a place.
+    /// How many bytes are left out before a value at this place.
     fn padding(&self, place: usize, option: u8, size: usize) -> usize {
         if size == 0 || option == b'c' {
             return 0;
@@ -112,7 +112,7 @@ fn pack(stack: Stack<'_>) -> c_int {
     stack.push_nil();
     let mut output = Output::new(stack, stack.top(), &mut room);
     let mut argument = 2;
-    // Zero bytes that C counts and does not write are none.
+    // Zero bytes that C counts but does not write do not count here.
     while let Some((option, size)) = format.next() {
         for _ in 0..format.padding(output.len(), option, size) {
             output.push(0);

@@ -23,7 +23,7 @@ const CHOICES_INLINE: usize = 16;
 
 /// Steps of a match that are counted together.
 const STEPS_TOGETHER: usize = 64;
-/// Steps of one item that are counted by themselves.
+/// Steps of one item that are counted separately.
 const STEPS_OF_ITEM: usize = 256;
 
 /// How much of the subject a capture has.
@@ -47,11 +47,11 @@ struct Capture {
 enum Choice {
     /// `?`: the rest is tried without the item.
     Without { place: usize, next: usize },
-    /// `*` and `+`: it is tried with one repetition less.
+    /// `*` and `+`: the next attempt has one repetition less.
     Fewer { start: usize, count: usize, next: usize },
     /// `-`: with one more.
     More { place: usize, item: usize, end: usize },
-    /// The capture that was opened last is taken back.
+    /// The capture that was opened last is undone.
     Opened,
     /// This one is open again.
     Closed(usize),
@@ -109,7 +109,7 @@ impl Choices<'_, '_> {
 
 /// The result of one part of the pattern.
 enum Step {
-    /// So far it matches: the places in the subject and in the pattern where to go on.
+    /// It matches so far: the places in the subject and in the pattern to go on from.
     On(usize, usize),
     /// It does not.
     Fail,
@@ -128,7 +128,7 @@ pub(crate) struct Matcher<'room, 'call> {
 }
 
 impl<'room, 'call> Matcher<'room, 'call> {
-    /// A matcher that takes a place on the stack which is nil, and stays where it is.
+    /// A matcher that takes a place on the stack which is nil, and does not move.
     pub(crate) fn new(
         stack: Stack<'call>,
         subject: &'call [u8],
@@ -294,7 +294,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
         }
     }
 
-    /// Text between two bytes that come as often as each other.
+    /// Text between two bytes that occur equally often.
     fn balance(&mut self, place: usize, part: usize) -> Step {
         let (begin, end) = (self.at(part), self.at(part + 1));
         if begin == 0 || end == 0 {
@@ -347,7 +347,7 @@ impl<'room, 'call> Matcher<'room, 'call> {
                 if self.at(end) == b'^' {
                     end += 1;
                 }
-                // A bracket right at the begin is a byte of the set.
+                // A bracket right at the beginning is a byte of the set.
                 loop {
                     match self.at(end) {
                         0 => self.stack.fail(format_args!("malformed pattern (missing ']')")),
@@ -419,7 +419,8 @@ impl<'room, 'call> Matcher<'room, 'call> {
         }
     }
 
-    /// Pushes all captures. Without any it is the whole match, if that is wanted. Returns how many.
+    /// Pushes all captures. Without captures it pushes the whole match, if that is wanted. Returns how
+    /// many.
     pub(crate) fn push_captures(&self, whole: Option<(usize, usize)>) -> c_int {
         let count = if self.count == 0 && whole.is_some() { 1 } else { self.count };
         self.stack.need(count as c_int, "too many captures");
@@ -436,7 +437,7 @@ pub(crate) fn as_in_c(text: &[u8]) -> &[u8] {
     text.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Whether a byte is of the class that a letter stands for; of a capital, whether it is not.
+/// Whether a byte is of the class that a letter stands for; for a capital, whether it is not.
 fn is_in_class(byte: u8, class: u8) -> bool {
     let is = match class.to_ascii_lowercase() {
         b'a' => byte.is_ascii_alphabetic(),

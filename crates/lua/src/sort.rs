@@ -74,7 +74,7 @@ fn divide(stack: Stack<'_>, Part { first, last }: Part) -> Option<c_int> {
     if is_before(stack, -2, -1) {
         exchange(stack, middle, first);
     } else {
-        // The middle one is compared as it was, even if the comparison has changed it.
+        // The middle element is compared as before, even if the comparison has changed it.
         stack.pop(1);
         stack.push_element(1, last);
         if is_before(stack, -1, -2) {
@@ -86,7 +86,7 @@ fn divide(stack: Stack<'_>, Part { first, last }: Part) -> Option<c_int> {
     if last - first == 2 {
         return None;
     }
-    // The pivot stays on the stack, and in the last place but one of the table.
+    // The pivot stays on the stack, and in the table's last place but one.
     stack.push_element(1, middle);
     stack.push_copy(-1);
     stack.push_element(1, last - 1);
@@ -136,7 +136,7 @@ fn put_in_order(stack: Stack<'_>, first: c_int, second: c_int) {
     }
 }
 
-/// Pops two values into these places: the upper one into the first.
+/// Pops two values into these places: the upper value into the first place.
 fn exchange(stack: Stack<'_>, first: c_int, second: c_int) {
     stack.set_element(1, first);
     stack.set_element(1, second);

@@ -69,7 +69,8 @@ unsafe extern "C-unwind" fn called_by_lua<F>(state: *mut ffi::lua_State) -> c_in
 where
     F: Fn(Stack<'_>) -> c_int + Copy,
 {
-    // SAFETY: the type has no size, so there is nothing to read, and `function` was given a value of it.
+    // SAFETY: the type has no size, so there is nothing to read, and `function` was given a value of
+    // it.
     let function = unsafe { ptr::read(ptr::dangling::<F>()) };
     function(Stack { state, call: PhantomData })
 }
@@ -136,7 +137,7 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// The name that Lua has for the type of a value.
+    /// Lua's name for the type of a value.
     pub(crate) fn kind_name(self, index: c_int) -> &'static str {
         debug_assert!(self.is_there(index));
         // SAFETY: the names are constants of Lua's, in ASCII.
@@ -146,13 +147,13 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// The number that a value is, or that a string reads as; 0 when it is neither.
+    /// The number that a value is, or that a string spells; 0 if it is neither.
     pub(crate) fn number(self, index: c_int) -> f64 {
         // SAFETY: a missing value has no number.
         unsafe { ffi::lua_tonumber(self.state, index) }
     }
 
-    /// Whether a value is a number, or a string that reads as one.
+    /// Whether a value is a number, or a string that spells one.
     pub(crate) fn is_number(self, index: c_int) -> bool {
         // SAFETY: a missing value is not a number.
         unsafe { ffi::lua_isnumber(self.state, index) != 0 }
@@ -279,7 +280,8 @@ impl<'call> Stack<'call> {
         debug_assert!(count < self.top());
         // SAFETY: they are there.
         unsafe {
-            // A function in C has no instructions that are counted, and may be called a million times.
+            // The instructions of a function in C are not counted, and it may be called a million
+            // times.
             if ffi::lua_iscfunction(self.state, -1 - count) != 0 {
                 self.ask();
             }
@@ -425,7 +427,7 @@ impl<'call> Stack<'call> {
         }
     }
 
-    /// Takes a value away, and moves those above it one down.
+    /// Removes a value, and moves those above it one down.
     pub(crate) fn remove(self, index: c_int) {
         debug_assert!(self.is_there(index));
         // SAFETY: the value is there.
@@ -471,7 +473,7 @@ impl<'call> Stack<'call> {
         unsafe { ffi::lua_rawseti_(self.state, table, index) }
     }
 
-    /// Pops a key and a value above it, and sets the one to the other in a table.
+    /// Pops a key and a value above it, and sets the field of a table.
     pub(crate) fn set(self, table: c_int) {
         debug_assert!(self.kind(table) == Kind::Table);
         // SAFETY: the table, the key and the value are there.
@@ -552,7 +554,7 @@ impl<'call> Stack<'call> {
         unsafe { place.write(value) }
     }
 
-    /// A copy of the value that was shared first with the running function. It has to be a `T`.
+    /// A copy of the value that was shared first with the running function. It must be a `T`.
     pub(crate) fn shared<T: Copy>(self) -> T {
         // SAFETY: `push_shared` has written it, and scripts cannot reach data that functions share.
         unsafe { self.shared_place().cast::<T>().read() }

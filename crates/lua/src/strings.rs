@@ -18,8 +18,8 @@ const FUNCTIONS: &[(&CStr, Function)] = &[
 /// Bytes that are copied in one step.
 const BYTES_TOGETHER: usize = 16;
 
-/// Bytes of a result of gsub that need no memory of Lua's: few, since gsub calls functions of scripts,
-/// which may call it again.
+/// Results of gsub up to this many bytes need no memory of Lua's. It is small, since gsub calls
+/// functions of scripts, which may call gsub again.
 const SUBSTITUTED_INLINE: usize = 512;
 
 /// Puts the functions into the table on top of the stack.
@@ -136,7 +136,7 @@ fn gsub(stack: Stack<'_>) -> c_int {
     let (subject, pattern) = (stack.argument_bytes(1), stack.argument_bytes(2));
     let by = stack.kind(3);
     let most = stack.argument_integer_or(4, subject.len() as i64 + 1) as i32;
-    // Functions are of no kind that a library takes.
+    // Functions are of no type that a library takes.
     let is_function = by == Kind::Other && stack.is_function(3);
     if !is_function && !matches!(by, Kind::Number | Kind::String | Kind::Table) {
         stack.fail_argument(3, format_args!("string/function/table expected"));
@@ -224,7 +224,7 @@ fn ask(stack: Stack<'_>, matcher: &Matcher<'_, '_>, by: Kind, start: usize, end:
     }
 }
 
-/// Pops that, and adds it, or the match itself if there is nothing.
+/// Pops that, and adds it; adds the match itself if there is nothing.
 fn put_answer(stack: Stack<'_>, output: &mut Output<'_, '_>, found: &[u8]) {
     match stack.kind(-1) {
         Kind::String | Kind::Number => output.extend(stack.text(-1)),

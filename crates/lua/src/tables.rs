@@ -101,7 +101,7 @@ fn largest(stack: Stack<'_>) -> c_int {
     1
 }
 
-/// `table.foreach(table, f)`: up to the first key for which the function returns something.
+/// `table.foreach(table, f)`: stops at the first key for which the function returns something.
 fn each(stack: Stack<'_>) -> c_int {
     stack.argument_table(1);
     stack.argument_function(2);

@@ -68,7 +68,7 @@ fn answers_are_those_of_redis() {
 fn what_is_too_much_for_memory_is_an_error() {
     let lua = lua();
     lua.set_memory_limit(lua.used_memory() + (8 << 20)).unwrap();
-    // Each level has the one below four times: a text of 4^40 numbers.
+    // Each level has the level below four times: a text of 4^40 numbers.
     lua.load("deep = 1; for i = 1, 40 do deep = {deep, deep, deep, deep} end").exec().unwrap();
     for expression in [
         "cjson.encode(deep)",

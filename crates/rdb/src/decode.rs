@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         };
         if let Value::List(list) = &mut value {
             match layout {
-                // A dump of the oldest versions stays in the large encoding, however small it is.
+                // A dump of the oldest versions keeps the large encoding, however small it is.
                 Layout::ListZiplist => list.unpack(),
                 _ => list.choose_encoding(&limits.list),
             }
@@ -134,7 +134,7 @@ impl<'a> Reader<'a> {
             let node = self.string()?;
             match form {
                 container::PACKED => list.push_packed_node(&node, limits)?,
-                // Redis writes no plain node of nothing, and passes over one.
+                // Redis writes no empty plain node, and passes over one.
                 container::PLAIN if node.is_empty() => {}
                 container::PLAIN => push_string(&mut list, node, limits),
                 _ => return Err(ReadError::Malformed("an unknown form of list node")),

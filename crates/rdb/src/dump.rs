@@ -20,7 +20,7 @@ use crate::write::Writer;
 /// Why a payload was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// It is no payload, was damaged, or a newer server made it.
+    /// It is not a payload, is damaged, or comes from a newer server.
     #[error("version or checksum are wrong")]
     Footer,
     /// Its checksum is right, but it contains no value.

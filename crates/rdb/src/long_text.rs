@@ -13,7 +13,7 @@ use base::lzf;
 use crate::opcodes::{encoding, length};
 use crate::write::{COMPRESS_GAIN, Writer};
 
-/// Bytes after which a string has to have become shorter. Fewer in tests.
+/// After this many bytes a string must have become shorter. Fewer in tests.
 const TRIED: u64 = if cfg!(test) { 100_000 } else { 4 << 20 };
 
 /// See the module's text.

@@ -33,7 +33,7 @@ pub(crate) mod kind {
 
 /// Opcodes, which stand in place of a type byte: the highest numbers, counted down in history.
 pub(crate) mod opcode {
-    /// Valkey: a migration of slots that was going on. A name, and counted pairs of slots.
+    /// Valkey: a running migration of slots. A name, and counted pairs of slots.
     pub(crate) const SLOT_IMPORT: u8 = 243;
     /// How many keys a slot has: slot, keys, keys that expire.
     pub(crate) const SLOT_INFO: u8 = 244;

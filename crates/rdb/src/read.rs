@@ -280,7 +280,7 @@ mod tests {
     fn a_key_of_four_gigabytes_is_refused_by_its_length() {
         let skip = |bytes: &[u8]| Reader::new(bytes).skip_key().map_err(|error| error.to_string());
         let refused = Err(TOO_LONG.to_string());
-        // In plain, and compressed: little compressed text gives as much.
+        // Plain, and compressed: little compressed text gives as much.
         assert_eq!(skip(b"\x81\0\0\0\x01\0\0\0\0abc"), refused);
         assert_eq!(skip(b"\xc3\x03\x81\0\0\0\x01\0\0\0\0abc"), refused);
         assert_eq!(skip(b"\xc3\x03\x80\xff\xff\xff\xffabc"), Ok(()));

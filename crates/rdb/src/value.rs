@@ -117,7 +117,7 @@ impl<W: Write> Writer<W> {
         } else if hash.is_timed()
             && let Some(pairs) = hash.to_pairs()
         {
-            // Nothing expires any more: it is written like any other.
+            // No field expires any more: the hash is written like any other.
             return self.string(pairs.as_bytes());
         }
         if let Some(listpack) = hash.as_listpack() {

@@ -8,12 +8,12 @@ use crate::opcodes::{encoding, length};
 
 /// The longest string that may be an integer of 32 bits: ten digits and a sign.
 const INTEGER_TEXT: usize = 11;
-/// Strings longer than this are worth an attempt at compressing them.
+/// Strings longer than this are worth compressing.
 const COMPRESS_ABOVE: usize = 20;
 /// By how much a compressed string must be shorter than the string: it has a second length.
 pub(crate) const COMPRESS_GAIN: usize = 4;
 
-/// Room that stays from one compressed string to the next, in bytes.
+/// Room that is kept from one compressed string to the next, in bytes.
 const SCRATCH_KEPT: usize = 64 * 1024;
 
 /// Writes the format to a sink of bytes, which should be buffered.
@@ -72,7 +72,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes a string: as an integer where it is one, compressed where that pays.
+    /// Writes a string: as an integer if it is one, compressed if that pays.
     ///
     /// # Errors
     /// The sink's.

@@ -155,7 +155,7 @@ mod tests {
         for length in 0..block.len() {
             assert!(elements(&block[..length]).is_err());
         }
-        // All but the contents: the header, previous lengths, encodings and the terminator.
+        // Everything but the contents: the header, previous lengths, encodings and the terminator.
         for at in (0..=11).chain([13, 14, 16, 17, 20]) {
             let mut changed = block.clone();
             changed[at] ^= 0x01;

@@ -25,7 +25,7 @@ const USUAL_TIME: Duration = Duration::from_secs(4);
 /// Bytes that reading takes in any case: buffers, and an empty keyspace.
 const AT_LEAST: usize = 4 << 20;
 
-/// Bytes that a byte of a file may take. An item of LZF gives 88 for each of its own, and is there
+/// Bytes that a byte of a file may take. An item of LZF gives 88 bytes for each of its own, and exists
 /// beside the value that is made of it.
 const PER_BYTE: usize = 400;
 
@@ -66,7 +66,7 @@ fn bounded(bytes: &[u8], action: impl FnOnce()) {
     assert!(taken <= AT_LEAST + size * PER_BYTE, "{taken} bytes for {size}: {shown}");
 }
 
-/// Reads a file to its end or first error, with all values that can be read.
+/// Reads a file to its end or first error, with all readable values.
 fn read_all(file: &[u8]) {
     let Ok(reader) = FileReader::open(file, true) else { return };
     for item in reader {
@@ -112,7 +112,7 @@ fn damaged_payloads_are_refused_or_values() {
         for payload in &payloads {
             let mut damaged = mutated(payload, random.pick::<Vec<u8>>(&payloads), random);
             if random.percent(80) && damaged.len() > 10 {
-                // The version is one that is known; the rest is looked at.
+                // The version is a known one; the rest is looked at.
                 let version = damaged.len() - 10;
                 damaged[version..version + 2].copy_from_slice(&[10, 0]);
             }

@@ -77,7 +77,7 @@ impl ArgRange {
         (self.place() == IN_BUFFER).then(|| self.span())
     }
 
-    /// Follows its bytes after the front of each place was removed.
+    /// Adjusts for bytes that were removed from the front of each place.
     pub(crate) fn rebase(&mut self, buffer: usize, side: usize, big: usize) {
         let removed = match self.place() {
             IN_BUFFER => buffer,
@@ -115,7 +115,7 @@ impl<'a> Arguments<'a> {
         self.ranges.len()
     }
 
-    /// Whether there is no argument at all. Never so for a command that the parser gave.
+    /// Whether there is no argument at all. Never true for a command from the parser.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
@@ -251,7 +251,7 @@ impl OwnedArguments {
         self.big.push(argument);
     }
 
-    /// Appends copies of all of these; big ones are shared.
+    /// Appends copies of all of these; big arguments are shared.
     pub fn extend(&mut self, arguments: Arguments<'_>) {
         for (index, argument) in arguments.iter().enumerate() {
             match arguments.shared(index) {

@@ -93,7 +93,7 @@ impl Output {
         self.total_sent + self.len() as u64
     }
 
-    /// Bytes of memory this keeps alive, counting shared strings in full.
+    /// Bytes of memory that this keeps alive; shared strings count in full.
     pub fn memory(&self) -> usize {
         self.buffer.capacity()
             + self.shared.capacity() * size_of::<Shared>()
@@ -101,8 +101,7 @@ impl Output {
             + self.shared_sent
     }
 
-    /// Has large strings copied as well, so that all that waits lies in one piece:
-    /// [`Output::unsent`].
+    /// Copies large strings too, so that all waiting bytes lie in one piece: [`Output::unsent`].
     pub fn never_share(&mut self) {
         self.copies = true;
     }
@@ -113,13 +112,13 @@ impl Output {
         self.copies
     }
 
-    /// All that waits, of an output that shares nothing.
+    /// All waiting bytes, of an output that shares nothing.
     pub fn unsent(&self) -> &[u8] {
         debug_assert!(self.copies, "strings are elsewhere");
         &self.buffer[self.sent..]
     }
 
-    /// Forgets all that waits, and keeps some of the space.
+    /// Forgets all waiting bytes, and keeps some of the space.
     pub fn forget_all(&mut self) {
         self.buffer.clear();
         self.buffer.shrink_to(limits::READ_BUFFER);
@@ -196,7 +195,7 @@ impl Output {
         self.shared.push_back(Shared { at: self.buffer.len(), bytes: Arc::clone(bytes) });
     }
 
-    /// Appends all that waits in another output. Large strings stay where they lie.
+    /// Appends all waiting bytes of another output. Large strings are not copied.
     pub fn append(&mut self, other: &Output) {
         let mut at = other.sent;
         let mut skip = other.shared_sent;
@@ -248,7 +247,7 @@ impl Output {
         self.shared_len = mark.shared_len;
     }
 
-    /// Inserts bytes at `mark`, before all that was written since.
+    /// Inserts bytes at `mark`, before everything written since.
     pub fn insert(&mut self, mark: Mark, bytes: &[u8]) {
         if self.lost_from.is_some() || !self.make_room(bytes.len()) {
             return;
@@ -322,7 +321,7 @@ impl Output {
         self.slices().collect::<Vec<_>>().concat()
     }
 
-    /// Forgets the first `count` waiting bytes: they were sent. More than wait count as all.
+    /// Forgets the first `count` waiting bytes: they were sent. A larger count means all.
     pub fn advance(&mut self, count: usize) {
         let mut left = count.min(self.len());
         self.total_sent += left as u64;

@@ -85,7 +85,7 @@ impl<'a> Reply<'a> {
         self.output.buffer.extend_from_slice(b"\r\n");
     }
 
-    /// A string of bytes that is sent from where it lies, if it is long enough to be worth it.
+    /// A string of bytes that is sent from its place in memory, if it is long enough to be worthwhile.
     #[inline]
     pub fn bulk_shared(&mut self, bytes: &Arc<Vec<u8>>) {
         if bytes.len() < limits::SHARED_REPLY || self.output.copies() {

@@ -49,7 +49,7 @@ pub enum Parsed {
     Command {
         /// The number of arguments, at least one.
         argc: usize,
-        /// The bytes it took on the wire, also those that were received into a big argument.
+        /// The bytes that it took on the wire, including those that were received into a big argument.
         consumed: u64,
         /// The previous command that this parser found had as many arguments, and the same name.
         alike: bool,
@@ -66,7 +66,7 @@ pub enum Parsed {
         /// Its length in bytes.
         length: usize,
     },
-    /// The connection is beyond repair: to be told so and closed.
+    /// The connection is beyond repair: the client is told so, and it is closed.
     Protocol(ProtocolError),
 }
 
@@ -214,7 +214,7 @@ struct Partial {
     start: usize,
     /// Its bytes on the wire that lie before `start`, or never were in the buffer.
     elsewhere: u64,
-    /// The length of the big argument that was announced and not supplied yet.
+    /// The length of the big argument that was announced and not yet supplied.
     announced: Option<usize>,
     /// Bytes of the announced argument that [`Parser::take_big`] copied from the buffer.
     copied: usize,
@@ -311,7 +311,7 @@ impl Parser {
         Some(Parsed::Command { argc, consumed: (at - start) as u64, alike })
     }
 
-    /// The long way, which can stop and go on anywhere.
+    /// The long way, which can stop and continue anywhere.
     fn parse_step(
         &mut self,
         buffer: &[u8],
@@ -577,7 +577,7 @@ impl Parser {
         due
     }
 
-    /// How many bytes at the front of the buffer are done with.
+    /// How many bytes at the front of the buffer are finished with.
     pub fn done(&self) -> usize {
         if self.in_command { self.partial.start } else { self.position }
     }

@@ -11,7 +11,7 @@ pub struct UnbalancedQuotes;
 /// One word of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
-    /// It stands in the line as it is, from offset to offset.
+    /// It is in the line as it is, from offset to offset.
     Plain(usize, usize),
     /// It was unquoted into the side buffer, from offset to offset.
     Unquoted(usize, usize),
@@ -20,7 +20,7 @@ pub(crate) enum Word {
 /// Splits a line into words.
 ///
 /// # Errors
-/// [`UnbalancedQuotes`], with nothing said about where.
+/// [`UnbalancedQuotes`], without saying where.
 pub fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, UnbalancedQuotes> {
     let (mut words, mut side, mut at) = (Vec::new(), Vec::new(), 0);
     while let Some(word) = next_word(line, &mut at, &mut side)? {

@@ -120,7 +120,7 @@ unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
 /// The outcome of a call, without any owned value.
 enum Outcome {
     Replied,
-    /// The error is in [`Current::error`]. Whether it is counted.
+    /// The error is in [`Current::error`]. Says whether it is counted.
     Failed(bool),
     Ended,
 }
@@ -195,7 +195,7 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
     }
 }
 
-/// An argument as a word of a command, if it may be one; a number is written to `digits`.
+/// An argument as a word of a command, if it can be one; a number is written to `digits`.
 unsafe fn argument(l: *mut lua_State, index: c_int, digits: &mut Vec<u8>) -> Option<&[u8]> {
     // SAFETY: a string is not converted by reading it.
     unsafe {
@@ -314,7 +314,7 @@ unsafe extern "C-unwind" fn status_reply(l: *mut lua_State) -> c_int {
     1
 }
 
-/// Whether there is one argument, a string; if not, pushes an error.
+/// Whether there is exactly one argument, a string; if not, pushes an error.
 unsafe fn is_one_string(l: *mut lua_State) -> bool {
     // SAFETY: Lua has called the caller of this.
     unsafe {

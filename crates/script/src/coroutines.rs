@@ -10,8 +10,8 @@ use mlua::ffi::{self, lua_State};
 use crate::sandbox::{Stock, call_stock};
 use crate::state::{end_if_due, look};
 
-/// Calls between two looks. A coroutine may run for as many instructions as there are between two looks in
-/// a script without coroutines.
+/// Calls between two checks. A coroutine may run for as many instructions as there are between two
+/// checks in a script without coroutines.
 const PER_LOOK: u32 = 16;
 
 thread_local! {

@@ -106,7 +106,7 @@ unsafe fn push_pairs(
     // raised as any other.
     unsafe {
         ffi::lua_createtable(l, 0, 1);
-        // Not made as large as it gets: scripts see the order that comes from growing.
+        // It does not get its final size at once: scripts see the order that comes from growing.
         ffi::lua_createtable(l, 0, 0);
         for _ in 0..count {
             at += push_value(l, &reply[at..]);

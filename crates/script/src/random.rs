@@ -1,4 +1,4 @@
-//! `math.random`: the numbers of POSIX's `lrand48`, so that a seed gives the same ones everywhere.
+//! `math.random`: the numbers of POSIX's `lrand48`, so that a seed gives the same numbers everywhere.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -10,7 +10,7 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0x1234_abcd_330e) };
 }
 
-/// The greatest number, which the next one is taken modulo of.
+/// The greatest number; numbers are taken modulo it.
 const MODULUS: u64 = i32::MAX as u64;
 
 fn next() -> u64 {

@@ -28,12 +28,12 @@ pub(crate) struct Kept {
     pub(crate) server: c_int,
     /// The function that makes a table of an error.
     pub(crate) handler: c_int,
-    /// The names of the tables that a script is called with.
+    /// The names of the tables that are passed to a script.
     pub(crate) keys: c_int,
     pub(crate) argv: c_int,
 }
 
-/// Lua's own functions that others here use: their places in the registry's table of them.
+/// Lua's own functions that other functions here use: their places in the registry's table of them.
 #[derive(Clone, Copy)]
 pub(crate) enum Stock {
     ToString = 1,
@@ -51,7 +51,7 @@ pub(crate) enum Stock {
 static STOCK: u8 = 0;
 static PROTECTED: u8 = 1;
 
-/// The globals of Lua that scripts have; all others are taken away.
+/// The globals of Lua that scripts have; all others are removed.
 const GLOBALS: &[&CStr] = &[
     c"_VERSION",
     c"assert",
@@ -427,7 +427,7 @@ unsafe fn push_name(l: *mut lua_State, index: c_int) -> *const c_char {
     }
 }
 
-/// Whether code was compiled before. After a blank it is not, and no other code either.
+/// Whether code was compiled before. After a blank line it is not, and neither is any other code.
 fn is_compiled(code: &[u8]) -> bool {
     const SIGNATURE: u8 = 0x1b;
     code.first() == Some(&SIGNATURE)
@@ -493,7 +493,7 @@ unsafe extern "C-unwind" fn read_piece(
         let reader = &mut *reader.cast::<Reader>();
         if !std::mem::take(&mut reader.blank) {
             ffi::luaL_checkstack_(l, 2, c"too many nested functions".as_ptr());
-            // One in C has no instructions that are counted.
+            // The instructions of a function in C are not counted.
             state::look(l, std::ptr::null_mut());
             ffi::lua_pushvalue(l, READ);
             ffi::lua_call(l, 0, 1);
@@ -589,7 +589,7 @@ unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     }
 }
 
-/// `collectgarbage([opt [, arg]])`, whose effect ends with the script.
+/// `collectgarbage([opt [, arg]])`; its effect ends with the script.
 unsafe extern "C-unwind" fn collectgarbage(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; nothing is owned here.
     unsafe {

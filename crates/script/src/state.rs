@@ -29,7 +29,7 @@ use crate::to_reply::{self, Writer};
 
 /// Compiled scripts that a state keeps; beyond that it compiles them anew.
 const COMPILED_MAX: usize = 4096;
-/// A state that is this part of its limit is cleaned up when a script ends.
+/// A state above this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
 
 /// A thread's state.
@@ -47,7 +47,7 @@ pub(crate) struct State {
 
 /// A script that runs.
 pub(crate) struct Current {
-    /// It lives for as long as this is the thread's.
+    /// It lives as long as it is this thread's state.
     run: *mut (dyn Running + 'static),
     reply: *mut c_void,
     call: *const c_void,
@@ -419,7 +419,7 @@ thread_local! {
     static WATCH: Cell<Watch> = Cell::default();
 }
 
-/// A script that is older is looked at more often.
+/// Scripts older than this are checked more often.
 const YOUNG_NS: u64 = 10_000_000;
 /// So are instructions that take longer together.
 const LONG_NS: u64 = 1_000_000;
@@ -439,7 +439,7 @@ pub(crate) unsafe fn watch(l: *mut lua_State) {
 }
 
 impl Watch {
-    /// After how many instructions it is looked at the next time.
+    /// After how many instructions it is checked the next time.
     fn next(self, now: Ticks) -> c_int {
         if now.since_ns(self.looked) > LONG_NS {
             return (self.instructions / 8).max(1);
@@ -450,7 +450,7 @@ impl Watch {
     }
 }
 
-/// Looks whether the script may go on.
+/// Checks whether the script may go on.
 ///
 /// # Safety
 /// Lua calls it, or a function that Lua has called and that owns nothing.

@@ -87,7 +87,7 @@ fn whole(value: f64) -> i64 {
     if (-BEYOND..BEYOND).contains(&value) { value as i64 } else { i64::MIN }
 }
 
-/// Leaves a field of the table at `at` on top, if it has this type.
+/// Leaves a field of the table at `at` on top, if the field has this type.
 unsafe fn has(l: *mut lua_State, at: c_int, name: &'static CStr, kind: c_int) -> bool {
     // SAFETY: `at` is a table; there is room.
     unsafe {

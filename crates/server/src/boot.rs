@@ -124,7 +124,7 @@ fn greet(config: &Config, log: &Log) {
     }
 }
 
-/// What the process arranges with its system before it has threads.
+/// What the process sets up with the system before it has threads.
 struct Surroundings {
     supervisor: Option<Supervisor>,
     pid_file: Option<PidFile>,
@@ -170,12 +170,12 @@ struct Running {
     stop: Stop,
 }
 
-/// How the server learns that it is to stop.
+/// How the server learns that it should stop.
 struct Stop {
     requests: Receiver<StopRequest>,
     /// A request has come.
     seen: Cell<bool>,
-    /// How many requests of signals were not refused yet.
+    /// How many requests of signals were not yet refused.
     signals: Arc<AtomicUsize>,
 }
 
@@ -398,7 +398,7 @@ impl Running {
     fn save_at_the_end(&self, request: Shutdown) -> bool {
         let log = &self.outside.log;
         if self.outside.append_only.writes_its_first_file() {
-            // Before that is complete the data is in no file.
+            // Until that is complete, no file contains the data.
             if !request.force {
                 log.warning("Writing initial AOF, can't exit.");
                 return false;

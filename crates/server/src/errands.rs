@@ -34,7 +34,7 @@ impl Errands {
         let shared = Arc::clone(&engine);
         let thread = std::thread::Builder::new().name("errands".to_owned()).spawn(move || {
             for (waiter, errand) in receiver {
-                // Clients give errands, and they go before the engine does.
+                // Clients give errands, and clients are gone before the engine is.
                 let Some(engine) = shared.get().and_then(Weak::upgrade) else { break };
                 let reply = errand(&engine);
                 engine.answer(&waiter, &reply);

@@ -36,8 +36,8 @@ impl config::Host for ConfigFiles {
     }
 }
 
-/// The entries of `directory` (empty for the current one) that one part of a pattern matches. As in
-/// a shell, a leading dot must be written out.
+/// The entries of `directory` (empty for the current one) that match one part of a pattern. As in a
+/// shell, a leading dot must be written out.
 fn matches_in(directory: &[u8], part: &[u8]) -> Vec<Vec<u8>> {
     let join = |name: &[u8]| match directory {
         b"" => name.to_vec(),

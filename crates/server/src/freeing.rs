@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender};
 /// Something to be freed.
 type Garbage = Box<dyn Send>;
 
-/// See the module's text. The thread ends when this is dropped.
+/// See the docs of the module. The thread ends when this is dropped.
 pub struct Freeing(Sender<Garbage>);
 
 impl Freeing {
@@ -27,7 +27,7 @@ impl Freeing {
 
     /// Gives something to the thread.
     pub fn free_later(&self, garbage: Garbage) {
-        // Should the thread be gone, the error gives the garbage back and it is freed here.
+        // If the thread is gone, the error gives the garbage back, and it is freed here.
         let _ = self.0.send(garbage);
     }
 }

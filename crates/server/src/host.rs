@@ -1,5 +1,5 @@
-//! The world outside, as the engine asks for it: the wiring between the engine and the rooms of
-//! this crate.
+//! The outside world, as the engine asks for it: connects the engine with the other modules of this
+//! crate.
 
 use std::io;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ pub struct Outside {
     pub errands: Errands,
     /// The threads that ask databases.
     pub views: Keeper,
-    /// The next change of settings undoes one that has failed.
+    /// The next change of settings undoes a change that has failed.
     pub undoes: AtomicBool,
     /// The out-of-memory score.
     pub oom_score: OomScore,
@@ -344,7 +344,7 @@ impl Outside {
         }
     }
 
-    /// Listens where the new settings say. The title names the first address.
+    /// Listens where the new settings say. The process title names the first address.
     fn listen_again(&self, old: &Config, new: &Config) -> Option<()> {
         let give = |handles| {
             if let Some(workers) = &*self.workers.lock() {

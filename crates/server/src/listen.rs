@@ -16,7 +16,7 @@ use crate::process::paths::{self, reason};
 /// The kernel's own bound of the queue of connections that were not accepted yet.
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 
-/// Why there is no socket to listen on. The details are in the log.
+/// Why there is no socket to listen on. The log has the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotListening;
 
@@ -34,10 +34,10 @@ struct TcpSocket {
     listener: TcpListener,
 }
 
-/// The unix socket, and which entry of its directory it is.
+/// The unix socket, and the identity of its file.
 struct UnixSocket {
     path: PathBuf,
-    /// The device and the number of the file, by which it is known again.
+    /// The device and the number of the file, which identify it.
     file: (u64, u64),
     listener: UnixListener,
 }

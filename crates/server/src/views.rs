@@ -109,8 +109,8 @@ struct Shared {
     flights: Mutex<HashMap<Box<[u8]>, Flight>>,
     /// By the names of the views.
     epochs: HashMap<String, AtomicU64>,
-    /// By the databases' numbers: until when a stale result is not asked for anew, in milliseconds of
-    /// the steady clock.
+    /// By the numbers of the databases: until when a stale result is not asked for again, in
+    /// milliseconds of the steady clock.
     rests_until: Vec<AtomicU64>,
     /// Another pool has replaced it and knows better which results to keep.
     is_retired: AtomicBool,
@@ -198,7 +198,7 @@ impl Keeper {
         // A thread that is about to keep a result does so before anything is forgotten: see
         // [`Worker::settle`]. It is not waited for here, where the caller may hold slots that it needs.
         retired.shared.is_retired.store(true, SeqCst);
-        // The first job of a queue of its own: there is room.
+        // The first job of its own queue: there is room.
         to_settle.into_iter().for_each(|queue| drop(queue.try_send(Job::Settle)));
         Ok(())
     }
@@ -375,7 +375,7 @@ impl Hand {
         Hand { turn: Turn::new(&engine, "view"), gate: engine.gates.register(), session, engine }
     }
 
-    /// Runs a command. Returns its reply, or nothing where it cannot run now.
+    /// Runs a command. Returns its reply, or nothing if it cannot run now.
     fn run(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
         let Hand { engine, turn, gate, session } = self;
         let argv: OwnedArguments = words.iter().collect();
@@ -459,7 +459,7 @@ impl Worker {
             if names.iter().all(is_gone) {
                 return offer.settle();
             }
-            // Writes are refused now, as where the disk is full.
+            // Writes are refused now, as they are when the disk is full.
             sleep(PAUSE_OF_SETTLING);
         }
     }
@@ -523,7 +523,7 @@ impl Worker {
         };
         let changed = self.with_connection(view, |connection| connection.execute(&call));
         let tags: Vec<&[u8]> = view.tags.iter().map(String::as_bytes).collect();
-        // Where the answer was lost, the rows may have changed all the same.
+        // If the answer was lost, the rows may have changed nevertheless.
         tags.iter().for_each(|tag| shared.begin_epochs(tag));
         if let Some(present) = shared.common.pool.get().map(ArcSwap::load)
             && !Arc::ptr_eq(&present.shared, &shared)

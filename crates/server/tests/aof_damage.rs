@@ -54,7 +54,7 @@ fn command(file: &mut Vec<u8>, words: &[&[u8]]) {
     }
 }
 
-/// A file that is whole, with all that files have.
+/// A whole file, with everything that files have.
 fn sample(random: &mut Random) -> Vec<u8> {
     let mut file = Vec::new();
     for number in 0..random.below(40) {

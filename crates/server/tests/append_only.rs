@@ -38,7 +38,7 @@ impl Observer for Silent {
     fn took(&self, _: &'static str, _: Duration) {}
 }
 
-/// The reference, which has run in its directory and does not now.
+/// The reference, which has run in its directory and no longer runs.
 fn stopped_reference() -> Result<Server> {
     let mut server = Server::start(Target::Reference, OPTIONS)?;
     ensure!(server.terminate()? == Some(0));

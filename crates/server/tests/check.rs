@@ -24,7 +24,7 @@ fn run(path: &Path, options: Options) -> Result<(Verdict, String)> {
 
 const FIX: Options = Options { fix: true, truncate_to: None };
 
-/// A server of the reference that has written numbers into a list, and does not run now.
+/// A reference server that has written numbers into a list and no longer runs.
 fn stopped_after(count: usize) -> Result<Server> {
     let mut server = Server::start(Target::Reference, OPTIONS)?;
     let mut client = server.connect()?;
@@ -85,7 +85,7 @@ fn the_reference_starts_at_an_earlier_time() -> Result<()> {
     let mut server = Server::start(Target::Reference, OPTIONS)?;
     let mut client = server.connect()?;
     let begun = Instant::now();
-    // Until the second has changed: then there are two times in the file.
+    // Waits until the second has changed: then there are two times in the file.
     let mut seconds = Vec::new();
     while seconds.len() < 3 {
         ensure!(begun.elapsed() < Duration::from_secs(30));

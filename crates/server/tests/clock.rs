@@ -30,7 +30,7 @@ fn a_clock_that_is_set_back_moves_dates_and_nothing_else() -> Result<()> {
     let options = ["--port", &port_text, "--dir", &home, "--bind", "127.0.0.1", "--threads", "2"];
     let mut words: Vec<Vec<u8>> = options.iter().map(|word| word.as_bytes().to_vec()).collect();
     words.extend([b"--save".to_vec(), Vec::new()]);
-    // A process that has threads already cannot change its title.
+    // A process that already has threads cannot change its title.
     words.extend([b"--set-proc-title".to_vec(), b"no".to_vec()]);
     let serving = thread::spawn(move || server::boot::serve(b"dunlin", &words));
     let mut control = None;

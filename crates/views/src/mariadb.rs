@@ -50,8 +50,8 @@ impl Mariadb {
     }
 }
 
-/// Has the database end statements that take too long. MySQL does so with SELECT alone: others end with
-/// the connection.
+/// Has the database end statements that take too long. MySQL does so with SELECT alone; its other
+/// statements end with the connection.
 fn limit(connection: &mut Conn, timeout: Duration) -> Result<(), mysql::Error> {
     let seconds = timeout.as_secs_f64();
     let set = connection.query_drop(format!("SET SESSION max_statement_time = {seconds}"));

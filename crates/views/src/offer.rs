@@ -13,7 +13,8 @@ pub struct Offer {
     /// Views that may have kept results of an earlier file's definition.
     pub changed: BTreeSet<String>,
     settled: AtomicBool,
-    /// By the names of the views: when their results were forgotten last, in milliseconds of Unix time; 0 if never.
+    /// By the names of the views: when their results were last forgotten, in milliseconds of Unix time;
+    /// 0 if never.
     forgotten: BTreeMap<String, AtomicU64>,
 }
 

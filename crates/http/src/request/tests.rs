@@ -4,7 +4,7 @@ use super::*;
 
 const LARGE: u64 = 1 << 40;
 
-/// A request that was found: its method and address, and its body.
+/// A found request: its method and address, and its body.
 type Found = (String, Vec<u8>);
 
 /// Feeds `bytes` in pieces of `step` bytes; returns the found requests, and the refusal at the end if

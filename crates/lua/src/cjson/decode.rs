@@ -7,7 +7,7 @@ use crate::levels::Levels;
 use crate::number;
 use crate::stack::Stack;
 
-/// Bytes of a string with escapes that are put together without memory of Lua's.
+/// Bytes of a string with escapes that are assembled without memory of Lua's.
 const SHORT: usize = 512;
 
 /// The tokens of a text.

@@ -115,7 +115,7 @@ impl Encoder<'_, '_> {
         }
     }
 
-    /// Writes the value on top of the stack, or begins to when it is a table, `depth` levels down.
+    /// Writes the value on top of the stack; of a table, only begins to. It is `depth` levels down.
     fn value(&mut self, depth: usize) -> Option<Level> {
         self.stack.work(1);
         match self.stack.kind(-1) {
@@ -132,7 +132,7 @@ impl Encoder<'_, '_> {
     }
 
     fn table(&mut self, depth: usize) -> Level {
-        // One place less than the library in C asks for, which has no output on the stack.
+        // One place less than the library in C asks for, since that keeps no output on the stack.
         if depth > self.settings.encode_depth as usize || !self.stack.reserve(2) {
             self.stack.fail(format_args!("Cannot serialise, excessive nesting ({depth})"));
         }

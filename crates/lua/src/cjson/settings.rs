@@ -1,6 +1,6 @@
 //! The settings that scripts may choose.
 
-/// What to do with numbers that JSON does not have.
+/// What happens to numbers that JSON does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Invalid {
     Refuse,
@@ -15,12 +15,12 @@ pub(super) struct Settings {
     pub(super) sparse_convert: bool,
     /// How many places an array may have for each element, 0 for any number.
     pub(super) sparse_ratio: i32,
-    /// Arrays that are no longer may have any holes.
+    /// Arrays up to this length may have any holes.
     pub(super) sparse_safe: i32,
     pub(super) encode_depth: i32,
     pub(super) decode_depth: i32,
     pub(super) precision: i32,
-    /// It is remembered, and does nothing: a buffer that is kept is a matter of C's memory.
+    /// It is remembered, and has no effect: keeping a buffer concerns C's memory only.
     pub(super) keep_buffer: bool,
     pub(super) encode_invalid: Invalid,
     pub(super) decode_invalid: bool,

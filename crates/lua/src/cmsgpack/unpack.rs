@@ -9,9 +9,9 @@ use crate::stack::Stack;
 /// comes next.
 #[derive(Clone, Copy)]
 enum Level {
-    /// The elements that are left, and the index of the one that is read.
+    /// The number of elements that are left, and the index of the present one.
     Array { left: u32, index: u32 },
-    /// The pairs that are left, and whether the key of one was read.
+    /// The number of pairs that are left, and whether the key of one was read.
     Map { left: u32, keyed: bool },
 }
 
@@ -75,7 +75,7 @@ fn values(stack: Stack<'_>, limit: c_int, offset: c_int) -> c_int {
 }
 
 impl<'call> Reader<'call> {
-    /// Pushes a value, with all that it consists of.
+    /// Pushes a value, with everything that it consists of.
     fn value(&mut self) {
         let Some(outermost) = self.begin() else { return };
         let mut outer = Levels::new();

@@ -178,7 +178,7 @@ fn values() -> impl Strategy<Value = (Value<'static>, usize)> {
                 3 => {
                     let mut hash = Hash::new();
                     for item in &items {
-                        // Some expire: at any time, and the last first.
+                        // Some expire: at any time, and the last member first.
                         let at = (item.1.len() % 3 == 1).then(|| 1_000_000 - item.1.len() as u64);
                         hash.set_timed(&item.0, &item.1, at, limits.hash);
                     }

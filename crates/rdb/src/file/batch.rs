@@ -119,7 +119,7 @@ impl<'b> RawEntry<'b> {
         self.span.database
     }
 
-    /// When it expires, in milliseconds since 1970; 0 for a time before.
+    /// When it expires, in milliseconds since 1970; 0 for an expiry before 1970.
     pub fn expire_at_ms(&self) -> Option<u64> {
         self.span.expire_at_ms
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use base::crc::Crc64;
 
-/// Bytes that are gathered before the sink gets them.
+/// Bytes that are collected before the sink gets them.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Gathers written bytes; counts and checksums those that leave.

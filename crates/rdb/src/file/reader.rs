@@ -65,7 +65,7 @@ pub enum Item {
 pub enum Function {
     /// Its source, which begins by naming engine and library.
     Library(Vec<u8>),
-    /// One of the release candidates of Redis 7.0, which Redis 7.0 refuses.
+    /// A library of a release candidate of Redis 7.0, which Redis 7.0 refuses.
     PreRelease {
         /// The name.
         name: Vec<u8>,
@@ -81,7 +81,7 @@ pub enum Function {
 /// The result of checking the end of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
-    /// The file has none: it is of an old version, or was written without one.
+    /// The file has no checksum: it is of an old version, or was written without one.
     Absent,
     /// Verification was not requested.
     Unverified,
@@ -108,7 +108,7 @@ pub struct FileReader<R> {
     /// Of the next key.
     expire_at_ms: Option<u64>,
     usage: Option<Usage>,
-    /// Of all keys from here on, until something else is said.
+    /// The content type of all following keys, until the next one.
     content_type: Option<Arc<[u8]>>,
     /// The name of a text that was read without its value.
     aux_name: Option<Vec<u8>>,
@@ -191,7 +191,7 @@ impl<R: Read> FileReader<R> {
                 continue;
             }
             if !self.spans.is_empty() {
-                // It comes again when the entries have been given.
+                // It is returned again after the entries.
                 self.aux_name = None;
                 return Ok(self.batch());
             }
@@ -200,7 +200,7 @@ impl<R: Read> FileReader<R> {
         }
     }
 
-    /// Finds the extent of a key with its value, after their type.
+    /// Finds the extent of a key with its value, which follow their type.
     fn entry(&mut self, layout: Layout) -> Result<(), FileError> {
         let start = self.source.held_bytes();
         let skipped = self.source.skip_key();

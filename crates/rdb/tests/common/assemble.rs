@@ -34,7 +34,7 @@ impl Assembler {
         self.raw(&[250]).string(name.as_bytes()).string(text.as_bytes())
     }
 
-    /// Adds nothing but the mark of the end: files before version 5.
+    /// Adds only the mark of the end: files before version 5.
     pub fn end_without_checksum(self) -> Vec<u8> {
         self.raw(&[255]).0
     }

@@ -1,7 +1,7 @@
 //! Reads a whole file and shows its contents, in the words of the listings that `scripts/make-golden`
 //! makes.
 
-// Every file of tests compiles this for itself, and none uses all of it.
+// Every test file compiles this for itself, and none uses all of it.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod assemble;
@@ -41,7 +41,7 @@ pub struct FoundEntry {
     pub expire_at_ms: Option<u64>,
     pub usage: Option<Usage>,
     pub layout: Layout,
-    /// Those of a hash's fields that expire, and when.
+    /// The fields of a hash that expire, and when.
     pub fields: Vec<(Vec<u8>, u64)>,
     /// The contents of the value, `nothing` or `unsupported`.
     pub shown: String,

@@ -43,7 +43,7 @@ impl Source {
     }
 }
 
-/// How long to wait before accepting again after it has failed.
+/// How long to wait before the next accept after a failed one.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(10);
 
 /// What the owner of the thread tells it.
@@ -80,7 +80,7 @@ impl Acceptor {
     pub(super) fn stop(self) {
         self.orders.stopping.store(true, Ordering::Release);
         self.wake();
-        // It ends at its next look at the orders; a panic has aborted the process already.
+        // It ends when it next looks at the orders; a panic has aborted the process already.
         let _ = self.thread.join();
     }
 
@@ -115,7 +115,7 @@ impl Accepting {
             if let Some(listeners) = replaced {
                 self.replace(listeners);
             }
-            // A listener that was registered just now may have had connections before.
+            // A listener that was just registered may have had connections before.
             let mut failed = false;
             for index in 0..self.sources.len() {
                 failed |= !self.accept_all(index);
@@ -209,7 +209,7 @@ impl Accepting {
     }
 }
 
-/// Says why, as far as the socket takes it, and closes. The text is an error as RESP has it.
+/// Tells the client why, if the socket takes it, and closes. The text is an error in RESP.
 fn refuse(arrival: &Arrival, status: u16, text: &[u8]) {
     let output = match arrival.speaks {
         Speaks::Resp => {

@@ -6,7 +6,7 @@ use engine::handler::args::KeyAt;
 use engine::registry::Row;
 use resp::args::ArgRange;
 
-/// Commands whose space is kept for the next ones.
+/// Space is kept for this many of the next commands.
 const KEPT: usize = 32;
 
 /// One parsed command of the batch.

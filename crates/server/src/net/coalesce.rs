@@ -21,10 +21,10 @@ use super::trial::Trial;
 const LONGEST: Duration = Duration::from_micros(50);
 /// The longest pause before requests whose replies will wait for a sync, which takes about as long.
 const LONGEST_GATHERING: Duration = Duration::from_micros(200);
-/// How long requests are counted before the pause is chosen anew, in microseconds.
+/// How long requests are counted before the pause is chosen again, in microseconds.
 const WINDOW_US: u64 = 1000;
-/// Connections that must have sent something in a window. With fewer, all of them soon wait for the
-/// one that pauses.
+/// Connections that must have sent something in a window. With fewer, all of them would soon wait for
+/// the pausing one.
 const ACTIVE_LEAST: u32 = 16;
 /// Windows over which busy connections are counted; a quarter of these should gather. In one window not
 /// all connections of a slow client send something.
@@ -32,7 +32,7 @@ const WINDOWS: u32 = 8;
 /// Readable sockets that a window must have seen.
 const EVENTS_LEAST: u32 = 64;
 
-/// Bytes for each readable socket, on average, from which on it is not waiting and waking that costs:
+/// From this many bytes for each readable socket, on average, waiting and waking is not the main cost:
 /// large values are better taken while they are in the processor's cache.
 const BYTES_MOST: u64 = 4096;
 
@@ -48,7 +48,7 @@ pub(super) struct Coalescing {
     active: u32,
     /// Bytes that came in this window.
     bytes: u64,
-    /// Connections whose replies had to wait for the journal in this window, each time counted.
+    /// Replies that had to wait for the journal in this window, counted by connection each time.
     held: u32,
     /// Connections that were readable in the present [`WINDOWS`] windows.
     busy: u32,
@@ -61,7 +61,7 @@ pub(super) struct Coalescing {
     trial: Trial,
 }
 
-/// How requests come in that all wait for the journal.
+/// How requests arrive when all of them wait for the journal.
 #[derive(Clone, Copy)]
 struct Gathering {
     /// This many must come before they are taken.
@@ -123,7 +123,7 @@ impl Coalescing {
         if window.is_multiple_of(WINDOWS) {
             next.lately_busy = std::mem::take(&mut next.busy);
         }
-        // One in thirty-two may be on its way between two counts.
+        // One in thirty-two may be in flight between two counts.
         let nearly_all = u64::from(self.held) * 32 >= u64::from(self.events) * 31;
         next.gathering = (nearly_all && self.active >= ACTIVE_LEAST).then(|| Gathering {
             wanted: next.lately_busy / 4,
@@ -132,7 +132,7 @@ impl Coalescing {
         *self = next;
     }
 
-    /// Whether nearly all that came lately waits for the journal.
+    /// Whether nearly everything that came lately waits for the journal.
     pub(super) fn gathers(&self) -> bool {
         self.gathering.is_some()
     }

@@ -28,7 +28,7 @@ const POOLED_BUFFERS: usize = 256;
 
 /// Replies that wait until the journal is durable up to an offset.
 struct HeldReplies {
-    /// Where they begin in the stream of all output; they reach to the next such place.
+    /// Where they begin in the stream of all output; they end at the next such place.
     from: u64,
     offset: u64,
     since: Ticks,
@@ -44,17 +44,17 @@ pub(super) struct Connection {
     pub(super) output: Output,
     /// The parts of the output that wait for the journal, places and offsets ascending.
     held_replies: VecDeque<HeldReplies>,
-    /// Where replies begin in the stream of all output that were written but wait for the host.
+    /// Where replies that were written but wait for the host begin in the stream of all output.
     pub(super) withheld_from: Option<u64>,
-    /// It is in the worker's list of those that wait for the journal.
+    /// It is in the worker's list of connections that wait for the journal.
     pub(super) listed_as_waiting: bool,
     /// Commands that were parsed but cannot run yet.
     pub(super) held_back: HeldBack,
     /// The socket may have more to read.
     pub(super) readable: bool,
-    /// The peer has closed its side: reading goes on to the end of what it sent.
+    /// The peer has closed its side: reading goes on to the end of its data.
     pub(super) read_closed: bool,
-    /// All that the peer sent was read. It is closed when that is answered.
+    /// Everything that the peer sent was read. The connection is closed when it is answered.
     pub(super) ended: bool,
     /// The socket may take more.
     pub(super) writable: bool,
@@ -62,11 +62,11 @@ pub(super) struct Connection {
     pub(super) scheduled: bool,
     /// Set when it must be closed: the reason, for the log.
     pub(super) doom: Option<&'static str>,
-    /// Its share of the turn was used up: more commands may lie in the buffer.
+    /// Its share of the turn is used up: more commands may lie in the buffer.
     pub(super) backlog: bool,
     /// Input that it received while its commands waited was not parsed.
     pub(super) unparsed: bool,
-    /// It is in the worker's list of those whose commands wait for slots.
+    /// It is in the worker's list of connections whose commands wait for slots.
     pub(super) listed_as_parked: bool,
     /// It is in the worker's list of connections that read on in the kept changes.
     pub(super) listed_as_behind: bool,
@@ -139,7 +139,7 @@ impl Connection {
         }
     }
 
-    /// Bytes of the input that were received and not parsed to the end of a command.
+    /// Bytes of the input that were received, but not parsed to the end of a command.
     fn unparsed_input(&self) -> usize {
         self.input.len() - self.protocol.done()
     }
@@ -235,7 +235,7 @@ impl Connection {
         !self.held_replies.is_empty()
     }
 
-    /// Places in the output from which it waits for more than before.
+    /// Places in the output from which replies wait for more than the ones before.
     pub(super) fn held_count(&self) -> usize {
         self.held_replies.len()
     }
@@ -380,7 +380,7 @@ impl Connection {
             || self.is_to_go_on()
     }
 
-    /// Closes the socket. Returns the buffers, if it would take long to free them.
+    /// Closes the socket. Returns the buffers if freeing them would take long.
     pub(super) fn close(self) -> Option<Box<dyn Send>> {
         let large = self.output.memory() + self.query_memory() >= limits::FREED_LATER;
         let Connection { transport, output, input, protocol, held_back, .. } = self;
@@ -415,7 +415,7 @@ impl Connection {
         }
     }
 
-    /// Whether the output is above the limits of its class for too long.
+    /// Whether the output has been above the limits of its class for too long.
     pub(super) fn over_output_limit(&mut self, config: &Config, now: u64) -> bool {
         let limits = &config.client_output_buffer_limits;
         let limit = match self.session.subscriptions.as_ref().is_some_and(|own| own.any()) {

@@ -19,7 +19,7 @@ use store::gate::{Gate, Gates};
 
 use super::parked::Parked;
 
-/// Commands of one connection that run in one turn: its neighbours come next.
+/// Commands of one connection that run in one turn; then its neighbours follow.
 const COMMANDS_PER_TURN: usize = 1024;
 
 /// Between two attempts to close all gates.
@@ -33,9 +33,9 @@ pub enum Hold {
     None,
     /// It is blocked in a command until it is served.
     Blocked(Arc<Waiter>),
-    /// A slot was locked, or it needs all of them: it is tried again.
+    /// A slot was locked, or the command needs all slots: it is tried again.
     Contended(Box<Parked>),
-    /// It has to run with all gates closed: not tried before this instant.
+    /// It has to run with all gates closed: it is not tried before this instant.
     NeedsGates(Instant),
     /// CLIENT PAUSE or a slow disk, until this millisecond of the steady clock.
     Paused(u64),
@@ -79,7 +79,7 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
-    /// Whether a command that comes may run at once.
+    /// Whether a new command may run at once.
     #[inline]
     pub fn runs(&self) -> bool {
         matches!(self.hold, Hold::None)

@@ -28,7 +28,7 @@ pub struct Mailbox {
     /// The worker's thread, from its first nap on.
     thread: OnceLock<Thread>,
     pub(super) stopping: AtomicBool,
-    /// The worker has replies, or clients, that wait for the journal.
+    /// The worker has replies or clients that wait for the journal.
     awaits_journal: AtomicBool,
     journal_progressed: AtomicBool,
     journal_failed: AtomicBool,
@@ -91,8 +91,8 @@ impl Mailbox {
         }
     }
 
-    /// How long the worker may wait at its sockets, which is `longest` where there is no mail. Where
-    /// there is, an earlier look at the sockets may have taken its wake-up.
+    /// How long the worker may wait at its sockets: `longest` if there is no mail. If there is, an
+    /// earlier look at the sockets may have consumed its wake-up.
     pub fn wait(&self, longest: Duration) -> Duration {
         if self.woken.load(Ordering::Acquire) { Duration::ZERO } else { longest }
     }
@@ -142,7 +142,7 @@ impl Wakers {
         Wakers::default()
     }
 
-    /// Makes the mailbox of the next worker, which `wake` wakes where it waits at its sockets.
+    /// Makes the mailbox of the next worker; `wake` wakes the worker while it waits at its sockets.
     pub fn register(&self, wake: impl Fn() + Send + Sync + 'static) -> Arc<Mailbox> {
         let mailbox = Arc::new(Mailbox::new(Box::new(wake)));
         self.mailboxes.write().push(Arc::clone(&mailbox));
@@ -157,7 +157,7 @@ impl Wakers {
         }
     }
 
-    /// Tells the workers that wait for the journal that it is further.
+    /// Tells the workers that wait for the journal that it has advanced.
     pub fn note_journal_progress(&self) {
         // After the journal has published how far it is: see `await_journal`.
         fence(Ordering::SeqCst);

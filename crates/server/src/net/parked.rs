@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use store::Keyspace;
 use store::reserve::Reservation;
 
-/// How long a command is tried beside others before it keeps newcomers away.
+/// How long a command is tried beside other commands before it keeps newcomers away.
 const ESCALATION: Duration = Duration::from_millis(5);
 /// The shortest pause between two tries: the owner of the slots may need this very processor to go on.
 const PAUSE_LEAST: Duration = Duration::from_micros(20);
@@ -37,7 +37,7 @@ impl Parked {
         Parked { since: now, next_try, slot, is_program: false, reservation: None }
     }
 
-    /// One that needs all slots, and was not tried yet.
+    /// One that needs all slots, and has not been tried yet.
     pub(super) fn program(now: Instant) -> Parked {
         Parked { since: now, next_try: now, slot: None, is_program: true, reservation: None }
     }

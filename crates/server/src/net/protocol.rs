@@ -117,7 +117,7 @@ impl Protocol {
         }
     }
 
-    /// How many bytes at the front of the input are done with.
+    /// How many bytes at the front of the input are finished with.
     #[inline]
     pub(super) fn done(&self) -> usize {
         match self {
@@ -136,7 +136,7 @@ impl Protocol {
         }
     }
 
-    /// Bytes of memory that the arguments take which do not lie in the input.
+    /// Bytes of memory that arguments outside of the input take.
     #[inline]
     pub(super) fn memory(&self) -> usize {
         match self {

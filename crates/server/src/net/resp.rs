@@ -7,7 +7,7 @@ use resp::request::{BigArgument, Limits, Parsed, Parser, ProtocolError};
 
 use super::batch::Batch;
 
-/// Commands of one connection parsed in one turn: its neighbours come next.
+/// Commands of one connection that are parsed in one turn; then its neighbours follow.
 const COMMANDS_PER_TURN: usize = 1024;
 
 /// The state of one connection's input.
@@ -113,7 +113,7 @@ impl Resp {
         Some([b"ERR ", &*error.message()].concat())
     }
 
-    /// How many bytes at the front of the input are done with.
+    /// How many bytes at the front of the input are finished with.
     #[inline]
     pub(super) fn done(&self) -> usize {
         self.parser.done()
@@ -125,7 +125,7 @@ impl Resp {
         self.parser.compact_when_due(length)
     }
 
-    /// Bytes of memory that the arguments take which do not lie in the input.
+    /// Bytes of memory that arguments outside of the input take.
     #[inline]
     pub(super) fn memory(&self) -> usize {
         self.parser.memory()

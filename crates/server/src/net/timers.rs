@@ -19,7 +19,7 @@ impl Timers {
         }
     }
 
-    /// A deadline that has come: the place of its connection.
+    /// A deadline that has passed: the place of its connection.
     pub(super) fn due(&mut self, now: u64) -> Option<usize> {
         let &(due, place) = self.0.first()?;
         if due > now {

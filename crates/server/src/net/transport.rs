@@ -11,9 +11,10 @@ use resp::output::Output;
 
 /// The result of one attempt to receive.
 pub(super) enum Received {
-    /// This many bytes, at least one. When `drained`, no more are there: an event announces the next.
+    /// This many bytes, at least one. If `drained`, no more are there: an event announces the next
+    /// bytes.
     Bytes { count: usize, drained: bool },
-    /// Nothing is there: an event announces the next bytes.
+    /// No bytes are there: an event announces the next ones.
     Nothing,
     /// A signal came in between: try again.
     Interrupted,

@@ -56,7 +56,7 @@ impl Trial {
         if self.rest > 0 { self.pays } else { self.tries_pausing() }
     }
 
-    /// Notes a window of a load under which pausing may pay.
+    /// Notes a window with a load that pausing may pay for.
     pub(super) fn note_window(&mut self, requests: u32, elapsed_us: u64) {
         if self.rest > 0 {
             self.rest -= 1;
@@ -96,7 +96,7 @@ impl Trial {
 mod tests {
     use super::*;
 
-    /// The share of windows with a pause, in percent, when a window with one serves `pausing`
+    /// The share of windows with a pause, in percent, when a window with a pause serves `pausing`
     /// requests and one without serves `at_once`.
     fn share_of_pauses(pausing: u32, at_once: u32) -> u32 {
         let mut trial = Trial::default();

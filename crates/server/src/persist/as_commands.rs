@@ -1,5 +1,5 @@
-//! The data of a cut as commands: the base of an append-only file where `aof-use-rdb-preamble` is
-//! off. Each key becomes the commands that make it, a few dozen items in each.
+//! The data of a cut as commands: the base of an append-only file if `aof-use-rdb-preamble` is off.
+//! Each key becomes the commands that make it, with a few dozen items in each command.
 
 use std::io;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) struct CommandSink<'f> {
     content_types: Arc<ContentTypes>,
 }
 
-/// A command that repeats while a collection has more items.
+/// A command that is repeated while a collection has more items.
 #[derive(Default)]
 struct Command {
     verb: &'static str,
@@ -136,7 +136,7 @@ impl<'f> CommandSink<'f> {
         }
     }
 
-    /// Takes down a field with its value, and when it expires.
+    /// Notes a field with its value, and when it expires.
     fn field(&mut self, field: Element<'_>, value: Element<'_>, expire_at: Option<u64>) {
         self.command.element(field);
         self.command.element(value);
@@ -200,7 +200,7 @@ impl<'f> CommandSink<'f> {
             self.put_command();
         }
         if stream.is_empty() {
-            // It is made with an entry, which goes at once.
+            // It is made with an entry, which is deleted at once.
             self.put_words("XADD", &[b"MAXLEN", b"0", b"0-1", b"x", b"y"]);
         }
         let numbers = stream.numbers();

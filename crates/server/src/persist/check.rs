@@ -60,7 +60,7 @@ pub enum CheckError {
         /// Where.
         path: PathBuf,
     },
-    /// The time to go back to lies before everything that is there.
+    /// The time to go back to lies before all existing data.
     TooEarly {
         /// The file that begins later.
         path: PathBuf,
@@ -142,7 +142,7 @@ struct Looked {
     verdict: Verdict,
     /// The pieces that the new file consists of.
     pieces: Vec<Piece>,
-    /// Commands at its end are going to be missing, so that no other file can follow.
+    /// Commands at its end will be missing, so no other file can follow.
     shortened: bool,
 }
 
@@ -205,7 +205,7 @@ impl Check<'_> {
             }
             manifests.extend(lists);
         }
-        // A snapshot is of one time, so there is no going back in it.
+        // A snapshot has a single time, so there is no going back in it.
         let mut snapshots = match self.options.truncate_to {
             None => with_extension(path, "rdb")?,
             Some(_) => Vec::new(),
@@ -270,7 +270,8 @@ impl Check<'_> {
             }
             verdict = worse(verdict, looked.verdict);
             if looked.shortened {
-                // The list first: a shorter file must not be followed by others for an instant.
+                // The list is replaced first: a shorter file must not be followed by others for an
+                // instant.
                 self.set_aside(path, manifest, &files[index + 1..])?;
                 self.change(file, &looked)?;
                 break;
@@ -304,7 +305,7 @@ impl Check<'_> {
                 Kind::Commands => {
                     self.say(format_args!("{}: commands, {size} bytes", path.display()))?;
                     let looked = self.commands(path, input, 0..size, first)?;
-                    // Cut off to nothing it would pass for a base without data.
+                    // Cut down to nothing it would pass for a base without data.
                     let cut_off = size > 0 && looked.pieces == [Piece::Copy(0..0)];
                     match expected.is_rdb() && cut_off {
                         true => self.left_alone()?,
@@ -322,7 +323,7 @@ impl Check<'_> {
         Ok(looked)
     }
 
-    /// A file that is nothing that a server loads.
+    /// A file that no server loads.
     fn neither(&mut self, path: &Path, size: u64, reason: &str) -> Result<Looked> {
         let path = path.display();
         self.say(format_args!("{path}: {size} bytes"))?;
@@ -494,7 +495,7 @@ impl Check<'_> {
         ))
     }
 
-    /// Takes files out of a list, and gives them names that say so.
+    /// Takes files out of a list, and gives them names that tell it.
     fn set_aside(&mut self, list: &Path, manifest: Manifest, files: &[PathBuf]) -> Result<()> {
         if files.is_empty() {
             return Ok(());
@@ -556,7 +557,7 @@ fn with_extension(directory: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The complete files in a directory that are by their names parts of an append-only file.
+/// The complete files in a directory whose names make them parts of an append-only file.
 fn parts(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = complete(directory)?;
     paths.retain(|path| kind::is_part(path));

@@ -50,7 +50,7 @@ impl Claim {
     pub fn snapshot(path: &Path) -> Result<Option<Claim>, InUse> {
         let beside = beside(path);
         let opened = match File::open(&beside) {
-            // Not kept open for writing: its disk can be made a read-only one meanwhile.
+            // It does not stay open for writing: its file system can be remounted read-only meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => OpenOptions::new()
                 .create(true)
                 .append(true)
@@ -69,7 +69,7 @@ impl Claim {
         lock(path, File::open(beside(path)))
     }
 
-    /// Whether it is this file or directory that it gives the right to.
+    /// Whether the claim is for this file or directory.
     pub fn covers(&self, path: &Path) -> bool {
         self.path == path
     }

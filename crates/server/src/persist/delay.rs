@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The shortest wait: a thread that sleeps for less sleeps about as long all the same.
+/// The shortest wait: a shorter sleep takes about as long anyway.
 const GRAIN: Duration = Duration::from_micros(100);
 /// How long it sleeps before it looks at the setting again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -28,7 +28,7 @@ impl Delay {
         let begun = Instant::now();
         let whole = || total(self.keys, per_key());
         if whole() < GRAIN {
-            // A delay that is not set leaves nothing to be made up for when it is.
+            // Time without a delay leaves nothing to make up for when one is set.
             self.keys = if per_key() == 0 { 0 } else { self.keys };
             return true;
         }

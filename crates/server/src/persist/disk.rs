@@ -50,13 +50,13 @@ pub trait Disk: Send + Sync {
     /// The system's.
     fn length(&self, file: &Path) -> io::Result<Option<u64>>;
 
-    /// Gives a file another name, at which it replaces what is there.
+    /// Gives a file another name, and replaces the file that has it.
     ///
     /// # Errors
     /// The system's.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name, at which there must be nothing.
+    /// Gives a file a second name, which no file may have.
     ///
     /// # Errors
     /// The system's.
@@ -120,7 +120,7 @@ pub fn replace<T>(
     replaced
 }
 
-/// The name under which a file is written before it takes this place.
+/// The name that a file has while it is written, before it takes this place.
 pub fn temporary_of(file: &Path) -> PathBuf {
     let mut name = OsString::from(TEMPORARY_PREFIX);
     name.push(file.file_name().unwrap_or_default());
@@ -166,7 +166,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create(&self, file: &Path) -> io::Result<Box<dyn DiskFile>> {
-        // Appending keeps the place of the next write at the end, also after a truncation.
+        // Appending keeps the position of the next write at the end, also after a truncation.
         let file = OpenOptions::new().append(true).create(true).open(file)?;
         file.set_len(0)?;
         Ok(Box::new(file))

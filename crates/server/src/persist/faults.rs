@@ -39,7 +39,8 @@ use outside::Outside;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What is tried between a fault and the end of the load. No step has more operations of a kind.
+/// The operations that are made to fail between a fault and the end of the load. No step has more
+/// operations of a kind.
 const MOST_OPERATIONS: usize = 60;
 
 /// A server without sockets, with one client.

@@ -62,7 +62,7 @@ pub struct Load<'l> {
 
 /// The result of a load at the start.
 pub struct Loaded {
-    /// The append-only file, if that is where data comes from.
+    /// The append-only file, if the data comes from there.
     pub directory: Option<AofDirectory>,
 }
 

@@ -23,7 +23,7 @@ use super::as_commands::CommandSink;
 use super::delay::Delay;
 use super::shape::{CHUNK, Shape, Staged};
 
-/// Steps between two looks at how far the file is, and at whether it is still wanted.
+/// Steps between two checks of how far the file is, and of whether it is still wanted.
 const STEPS_PER_REPORT: usize = 64;
 /// How long the thread works at a stretch while commands go on. Without pauses, a request on a
 /// processor that it shares with a worker would wait for the end of its time slice, some milliseconds.

@@ -24,7 +24,7 @@ pub fn remove_unfinished(disk: &dyn Disk, directory: &Path, prefix: &OsStr) -> V
 }
 
 fn remove(disk: &dyn Disk, directory: &Path, is_stale: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
-    // A directory that cannot be read, or is not there yet, has nothing to be removed.
+    // In a directory that cannot be read, or does not exist yet, there is nothing to remove.
     let names = disk.list(directory).unwrap_or_default();
     let stale = names.iter().filter(|name| {
         name.as_bytes().strip_prefix(TEMPORARY_PREFIX.as_bytes()).is_some_and(&is_stale)
@@ -38,7 +38,7 @@ fn process(digits: &[u8]) -> Option<u32> {
     u32::try_from(base::num::parse_i64(digits)?).ok()
 }
 
-/// Whether another process of that number is there. One that has ours is gone: we have written
+/// Whether another process with that number exists. A process that had ours is gone: we have written
 /// nothing yet.
 fn is_running(process: u32) -> bool {
     process != std::process::id() && Path::new(&format!("/proc/{process}")).exists()

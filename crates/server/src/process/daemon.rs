@@ -93,7 +93,7 @@ impl Supervisor {
     /// Tells it that the server is about to end.
     pub fn stopping(self) {
         if self == Supervisor::Systemd {
-            // It learns of the end in any case, from the end itself.
+            // The service manager learns of the end in any case, from the end itself.
             let _ = notify(b"STOPPING=1\n");
         }
     }
@@ -145,7 +145,7 @@ impl PidFile {
     }
 }
 
-/// The score by which the kernel picks a process to end when memory is out.
+/// The score by which the kernel picks a process to end when memory runs out.
 pub struct OomScore {
     at_start: i32,
     /// Whether this process has changed it.

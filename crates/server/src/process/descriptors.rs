@@ -11,9 +11,9 @@ const PER_THREAD: u64 = 2;
 /// The result of asking for descriptors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granted {
-    /// How many clients there is room for, at most as many as asked for.
+    /// How many clients have room, at most as many as asked for.
     pub clients: u32,
-    /// What to tell the operator, when it is fewer.
+    /// The message to the operator, when there are fewer.
     pub warnings: Vec<String>,
 }
 

@@ -28,10 +28,10 @@ const CAUGHT: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 
 /// Sets the signals up. Must be called before any thread starts.
 pub fn prepare() {
-    // A closed terminal does not end a server; a closed socket is seen where it is written to.
+    // A closed terminal does not end a server; a closed socket is noticed by the write to it.
     system::ignore_signal(libc::SIGHUP);
     system::ignore_signal(libc::SIGPIPE);
-    // A file that reaches its allowed size is an error of that write.
+    // A write to a file that has reached its allowed size fails with an error.
     system::ignore_signal(libc::SIGXFSZ);
     system::block_signals(&CAUGHT);
 }

@@ -84,7 +84,7 @@ fn thread_count() -> usize {
 /// Blocks these signals in the calling thread and in all that it starts from now on.
 pub fn block_signals(signals: &[i32]) {
     let set = signal_set(signals);
-    // SAFETY: the set is initialised, and the old mask is not asked for.
+    // SAFETY: the set is initialised, and the old mask is not wanted.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 

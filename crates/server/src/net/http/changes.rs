@@ -73,7 +73,7 @@ pub(super) fn position_of<'r>(pieces: &mut Pieces<'r>) -> Option<&'r [u8]> {
     }
 }
 
-/// The refusal of a position that is not kept, as JSON.
+/// The refusal, as JSON, of a position that is no longer kept.
 pub(super) fn told_gone(text: &[u8]) -> Vec<u8> {
     let mut body = b"{\"error\":".to_vec();
     json::write_text(&mut body, text);
@@ -141,7 +141,7 @@ pub(super) enum Step {
     Runs(OwnedArguments),
     /// Read the key with these words.
     Reads(OwnedArguments),
-    /// The reply is that of a read, and is the answer.
+    /// The reply is the answer to a read, and the whole answer.
     Answer,
     /// Nothing has happened.
     Nothing,
@@ -209,7 +209,7 @@ impl Wait {
             }
             Stage::Asks | Stage::Waits => {}
         }
-        // It may be a large value, which others have too: it is not copied.
+        // It may be a large value that other clients share: it is not copied.
         let bytes = reply.bytes();
         let mut pieces = Pieces::new(&bytes);
         let Some(position) = position_of(&mut pieces) else {
@@ -239,7 +239,7 @@ impl Wait {
     }
 }
 
-/// Whether the reply of a read is of another version than the client has.
+/// Whether the reply to a read has another version than the client has.
 fn has_changed(reply: &Output, tags: Option<&Tags>) -> bool {
     let mut pieces = Pieces::new(reply.first_slice());
     match (pieces.next(), pieces.next()) {

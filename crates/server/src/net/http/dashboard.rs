@@ -18,7 +18,7 @@ const POLICY: &[u8] =
     img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Whether a request is for one of the files. At `/` only browsers get the page: it is an address of
+/// Whether a request is for one of the files. At `/` only browsers get the page: `/` is an address for
 /// commands, too.
 pub(super) fn is_asked_for(head: &Head<'_>, path: &[u8]) -> bool {
     if !matches!(head.method, "GET" | "HEAD") {

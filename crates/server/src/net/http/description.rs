@@ -13,7 +13,7 @@ use views::{View, Views};
 static FILE: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("openapi.json")).unwrap_or_default());
 
-/// The addresses that are open where there is a password.
+/// The addresses that need no password even if one is set.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/health"];
 
 /// The description, as this server is set up.

@@ -41,7 +41,7 @@ pub(super) struct Get {
     pub(super) matches: Option<Tags>,
     pub(super) range: Option<(Option<u64>, Option<u64>)>,
     pub(super) if_range: Option<Tags>,
-    /// Absent where the client takes no form that there is.
+    /// Absent if the client accepts none of the forms.
     pub(super) form: Option<Form>,
 }
 
@@ -111,7 +111,7 @@ impl Kind {
     }
 }
 
-/// Where the words of a pattern have a meaning, they lose it.
+/// Characters that have a meaning in a pattern lose it.
 fn literally(prefix: &[u8]) -> Vec<u8> {
     let mut pattern = Vec::with_capacity(prefix.len() + 2);
     for &byte in prefix {
@@ -413,7 +413,7 @@ impl Exchange {
             Kind::Transaction { style, left, condition, .. } => {
                 *left -= 1;
                 if *left > 0 {
-                    // The reply says QUEUED, or an error that EXEC's reply will be about.
+                    // The reply is QUEUED, or an error that makes EXEC fail.
                     return Next::Waits;
                 }
                 match condition {
@@ -518,7 +518,7 @@ struct State<'s> {
 }
 
 impl State<'_> {
-    /// Says which version it is, and for how long it may be kept.
+    /// Tells the client the version, and for how long it may keep the answer.
     #[inline]
     fn write(&self, answer: &mut Answer<'_>) {
         answer.tag(self.tag);
@@ -606,7 +606,7 @@ fn answer_found(
     }
     if kind == b"string" {
         let length = pieces.length()?;
-        // A large string lies apart, and its length is the last that is said here.
+        // A large string is stored elsewhere; its length is the last thing written here.
         let value = match pieces.rest().get(..length) {
             Some(bytes) => Value::Here(bytes),
             None => Value::Apart(reply.first_shared()?),

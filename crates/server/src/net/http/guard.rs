@@ -122,7 +122,7 @@ fn name_of(host: &[u8]) -> &[u8] {
 /// Whether a host name can only be this server's: an address is no page's name, `localhost` is every
 /// machine's own, and the others are those in the settings.
 fn is_known(name: &[u8], config: &Config) -> bool {
-    // No name of the public ends in a number, so this is an address.
+    // No public name ends in a number, so this is an address.
     let is_address = !name.is_empty() && name.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'.'));
     is_address
         || name.eq_ignore_ascii_case(b"localhost")

@@ -21,7 +21,7 @@ pub(in crate::net) struct Intake<'a> {
 }
 
 impl Intake<'_> {
-    /// Whether a view is one that is written through.
+    /// Whether a view is one for writing.
     pub(super) fn writes_through(&self, view: &[u8]) -> bool {
         let name = std::str::from_utf8(view).ok();
         name.and_then(|name| self.offer.views.views.get(name)).is_some_and(View::is_written)

@@ -42,7 +42,7 @@ pub(super) use changes::read_on;
 pub(super) use guard::refuse;
 pub(super) use intake::Intake;
 
-/// Requests of one connection parsed in one turn: its neighbours come next.
+/// Requests of one connection that are parsed in one turn; then its neighbours follow.
 const REQUESTS_PER_TURN: usize = 256;
 
 /// See the module's text.
@@ -59,15 +59,15 @@ pub(super) struct Input {
     side: Vec<u8>,
     /// Bodies that were received into allocations of their own.
     big: Vec<Arc<Vec<u8>>>,
-    /// When the request began that has not arrived in full.
+    /// When the request that has not arrived in full began.
     began: Option<u64>,
-    /// The client waits to hear that its body is wanted.
+    /// The client waits to be told to send its body.
     wants_continue: bool,
     /// Nothing that comes is looked at any more.
     refused: bool,
 }
 
-/// Requests that were read and are not answered, in their order.
+/// Requests that were read and are not yet answered, in their order.
 #[derive(Default)]
 pub(super) struct Exchanges {
     waiting: VecDeque<Exchange>,
@@ -121,7 +121,7 @@ impl Http {
         true
     }
 
-    /// Decides by the head of a request whether its body is worth receiving.
+    /// Decides by the head of a request whether its body should be received.
     fn look_at_head(&mut self, head: &[u8], intake: Intake<'_>) {
         let verdict = with_head(head, |head| route::look_at_head(head, intake));
         match verdict {
@@ -139,7 +139,7 @@ impl Http {
         self.exchanges.waiting.push_back(Exchange::refused(refusal));
     }
 
-    /// Refuses a request that takes too long to arrive. Whether there is one.
+    /// Refuses a request that takes too long to arrive. Returns whether there is one.
     pub(super) fn end_slow_request(&mut self, buffer: &[u8], steady: u64) -> bool {
         let Some(began) = self.input.began.filter(|_| !self.input.refused) else { return false };
         let received = self.input.parser.body_so_far(buffer) as u64;
@@ -188,7 +188,7 @@ thread_local! {
     static REPLY: Cell<Option<Output>> = const { Cell::new(None) };
 }
 
-/// Where the reply of a command goes: the requests that wait, the session, and the output.
+/// Where the reply of a command goes: the waiting requests, the session, and the output.
 type To<'a> = (&'a mut Exchanges, &'a mut Session, &'a mut Output);
 
 /// Runs a command of the first request that waits, and writes the answer when its reply was the last
@@ -269,7 +269,7 @@ impl Exchanges {
         }
     }
 
-    /// Prepares the session for a command of the first request that waits.
+    /// Prepares the session for a command of the first waiting request.
     pub(super) fn begin(
         &mut self,
         config: &Config,

@@ -83,8 +83,8 @@ fn longest_body(path: &[u8], intake: Intake<'_>) -> u64 {
     }
 }
 
-/// Decides by the head of a request whether its body is worth receiving. Says whether the client
-/// waits to hear that it is.
+/// Decides by the head of a request whether its body should be received. Returns whether the client
+/// waits to be told so.
 pub(super) fn look_at_head(head: &Head<'_>, intake: Intake<'_>) -> Result<bool, Box<Exchange>> {
     let mut envelope = Envelope::default();
     let verdict = checked(head, intake, &mut envelope).and_then(|target| {
@@ -107,7 +107,7 @@ pub(super) fn look_at_head(head: &Head<'_>, intake: Intake<'_>) -> Result<bool, 
     })
 }
 
-/// A refusal in the words that its address has for it.
+/// A refusal in the form that its address uses.
 fn told(head: &Head<'_>, prepared: Prepared) -> Prepared {
     let path = head.target.trim_start_matches('/');
     if path.starts_with("v2/keys") { reworded(prepared) } else { prepared }
@@ -342,7 +342,7 @@ impl Route<'_> {
         }
     }
 
-    /// The addresses whose meaning is in the body alone.
+    /// The addresses whose request is in the body alone.
     fn route_body(&mut self, place: &Place<'_>, head: &Head<'_>, body: Body<'_>) -> Routed<Kind> {
         match *place {
             Place::Mget => {
@@ -435,7 +435,7 @@ impl Route<'_> {
         }
     }
 
-    /// The parameters of a GET: which part of a collection is asked for.
+    /// The parameters of a GET: which part of a collection is wanted.
     fn part(&mut self, target: &Target<'_>) -> Routed<usize> {
         self.parameters(target, |route, name, value| {
             match name {
@@ -644,7 +644,8 @@ impl Route<'_> {
 
     // ---- Commands -------------------------------------------------------------------------------
 
-    /// Commands as one, perhaps on the condition that a key has a version: `?key=` and If-Match.
+    /// Commands as one transaction, perhaps on the condition that a key has a version: `?key=` and
+    /// If-Match.
     fn transaction(
         &mut self,
         head: &Head<'_>,
@@ -738,7 +739,7 @@ impl Route<'_> {
         }
     }
 
-    /// Adds a word of a JSON text; `here` is the text, where it lies in the buffer.
+    /// Adds a word of a JSON text; `here` is the text at its place in the buffer.
     fn json_part(&mut self, text: &[u8], word: Word, here: Option<&[u8]>) -> Routed<()> {
         match (word, here) {
             (Word::Plain(range), Some(here)) => self.here(&here[range]),
@@ -931,7 +932,7 @@ fn get(head: &Head<'_>) -> Option<Box<Get>> {
     Some(Box::new(Get { none_match, matches, range, if_range, form }))
 }
 
-/// The form in which a client takes a collection.
+/// The form in which a client wants a collection.
 fn accepted(accept: &[u8]) -> Option<Form> {
     accept.split(|byte| *byte == b',').find_map(|item| {
         let media = item.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
@@ -980,7 +981,7 @@ fn options(methods: &str) -> Kind {
     Kind::ready(Prepared { status: 204, headers, content_type: "", body: Vec::new() })
 }
 
-/// Whether a command is about the connection that it comes on.
+/// Whether a command concerns the connection that it arrives on.
 fn needs_connection(row: &Row) -> bool {
     const NAMES: [&str; 12] = [
         "multi", "exec", "discard", "watch", "unwatch", "monitor", "auth", "hello", "select",

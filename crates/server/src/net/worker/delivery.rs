@@ -50,7 +50,7 @@ impl Worker {
         }
     }
 
-    /// Has the command of a client run again that waits, unless it was served just now.
+    /// Runs the command of a waiting client again, unless the client was just served.
     fn run_again(&mut self, place: usize, waiter: &Arc<Waiter>) {
         let Some(connection) = &mut self.connections[place] else { return };
         if waiter.claim() {

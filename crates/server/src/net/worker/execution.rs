@@ -48,7 +48,7 @@ impl Worker {
         self.batch = batch;
     }
 
-    /// Runs commands of a batch, up to the first script. Returns where to go on.
+    /// Runs commands of a batch, up to the first script. Returns where to continue.
     fn execute_window(
         &mut self,
         batch: &Batch,
@@ -71,7 +71,8 @@ impl Worker {
         window.end
     }
 
-    /// Runs a script of the batch. While it takes long, others are served. Returns where to go on.
+    /// Runs a script of the batch. If it takes long, other clients are served meanwhile. Returns where
+    /// to continue.
     fn execute_script(&mut self, batch: &Batch, at: usize, presence: Presence<'_>) -> usize {
         let item = &batch.items[at];
         let rest = Some((batch, at + 1));
@@ -171,8 +172,8 @@ fn prefetch(
     }
 }
 
-/// Runs a command of the batch the short way. Returns false, with nothing done, where it has to go the
-/// long one.
+/// Runs a command of the batch the short way. Returns false, with nothing done, if the command has to
+/// go the long way.
 #[inline]
 fn execute_plainly(
     engine: &Engine,

@@ -45,7 +45,7 @@ use super::timers::Timers;
 /// Connections that are read, executed and answered together. The input of many more does not stay in
 /// the processor's cache until it is executed.
 const TOGETHER: usize = 64;
-/// The longest sleep: idle connections and stop requests are looked at this often.
+/// The longest sleep: idle connections and requests to stop are looked at this often.
 const TICK: Duration = Duration::from_millis(100);
 /// The longest sleep during a sync, without a look at the sockets: a client that does not depend on the
 /// sync may have come.
@@ -71,7 +71,7 @@ pub(super) struct Worker {
     turn: Box<Turn>,
     /// For connections that are served while a script keeps the thread busy.
     relief_turn: Option<Box<Turn>>,
-    /// A script keeps the thread busy, and others are served meanwhile: see [`relief`].
+    /// A script keeps the thread busy, and other clients are served meanwhile: see [`relief`].
     relieves: bool,
     /// The connection whose script runs.
     away: Option<Away>,
@@ -88,7 +88,8 @@ pub(super) struct Worker {
     awaiting_journal: Vec<usize>,
     /// Connections whose commands wait for slots, in the order in which they were first tried.
     parked: Vec<usize>,
-    /// Connections that read on in the changes that are kept, those first that did so the longest ago.
+    /// Connections that read on in the kept changes. The first is the one that has not done so for the
+    /// longest time.
     behind: VecDeque<usize>,
     /// How many of them may read on in this turn.
     reads_on: usize,
@@ -110,7 +111,7 @@ struct Away {
 }
 
 impl Away {
-    /// Notes an event at a place where no connection is.
+    /// Notes an event for a place without a connection.
     fn note(&mut self, place: usize, event: &Event) {
         self.read_closed |= place == self.place && event.is_read_closed();
     }
@@ -189,7 +190,7 @@ impl Worker {
         self.schedule_behind();
         let batch = std::mem::take(&mut self.scheduled);
         let late = std::mem::take(&mut self.late);
-        // Where replies wait for a sync, all that came is to share one.
+        // When replies wait for a sync, everything that has come should share one.
         let together = if self.turn.holds_replies() { usize::MAX } else { TOGETHER };
         // In turns, so that neither late connections nor new ones wait for all others.
         let (mut from, mut late_from) = (0, 0);
@@ -267,7 +268,7 @@ impl Worker {
         self.poll(events, timeout);
     }
 
-    /// Waits until a command that was put aside may be tried again, unless something comes before.
+    /// Waits until a deferred command may be tried again, unless something comes before.
     fn pause_for_slots(&self) {
         let next = |&place: &usize| self.connections[place].as_ref()?.held_back.next_try();
         let next = self.parked.iter().filter_map(next).min();
@@ -299,7 +300,7 @@ impl Worker {
     /// have all lost their connections: others are served in between.
     fn schedule_behind(&mut self) {
         let (count, ns) = std::mem::take(&mut self.reading_on);
-        // As many as there was time for the last time.
+        // As many as there was time for last time.
         self.reads_on = match ns {
             0..READING_ON_NS => READS_ON_PER_TURN,
             _ => ((count * READING_ON_NS / ns) as usize).clamp(1, READS_ON_PER_TURN),
@@ -313,7 +314,7 @@ impl Worker {
         }
     }
 
-    /// Lets requests come in until a sync is worth its while.
+    /// Lets requests come in until a sync is worthwhile.
     fn gather(&mut self, events: &mut Events) {
         self.poll(events, Duration::ZERO);
         self.note_events(events);
@@ -360,14 +361,14 @@ impl Worker {
     }
 
     fn recycle(&mut self, mut batch: Vec<usize>) {
-        // The list that was filled meanwhile is next turn's; the old one gives its space.
+        // The list that was filled meanwhile is for the next turn; the old one gives its space.
         batch.clear();
         if self.scheduled.is_empty() {
             self.scheduled = batch;
         }
     }
 
-    /// Now and then: idle connections, paused ones, limits that only time exceeds.
+    /// Now and then: idle connections, paused connections, limits that only time exceeds.
     fn tick(&mut self) {
         if self.turn.steady < self.next_tick {
             return;
@@ -376,7 +377,7 @@ impl Worker {
         self.give_back_space();
         self.engine.clean_slots(self.gate.enter().presence());
         let timeout = u64::from(self.turn.config.timeout) * 1000;
-        // Those that were idle when the limit was set have to be counted too.
+        // Connections that were idle when the limit was set have to be counted too.
         self.limits_client_memory = memory_limit(&self.turn.config).is_some();
         for place in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[place] else { continue };
@@ -402,8 +403,8 @@ impl Worker {
         }
     }
 
-    /// Tells the engine, where a limit is set, in how much space requests are read and parsed. The
-    /// buffers of connections count as far as they are for this turn only.
+    /// If a limit is set, tells the engine how much space requests are read and parsed in. The buffers
+    /// of connections count as far as they belong to this turn only.
     fn note_scratch(&mut self, batch: &[usize]) {
         if self.turn.config.maxmemory == 0 {
             return;

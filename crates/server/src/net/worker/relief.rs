@@ -23,7 +23,7 @@ use super::{Away, Worker};
 use crate::net::batch::Batch;
 use crate::net::connection::Connection;
 
-/// Between two turns, so that the script gets on as well.
+/// Time between two turns, so that the script makes progress too.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The other connections of a worker whose thread a script keeps busy.

@@ -25,13 +25,13 @@ use crate::persist::snapshot;
 use crate::persist::stale;
 use crate::process::log::Log;
 
-/// How long to wait before a file is begun again that could not be begun.
+/// How long to wait before the next attempt to begin a file.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// After this many failures in a row, automatic rewrites pause.
 const FAILURES_TOLERATED: u64 = 3;
 
-/// The first pause after those failures. It doubles with each further one.
+/// The first pause after such failures. Each further failure doubles it.
 const FAILURE_PAUSE: Duration = Duration::from_secs(60);
 
 /// The longest pause after failures.
@@ -62,7 +62,7 @@ enum Mode {
     /// There is none.
     #[default]
     Off,
-    /// It was turned on. It counts when its first base is complete.
+    /// It was turned on. It counts once its first base is complete.
     Beginning,
     /// There is.
     On,
@@ -76,7 +76,7 @@ struct State {
     directory: Option<Arc<AofDirectory>>,
     /// When the running rewrite began.
     rewriting_since: Option<Instant>,
-    /// The count of [`State::turned_off`] at which its outcome is of use, if that matters.
+    /// The outcome is of use at this count of [`State::turned_off`] only, if that matters.
     rewriting_for: Option<u64>,
     rewrites: Rewrites,
     /// No rewrite begins by itself before.
@@ -182,7 +182,7 @@ impl AppendOnly {
         &self.journal
     }
 
-    /// Connects it with the engine whose writes it keeps.
+    /// Connects it with the engine whose writes it stores.
     pub fn connect(&self, engine: &Arc<Engine>) {
         self.telling.engine.get_or_init(|| Arc::downgrade(engine));
     }
@@ -191,7 +191,7 @@ impl AppendOnly {
         self.telling.engine.get().and_then(Weak::upgrade)
     }
 
-    /// Opens the directory that the settings name, wherever the process goes from here.
+    /// Opens the directory that the settings name, wherever the process changes its directory to later.
     fn open_directory(&self, config: &Config) -> Result<AofDirectory, DirectoryError> {
         let home = std::env::current_dir()
             .map_err(|error| DirectoryError::System { path: ".".into(), error })?;
@@ -274,7 +274,7 @@ impl AppendOnly {
         Ok(())
     }
 
-    /// Opens the increment to go on in. A list without files gets a base without data first.
+    /// Opens the increment to continue in. A list without files first gets a base without data.
     fn open_files(&self, engine: &Engine, directory: &AofDirectory) -> io::Result<Opened> {
         let manifest = directory.manifest();
         if manifest.live().next().is_none() {
@@ -337,7 +337,7 @@ impl AppendOnly {
         self.journal.refuse_writes(None);
     }
 
-    /// Whether the first file of the data that there is gets written, or is about to.
+    /// Whether the first file of the present data is being written, or is about to be.
     pub fn writes_its_first_file(&self) -> bool {
         let state = self.state.lock();
         let under_way = state.rewriting_since.is_some() || state.rewrites.scheduled;
@@ -445,7 +445,7 @@ impl AppendOnly {
         }
     }
 
-    /// Whether only a base of all that is in memory makes the files whole again.
+    /// Whether only a base of everything in memory makes the files whole again.
     fn needs_repair(&self) -> bool {
         self.journal.has_given_up() || self.journal.refuses_writes()
     }
@@ -478,7 +478,7 @@ impl AppendOnly {
         self.conclude(plan, &outcome);
     }
 
-    /// Whether the outcome of a rewrite is still of use.
+    /// Whether the outcome of a rewrite is still useful.
     fn is_wanted(&self, plan: Plan) -> bool {
         let turned_off = self.state.lock().turned_off;
         !self.stopping.load(Ordering::Relaxed)

@@ -351,7 +351,7 @@ impl AofDirectory {
             for (from, to) in &renamed {
                 self.disk.rename(from, to)?;
             }
-            // The names that the list is going to mention come first.
+            // The names that the list will mention are made durable first.
             self.disk.sync_directory(&self.path)?;
             self.store(&mut manifest, changed)
         })();
@@ -434,8 +434,8 @@ impl AofDirectory {
         self.path.join(manifest_name(&self.prefix))
     }
 
-    /// Makes `changed` the list. When only the sync fails it is the list nevertheless: names that
-    /// it has taken must not be given again.
+    /// Makes `changed` the list. If only the sync fails, it is the list nevertheless: the names in it
+    /// must not be given again.
     fn store(&self, manifest: &mut Manifest, changed: Manifest) -> io::Result<()> {
         self.make()?;
         let (path, content) = (self.manifest_path(), changed.format());
@@ -477,7 +477,7 @@ fn read_manifest(disk: &dyn Disk, path: &Path) -> Result<Option<Manifest>, Direc
     }
 }
 
-/// The highest sequence of the parts of an append-only file that are there, or 0.
+/// The highest sequence of the existing parts of an append-only file, or 0.
 fn last_sequence(disk: &dyn Disk, path: &Path, prefix: &OsStr) -> io::Result<u64> {
     let names = match disk.list(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),

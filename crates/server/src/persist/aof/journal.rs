@@ -47,7 +47,7 @@ use writer::Writer;
 
 pub use shared::{Failure, Figures, Observer, Operation, Timing};
 
-/// How long a worker waits for another one that writes.
+/// How long a worker waits for another worker that writes.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// See the module's text.
@@ -332,7 +332,8 @@ impl FileJournal {
         self.shared.settings.timestamps.store(enabled, Ordering::Relaxed);
     }
 
-    /// Lets syncs rest while a snapshot needs the disk (`no-appendfsync-on-rewrite`), or ends that.
+    /// Lets syncs rest while a snapshot needs the disk (`no-appendfsync-on-rewrite`), or lets them go
+    /// on.
     pub fn pause_syncs(&self, paused: bool) {
         if self.shared.settings.syncs_paused.swap(paused, Ordering::Relaxed) != paused {
             self.shared.settings.changed.store(true, Ordering::Release);
@@ -340,7 +341,7 @@ impl FileJournal {
         }
     }
 
-    /// Makes the thread sleep before each write, for tests of what waits for it (`DEBUG
+    /// Makes the thread sleep before each write, for tests of clients that wait for it (`DEBUG
     /// AOF-FLUSH-SLEEP`).
     pub fn set_write_delay(&self, delay: Duration) {
         let microseconds = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
@@ -379,7 +380,7 @@ impl FileJournal {
         self.shared.progress.synced.load(Ordering::Acquire)
     }
 
-    /// Bytes in memory that were not given to the system yet.
+    /// Bytes in memory that were not yet given to the system.
     pub fn pending(&self) -> u64 {
         self.appended().saturating_sub(self.written())
     }

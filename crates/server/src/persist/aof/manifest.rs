@@ -68,9 +68,9 @@ pub struct AofFile {
 /// The list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifest {
-    /// The data at a cut; none where everything is in increments.
+    /// The data at a cut; none if everything is in increments.
     pub base: Option<AofFile>,
-    /// In the order of their sequence, in which they apply.
+    /// In the order of their sequence, which is the order in which they apply.
     pub increments: Vec<AofFile>,
     /// Files to be removed.
     pub history: Vec<AofFile>,
@@ -98,7 +98,7 @@ pub fn increment_name(prefix: &OsStr, sequence: u64) -> OsString {
     suffixed(prefix, &format!(".{sequence}.incr.aof"))
 }
 
-/// The sequence of a file that is by its name a part of this append-only file.
+/// The sequence of a file whose name makes it a part of this append-only file.
 pub fn sequence_of(name: &OsStr, prefix: &OsStr) -> Option<u64> {
     let rest = name.as_bytes().strip_prefix(prefix.as_bytes())?.strip_prefix(b".")?;
     let ends = [&b".base.rdb"[..], b".base.aof", b".incr.aof"];
@@ -324,7 +324,7 @@ fn write_file(file: &AofFile, out: &mut Vec<u8>) {
     out.extend_from_slice(rest.as_bytes());
 }
 
-/// Writes a value as it is, or in quotes where a reader would take it for something else.
+/// Writes a value as it is, or in quotes if a reader would otherwise misread it.
 fn write_value(value: &[u8], out: &mut Vec<u8>) {
     let plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"'\\".contains(byte);
     if !value.is_empty() && value.iter().all(plain) {

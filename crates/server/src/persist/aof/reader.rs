@@ -45,7 +45,7 @@ pub enum Ending {
     Complete,
     /// It breaks off.
     Torn {
-        /// The file is good up to this offset, and may be cut off there.
+        /// The file is intact up to this offset, and may be cut off there.
         good: u64,
         /// What comes after it.
         tear: Tear,
@@ -117,7 +117,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The database that the arguments of SELECT name, if a server may have one of that number.
+/// The database that the arguments of SELECT name, if a server may have a database with that number.
 pub fn selected(arguments: Arguments<'_>) -> Option<usize> {
     let index = base::num::parse_i64(arguments.get(1)?)?;
     let index = usize::try_from(index).ok()?;
@@ -197,7 +197,7 @@ impl<R: Read> Scanner<R> {
         self.transaction.unwrap_or(self.offset)
     }
 
-    /// Reads on. After the end the end comes again.
+    /// Reads on. After the end, returns the end again.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -69,7 +69,7 @@ pub(super) fn perform(
     let temporary = directory.path().join(name);
     let (purpose, format) = shape(engine);
     let gate = engine.gates.register();
-    // The disk has done its part when the gates are closed.
+    // The disk has done its part by the time the gates are closed.
     let next = open_next(engine, directory, plan)?;
     let successor = match plan {
         Plan::GoOn { .. } => Successor::Listed(directory.last_increment()),

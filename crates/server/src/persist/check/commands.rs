@@ -9,7 +9,7 @@ use crate::persist::aof::reader::{Ending, Item, Scanner, selected};
 /// Names of commands that are counted one by one; a damaged file may contain any number of them.
 const NAMES_MAX: usize = 1000;
 
-/// Names that a report shows, of the commands that there are most of.
+/// A report shows this many of the most frequent command names.
 const NAMES_SHOWN: usize = 12;
 
 /// See the module's text.
@@ -45,7 +45,7 @@ impl Contents {
         };
         let mut scanner = Scanner::new(input, offset);
         loop {
-            // An annotation within a transaction: going back means to before it.
+            // An annotation within a transaction: going back leads to before it.
             let before = scanner.good();
             match scanner.next()? {
                 Item::Command(arguments) => {

@@ -16,7 +16,7 @@ const PARTS: [&str; 3] = [".base.rdb", ".base.aof", ".incr.aof"];
 /// The beginnings of an RDB file, before the digits of its version.
 const MAGICS: [&[u8]; 2] = [b"REDIS", b"VALKEY"];
 
-/// Bytes that a message shows of the beginning of a file.
+/// A message shows this many bytes of the beginning of a file.
 const SHOWN_BYTES: usize = 5;
 
 /// What a file is expected to be.
@@ -133,7 +133,7 @@ fn reads_with(magic: &'static [u8], path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether a file is by its name a part of an append-only file.
+/// Whether the name of a file makes it a part of an append-only file.
 pub(super) fn is_part(path: &Path) -> bool {
     PARTS.iter().any(|end| ends_with(path, end))
 }

@@ -168,7 +168,7 @@ fn replace(
     Ok(original)
 }
 
-/// A name for the original, at which there is nothing.
+/// A name for the original that no file has.
 fn free_name(disk: &dyn Disk, path: &Path) -> io::Result<PathBuf> {
     let mut count = 1;
     loop {

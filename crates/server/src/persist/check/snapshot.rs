@@ -37,7 +37,7 @@ fn decoding() -> DecodeOptions {
 pub(super) struct Snapshot {
     /// The first lines of the report.
     header: Vec<String>,
-    /// When the data was as it is here, as a Unix second.
+    /// The instant of the data, as a Unix second.
     pub(super) created: Option<i64>,
     databases: BTreeMap<usize, Keys>,
     /// Keys and bytes of values, by type.
@@ -67,7 +67,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Whether the key of that database was seen before; from now on it was.
+    /// Whether the key of that database was seen before; notes that it was.
     fn note(&mut self, database: usize, key: &[u8]) -> bool {
         let [high, low] = &self.hashers;
         let [high, low] = [high, low].map(|hasher| u128::from(hasher.hash_one((database, key))));
@@ -95,7 +95,7 @@ pub(super) enum End {
 }
 
 impl Snapshot {
-    /// Reads a file to its end, or to where it cannot be read any more.
+    /// Reads a file to its end, or as far as it can be read.
     ///
     /// # Errors
     /// The system's alone.

@@ -113,7 +113,7 @@ fn what_this_server_does_not_know_is_kept() {
     assert_eq!(look(&file).0, Verdict::Damaged);
     assert_eq!(fix(&file).0, Verdict::Unsupported);
     assert_eq!(fs::read(&file).unwrap(), whole);
-    // An unknown command that is cut away is no matter.
+    // An unknown command that is cut away does not matter.
     let file = home.path().join("x.aof");
     let known = commands(&["#TS:1", "SET a 1"]);
     fs::write(&file, [&known[..], &commands(&["MULTI", "NOSUCH x"])].concat()).unwrap();
@@ -244,7 +244,7 @@ fn going_back_needs_a_whole_past() {
     assert_eq!(names(&home).len(), 4);
 }
 
-/// Of a snapshot with a damaged value everything else is kept, in its database.
+/// When a snapshot has a damaged value, everything else is kept, in its database.
 #[test]
 fn a_snapshot_is_kept_without_its_damaged_values() {
     for version in ["0010", "0004", "0011"] {

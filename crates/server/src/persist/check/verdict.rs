@@ -7,7 +7,7 @@ pub enum Verdict {
     Good,
     /// Something is damaged, and still is.
     Damaged,
-    /// Nothing is damaged (any more), and there is something that this server refuses to load.
+    /// Nothing is damaged (any more), and the files contain something that this server refuses to load.
     Unsupported,
     /// This server can load it now; something was changed.
     Changed,

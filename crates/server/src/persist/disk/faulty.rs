@@ -89,7 +89,7 @@ impl FaultyDisk {
         self.0.lock().write_takes = duration;
     }
 
-    /// Lets syncs of files wait until this is taken back.
+    /// Lets syncs of files wait until this is undone.
     pub fn hold_syncs(&self, hold: bool) {
         self.0.lock().holds_syncs = hold;
     }

@@ -180,7 +180,7 @@ fn what_the_checker_calls_good_is_loaded() {
             panic!("{report}\n{reason}");
         }
     }
-    // Worth a line, since it depends on the disk.
+    // A line is worthwhile, since it depends on the disk.
     let _ = writeln!(std::io::stderr(), "{rounds} rounds: {good} good, {changed} changed");
     assert!(rounds < 100 || (good > 0 && changed > 0), "{good} {changed} of {rounds}");
 }

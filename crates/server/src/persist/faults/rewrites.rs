@@ -8,7 +8,7 @@ use crate::persist::aof::directory::{AofDirectory, OldFile};
 
 const UNSYNCED: [AppendFsync; 2] = [AppendFsync::EverySecond, AppendFsync::No];
 
-/// The journal has given to the system what was acknowledged.
+/// The journal has given every acknowledged write to the system.
 fn wait_for_writes(rig: &Rig) {
     let journal = rig.outside.append_only.journal();
     rig.wait_for("the write", |_| (journal.pending() == 0).then_some(()));
@@ -182,7 +182,7 @@ fn a_stop_writes_what_could_not_be_written() {
             let place = Place::new();
             let mut rig = place.start_with(policy);
             let count = fail_until_refused(&place, &mut rig, operation);
-            // A snapshot that is under way has to give way.
+            // A running snapshot has to give way.
             rig.engine.config.update(|config| config.rdb_key_save_delay = 30_000_000);
             let started = Told::Reply("+Background saving started\r\n".to_owned());
             assert_eq!(rig.tell("BGSAVE"), started, "{what}");
@@ -235,7 +235,7 @@ fn a_file_that_is_turned_on_beside_a_rewrite_goes_on_from_what_that_has_left() {
     place.disk.hold_syncs_of(&[]);
     rig.wait_for("the end of the rewrite", |rig| (!rig.is_rewriting()).then_some(()));
     assert_eq!(place.counter_after_power_failure(), 3);
-    // The attempt fails when its files have their names.
+    // The attempt fails after its files have got their names.
     for _ in 0..3 {
         place.disk.fail(Operation::SyncDirectory, 0, libc::EIO);
         append_only.rewrite(false);

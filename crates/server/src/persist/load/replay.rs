@@ -107,7 +107,7 @@ impl Load<'_> {
     }
 }
 
-/// Reads a file to its end, and hands out its commands.
+/// Reads a file to its end, and passes on its commands.
 fn scan(
     input: impl Read,
     offset: u64,
@@ -218,7 +218,7 @@ impl<'e> Replay<'e> {
         self.engine.prefetch_entries(presence, self.session.database, &self.keys);
     }
 
-    /// Runs a command, the one at `index` of those that were prepared.
+    /// Runs a command: the one at `index` of the prepared ones.
     fn command(
         &mut self,
         chunk: &Chunk,
@@ -287,8 +287,8 @@ impl<'e> Replay<'e> {
         self.engine.execute(turn, session, request, authority, &mut self.output)
     }
 
-    /// There is no going on without the database that others follow in, whether SELECT runs at once
-    /// or within a transaction.
+    /// Loading cannot go on without the database that the next commands belong to, whether SELECT runs
+    /// at once or within a transaction.
     fn check_database(&self, argv: Arguments<'_>, at: u64) -> Result<(), Problem> {
         let databases = self.engine.keyspace.databases();
         match selected(argv) {

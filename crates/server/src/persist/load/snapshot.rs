@@ -58,7 +58,7 @@ impl Load<'_> {
             rules,
             options: DecodeOptions {
                 limits: self.engine.value_limits(),
-                // Commands that follow may speak of fields that have expired meanwhile.
+                // Commands that follow may name fields that have expired meanwhile.
                 now_ms: match rules.expired {
                     Expired::Drop => base::clock::now_ms(),
                     Expired::Keep => 0,
@@ -143,7 +143,7 @@ impl Shared<'_> {
             let batch = self.queue.lock().recv();
             let Ok(batch) = batch else { break };
             if self.failure.lock().is_some() {
-                // Taken all the same: the thread that reads may be waiting for room in the queue.
+                // It is taken nevertheless: the thread that reads may be waiting for room in the queue.
                 continue;
             }
             if let Err(failure) = place(&batch, &self.options, &mut loader, &mut tally) {

@@ -23,8 +23,8 @@ mod order;
 
 use order::{Emptied, Order};
 
-/// Bytes that are written between two syncs of an unfinished file, so that the last one has little
-/// left to do, and none keeps the processor for long.
+/// Bytes that are written between two syncs of an unfinished file, so that the last sync has little
+/// left to do, and no sync keeps the processor for long.
 const SYNC_EVERY: usize = 1 << 20;
 
 /// See the module's text.
@@ -34,13 +34,13 @@ pub struct Saver {
     engine: OnceLock<Weak<Engine>>,
     running: Mutex<Running>,
     ended: Condvar,
-    /// The file that is being written is not wanted any more.
+    /// The file that is being written is no longer wanted.
     cancelled: AtomicBool,
     /// Which of several files is the latest.
     order: Order,
-    /// That there is no data any more, which is still to be saved.
+    /// All data was removed, and this is still to be saved.
     emptied: Mutex<Option<Emptied>>,
-    /// The right to replace the file that was saved last, or is going to be.
+    /// The right to replace the file that was saved last, or will be.
     claim: Mutex<Option<Claim>>,
     /// The file that is being written.
     unfinished: Mutex<Option<PathBuf>>,
@@ -259,7 +259,7 @@ impl Saver {
         place: u64,
         access: Access<'_>,
     ) -> io::Result<Written> {
-        // With a number, since another server may save in this directory.
+        // The name has a number, since another server may save in this directory.
         let temporary = job.file.with_file_name(format!("temp-{}.rdb", std::process::id()));
         self.claim(&job.file).map_err(io::Error::other)?;
         *self.unfinished.lock() = Some(temporary.clone());
@@ -396,7 +396,7 @@ fn now() -> u64 {
     base::clock::steady_ms() / 1000
 }
 
-/// A file that is synced every now and then while it grows.
+/// A file that is synced now and then while it grows.
 pub(in crate::persist) struct Syncing<'f> {
     file: &'f mut dyn DiskFile,
     unsynced: Option<usize>,

@@ -44,7 +44,7 @@ impl<'r> Body<'r> {
 }
 
 impl<'r> Said<'r> {
-    /// Reads a reply. A body that lies apart is not in the pieces.
+    /// Reads a reply. A body that is stored elsewhere is not in the pieces.
     fn read(mut pieces: Pieces<'r>, apart: Option<&'r Arc<Vec<u8>>>) -> Option<Said<'r>> {
         let Some(Piece::Array(4)) = pieces.next() else { return None };
         let mut number = || match pieces.next()? {
@@ -107,7 +107,7 @@ pub(in crate::net::http) enum Step {
     GoesOn(OwnedArguments),
 }
 
-/// A request that waits for an event, or for one after the other.
+/// A request that waits for an event, or follows all events.
 pub(in crate::net::http) struct Watch {
     path: Vec<u8>,
     recursive: bool,
@@ -136,7 +136,7 @@ impl Watch {
         self.stream || !self.chunked
     }
 
-    /// The command that looks for an event, or waits for one where the head of the answer is written.
+    /// The command that looks for an event; once the head of the answer is written, it waits for one.
     pub(in crate::net::http) fn command(&self) -> OwnedArguments {
         let scope: &[u8] = if self.recursive { b"ALL" } else { b"ONE" };
         let mode: &[u8] = if self.begun { b"NEXT" } else { b"FIND" };
@@ -153,7 +153,7 @@ impl Watch {
         now: u64,
         output: &mut Output,
     ) -> Step {
-        // Without a string that lies apart, the first slice is all.
+        // Without a string that is stored elsewhere, the first slice is everything.
         let (bytes, apart) = (reply.first_slice(), reply.first_shared());
         let said = Said::read(Pieces::new(bytes), apart).filter(|said| said.status < 400);
         let Some(said) = said else {

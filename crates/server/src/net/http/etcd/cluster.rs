@@ -4,8 +4,8 @@ use etcd::error::{Code, Error};
 
 use crate::net::http::prepared::Prepared;
 
-/// The cluster that this server is, and its one member: the same for all, as with an etcd that was told
-/// nothing else.
+/// The cluster that this server is, and its one member. They are the same for all servers, as in an
+/// etcd without a configuration.
 pub(super) const CLUSTER: &str = "64756e6c696e3a00";
 /// See [`CLUSTER`].
 pub(in crate::net::http) const MEMBER: &str = "64756e6c696e3a01";

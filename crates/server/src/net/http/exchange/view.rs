@@ -42,7 +42,7 @@ pub(super) fn answer_view(
     let length = pieces.length()?;
     match (pieces.rest().get(..length), envelope.gzip) {
         (Some(bytes), _) => answer.text_body(JSON, bytes),
-        // A long value lies apart, and its length is the last that is said here.
+        // A long value is stored elsewhere; its length is the last thing written here.
         (None, true) => answer.text_body(JSON, reply.first_shared()?),
         (None, false) => answer.shared_body(JSON.as_bytes(), reply.first_shared()?),
     }

@@ -19,7 +19,7 @@ use crate::net::http::etcd::cluster::{MEMBER, refused};
 use crate::net::http::exchange::Kind;
 use crate::net::http::prepared::Prepared;
 
-/// A path as it is written into an address.
+/// A path in the form of an address.
 fn encoded(path: &[u8], query: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     for &byte in path {

@@ -52,7 +52,7 @@ impl Route<'_> {
         Ok((Kind::Wait(Box::new(wait), get(head)), database))
     }
 
-    /// `GET /v1/changes`: what happens to keys, without an end.
+    /// `GET /v1/changes`: an endless answer with the changes of keys.
     pub(super) fn changes(
         &mut self,
         head: &Head<'_>,

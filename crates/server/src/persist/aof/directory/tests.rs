@@ -123,7 +123,7 @@ fn a_file_from_before_the_directory_moves_in() {
     let old = home.path().join(NAME);
     let disk = FaultyDisk::new();
     fs::write(&old, "old").unwrap();
-    // The second rename is that of the old file: the first one was the manifest's.
+    // The second rename is that of the old file; the first is that of the manifest.
     disk.fail(Operation::Rename, 1, libc::EIO);
     assert!(matches!(open(disk, &home), Err(DirectoryError::System { .. })));
     assert!(old.exists());
@@ -164,7 +164,7 @@ fn files_without_a_list_stay_as_they_are() {
     stale.iter().for_each(|name| assert_eq!(fs::read(path.join(name)).unwrap(), b"stale"));
 }
 
-/// A rewrite that ended between the renames and the list leaves files that count for nothing.
+/// A rewrite that ended between the renames and the list leaves files that do not count.
 #[test]
 fn what_a_list_does_not_name_is_not_added_to() {
     let home = tempfile::tempdir().unwrap();

@@ -26,7 +26,7 @@ pub trait Observer: Send + Sync {
     /// A write that had failed has succeeded.
     fn recovered(&self);
 
-    /// Something that LATENCY knows by this name took so long.
+    /// An event that LATENCY knows by this name took this long.
     fn took(&self, event: &'static str, duration: Duration);
 }
 
@@ -84,7 +84,7 @@ pub struct Timing {
     pub late: Duration,
     /// The pause between two writes, unless a client waits for them: many effects share one.
     pub pause: Duration,
-    /// The pause before a write is tried again that has failed.
+    /// The pause before a failed write is tried again.
     pub retry: Duration,
 }
 
@@ -146,15 +146,15 @@ impl Progress {
 pub(super) struct Shared {
     pub(super) queue: Mutex<Queue>,
     pub(super) listening: AtomicBool,
-    /// The first file is worth nothing yet, or is not even begun.
+    /// The first file has no value yet, or is not even begun.
     pub(super) beginning: AtomicBool,
     pub(super) progress: Progress,
     pub(super) settings: Settings,
     pub(super) timing: Timing,
     pub(super) figures: Figures,
-    /// The writer was in use for longer than a worker waits: it is left to the thread for now.
+    /// The writer was in use for longer than a worker waits: the thread will write.
     pub(super) held_long: AtomicBool,
-    /// The thread has nothing to do and wants to be told when it has.
+    /// The thread has nothing to do and wants to be woken when it has.
     pub(super) resting: AtomicBool,
     pub(super) stopping: AtomicBool,
     /// A thread waits until everything up to here is durable.

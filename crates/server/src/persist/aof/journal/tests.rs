@@ -513,7 +513,7 @@ fn a_flush_behind_the_end_hears_of_a_sync_that_fails() {
     assert!(!rig.journal.has_failed() && rig.journal.synced() >= last);
 }
 
-/// While the base is missing that a gap is mended with, nothing before it is durable.
+/// While the base that mends a gap is missing, nothing before it is durable.
 #[test]
 fn a_repair_makes_nothing_durable_before_its_base() {
     let rig = Rig::usual(AppendFsync::EverySecond);
@@ -530,8 +530,8 @@ fn a_repair_makes_nothing_durable_before_its_base() {
     assert!(journal.synced() >= lost);
 }
 
-/// A disk that takes its time over the old file keeps nothing in this process's memory, and nothing
-/// counts as durable that is in the new file alone.
+/// A disk that is slow with the old file keeps nothing in this process's memory, and nothing counts as
+/// durable that is in the new file alone.
 #[test]
 fn a_slow_sync_at_a_rotation_holds_up_no_write() {
     for policy in [AppendFsync::EverySecond, AppendFsync::No] {
@@ -605,7 +605,7 @@ fn a_sync_that_fails_behind_a_rotation_gives_both_files_up() {
     assert!(rig.journal.synced() < first);
 }
 
-/// The same with a device that is full in truth.
+/// The same with a device that is really full.
 #[test]
 fn a_full_device_is_noticed() {
     let rig = Rig::usual(AppendFsync::EverySecond);
@@ -631,7 +631,7 @@ fn a_failed_sync_is_never_tried_again() {
     assert!(rig.journal.covered() < offset);
 }
 
-/// After a sync that failed nothing can follow, but a file for which a base is written.
+/// After a sync that failed, only a file with a base that is being written can follow.
 #[test]
 fn nothing_follows_a_gap() {
     let rig = Rig::usual(AppendFsync::EverySecond);

@@ -24,7 +24,7 @@ use crate::persist::disk::{DiskFile, write_all_vectored};
 mod pending;
 mod syncing;
 
-/// The longest rest, should an appender have forgotten to say that it appended.
+/// The longest rest, in case an appender forgot to say that it appended.
 const REST_MAX: Duration = Duration::from_millis(100);
 
 /// With this much to write the thread does not pause, in bytes.
@@ -45,7 +45,7 @@ struct Output {
 pub(super) struct Writer {
     shared: Arc<Shared>,
     output: Option<Output>,
-    /// The number of the series that the file belongs to.
+    /// The number of the file's series.
     series: u64,
     /// The series was given up: nothing is written until the next one begins.
     given_up: bool,
@@ -105,7 +105,7 @@ impl Writer {
         }
     }
 
-    /// One round of the thread. Says how long it may rest, and by which means; nothing at the end.
+    /// One round of the thread. Returns how long it may rest, and how; nothing at the end.
     fn round(&mut self) -> Option<Rest> {
         let stopping = self.shared.stopping.load(Ordering::Acquire);
         let idle = !self.take();
@@ -212,7 +212,7 @@ impl Writer {
         }
     }
 
-    /// Ends the present file and goes on in the next.
+    /// Ends the present file and continues in the next.
     fn switch(&mut self, switch: Switch) {
         if switch.follows && self.given_up {
             return;
@@ -339,7 +339,7 @@ impl Writer {
 
 /// What the thread does between two rounds.
 enum Rest {
-    /// Waits for something to do, at most so long.
+    /// Waits for something to do, at most this long.
     Idle(Duration),
     /// Lets effects gather, unless a thread waits for them.
     Gathering,

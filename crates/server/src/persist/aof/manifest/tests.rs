@@ -72,7 +72,7 @@ fn what_could_not_be_written_again_is_refused() {
     assert_eq!(Manifest::parse(&manifest.format()).as_ref(), Ok(&manifest));
     let error = Manifest::parse(&named(251)).unwrap_err();
     assert_eq!((error.line, error.problem), (1, Problem::TooLong));
-    // One that we write for the longest names that a file system has.
+    // A name that we write, as long as a file system allows.
     for name in [base_name, |prefix: &OsStr, sequence, _| increment_name(prefix, sequence)] {
         let suffix = name(OsStr::new(""), 1, BaseFormat::Rdb).len();
         let prefix = OsString::from_vec(vec![0xff; 255 - suffix]);

@@ -78,7 +78,7 @@ fn offsets_count_from_the_front_of_the_file() {
     assert_eq!(scanner.offset(), 100 + content.len() as u64);
 }
 
-/// A file that was cut anywhere is torn, and good up to the last thing that was complete.
+/// A file that was cut anywhere is torn, and intact up to the last complete item.
 #[test]
 fn a_tear_anywhere_is_found() {
     let lines = ["SET k v", "#TS:7", "MULTI", "INCR a", "INCR b", "EXEC", "#note", "DEL k"];

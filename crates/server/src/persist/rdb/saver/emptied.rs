@@ -34,7 +34,7 @@ impl Saver {
     /// Saves that there is no data, as of the last time that this was noted. A failure is in the log;
     /// the changes then count as not saved.
     pub fn save_emptied(&self, engine: &Engine) {
-        // Another client's errand, whose turn came first, has done this one's too.
+        // Another client's errand came first and has done this one's work too.
         let Some(emptied) = self.emptied.lock().take() else { return };
         match self.write_emptied(engine, &emptied) {
             Ok(()) => {

@@ -11,7 +11,7 @@ use store::gate::Closed;
 pub(super) struct Order {
     /// How many there were.
     instants: AtomicU64,
-    /// The last one at which all data was removed.
+    /// The last instant at which all data was removed.
     pub(super) emptied: AtomicU64,
     /// The instant whose data the file contains. Locked while a file takes its place.
     pub(super) filed: Mutex<u64>,

@@ -12,7 +12,7 @@ use http::request::Head;
 /// The refusal for clients that would create users.
 const NO_USERS: &str = "auth: there are no users here: the password is requirepass";
 
-/// The one role that an etcd has by itself.
+/// The one role that every etcd has.
 fn write_root(object: &mut Object<'_>) {
     object.text("role", b"root");
     let rights = json(|object| {

@@ -27,7 +27,7 @@ pub(super) fn json(write: impl FnOnce(&mut Object<'_>)) -> Vec<u8> {
     out
 }
 
-/// A refusal that has nothing to do with the tree.
+/// A refusal that does not concern the tree.
 pub(super) fn message(status: u16, message: &str) -> Prepared {
     of_cluster(Prepared::json(status, json(|object| object.text("message", message.as_bytes()))))
 }

@@ -15,10 +15,10 @@ pub(super) type Errors = Vec<(u64, io::Error)>;
 /// A thread that performs syncs. It returns the errors, and how long it took.
 pub(super) type Syncer = JoinHandle<(Errors, Duration)>;
 
-/// A file that another one has followed before it was durable.
+/// A file that was followed by another one before it was durable.
 pub(super) struct Left {
     pub(super) file: Box<dyn DiskFile>,
-    /// The number of the series that it belongs to.
+    /// The number of the file's series.
     pub(super) series: u64,
     /// The offset after it.
     pub(super) end: u64,

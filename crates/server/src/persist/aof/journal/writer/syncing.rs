@@ -62,7 +62,7 @@ impl Writer {
     pub(super) fn until_due(&self) -> Duration {
         let due = self.unsynced_since.map(|since| since + self.shared.timing.sync_age);
         let left = due.map(|due| due.saturating_duration_since(Instant::now()));
-        // A sync that is due and waits (for the policy `no`) does not make the thread spin.
+        // A sync that is due and must wait (under the policy `no`) does not make the thread spin.
         left.filter(|left| !left.is_zero()).unwrap_or(REST_MAX).min(REST_MAX)
     }
 
@@ -171,7 +171,7 @@ impl Writer {
     }
 }
 
-/// Begins a thread that performs the syncs. When there can be none, they are still there.
+/// Begins a thread that performs the syncs. If there is no thread, the syncs are still there.
 fn spawn(syncs: &Arc<Mutex<Option<Syncs>>>) -> io::Result<(Syncer, Arc<AtomicBool>)> {
     let (this, done) = (thread::current(), Arc::new(AtomicBool::new(false)));
     let (syncs, is_done) = (Arc::clone(syncs), Arc::clone(&done));
