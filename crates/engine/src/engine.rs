@@ -95,7 +95,8 @@ pub struct Engine {
     pub(crate) blocked_clients: AtomicU64,
     /// Keys that clients watch.
     pub(crate) watched_keys: AtomicU64,
-    /// When the log last mentioned a connection that speaks another protocol, as [`crate::run::turn::Turn::steady`].
+    /// When the log last mentioned a connection with another protocol, as
+    /// [`crate::run::turn::Turn::steady`].
     pub(crate) foreign_logged_at: AtomicU64,
     pub(crate) left_behind: LeftBehind,
 }
@@ -114,7 +115,7 @@ pub struct Context<'a> {
     pub row: &'static Row,
     /// Its authority: ordinary locks, as a program, or with all gates closed.
     pub authority: Authority<'a>,
-    /// Inside EXEC, or while serving a waiter: nothing blocks there.
+    /// Inside EXEC, or while a waiter is served: no command blocks there.
     pub(crate) nested: bool,
     /// Is told of a script that takes long.
     pub(crate) busy: Option<&'a dyn Busy>,
@@ -122,7 +123,7 @@ pub struct Context<'a> {
     pub(crate) hears_itself: bool,
     /// The client is going to wait.
     pub(crate) block: Option<Arc<Waiter>>,
-    /// The client is going to wait for a sync.
+    /// The client will wait for a sync.
     pub(crate) sync_wait: Option<SyncWait>,
 }
 
@@ -234,8 +235,8 @@ pub trait Storage: Send + Sync {
     /// [`Storage::save_emptied`].
     fn note_emptied(&self, engine: &Engine, changes: u64, closed: &Closed<'_>) -> bool;
 
-    /// Begins to save that there is no data, and answers `waiter` with nothing when that is done: its
-    /// reply is written already.
+    /// Begins to save the fact that there is no data, and ends the wait of `waiter` without a reply
+    /// when that is done: its reply is written already.
     fn save_emptied(&self, waiter: Arc<Waiter>);
 
     /// Has another thread do work that a disk may make slow, and answers `waiter` with the result.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::session::client::{Client, Waiter};
 use config::Apply;
 
-/// Says something to others: to a client's worker, or to the operator.
+/// Tells a client's worker, or the operator, something.
 pub trait Tell {
     /// Tells a client's worker to look at its inbox.
     fn wake(&self, client: &Client);
@@ -15,7 +15,7 @@ pub trait Tell {
     fn log(&self, level: LogLevel, line: &str);
 }
 
-/// Memory, as the allocator and the system have it.
+/// Memory, as seen by the allocator and the system.
 pub trait MemorySource {
     /// Frees something large in the background.
     fn drop_later(&self, garbage: Box<dyn Send>);
@@ -24,11 +24,11 @@ pub trait MemorySource {
     /// to when they last published them.
     fn used_memory(&self) -> usize;
 
-    /// Bytes that the calling thread has ever allocated, less those that it has freed. Cheap; only
-    /// differences mean something.
+    /// Bytes that the calling thread has ever allocated, minus those that it has freed. It is cheap;
+    /// only differences are meaningful.
     fn memory_balance(&self) -> i64;
 
-    /// Bytes of tables that are out of use and not freed yet: see [`store::table::retire`].
+    /// Bytes of tables that are out of use and not yet freed: see [`store::table::retire`].
     fn retired_memory(&self) -> usize {
         0
     }
@@ -42,14 +42,14 @@ pub trait MemorySource {
 
 /// The file that the server was configured from.
 pub trait ConfigFile {
-    /// Reads it, empty when it has gone meanwhile: CONFIG REWRITE. Not called when
+    /// Reads the file, empty if it is gone meanwhile: CONFIG REWRITE. Not called if
     /// [`ProcessFacts::config_file`] is empty.
     ///
     /// # Errors
     /// Why it cannot be read.
     fn read_config_file(&self) -> Result<Vec<u8>, String>;
 
-    /// Replaces it, all or nothing.
+    /// Replaces the file as a whole.
     ///
     /// # Errors
     /// Why it stays as it was.
@@ -81,14 +81,14 @@ pub enum ViewRequest {
         /// The key.
         key: Box<[u8]>,
     },
-    /// A change of rows. The reply is how many.
+    /// A change of rows. The reply is how many rows changed.
     Change {
         /// The name of the view.
         view: Box<[u8]>,
         /// The JSON body of the request.
         body: Box<[u8]>,
     },
-    /// That all values with a tag are deleted. The reply is how many.
+    /// Delete all values with a tag. The reply is how many were deleted.
     Forget {
         /// The tag.
         tag: Box<[u8]>,

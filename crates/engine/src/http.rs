@@ -9,14 +9,14 @@ use parking_lot::RwLock;
 pub const FAILED: i64 = 0;
 /// The key was written, and did not exist before.
 pub const CREATED: i64 = 1;
-/// It is written or deleted, and there was one.
+/// It is written or deleted, and the key existed.
 pub const REPLACED: i64 = 2;
 /// The key did not exist, and does not exist now.
 pub const ABSENT: i64 = 3;
 /// The key exists, and the settings ask for a condition on changing it.
 pub const UNCONDITIONAL: i64 = 4;
 
-/// Kinds that have numbers: the label of an entry is a byte, and 0 is no kind.
+/// Content types have numbers: the label of an entry is a byte, and 0 is no type.
 const MOST: usize = u8::MAX as usize;
 
 /// The content types of keys, such as `text/html`. Each has a number, which is the label of the keys'
@@ -47,13 +47,13 @@ impl ContentTypes {
         u8::try_from(index + 1).ok()
     }
 
-    /// Whether this may be the name of a kind.
+    /// Whether this may be the name of a content type.
     pub fn is_name(name: &[u8]) -> bool {
         (1..=limits::CONTENT_TYPE).contains(&name.len())
             && name.iter().all(|byte| matches!(byte, b' '..=b'~'))
     }
 
-    /// The kind that has a number; `None` for 0.
+    /// The content type with a number; `None` for 0.
     pub fn name(&self, label: u8) -> Option<Arc<[u8]>> {
         self.0.read().get(usize::from(label).checked_sub(1)?).cloned()
     }

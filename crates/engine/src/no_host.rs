@@ -1,4 +1,4 @@
-//! A world outside that does nothing, for tests and for the schedule explorer.
+//! An outside world that does nothing, for tests and for the schedule explorer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};

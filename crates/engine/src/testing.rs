@@ -156,7 +156,7 @@ pub(crate) struct TestServer {
     pub(crate) gate: Gate,
     /// Bytes that the reply of a command may have.
     pub(crate) output_limit: usize,
-    /// Commands go the short way where they can, as on a worker.
+    /// Commands go the short way if they can, as on a worker.
     pub(crate) takes_short_way: bool,
 }
 

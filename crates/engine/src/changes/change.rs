@@ -21,7 +21,7 @@ pub enum Operation<'r> {
 /// A change of one key, or of a whole database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change<'r> {
-    /// The number of the database; none where all are concerned.
+    /// The number of the database; none if all databases are concerned.
     pub database: Option<usize>,
     /// The key, if one alone is concerned.
     pub key: Option<&'r [u8]>,

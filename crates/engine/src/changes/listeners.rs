@@ -114,7 +114,7 @@ type Listening = Vec<Arc<Listener>>;
 #[derive(Default)]
 pub(super) struct Index {
     ones: HashMap<Box<[u8]>, Listening>,
-    /// By length. That of all keys is the empty one.
+    /// By length. The prefix of all keys is the empty one.
     prefixes: BTreeMap<usize, HashMap<Box<[u8]>, Listening>>,
     /// Up to this offset it is settled which listeners are told. A listener that is added now, or has
     /// just caught up, is told of nothing up to here.

@@ -83,18 +83,18 @@ fn number(word: &[u8]) -> Option<usize> {
     base::num::parse_i64(word)?.try_into().ok()
 }
 
-/// When a string expires that is set with these options: effects name the time itself.
+/// When a string that is set with these options expires: effects name the time itself.
 fn expiry_of(options: &[&[u8]]) -> Option<i64> {
     let pair = options.windows(2).find(|pair| pair[0].eq_ignore_ascii_case(b"pxat"))?;
     base::num::parse_i64(pair[1])
 }
 
-/// The words of a command in RESP, which this server has written.
+/// The words of a command in RESP, as this server has written it.
 fn words_of(command: &[u8]) -> Words<'_> {
     ranges_of(command).iter().map(|&(from, length)| &command[from..from + length]).collect()
 }
 
-/// Where the words of a command are, and how long.
+/// Where the words of a command begin, and their lengths.
 fn ranges_of(command: &[u8]) -> SmallVec<[(usize, usize); 6]> {
     let line = |from: usize| {
         // A few digits: sooner read than searched.

@@ -30,7 +30,7 @@ pub trait Form {
     /// Writes a change. The last of several changes made at once carries the position after it.
     fn write(&self, change: &Change<'_>, position: Option<&str>, output: &mut Vec<u8>);
 
-    /// Writes that nothing else has happened up to a position.
+    /// Tells a listener that nothing else has happened up to a position.
     fn write_position(&self, position: &str, output: &mut Vec<u8>);
 }
 

@@ -66,8 +66,8 @@ impl<T: Copy> Names<T> {
     }
 }
 
-/// Up to eight bytes as a number, letters made small. From four bytes on, the first four and the last
-/// four, which may be the same. Names of different lengths may have one number.
+/// Up to eight bytes as a number, in lower case. From four bytes on, it consists of the first four and
+/// the last four bytes, which may overlap. Names of different lengths may have the same number.
 #[inline]
 fn short_word(name: &[u8]) -> u64 {
     let half = |bytes: &[u8; 4]| u64::from(u32::from_le_bytes(*bytes));

@@ -98,18 +98,17 @@ pub const SKIP_SLOWLOG: Flags = 1 << 10;
 pub const FAST: Flags = 1 << 11;
 /// Before authentication, too.
 pub const NO_AUTH: Flags = 1 << 12;
-/// Keys are not where a simple rule finds them.
+/// A simple rule does not find the keys.
 pub const MOVABLE_KEYS: Flags = 1 << 13;
 /// Not inside MULTI.
 pub const NO_MULTI: Flags = 1 << 14;
 /// While a script is busy, too.
 pub const ALLOW_BUSY: Flags = 1 << 15;
-/// May write as far as replicas are concerned, though it changes no key (PFCOUNT). Not shown to
-/// clients.
+/// For replicas it counts as a write, though it changes no key (PFCOUNT). Not shown to clients.
 pub const MAY_REPLICATE: Flags = 1 << 16;
 /// Not while a replica loads a snapshot and still serves its old data.
 pub const NO_ASYNC_LOADING: Flags = 1 << 17;
-/// Its keys are counted by an argument, and there may be none.
+/// An argument counts its keys, and there may be none.
 pub const NO_MANDATORY_KEYS: Flags = 1 << 18;
 /// Reads or changes keys that it does not name, or all of them: inside EXEC it makes the transaction a
 /// program. Not shown to clients.
@@ -130,10 +129,10 @@ pub const FOLLOWS: Flags = 1 << 31;
 /// No client finds it by a name: other protocols than RESP use it. Not shown to clients.
 pub const INTERNAL: Flags = 1 << 30;
 
-/// Runs a script, whose commands may be any. Not shown to clients.
+/// Runs a script, which may call any command. Not shown to clients.
 pub const SCRIPT: Flags = 1 << 29;
 
-/// Allowed by `enable-debug-command` alone (DEBUG). Not shown to clients.
+/// Allowed only by `enable-debug-command` (DEBUG). Not shown to clients.
 pub const PROTECTED: Flags = 1 << 28;
 
 /// The flags that COMMAND INFO names, in its order.
@@ -205,11 +204,11 @@ pub enum Begin {
     Index(usize),
     /// After this word, which is looked for from an argument on (from the end when negative).
     Keyword(&'static str, i32),
-    /// It cannot be said (SORT's BY and GET, for example).
+    /// No rule tells it (SORT's BY and GET, for example).
     Unknown,
 }
 
-/// How a key spec finds keys from where it begins.
+/// How a key spec finds keys from its beginning.
 #[derive(Clone, Copy, Debug)]
 pub enum Find {
     /// Up to `last` (relative to the first; -1: the last argument, -2: the one before), every
@@ -292,12 +291,12 @@ impl KeySpec {
         Some((first, if last < 0 { last } else { first + last }, step as i64))
     }
 
-    /// Calls `visit` with the index of each key. Returns false when a count is no number or names
-    /// more keys than there are.
+    /// Calls `visit` with the index of each key. Returns false if a count is not a number or names more
+    /// keys than there are.
     pub fn each(&self, argv: Arguments<'_>, mut visit: impl FnMut(usize)) -> bool {
         match self.begin {
             Begin::Index(index) => self.each_from(index, argv, &mut visit),
-            // A word may be repeated, and which occurrence counts is the handler's affair.
+            // A word may be repeated; the handler decides which occurrence counts.
             Begin::Keyword(word, from @ 0..) => (from as usize..argv.len())
                 .filter(|&index| argv.at(index).eq_ignore_ascii_case(word.as_bytes()))
                 .all(|index| self.each_from(index + 1, argv, &mut visit)),
@@ -341,7 +340,7 @@ impl KeySpec {
     }
 }
 
-/// Where a word is, looked for from an argument that is counted from the end.
+/// The place of a word that is searched from an argument counted from the end.
 fn find_backwards(argv: Arguments<'_>, word: &str, from: u32) -> Option<usize> {
     let last = argv.len().checked_sub(from as usize)?;
     (1..=last).rev().find(|&index| argv.at(index).eq_ignore_ascii_case(word.as_bytes()))
@@ -371,7 +370,7 @@ pub struct Argument {
     pub shown: &'static str,
     /// Its kind.
     pub kind: ArgumentKind,
-    /// The word before it, or that it consists of.
+    /// The word before it, or the word that it consists of.
     pub token: Option<&'static str>,
     /// For keys: which key spec finds it.
     pub key_spec: Option<u8>,
@@ -389,7 +388,7 @@ pub struct Argument {
     pub arguments: &'static [Argument],
 }
 
-/// An argument of a kind, to be refined by the methods of [`Argument`].
+/// An argument of a kind; the methods of [`Argument`] refine it.
 pub const fn argument(name: &'static str, kind: ArgumentKind) -> Argument {
     Argument {
         name,
@@ -445,7 +444,7 @@ impl Argument {
         self
     }
 
-    /// Is called otherwise than its name where the command's form is shown.
+    /// Has another name than its own where the form of the command is shown.
     pub const fn shown(mut self, text: &'static str) -> Argument {
         self.shown = text;
         self
@@ -561,8 +560,8 @@ impl Spec {
         categories
     }
 
-    /// First key, last key (counted from the end when negative) and step between keys, as far as
-    /// key specs can be told in these three numbers; zeros when they cannot, or there are no keys.
+    /// First key, last key (counted from the end when negative) and step between keys, as far as these
+    /// three numbers can express the key specs; zeros if they cannot, or if there are no keys.
     pub fn key_range(&self) -> (i64, i64, i64) {
         let ranges = self.keys.iter().filter_map(KeySpec::as_range);
         if let ([_], Some((first, last, step))) = (self.keys, ranges.clone().next()) {

@@ -11,7 +11,7 @@ use crate::wait::sync::{NO_FILE, SyncWait};
 
 /// BGREWRITEAOF
 fn bgrewriteaof(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
-    // Within a transaction it is only announced, as in Redis.
+    // Within a transaction it is only scheduled, as in Redis.
     match cx.engine.storage.rewrite_append_only(!cx.may_block()) {
         RewriteAnswer::Started => {
             cx.reply.simple(b"Background append only file rewriting started");

@@ -24,7 +24,7 @@ const NO_POSITION: CommandError =
 struct Request {
     since: Since,
     filter: Filter,
-    /// Changes at most; those that happened at once stay together.
+    /// At most this many changes; changes that happened together stay together.
     count: usize,
     /// Wait if there are none: for this many milliseconds, or for ever.
     block: Option<Option<u64>>,

@@ -13,7 +13,7 @@ use config::{self, SetContext};
 fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     args.skip(1);
     let patterns: Vec<&[u8]> = args.rest().iter().collect();
-    // Not the turn's own copy: a CONFIG SET inside the same EXEC counts already.
+    // The turn's own copy will not do: a CONFIG SET inside the same EXEC counts already.
     let settings = config::get(&cx.engine.config.load(), &patterns);
     cx.reply.map(settings.len());
     for (name, value) in settings {
@@ -66,7 +66,7 @@ fn rewrite(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Writes the settings to their file. The error is a reply's text.
+/// Writes the settings to their file. The error is the text of a reply.
 fn rewrite_file(engine: &Engine) -> Result<(), String> {
     let host = &engine.host;
     let rewritten = host

@@ -211,7 +211,7 @@ fn pfdebug(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Stores a sparse value as a dense one. Says whether it was sparse.
+/// Stores a sparse value as a dense one. Returns whether it was sparse.
 fn make_dense(
     cx: &mut Context<'_>,
     key: &Key<'_>,

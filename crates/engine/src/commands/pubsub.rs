@@ -27,7 +27,7 @@ fn subscribe_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> Comman
         if cx.session.subscriptions_mut().add(kind, name) {
             cx.engine.pubsub.subscribe(kind, name, &cx.session.client);
         }
-        // From its first subscription on it is in another class.
+        // From its first subscription on, it is in another class.
         cx.session.limit_output(cx.db.config, cx.reply.output());
         reply(cx, words(kind).0, Some(name), kind);
     }
@@ -35,7 +35,7 @@ fn subscribe_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> Comman
     Ok(())
 }
 
-/// Unsubscribes from all names that are left; from all names of the kind when none is.
+/// Unsubscribes from all remaining names; without a name, from all names of the kind.
 fn unsubscribe_from(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
     let word = words(kind).1;
     if args.is_empty() {
@@ -131,7 +131,7 @@ fn publish_to(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandR
     Ok(())
 }
 
-/// PUBSUB, with a subcommand that does not exist: refused before it comes here.
+/// PUBSUB with a subcommand that does not exist: it is refused before it reaches this.
 fn container(_cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     Err(CommandError::SYNTAX)
 }
@@ -150,7 +150,7 @@ fn reply_names(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> Command
     Ok(())
 }
 
-/// Answers how many listen to each of some names.
+/// Answers how many clients listen to each of some names.
 fn reply_counts(cx: &mut Context<'_>, args: &mut Args<'_>, kind: Kind) -> CommandResult {
     args.skip(1);
     // An array in RESP3 too, as in Redis.
@@ -191,7 +191,7 @@ fn shardnumsub(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 /// Flags of subscribing and unsubscribing.
 const SUBSCRIBING: u32 = PUBSUB | NOSCRIPT | LOADING | STALE;
 
-/// A command that changes what the connection is subscribed to.
+/// A command that changes the subscriptions of the connection.
 const fn subscribing(
     name: &'static str,
     handler: Handler,

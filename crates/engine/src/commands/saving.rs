@@ -26,7 +26,7 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if !args.is_empty() {
         return Err(CommandError::SYNTAX);
     }
-    // A transaction's save is of the time after it: the gates open when it is done.
+    // The save of a transaction belongs to the time after it: the gates open when it is done.
     let in_transaction = !cx.may_block();
     let begun = (!in_transaction).then(|| cx.wait_for_host());
     let request = SaveRequest::Background { schedule: schedule || in_transaction, begun };

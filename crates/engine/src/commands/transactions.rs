@@ -72,7 +72,7 @@ fn exec(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
         collect_keys(queued.command, argv, &mut keys);
         cx.db.index = cx.session.database;
         if needs_gates(queued.command, argv) && !cx.db.held.is_everything() {
-            // A script before it has run for so long that others were let in.
+            // A script of the transaction has already run for so long that others were let in.
             cx.reply.error(TOO_LATE.as_bytes());
             continue;
         }

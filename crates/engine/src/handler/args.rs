@@ -35,7 +35,7 @@ pub struct Args<'a> {
     argv: Arguments<'a>,
     keys: &'a [KeyAt],
     next: usize,
-    /// Where among `keys` the next one is looked for first.
+    /// Where the search for the next key in `keys` begins.
     next_key: usize,
 }
 
@@ -65,12 +65,12 @@ impl<'a> Args<'a> {
         self.argv
     }
 
-    /// Which argument is next, counted from the command's name.
+    /// The index of the next argument; the command's name has index 0.
     pub fn position(&self) -> usize {
         self.next
     }
 
-    /// The next argument. Missing ones are a syntax error: the arity covers those that must be.
+    /// The next argument. A missing one is a syntax error: the arity covers the required ones.
     #[inline]
     pub fn bytes(&mut self) -> Result<&'a [u8], CommandError> {
         let argument = self.argv.get(self.next).ok_or(CommandError::SYNTAX)?;
@@ -86,7 +86,7 @@ impl<'a> Args<'a> {
     /// The next argument as a key.
     #[inline]
     pub fn key(&mut self) -> Result<Key<'a>, CommandError> {
-        // Keys were hashed in the order of the arguments, so this is nearly always the one.
+        // Keys were hashed in the order of the arguments, so this is nearly always the right one.
         if let (Some(key), Some(bytes)) = (self.keys.get(self.next_key), self.argv.get(self.next))
             && key.index as usize == self.next
             && bytes.len() <= limits::MAX_KEY
@@ -112,7 +112,7 @@ impl<'a> Args<'a> {
         })
     }
 
-    /// The next argument, taken from the buffer that it was received in where it has one.
+    /// The next argument, taken from the buffer that it was received in if it has one.
     pub fn big(&mut self) -> Result<BigArgument<'a>, CommandError> {
         let index = self.next;
         let bytes = self.bytes()?;
@@ -139,7 +139,7 @@ impl<'a> Args<'a> {
         number.and_then(|number| usize::try_from(number).ok()).ok_or(error)
     }
 
-    /// The next argument as an integer that has an opposite: a count where the sign has a meaning.
+    /// The next argument as an integer that can be negated: a count whose sign has a meaning.
     pub fn signed_count(&mut self) -> Result<i64, CommandError> {
         match self.i64()? {
             i64::MIN => Err(CommandError::NO_OPPOSITE),
@@ -159,8 +159,8 @@ impl<'a> Args<'a> {
         num::parse_f64(self.bytes()?).ok_or(CommandError::NOT_A_FLOAT)
     }
 
-    /// The next argument as the timeout of a blocking command: seconds, perhaps with a fraction, which
-    /// come back as milliseconds rounded up; nothing stands for ever.
+    /// The next argument as the timeout of a blocking command: seconds, possibly with a fraction,
+    /// returned as milliseconds rounded up; `None` means for ever.
     pub fn timeout(&mut self) -> Result<Option<u64>, CommandError> {
         let seconds = LongDouble::parse(self.bytes()?).ok_or(CommandError::TIMEOUT_NOT_A_FLOAT)?;
         match seconds.thousandfold_ceiling() {

@@ -25,7 +25,7 @@ pub struct WaitFor<'w> {
     pub again_in: Option<u64>,
     /// The command, to be passed to `serve`.
     pub argv: Arguments<'w>,
-    /// How it is served when a key is there.
+    /// How the client is served when a key is ready.
     pub serve: Serve,
 }
 
@@ -35,7 +35,7 @@ impl Context<'_> {
         !self.nested
     }
 
-    /// Lets the client wait. The handler returns without a reply afterwards.
+    /// Lets the client wait. The handler then returns without a reply.
     pub fn wait(&mut self, wait: &WaitFor<'_>) {
         debug_assert!(self.may_block(), "handlers ask first");
         let mut waiter = Waiter::new(
@@ -71,8 +71,8 @@ impl Context<'_> {
         !self.nested && self.session.hears_replies()
     }
 
-    /// Writes the messages that have arrived for this connection at this place of the reply, where
-    /// that is possible; otherwise they follow it.
+    /// Writes the messages that have arrived for this connection at this place of the reply, if that is
+    /// possible; otherwise they follow the reply.
     pub(crate) fn write_messages(&mut self) {
         if self.hears_messages_now() {
             crate::session::pubsub::take_messages(&self.session.client, &mut self.reply);

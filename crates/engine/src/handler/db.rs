@@ -27,7 +27,8 @@ pub struct Db<'a> {
     pub held: Held<'a, Attachment>,
     /// The number of the selected database.
     pub index: usize,
-    /// The time of the command, in milliseconds of Unix time: it does not move while it runs.
+    /// The time of the command, in milliseconds of Unix time: it does not change while the command
+    /// runs.
     pub now: u64,
     /// The same instant as [`crate::run::turn::Turn::steady`], for deadlines and ages.
     pub steady: u64,
@@ -45,7 +46,7 @@ pub struct Db<'a> {
     pub(crate) imports: bool,
 }
 
-/// The parts of a turn that a database looks at, apart from the effects that it changes.
+/// The parts of a turn that a database reads, besides the effects, which it changes.
 pub(crate) struct TurnParts<'t> {
     pub(crate) now: u64,
     pub(crate) steady: u64,
@@ -177,7 +178,7 @@ impl<'a> Db<'a> {
         Some(entry)
     }
 
-    /// Finds a live key for a read that is no use of its value (TYPE, TTL): counts a hit or a miss.
+    /// Finds a live key for a read that does not use its value (TYPE, TTL): counts a hit or a miss.
     #[inline]
     pub fn find_untouched(&self, key: &Key<'_>) -> Option<Entry<'_>> {
         let entry = self.find_quietly(key);
@@ -242,7 +243,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Deletes expired keys with one command in the journal.
+    /// Deletes expired keys, with one command in the journal.
     pub(crate) fn delete_due(&mut self, keys: &[Box<[u8]>]) {
         let index = self.index;
         for key in keys {
@@ -521,7 +522,7 @@ impl<'a> Db<'a> {
         self.notify(key, event);
     }
 
-    /// Says that a key was changed in a way that is no event.
+    /// Records that a key was changed without an event.
     #[inline]
     pub fn changed_silently(&mut self, key: &Key<'_>, changes: u64) {
         let version = self.held.next_version(key.slot);
@@ -562,7 +563,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Remembers a key for the waiters that it may satisfy: it has got a value, or a stream more.
+    /// Remembers a key for the waiters that it may satisfy: it got a value, or a stream got more.
     #[inline]
     pub fn wake_waiters(&mut self, key: &Key<'_>) {
         if self.is_awaited(key) {
@@ -601,7 +602,7 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// The stream under a key, for a change. One that is left empty stays.
+    /// The stream under a key, for a change. A stream that becomes empty stays.
     #[inline]
     pub fn stream_mut(&mut self, key: &Key<'_>) -> Result<Option<&mut Stream>, CommandError> {
         match self.find_mut(key).map(EntryMut::into_value_mut) {
@@ -618,7 +619,7 @@ impl<'a> Db<'a> {
         attachment.is_some_and(|own| own.has_waiters(self.index, key.bytes))
     }
 
-    /// When a list's elements go into a new node.
+    /// The limits at which a list's elements go into a new node.
     #[inline]
     pub fn list_limits(&self) -> ListLimits {
         ListLimits::new(self.config.list_max_listpack_size, self.packed_threshold)
@@ -675,7 +676,7 @@ impl<'a> Db<'a> {
         held
     }
 
-    /// Runs `action` on the same locks with another database selected.
+    /// Runs `action` under the same locks with another database selected.
     pub fn with_database<T>(&mut self, index: usize, action: impl FnOnce(&mut Self) -> T) -> T {
         let own = std::mem::replace(&mut self.index, index);
         let result = action(self);

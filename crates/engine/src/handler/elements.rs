@@ -10,10 +10,10 @@ use store::pack::Element;
 
 use crate::handler::error::{CommandError, CommandResult};
 
-/// Members that are drawn with repetition before the size of the reply is looked at.
+/// This many members are drawn with repetition before the size of the reply is checked.
 const DRAWS_AT_ONCE: usize = 1024;
 
-/// Most elements of a set, hash or sorted set that a command makes of others.
+/// A command may make a set, hash or sorted set of at most this many elements.
 #[cfg(not(test))]
 pub(crate) fn most_elements() -> usize {
     MAX_ELEMENTS
@@ -30,7 +30,7 @@ pub(crate) fn most_elements() -> usize {
     MOST.get()
 }
 
-/// Lowers the most elements while a test does something.
+/// Lowers the maximum number of elements while a test runs `action`.
 #[cfg(test)]
 pub(crate) fn with_most_elements(most: usize, action: impl FnOnce()) {
     MOST.set(most);

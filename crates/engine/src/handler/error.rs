@@ -55,7 +55,7 @@ texts! {
     TOO_MANY_ELEMENTS = "ERR maximum number of elements of a collection is reached";
     /// A key beyond the bound.
     KEY_TOO_LONG = "ERR key exceeds maximum allowed size (4294967295 bytes)";
-    /// A timeout of a blocking command that is no number.
+    /// A timeout of a blocking command that is not a number.
     TIMEOUT_NOT_A_FLOAT = "ERR timeout is not a float or out of range";
     /// A timeout of a blocking command below zero.
     TIMEOUT_NEGATIVE = "ERR timeout is negative";
@@ -71,7 +71,7 @@ texts! {
     INVALID_CURSOR = "ERR invalid cursor";
     /// The limit of `maxmemory` was reached and nothing could be evicted.
     OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
-    /// Data is being loaded, and the command cannot do without it.
+    /// Data is being loaded, and the command needs it.
     LOADING = "LOADING Redis is loading the dataset in memory";
     /// Nothing but AUTH, HELLO and QUIT before authentication.
     NO_AUTH = "NOAUTH Authentication required.";

@@ -13,7 +13,7 @@ use crate::run::effects::Expired;
 const FIELDS_AT_ONCE: usize = 256;
 
 impl Db<'_> {
-    /// The hash under a key as it is now.
+    /// The hash under a key, as it is now.
     #[inline]
     pub fn hash(&self, key: &Key<'_>) -> Result<Option<HashView<'_>>, CommandError> {
         Ok(self.stored_hash(key)?.map(|hash| HashView::new(hash, self.fields_due_by())))
@@ -32,8 +32,7 @@ impl Db<'_> {
         }
     }
 
-    /// The value of a field of the hash under a key. One that has expired is removed when the command
-    /// ends.
+    /// The value of a field of the hash under a key. An expired field is removed when the command ends.
     #[inline]
     pub fn field<'h>(
         &self,
@@ -75,7 +74,7 @@ impl Db<'_> {
         }
     }
 
-    /// Removes a field that a read has met, if its time is over.
+    /// Removes a field that a read has found, if its time is over.
     pub(crate) fn settle_field(&mut self, database: usize, key: &Key<'_>, field: &[u8]) {
         self.delete_fields(database, key, &[field]);
     }

@@ -20,7 +20,7 @@ pub(crate) fn empty(cx: &mut Context<'_>, database: usize) -> usize {
     cx.db.wake_stream_waiters(database);
     let slots: Vec<u16> = cx.engine.keyspace.occupied(database).collect();
     for slot in slots {
-        // A key that comes back has a higher version than the one that went.
+        // A key that comes back has a higher version than the removed one.
         cx.db.held.next_version(slot);
     }
     // A reader of a cut keeps some of the tables.

@@ -11,8 +11,8 @@ use crate::handler::error::CommandError;
 
 /// Elements that one call looks at without COUNT.
 const DEFAULT_COUNT: usize = 10;
-/// Positions of a collection that one call looks at for each element wanted: a sparse table must not
-/// make a call long.
+/// Positions of a collection that one call visits for each wanted element: a sparse table must not make
+/// a call long.
 const POSITIONS_PER_ELEMENT: usize = 10;
 
 /// What is scanned, which decides which options exist.
@@ -28,9 +28,9 @@ pub(crate) enum Scanned {
 
 /// The options of a scan.
 pub(crate) struct ScanOptions<'a> {
-    /// How many elements to look at, about. At least 1.
+    /// The approximate number of elements to look at. At least 1.
     pub(crate) count: usize,
-    /// Show keys of this type only, by the name that TYPE gives. The keyspace's SCAN alone has it.
+    /// Show only keys of this type, by the name that TYPE gives. Only the keyspace's SCAN has it.
     pub(crate) type_name: Option<&'a [u8]>,
     /// Leave out the values. HSCAN alone has it.
     pub(crate) no_values: bool,
@@ -85,7 +85,7 @@ impl<'a> ScanOptions<'a> {
                 let pattern = args.bytes()?;
                 options.pattern = (pattern != b"*").then_some(pattern);
             } else if scanned == Scanned::Keys && args.len() >= 2 && args.word("type") {
-                // Up to the first zero byte, where a text of C ends.
+                // Up to the first zero byte, where a text in C ends.
                 options.type_name = args.bytes()?.split(|byte| *byte == 0).next();
             } else if args.word("novalues") {
                 if scanned != Scanned::Hash {

@@ -1,4 +1,4 @@
-//! Sorted sets where several families work on them: adding under conditions, for ZADD and GEOADD,
+//! Sorted sets, as far as several families work on them: adding under conditions, for ZADD and GEOADD,
 //! and the shape of a reply of members with their scores.
 
 use resp::reply::Reply;
@@ -28,7 +28,7 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
-    /// Whether a member with this score at present, if it is there, may get another one.
+    /// Whether a member that has this score, or is missing, may get another one.
     pub(crate) fn admit(self, present: Option<f64>, score: f64) -> bool {
         match present {
             None => !self.only_present,
@@ -71,7 +71,7 @@ impl Context<'_> {
         }
     }
 
-    /// Adds members or gives them other scores, each if the conditions are met.
+    /// Adds members or changes their scores; the conditions must be met for each.
     #[inline]
     pub(crate) fn add_scored(
         &mut self,

@@ -18,13 +18,13 @@ use crate::session::client::{Client, Waiter};
 /// A client that waits for an event.
 struct Watch {
     waiter: Arc<Waiter>,
-    /// Of this node, or of all that are below it too.
+    /// Whether it waits for events of this node alone, or also of all nodes below it.
     recursive: bool,
     /// The first index that counts.
     since: u64,
 }
 
-/// Where a waiter lies: the path that it watches.
+/// The path that a waiter watches.
 pub struct Place(Box<[u8]>);
 
 /// How often an operation has succeeded and failed.

@@ -53,13 +53,13 @@ impl Kept<'_, '_> {
         }
     }
 
-    /// The index of the oldest event that is kept, if there are any.
+    /// The index of the oldest kept event, if there is any.
     pub(crate) fn oldest(&self) -> Result<Option<u64>, Error> {
         let events = self.events()?.filter(|events| !events.is_empty());
         Ok(events.map(|events| events.numbers().first_id.ms))
     }
 
-    /// The first event from an index on that is as wanted, if one is kept.
+    /// The first wanted event from an index on, if one is kept.
     pub(crate) fn first_event(
         &self,
         since: u64,

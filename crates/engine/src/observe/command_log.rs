@@ -95,7 +95,7 @@ impl CommandLog {
     }
 }
 
-/// From where on a command is noted, by the logs of commands or by the latency monitor.
+/// A command is noted from this duration on, by the logs of commands or by the latency monitor.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NotedFrom {
     pub(crate) nanoseconds: u64,
@@ -126,7 +126,7 @@ fn threshold(setting: i64) -> u64 {
     u64::try_from(setting).unwrap_or(u64::MAX)
 }
 
-/// The arguments of a command as the log keeps them.
+/// The arguments of a command in the form that the log keeps.
 pub(crate) fn shortened(command: &Spec, argv: Arguments<'_>) -> Vec<Vec<u8>> {
     let shown = if argv.len() > ARGUMENTS_MAX { ARGUMENTS_MAX - 1 } else { argv.len() };
     let arguments = redaction::shown(command, argv).take(shown);

@@ -11,7 +11,7 @@
 use hashbrown::{Equivalent, HashMap};
 use parking_lot::Mutex;
 
-/// Commands to one that is looked at, on average.
+/// One in this many commands is looked at, on average.
 pub const GAP: u64 = 128;
 /// Keys that a thread counts.
 const PLACES: usize = 128;
@@ -19,7 +19,7 @@ const PLACES: usize = 128;
 const SPAN: u64 = 10_000;
 /// Bytes of the longest key that is counted: the counts must not take much memory.
 const LONGEST: usize = 1024;
-/// How often a key has to have been looked at to be told of: once or twice is chance.
+/// A key is told of if it was looked at this often: once or twice is chance.
 const LEAST: u64 = 3;
 
 /// A database, and a key in it.
@@ -38,7 +38,7 @@ impl Equivalent<Name> for Sought<'_> {
 #[derive(Clone, Copy, Default)]
 struct Count {
     seen: u64,
-    /// How much of that may have been other keys.
+    /// How much of that count may belong to other keys.
     error: u64,
 }
 
@@ -101,7 +101,7 @@ impl Spans {
     }
 }
 
-/// The counts of one thread, which others may ask for.
+/// The counts of one thread, which other threads may read.
 #[derive(Default)]
 pub struct HotKeys(Mutex<Spans>);
 
@@ -112,14 +112,14 @@ pub struct HotKey {
     pub database: usize,
     /// The key.
     pub key: Box<[u8]>,
-    /// Commands a second that name it, at least and about.
+    /// Commands a second that name it: a lower bound, approximately.
     pub per_second: f64,
-    /// Which share that is of all keys that commands name.
+    /// Its share of all keys that commands name.
     pub share: f64,
 }
 
 impl HotKeys {
-    /// Counts a key of a command that is looked at, at this millisecond of the steady clock.
+    /// Counts a key of a sampled command, at this millisecond of the steady clock.
     pub(crate) fn note(&self, database: usize, key: &[u8], steady: u64) {
         let mut spans = self.0.lock();
         spans.turn_over(steady);
@@ -132,7 +132,7 @@ impl HotKeys {
     }
 }
 
-/// The keys that all threads together have seen most often, the hottest first.
+/// The keys that all threads together have seen most often; the hottest key comes first.
 pub(super) fn hottest<'h>(
     threads: impl Iterator<Item = &'h HotKeys>,
     steady: u64,

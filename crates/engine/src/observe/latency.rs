@@ -48,7 +48,7 @@ impl LatencyMonitor {
         self.0.lock().iter().map(|(event, series)| (*event, series.clone())).collect()
     }
 
-    /// Forgets an event, or all. Returns how many were forgotten.
+    /// Forgets one event, or all. Returns how many were forgotten.
     pub fn reset(&self, event: Option<&str>) -> usize {
         let mut events = self.0.lock();
         match event {

@@ -5,7 +5,7 @@ use store::gate::Presence;
 use crate::engine::Engine;
 use crate::host::MemoryFigures;
 
-/// Slots of a database that the size of its tables is taken from; with more, it is estimated.
+/// The size of a database's tables is taken from this many slots; with more, it is estimated.
 const SLOTS_SAMPLED: usize = 512;
 
 /// Memory in bytes, at one moment.
@@ -54,8 +54,8 @@ impl Overview {
         100.0 * ratio(self.used, self.peak)
     }
 
-    /// How much larger one is than another, as a factor and in bytes: pages in use and bytes given
-    /// out, resident and in use, the process and the allocator, the process and the bytes in use.
+    /// Ratios and differences in bytes: of pages in use to bytes given out, of resident memory to
+    /// memory in use, of the process to the allocator, of the process to the bytes in use.
     pub(crate) fn fragmentation(&self) -> Fragmentation {
         let figures = &self.figures;
         let pair = |one: usize, other: usize| (ratio(one, other), one as i64 - other as i64);

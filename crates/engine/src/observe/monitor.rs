@@ -10,7 +10,7 @@ use crate::observe::redaction;
 use crate::run::effects::Effects;
 use crate::session::Session;
 
-/// Shows a command that has run, when its effects are settled.
+/// Shows a command that has run, after its effects are settled.
 pub(crate) fn show(effects: &mut Effects, session: &Session, command: &Spec, argv: Arguments<'_>) {
     if !command.has(command::SKIP_MONITOR | command::ADMIN) {
         show_anyway(effects, session, command, argv);

@@ -24,7 +24,7 @@ pub(crate) fn shown<'a>(
     )
 }
 
-/// Says whether the argument at an index is a secret.
+/// Returns whether the argument at an index is a secret.
 type Rule = fn(Arguments<'_>, usize) -> bool;
 
 fn rule(command: &Spec) -> Rule {

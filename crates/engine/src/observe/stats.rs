@@ -34,14 +34,14 @@ impl Counter {
     }
 }
 
-/// Durations in nanoseconds are counted in buckets of a 32nd of their power of two.
+/// The buckets of durations in nanoseconds have the width of a 32nd of their power of two.
 const SUB_BUCKETS: usize = 32;
 const SUB_BUCKET_BITS: usize = SUB_BUCKETS.trailing_zeros() as usize;
 /// Powers of two from that of `SUB_BUCKETS` on: the last bucket begins at about an hour.
 const POWERS: usize = 38;
 const BUCKETS: usize = POWERS * SUB_BUCKETS;
 
-/// How often something took how long, to within 3 %. One thread counts, any thread reads.
+/// How often durations occurred, to within 3 %. One thread counts, any thread reads.
 pub struct Histogram(Box<[AtomicU32; BUCKETS]>);
 
 impl Default for Histogram {
@@ -89,7 +89,7 @@ impl Histogram {
     }
 }
 
-/// How long something took, in nanoseconds to within 3 %; all 0 if it never happened.
+/// The durations of something, in nanoseconds to within 3 %; all 0 if it never happened.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Durations {
     /// How often it happened.
@@ -145,7 +145,7 @@ pub struct CommandStats {
 }
 
 impl CommandStats {
-    /// Counts a call, and how long it took where `latency-tracking` asks for that.
+    /// Counts a call, and its duration if `latency-tracking` asks for that.
     #[inline]
     pub fn record(&self, nanoseconds: u64, latency_tracking: bool) {
         self.calls.add(1);
@@ -182,14 +182,14 @@ impl StageStats {
 /// The stages of a command on its worker, in order.
 #[derive(Default)]
 pub struct Stages {
-    /// From when the worker began to look at its connections to when it began to run the batch that
-    /// the command is in.
+    /// The time from the worker's first look at its connections to the start of the batch that the
+    /// command is in.
     pub queue: StageStats,
     /// While that batch ran.
     pub execute: StageStats,
-    /// While its reply was kept until the journal was durable.
+    /// The time for which its reply was deferred until the journal was durable.
     pub commit: StageStats,
-    /// While the replies of the batch were given to the sockets.
+    /// The time in which the replies of the batch were given to the sockets.
     pub flush: StageStats,
 }
 
@@ -204,7 +204,7 @@ impl Stages {
     }
 }
 
-/// The sums over all threads of one part of the way of commands.
+/// The sums over all threads for one part of the way of commands.
 pub struct StageTimes {
     /// Its name.
     pub name: &'static str,
@@ -300,9 +300,9 @@ thread_stats! {
     writes_processed,
     /// Commands that found a slot locked and were tried again.
     contended,
-    /// Times that clients went over their query buffer's bound.
+    /// How often clients exceeded the limit of their query buffer.
     query_buffer_limit_disconnections,
-    /// Times that clients went over their output buffer's bound.
+    /// How often clients exceeded the limit of their output buffer.
     output_buffer_limit_disconnections,
     /// Cycles of active expiry that ran out of time.
     expired_time_cap_reached,
@@ -314,7 +314,7 @@ thread_stats! {
     turn_nanoseconds,
     /// Passwords that were wrong.
     wrong_passwords,
-    /// Requests for results of databases that were kept and fresh.
+    /// Requests for results of databases that were answered by a kept and fresh result.
     view_hits,
     /// Those that were kept and stale.
     view_stale,
@@ -322,7 +322,7 @@ thread_stats! {
     view_misses,
 }
 
-/// Samples that a rate is averaged over: 1.6 seconds at ten a second, as in Redis.
+/// A rate is averaged over this many samples: 1.6 seconds at ten a second, as in Redis.
 const RATE_SAMPLES: usize = 16;
 
 /// How fast a count rises.
@@ -369,8 +369,8 @@ pub struct Stats {
     stale: AtomicU64,
 }
 
-/// With more codes than these, errors are not told apart any more until CONFIG RESETSTAT: it is
-/// clients that choose them.
+/// With more codes than this, errors are not distinguished any more until CONFIG RESETSTAT: clients can
+/// choose codes.
 const ERROR_CODES_MAX: usize = 128;
 /// The text in place of all codes when there are too many.
 const TOO_MANY_CODES: &str = "ERRORSTATS_DISABLED";
@@ -439,7 +439,7 @@ impl Stats {
         [&rates.commands, &rates.input_bytes, &rates.output_bytes].map(Rate::average)
     }
 
-    /// Turns per second lately, and how many nanoseconds one took on average.
+    /// Recent turns per second, and how many nanoseconds one took on average.
     pub fn turn_rates(&self) -> (f64, f64) {
         let rates = self.rates.lock();
         let [turns, nanoseconds] = [&rates.turns, &rates.turn_nanoseconds].map(Rate::average);
@@ -511,7 +511,7 @@ impl Stats {
         counts.map(|(bucket, count)| (Histogram::upper_bound(bucket), count)).collect()
     }
 
-    /// How long commands were in each part of their way.
+    /// How long commands spent in each part of their way.
     pub fn stages(&self) -> Vec<StageTimes> {
         let names = Stages::default().named().map(|(name, _)| name);
         let times = names.into_iter().enumerate().map(|(at, name)| {
@@ -525,8 +525,8 @@ impl Stats {
         times.collect()
     }
 
-    /// The keys that commands name most often, the hottest first, at this millisecond of the steady
-    /// clock.
+    /// The keys that commands name most often, at this millisecond of the steady clock; the hottest key
+    /// comes first.
     pub fn hot_keys(&self, steady: u64, most: usize) -> Vec<HotKey> {
         let threads = self.threads.lock();
         hot_keys::hottest(threads.iter().map(|thread| &thread.hot_keys), steady, most)

@@ -8,7 +8,7 @@ use crate::observe::stats::Durations;
 pub enum RewriteAnswer {
     /// It has begun.
     Started,
-    /// It begins when the snapshot is written that is under way.
+    /// It begins when the running snapshot is written.
     Scheduled,
     /// One is under way.
     InProgress,
@@ -37,9 +37,9 @@ impl LastStatus {
 /// The rewrites of the append-only file.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Rewrites {
-    /// For how many seconds the present one has been going on.
+    /// For how many seconds the running one has been going on.
     pub current_seconds: Option<u64>,
-    /// One is to begin when nothing else reads the data.
+    /// One will begin when nothing else reads the data.
     pub scheduled: bool,
     /// How long the last one took, in seconds.
     pub last_seconds: Option<u64>,
@@ -58,9 +58,9 @@ pub struct Writing {
     pub size: u64,
     /// Its size after the last rewrite, or at the start.
     pub base_size: u64,
-    /// Bytes that were not given to the system yet.
+    /// Bytes that were not yet given to the system.
     pub pending: u64,
-    /// Whether something was given to the system that is not durable yet.
+    /// Whether something was given to the system that is not yet durable.
     pub pending_sync: bool,
     /// Syncs that came later than `everysec` promises.
     pub delayed_syncs: u64,

@@ -56,7 +56,7 @@ impl Position {
         let (history, offset) = text.split_once(':')?;
         let is_number = !offset.is_empty() && offset.bytes().all(|byte| byte.is_ascii_digit());
         let offset = offset.parse().ok().filter(|_| is_number)?;
-        // Positions stand in headers and in lines of events.
+        // Positions occur in headers and in lines of events.
         let is_name =
             !history.is_empty() && history.bytes().all(|byte| byte.is_ascii_alphanumeric());
         is_name.then(|| Position { history: history.to_owned(), offset })
@@ -403,7 +403,7 @@ impl Kept {
         Position { history: history.to_owned(), offset }.to_string()
     }
 
-    /// Where the history of a position ends, if it is one that this server knows.
+    /// Where the history of a position ends, if this server knows that history.
     fn end_of(&self, position: &Position) -> Option<u64> {
         let at = self.histories.iter().position(|own| own.name == position.history)?;
         if position.offset < self.histories[at].from {

@@ -31,7 +31,7 @@ impl Batch {
         self.parts.len()
     }
 
-    /// Commands that the stream gets, without SELECT: several go with MULTI and EXEC.
+    /// Commands that go into the stream, without SELECT: several are wrapped in MULTI and EXEC.
     #[inline]
     pub(crate) fn len_in_stream(&self) -> usize {
         self.len() + if self.len() > 1 { 2 } else { 0 }

@@ -40,7 +40,7 @@ impl Context<'_> {
         self.session.depends_on = self.session.depends_on.max(newest);
     }
 
-    /// Notes that the reply shows what others were told, which may depend on anything.
+    /// Notes that the reply shows what others were told, which may depend on any write.
     pub(crate) fn depend_on_all(&mut self) {
         if self.db.effects.holds_replies {
             self.session.depends_on = self.engine.journal.end();
@@ -72,7 +72,8 @@ fn refuse(journal: &dyn Journal, session: &Session, command: &Spec) -> CommandRe
     Err(CommandError::owned(format!("MISCONF Errors writing to the AOF file: {reason}")))
 }
 
-/// Until when a write has to wait, because the disk does not keep up, in milliseconds of the steady clock.
+/// A write has to wait until then, because the disk does not keep up; in milliseconds of the steady
+/// clock.
 #[inline]
 pub(crate) fn held_up(turn: &Turn, session: &Session, command: &Spec) -> Option<u64> {
     let writes = command::WRITE | command::SCRIPT;
@@ -95,8 +96,8 @@ impl Engine {
         session.client.sync_wait.end()
     }
 
-    /// Ends a client's waiting for a sync at this millisecond of the steady clock and answers it, if it is over.
-    /// Returns whether it is.
+    /// Ends a client's wait for a sync at this millisecond of the steady clock and answers it, if the
+    /// wait is over. Returns whether it is.
     pub fn settle_sync_wait(
         &self,
         session: &Session,
@@ -251,7 +252,7 @@ mod tests {
         }
     }
 
-    /// Nothing that is deleted could be made durable: keys that are due are absent and stay.
+    /// No deletion could be made durable: keys that are due count as absent and stay.
     #[test]
     fn nothing_expires_and_nothing_is_evicted_while_nothing_keeps_it() {
         let mut server = holding();

@@ -29,7 +29,7 @@ pub trait Journal: Send + Sync {
         State { listening: self.listening(), ..State::default() }
     }
 
-    /// Says that something was appended. Called once for many appends, without locks, before the
+    /// Tells that something was appended. Called once for many appends, without locks, before the
     /// replies leave.
     fn nudge(&self) {}
 
@@ -51,7 +51,7 @@ pub trait Journal: Send + Sync {
     /// Asks that everything up to this offset becomes durable soon, under every policy.
     fn request_sync(&self, _offset: u64) {}
 
-    /// Why nothing is kept any more, if so, in words.
+    /// Why nothing is kept any more, in words, if that is so.
     fn failure(&self) -> Option<String> {
         None
     }

@@ -28,7 +28,7 @@ use config::{Config, NotifyEvents};
 
 pub use crate::persistence::progress::{Counts, Duplicates, LoadFailed, Loading, Progress, Source};
 
-/// Entries whose slots and buckets are fetched together, before the first is placed.
+/// The slots and buckets of this many entries are fetched together, before the first is placed.
 const WINDOW: usize = 32;
 
 /// What happens to a key that has expired.
@@ -111,8 +111,8 @@ impl<'e> Loader<'e> {
         self.counts
     }
 
-    /// Places keys, in their order. Of those before one that does not fit, all are in. The error
-    /// comes with the place of that one among them.
+    /// Places keys, in their order. If a key does not fit, all keys before it are placed. The error
+    /// comes with its position.
     ///
     /// # Errors
     /// [`Misfit`].

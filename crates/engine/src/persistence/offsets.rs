@@ -14,7 +14,7 @@ pub(crate) struct SlotOffsets {
     slots: Box<[AtomicU64]>,
     /// After the last write that concerned all slots.
     everywhere: AtomicU64,
-    /// All that was written before offsets were kept is in `everywhere`.
+    /// Everything that was written before offsets were kept is in `everywhere`.
     complete: AtomicBool,
 }
 
@@ -36,7 +36,7 @@ impl SlotOffsets {
         }
     }
 
-    /// A thread does not keep the offsets of its writes any more.
+    /// A thread no longer keeps the offsets of its writes.
     pub(crate) fn stop(&self) {
         self.complete.store(false, Relaxed);
     }

@@ -1,8 +1,8 @@
-//! Whether data is being loaded, from where, and how far that is.
+//! Whether data is being loaded, from where, and how far the load is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Whether data is being loaded, and how far that is.
+/// Whether data is being loaded, and how far the load is.
 #[derive(Debug, Default)]
 pub struct Loading {
     on: AtomicBool,
@@ -88,7 +88,7 @@ impl Loading {
         self.on.load(Relaxed)
     }
 
-    /// How far it is; `None` when nothing is being loaded.
+    /// The progress; `None` if nothing is being loaded.
     pub fn progress(&self) -> Option<Progress> {
         self.is_on().then(|| Progress {
             started_at: self.started_at.load(Relaxed),
@@ -104,7 +104,7 @@ impl Loading {
     }
 }
 
-/// Where data is loaded from when a command asks for it.
+/// The source, if a command asked for the load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// The RDB file.

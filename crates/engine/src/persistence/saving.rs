@@ -8,7 +8,7 @@ use crate::handler::error::CommandError;
 use crate::session::client::Waiter;
 use config::Config;
 
-/// Seconds after a save that failed before the rules begin another.
+/// Seconds after a failed save before the rules begin another one.
 const RETRY_SECONDS: u64 = 5;
 
 /// Why a save does not begin.
@@ -18,7 +18,7 @@ pub enum Refusal {
     InProgress,
     /// The append-only file is being rewritten.
     Rewriting,
-    /// The system gives no thread. The log says why.
+    /// The system provides no thread. The log says why.
     NoThread,
 }
 
@@ -30,7 +30,7 @@ pub struct SaveFailed;
 pub enum SaveRequest {
     /// SAVE: the client waits until it is done.
     Answer(Arc<Waiter>),
-    /// BGSAVE. When the append-only file is being rewritten, a scheduled one follows.
+    /// BGSAVE. While the append-only file is being rewritten, a scheduled save follows.
     Background {
         /// SCHEDULE was given.
         schedule: bool,
@@ -79,9 +79,10 @@ pub struct SavingFigures {
     pub current_seconds: Option<u64>,
     /// When the last one was complete.
     pub last_save: u64,
-    /// Whether the last attempt failed, of those in the background and those that succeeded.
+    /// Whether the last attempt failed. Attempts in the background count, and other attempts that
+    /// succeeded.
     pub last_failed: bool,
-    /// How long the last in the background took, in seconds; -1 before the first.
+    /// How long the last save in the background took, in seconds; -1 before the first.
     pub last_seconds: i64,
     /// Files that were asked for.
     pub saves: u64,
@@ -153,7 +154,7 @@ impl Saving {
         self.in_progress.store(false, Relaxed);
     }
 
-    /// The file is not wanted any more, since its data was removed: nothing has failed.
+    /// The file is no longer wanted, since its data was removed: nothing has failed.
     pub fn give_up(&self, now: u64) {
         let seconds = now.saturating_sub(self.began_at.load(Relaxed));
         self.last_seconds.store(seconds.cast_signed(), Relaxed);

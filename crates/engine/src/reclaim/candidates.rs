@@ -20,13 +20,14 @@ use config::{Config, MaxmemoryPolicy};
 const POOL: usize = 16;
 /// Keys looked at for one eviction, however large `maxmemory-samples` is.
 const SAMPLES_MAX: usize = 1024;
-/// Keys drawn at random where only some of a slot's keys expire, before its table is walked.
+/// Keys that are drawn at random if only some of a slot's keys expire, before its table is walked.
 const DRAWS: usize = 16;
 /// Buckets walked then, from a random one on.
 const BUCKETS_PER_WALK: usize = 64;
-/// Slots drawn for one sample: those that are locked or were emptied meanwhile give nothing.
+/// Slots that are drawn for one sample: locked slots, and slots that were emptied meanwhile, give
+/// nothing.
 const SLOTS_PER_SAMPLE: usize = 4;
-/// Rounds of samples that may find no candidate before the search is left to the next command.
+/// This many rounds of samples may find no candidate; then the search is left to the next command.
 const ROUNDS: usize = 8;
 /// Milliseconds after which the weights of slots are out of date.
 const WEIGHTS_AGE: u64 = 100;
@@ -51,8 +52,8 @@ pub(super) struct Victim {
 }
 
 impl Victim {
-    /// Whether a key still deserves eviction as much as when it was looked at: it was not used
-    /// since, and still expires if that matters.
+    /// Whether a key still deserves eviction as much as when it was looked at: it was not used since,
+    /// and still expires if that is required.
     pub(super) fn is_fair(&self, by: Criteria<'_>, entry: Entry<'_>) -> bool {
         score(by, entry).is_some_and(|score| score >= self.score)
     }
@@ -110,7 +111,7 @@ impl Evictor {
                     return Search::Nothing;
                 }
             }
-            // With a random policy one key is as good as another.
+            // Under a random policy one key is as good as another.
             let samples = if policy.is_random() { 1 } else { by.config.maxmemory_samples };
             let samples = (samples as usize).min(SAMPLES_MAX);
             for _ in 0..samples {
@@ -144,7 +145,7 @@ impl Evictor {
         }
     }
 
-    /// Puts a key into the pool if it is better than the worst there, or if there is room.
+    /// Puts a key into the pool if it is better than the worst one there, or if there is room.
     fn propose(&mut self, database: usize, entry: Entry<'_>, score: u64) {
         let known = |victim: &Victim| victim.database == database && *victim.key == *entry.key();
         if self.pool.iter().any(known) {
@@ -177,8 +178,7 @@ fn draw_entry(table: &SlotTable, volatile: bool) -> Option<Entry<'_>> {
     draw_expiring(table)
 }
 
-/// One of the keys that expire in a stretch of the table that begins anywhere; each has the same chance
-/// within the stretch.
+/// An expiring key in a stretch of the table that begins anywhere; each such key has the same chance.
 fn draw_expiring(table: &SlotTable) -> Option<Entry<'_>> {
     let (mut drawn, mut seen) = (None, 0);
     let mut position = base::rng::next_u64() as u32;
@@ -206,8 +206,8 @@ fn score(by: Criteria<'_>, entry: Entry<'_>) -> Option<u64> {
     let clock = by.eviction_clock;
     Some(match policy {
         Policy::AllkeysLru | Policy::VolatileLru => {
-            // The time of the last access rather than the time since, so that candidates that were
-            // looked at earlier and later compare.
+            // The time of the last access, and not the time since, so that candidates from earlier and
+            // later looks are comparable.
             let idle = store::evict::idle_seconds(entry.clock(), clock.now);
             u64::MAX - (by.steady / 1000).saturating_sub(u64::from(idle))
         }

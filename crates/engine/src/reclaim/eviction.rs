@@ -34,9 +34,9 @@ use config::MaxmemoryPolicy;
 const EVICTIONS_PER_LOOK: usize = 16;
 /// Members of a collection from which its size is estimated by default.
 pub(crate) const DEFAULT_SAMPLES: usize = 5;
-/// Nodes of a list that its size is estimated from, at least.
+/// The size of a list is estimated from at least this many nodes.
 const NODE_SAMPLES: usize = 64;
-/// Tables of a flushed database that its size is estimated from.
+/// The size of a flushed database is estimated from this many tables.
 const FLUSH_SAMPLES: usize = 32;
 
 /// Bytes that a key takes: its entry and its value. Large collections are estimated from `samples`
@@ -139,7 +139,7 @@ pub(crate) fn admit(
     let refusable = may_need_memory(session, command);
     let runs_script = any_has(command, session, command::SCRIPT);
     if !refusable && !runs_script && turn.evictor.found_nothing_in(turn.clock) {
-        // Looking once more for every read would make them slow for nothing.
+        // Looking again for every read would make reads slow for nothing.
         return Ok(());
     }
     let room = make_room(engine, presence, turn);
@@ -160,9 +160,9 @@ fn may_need_memory(session: &Session, command: &Spec) -> bool {
 enum Room {
     /// There is room.
     Enough,
-    /// Not yet: keys that may be evicted are left, or were not found in time.
+    /// Not yet: keys that may be evicted remain, or were not found in time.
     Later,
-    /// No key is left that the policy may evict.
+    /// No key remains that the policy may evict.
     None,
 }
 

@@ -28,18 +28,18 @@ const STEP_NS: u64 = 1_000_000;
 const ENTRIES_PER_HOLD: usize = 32;
 /// Fields that go while a slot is held.
 const FIELDS_PER_HOLD: usize = 64;
-/// Entries of a slot that are looked at before others get their turn, for each unit of effort.
+/// Entries of a slot that are looked at before other slots have their turn, for each unit of effort.
 const ENTRIES_PER_VISIT: usize = 1024;
 /// The weight of the last round in the average.
 const STALE_WEIGHT: f64 = 0.05;
-/// The fewest rounds per second that the share of time is meant for.
+/// The share of time is meant for at least this many rounds per second.
 const ROUNDS_PER_SECOND_MIN: u32 = 10;
 
 /// How much a cycle does: the setting `active-expire-effort`, 1 to 10, turned into bounds.
 struct Effort {
     /// Nanoseconds that a round may take.
     budget_ns: u64,
-    /// Entries of a slot that are looked at before others get their turn.
+    /// Entries of a slot that are looked at before other slots have their turn.
     entries_per_visit: usize,
     /// The round comes back to a slot if more than this share of its keys was due, in percent.
     stale_percent: usize,
@@ -77,20 +77,20 @@ impl Tally {
 enum Progress {
     /// Its time was over.
     More,
-    /// Nothing that is worth looking at now is left.
+    /// Nothing is left that is worth looking at now.
     Done,
 }
 
 /// Where the rounds stand. One thread has it.
 #[derive(Default)]
 pub struct ExpireCycle {
-    /// The slot that is next, counted over all databases.
+    /// The next slot, counted over all databases.
     next: usize,
     /// Slots that this lap has to pass yet.
     left: usize,
     /// A slot of this lap deserves another visit.
     crowded: bool,
-    /// The present visit of a slot: entries, and fields that went.
+    /// The present visit of a slot: entries, and removed fields.
     visit: Tally,
     /// Hashes of that slot with more due fields than could be removed at once.
     hashes: Vec<Box<[u8]>>,
@@ -136,7 +136,7 @@ impl ExpireCycle {
         engine.note_latency(turn, "expire-cycle", begun);
     }
 
-    /// Averages the share of keys that were found due over the rounds, the late ones weighing most.
+    /// Averages the share of keys that were found due over the rounds; the latest rounds weigh most.
     fn note_stale(&mut self, engine: &Engine) {
         let percent = self.round.due as f64 * 100.0 / self.round.entries.max(1) as f64;
         self.stale_percent += (percent - self.stale_percent) * STALE_WEIGHT;
@@ -180,7 +180,7 @@ impl ExpireCycle {
         Progress::More
     }
 
-    /// Goes on to the next slot in which something is due. None when the lap ends before.
+    /// Goes on to the next slot with anything due. None if the lap ends before.
     fn next_due_slot(&mut self, engine: &Engine, now: u64) -> Option<(usize, u16)> {
         while self.left > 0 {
             let (database, from) = (self.next / SLOTS, self.next % SLOTS);

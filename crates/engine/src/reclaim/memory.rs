@@ -14,7 +14,7 @@ pub(crate) struct Memory {
     /// The most bytes that a sample has seen.
     peak: AtomicUsize,
     lazy: Arc<LazyFree>,
-    /// Bytes in which all workers read and parse requests.
+    /// Bytes of memory in which all workers read and parse requests.
     pub(super) scratch: AtomicUsize,
     /// Since when more than `maxmemory` is used, in Unix microseconds; 0 while it is not.
     exceeded_since: AtomicU64,
@@ -108,7 +108,7 @@ impl Memory {
     }
 
     pub(super) fn note_within(&self, now_us: u64) {
-        // The load keeps the cache line shared while all is well.
+        // Loading first keeps the cache line shared while all is well.
         if self.exceeded_since.load(Relaxed) != 0 {
             let since = self.exceeded_since.swap(0, Relaxed);
             if since != 0 {
@@ -145,7 +145,7 @@ pub(crate) struct UsedMemory {
 }
 
 impl UsedMemory {
-    /// Brings the figure up to date, with a look at the other threads once a turn.
+    /// Updates the figure; looks at the other threads once a turn.
     pub(super) fn follow(&mut self, turn_clock: u64, host: &dyn Host) {
         let moved = host.memory_balance().wrapping_sub(self.balance);
         if self.turn_clock != turn_clock || moved.unsigned_abs() > UNPUBLISHED_MAX {

@@ -65,7 +65,7 @@ impl Engine {
         Err(CommandError::LOADING)
     }
 
-    /// Whether writes are accepted, as far as saving them goes. PING is refused as well: see
+    /// Whether saving allows writes. PING is refused as well: see
     /// [`crate::persistence::durability::admit`].
     fn may_write(&self, turn: &Turn, session: &Session, command: &Spec) -> CommandResult {
         if !self.saving.stops_writes(&turn.config) {
@@ -115,7 +115,7 @@ fn unknown_command(argv: Arguments<'_>) -> CommandError {
     CommandError::line(text)
 }
 
-/// Bytes of a client's words that an error shows.
+/// An error shows at most this many bytes of a client's words.
 const LONGEST_WORD: usize = 128;
 
 /// The first `room` bytes.

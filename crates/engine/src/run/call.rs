@@ -157,7 +157,7 @@ impl Engine {
         request: &Request<'_>,
         error: CommandError,
     ) -> CommandError {
-        // A subcommand that does not exist is no call of its container.
+        // A subcommand that does not exist does not count as a call of its container.
         let row = request.row.filter(|row| !lacks_subcommand(row, request.argv));
         match row {
             Some(row) => turn.stats.commands[row.id].rejected.add(1),
@@ -171,7 +171,7 @@ impl Engine {
         if row.is_none_or(|row| row.command.name != "exec") {
             return error;
         }
-        // A refused EXEC ends the transaction all the same.
+        // A refused EXEC ends the transaction nevertheless.
         self.abandon_transaction(presence, session);
         CommandError::exec_refused(&error)
     }
@@ -256,7 +256,7 @@ impl Engine {
             outcome
         };
         if missed.is_some() {
-            // It is shown when it runs to its end.
+            // It is shown if it runs to its end.
             turn.effects.news.get_mut().retain(|news| !matches!(news, News::Line(_)));
         }
         self.clean_up(authority.presence(), turn);
@@ -397,7 +397,7 @@ impl Engine {
         }
     }
 
-    /// A slot that keeps a command from running, if one of those that it names does.
+    /// A slot that keeps a command from running, if one of its slots does.
     #[cold]
     fn busy_slot(
         &self,
@@ -629,7 +629,7 @@ fn is_foreign(argv: Arguments<'_>) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-/// Keeps a command for EXEC, unless that will run none.
+/// Queues a command for EXEC, unless that EXEC will run nothing.
 fn queue(session: &mut Session, row: &'static Row, argv: Arguments<'_>) {
     let transaction = session.transaction.as_mut().expect("queueing happens inside MULTI");
     if transaction.aborted || session.watch.as_ref().is_some_and(|watch| watch.flag.has_changed()) {

@@ -12,7 +12,7 @@ pub(crate) fn lacks_subcommand(row: &Row, argv: Arguments<'_>) -> bool {
     !row.command.subcommands.is_empty() && argv.len() >= 2
 }
 
-/// Says whether a command, or one of the transaction that it executes, has a flag.
+/// Whether a command, or one of the transaction that it executes, has a flag.
 pub(crate) fn any_has(command: &Spec, session: &Session, flags: command::Flags) -> bool {
     if command.has(flags) {
         return true;
@@ -21,19 +21,19 @@ pub(crate) fn any_has(command: &Spec, session: &Session, flags: command::Flags) 
     transaction.is_some_and(|own| own.commands.iter().any(|queued| queued.command.has(flags)))
 }
 
-/// Says whether a command is a script, or a transaction with one.
+/// Whether a command is a script, or a transaction with one.
 pub fn runs_scripts(command: &Spec, session: &Session) -> bool {
     any_has(command, session, command::SCRIPT)
 }
 
-/// Says whether a command, and all of the transaction that it executes, have a flag.
+/// Whether a command, and all of the transaction that it executes, have a flag.
 pub(crate) fn all_have(command: &Spec, session: &Session, flags: command::Flags) -> bool {
     let transaction = session.transaction.as_ref().filter(|_| command.name == "exec");
     command.has(flags)
         && transaction.is_none_or(|own| own.commands.iter().all(|queued| queued.command.has(flags)))
 }
 
-/// Says whether a command, or one of the transaction that it executes, needs the thread's interpreter of
+/// Whether a command, or one of the transaction that it executes, needs the thread's interpreter of
 /// scripts.
 pub(crate) fn concerns_scripts(command: &Spec, session: &Session) -> bool {
     let concerns =
@@ -51,13 +51,13 @@ pub(crate) fn transaction_writes(session: &Session) -> bool {
     })
 }
 
-/// Says whether a command runs with all gates closed.
+/// Whether a command runs with all gates closed.
 pub(crate) fn needs_gates(command: &Spec, argv: Arguments<'_>) -> bool {
     let flags = command.reach.map_or(0, |reach| reach(argv));
     (flags | command.flags) & command::CLOSES_GATES != 0
 }
 
-/// Says whether a command, or one of the transaction that it executes, replaces all data.
+/// Whether a command, or one of the transaction that it executes, replaces all data.
 pub(crate) fn reloads(command: &Spec, session: &Session, argv: Arguments<'_>) -> bool {
     let alone = |command: &Spec, argv: Arguments<'_>| {
         command.reach.is_some_and(|reach| reach(argv) & command::CLOSES_GATES != 0)

@@ -29,7 +29,7 @@ pub(crate) struct ReadyKey {
     pub(crate) key: Arc<[u8]>,
 }
 
-/// Keys that are looked through one by one for one that is ready already.
+/// Up to this many keys are searched one by one for a key that is ready already.
 const FEW_READY: usize = 16;
 
 /// Such keys in the order in which they became ready, each once.
@@ -78,7 +78,7 @@ impl ReadyKeys {
     }
 }
 
-/// A key that has expired, or a field of the hash under it that may have.
+/// A key that has expired, or that has a hash with fields that may have expired.
 pub(crate) struct Expired {
     pub(crate) database: usize,
     pub(crate) key: Box<[u8]>,
@@ -98,9 +98,9 @@ pub struct Effects {
     pub(crate) journal_failed: bool,
     /// Replies wait for the journal: see [`crate::persistence::durability`].
     pub(crate) holds_replies: bool,
-    /// Something was appended for which no slot keeps an offset, since replies waited for nothing.
+    /// Something was appended without an offset in a slot, since replies waited for nothing.
     pub(crate) unaccounted: bool,
-    /// Something was appended that the journal was not told of yet.
+    /// Something was appended that the journal was not yet told about.
     pub(crate) unannounced: bool,
     pub(crate) journal: Batch,
     /// A handler has set what goes into the journal for the running command.
@@ -109,7 +109,7 @@ pub struct Effects {
     /// Clients that were served, with their replies. They get the replies after the slots are unlocked,
     /// and so after the journal got the effects on which the replies depend.
     pub(crate) woken: Vec<(Arc<Client>, Output)>,
-    /// In a cell, since a read that misses is an event too.
+    /// In a cell, since a read that misses records an event too.
     pub(crate) news: RefCell<Vec<News>>,
     /// CONFIG SET or DEBUG changed a setting that a turn looks at only once.
     pub(crate) settings_changed: bool,
@@ -121,10 +121,9 @@ pub struct Effects {
     pub(crate) garbage: Vec<Removed>,
     /// Keys that reads found expired. In a cell, because reads fill it.
     pub(crate) expired: RefCell<Vec<Expired>>,
-    /// Watches that were given up, to be taken out of their slots when all is unlocked.
+    /// Watches that were given up; they are removed from their slots when all slots are unlocked.
     pub(crate) forgotten_watches: Vec<Watch>,
-    /// More than `maxmemory` was in use when the script that runs now began, or no key could be
-    /// evicted.
+    /// More than `maxmemory` was in use when the running script began, or no key could be evicted.
     pub(crate) short_of_memory: bool,
     /// Where the replies of commands called by a script go.
     pub(crate) script_output: Output,

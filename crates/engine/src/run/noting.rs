@@ -18,7 +18,7 @@ pub(crate) struct Cost {
 }
 
 impl Engine {
-    /// Counts a command that has run, and looks whether it is one to be noted.
+    /// Counts a command that has run, and checks whether it should be noted.
     #[inline]
     pub(crate) fn note_cost(
         &self,

@@ -52,7 +52,7 @@ impl Engine {
         presence: Presence<'_>,
         output: &mut Output,
     ) -> bool {
-        // A command whose arguments are too few or too many has no key here.
+        // A command with too few or too many arguments has no key here.
         let (Some(row), [key]) = (request.row, request.keys) else { return false };
         if !(row.plain && turn.plain && session.is_plain()) || self.pause.is_on(turn.steady) {
             return false;

@@ -54,7 +54,7 @@ pub struct Turn {
     keys_looked_at_in: u64,
     /// When it began.
     begun: Ticks,
-    /// A script keeps the thread busy, and this turn is for others meanwhile.
+    /// A script keeps the thread busy, and this turn is for other clients meanwhile.
     pub(crate) beside_script: bool,
     /// No condition made commands be refused or wait at the last look: [`Engine::is_usual`].
     pub(crate) plain: bool,
@@ -88,7 +88,7 @@ impl Turn {
         turn
     }
 
-    /// A turn of the same thread, in which it serves others while a script keeps it busy.
+    /// A turn of the same thread, in which it serves other clients while a script keeps it busy.
     pub fn beside_script(&self) -> Turn {
         Turn {
             now: self.now,
@@ -137,7 +137,7 @@ impl Turn {
         }
     }
 
-    /// Begins another turn: looks at the clock and the settings.
+    /// Begins another turn: reads the clock and the settings.
     pub fn begin(&mut self, engine: &Engine) {
         self.clock = base::clock::now_us();
         self.now = self.clock / 1000;
@@ -162,7 +162,7 @@ impl Turn {
         self.begun
     }
 
-    /// Looks at the keys of one command of many.
+    /// Looks at the keys of one in many commands.
     #[inline]
     pub(crate) fn sample_keys(&mut self, database: usize, argv: Arguments<'_>, keys: &[KeyAt]) {
         match self.keys_looked_at_in.checked_sub(1) {
@@ -224,7 +224,7 @@ impl Turn {
         }
     }
 
-    /// Whether something was appended that the journal was not told of.
+    /// Whether something was appended that the journal was not told about.
     #[inline]
     pub fn has_unannounced(&self) -> bool {
         self.effects.unannounced

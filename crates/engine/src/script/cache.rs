@@ -43,7 +43,7 @@ pub struct Script {
     known: AtomicBool,
     /// It came with SCRIPT LOAD.
     loaded: AtomicBool,
-    /// When it was used last, as [`crate::run::turn::Turn::clock`], to the second.
+    /// The last use, as [`crate::run::turn::Turn::clock`], to the second.
     used: AtomicU64,
     /// It has once waited for a slot after it had written: from now on it takes all slots at the start.
     pub(crate) takes_all: AtomicBool,
@@ -67,7 +67,7 @@ impl Script {
         self.known.load(Relaxed)
     }
 
-    /// Notes a use. Others read along, so this writes once a second at most.
+    /// Notes a use. Other threads read it too, so this writes once a second at most.
     fn note_use(&self, clock: u64) {
         let second = clock / 1_000_000;
         if self.used.load(Relaxed) != second {
@@ -134,7 +134,7 @@ impl Cache {
         script
     }
 
-    /// A script that is not known to others yet.
+    /// A script that other threads do not know yet.
     pub(crate) fn make(id: u64, text: &[u8], flags: ScriptFlags, code_at: usize) -> Script {
         Script {
             id,

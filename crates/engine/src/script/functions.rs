@@ -36,7 +36,7 @@ pub struct Library {
     code_at: usize,
     /// It takes all gates from the start: see [`crate::script::emptying`].
     pub(crate) may_empty: bool,
-    /// Its functions, in the order in which it has registered them.
+    /// Its functions, in the order of their registration.
     pub functions: Vec<Function>,
 }
 
@@ -129,7 +129,7 @@ pub fn check_name(name: &[u8]) -> Result<(), CommandError> {
 #[derive(Default, Clone)]
 struct Known {
     libraries: BTreeMap<Vec<u8>, Arc<Library>>,
-    /// By their names in lower case: the library, and which of its functions.
+    /// By their names in lower case: the library, and the function's index in it.
     functions: HashMap<Vec<u8>, (Arc<Library>, usize)>,
 }
 

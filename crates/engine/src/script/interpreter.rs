@@ -23,11 +23,11 @@ pub struct Call<'a> {
 pub enum End {
     /// It has returned, and the reply is written.
     Returned,
-    /// An error ended it. Whether a command that it called has counted the error already.
+    /// An error ended it. Says whether a command that it called has counted the error already.
     Failed {
         /// The line of the reply, its code included.
         line: Vec<u8>,
-        /// A command that it called has counted it among the errors.
+        /// A command that it called has counted the error.
         counted: bool,
     },
     /// It is to begin again: see [`Running::must_end`].
@@ -61,10 +61,10 @@ pub trait Running {
     /// Calls a command; its reply is of RESP3 if that is wanted.
     fn call(&mut self, argv: Arguments<'_>, resp3: bool) -> Called;
 
-    /// The reply of the command that was called last, as it would be sent.
+    /// The reply of the last called command, in the form that is sent.
     fn reply(&mut self) -> &[u8];
 
-    /// Looks at the clock, from time to time while the script computes. Whether it may go on.
+    /// Looks at the clock, from time to time while the script computes. Returns whether it may go on.
     fn may_go_on(&mut self) -> bool;
 
     /// Why the script has to end. The interpreter makes sure that it ends, whatever the script does.
@@ -89,10 +89,10 @@ pub trait Running {
     /// who may run all commands.
     fn check_command(&self, argv: Arguments<'_>) -> Result<(), &'static str>;
 
-    /// The reply of the script is an error, or has one in it.
+    /// The reply of the script is an error, or contains one.
     fn note_error_reply(&mut self);
 
-    /// Counts an error that reaches no client as a reply of its own.
+    /// Counts an error that does not reach a client as a reply of its own.
     fn count_error(&mut self, error: &CommandError);
 }
 

@@ -36,7 +36,7 @@ const TRIES_MAX: u32 = 4;
 const QUICK_TRIES: u32 = 50;
 /// The pause between two attempts from then on.
 const PAUSE: Duration = Duration::from_micros(20);
-/// Microseconds of waiting that are long: the script takes all slots from the start the next time.
+/// A wait of this many microseconds is long: the script takes all slots from the start the next time.
 const LONG_WAIT: u64 = 10_000;
 
 /// Microseconds after which a script ends when the server stops. Others see for a moment what it did,
@@ -75,7 +75,7 @@ pub(crate) struct Run<'r, 'c> {
     settled_to: u64,
     waited_long: bool,
     sees_all: bool,
-    /// Its reply is an error, or has one in it.
+    /// Its reply is an error, or contains one.
     has_errors: bool,
     /// A slot that was locked.
     missed: Option<u16>,
@@ -89,7 +89,7 @@ pub(crate) struct Left {
     pub(crate) waited_long: bool,
 }
 
-/// Runs a script by way of `action`, which gets the place for its reply as well.
+/// Runs a script through `action`, which also gets the place for its reply.
 pub(crate) fn run<T>(
     cx: &mut Context<'_>,
     subject: &Subject<'_>,
@@ -151,7 +151,7 @@ pub(crate) fn show(cx: &mut Context<'_>, args: &Args<'_>) {
     }
 }
 
-/// How many of the arguments that are left are keys.
+/// How many of the remaining arguments are keys.
 pub(crate) fn number_of_keys(count: i64, left: usize) -> Result<usize, CommandError> {
     match usize::try_from(count) {
         Err(_) => Err(CommandError::text("ERR Number of keys can't be negative")),
@@ -202,7 +202,7 @@ pub(crate) fn admit(cx: &Context<'_>, flags: ScriptFlags, read_only: bool) -> Co
     may_write(cx)
 }
 
-/// Whether writes are accepted, as far as keeping them goes.
+/// Whether persistence allows writes.
 fn may_write(cx: &Context<'_>) -> CommandResult {
     if cx.db.effects.journal_failed
         && !cx.session.replays
@@ -511,7 +511,7 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// Has the script begin again, with all that it may need.
+    /// Lets the script begin again, with everything that it may need.
     fn begin_again(&mut self, slot: Option<u16>) -> Called {
         let is_killed = self.slow.as_ref().is_some_and(|slow| slow.is_killed());
         self.must_end = Some(if is_killed { Ending::Killed } else { Ending::Again });
@@ -524,7 +524,7 @@ impl Run<'_, '_> {
         self.begun.elapsed_ns() / 1000
     }
 
-    /// Tells others when the script has run for long.
+    /// Tells other clients when the script has run for long.
     fn look_at_clock(&mut self) {
         let threshold = self.cx.db.config.busy_reply_threshold.saturating_mul(1000);
         if threshold > 0 && self.age_us() >= threshold {
@@ -565,7 +565,7 @@ impl Run<'_, '_> {
     }
 
     fn become_slow(&mut self) -> Arc<SlowScript> {
-        // Others cannot even be refused while all gates are closed.
+        // Other clients cannot even be refused while all gates are closed.
         if let Authority::Closed(closed) = self.cx.authority {
             self.cx.db.held.let_others_in(closed);
         }

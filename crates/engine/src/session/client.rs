@@ -48,7 +48,7 @@ impl ClientNames {
     }
 }
 
-/// The letters that CLIENT LIST's `flags` has in Redis and Valkey.
+/// The letters of CLIENT LIST's `flags` in Redis and Valkey.
 pub(crate) const FLAG_LETTERS: &str = "bcdeirtuxABEIMNOPRSTU";
 
 /// Bits of [`Client::flags`]: what CLIENT LIST shows as letters.
@@ -143,7 +143,7 @@ pub struct Client {
     pub waiter: Mutex<Option<Arc<Waiter>>>,
     /// Whether it waits for a sync.
     pub sync_wait: SyncWaitState,
-    /// Raised when a key that it watches has changed; absent when it watches none.
+    /// Raised when a watched key has changed; absent when it watches none.
     pub(crate) watch: Mutex<Option<WatchFlag>>,
 }
 
@@ -260,7 +260,7 @@ impl ClientClass {
     }
 }
 
-/// Lets a client's name pass if it can be shown in a line of CLIENT LIST.
+/// Accepts a client's name if it can be shown in a line of CLIENT LIST.
 pub(crate) fn valid_name(name: &[u8]) -> Result<&[u8], CommandError> {
     is_one_word(name).then_some(name).ok_or(CommandError::text(
         "ERR Client names cannot contain spaces, newlines or special characters.",
@@ -381,7 +381,7 @@ impl Waiter {
         Waiter::new(client, database, keys, None, awaited, argv, place, resp3, None)
     }
 
-    /// Bytes of memory that it takes, about: each key lies in the arguments, here, and at its slot.
+    /// Approximate bytes of memory that it takes: each key is in the arguments, here, and at its slot.
     pub(crate) fn memory(&self) -> usize {
         let frames = self.keys.len() * 4 * size_of::<Vec<u8>>();
         size_of::<Waiter>() + 3 * self.argv.memory() + frames
@@ -432,7 +432,7 @@ impl Waiter {
 #[derive(Default)]
 pub struct Clients {
     by_id: Mutex<HashMap<u64, Arc<Client>>>,
-    /// Bytes that all clients take, while `maxmemory-clients` asks for it.
+    /// Bytes that all clients take, counted while `maxmemory-clients` is set.
     pub(super) memory: AtomicUsize,
     /// When every client may be looked at again, as [`crate::run::turn::Turn::steady`].
     pub(super) next_look: AtomicU64,

@@ -1,4 +1,4 @@
-//! The end of a connection, and of what it has begun.
+//! The end of a connection, and of everything that it has begun.
 
 use base::limits;
 use store::gate::Presence;
@@ -25,7 +25,7 @@ impl Engine {
         self.clients.remove(session.client.id);
     }
 
-    /// Ends all subscriptions of a connection without a word to it, and MONITOR.
+    /// Ends all subscriptions of a connection without a message, and MONITOR.
     pub(crate) fn drop_subscriptions(&self, session: &mut Session) {
         if let Some(mut own) = session.subscriptions.take() {
             for kind in [Kind::Channel, Kind::Pattern, Kind::Shard] {

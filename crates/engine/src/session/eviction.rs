@@ -19,8 +19,8 @@ use config::Config;
 /// it.
 const LEAST_LIMIT: u64 = 128 * 1024;
 
-/// Milliseconds between two looks at every client. Where only clients are left that may not be
-/// closed, looking at them each turn would cost time and free nothing.
+/// Milliseconds between two looks at every client. If the only clients left are those that may not be
+/// closed, a look at them each turn would cost time and free nothing.
 const PAUSE_MS: u64 = 10;
 
 impl Clients {
@@ -33,7 +33,7 @@ impl Clients {
         }
     }
 
-    /// Takes a client that has gone out of the sum.
+    /// Removes a closed client from the sum.
     pub(super) fn discount_memory(&self, client: &Client) {
         self.memory.fetch_sub(client.counted_memory.swap(0, Relaxed), Relaxed);
     }

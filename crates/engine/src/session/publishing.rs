@@ -59,7 +59,7 @@ impl Context<'_> {
     /// come first, in the old protocol.
     pub(crate) fn set_resp3(&mut self, resp3: bool) {
         let earlier = {
-            // Others choose the protocol of a message under this lock.
+            // Other threads choose the protocol of a message under this lock.
             let client = Arc::clone(&self.session.client);
             let mut inbox = client.inbox.lock();
             self.session.set_resp3(resp3);

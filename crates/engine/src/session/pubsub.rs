@@ -70,8 +70,8 @@ impl<'m> Message<'m> {
 const MESSAGE_FRAME: usize =
     size_of::<Arc<Vec<u8>>>() + size_of::<Vec<u8>>() + 2 * size_of::<usize>();
 
-/// Puts a message into a client's inbox, in the protocol that it speaks, and wakes its worker. A
-/// client that has let more wait than it may gets nothing further: its worker closes it.
+/// Puts a message into a client's inbox, in the client's protocol, and wakes its worker. If more waits
+/// than the client is allowed, it gets nothing further, and its worker closes it.
 pub(crate) fn deliver(host: &dyn Host, client: &Client, bytes: impl FnOnce(bool) -> Arc<Vec<u8>>) {
     let mut inbox = client.inbox.lock();
     if inbox.over_limit || client.killed.load(Relaxed) {
@@ -234,13 +234,13 @@ impl PubSub {
     }
 }
 
-/// Whether a subscriber still listens. One that was killed does not, though its worker has yet to take
-/// its subscriptions away.
+/// Whether a subscriber still listens. A killed subscriber does not, though its worker has yet to
+/// remove its subscriptions.
 fn is_open(client: &Client) -> bool {
     !client.killed.load(Relaxed)
 }
 
-/// Does something for each subscriber that still listens. Returns how many these are.
+/// Does something for each subscriber that still listens. Returns their number.
 fn each_open(clients: &[Arc<Client>], mut action: impl FnMut(&Client)) -> usize {
     let open = clients.iter().filter(|client| is_open(client));
     open.inspect(|client| action(client)).count()

@@ -61,7 +61,7 @@ pub struct Subscriptions {
     bytes: usize,
 }
 
-/// Bytes of memory that a name takes besides its own: here, and where publishers look for it.
+/// Bytes of memory that a name takes besides its own: here, and in the table of publishers.
 const NAME_FRAME: usize = 3 * size_of::<Vec<u8>>();
 
 impl Subscriptions {
@@ -105,7 +105,7 @@ impl Subscriptions {
 
 /// The keys that KEYS has found before it met a locked slot, for the next attempt.
 pub(crate) struct KeysSoFar {
-    /// Where to go on, as a cursor of SCAN.
+    /// Where to continue, as a cursor of SCAN.
     pub(crate) cursor: u64,
     /// The keys as they are sent.
     pub(crate) reply: Vec<u8>,
@@ -146,11 +146,11 @@ pub struct Session {
     pub(crate) written_to: u64,
     /// CLIENT PAUSE suspends its next command.
     pub(crate) paused: bool,
-    /// How far its next command has come already: KEYS, where a slot was locked.
+    /// How far its next command has come already: KEYS, after it found a slot locked.
     pub(crate) keys_so_far: Option<Box<KeysSoFar>>,
     /// Its commands are called by a script.
     pub(crate) script: bool,
-    /// What its next command, which runs a script, needs to run once more.
+    /// The requirements for the next attempt of its next command, which runs a script.
     pub(crate) script_needs: Option<ScriptNeeds>,
     /// How often that script has begun in vain.
     pub(crate) script_tries: u32,
@@ -158,7 +158,7 @@ pub struct Session {
     pub close: bool,
 }
 
-/// What a script needs that has begun in vain.
+/// The requirements of a script after an attempt that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ScriptNeeds {
     /// All slots, from the start.
@@ -206,7 +206,7 @@ impl Session {
         session
     }
 
-    /// The command that runs a script has ended, one way or the other.
+    /// The command that runs a script has ended, in one way or another.
     #[inline]
     pub(crate) fn forget_script_needs(&mut self) {
         self.script_needs = None;
@@ -306,7 +306,7 @@ impl Session {
         self.client.set_flag(flag::BLOCKED, blocked);
     }
 
-    /// Shows the state of MULTI and of subscriptions to others.
+    /// Shows the state of MULTI and of subscriptions to other clients.
     pub fn publish_state(&self) {
         let client = &self.client;
         let transaction = self.transaction.as_deref();

@@ -111,7 +111,7 @@ fn take(server: &mut TestServer, step: &Step) {
     }
 }
 
-/// Runs a command. A connection that has to wait is left waiting, and another one goes on.
+/// Runs a command. A connection that has to wait stays waiting, and another one goes on.
 fn run(server: &mut TestServer, words: &[Vec<u8>]) {
     if server.run(words).is_empty() {
         server.session = server.connect();
@@ -235,9 +235,9 @@ fn data(server: &TestServer, now: u64) -> Data {
                         ValueRef::String(_) => "any",
                         // SORT leaves a sorted set in its large encoding, and nothing to replay.
                         ValueRef::Zset(_) => "any",
-                        // LINSERT makes room before it looks for a pivot that may not be there.
+                        // LINSERT makes room before it searches for a pivot that may be missing.
                         ValueRef::List(_) => "any",
-                        // That fields once had times leaves its mark, and nothing to replay.
+                        // Fields that once had times leave a mark, and nothing to replay.
                         ValueRef::Hash(_) if value.encoding() == "listpackex" => "listpack",
                         _ => value.encoding(),
                     };

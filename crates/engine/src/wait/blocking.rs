@@ -145,7 +145,7 @@ fn first_of<'k>(cx: &Context<'_>, ready: &Key<'k>, waiter: &'k Waiter) -> Key<'k
     before.find(holds_something).unwrap_or(*ready)
 }
 
-/// Serves one waiter, which was claimed, when a key is ready.
+/// Serves one claimed waiter when a key is ready.
 fn serve(cx: &mut Context<'_>, ready: &Key<'_>, waiter: &Arc<Waiter>) {
     let key = &first_of(cx, ready, waiter);
     remove_from_held(cx, waiter);
@@ -234,7 +234,7 @@ fn remove_from_held(cx: &mut Context<'_>, waiter: &Arc<Waiter>) {
     }
 }
 
-/// Puts a client that wants to wait into the slots of its keys, which are locked still.
+/// Puts a client that wants to wait into the slots of its keys, which are still locked.
 #[inline]
 pub(crate) fn begin_to_wait(cx: &mut Context<'_>) -> Outcome {
     if let Some(wait) = cx.sync_wait.take() {

@@ -13,7 +13,7 @@ use crate::wait::waiting::Attachment;
 use crate::wait::watcher::WatchFlag;
 
 impl Engine {
-    /// Takes a waiter out of the slot of one of its keys, or leaves that for later.
+    /// Removes a waiter from the slot of one of its keys, or leaves that for later.
     pub(crate) fn take_out_waiter(
         &self,
         presence: Presence<'_>,
@@ -28,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// Takes a watcher out of the slot of one of its keys, or leaves that for later.
+    /// Removes a watcher from the slot of one of its keys, or leaves that for later.
     pub(crate) fn take_out_watcher(
         &self,
         presence: Presence<'_>,

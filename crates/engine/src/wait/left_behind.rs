@@ -16,7 +16,7 @@ use crate::session::client::Waiter;
 use crate::wait::waiting::Attachment;
 use crate::wait::watcher::WatchFlag;
 
-/// Slots that are cleaned in one turn: the rest has time.
+/// Slots that are cleaned in one turn: the rest can wait.
 const PER_TURN: usize = 4096;
 
 /// Something at a slot that no client needs any more.
@@ -32,7 +32,7 @@ impl Remains {
         }
     }
 
-    /// Takes it out of its slot. Whether it was the last watcher of its key.
+    /// Removes the watcher from its slot. Returns whether it was the last watcher of its key.
     pub(super) fn remove(&self, held: &mut Held<'_, Attachment>, slot: u16) -> bool {
         match self {
             Remains::Waiter(waiter, key) => {

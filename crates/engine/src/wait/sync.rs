@@ -29,7 +29,7 @@ impl SyncWait {
         journal.listening() && !journal.beginning() && journal.synced() >= self.offset
     }
 
-    /// Whether it waits for a file that is not there, or not any more.
+    /// Whether it waits for a file that is missing, or no longer there.
     pub(crate) fn is_in_vain(&self, journal: &dyn Journal) -> bool {
         self.local > 0 && !journal.listening() && !journal.beginning()
     }
@@ -98,7 +98,7 @@ impl SyncWaitState {
         self.0.store(SyncWaitState::WAITING, Relaxed);
     }
 
-    /// The waiting ends. How CLIENT UNBLOCK has ended it before, if so.
+    /// The waiting ends. Returns how CLIENT UNBLOCK has ended it before, if it has.
     pub(crate) fn end(&self) -> Option<Unblocking> {
         SyncWaitState::meaning(self.0.swap(SyncWaitState::IDLE, Relaxed))
     }

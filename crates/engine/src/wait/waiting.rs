@@ -94,14 +94,14 @@ impl Attachment {
         self.destinations.keys().map(|key| &**key)
     }
 
-    /// Adds a watcher. Whether it is the first of its key.
+    /// Adds a watcher. Returns whether it is the first of its key.
     pub(crate) fn add_watcher(&mut self, database: usize, key: &[u8], watcher: Watcher) -> bool {
         let watchers = self.watchers.entry((database, key.into())).or_default();
         watchers.push(watcher);
         watchers.len() == 1
     }
 
-    /// Removes a watcher. Whether it was the last of its key.
+    /// Removes a watcher. Returns whether it was the last of its key.
     pub(crate) fn remove_watcher(&mut self, database: usize, key: &[u8], flag: &WatchFlag) -> bool {
         let id = KeyRef(database, key);
         let Some(watchers) = self.watchers.get_mut(&id) else { return false };

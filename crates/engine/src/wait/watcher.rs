@@ -53,7 +53,7 @@ impl Watcher {
         }
     }
 
-    /// As [`Watcher::note`], for a change of all the database. Returns whether that is one of the key.
+    /// As [`Watcher::note`], for a change of the whole database. Returns whether it changes the key.
     pub(crate) fn note_with_all(&mut self, change: Change) -> bool {
         if self.expired && change == Change::Gone {
             self.expired = false;

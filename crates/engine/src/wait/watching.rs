@@ -71,7 +71,7 @@ impl Context<'_> {
         show(&self.session.client, Some(&watch.flag));
     }
 
-    /// Gives up the watched keys. Their slots are cleaned when all is unlocked.
+    /// Gives up the watched keys. Their slots are cleaned when all slots are unlocked.
     pub(crate) fn forget_watch(&mut self) {
         if let Some(watch) = self.session.watch.take() {
             show(&self.session.client, None);
@@ -111,7 +111,7 @@ impl Engine {
         session.publish_state();
     }
 
-    /// Takes a client's watchers out of their slots. The caller holds no slot.
+    /// Removes a client's watchers from their slots. The caller holds no slot.
     pub(crate) fn remove_watch(&self, presence: Presence<'_>, watch: &Watch) {
         let clock = base::clock::now_us();
         for (database, key) in &watch.keys {

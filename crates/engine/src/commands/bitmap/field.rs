@@ -187,7 +187,7 @@ fn apply_to_entry(
 ) -> Result<Replies, CommandError> {
     let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
     let (grows, length) = (end > string.len(), end.max(string.len()));
-    // Of a large string only the part that the operations are about.
+    // Of a large string, only the part that the operations concern.
     let start = operations.iter().map(FieldOperation::start).min().unwrap_or(0);
     let behind = operations.iter().map(FieldOperation::end).max().unwrap_or(0).min(length);
     let operations: Vec<_> =

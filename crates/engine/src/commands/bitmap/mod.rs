@@ -92,7 +92,7 @@ impl BitRange {
         Ok(in_bits)
     }
 
-    /// The offsets of the first and the last bit in a string of `length` bytes, if there are any.
+    /// The offsets of the first and the last bit in a string of `length` bytes, if it has any.
     fn resolve(&self, length: usize) -> Option<(u64, u64)> {
         let total = length as i64 * if self.in_bits { 8 } else { 1 };
         let from_start = |at: i64| if at < 0 { at.saturating_add(total).max(0) } else { at };
@@ -123,7 +123,7 @@ fn bitcount(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         (Some(string), None) => bitmap::count(&string.bytes()),
         (Some(string), Some(range)) => {
             let bytes = string.bytes();
-            // Both from the end and in the wrong order: nothing, however short the string.
+            // Both negative and in the wrong order: nothing, however short the string.
             let reversed = range.start < 0 && range.end < 0 && range.start > range.end;
             let bits = range.resolve(bytes.len()).filter(|_| !reversed);
             bits.map_or(0, |(first, last)| bitmap::count_range(&bytes, first..=last))

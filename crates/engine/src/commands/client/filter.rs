@@ -27,7 +27,7 @@ struct Traits<'a> {
     class: Option<ClientClass>,
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
-    /// Named, it is every client's: there is one user.
+    /// If it is named, it matches every client: there is one user.
     user: Option<()>,
     flags: Option<&'a [u8]>,
     name: Option<&'a [u8]>,
@@ -81,7 +81,7 @@ impl<'a> Filter<'a> {
     pub(super) fn includes(&self, client: &Client, now: u64) -> bool {
         let seconds_since = |at: u64| now.saturating_sub(at) / 1000;
         let idle_since = client.last_interaction.load(std::sync::atomic::Ordering::Relaxed);
-        // One that was killed is gone, though its worker may not have closed it yet.
+        // A client that was killed is gone, though its worker may not have closed it yet.
         !client.killed.load(std::sync::atomic::Ordering::Relaxed)
             && self.age.is_none_or(|least| seconds_since(client.connected_at) >= least)
             && self.idle.is_none_or(|least| seconds_since(idle_since) >= least)
@@ -118,7 +118,7 @@ impl<'a> Traits<'a> {
         Ok(())
     }
 
-    /// For each that is given, whether a client has it.
+    /// For each given flag, whether a client has it.
     fn of(&self, client: &Client) -> impl Iterator<Item = bool> {
         use std::sync::atomic::Ordering::Relaxed;
         let names = client.names.lock();
@@ -151,14 +151,14 @@ fn strip_not(name: &[u8]) -> Option<&[u8]> {
     not.eq_ignore_ascii_case(b"not-").then_some(plain)
 }
 
-/// One number or more: all that follow each other.
+/// One or more numbers: all that follow each other.
 fn ids(args: &mut Args<'_>, reader: Reader) -> Result<Vec<i64>, CommandError> {
     let mut ids = Vec::new();
     while let Some(word) = args.peek() {
         match base::num::parse_i64(word) {
             Some(1..) => {}
             Some(_) if reader == Reader::List => {}
-            // The name of the next filter, it may be.
+            // The next word, which may be the name of a filter.
             None if !ids.is_empty() && (reader == Reader::Kill || args.len() > 1) => break,
             _ if reader == Reader::List => return Err(CommandError::text("ERR Invalid client ID")),
             _ => return Err(CommandError::text("ERR client-id should be greater than 0")),

@@ -1,7 +1,7 @@
-//! CLIENT: what connections say about themselves and do to each other.
+//! CLIENT: what connections tell about themselves and do to each other.
 //!
-//! There is no client-side caching yet, so TRACKING, CACHING and TRACKINGINFO are not there, and
-//! GETREDIR always says that nothing is redirected.
+//! There is no client-side caching yet, so TRACKING, CACHING and TRACKINGINFO are missing, and GETREDIR
+//! always says that nothing is redirected.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn on_or_off(args: &mut Args<'_>) -> Result<bool, CommandError> {
     }
 }
 
-/// CLIENT, with a subcommand that does not exist: refused before it comes here.
+/// CLIENT with a subcommand that does not exist: it is refused before it reaches this.
 fn container(_cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     Err(CommandError::SYNTAX)
 }
@@ -158,7 +158,7 @@ fn pause(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let timeout = base::num::parse_i64(timeout)
         .ok_or(CommandError::text("ERR timeout is not an integer or out of range"))?;
     let length = u64::try_from(timeout).map_err(|_| CommandError::TIMEOUT_NEGATIVE)?;
-    // The end is a time that has to fit as well.
+    // The end is a time that has to be in range too.
     if timeout.checked_add_unsigned(cx.db.now).is_none() {
         return Err(CommandError::text("ERR timeout is out of range"));
     }

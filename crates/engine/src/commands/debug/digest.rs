@@ -12,7 +12,7 @@ use store::{Entry, StreamId, ValueRef};
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 
-/// Positions of a walk that are looked at while a slot is locked.
+/// Positions of a walk that are visited while a slot is locked.
 const POSITIONS_PER_HOLD: usize = 256;
 
 /// See the module's text.

@@ -250,7 +250,7 @@ fn digest_values(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The text is the client's own: it is neither an error of the server nor counted as one.
+/// The text comes from the client: it is not an error of the server and is not counted as one.
 fn error(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let text = args.bytes()?;
     cx.reply.error(text);
@@ -412,8 +412,8 @@ fn add_string(
     added
 }
 
-/// How far a DEBUG command reaches: some replace all data, some look at keys that they do not name
-/// as keys.
+/// The scope of a DEBUG command: some commands replace all data, some look at keys that they do not
+/// name as keys.
 fn reach(argv: Arguments<'_>) -> Flags {
     const REPLACE: [&str; 2] = ["reload", "loadaof"];
     const LOOK: [&str; 7] =

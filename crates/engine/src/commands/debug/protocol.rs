@@ -1,4 +1,4 @@
-//! DEBUG PROTOCOL: a reply of each kind that the wire has, for tests of clients.
+//! DEBUG PROTOCOL: a reply of each kind that the protocol has, for tests of clients.
 
 use crate::handler::args::Args;
 use crate::handler::context::Context;

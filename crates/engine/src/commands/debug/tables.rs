@@ -1,4 +1,4 @@
-//! DEBUG HTSTATS, HTSTATS-KEY, LISTPACK and OBJECT: how keys and values lie in memory.
+//! DEBUG HTSTATS, HTSTATS-KEY, LISTPACK and OBJECT: how keys and values are stored in memory.
 
 use std::fmt::Write;
 use std::io;

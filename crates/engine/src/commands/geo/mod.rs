@@ -68,7 +68,7 @@ fn geoadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The journal gets scores, so that positions are not computed again.
+/// The journal receives scores, so that positions are not computed again.
 fn propagate_zadd(cx: &mut Context<'_>, key: &[u8], options: &[&[u8]], members: &[(f64, &[u8])]) {
     let scores: Vec<String> =
         members.iter().map(|(score, _)| (*score as u64).to_string()).collect();

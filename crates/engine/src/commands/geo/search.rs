@@ -31,7 +31,7 @@ enum Syntax {
     Options,
 }
 
-/// What may be done with the result besides answering it.
+/// What happens to the result besides being answered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Storing {
     /// Nothing.
@@ -55,7 +55,7 @@ enum Centre {
     #[default]
     Unknown,
     Position(Point),
-    /// Where a member lies; nowhere while there is no sorted set.
+    /// The position of a member; none while there is no sorted set.
     Member(Option<Point>),
     /// That of a polygon.
     Middle(Point),
@@ -195,8 +195,7 @@ fn search(
         request.target = Some(Target { key: args.key()?, as_distances: false });
     }
     let key = args.key()?;
-    // The key is looked at before the arguments: where there is nothing to search, no member is
-    // wrong.
+    // The key is looked at before the arguments: if there is nothing to search, no member is wrong.
     let zset = cx.db.zset(&key)?;
     request.read_places(args, syntax, zset)?;
     while !args.is_empty() {
@@ -224,7 +223,7 @@ fn search(
 }
 
 impl<'a> Request<'a> {
-    /// Reads the centre and the radius where they are at fixed places.
+    /// Reads the centre and the radius from fixed places.
     fn read_places(
         &mut self,
         args: &mut Args<'_>,
@@ -300,7 +299,7 @@ impl<'a> Request<'a> {
         Ok(true)
     }
 
-    /// Reads the option STOREDIST where the key is given already.
+    /// Reads the option STOREDIST if the key is given already.
     fn read_store_distances(&mut self, args: &mut Args<'_>) -> bool {
         match &mut self.target {
             Some(target) if args.word("storedist") => {
@@ -411,7 +410,7 @@ impl<'a> Request<'a> {
         found.truncate(count);
     }
 
-    /// A distance in the unit that was asked for.
+    /// A distance in the requested unit.
     fn in_unit(&self, metres: f64) -> f64 {
         self.area.as_ref().map_or(metres, |area| metres / area.unit.in_metres())
     }

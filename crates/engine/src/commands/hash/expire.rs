@@ -54,7 +54,7 @@ pub(super) fn hpexpireat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRe
     set_times(cx, args, 1, 0)
 }
 
-/// When the new time is taken, compared with the old one. A field without a time has an infinite one.
+/// When the new time replaces the old one. A field without a time counts as having an infinite one.
 #[derive(Clone, Copy)]
 pub(super) enum Condition {
     Always,
@@ -91,7 +91,7 @@ impl Condition {
     }
 }
 
-/// Reads `FIELDS numfields field [field ...]`, which is all that is left.
+/// Reads `FIELDS numfields field [field ...]`, which must be all remaining arguments.
 pub(super) fn named_fields<'a>(args: &mut Args<'a>) -> Result<Arguments<'a>, CommandError> {
     counted_fields(args, NO_FIELDS)
 }
@@ -155,7 +155,7 @@ pub(super) struct Done<'a> {
     answers: SmallVec<[i64; 8]>,
     /// Those that got the time.
     set: SmallVec<[&'a [u8]; 8]>,
-    /// Those that were removed, since the time is over.
+    /// The fields that were removed, since their time is over.
     pub(super) removed: SmallVec<[&'a [u8]; 8]>,
 }
 
@@ -172,7 +172,7 @@ pub(super) fn expire_fields<'a>(
     let Some(hash) = db.hash_mut(key)? else { return Ok(done) };
     hash.make_room_for_times();
     for field in fields {
-        // Also of a field whose time is over: it comes back, as in Redis.
+        // This includes a field whose time is over: it comes back, as in Redis.
         done.answers.push(match hash.get_timed(field) {
             None => NO_FIELD,
             Some((_, old)) if !condition.holds(old, at) => 0,
@@ -202,7 +202,7 @@ pub(super) fn expire_fields<'a>(
     Ok(done)
 }
 
-/// Says of fields that they were removed as soon as they were set, since their time was over.
+/// Records that fields were removed as soon as they were set, since their time was over.
 pub(super) fn removed_at_once<'a>(
     db: &mut Db<'_>,
     key: &Key<'_>,

@@ -34,7 +34,7 @@ fn hmset(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Sets all pairs that are left. Returns how many fields are new.
+/// Sets all remaining pairs. Returns how many fields are new.
 #[inline]
 fn set_pairs(cx: &mut Context<'_>, args: &mut Args<'_>) -> Result<usize, CommandError> {
     let key = args.key()?;
@@ -124,7 +124,7 @@ fn hvals(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     reply_each(cx, args, |(_, value, _)| value)
 }
 
-/// Answers an array of what `choose` takes of each field.
+/// Answers an array of what `choose` takes from each field.
 fn reply_each(
     cx: &mut Context<'_>,
     args: &mut Args<'_>,
@@ -223,7 +223,7 @@ fn hincrbyfloat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let expires = hash.get_timed(field).is_some_and(|(_, expire_at)| expire_at.is_some());
     cx.db.changed(&key, Event(Class::HASH, "hincrbyfloat"));
     cx.reply.bulk(&text);
-    // The sum, so that a replay does no arithmetic of its own.
+    // The journal receives the sum, so that a replay does no arithmetic of its own.
     if expires {
         cx.propagate(&[b"HSETEX", key.bytes, b"KEEPTTL", b"FIELDS", b"1", field, &text]);
     } else {

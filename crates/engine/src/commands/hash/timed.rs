@@ -49,8 +49,8 @@ pub(super) fn hgetdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     take_fields(cx, &key, fields)
 }
 
-/// Answers the values of fields and removes them, one after the other: one that is named twice is there
-/// only once.
+/// Answers the values of fields and removes them, one after the other: a field that is named twice is
+/// found only once.
 fn take_fields(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> CommandResult {
     fields.iter().for_each(|field| cx.db.expire_field(key, field));
     cx.reply.array(fields.len());
@@ -97,7 +97,7 @@ pub(super) fn hgetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     if time != Time::Unsaid
         && let Some(hash) = cx.db.hash_mut(&key)?
     {
-        // As in Redis, whether a field is there or not.
+        // As in Redis, whether the field exists or not.
         hash.make_room_for_times();
     }
     if matches!(time, Time::At(at) if cx.db.ends_at_once(at)) {
@@ -193,7 +193,7 @@ pub(super) fn hsetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
                 Time::Unsaid => hash.set(field, value, limits),
                 Time::Word | Time::At(_) => hash.set_keeping(field, value, limits),
             };
-            // Before the next one comes: all together might make the hash a table.
+            // This happens before the next one is set: all together might make the hash a table.
             if is_over {
                 hash.remove(field);
             }

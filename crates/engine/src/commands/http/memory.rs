@@ -19,13 +19,13 @@ use crate::reclaim::eviction::entry_memory;
 
 /// Keys that are looked at unless the request gives another number.
 const SAMPLES: usize = 1000;
-/// Nanoseconds after which no further key is looked at: clients of the same worker wait meanwhile.
+/// No further key is looked at after this many nanoseconds: clients of the same worker wait meanwhile.
 const PATIENCE_NS: u64 = 3_000_000;
-/// Members of a large collection that its size is estimated from.
+/// The size of a large collection is estimated from this many members.
 const MEMBERS: usize = 5;
 /// The largest keys, and prefixes, that are shown.
 const TOLD: usize = 50;
-/// Bytes of a prefix at most: the rest of a long key is no kind of keys.
+/// A prefix has at most this many bytes: the rest of a long key says nothing about its kind.
 const LONGEST_PREFIX: usize = 128;
 /// Bounds of the classes of sizes, in bytes.
 const SIZES: [usize; 9] = [64, 256, 1024, 4096, 16_384, 65_536, 1_048_576, 16_777_216, usize::MAX];
@@ -161,7 +161,7 @@ pub(super) fn memory(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     Ok(())
 }
 
-/// Looks at all keys of the database. Says whether there was time for that.
+/// Looks at all keys of the database. Returns whether there was time for that.
 fn see_all(cx: &Context<'_>, question: &Question<'_>, seen: &mut Seen) -> bool {
     let (db, begun) = (&cx.db, Ticks::now());
     for slot in db.held.space().occupied(db.index) {
@@ -187,7 +187,7 @@ fn see_all(cx: &Context<'_>, question: &Question<'_>, seen: &mut Seen) -> bool {
     true
 }
 
-/// Looks at keys that are drawn at random, each with the same chance.
+/// Looks at random keys; each has the same chance.
 fn see_some(cx: &Context<'_>, question: &Question<'_>, seen: &mut Seen) {
     let (db, begun) = (&cx.db, Ticks::now());
     let space = db.held.space();
@@ -273,7 +273,7 @@ fn reply_seen(reply: &mut Reply<'_>, seen: &Seen, total: usize, whole: bool, now
     }
 }
 
-/// Tells of kinds of keys, those first that take most.
+/// Answers kinds of keys; those that take most come first.
 fn reply_kinds(
     reply: &mut Reply<'_>,
     what: &str,

@@ -274,7 +274,7 @@ fn hot_keys(page: &mut Page, cx: &Context<'_>) {
     page.family(name, "gauge", "Commands a second that name a key, of the keys most named.");
     let mut told = Vec::new();
     for hot in cx.engine.stats.hot_keys(cx.db.steady, HOT_KEYS) {
-        // Two keys that begin alike would be the same series twice.
+        // Two long keys with the same beginning would give the same series twice.
         let key: String = String::from_utf8_lossy(&hot.key).chars().take(HOT_KEY_CHARS).collect();
         let labels = format!("database=\"{}\",key=\"{}\"", hot.database, label(&key));
         if hot.share >= HOT_KEY_SHARE && !told.contains(&labels) {

@@ -60,7 +60,7 @@ struct Conditions {
 }
 
 impl Conditions {
-    /// Takes one of the options that all writes share. Says whether there was one.
+    /// Takes one of the options that all writes share. Returns whether there was one.
     fn parse(&mut self, args: &mut Args<'_>) -> Result<bool, CommandError> {
         if args.word("EXISTS") {
             self.exists = true;
@@ -137,7 +137,7 @@ fn label(cx: &mut Context<'_>, key: &Key<'_>, label: u8) {
     }
 }
 
-/// The number of a kind of content; 0 for none in particular.
+/// The number of a content type; 0 for no particular one.
 fn label_of(cx: &Context<'_>, name: &[u8]) -> Result<u8, CommandError> {
     if name.is_empty() {
         return Ok(0);
@@ -182,7 +182,7 @@ struct Part<'a> {
     range: Option<(i64, i64)>,
     limit: Option<usize>,
     cursor: u64,
-    /// The cursor of a stream: the entry that was the last one.
+    /// The cursor of a stream: the last answered entry.
     after: Option<StreamId>,
 }
 
@@ -303,7 +303,7 @@ fn reply_entry(
     Ok(())
 }
 
-/// Answers a version in hexadecimal digits, as its tag has them.
+/// Answers a version in hexadecimal digits, as its tag shows them.
 fn reply_version(reply: &mut Reply<'_>, version: u64) {
     let mut digits = [0; 16];
     let length = (u64::BITS - version.leading_zeros()).div_ceil(4).max(1) as usize;
@@ -449,7 +449,7 @@ fn reply_zset(reply: &mut Reply<'_>, zset: &Zset, part: &Part<'_>) {
     }
 }
 
-/// The oldest entries first. The cursor is the last entry that is answered, where more follow.
+/// The oldest entries come first. If more follow, the cursor is the last answered entry.
 fn reply_stream(reply: &mut Reply<'_>, stream: &Stream, part: &Part<'_>) -> CommandResult {
     if part.fields.is_some() {
         return Err(NO_STREAM_FIELDS);
@@ -556,7 +556,7 @@ fn journal_set(cx: &mut Context<'_>, key: &Key<'_>, bytes: &[u8], expire_at: Opt
     }
 }
 
-/// PATCH of a key: a JSON merge patch, and conditions. The expiry and the kind of content stay.
+/// PATCH of a key: a JSON merge patch, and conditions. The expiry and the content type stay.
 fn patch(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let (key, patch) = (args.key()?, args.bytes()?);
     let mut conditions = Conditions::default();
@@ -793,7 +793,7 @@ const fn row(
 const READS: &[KeySpec] = &[KeySpec::at(RO | ACCESS, 1)];
 const CHANGES: &[KeySpec] = &[KeySpec::at(RW | ACCESS | UPDATE, 1)];
 
-/// The rows of this family. The internal ones only [`crate::registry::HttpRows`] has.
+/// The rows of this family. Only [`crate::registry::HttpRows`] has the internal ones.
 pub(crate) const COMMANDS: &[Command] = &[
     Command::new("contenttype", content_type, -2, Group::String, "7.0.0")
         .flags(WRITE | FAST)

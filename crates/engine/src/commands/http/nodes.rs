@@ -21,8 +21,8 @@ use crate::handler::error::{CommandError, CommandResult};
 use crate::nodes::hub::reply_event;
 use crate::nodes::kept::Kept;
 
-/// A request: the key of a directory, for its slot alone, the method, the path, and fields of the form,
-/// names and values.
+/// A request: the key of a directory, which gives the slot; the method; the path; and fields of the
+/// form, names and values.
 pub(super) fn request(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     // The effects that the tree gives are what the journal gets.
     cx.propagate_nothing();

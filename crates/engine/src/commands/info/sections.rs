@@ -15,7 +15,7 @@ use config::{Choice, Config};
 const SECONDS_PER_DAY: u64 = 86_400;
 /// Slots from whose keys `avg_ttl` is estimated.
 const TTL_SLOTS: usize = 16;
-/// Buckets of such a slot that are looked at.
+/// Buckets of such a slot that are visited.
 const TTL_BUCKETS: usize = 16;
 
 pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
@@ -53,7 +53,7 @@ pub(super) fn server(page: &mut Page, cx: &Context<'_>) {
     page.field("lru_clock", (now_us / 1_000_000) & 0xff_ffff);
     page.field("executable", &facts.executable);
     page.field("config_file", &facts.config_file);
-    // Workers read, execute and write; no thread does input and output alone.
+    // Workers read, execute and write; no thread does only input and output.
     page.field("io_threads_active", 0);
     page.field("worker_threads", facts.workers);
     listeners(page, config);
@@ -146,7 +146,7 @@ pub(super) fn memory(page: &mut Page, cx: &Context<'_>) {
     page.field("lazyfreed_objects", cx.engine.memory.freed_objects());
 }
 
-/// Memory of scripts. The states of all threads run functions as well, and none runs them alone.
+/// Memory of scripts. The states of all threads also run functions, and no state runs functions alone.
 fn scripts(page: &mut Page, engine: &Engine) {
     let (states, known) = (engine.scripts.interpreter.memory(), engine.scripts.cache.memory());
     page.field("used_memory_lua", states);
@@ -224,8 +224,8 @@ pub(super) fn keyspace(page: &mut Page, cx: &Context<'_>) {
     }
 }
 
-/// How long keys have to live on average, in milliseconds, from a sample: a few slots from a random
-/// one on, a few buckets of each. A slot that is locked is passed over.
+/// How long keys still have to live on average, in milliseconds, from a sample: a few slots from a
+/// random slot on, a few buckets of each. Locked slots are passed over.
 fn average_ttl(cx: &Context<'_>, database: usize) -> u64 {
     let (keyspace, now) = (&cx.engine.keyspace, cx.db.now);
     let mut slots: Vec<u16> = keyspace.occupied(database).collect();

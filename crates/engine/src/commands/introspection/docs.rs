@@ -11,7 +11,7 @@ struct Fields<'r, 'o> {
 }
 
 impl<'o> Fields<'_, 'o> {
-    /// Writes a map with the fields that `write` gives.
+    /// Writes a map with the fields that `write` writes.
     fn map(reply: &mut Reply<'o>, write: impl FnOnce(&mut Fields<'_, 'o>)) {
         let mark = reply.mark();
         let mut fields = Fields { reply, count: 0 };

@@ -62,7 +62,7 @@ fn add_keys(
     let first = found.len();
     let flags = flags_of(command, spec, argv);
     let fits = spec.each(argv, |index| found.push(FoundKey { index, flags }));
-    // A range that is empty is as wrong as one beyond the end.
+    // An empty range is as wrong as one beyond the end.
     if found.len() == first && matches!(spec.begin, Begin::Index(_)) {
         return command.has(NO_MANDATORY_KEYS);
     }

@@ -181,11 +181,11 @@ const fn sub(name: &'static str, handler: Handler, arity: i32, since: &'static s
         .categories(&["connection"])
 }
 
-/// The cost of subcommands that look commands up by name.
+/// The complexity of subcommands that look commands up by name.
 const PER_COMMAND: &str = "O(N) for N commands that are asked for.";
-/// The cost of subcommands that go through all commands.
+/// The complexity of subcommands that go through all commands.
 const PER_ROW: &str = "O(N) for N commands in all.";
-/// The cost of subcommands that look at a whole command.
+/// The complexity of subcommands that look at a whole command.
 const PER_ARGUMENT: &str = "O(N) for N arguments.";
 /// A command with its arguments.
 const COMMAND_LINE: &[Argument] = &[

@@ -72,7 +72,8 @@ impl Options {
 
 /// RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]
 ///
-/// The key is looked for before the time to live is read, and that before the payload is.
+/// The key is looked up before the time to live is read, and the time to live is read before the
+/// payload.
 pub(super) fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let argv = args.argv();
     let key = args.key()?;
@@ -125,8 +126,8 @@ fn limits(db: &Db<'_>) -> ValueLimits {
     }
 }
 
-/// Journals a RESTORE with the time at which the key expires, which does not depend on when it is
-/// replayed.
+/// Journals a RESTORE with the time at which the key expires, which does not depend on the time of the
+/// replay.
 fn propagate_absolute(cx: &mut Context<'_>, argv: Arguments<'_>, key: &Key<'_>, at: u64) {
     if !cx.is_journaling() {
         return;

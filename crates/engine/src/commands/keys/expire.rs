@@ -32,7 +32,7 @@ pub(super) fn pexpireat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRes
     set_expiry(cx, args, 1, 0)
 }
 
-/// When the new time is taken, compared with the old one. A key without a time has an infinite one.
+/// When the new time replaces the old one. A key without a time counts as having an infinite one.
 #[derive(Default)]
 struct Condition {
     /// NX: there was none.
@@ -76,7 +76,7 @@ impl Condition {
     }
 
     fn holds(&self, old: Option<u64>, new: i64) -> bool {
-        // A time before 1970 is earlier than any that a key can have.
+        // A time before 1970 is earlier than any time that a key can have.
         let new = u64::try_from(new).ok();
         !(self.absent && old.is_some()
             || self.present && old.is_none()
@@ -96,7 +96,7 @@ fn set_expiry(cx: &mut Context<'_>, args: &mut Args<'_>, unit: i64, base: u64) -
         .checked_mul(unit)
         .and_then(|time| time.checked_add_unsigned(base))
         .ok_or_else(|| CommandError::invalid_expire(cx.row.command.name))?;
-    // While data is imported a time that is over is kept, and none lies before the beginning of time.
+    // While data is imported, a time that is over is kept, and no time is before the beginning of time.
     let expire_at = if cx.db.config.import_mode { expire_at.max(0) } else { expire_at };
     let kept = u64::try_from(expire_at).ok().filter(|at| !cx.db.ends_at_once(*at));
     let Some(mut entry) = cx.db.find_mut(&key) else {

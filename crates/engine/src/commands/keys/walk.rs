@@ -26,7 +26,8 @@ use crate::session::KeysSoFar;
 
 /// Entries that are looked at under one lock of a slot.
 const ENTRIES_PER_HOLD: usize = 256;
-/// Random picks that may turn out to be expired before RANDOMKEY takes the first live key it finds.
+/// RANDOMKEY tries this many random keys that may turn out to be expired; then it takes the first live
+/// key that it finds.
 const RANDOM_TRIES: usize = 100;
 const SLOT_BITS: u32 = SLOTS.trailing_zeros();
 
@@ -96,7 +97,7 @@ fn walk(
             None => return Walk::Missed(cursor),
             Some(Some(position)) => Cursor { position, ..cursor },
             Some(None) => {
-                // Others need not wait for the end of the walk.
+                // Other clients need not wait for the end of the walk.
                 if let Some(reservation) = authority.reservation() {
                     reservation.release(cursor.slot);
                 }
@@ -110,7 +111,7 @@ fn walk(
 }
 
 /// Shows the entries of a slot from `position` on, at least `bound` of them. Returns how many, and
-/// where to go on.
+/// where to continue.
 fn walk_slot(
     table: &SlotTable,
     position: u32,
@@ -215,7 +216,7 @@ fn random_live_key(
             return Ok(Some(key));
         }
     }
-    // Nearly all keys have expired: any that has not will do.
+    // Nearly all keys have expired: any live key will do.
     let (mut cursor, mut live) = (Cursor::START, None);
     while live.is_none() {
         let show = |entry: Entry<'_>| live = Some(entry.key().into());
@@ -246,7 +247,7 @@ mod tests {
         assert_eq!(Cursor::from_number(u64::MAX), Cursor { slot: 16_383, position: u32::MAX });
     }
 
-    /// Scans to the end and returns all that was shown.
+    /// Scans to the end and returns everything that was shown.
     fn scan_all(
         server: &mut TestServer,
         count: &str,

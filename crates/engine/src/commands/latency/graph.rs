@@ -33,7 +33,7 @@ pub(super) fn draw(event: &str, series: &Series, now: u64) -> String {
     text
 }
 
-/// How high a column stands, in parts of a cell, from 0 to the highest part of the highest row.
+/// The height of a column, in parts of a cell, from 0 to the highest part of the highest row.
 fn height(duration: u64, low: u64, high: u64) -> usize {
     let highest = (ROWS * TOPS.len() - 1) as u64;
     ((duration - low) * highest).checked_div(high - low).unwrap_or(0) as usize

@@ -102,7 +102,7 @@ fn histogram(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The rows that a name stands for: a command and its subcommands, or one of these ("config|set").
+/// The rows that a name stands for: a command and its subcommands, or one subcommand ("config|set").
 fn named_rows(commands: &Registry, name: &[u8]) -> Vec<&'static Row> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
     let row = words.next().and_then(|name| commands.find(name));
@@ -116,8 +116,8 @@ fn named_rows(commands: &Registry, name: &[u8]) -> Vec<&'static Row> {
     }
 }
 
-/// Writes how many calls took no longer than each power of two of 1.024 microseconds, from the first
-/// that has any to the first that has all.
+/// Writes how many calls took no longer than each power of two of 1.024 microseconds: from the first
+/// power that covers any call to the first that covers all.
 fn reply_histogram(cx: &mut Context<'_>, counts: &[(u64, u64)]) {
     let calls: u64 = counts.iter().map(|(_, count)| count).sum();
     cx.reply.map(2);

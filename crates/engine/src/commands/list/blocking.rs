@@ -71,7 +71,7 @@ struct Move<'a> {
     source: Key<'a>,
     destination: Key<'a>,
     ends: Ends,
-    /// The journal gets it under the name it was asked for: RPOPLPUSH instead of LMOVE.
+    /// The journal records it under the requested name: RPOPLPUSH instead of LMOVE.
     as_rpoplpush: bool,
 }
 
@@ -150,7 +150,7 @@ struct Waiting<'w> {
     serve: Serve,
 }
 
-/// Lets the client wait; where nothing may block, its time is up at once.
+/// Lets the client wait; where no command may block, its time is up at once.
 fn wait_for_lists(cx: &mut Context<'_>, args: &Args<'_>, waiting: Waiting<'_>) {
     if !cx.may_block() {
         return cx.reply.null_array();

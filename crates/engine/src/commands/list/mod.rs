@@ -71,7 +71,7 @@ fn push_to_existing(cx: &mut Context<'_>, args: &mut Args<'_>, end: End) -> Comm
     Ok(())
 }
 
-/// Pushes all arguments that are left and returns how many they were.
+/// Pushes all remaining arguments and returns their number.
 #[inline]
 fn push_rest(list: &mut List, args: &mut Args<'_>, end: End, limits: &ListLimits) -> u64 {
     let pushed = args.len();
@@ -144,7 +144,7 @@ impl Answer {
     }
 }
 
-/// Pops an element into the reply. Writes nothing and returns false when there is no such list.
+/// Pops an element into the reply. Writes nothing and returns false if the list does not exist.
 #[inline]
 fn pop_one(
     cx: &mut Context<'_>,
@@ -162,8 +162,8 @@ fn pop_one(
     })
 }
 
-/// Pops up to `count` elements into the reply, as an array, and returns how many. Writes nothing when
-/// there is no such list.
+/// Pops up to `count` elements into the reply, as an array, and returns how many. Writes nothing if the
+/// list does not exist.
 fn pop_many(
     cx: &mut Context<'_>,
     key: &Key<'_>,

@@ -1,4 +1,4 @@
-//! Elements that go from list to list, and pops from the first of several lists.
+//! Elements that move from list to list, and pops from the first of several lists.
 
 use store::Key;
 use store::list::Popped;
@@ -10,7 +10,7 @@ use crate::handler::context::Context;
 use crate::handler::elements::ReplyElements;
 use crate::handler::error::{CommandError, CommandResult};
 
-/// From which end an element is taken and at which one it is put.
+/// The end that an element is taken from, and the end that it is added to.
 #[derive(Clone, Copy)]
 pub(super) struct Ends {
     pub(super) from: End,
@@ -43,7 +43,7 @@ pub(super) fn end_word(end: End) -> &'static [u8] {
     if end == End::Front { b"LEFT" } else { b"RIGHT" }
 }
 
-/// The command that pops at an end, as the journal has it.
+/// The command that pops at an end, as the journal records it.
 pub(super) fn pop_word(end: End) -> &'static [u8] {
     if end == End::Front { b"LPOP" } else { b"RPOP" }
 }
@@ -67,8 +67,8 @@ pub(super) fn rpoplpush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandRes
     Ok(())
 }
 
-/// Moves an element and answers it. Writes nothing and returns false when the source does not exist;
-/// only otherwise the destination must be a list.
+/// Moves an element and answers it. Writes nothing and returns false if the source does not exist; the
+/// destination must be a list only if the source exists.
 pub(super) fn move_element(
     cx: &mut Context<'_>,
     source: &Key<'_>,
@@ -82,7 +82,7 @@ pub(super) fn move_element(
     let limits = cx.db.list_limits();
     let popped = cx.db.list_mut(source)?.and_then(|list| list.pop(ends.from));
     let popped: Popped = popped.expect("the list was there just now, and lists are never empty");
-    // When both are one, the list may be empty at this moment, and is there all the same.
+    // If both are the same list, it may be empty at this moment and exists nevertheless.
     cx.db.list_or_new(destination)?.push(ends.to, &popped, &limits);
     cx.db.changed_times(destination, push_event(ends.to), 0);
     cx.db.changed(source, pop_event(ends.from));
@@ -136,7 +136,7 @@ impl<'a> PopMany<'a> {
         Ok(true)
     }
 
-    /// Pops from the first key that is there; false when none is.
+    /// Pops from the first key that exists; false if none exists.
     pub(super) fn pop_from_first(&self, cx: &mut Context<'_>) -> Result<bool, CommandError> {
         for key in &self.keys {
             if self.pop_from(cx, key)? {

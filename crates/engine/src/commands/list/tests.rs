@@ -68,7 +68,7 @@ impl Connections {
         effects.iter().map(|effect| line(&effect.argv)).collect()
     }
 
-    /// Nothing may be left at the slots when all waiting has ended.
+    /// Nothing may be left at the slots after all waiting has ended.
     fn assert_nobody_waits(&self, keys: &[&str]) {
         assert_eq!(self.server.engine.blocked_clients(), 0);
         let inside = self.server.gate.enter();
@@ -140,7 +140,7 @@ fn a_waiter_that_was_served_elsewhere_is_passed_over() {
     let mut all = Connections::new(2);
     all.block(&["BLPOP a b 0", "BLPOP b 0"]);
     all.run("RPUSH a 1");
-    // The first still lies at b, claimed, until its worker takes it out.
+    // The first waiter is still at b, claimed, until its worker removes it.
     all.run("RPUSH b 2");
     assert_eq!(all.received(1), strings(&["a", "1"]));
     assert_eq!(all.received(2), strings(&["b", "2"]));

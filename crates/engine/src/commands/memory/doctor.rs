@@ -4,9 +4,9 @@ use crate::observe::memory::Overview;
 
 /// With less memory in use, factors say nothing.
 const TOO_SMALL: usize = 5 << 20;
-/// Bytes below which no difference is worth a word.
+/// A difference of fewer bytes is not worth a word.
 const WORTH_A_WORD: i64 = 10 << 20;
-/// Buffers of a client, on average, that are a lot.
+/// Buffers of this size per client, on average, are a lot.
 const LARGE_CLIENT: usize = 200 << 10;
 
 /// The report.

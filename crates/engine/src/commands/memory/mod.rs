@@ -20,7 +20,7 @@ fn usage(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
         samples = usize::try_from(args.i64()?).map_err(|_| CommandError::SYNTAX)?;
     }
-    // One that has expired takes memory until it is deleted.
+    // An expired key takes memory until it is deleted.
     let entry = cx.db.held.find(cx.db.index, &key);
     match entry {
         None => cx.reply.null(),
@@ -57,7 +57,7 @@ fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     for &(database, bytes) in &overview.tables {
         page.database(database, bytes);
     }
-    // Tables grow one bucket at a time: none is ever copied into a larger one.
+    // Tables grow one bucket at a time: no table is ever copied into a larger one.
     page.integer("overhead.db.hashtable.lut", 0);
     page.integer("overhead.db.hashtable.rehashing", 0);
     page.integer("overhead.total", overview.overhead() as i64);
@@ -82,7 +82,7 @@ fn stats(cx: &mut Context<'_>, _args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Names with their values on their way into a map.
+/// Names with their values, to be written as a map.
 struct Page<'p, 'c> {
     cx: &'p mut Context<'c>,
     pairs: usize,
@@ -109,7 +109,7 @@ impl Page<'_, '_> {
         self.integer(&format!("{name}.bytes"), bytes);
     }
 
-    /// The tables of a database. Expiry lies in the entries, and slots are the tables themselves.
+    /// The tables of a database. Expiries are in the entries, and slots are the tables themselves.
     fn database(&mut self, database: usize, bytes: usize) {
         self.name(&format!("db.{database}"));
         let parts = [("overhead.hashtable.main", bytes), ("overhead.hashtable.expires", 0)];

@@ -208,7 +208,7 @@ fn unite(sets: &[Option<&Set>], limits: SetLimits) -> Result<Set, CommandError> 
     Ok(union)
 }
 
-/// Adds the members of a set, which may be more than there is room for.
+/// Adds the members of a set, which may be more than fit.
 #[cold]
 fn unite_up_to(
     most: usize,
@@ -225,8 +225,8 @@ fn unite_up_to(
     Ok(())
 }
 
-/// Whether a difference is found by asking each of the other sets about each member of the first, or
-/// by going through all members of the others. By a rule of thumb half of the questions find an answer
+/// Whether a difference is found by asking each of the other sets about each member of the first, or by
+/// going through all members of the other sets. The rule of thumb: half of the questions find an answer
 /// early.
 fn asks_each(sets: &[Option<&Set>]) -> bool {
     let Some(Some(first)) = sets.first() else { return true };
@@ -244,7 +244,7 @@ fn subtract(
     let Some((Some(first), others)) = sets.split_first() else { return Ok(()) };
     if asks_each(sets) {
         let mut others: Vec<&Set> = others.iter().flatten().copied().collect();
-        // The larger a set, the likelier it knows the member.
+        // The larger a set, the more likely it contains the member.
         others.sort_by_key(|set| std::cmp::Reverse(set.len()));
         for member in first.iter() {
             if !others.iter().any(|set| set.contains_element(member)) {

@@ -23,9 +23,9 @@ pub(super) struct Order<'a> {
     pub(super) alpha: bool,
     /// The greatest comes first.
     pub(super) descending: bool,
-    /// Elements that are left out at the beginning. Negative ones count as 0.
+    /// Elements that are left out at the beginning. Negative numbers count as 0.
     pub(super) offset: i64,
-    /// Elements that come at most; negative for no bound.
+    /// At most this many elements; negative for no bound.
     pub(super) count: i64,
 }
 
@@ -50,14 +50,14 @@ impl Order<'_> {
         self.by.is_none_or(Pattern::leads_to_keys)
     }
 
-    /// Makes the order of a set's elements a definite one, as is due when it is going to be stored.
+    /// Makes the order of a set's elements definite, as it must be before the result is stored.
     pub(super) fn settle(&mut self) {
         if !self.sorts() {
             (self.by, self.alpha) = (None, true);
         }
     }
 
-    /// The elements that are asked for, in order. There may be no collection.
+    /// The requested elements, in order. The collection may be missing.
     pub(super) fn apply<'e>(
         &self,
         db: &'e Db<'_>,

@@ -30,7 +30,7 @@ impl<'a> Pattern<'a> {
         };
         let (prefix, rest) = (&text[..star], &text[star + 1..]);
         let arrow = rest.windows(2).position(|pair| pair == b"->");
-        // An arrow that nothing follows is part of the key.
+        // An arrow at the end is part of the key.
         let (suffix, field) = match arrow.map(|at| (&rest[..at], &rest[at + 2..])) {
             Some((suffix, field)) if !field.is_empty() => (suffix, Some(field)),
             _ => (rest, None),

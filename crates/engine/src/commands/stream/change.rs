@@ -9,7 +9,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 
-/// Bytes of an entry's texts at most: Redis packs an entry into one listpack of this size.
+/// At most this many bytes of texts in an entry: Redis packs an entry into one listpack of this size.
 const LARGEST_ENTRY: usize = 1 << 30;
 
 const NOT_ABOVE: CommandError = CommandError::text(
@@ -82,7 +82,7 @@ struct TrimOption {
 }
 
 impl TrimOption {
-    /// Reads one of `MAXLEN|MINID [=|~] threshold` and `LIMIT count`. Returns whether it is one.
+    /// Reads one of `MAXLEN|MINID [=|~] threshold` and `LIMIT count`. Returns whether there was one.
     fn parse(&mut self, args: &mut Args<'_>) -> Result<bool, CommandError> {
         let more = args.len() > 1;
         let by_len = more && args.word("maxlen");
@@ -248,7 +248,7 @@ impl TrimPlace {
         TrimPlace { len: numbers.len, first_id: numbers.first_id }
     }
 
-    /// The trim that leads here exactly, as it is written in a command.
+    /// The exact trim with the same result, in the form of a command.
     fn exactly(self, to: TrimTo) -> (&'static [u8], Vec<u8>) {
         match to {
             TrimTo::Len(_) => (b"MAXLEN", self.len.to_string().into_bytes()),
@@ -259,7 +259,7 @@ impl TrimPlace {
     }
 }
 
-/// The journal gets the id that was chosen, and an approximate trim as an exact one.
+/// The journal records the chosen id, and an approximate trim as an exact one.
 fn propagate_xadd(
     cx: &mut Context<'_>,
     args: &Args<'_>,

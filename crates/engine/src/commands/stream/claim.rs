@@ -12,7 +12,7 @@ use crate::handler::error::{CommandError, CommandResult};
 /// XAUTOCLAIM looks at this many pending entries for each that it may claim.
 const LOOKS_PER_CLAIM: usize = 10;
 
-/// Pending entries of one consumer that are alike, for the journal.
+/// Pending entries of one consumer with the same data, for the journal.
 pub(super) struct Claims<'c> {
     pub(super) ids: &'c [StreamId],
     pub(super) pending: Pending,
@@ -158,7 +158,7 @@ pub(super) fn xclaim(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     reply.array(claimed.ids.len());
     claimed.ids.iter().for_each(|(id, _)| answer(reply, stream, *id, options.just_id));
     if moved_on {
-        // With entries it is a part of their change.
+        // Together with entries it is a part of their change.
         cx.add_dirty(u64::from(claimed.ids.is_empty()));
         cx.propagate_group_place(&key, name, place);
     }
@@ -173,7 +173,7 @@ fn parse_min_idle(args: &mut Args<'_>, command: &str) -> Result<i64, CommandErro
     Ok(min_idle.max(0))
 }
 
-/// Notes that a consumer has got something, if it has.
+/// Notes that a consumer has received something, if it has.
 fn note_active(stream: &mut Stream, group: &[u8], consumer: u32, claimed: &Claimed, now: i64) {
     let own = stream.group_mut(group).and_then(|group: &mut Group| group.consumer_mut(consumer));
     if let Some(own) = own.filter(|_| !claimed.ids.is_empty()) {
@@ -315,7 +315,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Claims pending entries from one on. Returns where to go on.
+    /// Claims pending entries from one id on. Returns where to continue.
     fn claim(&self, stream: &mut Stream, name: &[u8], start: StreamId) -> (Claimed, StreamId) {
         let mut claimed = Claimed::default();
         let Some(group) = stream.group(name) else { return (claimed, StreamId::MIN) };

@@ -15,7 +15,8 @@ const KEY_MISSING: CommandError = CommandError::text(
      the MKSTREAM option to create an empty stream automatically.",
 );
 
-/// The words of XGROUP CREATE with each option once. One that stands twice is refused when there are more.
+/// The words of XGROUP CREATE with each option once. With more words, an option was repeated, and the
+/// command is refused.
 const MOST_WORDS: usize = 8;
 
 /// The options of CREATE and SETID.
@@ -47,7 +48,7 @@ impl Options {
     }
 }
 
-/// The stream of a command that cannot make it.
+/// The stream of a command that does not create it.
 fn existing<'c>(cx: &'c mut Context<'_>, key: &Key<'_>) -> Result<&'c mut Stream, CommandError> {
     cx.db.stream_mut(key)?.ok_or(KEY_MISSING)
 }
@@ -112,7 +113,7 @@ pub(super) fn setid(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult 
     if args.argv().len() > MOST_WORDS - 1 {
         return Err(CommandError::subcommand_syntax("xgroup", args.argv().at(1)));
     }
-    // Unlike CREATE, this takes the smallest and the largest id by their signs.
+    // Unlike CREATE, this accepts the smallest and the largest id by their signs.
     let place = match id {
         b"$" => last_id,
         id => parse_id_or_end(id, 0)?,

@@ -12,7 +12,7 @@ use crate::handler::error::{CommandError, CommandResult};
 /// Entries and pending entries that FULL shows without a count.
 const USUAL_COUNT: usize = 10;
 
-/// The error of a command that needs a group of a stream that is there.
+/// The error of a command that needs a group of an existing stream.
 pub(super) fn no_such_group(key: &Key<'_>, group: &[u8]) -> CommandError {
     let texts = ["NOGROUP No such consumer group '", "' for key name '", "'"];
     CommandError::quoting_two(texts, [group, key.bytes])

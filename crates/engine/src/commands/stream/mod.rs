@@ -32,7 +32,7 @@ const INVALID_ID: CommandError =
 /// Longer ids are refused unread.
 const LONGEST_ID: usize = 127;
 
-/// An id as it is written, for which it has room.
+/// An id as text, with the memory for it.
 type IdText = smallvec::SmallVec<[u8; 64]>;
 
 fn event(name: &'static str) -> Event {
@@ -153,7 +153,7 @@ trait ReplyStreams {
     fn stream_entry(&mut self, entry: &StreamEntry<'_>);
     /// The two parts of an entry, where more follow.
     fn stream_entry_parts(&mut self, entry: &StreamEntry<'_>);
-    /// A text of a fixed kind, as names of fields of a reply are.
+    /// A fixed text, such as the name of a field of a reply.
     fn label(&mut self, text: &str);
 }
 
@@ -190,15 +190,14 @@ impl Context<'_> {
         StreamLimits::new(config.stream_node_max_bytes, config.stream_node_max_entries)
     }
 
-    /// The time of the command, as streams have it. Time stands still while a file is replayed, but
-    /// consumers that it brings were heard of just now.
+    /// The time of the command, for streams. Time stands still while a file is replayed, but the
+    /// consumers in the file count as active just now.
     fn stream_now(&self) -> i64 {
         let now = if self.session.replays { base::clock::now_ms() } else { self.db.now };
         now.cast_signed()
     }
 
-    /// Adds a consumer to a group, unless it is there, and notes that it was heard of. Returns its
-    /// number.
+    /// Adds a consumer to a group, unless it exists, and notes its activity. Returns its number.
     fn meet_consumer(
         &mut self,
         key: &Key<'_>,
@@ -226,7 +225,7 @@ impl Context<'_> {
         own.ok_or_else(|| no_group(key.bytes, group))
     }
 
-    /// The journal gets the place that a group has reached.
+    /// The journal records the place that a group has reached.
     fn propagate_group_place(&mut self, key: &Key<'_>, group: &[u8], stream: GroupPlace) {
         if !self.is_journaling() {
             return self.propagate_nothing();

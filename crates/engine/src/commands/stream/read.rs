@@ -20,7 +20,7 @@ use crate::wait::waiting::Awaited;
 
 /// A client that waits and claims looks at pending entries again after this many milliseconds at least.
 const CLAIM_PAUSE_LEAST: u64 = 10;
-/// And at most: entries may have become older by other ways than waiting.
+/// And at most after this time: entries may grow older in other ways than by waiting.
 const CLAIM_PAUSE_MOST: u64 = 1000;
 
 /// The arguments of XREAD and XREADGROUP.
@@ -111,7 +111,7 @@ impl<'a> Request<'a> {
         Ok(Request { group, pending, count, claim, block, block_at, keys, ids, ids_at })
     }
 
-    /// From where to read the stream of this index.
+    /// Where to read the stream of this index from.
     fn start(&self, cx: &Context<'_>, index: usize) -> Result<Start, CommandError> {
         let key = &self.keys[index];
         let stream = cx.db.stream(key)?;
@@ -148,8 +148,8 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Reads a stream and answers its key and its entries. Writes nothing and returns false when
-    /// there is nothing to read.
+    /// Reads a stream and answers its key and its entries. Writes nothing and returns false if there is
+    /// nothing to read.
     fn read(
         &self,
         cx: &mut Context<'_>,
@@ -322,7 +322,7 @@ fn parse_idle(args: &mut Args<'_>) -> Result<i64, CommandError> {
     }
 }
 
-/// Writes id and fields of an entry that is there.
+/// Writes the id and the fields of an existing entry.
 fn answer_parts(reply: &mut resp::reply::Reply<'_>, stream: &Stream, id: StreamId) {
     match stream.get(id) {
         Some(entry) => reply.stream_entry_parts(&entry),
@@ -468,7 +468,7 @@ fn is_ready(
     Ok(own.any(|(_, id)| parse_id(id, 0).is_ok_and(|id| has_entry_after(stream, id))))
 }
 
-/// Serves a client that waited, from one of its keys.
+/// Serves a waiting client from one of its keys.
 fn serve(cx: &mut Context<'_>, key: &Key<'_>, argv: Arguments<'_>) -> Result<bool, CommandError> {
     let request = waiting(argv)?;
     let (mark, mut streams) = (cx.reply.mark(), 0);

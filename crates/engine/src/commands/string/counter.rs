@@ -78,7 +78,7 @@ pub(super) fn incrbyfloat(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandR
         return Err(CommandError::NAN_OR_INFINITY);
     }
     let text = after.to_human();
-    // Never as an integer, even where it spells one: as in Redis.
+    // The result is never an integer, even if it spells one: as in Redis.
     let value = StringValue::Plain(text.as_slice().into());
     cx.db.set_string(&key, value, expire_at, INCRBYFLOAT);
     // A replay must not repeat the arithmetic.

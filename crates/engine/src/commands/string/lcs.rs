@@ -110,8 +110,8 @@ fn check_size(a: usize, b: usize, limit: u64) -> CommandResult {
     }
 }
 
-/// Fills the row of lengths for the next byte of `a`; `row[j]` is the length for the first `j`
-/// bytes of `b`. Tells `visit` of each place where the longer subsequence lies above.
+/// Fills the row of lengths for the next byte of `a`; `row[j]` is the length for the first `j` bytes of
+/// `b`. Calls `visit` for each place where the longer subsequence is above.
 fn next_row(row: &mut [u32], byte: u8, b: &[u8], mut visit: impl FnMut(usize)) {
     let mut diagonal = 0;
     for (j, &other) in b.iter().enumerate() {

@@ -37,8 +37,8 @@ fn value<'a>(args: &mut Args<'a>) -> Result<StringValue<'a>, CommandError> {
     Ok(stored(bytes, buffer))
 }
 
-/// The form in which an argument is stored: an integer where it spells one, and a large string in
-/// the buffer that it was received in.
+/// The form in which an argument is stored: an integer if it spells one, and a large string in the
+/// buffer that it was received in.
 #[inline]
 fn stored(bytes: &[u8], buffer: Option<Arc<Vec<u8>>>) -> StringValue<'_> {
     match buffer {

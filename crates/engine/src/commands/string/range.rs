@@ -98,8 +98,8 @@ pub(super) fn getrange(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResu
 /// The bytes from `start` to `end`, both included, of a string of `length` bytes; negative ones
 /// count from the end. `None` when it is empty.
 fn part(length: usize, start: i64, end: i64) -> Option<std::ops::Range<usize>> {
-    // Two negative ends in the wrong order stay empty where both lie before the string; any other
-    // end before the string is its first byte.
+    // Two negative ends in the wrong order stay empty if both are before the string; any other end
+    // before the string is its first byte.
     if length == 0 || (start < 0 && end < 0 && start > end) {
         return None;
     }

@@ -56,7 +56,7 @@ impl<'a> Expiration<'a> {
         Ok(false)
     }
 
-    /// The same option may be repeated; another one contradicts it.
+    /// The same option may be repeated; a different one contradicts it.
     fn say(&mut self, option: Expiration<'a>) -> CommandResult {
         use Expiration::{At, Keep, Remove, Unsaid};
         *self = match (*self, option) {
@@ -352,7 +352,7 @@ pub(super) fn getex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult 
     Ok(())
 }
 
-/// Gives a key an expiry, or removes it where its time has passed already.
+/// Gives a key an expiry, or removes the key if that time has passed already.
 fn expire(cx: &mut Context<'_>, key: &Key<'_>, clock: Clock, time: u64) {
     let absolute = matches!(clock, Clock::UnixSeconds | Clock::UnixMilliseconds);
     if absolute && cx.db.ends_at_once(time) {

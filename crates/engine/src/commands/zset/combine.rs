@@ -18,7 +18,7 @@ use crate::handler::scored::ReplyScored;
 const NEGATIVE_LIMIT: CommandError = CommandError::text("ERR LIMIT can't be negative");
 const NOT_A_WEIGHT: CommandError = CommandError::text("ERR weight value is not a float");
 
-/// A result that is answered and not kept needs to be sorted and no more.
+/// A result that is answered and not kept needs to be sorted, and nothing else.
 const SORTED_ONLY: Limits = Limits { entries: 0, value: 0 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,7 +206,7 @@ fn unite(sources: &[Weighted<'_>], aggregate: Aggregate) -> Result<ZsetBuilder, 
     Ok(result)
 }
 
-/// The sources ascend by length: the shortest is gone through, the others are asked.
+/// The sources ascend by length: the shortest is iterated, the others are searched.
 fn intersect(sources: &[Weighted<'_>], aggregate: Aggregate) -> ZsetBuilder {
     let mut result = ZsetBuilder::new();
     let Some((first, others)) = sources.split_first() else { return result };

@@ -117,7 +117,7 @@ fn zrem(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Says that members were removed, and removes the key when none is left.
+/// Records that members were removed, and removes the key if no member is left.
 fn after_removal(
     cx: &mut Context<'_>,
     key: &Key<'_>,

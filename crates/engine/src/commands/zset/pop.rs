@@ -258,7 +258,7 @@ pub(super) fn bzmpop(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     Ok(())
 }
 
-/// Lets the client wait; where nothing may block, its time is up at once.
+/// Lets the client wait; where no command may block, its time is up at once.
 fn wait_for_zsets(
     cx: &mut Context<'_>,
     args: &Args<'_>,

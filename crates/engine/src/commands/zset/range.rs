@@ -33,7 +33,7 @@ enum By {
 
 /// The two ends of a range.
 enum Bounds<'a> {
-    /// Both belong to it; negative ones count from the end.
+    /// Both ends are included; negative numbers count from the end.
     Rank(i64, i64),
     Score(ScoreBound, ScoreBound),
     Lex(LexBound<'a>, LexBound<'a>),
@@ -144,7 +144,7 @@ impl<'a> Selection<'a> {
         if with_scores && by == By::Lex {
             return Err(SCORES_BY_LEX);
         }
-        // Ranks count from whichever end is first; scores and names are given as they come.
+        // Ranks count from whichever end is first; scores and names are as given.
         let swapped = reverse && by != By::Rank;
         let (low, high) = if swapped { (second, first) } else { (first, second) };
         let bounds = Bounds::parse(by, low, high)?;

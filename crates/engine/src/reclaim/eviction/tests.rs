@@ -119,7 +119,7 @@ fn when_all_is_gone_writes_are_refused() {
 #[test]
 fn the_order_of_the_policy_is_kept() {
     let mut server = over_by(320, MaxmemoryPolicy::AllkeysLru, 40);
-    // All but ten are used later; enough samples see them all.
+    // All but ten are used later; enough samples find the ten.
     server.engine.config.update(|config| config.maxmemory_samples = 400);
     server.host.use_memory(0);
     server.now = Some(1_700_000_100_000);
@@ -145,7 +145,7 @@ fn keys_that_do_not_expire_are_spared() {
     drop(held);
     drop(inside);
     server.host.use_memory(usize::MAX);
-    // A key that expires is found among many in a few attempts.
+    // An expiring key is found among many keys in a few attempts.
     let refused = (0..100).position(|_| server.text("SADD k v") == OOM);
     assert!(refused.is_some());
     assert_eq!(keys(&server), 999);
