@@ -1,4 +1,4 @@
-//! An allocator that counts, for tests of what memory something takes.
+//! An allocator that counts, for tests of the memory that something takes.
 //!
 //! A test binary declares it: `#[global_allocator] static COUNTING: Counting = Counting;`.
 
@@ -28,7 +28,7 @@ fn signed(size: usize) -> isize {
     isize::try_from(size).unwrap_or(isize::MAX)
 }
 
-// SAFETY: all is left to the system's allocator; accounts are numbers of the thread's own.
+// SAFETY: everything is left to the system's allocator; accounts are the thread's own numbers.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(signed(layout.size()));
@@ -57,7 +57,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// The most bytes that the calling thread had at once while it did this, beyond what it had before.
+/// The most bytes that the calling thread had at once while it ran `action`, beyond those that it had
+/// before.
 pub fn most_taken(action: impl FnOnce()) -> usize {
     let before = TAKEN.get();
     MOST.set(before);

@@ -209,7 +209,7 @@ impl Client {
     }
 }
 
-/// Whether an attempt to read says that something is there: a connection that was reset has its end to
+/// Whether an attempt to read shows that something is there: a connection that was reset has its end to
 /// read.
 fn arrived(filled: std::io::Result<()>) -> Result<bool> {
     match filled {
@@ -298,7 +298,7 @@ fn read_pairs(
         .collect()
 }
 
-/// Reads a length-prefixed text and the line end behind it.
+/// Reads a length-prefixed text and the line end after it.
 fn read_blob(stream: &mut BufReader<TcpStream>, length: &[u8]) -> Result<Vec<u8>> {
     let length = usize::try_from(number(length)?).context("a negative length")?;
     let mut bytes = Vec::new();
@@ -311,7 +311,7 @@ fn read_blob(stream: &mut BufReader<TcpStream>, length: &[u8]) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Reads up to CR LF, which is taken off.
+/// Reads up to CR LF, which is removed.
 fn read_line(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line).context("inside a reply")?;

@@ -1,4 +1,4 @@
-//! An etcd 3.4 of Debian's package, and what makes its answers comparable with others.
+//! An etcd 3.4 from Debian's package, and the means to compare its answers with others.
 
 use std::fs;
 use std::net::TcpListener;
@@ -30,7 +30,7 @@ fn free_port() -> Result<u16> {
 }
 
 impl Etcd {
-    /// Starts one that has members and keys of its own only.
+    /// Starts one with members and keys of its own.
     ///
     /// # Errors
     /// The package is missing, or it does not start in time.
@@ -69,7 +69,7 @@ impl Etcd {
             let answer = Web::connect(self.port).and_then(|mut web| web.ask(path, &[], b""));
             answer.is_ok_and(|answer| answer.status == 200)
         };
-        // What it says of itself is among its first keys.
+        // What it tells about itself is among its first keys.
         asks("GET /health") && asks("GET /v2/keys") && {
             let version =
                 Web::connect(self.port).and_then(|mut web| web.ask("GET /version", &[], b""));
@@ -86,7 +86,7 @@ impl Etcd {
 
 impl Drop for Etcd {
     fn drop(&mut self) {
-        // Both fail only when it is gone already.
+        // Both fail only if it is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -98,7 +98,7 @@ pub struct Keys {
     /// The connection.
     pub web: Web,
     port: u16,
-    /// The index from which those in requests are counted.
+    /// Indexes in requests count from this one.
     base: u64,
 }
 
@@ -122,11 +122,11 @@ impl Keys {
         Ok(answer.header("x-etcd-index").context("an index")?.parse()?)
     }
 
-    /// Has things happen to a node until the index is that of another server, which has begun with some
-    /// events of its own. The node is gone then.
+    /// Makes things happen to a node until the index is that of another server, which has begun with
+    /// some events of its own. The node is gone then.
     ///
     /// # Errors
-    /// It is further already.
+    /// It has passed that index already.
     pub fn catch_up_with(&mut self, other: &Keys) -> Result<()> {
         let left = other.base.checked_sub(self.base + 2).context("two events at least")?;
         for _ in 0..=left {
@@ -144,7 +144,7 @@ impl Keys {
         self.port
     }
 
-    /// Another connection, with indexes as this one has them.
+    /// Another connection, with the same base for indexes.
     ///
     /// # Errors
     /// It is refused.
@@ -192,7 +192,7 @@ impl Keys {
         INDEX.replace_all(line, shifted).into_owned()
     }
 
-    /// Sends a request, and tells its answer as it can be compared.
+    /// Sends a request, and returns its answer in a comparable form.
     ///
     /// # Errors
     /// No answer comes.
@@ -232,7 +232,7 @@ impl Keys {
     }
 }
 
-/// An answer as it can be compared: what an identifier is, and when something was, is left out.
+/// An answer in a comparable form: identifiers and times are left out.
 #[must_use]
 pub fn told(answer: &Answer) -> String {
     let mut told = format!("{}\n", answer.status);
@@ -254,7 +254,7 @@ pub fn told(answer: &Answer) -> String {
     told + &without_times(&answer.text())
 }
 
-/// A body as it can be compared. A thousand seconds may have become some less meanwhile.
+/// A body in a comparable form. A thousand seconds may have become somewhat fewer meanwhile.
 #[must_use]
 pub fn without_times(body: &str) -> String {
     static TIMES: LazyLock<Regex> = LazyLock::new(|| {

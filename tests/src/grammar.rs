@@ -1,8 +1,8 @@
 //! Random commands, made from a table of shapes.
 //!
-//! A shape is written like a line of documentation: a word stands for itself, `<kind>` for a
-//! random argument of that kind, `( a | b )` for one of several, `[ a ]` for a or nothing, and
-//! `( a )+` for one to four times a. Each shape says how its replies can be compared.
+//! A shape is written like a line of documentation: a word stands for itself, `<kind>` for a random
+//! argument of that kind, `( a | b )` for one of several, `[ a ]` for a or nothing, and `( a )+` for
+//! one to four times a. Each shape says how its replies can be compared.
 
 mod several;
 mod valkey;
@@ -17,21 +17,21 @@ pub use valkey::VALKEY;
 pub enum Comparison {
     /// They are the same.
     Exact,
-    /// They are the same but for the order of elements.
+    /// They are the same except for the order of elements.
     Unordered,
-    /// They are the same but for the order of pairs of elements.
+    /// They are the same except for the order of pairs of elements.
     Pairs,
-    /// Numbers may differ by what a clock does between two servers.
+    /// Numbers may differ by the time that passes between two servers.
     Time,
-    /// They are of one type and have as many elements.
+    /// They have the same type and the same number of elements.
     Shape,
-    /// They describe the same clients, as far as these are alike on two servers.
+    /// They describe the same clients, as far as two servers can have the same.
     Clients,
 }
 
 use Comparison::{Exact, Pairs, Shape, Time, Unordered};
 
-/// How replies are compared, and the line that commands are made of.
+/// How replies are compared, and the line that commands are made from.
 pub type Form = (Comparison, &'static str);
 
 /// What commands are made of.
@@ -40,7 +40,7 @@ pub struct Vocabulary {
     pub families: &'static [&'static [Form]],
     /// How often each family is chosen.
     pub weights: &'static [usize],
-    /// Commands that are never made wrong, since their errors have other words.
+    /// Commands that are never made wrong, since their errors have other texts.
     pub always_right: &'static [&'static str],
 }
 
@@ -212,7 +212,7 @@ const FAMILIES: &[&[Form]] = &[
         (Shape, "HRANDFIELD <hash> [ <count> [ WITHVALUES ] ]"),
         (Pairs, "HSCAN <hash> 0 COUNT 1000 [ MATCH <pattern> ]"),
     ],
-    // Times are absolute, so that both servers come to the same ones.
+    // Times are absolute, so that both servers arrive at the same ones.
     &[
         (Exact, "HSET <hash> ( <field> <value> )+"),
         (Exact, "HEXPIREAT <hash> <unix> [ ( NX | XX | GT | LT ) ] FIELDS 1 <field>"),
@@ -287,7 +287,7 @@ const FAMILIES: &[&[Form]] = &[
         (Pairs, "ZSCAN <zset> 0 COUNT 1000"),
         (Exact, "SORT <lexical> BY nosort [ ( ASC | DESC ) ] [ LIMIT <index> <index> ]"),
     ],
-    // Ranges by bytes are defined where all scores are equal: keys of their own see to that.
+    // Ranges by bytes are defined only if all scores are equal: separate keys ensure that.
     &[
         (Exact, "ZADD <lexical> ( 0 <member> )+"),
         (Exact, "ZADD <lexical> ( 0 <member> )+"),
@@ -320,7 +320,7 @@ const FAMILIES: &[&[Form]] = &[
         (Exact, "GEORADIUS <geo> <longitude> <latitude> <distance> <unit> ASC [ WITHDIST ]"),
         (Exact, "GEORADIUSBYMEMBER <geo> <member> <distance> <unit> DESC [ WITHCOORD ]"),
     ],
-    // Ids are given, and times compared as shapes: the rest depends on no clock.
+    // Ids are given, and times are compared as shapes: the rest depends on no clock.
     &[
         (Exact, "XADD <stream> <newid> ( <field> <value> )+"),
         (Exact, "XADD <stream> <newid> f1 <value> f2 <value>"),
@@ -408,9 +408,8 @@ pub fn command(vocabulary: &Vocabulary, random: &mut Random) -> Command {
     }
     let (comparison, shape) = *random.pick(vocabulary.families[family]);
     let mut words = of_shape(shape, random);
-    // A blocking command whose time limit is spoilt might wait for ever, a cursor that no server
-    // gave out means nothing, SPOP of fewer than all is chance, and a lexical key might come by
-    // another score.
+    // A blocking command with a spoilt time limit might wait for ever, a cursor that no server gave out
+    // means nothing, SPOP of some members is chance, and a lexical key might get another score.
     let delicate =
         [&b"BLPOP"[..], b"BLMOVE", b"BZPOPMIN", b"SCAN", b"SSCAN", b"HSCAN", b"ZSCAN", b"SPOP"];
     let may_wait = words.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
@@ -487,7 +486,7 @@ fn choice(tokens: &[&str], at: &mut usize, on: bool, random: &mut Random, out: &
     }
 }
 
-/// How many alternatives the group has whose first token is at `start`.
+/// How many alternatives the group with its first token at `start` has.
 fn alternatives(tokens: &[&str], start: usize) -> usize {
     let mut depth = 0;
     let mut count = 1;
@@ -505,7 +504,7 @@ fn alternatives(tokens: &[&str], start: usize) -> usize {
 
 /// A word of the protocol, now and then in lower case.
 fn cased(word: &str, random: &mut Random) -> Vec<u8> {
-    // The patterns of SORT name keys: those are not ours to change.
+    // The patterns of SORT name keys: those must not be changed here.
     if random.percent(10) && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
         word.to_ascii_lowercase().into_bytes()
     } else {
@@ -522,7 +521,8 @@ fn spoil(words: &mut Vec<Vec<u8>>, random: &mut Random) {
         2 if at < words.len() => words.insert(at, words[at].clone()),
         _ => words.push(nonsense(random)),
     }
-    // Later versions than the reference take an option here, and so queue it in a transaction.
+    // Later versions than the reference accept an option here, and so queue the command in a
+    // transaction.
     if [&b"ZRANK"[..], b"ZREVRANK"].iter().any(|name| words[0].eq_ignore_ascii_case(name)) {
         words.truncate(3);
     }
@@ -582,7 +582,8 @@ fn key(letter: char, random: &mut Random) -> Vec<u8> {
 
 /// A random argument of a kind.
 fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
-    // The members of the one, and the numbers of the other, have bounds that docs/COMPATIBILITY.md names.
+    // docs/COMPATIBILITY.md names the bounds of the members of the one, and of the numbers of the
+    // other.
     if !matches!(kind, "lexical" | "place" | "client" | "queue" | "ranking") && random.percent(1) {
         return nonsense(random);
     }
@@ -682,7 +683,7 @@ fn argument(kind: &str, random: &mut Random) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The id of an entry: few different ones, so that they are met again.
+/// The id of an entry: there are few, so that ids occur repeatedly.
 fn id(random: &mut Random) -> String {
     match random.below(60) {
         0 => "18446744073709551615-18446744073709551614".to_owned(),
@@ -717,7 +718,7 @@ fn score(random: &mut Random) -> String {
     }
 }
 
-/// Few different ones, so that members are found again.
+/// There are few, so that members are found again.
 fn member(random: &mut Random) -> Vec<u8> {
     match random.below(24) {
         0 => Vec::new(),

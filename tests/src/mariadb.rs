@@ -1,4 +1,4 @@
-//! A MariaDB of Debian's package, with a database and a user for a test.
+//! A MariaDB from Debian's package, with a database and a user for a test.
 
 use std::fs;
 use std::io::Write;
@@ -22,8 +22,8 @@ pub struct Mariadb {
     directory: TempDir,
 }
 
-/// Where the package has the statements that make the system's tables: their name has changed with
-/// the releases.
+/// The places where the package has the statements that make the system's tables: their name has
+/// changed with the releases.
 fn statements(name: &str) -> Result<String> {
     for folder in ["/usr/share/mysql", "/usr/share/mariadb"] {
         for prefix in ["mysql", "mariadb"] {
@@ -81,7 +81,7 @@ impl Mariadb {
 
     /// Ends the process at once.
     pub fn kill(&mut self) {
-        // Both fail only when it is gone already.
+        // Both fail only if it is gone already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

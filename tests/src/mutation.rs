@@ -3,7 +3,8 @@
 
 use crate::random::Random;
 
-/// How lengths of many bytes begin in the formats that data is saved in, and numbers that tempt.
+/// How lengths of many bytes begin in the formats that data is saved in, and numbers that provoke
+/// errors.
 const PROMISES: [&[u8]; 12] = [
     b"\x80\xff\xff\xff\xff",
     b"\x80\x7f\xff\xff\xff",

@@ -1,4 +1,4 @@
-//! Looks at a server until something can be seen.
+//! Watches a server until something can be observed.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::client::Client;
 
-/// How long anything may take that a test waits for.
+/// A test waits at most this long for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tries again until `attempt` says that it is so.
+/// Tries again until `attempt` succeeds.
 ///
 /// # Errors
 /// Those of `attempt`, and [`PATIENCE`] at its end.
@@ -25,7 +25,7 @@ pub fn wait_until(what: &str, mut attempt: impl FnMut() -> Result<bool>) -> Resu
 /// A field of INFO, as text.
 ///
 /// # Errors
-/// There is none of that name.
+/// No field has that name.
 pub fn figure(client: &mut Client, name: &str) -> Result<String> {
     let info = client.call_text("INFO everything")?;
     let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
@@ -37,7 +37,7 @@ pub fn figure(client: &mut Client, name: &str) -> Result<String> {
 /// A field of INFO that is a whole number.
 ///
 /// # Errors
-/// There is none of that name, or it is something else.
+/// No field has that name, or it is something else.
 pub fn number(client: &mut Client, name: &str) -> Result<u64> {
     figure(client, name)?.parse().with_context(|| format!("{name} is no number"))
 }

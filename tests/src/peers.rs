@@ -1,7 +1,8 @@
-//! The programs of other projects that the tests compare with: Redis and Valkey as Debian packages them.
+//! The programs of other projects that the tests compare with: Redis and Valkey as Debian packages
+//! them.
 //!
-//! `scripts/install-peers` brings them, each Debian release into a directory of its own. Tests are
-//! judged by those of a stable release, unless `DUNLIN_PEERS` names another that was brought.
+//! `scripts/install-peers` brings them, each Debian release into its own directory. The programs of a
+//! stable release judge the tests, unless `DUNLIN_PEERS` names another release that was brought.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -56,8 +57,8 @@ pub fn etcd(name: &str) -> PathBuf {
     programs_of("etcd").join(name)
 }
 
-/// A search path for programs that start these, and the services in `examples` that are built with them,
-/// by their names alone.
+/// A search path for programs that start these, and the services in `examples` that are built with
+/// them, by their names alone.
 #[must_use]
 pub fn search_path() -> OsString {
     let mut path = programs().into_os_string();

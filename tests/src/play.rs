@@ -13,7 +13,7 @@ use crate::quoting::{command_line, quote};
 use crate::server::{Server, Target, settings};
 use crate::transcript::{Action, Expectation, Protocol, Section, Step};
 
-/// What is done with a reply before it is compared.
+/// What happens to a reply before it is compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// Sorts the elements of every array of like elements, of sets and of maps.
@@ -30,7 +30,7 @@ pub enum Filter {
     Fields,
     /// Keeps the value of one field of such a text.
     Field(String),
-    /// Keeps the reply for later commands of the section, which write it `$(name)`.
+    /// Keeps the reply for later commands of the section, which refer to it as `$(name)`.
     Keep(String),
     /// Follows the cursor of a SCAN to its end; keeps all elements, sorted, each once.
     Walk,
@@ -39,7 +39,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// The filter that is written `name`.
+    /// The filter with the name `name`.
     ///
     /// # Errors
     /// There is none.
@@ -120,7 +120,7 @@ pub fn sorted(reply: Reply, group: usize) -> Reply {
     match reply {
         Reply::Array(elements) => {
             let elements: Vec<_> = elements.into_iter().map(|it| sorted(it, group)).collect();
-            // What is absent stands among elements of any kind.
+            // Missing values are among elements of any kind.
             let kinds = elements.iter().filter(|it| !matches!(it, Reply::Nil | Reply::NilArray));
             let kinds: Vec<_> = kinds.map(discriminant).collect();
             let alike = kinds.windows(2).all(|it| it[0] == it[1]);
@@ -146,7 +146,7 @@ pub fn sorted(reply: Reply, group: usize) -> Reply {
     }
 }
 
-/// Plays sections against one server, which it brings back to its first state in between.
+/// Plays sections against one server, and restores its first state in between.
 #[derive(Debug)]
 pub struct Player {
     server: Server,
@@ -175,8 +175,8 @@ impl Player {
         if self.server.is_running() { None } else { Some(self.server.log_tail()) }
     }
 
-    /// Plays a section and hands each step with its printed reply to `observe`, which says
-    /// whether to go on. After an error the server is in an unknown state: drop the player.
+    /// Plays a section and hands each step with its printed reply to `observe`, which says whether to
+    /// go on. After an error the server is in an unknown state: drop the player.
     ///
     /// # Errors
     /// What `observe` returns, and whatever keeps a step from having a reply.
@@ -218,7 +218,7 @@ impl Player {
         Ok(())
     }
 
-    /// Sets back each setting that is not what it was at the start.
+    /// Restores each setting that differs from its value at the start.
     fn restore_settings(&mut self) -> Result<()> {
         let now = settings(&mut self.control)?;
         for ((name, was), (_, is)) in self.pristine.iter().zip(&now) {
@@ -284,7 +284,7 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Does what a step says; returns the printed reply.
+    /// Executes a step; returns the printed reply.
     fn perform(&mut self, step: &Step) -> Result<Vec<String>> {
         match &step.action {
             Action::Command { connection, filters, words } => {
@@ -425,8 +425,8 @@ impl Stage<'_> {
         filled
     }
 
-    /// Sends raw bytes and reads as many as are expected, or, with no literal expectation to
-    /// count, until there is a pause.
+    /// Sends raw bytes and reads as many as are expected; if no literal expectation gives their number,
+    /// reads until there is a pause.
     fn raw(&mut self, connection: u8, bytes: &[u8], expected: &Expectation) -> Result<Vec<String>> {
         const PAUSE: Duration = Duration::from_millis(150);
         let protocol = self.protocol;
@@ -462,7 +462,7 @@ impl Stage<'_> {
         Ok(lines)
     }
 
-    /// The connection of that number, opened when first used.
+    /// The connection with that number, opened at its first use.
     fn connection(&mut self, number: u8) -> Result<&mut Client> {
         if !self.connections.contains_key(&number) {
             let mut client = self.player.server.connect()?;

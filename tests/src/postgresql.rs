@@ -1,4 +1,4 @@
-//! A PostgreSQL of Debian's package, with a user for a test.
+//! A PostgreSQL from Debian's package, with a user for a test.
 
 use std::fs;
 use std::net::TcpListener;
@@ -93,9 +93,9 @@ impl Postgresql {
         format!("postgres://dunlin:secret@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Ends the process, as fast as it ends in order.
+    /// Ends the process as fast as an orderly end allows.
     pub fn stop(&mut self) {
-        // All of it fails only when it is gone already.
+        // All of it fails only if it is gone already.
         if let Some(pid) =
             i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
         {

@@ -1,4 +1,4 @@
-//! What the system says about a running process.
+//! What the system tells about a running process.
 
 use std::fs;
 
@@ -35,8 +35,7 @@ pub fn open_files(pid: u32) -> Result<usize> {
     Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count())
 }
 
-/// Processor time that the threads of a process had up to when each last went to sleep, in
-/// nanoseconds.
+/// Processor time that the threads of a process had used when each last went to sleep, in nanoseconds.
 ///
 /// # Errors
 /// The process is gone, or the kernel does not count it.
@@ -58,7 +57,7 @@ pub fn proportional_bytes(pid: u32) -> Result<u64> {
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).context("no Pss")?;
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
-    // A child that has ended meanwhile has no memory any more.
+    // A child that has ended meanwhile no longer has memory.
     let ids = children.split_whitespace().filter_map(|child| child.parse().ok());
     Ok(kilobytes * 1024 + ids.filter_map(|child| proportional_bytes(child).ok()).sum::<u64>())
 }

@@ -1,4 +1,4 @@
-//! Words and quotes as redis-cli has them, and the two macros that keep transcripts short.
+//! Words and quotes as in redis-cli, and the two macros that keep transcripts short.
 
 use anyhow::{Result, bail};
 
@@ -26,7 +26,7 @@ pub fn split(line: &str) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-/// Reads the word that starts at `at`; returns it and the position behind it.
+/// Reads the word that starts at `at`; returns it and the position after it.
 fn word(bytes: &[u8], mut at: usize) -> Result<(Vec<u8>, usize)> {
     let mut word = Vec::new();
     while let Some(&byte) = bytes.get(at) {
@@ -46,7 +46,7 @@ fn word(bytes: &[u8], mut at: usize) -> Result<(Vec<u8>, usize)> {
     Ok((word, at))
 }
 
-/// Appends the content of the quoted text that opens at `at`; returns the position behind it.
+/// Appends the content of the quoted text that opens at `at`; returns the position after it.
 fn quoted(bytes: &[u8], mut at: usize, word: &mut Vec<u8>) -> Result<usize> {
     let quote = bytes[at];
     at += 1;
@@ -127,7 +127,7 @@ pub fn command_line(words: &[Vec<u8>]) -> String {
 /// `$times(3,ab)` becomes `ababab`; `$each(1..3,% m%)` becomes `1 m1 2 m2 3 m3`.
 ///
 /// # Errors
-/// A macro that is not closed, or whose numbers are no numbers.
+/// A macro that is not closed, or whose numbers are not numbers.
 pub fn expand(line: &str) -> Result<String> {
     const LONGEST: u64 = 1 << 22;
     let mut expanded = String::new();

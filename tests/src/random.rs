@@ -1,4 +1,4 @@
-//! A small seeded generator, so that a failing run can be played again from its seed.
+//! A small seeded generator, so that a failing run can be replayed from its seed.
 
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -66,12 +66,12 @@ impl Rounds {
         let first = seed.unwrap_or(clock.as_secs() * 1_000_000 + u64::from(clock.subsec_micros()));
         let usual = if seed.is_some() { Duration::ZERO } else { usual };
         let patience = setting("SECONDS").map_or(usual, Duration::from_secs);
-        // The seed is worth a line even if the test harness shows none on success.
+        // A line for the seed is worthwhile even if the test harness shows none on success.
         let _ = writeln!(std::io::stderr(), "first seed: {first}");
         Self { first, patience }
     }
 
-    /// The seeds, until the time is up: one at least.
+    /// The seeds, until the time is up: at least one.
     pub fn seeds(self) -> impl Iterator<Item = u64> {
         let begin = Instant::now();
         (self.first..)

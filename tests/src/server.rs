@@ -43,7 +43,7 @@ impl Target {
         }
     }
 
-    /// The command line up to the options, behind that of a wrapper.
+    /// The command line up to the options, after that of a wrapper.
     fn command(self, wrapper: &[String]) -> Result<Command> {
         let (program, argument) = match self {
             Target::Dunlin => (dunlin_binary()?, Some("serve")),
@@ -98,7 +98,7 @@ impl Server {
         let directory = tempfile::Builder::new().prefix("dunlin-test-").tempdir()?;
         let options: Vec<_> =
             options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        // Between finding a free port and binding it another process may take it: try again.
+        // Between finding a free port and binding it, another process may take the port: try again.
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -150,8 +150,8 @@ impl Server {
             options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     }
 
-    /// Lets the next start go through another program, which has to execute the command line behind
-    /// its own in its own process: `strace -D` does.
+    /// Lets the next start go through another program, which must execute the command line after its
+    /// own in its own process, as `strace -D` does.
     pub fn set_wrapper(&mut self, wrapper: &[&str]) {
         self.wrapper = wrapper.iter().map(|word| (*word).into()).collect();
     }
@@ -197,7 +197,7 @@ impl Server {
 
     /// Ends the process at once, as a power cut would, and waits until it is gone.
     pub fn kill(&mut self) {
-        // Both fail only when the process is gone already, which is what is wanted.
+        // Both fail only if the process is gone already, which is the goal.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -235,8 +235,7 @@ impl Server {
         read_log(self.directory.path())
     }
 
-    /// The end of the log, for failure messages: what a server that broke down reports, or the last
-    /// lines.
+    /// The end of the log, for failure messages: the crash report of a server, or the last lines.
     #[must_use]
     pub fn log_tail(&self) -> String {
         let log = self.log();
@@ -270,7 +269,7 @@ fn spawn(
     let mut command = target.command(wrapper)?;
     command.arg("--port").arg(port.to_string()).arg("--dir").arg(directory);
     if target == Target::Dunlin {
-        // Many servers run at once, and few tests are about HTTP.
+        // Many servers run at once, and few tests concern HTTP.
         command.args(["--http-port", "0"]);
     }
     for (name, value) in USUAL_OPTIONS {
@@ -279,7 +278,7 @@ fn spawn(
     for (name, value) in options {
         command.arg(format!("--{name}")).arg(value);
     }
-    // Some commands sort in the order of the locale; tests are about the plain one.
+    // Some commands sort in the order of the locale; tests need the plain order.
     command.env("LC_ALL", "C");
     command.current_dir(directory).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
@@ -292,7 +291,7 @@ fn spawn(
             bail!("{} ended with {status}:\n{}", target.name(), tail(&read_log(directory), 25));
         }
         if start.elapsed() > START_PATIENCE {
-            // The process is of no use; that it may be gone by now is no further error.
+            // The process is of no use; it may be gone by now, which is no further error.
             let _ = child.kill();
             let _ = child.wait();
             bail!("{} never became ready:\n{}", target.name(), tail(&read_log(directory), 25));

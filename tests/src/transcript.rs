@@ -58,7 +58,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Both, in the order in which they are played.
+    /// Both protocols, in the order in which they are played.
     pub const ALL: [Self; 2] = [Self::Resp2, Self::Resp3];
 
     /// The name that test names carry.
@@ -76,9 +76,9 @@ impl Protocol {
 pub enum Action {
     /// Sends a command; `words` are its arguments.
     Command {
-        /// The connection's number, 1 when none is written.
+        /// The connection's number, 1 if none is written.
         connection: u8,
-        /// What is done with the reply before it is compared.
+        /// What happens to the reply before it is compared.
         filters: Vec<Filter>,
         /// The command and its arguments.
         words: Vec<Vec<u8>>,
@@ -87,7 +87,7 @@ pub enum Action {
     Receive {
         /// The connection's number.
         connection: u8,
-        /// What is done with the reply before it is compared.
+        /// What happens to the reply before it is compared.
         filters: Vec<Filter>,
     },
     /// Sends bytes and reads bytes.
@@ -116,7 +116,7 @@ const PUSH: &str = "(push)";
 /// The expected lines of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expectation {
-    /// What is printed in RESP2, and in RESP3 where nothing else is said.
+    /// The text in RESP2, and in RESP3 unless that has its own.
     pub common: Vec<String>,
     /// What is printed in RESP3.
     pub resp3: Option<Vec<String>>,
@@ -175,7 +175,7 @@ fn accepts(expected: &[String], actual: &[String]) -> bool {
     fits && accepts(rest, others)
 }
 
-/// One thing done in a section, and what is expected of it.
+/// One step of a section, and its expected result.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// What is done.
@@ -193,7 +193,7 @@ pub struct Step {
 pub struct Section {
     /// The sentence that names it.
     pub title: String,
-    /// The one protocol it is played in, or none for both.
+    /// The one protocol that it is played in, or none for both.
     pub only: Option<Protocol>,
     /// Why the reference does not play it.
     pub not_for_reference: Option<String>,
@@ -328,7 +328,7 @@ fn is_comment(line: &str) -> bool {
     line == "#" || line.starts_with("# ")
 }
 
-/// Whether a line behind a step belongs to its expectation.
+/// Whether a line after a step belongs to its expectation.
 fn is_expectation(line: &str) -> bool {
     !line.is_empty()
         && !is_comment(line)

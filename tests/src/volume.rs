@@ -1,4 +1,4 @@
-//! File systems of one's own, which can be full or read-only.
+//! Separate file systems, which can be full or read-only.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 pub struct Volume(TempDir);
 
 impl Volume {
-    /// Mounts one of this size in bytes. Where that is not permitted the answer is `None`, and
-    /// standard error says which test was skipped.
+    /// Mounts one with this size in bytes. If that is not permitted, returns `None`, and standard error
+    /// says which test was skipped.
     ///
     /// # Errors
     /// There is no directory to mount it at.

@@ -21,7 +21,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The value of a header, by its name in small letters.
+    /// The value of a header, by its name in lower case.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(own, _)| own == name);
@@ -98,7 +98,7 @@ impl Web {
         self.answer(line.starts_with("HEAD "))
     }
 
-    /// Reads an answer, without a body where the request was HEAD.
+    /// Reads an answer, without a body if the request was HEAD.
     ///
     /// # Errors
     /// There is none.
@@ -123,7 +123,7 @@ impl Web {
         Ok(answer)
     }
 
-    /// Reads the next part of a body that comes in chunks; nothing where it ends.
+    /// Reads the next part of a body in chunks; nothing at its end.
     ///
     /// # Errors
     /// None comes in time.
@@ -138,7 +138,7 @@ impl Web {
         Ok((length > 0).then_some(chunk))
     }
 
-    /// Waits for no more than so long for what is read next.
+    /// Waits at most this long for the next bytes.
     ///
     /// # Errors
     /// The system refuses.
@@ -155,7 +155,7 @@ impl Web {
         }
     }
 
-    /// Reads to the end of the connection: what still came.
+    /// Reads to the end of the connection, and returns what still came.
     ///
     /// # Errors
     /// It does not end.

@@ -1,8 +1,8 @@
-//! The vocabulary of what Valkey has and Redis has not: its commands, its filters of clients, its
-//! import mode, and around them the commands by which one sees what they did.
+//! The vocabulary of what Valkey has and Redis lacks: its commands, its filters of clients, its import
+//! mode, and the commands that show their effects.
 //!
-//! A form that Redis refuses is not here: it is refused by dunlin too. Whether data is imported is a
-//! setting of the round, since a time that is over is kept in that mode alone.
+//! A form that Redis refuses is not here: dunlin refuses it too. Import mode is a setting of the round,
+//! since only that mode keeps a time that is over.
 
 use super::Comparison::{Clients, Exact, Pairs, Shape, Time, Unordered};
 use super::{Form, Vocabulary};
@@ -61,12 +61,12 @@ const EXPIRY: &[Form] = &[
     (Exact, "RPUSH <list> <member>"),
     (Exact, "LRANGE <list> 0 -1"),
     (Exact, "LMOVE <list> <list> LEFT RIGHT"),
-    // Of one that has expired Valkey says that it was there.
+    // Valkey says of an expired key that it existed.
     (Shape, "DEL <key>"),
     (Unordered, "SORT <list> ALPHA STORE <list>"),
 ];
 
-/// Of fields whose time is over, who removes them when is each server's own.
+/// Each server decides itself which command removes fields whose time is over, and when.
 const HASHES: &[Form] = &[
     (Exact, "HSET <hash> ( <field> <member> )+"),
     (Exact, "HPEXPIREAT <hash> ( 7777777777777 | 9999999999999 ) FIELDS 2 <field> <field>"),
@@ -80,7 +80,7 @@ const HASHES: &[Form] = &[
     (Exact, "HINCRBY <hash> <field> 1"),
 ];
 
-/// Filters of clients, right ones and wrong ones. Numbers of clients are each server's own.
+/// Filters of clients, right ones and wrong ones. Each server has its own numbers of clients.
 macro_rules! filters {
     () => {
         "( NAME ( one | two | nobody ) | NOT-NAME ( one | two ) \

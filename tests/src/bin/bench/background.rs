@@ -1,4 +1,4 @@
-//! A load of redis-benchmark that goes on beside what is measured.
+//! A load of redis-benchmark that runs beside the measured load.
 
 use std::process::{Child, Command, Stdio};
 
@@ -11,7 +11,7 @@ use tests::server::Server;
 pub(crate) struct Background(Child);
 
 impl Background {
-    /// Starts redis-benchmark without an end, behind others on the same processor.
+    /// Starts an endless redis-benchmark with a lower priority than others on the same processor.
     pub(crate) fn start(server: &Server, arguments: &str) -> Result<Background> {
         let child = Command::new("nice")
             .args(["-n", "5"])

@@ -1,8 +1,8 @@
-//! What durability costs: processor time and throughput with an append-only file, and how long it
+//! The cost of durability: processor time and throughput with an append-only file, and how long it
 //! takes to load files.
 //!
-//! Throughput is compared as time passed per request, so that in all rows less is better. It is
-//! noise on a machine that does other things; the rows that tell processor time are not.
+//! Throughput is compared as time passed per request, so that in all rows less is better. It is noise
+//! on a machine that does other things; the rows with processor time are not.
 
 use std::process::Command;
 use std::time::Instant;
@@ -23,7 +23,7 @@ const NONE: Mode = &[("appendonly", "no")];
 const EVERY_SECOND: Mode = &[
     ("appendonly", "yes"),
     ("appendfsync", "everysec"),
-    // What a rewrite costs is measured by itself.
+    // The cost of a rewrite is measured separately.
     ("auto-aof-rewrite-percentage", "0"),
 ];
 const ALWAYS: Mode = &[("appendonly", "yes"), ("appendfsync", "always")];
@@ -79,7 +79,7 @@ pub(crate) fn always(options: &Options) -> Result<()> {
     let mut passed = [Vec::new(), Vec::new()];
     for _ in 0..options.repetitions {
         for (index, server) in [&ours, &without].into_iter().enumerate() {
-            // Only the one that is measured is written to.
+            // Only the measured file is written to.
             writers[index].go_on()?;
             writers[1 - index].halt()?;
             passed[index].push(benchmark(server, &reads)?.0);
@@ -112,7 +112,8 @@ fn paced(
     }))
 }
 
-/// Runs redis-benchmark: microseconds passed per request, and the 99th percentile in milliseconds.
+/// Runs redis-benchmark: the microseconds that passed per request, and the 99th percentile in
+/// milliseconds.
 fn benchmark(server: &Server, arguments: &str) -> Result<(f64, f64)> {
     let output = Command::new(peers::program("redis-benchmark"))
         .args(["--csv", "-p", &server.port().to_string()])
@@ -148,7 +149,7 @@ pub(crate) fn loading(options: &Options) -> Result<()> {
 }
 
 fn load(target: Target, append_only: bool, keys: usize, repetitions: usize) -> Result<f64> {
-    // What was written stays as it is: as increments.
+    // The written commands stay as they are: as increments.
     let mode: Mode = match append_only {
         true => &[("appendonly", "yes"), ("auto-aof-rewrite-percentage", "0")],
         false => NONE,

@@ -1,4 +1,4 @@
-//! The longest request while the keyspace grows: a table that is rebuilt in one go would show.
+//! The longest request while the keyspace grows: rebuilding a table in one go would show.
 
 use std::time::Instant;
 
@@ -10,14 +10,14 @@ use tests::server::{Server, Target};
 use crate::pinning::Places;
 use crate::{Options, line};
 
-/// Requests in flight at a time. None of them takes longer than all together.
+/// Requests in flight at a time. No request takes longer than all together.
 const BATCH: usize = 50;
 /// Milliseconds that no request should take.
 const BAR: f64 = 5.0;
 
 /// What batches took, in milliseconds.
 struct Times {
-    /// From sending to the last reply. Whatever else the machine does is in it.
+    /// From sending to the last reply. It includes whatever else the machine does.
     passed: Vec<f64>,
     /// Of the server's processor time.
     processor: Vec<f64>,
@@ -54,7 +54,7 @@ fn fill(server: &Server, count: usize) -> Result<Times> {
     Ok(times)
 }
 
-/// Inserts keys by one connection, and takes the time of every batch.
+/// Inserts keys through one connection, and measures the time of every batch.
 pub(crate) fn longest_request(options: &Options) -> Result<()> {
     if !options.wants("growth") {
         return Ok(());

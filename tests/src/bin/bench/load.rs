@@ -16,7 +16,7 @@ struct Load {
     name: &'static str,
     /// Operations: requests as redis-benchmark counts them.
     count: usize,
-    /// What redis-benchmark is told besides the number of operations.
+    /// The options of redis-benchmark besides the number of operations.
     arguments: &'static str,
     /// What two workers may cost beside one, or Dunlin beside Redis 7.0.
     bar: f64,
@@ -109,7 +109,7 @@ fn told(load: &Load) -> String {
     format!("-c 50 {}", load.arguments)
 }
 
-/// Puts about as many keys there as the loads draw from, so that reads find something.
+/// Stores about as many keys as the loads draw from, so that reads find something.
 pub(crate) fn fill(servers: &[Server]) -> Result<()> {
     for server in servers {
         measure(server, 3_000_000, "-c 50 -t set -r 1000000 -P 100")?;
@@ -170,7 +170,7 @@ pub(crate) fn two_workers(options: &Options) -> Result<()> {
     if loads.is_empty() {
         return Ok(());
     }
-    // The same processors for both, so that both run beside the same load.
+    // Both have the same processors, so that both run beside the same load.
     let places = Places::new(2)?;
     let servers = [places.start(Target::Dunlin, 2)?, places.start(Target::Dunlin, 1)?];
     fill(&servers)?;

@@ -1,10 +1,10 @@
-//! Measures the server beside Redis and Valkey on this machine, and prints how each figure stands to
-//! the bar that the project has set for it.
+//! Measures the server beside Redis and Valkey on this machine, and prints how each figure compares
+//! with the bar that the project has set for it.
 //!
-//! Throughput on a machine that does other things as well is noise; what repeats is the server's
-//! processor time per operation. So each load runs against both servers in turn, server and load
-//! generator on processors of their own, and the median of a few repetitions counts. It reports
-//! and judges nothing: the exit code tells only whether it could be measured.
+//! Throughput on a machine that also does other things is noise; the server's processor time per
+//! operation repeats. So each load runs against both servers in turn, with the server and the load
+//! generator on processors of their own, and the median of a few repetitions counts. It reports and
+//! does not judge: the exit code tells only whether it could measure.
 
 mod background;
 mod durability;
@@ -58,12 +58,12 @@ impl Options {
         Ok(Some(options))
     }
 
-    /// Whether a row of this name is to be measured.
+    /// Whether the row with this name should be measured.
     fn wants(&self, name: &str) -> bool {
         name.to_lowercase().contains(&self.only.to_lowercase())
     }
 
-    /// A number of operations, fewer if it is to be quick.
+    /// A number of operations, fewer for a quick run.
     fn scaled(&self, count: usize) -> usize {
         if self.quick { count / 5 } else { count }
     }

@@ -18,7 +18,7 @@ const BATCH: usize = 500;
 struct Shape {
     name: &'static str,
     count: usize,
-    /// The request that stores item number so much.
+    /// The request that stores the item with this number.
     request: fn(usize) -> Vec<String>,
     bar: f64,
 }
@@ -130,7 +130,7 @@ pub(crate) fn resident(options: &Options) -> Result<()> {
             let mut client = server.connect()?;
             let before = resident_bytes(server.pid())?;
             store(&mut client, shape, count)?;
-            // What the allocator gives back with some delay is not counted.
+            // Memory that the allocator gives back with some delay is not counted.
             sleep(Duration::from_secs(1));
             let after = resident_bytes(server.pid())?;
             *figure = after.saturating_sub(before) as f64 / count as f64;
@@ -141,10 +141,10 @@ pub(crate) fn resident(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Memory beyond that of the empty server that small keys have to fit into.
+/// Memory beyond that of the empty server that small keys must fit into.
 const BUDGET: u64 = 6 * 1024 * 1024;
 
-/// How many small keys fit into a small budget, where fixed costs show.
+/// How many small keys fit into a small budget, where fixed costs matter.
 pub(crate) fn within_a_limit(options: &Options) -> Result<()> {
     if !options.wants("memory: within 6 MB") {
         return Ok(());

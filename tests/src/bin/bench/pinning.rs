@@ -4,7 +4,7 @@ use anyhow::Result;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use tests::server::{Server, Target};
 
-/// Lets this thread, and processes that it starts from now on, run on these processors only.
+/// Lets this thread, and processes that it starts from now on, run only on these processors.
 fn pin(processors: &[usize]) -> Result<()> {
     let mut set = CpuSet::new();
     processors.iter().for_each(|processor| set.set(*processor));
@@ -61,7 +61,7 @@ impl Places {
 
 impl Drop for Places {
     fn drop(&mut self) {
-        // A thread that cannot be let off stays where it is: the next measurement says so.
+        // A thread that cannot be let off stays where it is: the next measurement reports it.
         let _ = pin(&self.all);
     }
 }

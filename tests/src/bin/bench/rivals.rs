@@ -27,12 +27,12 @@ pub(crate) fn title(target: Target) -> &'static str {
     }
 }
 
-/// What a row's figure, divided by that of others, should not exceed.
+/// An upper bound for a row's figure, divided by that of other servers.
 #[derive(Clone, Copy)]
 pub(crate) struct Bars {
     /// Beside Redis 7.0.
     pub(crate) oldest: f64,
-    /// Beside the better one of Redis 8.0 and Valkey, where the project has set one.
+    /// The bound beside the better one of Redis 8.0 and Valkey, if the project has set one.
     pub(crate) better: Option<f64>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn start(places: &Places, targets: &[Target]) -> Result<Vec<Server>> 
     targets.iter().map(|target| places.start(*target, 1)).collect()
 }
 
-/// Measures each server in turn, as often as is wanted. The medians.
+/// Measures each server in turn, as often as requested. Returns the medians.
 pub(crate) fn in_turn(
     options: &Options,
     servers: &[Server],

@@ -1,5 +1,5 @@
-//! What others notice of a snapshot or a rewrite: requests at a steady pace while nothing is saved
-//! and while something is, under writes without pause.
+//! How a snapshot or a rewrite affects clients: requests at a steady pace while nothing is saved and
+//! while something is, under writes without pause.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,21 +16,21 @@ use crate::{Options, line};
 
 /// Between two requests of the prober.
 const PACE: Duration = Duration::from_millis(1);
-/// How long the prober looks at a server that saves nothing.
+/// How long the prober watches a server that saves nothing.
 const IDLE: Duration = Duration::from_secs(6);
 /// Bytes of a value.
 const VALUE_SIZE: usize = 200;
 /// How long a save may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What was seen of one save, times in milliseconds.
+/// The observations of one save, times in milliseconds.
 struct Seen {
     idle: Vec<f64>,
     saving: Vec<f64>,
     /// Writes to the large sorted set while it was saved.
     writes: Vec<f64>,
     seconds: f64,
-    /// The largest memory, as a multiple of that before.
+    /// The highest memory, as a multiple of the memory before.
     memory: f64,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn noticed(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What 99.9 % of sorted times do not exceed.
+/// The value that 99.9 % of sorted times do not exceed.
 fn percentile(times: &[f64]) -> f64 {
     times.get(times.len() * 999 / 1000).copied().unwrap_or(f64::NAN)
 }
@@ -125,9 +125,10 @@ fn save(client: &mut Client, way: &str, pid: u32) -> Result<(f64, Vec<f64>, u64)
     anyhow::bail!("{way} did not end")
 }
 
-/// Asks at a steady pace until `over`, or for so long. A time counts from when the request was due.
+/// Sends requests at a steady pace until `over`, or for this long. A time counts from when the request
+/// was due.
 fn probe(server: &Server, keys: usize, over: &AtomicBool, most: Duration) -> Result<Vec<f64>> {
-    // Ahead of the load on the same processor, if that is allowed.
+    // With a higher priority than the load on the same processor, if that is allowed.
     let _ = rustix::process::setpriority_process(None, -15);
     let mut client = server.connect()?;
     let mut random = Random::new(1);
@@ -148,7 +149,7 @@ fn probe(server: &Server, keys: usize, over: &AtomicBool, most: Duration) -> Res
     Ok(times)
 }
 
-/// Sets every key that the writers draw from: one that they add would count as memory of the save.
+/// Sets every key that the writers draw from: a new key would count as memory of the save.
 fn fill_keys(client: &mut Client, keys: usize) -> Result<()> {
     let value = "x".repeat(VALUE_SIZE);
     for first in (0..keys).step_by(1000) {

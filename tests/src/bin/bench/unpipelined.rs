@@ -19,7 +19,7 @@ use crate::{Options, line, median};
 
 const CONNECTIONS: [usize; 5] = [1, 10, 50, 200, 1000];
 
-/// Of the better rival's processor time, with redis-benchmark.
+/// The share of the better rival's processor time, with redis-benchmark.
 const BAR: f64 = 0.80;
 
 /// What one run showed.
