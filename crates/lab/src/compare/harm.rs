@@ -6,7 +6,7 @@
 use super::comparison::Change;
 use crate::report::invalid_reasons;
 use crate::results::figure::was_broken;
-use crate::results::{Figure, Run, Summary};
+use crate::results::{Figure, Run, Summary, least_share};
 
 /// Whether a figure counts harm.
 pub(super) fn is_harm(figure: &Figure) -> bool {
@@ -41,7 +41,7 @@ pub(super) fn change(figure: &Figure, before: &[&Run], after: &[&Run]) -> Option
         && new_summary.low > 0.0
         && broken(before)
         && broken(after);
-    let share = old_summary.least_share(&new_summary) * old_summary.high;
+    let share = least_share(old.len().min(new.len())) * old_summary.high;
     let noise = if by_chance { old_summary.spread().max(share) } else { 0.0 };
     let gaps = [new_summary.high - old_summary.high, mean(&new) - mean(&old)];
     Some(if gaps.iter().any(|gap| *gap > noise) {

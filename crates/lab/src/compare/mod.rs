@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use crate::report::{invalid_reasons, overloaded_reasons};
 use crate::results::figure::figures;
 use crate::results::{
-    Better, Difference, ENOUGH_RUNS, ExperimentResult, Figure, Machine, Results, Run, Summary,
+    Better, Contrast, Difference, ENOUGH_RUNS, ExperimentResult, Figure, Machine, Results, Run,
+    Summary,
 };
 
 /// Figures that depend too much on luck to be judged.
@@ -20,9 +21,9 @@ const UNJUDGED: [&str; 3] = ["max", "p99.99", "service_p99"];
 /// A point of an experiment's matrix.
 type Parameters = BTreeMap<String, String>;
 
-/// Compares two results. A figure changed when its medians are further apart than the figures of
-/// either side lie among themselves, and by 5 % at least (15 % when one side has fewer than three runs): the
-/// rule of [`Summary::against`]. Losses, errors and failures have no noise: see [`harm`].
+/// Compares two results. Nothing pairs the runs of two files, so that a figure changed when Welch's t
+/// says so, and by 5 % at least (15 % when one side has fewer than three runs): the rule of
+/// [`Contrast::unpaired`]. Losses, errors and failures have no noise: see [`harm`].
 pub fn compare(before: &Results, after: &Results) -> Comparison {
     let mut comparison = Comparison {
         rows: Vec::new(),
@@ -183,7 +184,11 @@ impl Both<'_> {
             }
             return None;
         };
-        Some((before, after, judged(old.better, after.against(&before))))
+        let values = |figure: &Figure, runs: &[&Run]| -> Vec<f64> {
+            figure.observations(runs.iter().copied()).into_iter().map(|(_, value)| value).collect()
+        };
+        let contrast = Contrast::unpaired(&values(new, self.after), &values(old, self.before))?;
+        Some((before, after, judged(old.better, contrast.difference)))
     }
 
     /// A figure that counts harm.

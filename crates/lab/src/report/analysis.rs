@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::results::figure::figures;
-use crate::results::{Difference, ExperimentResult, Figure, Run, Summary};
+use crate::results::{Contrast, ExperimentResult, Figure, Run, Summary};
 
 /// An experiment, laid out.
 pub(crate) struct Analysis<'a> {
@@ -133,16 +133,28 @@ impl<'a> Analysis<'a> {
         figure.summary(self.points[point].cells[target].valid.iter().copied())
     }
 
-    /// How a target's figure lies to the baseline's, and as which multiple of it.
+    /// How a target's figure lies to another target's: their runs are pairs, since targets took turns.
+    pub(crate) fn contrast(
+        &self,
+        figure: &Figure,
+        point: usize,
+        target: usize,
+        other: usize,
+    ) -> Option<Contrast> {
+        let observations = |target: usize| {
+            figure.observations(self.points[point].cells[target].valid.iter().copied())
+        };
+        Contrast::paired(&observations(target), &observations(other))
+    }
+
+    /// How a target's figure lies to the baseline's.
     pub(crate) fn against_baseline(
         &self,
         figure: &Figure,
         point: usize,
         target: usize,
-    ) -> Option<(Difference, Option<f64>)> {
-        let own = self.summary(figure, point, target)?;
-        let other = self.summary(figure, point, self.baseline)?;
-        Some((own.against(&other), own.ratio(&other)))
+    ) -> Option<Contrast> {
+        self.contrast(figure, point, target, self.baseline)
     }
 
     /// The first figure of this name.

@@ -7,9 +7,9 @@ use super::analysis::Analysis;
 use super::chart::Chart;
 use super::columns::{self, Columns};
 use super::view::{Colours, Context, sections};
-use super::words::free_name;
+use super::words::{self, free_name};
 use super::{number, page, verdict};
-use crate::results::{Difference, Results};
+use crate::results::Results;
 
 /// The published experiments, with what each asks.
 const QUESTIONS: [(&str, &str); 5] = [
@@ -49,8 +49,9 @@ pub(crate) fn markdown(results: &Results) -> (String, Vec<Chart>) {
         }
     }
     text.push_str(
-        "\nMedians over repetitions, ± half of the spread; a difference within the spread, or below 15 % where \
-         there are fewer than three runs, is a tie.\n",
+        "\nFigures are medians over repetitions, ± half of the spread. Ratios are medians of the ratios of \
+         paired runs. A tie is a ratio that chance explains (the 95 % confidence interval of its mean \
+         has 1 in it), or that is within 5 % of 1 (15 % where there are fewer than three runs).\n",
     );
     (text, used.charts)
 }
@@ -65,10 +66,9 @@ struct Pictures {
 fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, used: &mut Pictures) {
     let experiment = analysis.experiment;
     text.push_str(&format!(
-        "\n### {}\n\n{}\n\n**{}**\n",
+        "\n### {}\n\n{}\n",
         escape(&experiment.title),
-        escape(&experiment.question),
-        escape(&verdict::answer(analysis).join(" "))
+        escape(&experiment.question)
     ));
     let cautions = verdict::cautions(analysis);
     if !cautions.is_empty() {
@@ -85,6 +85,9 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
     for mut chart in first.into_iter().flat_map(|section| section.charts).take(MOST_PICTURES) {
         chart.name = free_name(&chart.name, &mut used.taken);
         text.push_str(&format!("\n![{}](charts/{}.svg)\n", escape(&chart.title), chart.name));
+    for sentence in verdict::answer(analysis) {
+        text.push_str(&format!("\n**{}**\n", escape(&sentence)));
+    }
         used.charts.push(chart);
     }
 }
@@ -121,11 +124,8 @@ fn table(analysis: &Analysis<'_>, text: &mut String) {
             });
         }
         for target in &compared {
-            fields.push(match analysis.against_baseline(figure, point, *target) {
-                Some((Difference::Tie, _)) => "tie".to_owned(),
-                Some((_, Some(ratio))) => number::ratio(ratio),
-                _ => "–".to_owned(),
-            });
+            let contrast = analysis.against_baseline(figure, point, *target);
+            fields.push(contrast.map_or_else(|| "–".to_owned(), words::contrast));
         }
         text.push_str(&table_row(&fields));
     }

@@ -206,10 +206,12 @@ fn footer(page: &mut Markup) {
     for text in [
         "A figure is the median over repetitions, ± half of the way from the smallest to the \
          largest. Targets took turns, so that a slow minute of the machine affects all of them.",
-        "A ratio is a target's median divided by that of the server named after the stroke: the \
-         first that is neither Dunlin nor the built-in limit, or, where there is none, the first \
-         target. Two figures whose medians are no further apart than the runs of either side are \
-         among themselves, or less than 5 % (15 % where either has fewer than three runs), are called a tie.",
+        "A ratio is a target's figure divided by that of the server named after the stroke: the first \
+         that is neither Dunlin nor the built-in limit, or, where there is none, the first target. \
+         Targets took turns, so that each run stands beside one of the other, and the median of \
+         the ratios of these pairs is shown. It is a tie when chance explains it, since the 95 % \
+         confidence interval of the mean ratio has 1 in it, or when it is within 5 % of 1 (15 % \
+         where there are fewer than three runs).",
         "A run in which the load generator, and not the server, was the limit is INVALID: it is \
          named, and counts in no figure, chart or answer. One in which the server could not keep \
          up, so that requests were never sent or connections were lost, is overloaded: it counts.",

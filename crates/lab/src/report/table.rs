@@ -5,8 +5,8 @@ use super::columns::Columns;
 use super::markup::Markup;
 use super::number;
 use super::view::capital;
-use super::words::command_line;
-use crate::results::{Better, Difference, Figure, Run, Summary};
+use super::words::{self, command_line};
+use crate::results::{Better, Contrast, Difference, Figure, Run, Summary};
 
 /// Rows of events beyond these are in the file only.
 const MOST_EVENTS: usize = 60;
@@ -145,35 +145,24 @@ fn share(half: f64) -> String {
     }
 }
 
-fn ratio_cell(figure: &Figure, compared: Option<(Difference, Option<f64>)>, page: &mut Markup) {
-    let Some((difference, ratio)) = compared else {
+fn ratio_cell(figure: &Figure, contrast: Option<Contrast>, page: &mut Markup) {
+    let Some(contrast) = contrast else {
         page.leaf("td", &[("class", &"number none")], "–");
         return;
     };
-    let ratio = ratio.map(number::ratio);
-    let is_better = match (difference, figure.better) {
-        (Difference::Tie, _) => {
-            page.open("td", &[("class", &"number tie")]);
-            page.text("tie");
-            if let Some(ratio) = ratio {
-                page.leaf("small", &[], format!(" {ratio}"));
-            }
-            page.close();
-            return;
+    let (class, word) = match (contrast.difference, figure.better) {
+        (Difference::Tie, _) => ("tie", ""),
+        (Difference::Higher, Better::Higher) | (Difference::Lower, Better::Lower) => {
+            ("better", " better")
         }
-        (Difference::Higher, Better::Higher) | (Difference::Lower, Better::Lower) => Some(true),
-        (_, Better::Neither) => None,
-        _ => Some(false),
-    };
-    let (class, word) = match is_better {
-        Some(true) => ("better", " better"),
-        Some(false) => ("worse", " worse"),
-        None => ("", ""),
+        (_, Better::Neither) => ("", ""),
+        _ => ("worse", " worse"),
     };
     page.open("td", &[("class", &format!("number {class}"))]);
-    let way = if difference == Difference::Higher { "more than 0" } else { "less" };
-    page.text(ratio.as_deref().unwrap_or(way));
-    page.leaf("small", &[], word);
+    page.text(words::contrast(contrast));
+    if !word.is_empty() {
+        page.leaf("small", &[], word);
+    }
     page.close();
 }
 

@@ -52,30 +52,25 @@ pub(crate) fn headline_figures<'a>(analysis: &'a Analysis<'_>) -> Vec<&'a Figure
 }
 
 /// The answer to the experiment's question, computed from its valid runs: one sentence about losses,
-/// where a checker looked, one about recovery where targets were broken, one about targets that did
-/// not bear what was sent, one about each of the two most important figures for each target.
+/// where a checker looked, one about recovery where targets were broken, one for Dunlin against each of
+/// the others, in the two most important figures, and one about targets that did not bear what was sent.
 pub(crate) fn answer(analysis: &Analysis<'_>) -> Vec<String> {
     if !analysis.has_valid_runs() {
         let none = "There is no valid run, so there is no answer.".to_owned();
         return losses(analysis).into_iter().chain([none]).collect();
     }
-    let figures = headline_figures(analysis);
-    let others: Vec<usize> = (0..analysis.targets.len())
-        .filter(|target| *target != analysis.baseline)
-        .filter(|target| analysis.points.iter().any(|point| !point.cells[*target].valid.is_empty()))
-        .collect();
+    let figures: Vec<&Figure> = headline_figures(analysis).into_iter().take(2).collect();
+    let rivals = rivals(analysis);
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(losses(analysis));
     sentences.extend(recoveries(analysis));
-    sentences.extend(not_borne(analysis));
-    for figure in figures.iter().take(2) {
-        if others.is_empty() {
-            sentences.extend(alone(analysis, figure));
-        }
-        for target in &others {
-            sentences.extend(compared(analysis, figure, *target));
-        }
+    if rivals.is_empty() {
+        sentences.extend(figures.iter().filter_map(|figure| alone(analysis, figure)));
     }
+    for (target, other) in rivals {
+        sentences.extend(compared(analysis, &figures, target, other));
+    }
+    sentences.extend(not_borne(analysis));
     sentences
 }
 
@@ -209,25 +204,52 @@ fn shown(figure: &Figure, value: f64) -> String {
     if figure.unit == Unit::PerSecond { format!("{text} a second") } else { text }
 }
 
-/// Where a target stands above and below the baseline, by which multiples, and how often level.
+/// Whom to compare with whom: Dunlin with the baseline and then each of the others, or, where it is not
+/// measured, each target with the baseline. Several targets that are Dunlin are compared with the baseline only.
+fn rivals(analysis: &Analysis<'_>) -> Vec<(usize, usize)> {
+    let is_measured =
+        |target: &usize| analysis.points.iter().any(|point| !point.cells[*target].valid.is_empty());
+    let all: Vec<usize> = (0..analysis.targets.len()).filter(is_measured).collect();
+    let is_ours =
+        |target: &usize| analysis.targets[*target].to_ascii_lowercase().starts_with("dunlin");
+    let ours: Vec<usize> = all.iter().copied().filter(is_ours).collect();
+    let baseline = analysis.baseline;
+    if let [own] = ours[..]
+        && own != baseline
+    {
+        let others = all.into_iter().filter(|other| *other != own && *other != baseline);
+        return std::iter::once(baseline).chain(others).map(|other| (own, other)).collect();
+    }
+    let compared = if ours.len() > 1 { ours } else { all };
+    let compared = compared.into_iter().filter(|target| *target != baseline);
+    compared.map(|target| (target, baseline)).collect()
+}
+
+/// Where a target stands beside another one: its multiples of the other's figure at each point.
 #[derive(Default)]
 struct Standing {
+    /// At points where it is higher, sorted.
     higher: Vec<f64>,
+    /// At points where it is lower, sorted.
     lower: Vec<f64>,
     ties: usize,
+    /// The logarithms of all multiples, ties among them.
+    logs: Vec<f64>,
 }
 
 impl Standing {
-    fn of(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Standing {
+    fn of(analysis: &Analysis<'_>, figure: &Figure, target: usize, other: usize) -> Standing {
         let mut standing = Standing::default();
         for point in 0..analysis.points.len() {
-            match analysis.against_baseline(figure, point, target) {
-                Some((Difference::Tie, _)) => standing.ties += 1,
-                Some((Difference::Higher, Some(ratio))) => standing.higher.push(ratio),
-                Some((Difference::Lower, Some(ratio))) => standing.lower.push(ratio),
+            let Some(contrast) = analysis.contrast(figure, point, target, other) else { continue };
+            match (contrast.difference, contrast.ratio) {
+                (Difference::Tie, _) => standing.ties += 1,
+                (Difference::Higher, Some(ratio)) => standing.higher.push(ratio),
+                (Difference::Lower, Some(ratio)) => standing.lower.push(ratio),
                 // Of nothing there is no multiple; the tables show it.
-                Some((_, None)) | None => {}
+                (_, None) => continue,
             }
+            standing.logs.extend(contrast.ratio.filter(|ratio| *ratio > 0.0).map(f64::ln));
         }
         for list in [&mut standing.higher, &mut standing.lower] {
             list.sort_by(f64::total_cmp);
@@ -238,59 +260,88 @@ impl Standing {
     fn count(&self) -> usize {
         self.higher.len() + self.lower.len() + self.ties
     }
-}
 
-/// One short sentence: who is ahead, by how much, and at how many points. The table has the rest.
-fn compared(analysis: &Analysis<'_>, figure: &Figure, target: usize) -> Option<String> {
-    let standing = Standing::of(analysis, figure, target);
-    let (name, baseline) = (analysis.targets[target], analysis.targets[analysis.baseline]);
-    let count = standing.count();
-    if count == 0 {
-        return None;
+    /// The multiple over all points: the geometric mean, of which twice and half make one.
+    fn mean(&self) -> Option<String> {
+        let count = self.logs.len() as f64;
+        (count > 0.0).then(|| number::ratio((self.logs.iter().sum::<f64>() / count).exp()))
     }
-    let ties = standing.ties;
-    if ties == count {
-        return Some(format!("In {}, {name} and {baseline} are level.", figure.full_label()));
-    }
-    let (higher, lower) = (standing.higher.as_slice(), standing.lower.as_slice());
-    let (more, less) = if higher.len() >= lower.len() { (higher, lower) } else { (lower, higher) };
-    let mut sentence = multiple(figure, more, name, baseline);
-    if more.len() < count {
-        sentence.push_str(&format!(" at {} of {count} points", more.len()));
-    }
-    let mut rest = Vec::new();
-    if !less.is_empty() {
-        rest.push(format!("{} at {}", times(less), less.len()));
-    }
-    if ties > 0 {
-        rest.push(format!("level at {ties}"));
-    }
-    if !rest.is_empty() {
-        sentence.push_str(&format!(", {}", rest.join(", ")));
-    }
-    Some(sentence + ".")
-}
 
-/// What a target is in terms of the baseline, without the end of the sentence.
-fn multiple(figure: &Figure, list: &[f64], name: &str, baseline: &str) -> String {
-    let times = times(list);
-    if figure.id == "throughput" {
-        let load =
-            if figure.load.is_empty() { String::new() } else { format!(" of {}", figure.load) };
-        format!("{name} answers {times} as many requests{load} a second as {baseline}")
-    } else {
-        format!("The {} of {name} is {times} that of {baseline}", figure.full_label())
-    }
-}
-
-/// `1.4 to 2.1 times`.
-fn times(list: &[f64]) -> String {
-    let text = |value: f64| number::ratio(value).trim_end_matches('×').to_owned();
-    match (list.first(), list.last()) {
-        (Some(low), Some(high)) if text(*low) != text(*high) => {
-            format!("{} to {} times", text(*low), text(*high))
+    /// `ahead at 14 of 19 points, level at 3, behind at 2 (1.30× to 1.45×)`.
+    fn places(&self, better: Better) -> String {
+        let count = self.count();
+        let [higher, lower] = match better {
+            Better::Higher => ["ahead", "behind"],
+            Better::Lower => ["behind", "ahead"],
+            Better::Neither => ["higher", "lower"],
+        };
+        let mut sides = [(higher, &self.higher), (lower, &self.lower)];
+        if better == Better::Lower {
+            sides.reverse();
         }
-        (Some(only), _) => format!("{} times", text(*only)),
+        let mut parts: Vec<String> = Vec::new();
+        for (word, ratios) in sides {
+            let range =
+                if word == "behind" { format!(" ({})", range(ratios)) } else { String::new() };
+            match ratios.len() {
+                0 => {}
+                all if all == count => parts.push(format!("{word} at all {count} points{range}")),
+                some if parts.is_empty() => {
+                    parts.push(format!("{word} at {some} of {count} points{range}"));
+                }
+                some => parts.push(format!("{word} at {some}{range}")),
+            }
+        }
+        if self.ties > 0 {
+            // Before what is behind.
+            let place = parts.len().min(1);
+            parts.insert(place, format!("level at {}", self.ties));
+        }
+        parts.join(", ")
+    }
+}
+
+/// One line: by which multiple a target is ahead of another one, in the two most important figures, and
+/// at how many points. The table has the rest.
+fn compared(
+    analysis: &Analysis<'_>,
+    figures: &[&Figure],
+    target: usize,
+    other: usize,
+) -> Option<String> {
+    let (name, other_name) = (analysis.targets[target], analysis.targets[other]);
+    let mut clauses: Vec<String> = Vec::new();
+    for figure in figures {
+        let standing = Standing::of(analysis, figure, target, other);
+        let count = standing.count();
+        let Some(mean) = standing.mean().filter(|_| count > 0) else { continue };
+        let label = match figure.id.as_str() {
+            "throughput" if figure.load.is_empty() => "requests a second".to_owned(),
+            "throughput" => format!("requests a second of {}", figure.load),
+            _ => figure.full_label(),
+        };
+        let average = if count > 1 { " on average" } else { "" };
+        clauses.push(if standing.ties == count {
+            let everywhere =
+                if count > 1 { format!(" at all {count} points") } else { String::new() };
+            format!("level in {label}{everywhere} ({mean}{average})")
+        } else {
+            let places = if count > 1 {
+                format!(", {}", standing.places(figure.better))
+            } else {
+                String::new()
+            };
+            format!("{mean} the {label}{average}{places}")
+        });
+    }
+    (!clauses.is_empty()).then(|| format!("{name} against {other_name}: {}.", clauses.join("; ")))
+}
+
+/// `1.30× to 1.45×`.
+fn range(ratios: &[f64]) -> String {
+    match (ratios.first().copied().map(number::ratio), ratios.last().copied().map(number::ratio)) {
+        (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
+        (Some(only), _) => only,
         _ => String::new(),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Event, ExperimentResult, Run, Summary};
+use super::{Event, ExperimentResult, Observation, Run, Summary};
 use crate::check::{BUCKET_SECONDS, is_judged};
 use crate::load::{Pace, left_too_many};
 use crate::record::Recording;
@@ -150,6 +150,11 @@ pub(crate) const CHECK_RECOVERY: &str = "check_recovery_seconds";
 /// Whether the target was ended or stopped on purpose.
 pub(crate) fn was_broken(run: &Run) -> bool {
     faults(run).next().is_some()
+    /// The figure in each run that has it, with the number of the repetition.
+    pub fn observations<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Observation> {
+        runs.into_iter().filter_map(|run| Some((run.repetition, self.of(run)?))).collect()
+    }
+
 }
 
 /// When the target was ended or stopped on purpose, in seconds from the run's start.

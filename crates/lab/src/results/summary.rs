@@ -1,14 +1,4 @@
-//! Figures over repetitions: the one in the middle, how far they lie apart, and whether two of them
-//! differ or are a tie.
-
-/// A difference below this share is a tie, however well figures repeat: a machine that was started
-/// again, or a binary that was linked in another order, moves them as much.
-pub const LEAST_SHARE: f64 = 0.05;
-/// The same where one side has fewer runs than [`ENOUGH_RUNS`], so that nobody knows how well its
-/// figures repeat.
-pub const FEW_RUNS_SHARE: f64 = 0.15;
-/// So many runs say how far figures lie apart: two lie close together by luck every other time.
-pub const ENOUGH_RUNS: usize = 3;
+//! Figures over repetitions: the one in the middle, and how far they lie apart.
 
 /// One figure over repetitions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,17 +11,6 @@ pub struct Summary {
     pub high: f64,
     /// How many there are.
     pub count: usize,
-}
-
-/// How a figure lies to another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Difference {
-    /// No further apart than they lie among themselves.
-    Tie,
-    /// It is larger.
-    Higher,
-    /// It is smaller.
-    Lower,
 }
 
 impl Summary {
@@ -59,28 +38,6 @@ impl Summary {
     /// Half of the spread as a share of the median: the number behind a "±".
     pub fn half_width(&self) -> Option<f64> {
         (self.count > 1 && self.median != 0.0).then(|| self.spread() / 2.0 / self.median.abs())
-    }
-
-    /// How this lies to `other`. The medians differ when they are further apart than the figures of
-    /// either side lie among themselves, and by at least [`LEAST_SHARE`] of the other's median
-    /// ([`FEW_RUNS_SHARE`] when one side has fewer than [`ENOUGH_RUNS`] runs). All else is a tie.
-    pub fn against(&self, other: &Summary) -> Difference {
-        let share = self.least_share(other);
-        let gap = self.median - other.median;
-        let noise = self.spread().max(other.spread()).max(share * other.median.abs());
-        if gap.abs() <= noise {
-            Difference::Tie
-        } else if gap > 0.0 {
-            Difference::Higher
-        } else {
-            Difference::Lower
-        }
-    }
-
-    /// A difference below this share says nothing.
-    pub fn least_share(&self, other: &Summary) -> f64 {
-        let few = self.count.min(other.count) < ENOUGH_RUNS;
-        if few { FEW_RUNS_SHARE } else { LEAST_SHARE }
     }
 
     /// This median as a multiple of the other's; none when the other's is zero.
@@ -111,41 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_within_either_spread_is_a_tie() {
-        let wide = summary([80.0, 100.0, 120.0]);
-        let narrow = summary([129.0, 130.0, 131.0]);
-        assert_eq!(narrow.against(&wide), Difference::Tie);
-        assert_eq!(wide.against(&narrow), Difference::Tie);
-        let far = summary([150.0, 151.0, 152.0]);
-        assert_eq!(far.against(&wide), Difference::Higher);
-        assert_eq!(wide.against(&far), Difference::Lower);
-    }
-
-    #[test]
-    fn a_small_difference_is_a_tie_however_well_it_repeats() {
-        let one = summary([100.0, 100.0, 100.0]);
-        assert_eq!(summary([104.9; 3]).against(&one), Difference::Tie);
-        assert_eq!(summary([105.1; 3]).against(&one), Difference::Higher);
-    }
-
-    #[test]
-    fn few_runs_must_differ_by_more() {
-        let one = summary([100.0]);
-        assert_eq!(summary([114.0]).against(&one), Difference::Tie);
-        assert_eq!(summary([86.0, 86.0]).against(&one), Difference::Tie);
-        assert_eq!(summary([116.0]).against(&one), Difference::Higher);
-        // Two that happen to be the same say little more than one.
-        let three = summary([100.0; 3]);
-        assert_eq!(summary([110.0, 110.0]).against(&three), Difference::Tie);
-        assert_eq!(summary([110.0; 3]).against(&three), Difference::Higher);
-        assert_eq!(summary([84.0, 84.0]).against(&three), Difference::Lower);
-    }
-
-    #[test]
-    fn nothing_against_nothing_is_a_tie() {
+    fn of_nothing_there_is_no_multiple() {
         let none = summary([0.0, 0.0]);
-        assert_eq!(none.against(&none), Difference::Tie);
         assert_eq!(none.ratio(&none), None);
-        assert_eq!(summary([3.0, 3.0]).against(&none), Difference::Higher);
+        assert_eq!(summary([3.0, 3.0]).ratio(&summary([2.0])), Some(1.5));
     }
 }

@@ -82,7 +82,7 @@ fn is_worth(analysis: &Analysis<'_>, figure: &Figure) -> bool {
     let differs = |point: usize| {
         (0..analysis.targets.len()).any(|target| {
             let compared = analysis.against_baseline(figure, point, target);
-            compared.is_some_and(|(difference, _)| difference != Difference::Tie)
+            compared.is_some_and(|contrast| contrast.difference != Difference::Tie)
         })
     };
     let alone = analysis.targets.len() == 1;
