@@ -151,6 +151,73 @@ fn an_invalid_run_counts_in_no_figure() {
 }
 
 #[test]
+fn a_late_generator_spoils_response_times_only() {
+    let mut experiment = ExperimentResult { answers: Some("E1".to_owned()), ..plain() };
+    for repetition in 0..3 {
+        for (target, rate) in [("dunlin", 100_000.0), ("redis-server", 50_000.0)] {
+            let mut one = run(target, repetition, rate);
+            let generator = &mut one.loads[0].recording.generator;
+            generator.late.push("It was late.".to_owned());
+            generator.doubtful_from = Some(0.99);
+            experiment.runs.push(one);
+        }
+    }
+    experiment.columns =
+        ["throughput", "peak_memory_bytes", "p50", "p99"].map(str::to_owned).to_vec();
+    let results = with(experiment);
+    let page = check(&results);
+    assert!(page.contains("; 1.97× the requests a second."), "{page}");
+    let caution = "dunlin, repetition 1 and 2 more runs, response times INVALID and not counted: It \
+                   was late.";
+    assert!(page.contains(caution), "{page}");
+    assert!(page.contains("valid without its times: It was late."));
+    let markdown = report::markdown(&results);
+    let row = markdown.lines().find(|line| line.starts_with("| dunlin |")).expect("its row");
+    let fields: Vec<&str> = row.split(" | ").collect();
+    assert!(fields[1..4].iter().all(|field| *field != "INVALID"), "{row}");
+    assert_eq!(fields[4], "INVALID |", "{row}");
+    assert!(report::csv(&results).contains(",late,It was late.,"));
+}
+
+#[test]
+fn a_verdict_says_who_is_ahead_where_and_by_how_much() {
+    let mut experiment = plain();
+    let connections = ["1", "50", "500"];
+    experiment.matrix = vec![(
+        "connections".to_owned(),
+        connections.iter().map(|count| (*count).to_owned()).collect(),
+    )];
+    // Ahead, level and behind.
+    for (connection, factor) in connections.into_iter().zip([2.0, 1.0, 0.8]) {
+        for repetition in 0..5 {
+            for (target, factor) in [("dunlin", factor), ("redis-server", 1.0)] {
+                let rate = 50_000.0 * factor;
+                let shape = Shape { rate, median_ms: 25_000.0 / rate, ..SHAPE };
+                let mut one =
+                    sample::run(target, &[("connections", connection)], repetition, &shape, steady);
+                one.figures.clear();
+                experiment.runs.push(one);
+            }
+        }
+    }
+    experiment.views = vec!["throughput".to_owned(), "p50".to_owned()];
+    let markdown = report::markdown(&Results {
+        experiments: vec![ExperimentResult { answers: Some("E1".to_owned()), ..experiment }],
+        ..sample::empty()
+    });
+    let verdict = markdown.lines().find(|line| line.starts_with("**")).expect("a verdict");
+    assert!(verdict.starts_with("**dunlin against redis-server: 1.1"), "{verdict}");
+    for part in [
+        "× the requests a second on average, ahead at 1 of 3 points, level at 1, behind at 1 (0.",
+        "× the p50 response time on average, ahead at 1 of 3 points, level at 1, behind at 1 (1.",
+    ] {
+        assert!(verdict.contains(part), "{part}: {verdict}");
+    }
+    let row = markdown.lines().find(|line| line.starts_with("| connections 50 |")).expect("a row");
+    assert!(row.ends_with("×, tie |"), "a tie has its ratio: {row}");
+}
+
+#[test]
 fn what_only_invalid_runs_have_hides_no_answer() {
     let mut experiment = plain();
     for repetition in 0..3 {

@@ -74,15 +74,16 @@ pub(super) fn merge(
         .collect();
     let start = starts.iter().copied().min_by(f64::total_cmp)?;
     let mut merged: Option<Recording> = None;
-    let mut reasons = Vec::new();
+    let (mut reasons, mut late_reasons) = (Vec::new(), Vec::new());
     for ((name, mut recording), began) in recordings.into_iter().zip(starts) {
         let late = ((began - start) / 1e3).clamp(0.0, LATEST);
         recording.seconds += late;
         for second in &mut recording.timeline {
             second.at += late.round() as u32;
         }
-        let said = std::mem::take(&mut recording.generator.invalid);
-        reasons.extend(said.into_iter().map(|reason| format!("Agent {name}: {reason}")));
+        let named = |reason: String| format!("Agent {name}: {reason}");
+        reasons.extend(std::mem::take(&mut recording.generator.invalid).into_iter().map(named));
+        late_reasons.extend(std::mem::take(&mut recording.generator.late).into_iter().map(named));
         match &mut merged {
             Some(sum) => add(sum, recording),
             None => merged = Some(recording),
@@ -93,6 +94,7 @@ pub(super) fn merge(
     merged.started_unix_ms = start as u64;
     merged.timeline = Second::filled(std::mem::take(&mut merged.timeline));
     merged.generator.invalid = reasons;
+    merged.generator.late = late_reasons;
     // Also findings that only the sum shows, and no agent by itself.
     verdict::judge(&mut merged);
     Some(merged)
@@ -114,6 +116,7 @@ fn add(sum: &mut Recording, other: Recording) {
     generator.connects += more.connects;
     generator.socket_errors += more.socket_errors;
     generator.own_errors += more.own_errors;
+    generator.doubtful_from = verdict::earliest(generator.doubtful_from, more.doubtful_from);
     sum.interrupted = sum.interrupted.take().or(other.interrupted);
 }
 

@@ -199,7 +199,8 @@ impl Bench {
         }
         let is_open = matches!(recording.plan.pace, Pace::Open { .. });
         let word = if is_open { "INVALID" } else { "WARNING: INVALID" };
-        for reason in &recording.generator.invalid {
+        let generator = &recording.generator;
+        for reason in generator.invalid.iter().chain(&generator.late) {
             self.has_failed |= is_open;
             complain(&format!("{word}: {title}: {reason}"));
         }
@@ -207,7 +208,8 @@ impl Bench {
             self.has_failed = true;
             complain(&format!("OVERLOADED: {title}: {reason}"));
         }
-        if let Some(from) = recording.generator.doubtful_from.filter(|_| recording.is_valid()) {
+        let counts = recording.is_valid() && generator.late.is_empty();
+        if let Some(from) = generator.doubtful_from.filter(|_| counts) {
             let from = text::percentile(from);
             complain(&format!("NOTE: {title}: {from} may be the generator's own"));
         }

@@ -26,7 +26,8 @@ pub(super) struct HostSettings {
 /// for the validity: an invalid load has it after its name.
 pub(super) fn csv(title: &str, recording: &Recording, digits: usize) -> String {
     let generator = &recording.generator;
-    let mark = match (generator.invalid.is_empty(), generator.overloaded.is_empty()) {
+    let counts = generator.invalid.is_empty() && generator.late.is_empty();
+    let mark = match (counts, generator.overloaded.is_empty()) {
         (false, _) => " INVALID",
         (true, false) => " OVERLOADED",
         (true, true) => "",

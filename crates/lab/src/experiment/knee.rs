@@ -18,7 +18,9 @@ pub(crate) fn step(rule: &KneeRule, offered_rate: f64, recording: &Recording) ->
     let answered_rate = recording.rate();
     let errors = recording.errors();
     let due = recording.requests() + recording.generator.unsent;
-    let invalid = recording.generator.invalid.clone();
+    // A rate is judged by response times.
+    let generator = &recording.generator;
+    let invalid: Vec<String> = generator.invalid.iter().chain(&generator.late).cloned().collect();
     let good = invalid.is_empty()
         && errors == 0
         && response.count() > 0

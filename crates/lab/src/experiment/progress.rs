@@ -131,6 +131,9 @@ fn outcome(run: &Run) -> String {
         let why = load.recording.generator.invalid.first().map_or("", String::as_str);
         parts.push(format!("INVALID: {why}"));
     }
+    if let Some(why) = run.loads.iter().find_map(|load| load.recording.generator.late.first()) {
+        parts.push(format!("RESPONSE TIMES INVALID: {why}"));
+    }
     if let Some(reason) = &run.failure {
         parts.push(format!("FAILED: {reason}"));
     }

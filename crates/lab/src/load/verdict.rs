@@ -1,17 +1,18 @@
 //! Whether the server was measured, or the generator; and whether the server bore the load.
 
 use super::Pace;
-use crate::record::{Generator, Recording};
+use crate::record::{Generator, Latency, Recording};
 
-/// Sends may be this late in one of a hundred cases, in milliseconds: on a busy machine this cannot be
-/// told from the server's own time.
+/// What the generator adds to a response time may be as long as this, in milliseconds: more cannot be
+/// told from the server's own time on a busy machine.
 const LATENESS_MS: f64 = 1.0;
-/// A server that is slow itself allows more lateness: this share of its median response time.
+/// A longer response time forgives more: this share of it.
 const LATENESS_SHARE: f64 = 0.1;
-/// If more than this share of a percentile may be lateness, it says nothing about the server.
-const DOUBTFUL_SHARE: f64 = 0.1;
-/// The percentiles that are looked at, from where a late run is not INVALID altogether.
-const TAIL: [f64; 3] = [0.999, 0.9999, 1.0];
+/// The percentiles that are looked at. Those of a tail beyond the last of [`USUAL`] may be doubtful in a
+/// run whose times count.
+const PERCENTILES: [f64; 6] = [0.5, 0.9, 0.99, 0.999, 0.9999, 1.0];
+/// Percentiles up to this one must be the server's.
+const USUAL: f64 = 0.99;
 /// The thread of an open load must have idle time, or it could not keep a schedule.
 const BUSY_OPEN: f64 = 0.9;
 /// If a thread of a closed load never sleeps, the thread may be what was measured.
@@ -30,28 +31,35 @@ const UNSENT_SECONDS: f64 = 0.005;
 const UNSENT_MOST_SHARE: f64 = 0.01;
 /// ... and this many in any case: all connections of a server that keeps up are busy now and then.
 pub(crate) const UNSENT_COUNT: f64 = 2.0;
+/// How often a span of time is halved in the search for a percentile.
+const HALVINGS: usize = 30;
 /// Shorter runs say nothing about how busy a thread is.
 const SHORTEST_SECONDS: f64 = 0.2;
 
-/// Fills in a recording's verdict on itself: why it says nothing about the server (`invalid`), why the
-/// server did not bear the load (`overloaded`), and from which percentile on response times may be the
-/// generator's own. Verdicts of agents are kept.
+/// Fills in what a recording says about itself: why it says nothing about the server (`invalid`), why
+/// its response times do not (`late`, from which percentile on says `doubtful_from`), and why the server
+/// did not bear the load (`overloaded`). Verdicts of agents are kept.
 pub(crate) fn judge(recording: &mut Recording) {
-    let faults = faults(recording);
-    let has_faults = !faults.is_empty() || !recording.generator.invalid.is_empty();
-    let overloads = overloads(recording, has_faults);
     let doubtful = doubtful_from(recording);
+    let late = lateness(recording, doubtful);
+    let is_late = !late.is_empty() || !recording.generator.late.is_empty();
+    let faults = faults(recording, is_late);
+    let has_faults = is_late || !faults.is_empty() || !recording.generator.invalid.is_empty();
+    let overloads = overloads(recording, has_faults);
     let generator = &mut recording.generator;
     if generator.invalid.is_empty() {
         generator.invalid = faults;
     }
+    if generator.late.is_empty() {
+        generator.late = late;
+    }
     generator.overloaded = overloads;
-    generator.doubtful_from = doubtful;
+    generator.doubtful_from = earliest(generator.doubtful_from, doubtful);
 }
 
-/// How late sends may be, in milliseconds.
-fn borne_ms(recording: &Recording) -> f64 {
-    LATENESS_MS.max(LATENESS_SHARE * recording.service().quantile_ms(0.5))
+/// The smaller of two percentiles; none is beyond all of them.
+pub(crate) fn earliest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    one.into_iter().chain(other).reduce(f64::min)
 }
 
 /// The share of requests that were due and were never sent.
@@ -72,33 +80,82 @@ pub(crate) fn left_too_many(recording: &Recording) -> bool {
     unsent > (UNSENT_SHARE * due).max(moment).max(UNSENT_COUNT)
 }
 
+/// Why response times from a percentile on are not the server's alone, if that is one of the usual ones.
+fn lateness(recording: &Recording, doubtful: Option<f64>) -> Vec<String> {
+    let Some(share) = doubtful.filter(|share| *share <= USUAL) else { return Vec::new() };
+    let percent = (1.0 - share) * 100.0;
+    let (sending, waiting) = added(recording, share);
+    let borne = borne_ms(recording, share);
+    let mut late = Vec::new();
+    if sending > borne {
+        late.push(format!(
+            "{percent:.0} % of the requests were sent {sending:.1} ms late or more although a \
+             connection was free (up to {borne:.1} ms is allowed)."
+        ));
+    }
+    if waiting > borne {
+        late.push(format!(
+            "{percent:.0} % of the requests may have waited {waiting:.1} ms or more for the generator, \
+             which had no processor (up to {borne:.1} ms is allowed): other work was running there."
+        ));
+    }
+    late
+}
+
+/// How much of a response time may be the generator's, in milliseconds.
+fn borne_ms(recording: &Recording, share: f64) -> f64 {
+    LATENESS_MS.max(LATENESS_SHARE * recording.response().quantile_ms(share))
+}
+
+/// What the generator adds to a percentile of the response times, in milliseconds: by sending late, and
+/// by waiting for a processor when a request is due or its reply is there.
+fn added(recording: &Recording, share: f64) -> (f64, f64) {
+    let generator = &recording.generator;
+    let is_long = recording.seconds >= SHORTEST_SECONDS;
+    let waiting = if is_long { held_up_ms(&generator.held_up, share) } else { 0.0 };
+    (generator.lateness.quantile_ms(share), waiting)
+}
+
+/// For how long a request of this percentile waits at most when it falls anywhere into the time of the
+/// threads, of which they waited for a processor as recorded. A wait of 3 ms in each tenth 10 ms meets
+/// three requests of a hundred, and one of them for more than 2 ms.
+fn held_up_ms(held_up: &Latency, share: f64) -> f64 {
+    let all = held_up.count().max(1) as f64;
+    // The share of time from which on more than this is still to be waited.
+    let beyond = |milliseconds: f64| -> f64 {
+        let steps = held_up.histogram().iter_recorded();
+        let rest = steps.map(|step| {
+            let wait = step.value_iterated_to() as f64 / 1e6;
+            let rest = (wait - milliseconds).max(0.0) / wait.max(HELD_UP_UNIT_MS);
+            rest * step.count_at_value() as f64
+        });
+        rest.sum::<f64>() / all
+    };
+    let (mut low, mut high) = (0.0, held_up.max_ms());
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if beyond(middle) > 1.0 - share { low = middle } else { high = middle }
+    }
+    high
+}
+
 /// The faults of the generator, one sentence each.
-fn faults(recording: &Recording) -> Vec<String> {
+fn faults(recording: &Recording, is_late: bool) -> Vec<String> {
     let mut faults = Vec::new();
     let generator = &recording.generator;
     let is_long = recording.seconds >= SHORTEST_SECONDS;
     let busy = generator.busiest_thread * 100.0;
     if let Pace::Open { .. } = recording.plan.pace {
-        let (late, borne) = (generator.lateness.quantile_ms(0.99), borne_ms(recording));
-        let is_late = generator.lateness.count() > 0 && late > borne;
-        if is_late {
-            faults.push(format!(
-                "1 % of the requests were sent more than {late:.1} ms late although a connection was \
-                 free (up to {borne:.1} ms is allowed)."
-            ));
-        }
-        let held_up = generator.held_up.quantile_ms(0.99);
-        if is_long && generator.held_up.count() > 0 && held_up > borne {
-            faults.push(format!(
-                "For 1 % of the time, a thread of the generator waited {held_up:.1} ms or more for a \
-                 processor (up to {borne:.1} ms is allowed): other work was running there."
-            ));
-        }
-        let has_missed = is_late || left_too_many(recording);
-        if is_long && generator.busiest_thread > BUSY_OPEN && has_missed {
+        let is_short = left_too_many(recording);
+        if is_long && generator.busiest_thread > BUSY_OPEN && (is_late || is_short) {
             faults.push(format!(
                 "A thread of the generator used {busy:.0} % of a processor and missed its \
                  schedule: use more threads."
+            ));
+        } else if is_late && is_short {
+            faults.push(format!(
+                "{} requests were due and never sent, and the generator was late.",
+                generator.unsent
             ));
         }
     } else {
@@ -160,14 +217,14 @@ fn overloads(recording: &Recording, has_faults: bool) -> Vec<String> {
     overloads
 }
 
-/// The first percentile of the tail that may be the generator's own.
+/// The first percentile of which too much may be the generator's own.
 fn doubtful_from(recording: &Recording) -> Option<f64> {
-    let Generator { lateness, held_up, .. } = &recording.generator;
-    let response = recording.response();
-    TAIL.into_iter().find(|&share| {
-        let own = [lateness, held_up].map(|one| one.quantile_ms(share)).into_iter();
-        let own = own.fold(0.0, f64::max);
-        own > LATENESS_MS && own > DOUBTFUL_SHARE * response.quantile_ms(share)
+    // The usual times of a closed loop are those of a queue that the generator is a part of.
+    let is_looked_at =
+        |share: &f64| *share > USUAL || matches!(recording.plan.pace, Pace::Open { .. });
+    PERCENTILES.into_iter().filter(is_looked_at).find(|&share| {
+        let (sending, waiting) = added(recording, share);
+        sending.max(waiting) > borne_ms(recording, share)
     })
 }
 
@@ -204,6 +261,11 @@ mod tests {
         recording
     }
 
+    /// Of how many things response times are too long by the generator's doing.
+    fn lates(recording: &Recording) -> usize {
+        recording.generator.late.len()
+    }
+
     /// How many faults the generator has, and how many the server.
     fn counts(recording: &Recording) -> (usize, usize) {
         (recording.generator.invalid.len(), recording.generator.overloaded.len())
@@ -229,7 +291,8 @@ mod tests {
     fn each_fault_of_the_generator_is_said() {
         let mut late = Generator { busiest_thread: 0.95, ..Generator::default() };
         late.lateness.record_many(2_000_000, 1000);
-        assert_eq!(counts(&judged(OPEN, late)), (2, 0));
+        let recording = judged(OPEN, late);
+        assert_eq!((counts(&recording), lates(&recording)), ((1, 0), 1));
         let busy = Generator { busiest_thread: 0.97, ..Generator::default() };
         assert_eq!(counts(&judged(CLOSED, busy)), (1, 0));
         let lacking = Generator { socket_errors: 2, own_errors: 2, ..Generator::default() };
@@ -237,8 +300,51 @@ mod tests {
         let mut held_up = Generator::default();
         held_up.held_up.record_many(0, 80);
         held_up.held_up.record_many(8_000_000, 20);
-        assert_eq!(counts(&judged(OPEN, held_up.clone())), (1, 0));
-        assert_eq!(counts(&judged(CLOSED, held_up)), (1, 0));
+        let recording = judged(OPEN, held_up.clone());
+        assert_eq!((counts(&recording), lates(&recording)), ((0, 0), 1));
+        let recording = judged(CLOSED, held_up);
+        assert_eq!((counts(&recording), lates(&recording)), ((1, 0), 0));
+    }
+
+    #[test]
+    fn lateness_spoils_the_times_that_it_reaches_and_nothing_else() {
+        // Two of a hundred are late: the median is the server's, and so is the throughput.
+        let mut some = Generator::default();
+        some.lateness.record_many(10_000, 980);
+        some.lateness.record_many(3_000_000, 20);
+        let recording = judged(OPEN, some.clone());
+        assert!(recording.is_valid() && recording.is_late(0.99) && !recording.is_late(0.5));
+        assert!(
+            recording.generator.late[0].starts_with("1 % of the requests were sent 3.0 ms late")
+        );
+        // What was never sent as well is nobody's doing for sure.
+        let lost = Generator { unsent: 100, ..some };
+        assert_eq!(counts(&judged(OPEN, lost)), (1, 0));
+    }
+
+    #[test]
+    fn a_wait_for_a_processor_delays_those_who_meet_it() {
+        // 3 ms in each tenth 10 ms.
+        let mut held_up = Latency::new();
+        held_up.record_many(3_000_000, 10);
+        held_up.record_many(0, 90);
+        assert!((held_up_ms(&held_up, 0.99) - 2.0).abs() < 0.01);
+        assert!((held_up_ms(&held_up, 1.0) - 3.0).abs() < 0.01);
+        assert!(held_up_ms(&held_up, 0.5) < 0.01);
+        // 100 ms at once, of a second: a tenth of the requests meet it, and one of ten of them waits
+        // longer than nine tenths of it.
+        let mut once = Latency::new();
+        once.record_many(100_000_000, 10);
+        once.record_many(0, 90);
+        assert!((held_up_ms(&once, 0.99) - 90.0).abs() < 0.5);
+        assert_eq!(held_up_ms(&Latency::new(), 0.99), 0.0);
+        // A hundredth of the time with waits of 3 ms meets three of a thousand requests: not the p99.
+        let mut rare = Generator::default();
+        rare.held_up.record_many(3_000_000, 15);
+        rare.held_up.record_many(0, 985);
+        let recording = judged(OPEN, rare);
+        assert!(recording.is_valid() && !recording.is_late(0.99), "{recording:?}");
+        assert!(recording.is_doubtful(0.999));
     }
 
     #[test]

@@ -95,12 +95,17 @@ pub struct Generator {
     pub own_errors: u64,
     /// Why the run says nothing about the server, one sentence each. Empty: the run is valid.
     pub invalid: Vec<String>,
+    /// Why response times from `doubtful_from` on say nothing about the server, though all else does,
+    /// one sentence each. Only the generator of an open loop can be late.
+    #[serde(default)]
+    pub late: Vec<String>,
     /// Why the server did not bear the load, one sentence each: requests that were never sent because
     /// all connections waited for it, connections that it lost. Such a run is valid, and bad.
     #[serde(default)]
     pub overloaded: Vec<String>,
-    /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) response times may be the
-    /// generator's own; those below it are the server's. `None`: all are the server's.
+    /// From this percentile on (0.999 is that of 99.9 %; 1 the longest alone) more than a tenth of a
+    /// response time may be the generator's own; those below it are the server's. `None`: all are the
+    /// server's.
     #[serde(default)]
     pub doubtful_from: Option<f64>,
 }
@@ -147,6 +152,11 @@ impl Recording {
     /// Whether the server was measured, and not the generator.
     pub fn is_valid(&self) -> bool {
         self.generator.invalid.is_empty()
+    }
+
+    /// Whether a percentile (0.99) of response times does not count, since the generator was late.
+    pub fn is_late(&self, share: f64) -> bool {
+        !self.generator.late.is_empty() && self.is_doubtful(share)
     }
 
     /// Whether a percentile (0.999) of response times may be the generator's own, and not the

@@ -101,7 +101,8 @@ impl Visitor<'_> {
             }
             operation.errors = errors;
         }
-        let reasons = generator.invalid.iter_mut().chain(&mut generator.overloaded);
+        let reasons = generator.invalid.iter_mut().chain(&mut generator.late);
+        let reasons = reasons.chain(&mut generator.overloaded);
         reasons.chain(interrupted).for_each(|text| self.text(Kind::Text, text));
     }
 

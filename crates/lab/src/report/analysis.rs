@@ -58,6 +58,12 @@ pub(crate) fn overloaded_reasons(run: &Run) -> Vec<&str> {
     without_repeats(run.loads.iter().flat_map(|load| &load.recording.generator.overloaded))
 }
 
+/// Why response times of a run do not count though all else does, and from which percentile on, as the
+/// generators of its loads saw it.
+pub(crate) fn late_reasons(run: &Run) -> Vec<&str> {
+    without_repeats(run.loads.iter().flat_map(|load| &load.recording.generator.late))
+}
+
 fn without_repeats<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
     let mut different: Vec<&str> = Vec::new();
     for reason in reasons {
@@ -68,7 +74,7 @@ fn without_repeats<'a>(reasons: impl Iterator<Item = &'a String>) -> Vec<&'a str
     different
 }
 
-impl Cell<'_> {
+impl<'a> Cell<'a> {
     /// All runs: what a checker found is so in each of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Run> {
         self.valid.iter().chain(&self.invalid).chain(&self.failed).copied()
@@ -92,11 +98,22 @@ impl Cell<'_> {
         Some((first, 1 + words.count()))
     }
 
+    /// The valid runs whose response times count.
+    pub(crate) fn in_time(&self) -> impl Iterator<Item = &'a Run> {
+        self.valid.iter().copied().filter(|run| late_reasons(run).is_empty())
+    }
+
+    /// How many of the runs count for a figure.
+    pub(crate) fn counted(&self, figure: &Figure) -> usize {
+        self.valid.iter().filter(|run| !figure.is_late(run)).count()
+    }
+
     /// What to say in place of a figure that no run has.
     pub(crate) fn without(&self, figure: &Figure) -> &'static str {
         match self.missed(figure) {
             Some((words, _)) => words,
             None if self.valid.is_empty() => self.missing(),
+            None if self.counted(figure) == 0 => "INVALID",
             None => "–",
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::analysis::{invalid_reasons, overloaded_reasons};
+use super::analysis::{invalid_reasons, late_reasons, overloaded_reasons};
 use crate::record::{Latency, Recording};
 use crate::results::{Results, Run};
 
@@ -76,9 +76,11 @@ pub(crate) fn csv(results: &Results) -> String {
 
 fn outcome(run: &Run) -> [String; 2] {
     let (reasons, overloaded) = (invalid_reasons(run), overloaded_reasons(run));
+    let late = late_reasons(run);
     match &run.failure {
         Some(failure) => ["failed".to_owned(), failure.clone()],
         None if !reasons.is_empty() => ["invalid".to_owned(), reasons.join("; ")],
+        None if !late.is_empty() => ["late".to_owned(), late.join("; ")],
         None if !overloaded.is_empty() => ["overloaded".to_owned(), overloaded.join("; ")],
         None => ["valid".to_owned(), String::new()],
     }

@@ -1,6 +1,6 @@
 //! The tables of a report.
 
-use super::analysis::{Analysis, Cell, invalid_reasons, overloaded_reasons};
+use super::analysis::{Analysis, Cell, invalid_reasons, late_reasons, overloaded_reasons};
 use super::columns::Columns;
 use super::markup::Markup;
 use super::number;
@@ -105,7 +105,7 @@ fn caption(figure: &Figure) -> String {
 /// A median with its spread, or why there is none.
 fn figure_cell(figure: &Figure, summary: Option<Summary>, cell: &Cell<'_>, page: &mut Markup) {
     let Some(summary) = summary else {
-        let is_said = cell.valid.is_empty() || cell.missed(figure).is_some();
+        let is_said = cell.counted(figure) == 0 || cell.missed(figure).is_some();
         let class = if is_said { "number missing" } else { "number none" };
         page.leaf("td", &[("class", &class)], cell.without(figure));
         return;
@@ -120,8 +120,8 @@ fn figure_cell(figure: &Figure, summary: Option<Summary>, cell: &Cell<'_>, page:
     } else if summary.count > 1 && summary.high > summary.low {
         page.leaf("small", &[], format!(" to {}", show(summary.high)));
     }
-    if cell.valid.len() < cell.count() {
-        let text = format!(" {} of {} runs", cell.valid.len(), cell.count());
+    if cell.counted(figure) < cell.count() {
+        let text = format!(" {} of {} runs", cell.counted(figure), cell.count());
         page.leaf("small", &[("class", &"warn")], text);
     }
     let mut doubts = Vec::new();
@@ -290,6 +290,10 @@ pub(crate) fn every_run(analysis: &Analysis<'_>, page: &mut Markup) {
             (None, reasons) if !reasons.is_empty() => {
                 let text = format!("INVALID: {}", reasons.join("; "));
                 page.leaf("td", &[("class", &"missing text")], text);
+            }
+            _ if !late_reasons(run).is_empty() => {
+                let text = format!("valid without its times: {}", late_reasons(run).join("; "));
+                page.leaf("td", &[("class", &"text")], text);
             }
             _ => match overloaded_reasons(run) {
                 reasons if reasons.is_empty() => page.leaf("td", &[], interrupted(run)),

@@ -372,6 +372,12 @@ pub(crate) fn cautions(analysis: &Analysis<'_>) -> Vec<String> {
                 add(run, format!("INVALID and not counted: {}.", why.join("; ")));
             }
             for run in &cell.valid {
+                let why = super::analysis::late_reasons(run);
+                if !why.is_empty() {
+                    let why: Vec<&str> = why.into_iter().map(without_stop).collect();
+                    let words = "response times INVALID and not counted";
+                    add(run, format!("{words}: {}.", why.join("; ")));
+                }
                 let why: Vec<&str> = super::analysis::overloaded_reasons(run)
                     .into_iter()
                     .map(without_stop)

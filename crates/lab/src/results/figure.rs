@@ -76,8 +76,12 @@ enum Source {
 }
 
 impl Figure {
-    /// What a run says; none when it was not measured there.
+    /// What a run says; none when it was not measured there, or when it is a response time and the
+    /// generator was late.
     pub fn of(&self, run: &Run) -> Option<f64> {
+        if self.is_late(run) {
+            return None;
+        }
         let load = |name: &String| {
             let found = run.loads.iter().find(|load| load.name == *name)?;
             Some(&found.recording)
@@ -100,6 +104,25 @@ impl Figure {
             Source::Wrong => run.check.as_ref().map(|check| check.wrong as f64),
             Source::Recovery => run.check.as_ref()?.recovery_seconds,
             Source::Named(name) => run.figures.get(name).copied(),
+        }
+    }
+
+    /// Whether a run says nothing of it, since it is a response time and may be the generator's own.
+    pub fn is_late(&self, run: &Run) -> bool {
+        let is_late = |name: Option<&String>, share: f64| {
+            let loads = run.loads.iter().filter(|load| name.is_none_or(|name| load.name == *name));
+            loads.into_iter().any(|load| load.recording.is_late(share))
+        };
+        match &self.source {
+            Source::Quantile(name, share) | Source::ServiceQuantile(name, share) => {
+                is_late(Some(name), *share)
+            }
+            Source::Max(name) => is_late(Some(name), 1.0),
+            Source::Named(name) => BESIDE_EVENTS
+                .iter()
+                .find(|(beginning, _)| name.starts_with(beginning) && name.ends_with("_ms"))
+                .is_some_and(|(_, share)| is_late(None, *share)),
+            _ => false,
         }
     }
 
@@ -127,6 +150,11 @@ impl Figure {
         !matches!(self.source, Source::Named(_) | Source::Recovery)
     }
 
+    /// The figure in each run that has it, with the number of the repetition.
+    pub fn observations<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Observation> {
+        runs.into_iter().filter_map(|run| Some((run.repetition, self.of(run)?))).collect()
+    }
+
     /// The figure over repetitions.
     pub fn summary<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Option<Summary> {
         Summary::of(runs.into_iter().filter_map(|run| self.of(run)))
@@ -142,6 +170,9 @@ impl Figure {
     }
 }
 
+/// Response times of all loads together, in the seconds with and without an event, by the beginnings of
+/// their names.
+const BESIDE_EVENTS: [(&str, f64); 3] = [("p50_", 0.5), ("p99_", 0.99), ("p999_", 0.999)];
 /// The figure for how long the loads themselves took to recover, by the second.
 pub(crate) const LOAD_RECOVERY: &str = "recovery_seconds";
 /// The same of the checker's own writes and reads, which are few, and looked at more closely.
@@ -150,11 +181,6 @@ pub(crate) const CHECK_RECOVERY: &str = "check_recovery_seconds";
 /// Whether the target was ended or stopped on purpose.
 pub(crate) fn was_broken(run: &Run) -> bool {
     faults(run).next().is_some()
-    /// The figure in each run that has it, with the number of the repetition.
-    pub fn observations<'a>(&self, runs: impl IntoIterator<Item = &'a Run>) -> Vec<Observation> {
-        runs.into_iter().filter_map(|run| Some((run.repetition, self.of(run)?))).collect()
-    }
-
 }
 
 /// When the target was ended or stopped on purpose, in seconds from the run's start.
@@ -250,7 +276,8 @@ pub fn figures(experiment: &ExperimentResult) -> Vec<Figure> {
     named.remove(CHECK_RECOVERY);
     figures.extend(named.into_iter().map(named_figure));
     let has_it = |figure: &Figure, run: &Run| figure.of(run).or(figure.missed(run).map(|_| 0.0));
-    figures.retain(|figure| experiment.runs.iter().any(|run| has_it(figure, run).is_some()));
+    let is_told = |figure: &Figure, run: &Run| has_it(figure, run).is_some() || figure.is_late(run);
+    figures.retain(|figure| experiment.runs.iter().any(|run| is_told(figure, run)));
     figures
 }
 

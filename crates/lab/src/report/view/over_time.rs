@@ -3,7 +3,7 @@
 
 use super::section::{
     Context, Kind, Section, axis_label, capital, choice_note, chosen_points, loads, slug, title,
-    typical,
+    typical, typical_in_time,
 };
 use crate::record::{Recording, Second};
 use crate::report::analysis::Analysis;
@@ -149,7 +149,7 @@ fn latency_charts(context: &Context<'_>, point: usize, load: &str, shown: &str) 
     let analysis = context.analysis;
     let mut drawn = Vec::new();
     for (target, name) in analysis.targets.iter().enumerate() {
-        let Some(run) = typical(analysis, point, target) else { continue };
+        let Some(run) = typical_in_time(analysis, point, target) else { continue };
         let colour = context.colours.colour(name);
         let series: Vec<Series> = LATENCY_LINES
             .iter()

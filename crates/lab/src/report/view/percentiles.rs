@@ -42,7 +42,7 @@ fn chart(context: &Context<'_>, load: &str, shown: &str, point: usize) -> Option
     for (target, name) in analysis.targets.iter().enumerate() {
         let merged = |part: fn(&Recording) -> Latency| {
             let mut all = Latency::new();
-            let runs = analysis.points[point].cells[target].valid.iter();
+            let runs = analysis.points[point].cells[target].in_time();
             for recording in runs.flat_map(|run| &run.loads).filter(|one| one.name == load) {
                 all.merge(&part(&recording.recording));
             }

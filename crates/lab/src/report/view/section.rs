@@ -84,7 +84,19 @@ pub(super) fn choice_note(analysis: &Analysis<'_>) -> String {
 
 /// The run that stands for its repetitions: the one with the median throughput.
 pub(super) fn typical<'a>(analysis: &Analysis<'a>, point: usize, target: usize) -> Option<&'a Run> {
-    let mut runs = analysis.points[point].cells[target].valid.clone();
+    middle(analysis.points[point].cells[target].valid.clone())
+}
+
+/// The same of those whose response times count.
+pub(super) fn typical_in_time<'a>(
+    analysis: &Analysis<'a>,
+    point: usize,
+    target: usize,
+) -> Option<&'a Run> {
+    middle(analysis.points[point].cells[target].in_time().collect())
+}
+
+fn middle(mut runs: Vec<&Run>) -> Option<&Run> {
     let rate = |run: &Run| run.loads.iter().map(|load| load.recording.rate()).sum::<f64>();
     runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
     runs.get(runs.len().saturating_sub(1) / 2).copied()

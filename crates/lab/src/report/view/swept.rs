@@ -215,7 +215,10 @@ fn bars(
     let bar = |point: usize, target: usize| {
         let cell = &analysis.points[point].cells[target];
         let summary: Option<Summary> = analysis.summary(figure, point, target);
-        let missing = if cell.valid.is_empty() { cell.missing() } else { "no figure" };
+        let missing = match cell.without(figure) {
+            "–" => "no figure",
+            words => words,
+        };
         summary.map_or_else(|| Bar::Missing(missing.to_owned()), Bar::Value)
     };
     let categories = groups
