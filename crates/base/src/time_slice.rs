@@ -29,6 +29,29 @@ pub fn shorten() {
     let _ = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
 }
 
+/// Has the calling thread, and those that it starts from now on, run as soon as they are woken, before
+/// all ordinary threads: as `SCHED_FIFO` with this priority, from 1 on. For threads that sleep now
+/// and then, or the ordinary ones of their processor hardly run. Returns how the thread was scheduled
+/// before, for [`end_real_time`]; none where nothing changed, since somebody has chosen how this process
+/// runs, or the system does not allow it, which takes CAP_SYS_NICE. See `sched(7)`.
+pub fn begin_real_time(priority: i32) -> Option<i32> {
+    // SAFETY: the call takes no pointer and changes nothing.
+    let before = unsafe { libc::sched_getscheduler(0) };
+    let is_ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&before);
+    (is_ordinary && set_scheduler(libc::SCHED_FIFO, priority)).then_some(before)
+}
+
+/// Makes the calling thread an ordinary one again.
+pub fn end_real_time(before: i32) {
+    set_scheduler(before, 0);
+}
+
+fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> bool {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the pointer is to a live structure, which the kernel only reads.
+    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+}
+
 /// The niceness of the calling thread, which the call above sets as well.
 fn current_nice() -> i32 {
     rustix::process::getpriority_process(None).unwrap_or(0)

@@ -265,7 +265,7 @@ impl Events {
                 plan.address = running::address(&door);
                 (
                     String::new(),
-                    Some(Pending::Burst(ActiveLoad::start(name, plan, cpus, 0.0, None))),
+                    Some(Pending::Burst(ActiveLoad::start(name, plan, cpus, 1, 0.0, None))),
                 )
             }
         })

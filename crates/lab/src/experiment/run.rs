@@ -263,7 +263,11 @@ impl ActiveRun<'_> {
             plan.pace = Pace::Open { rate, schedule };
         }
         let agents = self.agents.clone().filter(|_| self.is_main(load));
-        ActiveLoad::start(load.name.clone(), plan, load.cpus.clone(), delay, agents)
+        // A load that is written before another one is what the experiment is about: it does not wait
+        // for that one, nor for an event's burst, where they share a processor.
+        let place = self.case.loads.iter().position(|other| other.name == load.name);
+        let priority = place.map_or(1, |place| (self.case.loads.len() - place) as i32 + 1);
+        ActiveLoad::start(load.name.clone(), plan, load.cpus.clone(), priority, delay, agents)
     }
 
     /// Whether this is the load that agents send: they carry out one at a time.

@@ -22,11 +22,13 @@ pub(crate) struct ActiveLoad {
 }
 
 impl ActiveLoad {
-    /// Starts a load after a delay, here or on agents.
+    /// Starts a load after a delay, here or on agents. Of loads on the same processors, those with a
+    /// larger `priority`, from 1 on, go first.
     pub(crate) fn start(
         name: String,
         plan: Plan,
         cpus: Vec<usize>,
+        priority: i32,
         delay_seconds: f64,
         agents: Option<Arc<Agents>>,
     ) -> Self {
@@ -49,7 +51,7 @@ impl ActiveLoad {
                 return Ok((seen.recording, clocks.collect()));
             }
             // The generator's threads keep to the processors of the one that starts them.
-            let recording = cpus::load_within(&cpus, || load::run(&plan, &shared));
+            let recording = cpus::load_within(&cpus, priority, || load::run(&plan, &shared));
             let recording = recording.map_err(|error| error.to_string())?;
             recording.map(|seen| (seen, Vec::new())).map_err(|error| error.to_string())
         });

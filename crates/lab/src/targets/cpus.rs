@@ -5,7 +5,8 @@ use std::io;
 use rustix::process::{getpriority_process, setpriority_process};
 use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_setaffinity};
 
-/// How much more urgent than other threads a generator with processors of its own is, as a nice value.
+/// How urgent a generator with processors of its own is where it may not be a real-time thread, as a nice
+/// value.
 const GENERATOR_NICE: i32 = -10;
 
 /// Reads a list as of taskset: `0`, `0-3`, `0,2`. Empty: any.
@@ -98,15 +99,25 @@ pub(crate) fn within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Resul
 
 /// The same for a load: other work on those processors, such as the kernel's writes of the servers'
 /// files, gives way to the threads that it starts meanwhile. Without that their requests leave late,
-/// and the run says nothing about the server. If the system does not allow that (it takes
-/// CAP_SYS_NICE), they are as urgent as all others. A load without processors of its own is never more
-/// urgent: it would take time from the server that it measures.
+/// and the run says nothing about the server. They are real-time threads, which run as soon as they
+/// are woken; of several loads there, those with a larger `priority`, from 1 on, go first. Where the
+/// system does not allow that (it takes CAP_SYS_NICE), they are as urgent as they may be. A load without
+/// processors of its own is never more urgent: it would take time from the server that it measures.
 ///
 /// # Errors
 /// The system does not allow these processors.
-pub(crate) fn load_within<T>(cpus: &[usize], action: impl FnOnce() -> T) -> io::Result<T> {
+pub(crate) fn load_within<T>(
+    cpus: &[usize],
+    priority: i32,
+    action: impl FnOnce() -> T,
+) -> io::Result<T> {
     if cpus.is_empty() {
         return Ok(action());
+    }
+    if let Some(ordinary) = base::time_slice::begin_real_time(priority) {
+        let result = within(cpus, action);
+        base::time_slice::end_real_time(ordinary);
+        return result;
     }
     let before = getpriority_process(Some(gettid()))?;
     let raised = setpriority_process(Some(gettid()), GENERATOR_NICE).is_ok();
@@ -150,17 +161,27 @@ mod tests {
 
     #[test]
     fn only_a_load_with_processors_of_its_own_is_more_urgent() {
-        let nice = || getpriority_process(Some(gettid())).expect("of this thread");
-        let before = nice();
-        let started = || std::thread::scope(|scope| scope.spawn(nice).join()).expect("it reads");
-        assert_eq!(load_within(&[], started).expect("nothing is asked for"), before);
+        // Of the kernel's account of a thread: its niceness, its priority in real time, its policy.
+        let urgency = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("Linux has it");
+            let (_, fields) = stat.rsplit_once(')').expect("the name stands in brackets");
+            // Behind the name are the fields from the third on; these are the 19th, 40th and 41st.
+            let fields: Vec<i32> =
+                fields.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+            [fields[16], fields[37], fields[38]]
+        };
+        let started = || std::thread::scope(|scope| scope.spawn(urgency).join()).expect("it reads");
+        let before = urgency();
         let first = available(&[0]).expect("there is one");
-        let inside = load_within(&first, started).expect("the processor is ours");
-        let allowed = setpriority_process(Some(gettid()), before - 1).is_ok();
-        if allowed {
-            setpriority_process(Some(gettid()), before).expect("as it was");
+        let inside = load_within(&first, 2, started).expect("the processor is ours");
+        let ordinary = base::time_slice::begin_real_time(1);
+        if let Some(ordinary) = ordinary {
+            base::time_slice::end_real_time(ordinary);
+            assert_eq!(inside, [before[0], 2, libc::SCHED_FIFO]);
+        } else {
+            assert!(inside[0] == before[0] || inside[0] == GENERATOR_NICE, "{inside:?}");
         }
-        assert_eq!(inside, if allowed { GENERATOR_NICE } else { before });
-        assert_eq!(nice(), before);
+        assert_eq!(urgency(), before);
+        assert_eq!(load_within(&[], 2, started).expect("nothing is asked for"), before);
     }
 }
