@@ -626,7 +626,7 @@ fn figures_stand_side_by_side_where_the_file_asks_for_that() {
     let results = with(experiment);
     let markdown = report::markdown(&results);
     let lines: Vec<&str> = markdown.lines().filter(|line| line.starts_with('|')).collect();
-    assert_eq!(lines[0], "| request | target | TPS | CPU (millicores) | errors | memory |");
+    assert_eq!(lines[0], "| request | target | TPS | CPU (millicores) | errors | peak memory |");
     assert_eq!(lines[1], "|---|---|--:|--:|--:|--:|");
     assert_eq!(lines.len(), 5, "a row for each target at each point: {markdown}");
     assert!(lines[2].starts_with("| read | dunlin | "), "{}", lines[2]);

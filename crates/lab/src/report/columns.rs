@@ -15,13 +15,20 @@ pub(crate) struct Columns {
     pub(crate) rows: Vec<Vec<String>>,
 }
 
-/// What published tables call some figures.
-const HEADS: [(&str, &str); 6] = [
+/// What tables of columns call some figures.
+const HEADS: [(&str, &str); 13] = [
     ("throughput", "TPS"),
     ("server_cpu_processors", "CPU (millicores)"),
     ("server_cpu_us_per_request", "CPU per request"),
     ("errors_percent", "errors"),
-    ("peak_memory_bytes", "memory"),
+    ("base_memory_bytes", "memory before"),
+    ("peak_memory_bytes", "peak memory"),
+    ("peak_memory_ratio", "peak / before"),
+    ("p50_quiet_ms", "p50 otherwise"),
+    ("p50_during_events_ms", "p50 meanwhile"),
+    ("p99_quiet_ms", "p99 otherwise"),
+    ("p99_during_events_ms", "p99 meanwhile"),
+    ("p999_during_events_ms", "p99.9 meanwhile"),
     ("recovery_seconds", "recovered after"),
 ];
 
