@@ -1,5 +1,5 @@
 # All recipes for developers. CI runs the same ones.
-.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab peers peers-newest oracle suite update differential differential-clients differential-valkey
+.PHONY: run static test lint docs memcheck miri explore crashes storm fuzz bench lab results peers peers-newest oracle suite update differential differential-clients differential-valkey
 
 # A server on the usual port; options as in redis.conf: make run OPTIONS="--port 7000".
 run:
@@ -126,6 +126,12 @@ lab: peers
 	target=$$(cd $${CARGO_TARGET_DIR:-target} && pwd) && \
 		PATH="$$target/peers/trixie/bin:$$target/peers/go/bin:$$PATH" \
 		"$$target/release/dunlin" lab run $(EXPERIMENTS) $(LAB_ARGS)
+
+# docs/results anew, in about twenty minutes: make results EXPERIMENTS="api-read snapshot" measures these
+# alone. Nothing else may run on the machine.
+results: peers-newest
+	cargo build --release --package dunlin
+	scripts/measure-results $(filter-out all,$(EXPERIMENTS))
 
 peers:
 	@scripts/install-peers

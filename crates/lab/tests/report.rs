@@ -521,6 +521,26 @@ fn results_are_read_as_they_were_written() {
 }
 
 #[test]
+fn later_results_take_the_place_of_earlier_ones() {
+    let mut all = with(plain());
+    all.experiments.push(sample::experiment("kept", "Kept", "?", None));
+    let mut later = plain();
+    later.runs.push(run("dunlin", 0, 1_000.0));
+    let later = Results {
+        experiments: vec![later, sample::experiment("new", "New", "?", None)],
+        started_unix_ms: sample::STARTED + 1,
+        ..sample::empty()
+    };
+    all.join(later.clone()).expect("the same machine");
+    let names: Vec<&str> = all.experiments.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["plain", "kept", "new"]);
+    assert_eq!((all.experiments[0].runs.len(), all.started_unix_ms), (1, sample::STARTED + 1));
+    let mut elsewhere = later;
+    elsewhere.machine.kernel = "another".to_owned();
+    assert!(all.join(elsewhere).is_err());
+}
+
+#[test]
 fn the_table_has_a_row_per_run_and_load() {
     let results = sample::results();
     let text = report::csv(&results);

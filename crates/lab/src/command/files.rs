@@ -16,9 +16,10 @@ const WORSE: u8 = 1;
 /// Which results, and where the report goes.
 #[derive(Debug, Args)]
 pub(super) struct ReportOptions {
-    /// Results that `lab run` wrote.
-    results: PathBuf,
-    /// Where the report goes; by default beside the results.
+    /// Results that `lab run` wrote. Of several files, an experiment counts as the last of them has it.
+    #[arg(required = true)]
+    results: Vec<PathBuf>,
+    /// Where the report goes; by default beside the results. Several need one.
     #[arg(long, value_name = "DIRECTORY")]
     out: Option<PathBuf>,
     /// Writes a short page in Markdown with its charts there too, an answer per published question.
@@ -40,16 +41,22 @@ pub(super) struct CompareOptions {
 
 /// Makes the report of results again.
 pub(super) fn report(options: &ReportOptions) -> ExitCode {
-    let results = match Results::read(&options.results) {
+    let results = match joined(&options.results) {
         // Written by hand, or by an earlier version, it may contain more than may be shown.
         Ok(mut results) => {
             redact::results(&mut results);
             results
         }
-        Err(error) => return mistake(&error.to_string()),
+        Err(message) => return mistake(&message),
     };
-    let beside = options.results.parent().unwrap_or(Path::new("."));
-    let directory = options.out.as_deref().unwrap_or(beside);
+    // A report lies beside its results, and those of one file are not to be written over.
+    let beside = match &options.results[..] {
+        [only] => Some(only.parent().unwrap_or(Path::new("."))),
+        _ => None,
+    };
+    let Some(directory) = options.out.as_deref().or(beside) else {
+        return mistake("several results need --out, where the report of all goes");
+    };
     let mut pages = String::new();
     let all = [
         (Some(directory), report::write_all as Writer),
@@ -68,6 +75,21 @@ pub(super) fn report(options: &ReportOptions) -> ExitCode {
         }
     }
     print(&pages)
+}
+
+/// All experiments of some files, each as the last file has it.
+fn joined(files: &[PathBuf]) -> Result<Results, String> {
+    let mut all: Option<Results> = None;
+    for file in files {
+        let next = Results::read(file).map_err(|error| error.to_string())?;
+        match &mut all {
+            None => all = Some(next),
+            Some(all) => {
+                all.join(next).map_err(|error| format!("{}: {error}", file.display()))?;
+            }
+        }
+    }
+    all.ok_or_else(|| "there are no results".to_owned())
 }
 
 /// Reports what changed beyond noise; the exit code says whether anything is worse.

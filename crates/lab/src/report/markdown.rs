@@ -32,6 +32,10 @@ pub(crate) fn markdown(results: &Results) -> (String, Vec<Chart>) {
         escape(&results.size),
         escape(&page::machine_line(&results.machine)),
     );
+    let versions = versions(results);
+    if !versions.is_empty() {
+        text.push_str(&format!("\nMeasured: {}.\n", escape(&versions.join(", "))));
+    }
     let mut used = Pictures::default();
     for (code, question) in QUESTIONS {
         let analyses: Vec<Analysis<'_>> = results
@@ -56,6 +60,17 @@ pub(crate) fn markdown(results: &Results) -> (String, Vec<Chart>) {
     (text, used.charts)
 }
 
+/// What the targets say of themselves, each once.
+fn versions(results: &Results) -> Vec<&str> {
+    let mut versions: Vec<&str> = Vec::new();
+    for target in results.experiments.iter().flat_map(|experiment| &experiment.targets) {
+        if !target.version.is_empty() && !versions.contains(&target.version.as_str()) {
+            versions.push(&target.version);
+        }
+    }
+    versions
+}
+
 /// The charts that the page shows, each under a name of its own.
 #[derive(Default)]
 struct Pictures {
@@ -70,6 +85,9 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
         escape(&experiment.title),
         escape(&experiment.question)
     ));
+    for sentence in verdict::answer(analysis) {
+        text.push_str(&format!("\n**{}**\n", escape(&sentence)));
+    }
     let cautions = verdict::cautions(analysis);
     if !cautions.is_empty() {
         text.push('\n');
@@ -85,9 +103,6 @@ fn experiment(analysis: &Analysis<'_>, colours: &Colours, text: &mut String, use
     for mut chart in first.into_iter().flat_map(|section| section.charts).take(MOST_PICTURES) {
         chart.name = free_name(&chart.name, &mut used.taken);
         text.push_str(&format!("\n![{}](charts/{}.svg)\n", escape(&chart.title), chart.name));
-    for sentence in verdict::answer(analysis) {
-        text.push_str(&format!("\n**{}**\n", escape(&sentence)));
-    }
         used.charts.push(chart);
     }
 }

@@ -22,6 +22,29 @@ pub struct Results {
     pub experiments: Vec<ExperimentResult>,
 }
 
+impl Results {
+    /// Adds what was measured later, in place of what there was of the same experiments.
+    ///
+    /// # Errors
+    /// Another machine saw it.
+    pub fn join(&mut self, later: Results) -> Result<(), String> {
+        if self.machine != later.machine {
+            return Err("another machine measured it than what comes before".to_owned());
+        }
+        self.started_unix_ms = later.started_unix_ms;
+        if self.size != later.size {
+            self.size = format!("{} and {}", self.size, later.size);
+        }
+        for experiment in later.experiments {
+            match self.experiments.iter_mut().find(|known| known.name == experiment.name) {
+                Some(known) => *known = experiment,
+                None => self.experiments.push(experiment),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The machine that everything ran on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
