@@ -205,13 +205,21 @@ impl<T: Counted> Directory<T> {
     #[inline]
     pub(super) fn end_mut(&mut self, end: End) -> Option<&mut T> {
         if self.long.is_some() {
-            self.bring_near(end);
+            return self.long_end_mut(end);
         }
-        match (end, &mut self.long) {
-            (End::Front, None) => self.tail.front_mut(),
-            (End::Front, Some(long)) => long.head.front_mut().or_else(|| self.tail.front_mut()),
-            (End::Back, None) => self.tail.back_mut(),
-            (End::Back, Some(long)) => self.tail.back_mut().or_else(|| long.head.back_mut()),
+        match end {
+            End::Front => self.tail.front_mut(),
+            End::Back => self.tail.back_mut(),
+        }
+    }
+
+    #[cold]
+    fn long_end_mut(&mut self, end: End) -> Option<&mut T> {
+        self.bring_near(end);
+        let head = self.long.as_mut().map(|long| &mut long.head);
+        match end {
+            End::Front => head.and_then(VecDeque::front_mut).or_else(|| self.tail.front_mut()),
+            End::Back => self.tail.back_mut().or_else(|| head.and_then(VecDeque::back_mut)),
         }
     }
 
