@@ -12,6 +12,9 @@
 //! The walker removes the marks. A walk that ended early has left some; the next cut then gives each entry
 //! that is handed over a new version instead, as a write does.
 //!
+//! While a collection is shown, nothing else can be, and copies of other keys wait. So huge collections
+//! are shown at the end, when all other keys have been, unless many copies of their own members wait.
+//!
 //! There is one cut at a time. The walker holds one slot at a time, for some dozens of small entries.
 //! It shows large values after it has unlocked the slot and left the gate, because a sink compresses
 //! and computes checksums. What then remains to be waited for is a copy in memory: of one member of
@@ -35,6 +38,12 @@ use crate::sync::{AtomicU64, Mutex};
 
 /// Tables with more members than this are frozen rather than copied.
 const COPIED_MEMBERS: usize = 64;
+/// Tables with more members than this are huge.
+const HUGE_MEMBERS: usize = if cfg!(test) { 600 } else { 64 * 1024 };
+/// Tables with more bytes than this are huge, too.
+const HUGE_BYTES: usize = if cfg!(test) { 256 << 10 } else { 8 << 20 };
+/// Huge tables wait no longer when this part of the copied bytes that may be borne is theirs.
+const PRESSED_SHARE: usize = 4;
 /// Lists with more elements than this are shown after their slot is unlocked.
 const COPIED_ELEMENTS: usize = 128;
 /// Values with more bytes than this are large, even if they have few parts: tables are frozen, and all
@@ -132,6 +141,14 @@ struct Handed {
     kept: usize,
 }
 
+/// A collection that waits for being read in pieces.
+struct Waiting {
+    head: OwnedHead,
+    frozen: Arc<Frozen>,
+    /// Showing it takes so long that others go first.
+    is_huge: bool,
+}
+
 /// A table that FLUSHALL removed before the walk reached its end.
 struct Taken {
     database: usize,
@@ -208,7 +225,7 @@ pub struct Cut {
     /// The numbers that databases had at the cut, by their numbers now.
     databases: Box<[AtomicUsize]>,
     handed: Queue<Handed>,
-    frozen: Queue<(OwnedHead, Arc<Frozen>)>,
+    frozen: Queue<Waiting>,
     texts: Queue<(OwnedHead, Arc<FrozenText>)>,
     taken: Queue<Taken>,
     backlog: Arc<Backlog>,
@@ -349,9 +366,11 @@ impl Cut {
         let location = Location { database: number, key: entry.key().into() };
         let backlog = Arc::clone(&self.backlog);
         let frozen = Frozen::new(table.kind(), table.len(), location, backlog);
+        let is_huge = table.len() > HUGE_MEMBERS || entry.memory_estimate() > HUGE_BYTES;
+        let head = OwnedHead::new(number, entry);
         // First the queue: a table is frozen only for a walker that will read it or give it up. The
         // slot's lock, which the caller holds, keeps the walker from the table until it is frozen.
-        let queued = self.frozen.push((OwnedHead::new(number, entry), Arc::clone(&frozen)));
+        let queued = self.frozen.push(Waiting { head, frozen: Arc::clone(&frozen), is_huge });
         if queued.is_ok() {
             table.freeze(frozen);
         }
@@ -384,8 +403,8 @@ impl Cut {
     fn give_up(&self) {
         drop(self.handed.end());
         drop(self.texts.end());
-        for (_, frozen) in self.frozen.end() {
-            frozen.give_up();
+        for waiting in self.frozen.end() {
+            waiting.frozen.give_up();
         }
         for taken in self.taken.end() {
             self.backlog.remove_kept(taken.kept);
@@ -460,6 +479,8 @@ pub struct Walker<'k, X> {
     cut: Arc<Cut>,
     /// The collection that is being read in pieces.
     open: Option<(OwnedHead, Arc<Frozen>)>,
+    /// Huge collections that are shown later.
+    huge: Vec<Waiting>,
     /// The string that is.
     text: Option<Arc<FrozenText>>,
     /// A piece of the collection.
@@ -468,7 +489,7 @@ pub struct Walker<'k, X> {
 
 impl<'k, X> Walker<'k, X> {
     pub(crate) fn new(space: &'k Keyspace<X>, cut: Arc<Cut>) -> Walker<'k, X> {
-        Walker { space, cut, open: None, text: None, part: Vec::new() }
+        Walker { space, cut, open: None, huge: Vec::new(), text: None, part: Vec::new() }
     }
 
     /// Lets this many bytes of copies wait before writers do, if it is more than usual. While one large
@@ -496,9 +517,15 @@ impl<'k, X> Walker<'k, X> {
         if self.show_text(sink) || self.show_handed(sink) {
             return Step::More;
         }
-        if let Some((head, frozen)) = self.cut.frozen.pop() {
-            sink.begin(&head.view(), frozen.kind(), frozen.len());
-            self.open = Some((head, frozen));
+        if let Some(waiting) = self.cut.frozen.pop() {
+            match waiting.is_huge {
+                true => self.huge.push(waiting),
+                false => self.begin(waiting, sink),
+            }
+            return Step::More;
+        }
+        if let Some(pressed) = self.take_pressed() {
+            self.begin(pressed, sink);
             return Step::More;
         }
         if self.show_taken(sink) {
@@ -511,7 +538,31 @@ impl<'k, X> Walker<'k, X> {
         for (head, value) in later {
             sink.entry_at_leisure(&head.view(), value.as_ref());
         }
-        step
+        match (step, self.huge.pop_if(|_| step == Step::Finished)) {
+            (Step::Finished, Some(huge)) => {
+                self.begin(huge, sink);
+                Step::More
+            }
+            (step, _) => step,
+        }
+    }
+
+    /// Begins to show a collection.
+    fn begin(&mut self, Waiting { head, frozen, .. }: Waiting, sink: &mut dyn Sink) {
+        sink.begin(&head.view(), frozen.kind(), frozen.len());
+        self.open = Some((head, frozen));
+    }
+
+    /// Takes the huge collection of which most copies wait, if they are so many that it should wait no
+    /// longer. Copies of all others have been shown.
+    fn take_pressed(&mut self) -> Option<Waiting> {
+        let borne = self.cut.borne.load(Ordering::Relaxed);
+        if self.cut.backlog.copied() <= borne / PRESSED_SHARE {
+            return None;
+        }
+        let copied = |huge: &Waiting| huge.frozen.copied();
+        let most = (0..self.huge.len()).max_by_key(|&at| copied(&self.huge[at]))?;
+        (copied(&self.huge[most]) > 0).then(|| self.huge.swap_remove(most))
     }
 
     fn show_handed(&self, sink: &mut dyn Sink) -> bool {
@@ -767,6 +818,9 @@ impl<X> Drop for Walker<'_, X> {
         self.space.end_cut();
         if let Some((_, frozen)) = self.open.take() {
             frozen.give_up();
+        }
+        for huge in self.huge.drain(..) {
+            huge.frozen.give_up();
         }
         self.cut.give_up();
     }

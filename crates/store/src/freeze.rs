@@ -137,6 +137,11 @@ impl Frozen {
         self.backlog.add_copied(handed.0.len() - before);
     }
 
+    /// Bytes of copies that were handed over and not taken.
+    pub(crate) fn copied(&self) -> usize {
+        self.handed.lock().0.len()
+    }
+
     /// Notes that the table is going away, and that all of it that was not read has been handed over.
     pub(crate) fn complete(&self) {
         self.complete.store(true, Ordering::Release);

@@ -962,3 +962,5 @@ fn a_table_is_found_behind_another_that_was_taken_away_with_its_key() {
     let wanted = Entries::from([((0, name.clone()), (None, text)), ((1, name), (None, members))]);
     assert_eq!(collector.entries, wanted);
 }
+
+mod order;
