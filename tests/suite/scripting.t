@@ -261,6 +261,17 @@ abc
 (error) ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE. script: 4f4229ed072529678bbea9429f2d7b099eb34534, on @user_script:1.
 > EVAL 'return redis.replicate_commands()' 0
 (integer) 1
+> EVAL "return {select('#', pcall(error, {})), select('#', pcall(error, {err = {}})), select('#', pcall(error, {err = 'x'})), (select(2, pcall(error, {err = 5}))), (select(2, pcall(error, setmetatable({}, {__index = function() return 'seen' end}))))}" 0
+1) (integer) 3
+2) (integer) 3
+3) (integer) 2
+4) (integer) 5
+5) "seen"
+> EVAL "return {select('#', xpcall(error, tostring)), xpcall(function() return 1, 2 end, tostring)}" 0
+1) (integer) 2
+2) (integer) 1
+3) (integer) 1
+4) (integer) 2
 > EVAL "return redis.acl_check_cmd('get','x')" 0
 (integer) 1
 > EVAL "return redis.acl_check_cmd('nosuch')" 0

@@ -231,6 +231,15 @@ fn what_is_too_deep_or_too_much_for_lua_is_an_error() -> Result<()> {
           return redis.call('rpush', 'k', unpack(t))",
             "ERR not enough memory",
         ),
+        // Results that fill the stack, with what is said of them on top.
+        ("local function f() return pcall(f) end return select('#', f())", "199"),
+        ("local function f() return xpcall(f, tostring) end return select('#', f())", "199"),
+        (
+            "local t, n = {}, 0 for i = 1, 7990 do t[i] = i if i % 7 == 0 then \
+             n = n + select('#', pcall(unpack, t)) + select('#', xpcall(function() \
+             return unpack(t) end, tostring)) end end return n",
+            "9123436",
+        ),
     ] {
         let reply = client.call(&["EVAL", script, "0"])?;
         let text = match reply {

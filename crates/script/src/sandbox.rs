@@ -70,7 +70,6 @@ const GLOBALS: &[&CStr] = &[
     c"tostring",
     c"type",
     c"unpack",
-    c"xpcall",
     c"bit",
     c"cjson",
     c"cmsgpack",
@@ -241,7 +240,7 @@ unsafe fn shrink_os(l: *mut lua_State, globals: c_int) {
 
 /// Replaces some of Lua's functions by our own.
 unsafe fn replace(l: *mut lua_State, globals: c_int) {
-    let globally: [(&CStr, ffi::lua_CFunction); 12] = [
+    let globally: [(&CStr, ffi::lua_CFunction); 13] = [
         (c"getmetatable", guarded::getmetatable),
         (c"setmetatable", guarded::setmetatable),
         (c"rawset", guarded::rawset),
@@ -249,6 +248,7 @@ unsafe fn replace(l: *mut lua_State, globals: c_int) {
         (c"next", guarded::next),
         (c"pairs", guarded::pairs),
         (c"pcall", pcall),
+        (c"xpcall", xpcall),
         (c"load", load_function),
         (c"loadstring", load_string),
         (c"collectgarbage", collectgarbage),
@@ -569,22 +569,45 @@ unsafe extern "C-unwind" fn load_function(l: *mut lua_State) -> c_int {
     }
 }
 
-/// `pcall(f, ...)`, which returns the text of an error that is a table with one.
+/// `pcall(f, ...)`, which returns the text of an error that is a table with one. Where the table has
+/// none, what it has in that place is returned behind it, as Redis does.
 unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; nothing is owned here.
     unsafe {
         ffi::luaL_checkany(l, 1);
-        let status = ffi::lua_pcall(l, ffi::lua_gettop(l) - 1, ffi::LUA_MULTRET, 0);
-        if status != 0 && ffi::lua_type(l, -1) == ffi::LUA_TTABLE {
-            let table = ffi::lua_gettop(l);
-            if raw_field(l, table, c"err") == ffi::LUA_TSTRING {
-                ffi::lua_replace(l, table);
-            } else {
-                ffi::lua_settop(l, table);
-            }
-        }
-        ffi::lua_pushboolean(l, c_int::from(status == 0));
+        // It lies below the results, which may fill the stack.
+        ffi::lua_pushboolean(l, 1);
         ffi::lua_insert(l, 1);
+        if ffi::lua_pcall(l, ffi::lua_gettop(l) - 2, ffi::LUA_MULTRET, 0) != 0 {
+            if ffi::lua_type(l, -1) == ffi::LUA_TTABLE {
+                ffi::lua_getfield_(l, -1, c"err".as_ptr());
+                if ffi::lua_isstring(l, -1) != 0 {
+                    ffi::lua_replace(l, -2);
+                }
+            }
+            ffi::lua_pushboolean(l, 0);
+            ffi::lua_replace(l, 1);
+        }
+        ffi::lua_gettop(l)
+    }
+}
+
+/// `xpcall(f, err)`, in the place of Lua's, which has no room for its first result where the others fill
+/// the stack.
+unsafe extern "C-unwind" fn xpcall(l: *mut lua_State) -> c_int {
+    // SAFETY: Lua calls it; nothing is owned here.
+    unsafe {
+        ffi::luaL_checkany(l, 2);
+        ffi::lua_settop(l, 2);
+        // Now the handler comes first, then what is returned first, and the function.
+        ffi::lua_insert(l, 1);
+        ffi::lua_pushboolean(l, 1);
+        ffi::lua_insert(l, 2);
+        if ffi::lua_pcall(l, 0, ffi::LUA_MULTRET, 1) != 0 {
+            ffi::lua_pushboolean(l, 0);
+            ffi::lua_replace(l, 2);
+        }
+        ffi::lua_remove(l, 1);
         ffi::lua_gettop(l)
     }
 }
