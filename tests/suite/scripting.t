@@ -261,6 +261,14 @@ abc
 (error) ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE. script: 4f4229ed072529678bbea9429f2d7b099eb34534, on @user_script:1.
 > EVAL 'return redis.replicate_commands()' 0
 (integer) 1
+> EVAL "local all = {} for _, n in ipairs({2^62, 2^62 + 1024, -2^62, -2^62 - 1024, 9e18, -2^63, 1e300}) do all[#all + 1] = redis.call('echo', n) end return all" 0
+1) "4611686018427387904"
+2) "4611686018427389000"
+3) "-4611686018427387904"
+4) "-4611686018427389000"
+5) "9e+18"
+6) "-9223372036854776000"
+7) "1e+300"
 > EVAL "return {select('#', pcall(error, {})), select('#', pcall(error, {err = {}})), select('#', pcall(error, {err = 'x'})), (select(2, pcall(error, {err = 5}))), (select(2, pcall(error, setmetatable({}, {__index = function() return 'seen' end}))))}" 0
 1) (integer) 3
 2) (integer) 3

@@ -213,8 +213,10 @@ unsafe fn argument(l: *mut lua_State, index: c_int, digits: &mut Vec<u8>) -> Opt
 
 /// A number as a command gets it.
 fn write_number(output: &mut Vec<u8>, value: f64) {
+    /// Redis takes none beyond for an integer: 2 to the 62nd.
+    const LARGEST: f64 = 4_611_686_018_427_387_904.0;
     let whole = value as i64;
-    if whole as f64 == value && whole != i64::MAX {
+    if whole as f64 == value && value.abs() <= LARGEST {
         num::write_i64(output, whole);
     } else if value.is_nan() {
         output.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });
@@ -434,6 +436,11 @@ mod tests {
             (f64::INFINITY, "inf"),
             (-f64::NAN, "-nan"),
             (12_345_678_901_234_567.0, "12345678901234568"),
+            (4_611_686_018_427_387_904.0, "4611686018427387904"),
+            (4_611_686_018_427_388_928.0, "4611686018427389000"),
+            (-4_611_686_018_427_387_904.0, "-4611686018427387904"),
+            (-9_223_372_036_854_775_808.0, "-9223372036854776000"),
+            (9e18, "9e+18"),
         ] {
             let mut text = Vec::new();
             write_number(&mut text, value);
