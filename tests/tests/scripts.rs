@@ -231,6 +231,11 @@ fn what_is_too_deep_or_too_much_for_lua_is_an_error() -> Result<()> {
           return redis.call('rpush', 'k', unpack(t))",
             "ERR not enough memory",
         ),
+        (
+            "local s = string.rep('x', 50000000) local t = {} for i = 1, 10 do t[i] = s end \
+          return redis.acl_check_cmd('rpush', 'k', unpack(t))",
+            "ERR not enough memory",
+        ),
         // Results that fill the stack, with what is said of them on top.
         ("local function f() return pcall(f) end return select('#', f())", "199"),
         ("local function f() return xpcall(f, tostring) end return select('#', f())", "199"),

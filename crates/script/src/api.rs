@@ -163,24 +163,8 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
             let text = b"ERR Please specify at least one argument for this redis lib call";
             return fail(current, text, false);
         }
-        current.argv.clear();
-        // They are copied, and the copies are not in Lua's memory: one long string may be named often.
-        let limit = current.run().memory_limit();
-        let mut size = 0usize;
-        for index in 1..=count {
-            match argument(l, index, &mut current.digits) {
-                Some(text) => {
-                    size = size.saturating_add(text.len());
-                    if limit > 0 && size > limit {
-                        return fail(current, b"ERR not enough memory for the arguments", false);
-                    }
-                    current.argv.push(text);
-                }
-                None => {
-                    let text = b"ERR Lua redis lib command arguments must be strings or integers";
-                    return fail(current, text, false);
-                }
-            }
+        if let Err(text) = take_words(l, count, current) {
+            return fail(current, text, false);
         }
     }
     // SAFETY: no other reference to the run is in use.
@@ -195,7 +179,33 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
     }
 }
 
-/// An argument as a word of a command, if it can be one; a number is written to `digits`.
+/// Copies the arguments as the words of a command. If they are none, the error says why.
+unsafe fn take_words(
+    l: *mut lua_State,
+    count: c_int,
+    current: &mut Current,
+) -> Result<(), &'static [u8]> {
+    current.argv.clear();
+    // SAFETY: a string is not converted by reading it.
+    unsafe {
+        // The copies are none of Lua's memory: one long string may be named often.
+        let limit = current.run().memory_limit();
+        let mut size = 0usize;
+        for index in 1..=count {
+            let Some(text) = argument(l, index, &mut current.digits) else {
+                return Err(b"ERR Lua redis lib command arguments must be strings or integers");
+            };
+            size = size.saturating_add(text.len());
+            if limit > 0 && size > limit {
+                return Err(b"ERR not enough memory for the arguments");
+            }
+            current.argv.push(text);
+        }
+    }
+    Ok(())
+}
+
+/// An argument as a word of a command, if it may be one; a number is written to `digits`.
 unsafe fn argument(l: *mut lua_State, index: c_int, digits: &mut Vec<u8>) -> Option<&[u8]> {
     // SAFETY: a string is not converted by reading it.
     unsafe {
@@ -403,14 +413,8 @@ unsafe extern "C-unwind" fn acl_check_cmd(l: *mut lua_State) -> c_int {
         if count == 0 {
             raise(l, b"ERR Please specify at least one argument for this redis lib call");
         }
-        current.argv.clear();
-        for index in 1..=count {
-            match argument(l, index, &mut current.digits) {
-                Some(text) => current.argv.push(text),
-                None => {
-                    raise(l, b"ERR Lua redis lib command arguments must be strings or integers")
-                }
-            }
+        if let Err(text) = take_words(l, count, current) {
+            raise(l, text);
         }
         let run = current.run();
         if let Err(line) = run.check_command(current.argv.view()) {

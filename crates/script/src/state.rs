@@ -31,6 +31,8 @@ use crate::to_reply::{self, Writer};
 const COMPILED_MAX: usize = 4096;
 /// A state above this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
+/// Bytes of room for the words of commands that a state keeps for its next script.
+const WORDS_KEPT: usize = 64 * 1024;
 
 /// A thread's state.
 pub(crate) struct State {
@@ -255,6 +257,9 @@ impl State {
         CURRENT.set(ptr::null_mut());
         self.argv = std::mem::take(&mut current.argv);
         self.argv.clear();
+        if self.argv.memory() > WORDS_KEPT {
+            self.argv = OwnedArguments::new();
+        }
         let ending = run.must_end();
         if failed {
             let text = [b"ERR not enough memory script: ", run.name(), b"."].concat();
