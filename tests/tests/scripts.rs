@@ -346,6 +346,32 @@ fn compiled_scripts_do_not_fill_the_memory_of_others() -> Result<()> {
     Ok(())
 }
 
+/// Libraries that were replaced, or refused when they had registered something, leave nothing behind.
+#[test]
+fn libraries_that_are_gone_take_no_memory() -> Result<()> {
+    let server = start(&[("lua-memory-limit", "8mb"), ("threads", "1")])?;
+    let mut client = server.connect()?;
+    let library = |name: &str, function: &str, number: usize, end: &str| {
+        format!(
+            "#!lua name={name}\nlocal s = string.rep('x', 1000000) .. {number} \
+             redis.register_function('{function}', function() return #s end) {end}"
+        )
+    };
+    ensure!(!client.call(&["FUNCTION", "LOAD", &library("a", "f", 0, "")])?.is_error());
+    for number in 0..20 {
+        let late =
+            client.call(&["FUNCTION", "LOAD", &library("b", "g", number, "error('late')")])?;
+        ensure!(shown(&late).ends_with("late"), "{late:?}");
+        let taken = client.call(&["FUNCTION", "LOAD", &library("b", "f", number, "")])?;
+        ensure!(shown(&taken).ends_with("already exists"), "{taken:?}");
+        let next = library("a", "f", number, "");
+        let replaced = client.call(&["FUNCTION", "LOAD", "REPLACE", &next])?;
+        ensure!(replaced.text() == Some(b"a"), "{replaced:?}");
+        ensure!(matches!(client.call_text("FCALL f 0")?, Reply::Integer(1_000_001..)));
+    }
+    Ok(())
+}
+
 /// Commands that need the whole server may come anywhere in a script.
 #[test]
 fn a_script_empties_databases_whatever_it_has_done_before() -> Result<()> {

@@ -67,12 +67,25 @@ pub(crate) fn load(
         failed
     };
     REGISTRATION.set(ptr::null_mut());
-    if failed {
-        return Err(b"ERR Error registering functions: not enough memory".to_vec());
+    let Registration { functions, places, error, .. } = registration;
+    let error = match failed {
+        true => Some(b"ERR Error registering functions: not enough memory".to_vec()),
+        false => error,
+    };
+    match error {
+        Some(line) => {
+            forget(l, &places);
+            Err(line)
+        }
+        None => Ok((functions, places)),
     }
-    match registration.error {
-        Some(line) => Err(line),
-        None => Ok((registration.functions, registration.places)),
+}
+
+/// Lets the functions of a library go.
+pub(crate) fn forget(l: *mut lua_State, places: &Places) {
+    for place in places.values() {
+        // SAFETY: the place is one of the registry, which is given back once.
+        unsafe { ffi::luaL_unref(l, ffi::LUA_REGISTRYINDEX, *place) };
     }
 }
 

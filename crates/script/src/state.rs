@@ -126,10 +126,7 @@ impl State {
     }
 
     fn forget_compiled(&mut self) {
-        for (_, place) in self.libraries.drain().flat_map(|(_, places)| places) {
-            // SAFETY: as below.
-            unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
-        }
+        self.libraries.drain().for_each(|(_, places)| library::forget(self.l, &places));
         for (_, place) in self.compiled.drain() {
             // SAFETY: the place is one of the registry, which is given back once.
             unsafe { ffi::luaL_unref(self.l, ffi::LUA_REGISTRYINDEX, place) };
@@ -174,7 +171,10 @@ impl State {
         memory_limit: usize,
     ) -> Result<Vec<Function>, Vec<u8>> {
         self.limit_memory(memory_limit);
-        let (functions, places) = library::load(self.l, self.kept, code)?;
+        self.clean_up(false);
+        let loaded = library::load(self.l, self.kept, code);
+        self.clean_up(loaded.is_err());
+        let (functions, places) = loaded?;
         self.libraries.insert(id, places);
         Ok(functions)
     }

@@ -66,7 +66,12 @@ fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let source = args.bytes()?;
     let library = cx.engine.load_library(source, policy == Policy::Replace)?;
     let name = library.name.clone();
-    cx.engine.scripts.functions.add(vec![library], policy)?;
+    let added = cx.engine.scripts.functions.add(vec![library], policy);
+    if added.is_err() || policy == Policy::Replace {
+        // Threads keep what they have loaded, which nobody calls any more.
+        cx.engine.scripts.interpreter.forget();
+    }
+    added?;
     cx.add_dirty(1);
     cx.reply.bulk(&name);
     Ok(())
@@ -222,9 +227,10 @@ fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         _ => CommandError::text("ERR given type is not a function"),
     })?;
     let load = |source: &Vec<u8>| cx.engine.load_library(source, true);
-    let libraries = sources.iter().map(load).collect::<Result<Vec<_>, _>>()?;
-    cx.engine.scripts.functions.add(libraries, policy)?;
+    let libraries = sources.iter().map(load).collect::<Result<Vec<_>, _>>();
+    let added = libraries.and_then(|all| cx.engine.scripts.functions.add(all, policy));
     cx.engine.scripts.interpreter.forget();
+    added?;
     cx.add_dirty(1);
     cx.reply.ok();
     Ok(())
