@@ -346,6 +346,30 @@ fn compiled_scripts_do_not_fill_the_memory_of_others() -> Result<()> {
     Ok(())
 }
 
+/// Two thirds of the memory are in use, and what else is made is garbage soon; whatever a script has told
+/// the collector before.
+#[test]
+fn garbage_does_not_count_among_what_a_script_needs() -> Result<()> {
+    let server = start(&[("lua-memory-limit", "12mb"), ("threads", "1")])?;
+    let mut client = server.connect()?;
+    client.call(&["SET", "long", &"x".repeat(1_000_000)])?;
+    for script in [
+        "return collectgarbage('setpause', 1000000) + collectgarbage('setstepmul', 1)",
+        "for i = 1, 100 do redis.call('get', 'long') end return 1",
+        "local t = {} for i = 1, 80 do t[i] = string.rep('x', 100000) .. i end \
+         for i = 1, 1000 do local s = string.rep('y', 100000) .. i end return #t",
+        "local t = {} for i = 1, 100000 do t[i] = {i} end \
+         for i = 1, 1000000 do local s = {i, i} end return #t",
+        "return collectgarbage('setpause', 200) + collectgarbage('setstepmul', 200)",
+    ] {
+        let reply = client.call(&["EVAL", script, "0"])?;
+        let expected = if script.contains("setpause") { 400 } else { 0 };
+        let is_right = matches!(reply, Reply::Integer(n) if n == expected || expected == 0);
+        ensure!(is_right, "{script}: {reply:?}");
+    }
+    Ok(())
+}
+
 /// Libraries that were replaced, or refused when they had registered something, leave nothing behind.
 #[test]
 fn libraries_that_are_gone_take_no_memory() -> Result<()> {

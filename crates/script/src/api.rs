@@ -117,7 +117,10 @@ unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     unsafe { call_command(l, false) }
 }
 
-/// The outcome of a call, without any owned value.
+/// Some replies of so many bytes fill the memory before anybody looks at the clock.
+const LONG_REPLY: usize = 1 << 16;
+
+/// What became of a call, with nothing in it that is owned.
 enum Outcome {
     Replied,
     /// The error is in [`Current::error`]. Says whether it is counted.
@@ -133,6 +136,9 @@ unsafe fn call_command(l: *mut lua_State, raises: bool) -> c_int {
         let is_error = match run_command(l, current) {
             Outcome::Replied => {
                 let reply = current.run().reply();
+                if reply.len() > LONG_REPLY {
+                    state::keep_room(l);
+                }
                 push_value(l, reply);
                 reply.first() == Some(&b'-')
             }

@@ -31,8 +31,16 @@ use crate::to_reply::{self, Writer};
 const COMPILED_MAX: usize = 4096;
 /// A state above this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
+/// What is left over is collected all at once in a state that is this part of its limit.
+const WHOLE_SHARE: usize = 8;
 /// Bytes of room for the words of commands that a state keeps for its next script.
 const WORDS_KEPT: usize = 64 * 1024;
+/// The least growth between two collections, in percent.
+const GROWTH_LEAST: usize = 2;
+/// Lua's own settings of its collector: it begins when the memory has doubled, and is twice as fast as
+/// what is allocated meanwhile.
+const COLLECTOR_PAUSE: c_int = 200;
+const COLLECTOR_SPEED: c_int = 200;
 
 /// A thread's state.
 pub(crate) struct State {
@@ -98,7 +106,8 @@ impl State {
     pub(crate) fn new(memory: Arc<AtomicUsize>) -> State {
         let lua = sandbox::make();
         let l = lua.exec_raw_lua(|raw| raw.state());
-        // SAFETY: nothing else uses the state, and there is no limit of memory yet.
+        MEMORY.set(Memory::default());
+        // SAFETY: nobody else uses the state, and there is memory without bound yet.
         let kept = unsafe {
             arm(l, SCRIPT_INSTRUCTIONS_FIRST);
             sandbox::close(l)
@@ -278,6 +287,7 @@ impl State {
     fn limit_memory(&mut self, limit: usize) {
         if self.memory_limit != limit {
             self.memory_limit = limit;
+            MEMORY.set(Memory { limit, is_short: false });
             // The state's allocator is the library's own, which has limits.
             let _ = self.lua.set_memory_limit(limit);
         }
@@ -288,16 +298,21 @@ impl State {
         // SAFETY: finalizers there are none that raise errors.
         unsafe {
             let l = self.l;
-            let used = || ffi::lua_gc(l, ffi::LUA_GCCOUNT, 0) as usize * 1024;
+            let used = || used(l);
             let much = self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE;
+            if at_once || MEMORY.get().is_short {
+                ffi::lua_gc(l, ffi::LUA_GCSETPAUSE, COLLECTOR_PAUSE);
+                ffi::lua_gc(l, ffi::LUA_GCSETSTEPMUL, COLLECTOR_SPEED);
+                ffi::lua_gc(l, ffi::LUA_GCRESTART, 0);
+                MEMORY.set(Memory { is_short: false, ..MEMORY.get() });
+            }
             if at_once || much {
-                ffi::lua_gc(self.l, ffi::LUA_GCRESTART, 0);
-                ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0);
+                ffi::lua_gc(l, ffi::LUA_GCCOLLECT, 0);
             }
             if self.memory_limit > 0 && used() > self.memory_limit / CLEANING_SHARE {
                 // The remains are compiled scripts, and that of this script is made again.
                 self.forget_compiled();
-                ffi::lua_gc(self.l, ffi::LUA_GCCOLLECT, 0);
+                ffi::lua_gc(l, ffi::LUA_GCCOLLECT, 0);
             }
             self.memory.store(used(), Relaxed);
         }
@@ -455,7 +470,52 @@ impl Watch {
     }
 }
 
-/// Checks whether the script may go on.
+/// Bytes that a state takes.
+unsafe fn used(l: *mut lua_State) -> usize {
+    // SAFETY: nothing is changed.
+    unsafe { ffi::lua_gc(l, ffi::LUA_GCCOUNT, 0) as usize * 1024 }
+}
+
+/// What the memory of the thread's state is limited to.
+#[derive(Clone, Copy, Default)]
+struct Memory {
+    limit: usize,
+    /// The collector was told that there is little.
+    is_short: bool,
+}
+
+thread_local! {
+    static MEMORY: Cell<Memory> = Cell::default();
+}
+
+/// Has the collector keep some of the memory free. By itself it begins when the memory has doubled, and
+/// goes on in small steps, so that what it could collect fills the memory: where much is in use, or where
+/// strings are long.
+///
+/// # Safety
+/// The state is the calling thread's.
+pub(crate) unsafe fn keep_room(l: *mut lua_State) {
+    let Memory { limit, is_short } = MEMORY.get();
+    // SAFETY: by the caller's promise; finalizers there are none that raise errors.
+    unsafe {
+        let now = used(l);
+        if limit == 0 || now <= limit / WHOLE_SHARE {
+            return;
+        }
+        // How much the memory may grow before the collector begins, in percent. Close to its limit a script
+        // would do nothing but collect if that were less.
+        let more = (100 * (limit.saturating_sub(now) / 2).min(now) / now).max(GROWTH_LEAST);
+        ffi::lua_gc(l, ffi::LUA_GCSETPAUSE, 100 + more as c_int);
+        if !is_short {
+            MEMORY.set(Memory { limit, is_short: true });
+            // One step is all of it, and the first one comes with the next allocation.
+            ffi::lua_gc(l, ffi::LUA_GCSETSTEPMUL, 0);
+            ffi::lua_gc(l, ffi::LUA_GCRESTART, 0);
+        }
+    }
+}
+
+/// Looks whether the script may go on.
 ///
 /// # Safety
 /// Lua calls it, or a function that Lua has called and that owns nothing.
@@ -467,6 +527,7 @@ pub(crate) unsafe extern "C-unwind" fn look(l: *mut lua_State, _: *mut ffi::lua_
         if watch.instructions != WATCH.get().instructions {
             arm(l, watch.instructions);
         }
+        keep_room(l);
         let Some(current) = current() else {
             if library::may_go_on() == Some(false) {
                 arm(l, 1);
