@@ -4,7 +4,8 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use tests::client::{Client, Received, Reply};
 use tests::observe::wait_until;
 use tests::server::{Server, Target};
@@ -250,6 +251,27 @@ fn who_waits_in_the_middle_serves_others_meanwhile() -> Result<()> {
     let mut server = server;
     control.send(&["SHUTDOWN", "NOSAVE"])?;
     wait_until("the end of the process", || Ok(!server.is_running()))
+}
+
+/// A signal lets it go on to its end, as in Redis; who cannot wait for that may still say so.
+#[test]
+fn a_stop_that_waits_for_it_can_be_hurried() -> Result<()> {
+    for options in [&[][..], &[("save", "3600 1")]] {
+        let mut server = start_with("1", options)?;
+        let (mut runner, mut other) = (server.connect()?, server.connect()?);
+        let endless = "redis.call('set', KEYS[1], 1) while true do end";
+        runner.send(&["EVAL", endless, "1", "held"])?;
+        wait_until_slow(&mut other)?;
+        let process = Pid::from_raw(server.pid().cast_signed()).context("it has a number")?;
+        kill_process(process, Signal::TERM)?;
+        ensure!(!runner.has_input(Duration::from_millis(300))? && server.is_running());
+        ensure!(say(&mut other, "PING")? == "PONG");
+        other.send(&["SHUTDOWN", "NOSAVE"])?;
+        wait_until("the end of the process", || Ok(!server.is_running()))?;
+        server.start_again()?;
+        ensure!(server.connect()?.call_text("GET held")? == Reply::Nil, "nothing of it was saved");
+    }
+    Ok(())
 }
 
 /// A script that empties all data takes all gates; when it is slow, others are told, and may stop the

@@ -374,54 +374,67 @@ impl Running {
             return;
         }
         // The sending side lives in `outside`: it cannot be gone.
-        while let Ok(StopRequest { request, client, by_signal }) = self.stop.requests.recv() {
+        while let Ok(request) = self.stop.requests.recv() {
             self.outside.log.warning("User requested shutdown...");
-            if self.save_at_the_end(request) {
+            let mut asked = vec![request];
+            if self.save_at_the_end(&mut asked) {
                 return;
             }
-            if by_signal {
-                self.stop.signals.fetch_sub(1, Ordering::Relaxed);
-            }
+            let signals = asked.iter().filter(|own| own.by_signal).count();
+            self.stop.signals.fetch_sub(signals, Ordering::Relaxed);
             let log = &self.outside.log;
             self.engine.scripts.slow.go_on();
             log.warning(
                 "Errors trying to shut down the server. Check the logs for more information.",
             );
-            if let Some(client) = client {
+            for client in asked.into_iter().filter_map(|own| own.client) {
                 self.engine.answer(&client, b"-ERR Errors trying to SHUTDOWN. Check logs.\r\n");
             }
         }
     }
 
-    /// Saves the data, if the request or the settings ask for it. Returns whether the server may stop;
-    /// writes are suspended from then on.
-    fn save_at_the_end(&self, request: Shutdown) -> bool {
+    /// Holds writes back, which waits for scripts that run. Whoever asks for NOSAVE, also meanwhile, ends
+    /// them.
+    fn hold_writes(&self, asked: &mut Vec<StopRequest>) {
+        let scripts = &self.engine.scripts.slow;
+        scripts.set_awaited(true);
+        asked.extend(self.stop.requests.try_iter());
+        if without_saving(asked) {
+            scripts.stop();
+        }
+        self.engine.hold_writes();
+        scripts.set_awaited(false);
+        asked.extend(self.stop.requests.try_iter());
+    }
+
+    /// Saves the data, where the requests or the settings say so. Says whether the server may stop;
+    /// writes are held back from then on.
+    fn save_at_the_end(&self, asked: &mut Vec<StopRequest>) -> bool {
         let log = &self.outside.log;
+        let is_forced = |asked: &[StopRequest]| asked.iter().any(|own| own.request.force);
         if self.outside.append_only.writes_its_first_file() {
-            // Until that is complete, no file contains the data.
-            if !request.force {
+            // Before that is complete the data is in no file.
+            if !is_forced(asked) {
                 log.warning("Writing initial AOF, can't exit.");
                 return false;
             }
             log.warning("Writing initial AOF. Exit anyway.");
         }
-        if request.save == Some(false) {
-            // A script that does not end by itself would keep the server from stopping.
-            self.engine.scripts.slow.stop();
-        }
-        self.engine.hold_writes();
+        self.hold_writes(asked);
+        let force = is_forced(asked);
         self.outside.append_only.hold_rewrites();
         if let Err(reason) = self.outside.append_only.keep_all() {
             log.warning(format!("Error trying to complete the AOF: {reason}"));
-            if !request.force {
+            if !force {
                 log.warning("Writes that were acknowledged would be lost, can't exit.");
                 self.engine.let_writes_go_on();
                 self.outside.append_only.let_rewrites_go_on();
                 return false;
             }
         }
-        let saves = request.save.unwrap_or_else(|| !self.engine.config.load().save.is_empty());
-        if !saves {
+        let is_wanted = asked.iter().any(|own| own.request.save == Some(true));
+        let saves = is_wanted || !self.engine.config.load().save.is_empty();
+        if without_saving(asked) || !saves {
             self.outside.saver.seize_at_once(|| {});
             return true;
         }
@@ -430,7 +443,7 @@ impl Running {
         if !saved {
             log.warning("Error trying to save the DB, can't exit.");
         }
-        let stops = saved || request.force;
+        let stops = saved || force;
         if !stops {
             self.engine.let_writes_go_on();
             self.outside.append_only.let_rewrites_go_on();
@@ -464,6 +477,11 @@ impl Running {
         }
         log.warning("Dunlin is now ready to exit, bye bye...");
     }
+}
+
+/// Whether one of those who ask does not want the data saved.
+fn without_saving(asked: &[StopRequest]) -> bool {
+    asked.iter().any(|own| own.request.save == Some(false))
 }
 
 /// How many clients there are descriptors for; the settings may ask for more.
@@ -542,6 +560,9 @@ impl SignalThread {
             let request = shutdown(options);
             // Sending fails only when the server is stopping already.
             let _ = self.stop.send(StopRequest { request, client: None, by_signal: true });
+            if request.save == Some(false) {
+                self.engine.scripts.slow.end_if_awaited();
+            }
         }
     }
 }

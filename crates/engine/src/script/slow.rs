@@ -5,7 +5,10 @@
 //! whether the script is ended or goes on to write, so that both never happen.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicUsize,
+    Ordering::{Relaxed, SeqCst},
+};
 
 use parking_lot::Mutex;
 
@@ -102,6 +105,8 @@ pub struct SlowScripts {
     scripts: Mutex<Vec<Arc<SlowScript>>>,
     /// The server stops: all scripts end.
     stopping: AtomicBool,
+    /// The server is to stop when all scripts have ended.
+    awaited: AtomicBool,
 }
 
 impl SlowScripts {
@@ -131,6 +136,20 @@ impl SlowScripts {
     /// Ends all scripts, also those that have written: the server stops.
     pub fn stop(&self) {
         self.stopping.store(true, Relaxed);
+    }
+
+    /// Whether the server is to stop when all scripts have ended. Who sets it looks afterwards whether
+    /// somebody has asked meanwhile that they end at once.
+    pub fn set_awaited(&self, awaited: bool) {
+        self.awaited.store(awaited, SeqCst);
+    }
+
+    /// Ends all scripts if the server waits for them to stop. To be called when what asks for that was
+    /// sent.
+    pub fn end_if_awaited(&self) {
+        if self.awaited.load(SeqCst) {
+            self.stop();
+        }
     }
 
     /// Lets scripts run again: the server does not stop after all.
