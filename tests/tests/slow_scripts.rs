@@ -262,6 +262,10 @@ fn a_stop_that_waits_for_it_can_be_hurried() -> Result<()> {
         let endless = "redis.call('set', KEYS[1], 1) while true do end";
         runner.send(&["EVAL", endless, "1", "held"])?;
         wait_until_slow(&mut other)?;
+        for refused in ["SAVE", "BGSAVE"] {
+            let said = say(&mut other, refused)?;
+            ensure!(said.starts_with("BUSY"), "{refused}: {said}");
+        }
         let process = Pid::from_raw(server.pid().cast_signed()).context("it has a number")?;
         kill_process(process, Signal::TERM)?;
         ensure!(!runner.has_input(Duration::from_millis(300))? && server.is_running());

@@ -9,9 +9,11 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::error::{CommandError, CommandResult};
 use crate::persistence::saving::{Accepted, Refusal, SaveRequest};
+use crate::script::slow::Need;
 
 /// SAVE
 fn save(cx: &mut Context<'_>, _: &mut Args<'_>) -> CommandResult {
+    refuse_beside_script(cx)?;
     let waiter = cx.wait_for_host();
     let accepted = cx.engine.storage.save(SaveRequest::Answer(Arc::clone(&waiter)));
     accepted.map(drop).map_err(|refusal| {
@@ -26,7 +28,8 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     if !args.is_empty() {
         return Err(CommandError::SYNTAX);
     }
-    // The save of a transaction belongs to the time after it: the gates open when it is done.
+    refuse_beside_script(cx)?;
+    // A transaction's save is of the time after it: the gates open when it is done.
     let in_transaction = !cx.may_block();
     let begun = (!in_transaction).then(|| cx.wait_for_host());
     let request = SaveRequest::Background { schedule: schedule || in_transaction, begun };
@@ -45,6 +48,14 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     }
     cx.reply.simple(b"Background saving scheduled");
     Ok(())
+}
+
+/// The file is of an instant in which no script runs: one that has run for long may go on for ever.
+fn refuse_beside_script(cx: &Context<'_>) -> CommandResult {
+    match cx.engine.scripts.slow.refusal(Need::Thread) {
+        Some(busy) => Err(busy),
+        None => Ok(()),
+    }
 }
 
 fn refused(refusal: Refusal) -> CommandError {
