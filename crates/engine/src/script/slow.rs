@@ -92,6 +92,11 @@ impl SlowScript {
         self.decide(WROTE)
     }
 
+    /// Whether it has written.
+    fn has_written(&self) -> bool {
+        self.fate.load(Relaxed) == WROTE
+    }
+
     /// Whether it is to end.
     pub(crate) fn is_killed(&self) -> bool {
         self.fate.load(Relaxed) == KILLED
@@ -179,20 +184,18 @@ impl SlowScripts {
         };
         let mut of_kind = scripts.iter().filter(|script| script.kind == kind).peekable();
         if of_kind.peek().is_none() {
-            return Err(busy(first.kind));
+            return Err(if first.has_written() { UNKILLABLE } else { busy(first.kind) });
         }
         let mut killed = 0;
         of_kind.for_each(|script| killed += usize::from(script.decide(KILLED)));
-        if killed > 0 {
-            return Ok(());
-        }
-        Err(CommandError::text(
-            "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
-             can either wait the script termination or kill the server in a hard way using the \
-             SHUTDOWN NOSAVE command.",
-        ))
+        if killed > 0 { Ok(()) } else { Err(UNKILLABLE) }
     }
 }
+
+const UNKILLABLE: CommandError = CommandError::text(
+    "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either \
+     wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command.",
+);
 
 fn busy(kind: Kind) -> CommandError {
     CommandError::text(match kind {
@@ -226,6 +229,7 @@ mod tests {
         assert_eq!(code(all.kill(Kind::Function)), "BUSY");
         assert!(one.may_write() && one.may_write());
         assert_eq!(code(all.kill(Kind::Script)), "UNKILLABLE");
+        assert_eq!(code(all.kill(Kind::Function)), "UNKILLABLE", "as Redis has it");
         all.add(Arc::clone(&two));
         assert_eq!(code(all.kill(Kind::Script)), "OK");
         assert_eq!(code(all.kill(Kind::Script)), "OK", "once more");
