@@ -2177,6 +2177,83 @@ resp3:
 (error) ERR syntax error
 > XDELEX s IDS 1
 (error) ERR wrong number of arguments for 'xdelex' command
+> XDELEX s IDS 1 1-1 1-2
+(error) ERR The `numids` parameter must match the number of arguments
+> XDELEX s DELREF IDS 1 1-1 ACKED
+(error) ERR The `numids` parameter must match the number of arguments
+
+== what groups have of entries that are gone goes with DELREF
+@dunlin: Redis has this from 8.2 on: its manual is the reference
+> XADD s 1-1 a 1
+"1-1"
+> XADD s 1-2 a 2
+"1-2"
+> XGROUP CREATE s g 0
+OK
+> XGROUP CREATE s h 0
+OK
+> XREADGROUP GROUP g c STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "a"
+            2) "1"
+      2) 1) "1-2"
+         2) 1) "a"
+            2) "2"
+resp3:
+1# "s" =>
+     1) 1) "1-1"
+        2) 1) "a"
+           2) "1"
+     2) 1) "1-2"
+        2) 1) "a"
+           2) "2"
+> XREADGROUP GROUP h c STREAMS s >
+1) 1) "s"
+   2) 1) 1) "1-1"
+         2) 1) "a"
+            2) "1"
+      2) 1) "1-2"
+         2) 1) "a"
+            2) "2"
+resp3:
+1# "s" =>
+     1) 1) "1-1"
+        2) 1) "a"
+           2) "1"
+     2) 1) "1-2"
+        2) 1) "a"
+           2) "2"
+> XDEL s 1-1 1-2
+(integer) 2
+> XDELEX s IDS 1 1-1
+1) (integer) -1
+> XDELEX s IDS 1 1-1 DELREF
+1) (integer) -1
+> XPENDING s g
+1) (integer) 1
+2) "1-2"
+3) "1-2"
+4) 1) 1) "c"
+      2) "1"
+> XPENDING s h
+1) (integer) 1
+2) "1-2"
+3) "1-2"
+4) 1) 1) "c"
+      2) "1"
+> XACKDEL s g DELREF IDS 1 1-2
+1) (integer) 1
+> XPENDING s h
+1) (integer) 0
+2) (nil)
+3) (nil)
+4) (nil array)
+resp3:
+1) (integer) 0
+2) (nil)
+3) (nil)
+4) (nil)
 
 == trimming with regard to groups
 @dunlin: Redis has this from 8.2 on: its manual is the reference

@@ -412,7 +412,9 @@ impl Stream {
         }
         match references {
             References::Keep => {}
-            References::Delete => self.forget(id),
+            References::Delete => {
+                self.forget(id);
+            }
             References::Acknowledged if self.is_referenced(id) => return Deletion::Referenced,
             References::Acknowledged => {}
         }
@@ -426,7 +428,9 @@ impl Stream {
         match references {
             References::Keep => (Vec::new(), self.trim(trim)),
             References::Delete => {
-                self.would_trim(trim).into_iter().for_each(|id| self.forget(id));
+                for id in self.would_trim(trim) {
+                    self.forget(id);
+                }
                 (Vec::new(), self.trim(trim))
             }
             References::Acknowledged => {
@@ -475,16 +479,17 @@ impl Stream {
         groups.any(|(_, group)| id > group.last_id || group.pending(id).is_some())
     }
 
-    /// All groups forget that an entry was delivered.
-    pub fn forget(&mut self, id: StreamId) {
+    /// All groups forget that an entry was delivered. Returns whether one of them knew.
+    pub fn forget(&mut self, id: StreamId) -> bool {
         let has = |group: &Group| group.pending(id).is_some();
         let names = self.0.groups.iter().filter(|(_, group)| has(group));
         let names: Vec<Name> = names.map(|(name, _)| Arc::clone(name)).collect();
-        for name in names {
-            if let Some(group) = self.0.groups.get_mut(&name) {
+        for name in &names {
+            if let Some(group) = self.0.groups.get_mut(name) {
                 group.acknowledge(id);
             }
         }
+        !names.is_empty()
     }
 
     /// The groups by name.

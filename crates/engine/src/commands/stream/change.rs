@@ -360,22 +360,27 @@ pub(super) fn xdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Reads `[KEEPREF|DELREF|ACKED] IDS numids id [id ...]`.
+/// Reads `[KEEPREF|DELREF|ACKED] IDS numids id [id ...]`; the word for references may also come last.
 fn parse_deletion(
     args: &mut Args<'_>,
 ) -> Result<(References, SmallVec<[StreamId; 8]>), CommandError> {
-    let references = parse_references(args).unwrap_or_default();
+    let before = parse_references(args);
     if !args.word("ids") {
         return Err(CommandError::SYNTAX);
     }
     let wrong = CommandError::text("ERR Number of IDs must be a positive integer");
     let count = args.at_least(1, wrong)?;
-    if count != args.len() {
-        return Err(CommandError::text(
-            "ERR The `numids` parameter must match the number of arguments",
-        ));
+    let mismatch =
+        CommandError::text("ERR The `numids` parameter must match the number of arguments");
+    if count > args.len() {
+        return Err(mismatch);
     }
-    Ok((references, parse_ids(args)?))
+    let ids = (0..count).map(|_| parse_exact_id(args.bytes()?)).collect::<Result<_, _>>()?;
+    let behind = if before.is_none() { parse_references(args) } else { None };
+    if !args.is_empty() {
+        return Err(mismatch);
+    }
+    Ok((before.or(behind).unwrap_or_default(), ids))
 }
 
 /// How a deletion is answered.
@@ -391,11 +396,18 @@ fn shown(deletion: Deletion) -> i64 {
 pub(super) fn xdelex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
     let (references, ids) = parse_deletion(args)?;
-    let stream = cx.db.stream_mut(&key)?;
-    let deletions: Vec<Deletion> = match stream {
-        Some(stream) => ids.iter().map(|id| stream.delete_with(*id, references)).collect(),
-        None => vec![Deletion::Missing; ids.len()],
-    };
+    let mut deletions = vec![Deletion::Missing; ids.len()];
+    let mut forgotten = 0;
+    if let Some(stream) = cx.db.stream_mut(&key)? {
+        for (id, deletion) in ids.iter().zip(&mut deletions) {
+            *deletion = stream.delete_with(*id, references);
+            // What groups still have of an entry that went before goes as well.
+            if *deletion == Deletion::Missing && references == References::Delete {
+                forgotten += u64::from(stream.forget(*id));
+            }
+        }
+    }
+    cx.add_dirty(forgotten);
     settle_deletions(cx, &key, &deletions);
     Ok(())
 }
@@ -409,11 +421,14 @@ pub(super) fn xackdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     if let Some(stream) = stream {
         for (id, deletion) in ids.iter().zip(&mut deletions) {
             if stream.group_mut(name).is_some_and(|group| group.acknowledge(*id)) {
-                // An entry that was deleted before counts as deleted now.
-                *deletion = match stream.delete_with(*id, references) {
-                    Deletion::Missing => Deletion::Deleted,
-                    deletion => deletion,
-                };
+                *deletion = stream.delete_with(*id, references);
+                if *deletion == Deletion::Missing {
+                    // One that was deleted before is as good as deleted now, also for other groups.
+                    if references == References::Delete {
+                        stream.forget(*id);
+                    }
+                    *deletion = Deletion::Deleted;
+                }
             }
         }
     }
