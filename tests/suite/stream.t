@@ -157,6 +157,10 @@ resp3:
 (error) ERR Invalid stream ID specified as stream command argument
 > XADD s LIMIT 1 1-7 a 7
 (error) ERR syntax error, LIMIT cannot be used without specifying a trimming strategy
+> XADD s LIMIT 0 1-7 a 7
+(error) ERR syntax error, LIMIT cannot be used without the special ~ option
+> XADD s LIMIT 0 LIMIT 1 1-7 a 7
+(error) ERR syntax error, LIMIT cannot be used without specifying a trimming strategy
 > XADD s MAXLEN 1 LIMIT 1 1-7 a 7
 (error) ERR syntax error, LIMIT cannot be used without the special ~ option
 > XADD s MAXLEN ~ 1 LIMIT -1 1-7 a 7
@@ -227,6 +231,8 @@ OK
 (error) ERR wrong number of arguments for 'xtrim' command
 > XTRIM s LIMIT 5
 (error) ERR syntax error, LIMIT cannot be used without specifying a trimming strategy
+> XTRIM s LIMIT 0
+(error) ERR syntax error, XTRIM must be called with a trimming strategy
 > XTRIM s MAXLEN 1 LIMIT 1
 (error) ERR syntax error, LIMIT cannot be used without the special ~ option
 > XTRIM s MAXLEN ~ -1

@@ -15,6 +15,8 @@ const LARGEST_ENTRY: usize = 1 << 30;
 const NOT_ABOVE: CommandError = CommandError::text(
     "ERR The ID specified in XADD is equal or smaller than the target stream top item",
 );
+const LIMIT_OF_EXACT: CommandError =
+    CommandError::text("ERR syntax error, LIMIT cannot be used without the special ~ option");
 const EXHAUSTED: CommandError = CommandError::text(
     "ERR The stream has exhausted the last possible ID, unable to add more items",
 );
@@ -135,9 +137,7 @@ impl TrimOption {
             return Ok(None);
         };
         if self.limit.is_some() && !self.by_blocks && !cx.session.replays {
-            return Err(CommandError::text(
-                "ERR syntax error, LIMIT cannot be used without the special ~ option",
-            ));
+            return Err(LIMIT_OF_EXACT);
         }
         let limit = match self.limit {
             _ if cx.session.replays || !self.by_blocks => None,
@@ -173,6 +173,9 @@ pub(super) fn xadd(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         }
     };
     let trim = option.finish(cx, limits)?;
+    if trim.is_none() && option.limit.is_some() && !cx.session.replays {
+        return Err(LIMIT_OF_EXACT);
+    }
     let references = option.references.unwrap_or_default();
     let id_at = args.position() - 1;
     let fields = args.rest();
