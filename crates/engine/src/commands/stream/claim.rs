@@ -1,5 +1,8 @@
 //! XCLAIM and XAUTOCLAIM: entries that one consumer has not acknowledged become another's.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use store::stream::{Group, Pending, Stream};
 use store::{Key, StreamId};
 
@@ -272,18 +275,17 @@ pub(super) fn claim_idle(
     (min_idle, count): (i64, usize),
     now: i64,
 ) -> IdleClaimed {
-    let mut due: Vec<(i64, StreamId, Pending)> = Vec::new();
-    if let Some(group) = stream.group(name) {
-        let idle = |pending: &Pending| now.saturating_sub(pending.delivered_ms);
-        let pending = group.pending_from(StreamId::MIN).filter(|(_, own)| idle(own) >= min_idle);
-        due.extend(pending.map(|(id, own)| (own.delivered_ms, id, own)));
-    }
-    due.sort_unstable_by_key(|(since, id, _)| (*since, *id));
+    let idle = |pending: &Pending| now.saturating_sub(pending.delivered_ms);
+    let pending = stream.group(name).into_iter().flat_map(|own| own.pending_from(StreamId::MIN));
+    let due = pending.filter(|(_, own)| idle(own) >= min_idle);
+    // Of many that are due few are wanted: they are not sorted as a whole.
+    let mut due: BinaryHeap<_> =
+        due.map(|(id, own)| Reverse((own.delivered_ms, id))).collect::<Vec<_>>().into();
     let (mut entries, mut claimed) = (Vec::new(), Claimed::default());
-    for (since, id, mut own) in due {
-        if entries.len() == count {
-            break;
-        }
+    while entries.len() < count
+        && let Some(Reverse((since, id))) = due.pop()
+        && let Some(mut own) = stream.group(name).and_then(|group| group.pending(id))
+    {
         if stream.get(id).is_none() {
             claimed.deleted.push(id);
             continue;
