@@ -224,6 +224,8 @@ resp3:
 (error) ERR DUMP payload version or checksum are wrong
 > FUNCTION FLUSH x
 (error) ERR FUNCTION FLUSH only supports SYNC|ASYNC option
+> FUNCTION FLUSH SYNC ASYNC
+(error) ERR unknown subcommand or wrong number of arguments for 'FLUSH'. Try FUNCTION HELP.
 > FUNCTION FLUSH ASYNC
 OK
 > FUNCTION LIST

@@ -89,7 +89,10 @@ fn delete(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 
 /// FUNCTION FLUSH [ASYNC | SYNC]
 fn flush(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
-    args.skip(1);
+    let subcommand = args.bytes()?;
+    if args.len() > 1 {
+        return Err(CommandError::subcommand_syntax("function", subcommand));
+    }
     let is_known = args.is_empty() || args.word("ASYNC") || args.word("SYNC");
     if !is_known || !args.is_empty() {
         return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
