@@ -7,6 +7,7 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
+use tests::observe::wait_until;
 use tests::server::{Server, Target};
 
 const PRODUCERS: usize = 3;
@@ -149,4 +150,30 @@ fn waiting_consumers_are_served_in_turn() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// INFO counts the keys that somebody waits for, and those of them whose end somebody hears of.
+#[test]
+fn keys_that_are_waited_for_are_counted() -> Result<()> {
+    let server = Server::start(Target::Dunlin, &[])?;
+    let (mut control, mut reader, mut popper) =
+        (server.connect()?, server.connect()?, server.connect()?);
+    control.call_text("XGROUP CREATE stream group $ MKSTREAM")?;
+    reader.send(&["XREADGROUP", "GROUP", "group", "c", "BLOCK", "0", "STREAMS", "stream", ">"])?;
+    popper.send(&["BLPOP", "list", "other", "0"])?;
+    let mut shows = |waiting: &str, keys: &str, needed: &str| {
+        wait_until("the keys that are counted", || {
+            let info = control.call_text("INFO clients")?;
+            let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+            let wanted = [
+                format!("blocked_clients:{waiting}\r\n"),
+                format!("total_blocking_keys:{keys}\r\n"),
+                format!("total_blocking_keys_on_nokey:{needed}\r\n"),
+            ];
+            Ok(wanted.iter().all(|line| info.contains(line)))
+        })
+    };
+    shows("2", "3", "1")?;
+    drop(reader);
+    shows("1", "2", "0")
 }

@@ -407,6 +407,11 @@ impl Waiter {
         matches!(self.awaited, Awaited::Stream(_))
     }
 
+    /// Whether it must be told when a key goes: a client that reads in a group gets an error then.
+    fn needs_keys(&self) -> bool {
+        self.awaits_stream() && self.argv.view().at(0).eq_ignore_ascii_case(b"xreadgroup")
+    }
+
     /// Whether it waits for keys, changes or events. A client that waits for the host cannot give up.
     pub(crate) fn may_give_up(&self) -> bool {
         !self.keys.is_empty() || matches!(self.awaited, Awaited::Changes | Awaited::Event)
@@ -450,6 +455,8 @@ pub(crate) struct Occupations {
     pub(crate) waiting_with_deadline: usize,
     /// Keys for which clients wait.
     pub(crate) awaited_keys: usize,
+    /// The keys among them whose removal a client must be told of.
+    pub(crate) needed_keys: usize,
 }
 
 /// Seconds that [`Clients::buffer_peaks`] looks back.
@@ -492,16 +499,21 @@ impl Clients {
     /// What clients do.
     pub(crate) fn occupations(&self) -> Occupations {
         let mut found = Occupations::default();
-        let mut awaited = HashSet::new();
+        let (mut awaited, mut needed) = (HashSet::new(), HashSet::new());
         for client in self.all() {
             found.subscribed += usize::from(client.has_flag(flag::PUBSUB));
             found.watching += usize::from(client.watches() > 0);
             let waiter = client.waiter.lock().clone();
             let Some(waiter) = waiter.filter(|_| client.has_flag(flag::BLOCKED)) else { continue };
             found.waiting_with_deadline += usize::from(waiter.deadline.is_some());
-            awaited.extend(waiter.keys.iter().map(|key| (waiter.database, key.clone())));
+            let keys = || waiter.keys.iter().map(|key| (waiter.database, key.clone()));
+            awaited.extend(keys());
+            if waiter.needs_keys() {
+                needed.extend(keys());
+            }
         }
         found.awaited_keys = awaited.len();
+        found.needed_keys = needed.len();
         found
     }
 

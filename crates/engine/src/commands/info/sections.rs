@@ -97,7 +97,7 @@ pub(super) fn clients(page: &mut Page, cx: &Context<'_>) {
     page.field("clients_in_timeout_table", occupations.waiting_with_deadline);
     page.field("total_watched_keys", engine.watched_keys.load(Relaxed));
     page.field("total_blocking_keys", occupations.awaited_keys);
-    page.field("total_blocking_keys_on_nokey", 0);
+    page.field("total_blocking_keys_on_nokey", occupations.needed_keys);
 }
 
 /// The followers of the journal, and what is kept for them.
