@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use engine::script::cache::Script;
 use engine::script::functions::{Function, Library};
-use engine::script::interpreter::{Call, End, Interpreter, Running};
+use engine::script::interpreter::{Allowed, Call, End, Interpreter, Running};
 use parking_lot::Mutex;
 use resp::reply::Reply;
 
@@ -95,8 +95,8 @@ impl Interpreter for Lua {
         self.with_state(|state| state.eval(run, script, call, reply))
     }
 
-    fn load(&self, id: u64, code: &[u8], memory_limit: usize) -> Result<Vec<Function>, Vec<u8>> {
-        self.with_state(|state| state.load(id, code, memory_limit))
+    fn load(&self, id: u64, code: &[u8], allowed: Allowed) -> Result<Vec<Function>, Vec<u8>> {
+        self.with_state(|state| state.load(id, code, allowed))
     }
 
     fn call(

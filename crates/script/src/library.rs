@@ -14,9 +14,6 @@ use crate::errors::{bytes, raise, raw_field, set_raw_field};
 use crate::sandbox::{self, Kept};
 use crate::state;
 
-/// Microseconds that a library may take to register its functions.
-const LOADING_MAX: u64 = 500_000;
-
 /// Functions of a library, by name: their places in the registry.
 pub(crate) type Places = HashMap<Vec<u8>, c_int>;
 
@@ -26,8 +23,8 @@ struct Registration<'r> {
     kept: Kept,
     functions: Vec<Function>,
     places: Places,
-    /// When it began, in microseconds of the steady clock.
-    begun: u64,
+    /// When it has to end, in microseconds of the steady clock.
+    ends: u64,
     error: Option<Vec<u8>>,
 }
 
@@ -44,18 +41,19 @@ unsafe fn registration<'r>() -> Option<&'r mut Registration<'r>> {
     unsafe { REGISTRATION.get().cast::<Registration<'r>>().as_mut() }
 }
 
-/// Loads a library.
+/// Loads a library, which may take this many microseconds.
 pub(crate) fn load(
     l: *mut lua_State,
     kept: Kept,
     code: &[u8],
+    time_us: u64,
 ) -> Result<(Vec<Function>, Places), Vec<u8>> {
     let mut registration = Registration {
         code,
         kept,
         functions: Vec::new(),
         places: Places::new(),
-        begun: base::clock::steady_us(),
+        ends: base::clock::steady_us().saturating_add(time_us),
         error: None,
     };
     REGISTRATION.set((&raw mut registration).cast::<c_void>());
@@ -138,8 +136,8 @@ unsafe fn offer(l: *mut lua_State, kept: Kept, is_on: bool) {
 /// Whether a library that is being loaded may go on; `None` when there is none.
 pub(crate) fn may_go_on() -> Option<bool> {
     // SAFETY: only a number is read.
-    let begun = unsafe { registration() }?.begun;
-    Some(base::clock::steady_us().saturating_sub(begun) < LOADING_MAX)
+    let ends = unsafe { registration() }?.ends;
+    Some(base::clock::steady_us() < ends)
 }
 
 /// `redis.register_function(name, callback)`, or with a table of named arguments

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use base::clock::Ticks;
-use base::limits::{SCRIPT_INSTRUCTIONS, SCRIPT_INSTRUCTIONS_FIRST, SCRIPT_INSTRUCTIONS_LATER};
+use base::limits::{
+    LIBRARY_RELOAD_US, SCRIPT_INSTRUCTIONS, SCRIPT_INSTRUCTIONS_FIRST, SCRIPT_INSTRUCTIONS_LATER,
+};
 use engine::script::cache::Script;
 use engine::script::functions::{Function, Library};
-use engine::script::interpreter::{Call, End};
-use engine::script::interpreter::{Ending, Running};
+use engine::script::interpreter::{Allowed, Call, End, Ending, Running};
 use engine::script::slow::Kind;
 use hashbrown::HashMap;
 use mlua::ffi::{self, lua_State};
@@ -177,11 +178,11 @@ impl State {
         &mut self,
         id: u64,
         code: &[u8],
-        memory_limit: usize,
+        allowed: Allowed,
     ) -> Result<Vec<Function>, Vec<u8>> {
-        self.limit_memory(memory_limit);
+        self.limit_memory(allowed.memory);
         self.clean_up(false);
-        let loaded = library::load(self.l, self.kept, code);
+        let loaded = library::load(self.l, self.kept, code, allowed.time_us);
         self.clean_up(loaded.is_err());
         let (functions, places) = loaded?;
         self.libraries.insert(id, places);
@@ -197,8 +198,9 @@ impl State {
         call: Call<'_>,
         reply: &mut Reply<'_>,
     ) -> End {
+        let allowed = Allowed { memory: run.memory_limit(), time_us: LIBRARY_RELOAD_US };
         if !self.libraries.contains_key(&library.id)
-            && let Err(line) = self.load(library.id, library.code(), run.memory_limit())
+            && let Err(line) = self.load(library.id, library.code(), allowed)
         {
             return End::Failed { line, counted: false };
         }
@@ -579,5 +581,20 @@ fn farewell(ending: Ending, kind: Kind) -> &'static [u8] {
         (Ending::Killed, Kind::Script) => b"ERR Script killed by user with SCRIPT KILL.",
         (Ending::Killed, Kind::Function) => b"ERR Script killed by user with FUNCTION KILL.",
         (Ending::Stopped | Ending::Again, _) => b"ERR The server is stopping.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_loaded_again_may_take_its_time() {
+        let mut state = State::new(Arc::default());
+        let code = b"for i = 1, 100000 do end redis.register_function('f', function() end)";
+        let mut load = |time_us| state.load(1, code, Allowed { memory: 0, time_us });
+        let late = b"ERR Error registering functions: ERR FUNCTION LOAD timeout".to_vec();
+        assert_eq!(load(0), Err(late));
+        assert_eq!(load(LIBRARY_RELOAD_US).map(|functions| functions.len()), Ok(1));
     }
 }

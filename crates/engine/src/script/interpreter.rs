@@ -96,6 +96,15 @@ pub trait Running {
     fn count_error(&mut self, error: &CommandError);
 }
 
+/// What the loading of a library may take.
+#[derive(Clone, Copy)]
+pub struct Allowed {
+    /// Bytes of the thread's state; 0 means no limit.
+    pub memory: usize,
+    /// Microseconds.
+    pub time_us: u64,
+}
+
 /// Runs scripts. Each calling thread has a state of its own, so that scripts run in parallel.
 pub trait Interpreter: Send + Sync {
     /// Compiles a script on this thread.
@@ -116,12 +125,11 @@ pub trait Interpreter: Send + Sync {
         reply: &mut Reply<'_>,
     ) -> End;
 
-    /// Loads a library on this thread, whose state may take `memory_limit` bytes. Returns its
-    /// functions.
+    /// Loads a library on this thread. Returns its functions.
     ///
     /// # Errors
     /// The line of the reply.
-    fn load(&self, id: u64, code: &[u8], memory_limit: usize) -> Result<Vec<Function>, Vec<u8>>;
+    fn load(&self, id: u64, code: &[u8], allowed: Allowed) -> Result<Vec<Function>, Vec<u8>>;
 
     /// Calls a function on this thread; loads its library first if that is still to be done.
     fn call(
@@ -154,7 +162,7 @@ impl Interpreter for NoInterpreter {
         End::Failed { line: b"ERR no interpreter".to_vec(), counted: false }
     }
 
-    fn load(&self, _: u64, _: &[u8], _: usize) -> Result<Vec<Function>, Vec<u8>> {
+    fn load(&self, _: u64, _: &[u8], _: Allowed) -> Result<Vec<Function>, Vec<u8>> {
         Err(b"ERR no interpreter".to_vec())
     }
 

@@ -2,25 +2,29 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::limits::LIBRARY_RELOAD_US;
+
 use crate::engine::Engine;
 use crate::handler::error::CommandError;
 use crate::script::functions::{Header, Library, Policy};
+use crate::script::interpreter::Allowed;
 
 impl Engine {
-    /// Makes a library of its text and registers its functions.
+    /// Makes a library of its text and registers its functions, which may take this many microseconds.
     pub(crate) fn load_library(
         &self,
         source: &[u8],
         replaces: bool,
+        time_us: u64,
     ) -> Result<Library, CommandError> {
         let header = Header::parse(source)?;
         if !replaces && self.scripts.functions.has(&header) {
             return Err(CommandError::quoting("ERR Library '", header.name(), "' already exists"));
         }
         let id = self.scripts.next_id.fetch_add(1, Relaxed);
-        let limit = self.config.load().lua_memory_limit;
+        let allowed = Allowed { memory: self.config.load().lua_memory_limit, time_us };
         let interpreter = &self.scripts.interpreter;
-        let functions = interpreter.load(id, header.code(source), limit);
+        let functions = interpreter.load(id, header.code(source), allowed);
         let functions = functions.map_err(CommandError::line)?;
         if functions.is_empty() {
             return Err(CommandError::text("ERR No functions registered"));
@@ -33,7 +37,7 @@ impl Engine {
     /// # Errors
     /// Why it cannot be added.
     pub fn restore_library(&self, source: &[u8]) -> Result<(), CommandError> {
-        let library = self.load_library(source, true)?;
+        let library = self.load_library(source, true, LIBRARY_RELOAD_US)?;
         self.scripts.functions.add(vec![library], Policy::Replace)
     }
 }

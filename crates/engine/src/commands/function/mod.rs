@@ -2,6 +2,7 @@
 
 mod rows;
 
+use base::limits::{LIBRARY_LOAD_US, LIBRARY_RELOAD_US};
 use resp::reply::Reply;
 
 pub(crate) use rows::COMMANDS;
@@ -64,7 +65,8 @@ fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         policy = Policy::Replace;
     }
     let source = args.bytes()?;
-    let library = cx.engine.load_library(source, policy == Policy::Replace)?;
+    let time_us = if cx.session.replays { LIBRARY_RELOAD_US } else { LIBRARY_LOAD_US };
+    let library = cx.engine.load_library(source, policy == Policy::Replace, time_us)?;
     let name = library.name.clone();
     let added = cx.engine.scripts.functions.add(vec![library], policy);
     if added.is_err() || policy == Policy::Replace {
@@ -229,7 +231,7 @@ fn restore(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         rdb::RestoreError::Footer => CommandError::BAD_PAYLOAD,
         _ => CommandError::text("ERR given type is not a function"),
     })?;
-    let load = |source: &Vec<u8>| cx.engine.load_library(source, true);
+    let load = |source: &Vec<u8>| cx.engine.load_library(source, true, LIBRARY_RELOAD_US);
     let libraries = sources.iter().map(load).collect::<Result<Vec<_>, _>>();
     let added = libraries.and_then(|all| cx.engine.scripts.functions.add(all, policy));
     cx.engine.scripts.interpreter.forget();
