@@ -265,6 +265,6 @@ pub const SCRIPT_INSTRUCTIONS_LATER: i32 = 400;
 /// Microseconds that a library of functions may take to register them when a client sends it: as long as
 /// in Redis.
 pub const LIBRARY_LOAD_US: u64 = 500_000;
-/// Microseconds that it may take when it is loaded again: from a file, a payload, or on another thread.
-/// Redis has no limit there. A library that was accepted on a quick machine must not fail on a busy one.
+/// Microseconds that it may take when it is loaded again: from a file or a payload, or on another thread.
+/// Redis has no limit there: a library that was accepted once must not fail on a busy machine.
 pub const LIBRARY_RELOAD_US: u64 = 30_000_000;

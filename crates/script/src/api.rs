@@ -117,10 +117,11 @@ unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     unsafe { call_command(l, false) }
 }
 
-/// Some replies of so many bytes fill the memory before anybody looks at the clock.
+/// A reply of more bytes makes room first: a few of them would fill the memory before the next look at
+/// the clock.
 const LONG_REPLY: usize = 1 << 16;
 
-/// What became of a call, with nothing in it that is owned.
+/// The outcome of a call, without any owned value.
 enum Outcome {
     Replied,
     /// The error is in [`Current::error`]. Says whether it is counted.
@@ -185,7 +186,7 @@ unsafe fn run_command(l: *mut lua_State, current: &mut Current) -> Outcome {
     }
 }
 
-/// Copies the arguments as the words of a command. If they are none, the error says why.
+/// Copies the arguments as the words of a command. The error says why they cannot be words.
 unsafe fn take_words(
     l: *mut lua_State,
     count: c_int,
@@ -194,7 +195,7 @@ unsafe fn take_words(
     current.argv.clear();
     // SAFETY: a string is not converted by reading it.
     unsafe {
-        // The copies are none of Lua's memory: one long string may be named often.
+        // They are copied, and the copies are not in Lua's memory: one long string may be named often.
         let limit = current.run().memory_limit();
         let mut size = 0usize;
         for index in 1..=count {
@@ -211,7 +212,7 @@ unsafe fn take_words(
     Ok(())
 }
 
-/// An argument as a word of a command, if it may be one; a number is written to `digits`.
+/// An argument as a word of a command, if it can be one; a number is written to `digits`.
 unsafe fn argument(l: *mut lua_State, index: c_int, digits: &mut Vec<u8>) -> Option<&[u8]> {
     // SAFETY: a string is not converted by reading it.
     unsafe {
@@ -229,7 +230,7 @@ unsafe fn argument(l: *mut lua_State, index: c_int, digits: &mut Vec<u8>) -> Opt
 
 /// A number as a command gets it.
 fn write_number(output: &mut Vec<u8>, value: f64) {
-    /// Redis takes none beyond for an integer: 2 to the 62nd.
+    /// 2 to the 62nd. Redis writes no larger number as an integer.
     const LARGEST: f64 = 4_611_686_018_427_387_904.0;
     let whole = value as i64;
     if whole as f64 == value && value.abs() <= LARGEST {

@@ -79,7 +79,7 @@ pub(crate) fn load(
     }
 }
 
-/// Lets the functions of a library go.
+/// Releases the functions of a library.
 pub(crate) fn forget(l: *mut lua_State, places: &Places) {
     for place in places.values() {
         // SAFETY: the place is one of the registry, which is given back once.

@@ -569,13 +569,13 @@ unsafe extern "C-unwind" fn load_function(l: *mut lua_State) -> c_int {
     }
 }
 
-/// `pcall(f, ...)`, which returns the text of an error that is a table with one. Where the table has
-/// none, what it has in that place is returned behind it, as Redis does.
+/// `pcall(f, ...)`. Of an error that is a table it returns the field `err`, if that is a text; otherwise,
+/// as in Redis, the table and that field.
 unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; nothing is owned here.
     unsafe {
         ffi::luaL_checkany(l, 1);
-        // It lies below the results, which may fill the stack.
+        // It is pushed before the results, which may fill the stack.
         ffi::lua_pushboolean(l, 1);
         ffi::lua_insert(l, 1);
         if ffi::lua_pcall(l, ffi::lua_gettop(l) - 2, ffi::LUA_MULTRET, 0) != 0 {
@@ -592,14 +592,13 @@ unsafe extern "C-unwind" fn pcall(l: *mut lua_State) -> c_int {
     }
 }
 
-/// `xpcall(f, err)`, in the place of Lua's, which has no room for its first result where the others fill
-/// the stack.
+/// `xpcall(f, err)`. Lua's own has no room for its first result when the others fill the stack.
 unsafe extern "C-unwind" fn xpcall(l: *mut lua_State) -> c_int {
     // SAFETY: Lua calls it; nothing is owned here.
     unsafe {
         ffi::luaL_checkany(l, 2);
         ffi::lua_settop(l, 2);
-        // Now the handler comes first, then what is returned first, and the function.
+        // The stack is now: the handler, the first result, the function.
         ffi::lua_insert(l, 1);
         ffi::lua_pushboolean(l, 1);
         ffi::lua_insert(l, 2);

@@ -32,14 +32,14 @@ use crate::to_reply::{self, Writer};
 const COMPILED_MAX: usize = 4096;
 /// A state above this part of its limit is cleaned up when a script ends.
 const CLEANING_SHARE: usize = 2;
-/// What is left over is collected all at once in a state that is this part of its limit.
+/// A state that uses this part of its limit collects its garbage all at once.
 const WHOLE_SHARE: usize = 8;
-/// Bytes of room for the words of commands that a state keeps for its next script.
+/// Bytes of room for the words of commands that a state keeps for the next script.
 const WORDS_KEPT: usize = 64 * 1024;
 /// The least growth between two collections, in percent.
 const GROWTH_LEAST: usize = 2;
-/// Lua's own settings of its collector: it begins when the memory has doubled, and is twice as fast as
-/// what is allocated meanwhile.
+/// The defaults of Lua's collector: it begins when the memory has doubled, and works twice as fast as
+/// the script allocates.
 const COLLECTOR_PAUSE: c_int = 200;
 const COLLECTOR_SPEED: c_int = 200;
 
@@ -108,7 +108,7 @@ impl State {
         let lua = sandbox::make();
         let l = lua.exec_raw_lua(|raw| raw.state());
         MEMORY.set(Memory::default());
-        // SAFETY: nobody else uses the state, and there is memory without bound yet.
+        // SAFETY: nothing else uses the state, and there is no limit of memory yet.
         let kept = unsafe {
             arm(l, SCRIPT_INSTRUCTIONS_FIRST);
             sandbox::close(l)
@@ -478,11 +478,11 @@ unsafe fn used(l: *mut lua_State) -> usize {
     unsafe { ffi::lua_gc(l, ffi::LUA_GCCOUNT, 0) as usize * 1024 }
 }
 
-/// What the memory of the thread's state is limited to.
+/// The memory of the thread's state.
 #[derive(Clone, Copy, Default)]
 struct Memory {
     limit: usize,
-    /// The collector was told that there is little.
+    /// Whether the collector was told that there is little left.
     is_short: bool,
 }
 
@@ -490,15 +490,14 @@ thread_local! {
     static MEMORY: Cell<Memory> = Cell::default();
 }
 
-/// Has the collector keep some of the memory free. By itself it begins when the memory has doubled, and
-/// goes on in small steps, so that what it could collect fills the memory: where much is in use, or where
-/// strings are long.
+/// Makes the collector keep some of the memory free. By default it begins when the memory has doubled,
+/// and works in small steps. So garbage would fill the memory where much is in use or strings are long.
 ///
 /// # Safety
 /// The state is the calling thread's.
 pub(crate) unsafe fn keep_room(l: *mut lua_State) {
     let Memory { limit, is_short } = MEMORY.get();
-    // SAFETY: by the caller's promise; finalizers there are none that raise errors.
+    // SAFETY: by the caller's promise; no finalizer raises errors.
     unsafe {
         let now = used(l);
         if limit == 0 || now <= limit / WHOLE_SHARE {
@@ -510,14 +509,14 @@ pub(crate) unsafe fn keep_room(l: *mut lua_State) {
         ffi::lua_gc(l, ffi::LUA_GCSETPAUSE, 100 + more as c_int);
         if !is_short {
             MEMORY.set(Memory { limit, is_short: true });
-            // One step is all of it, and the first one comes with the next allocation.
+            // One step collects everything, and the first one comes with the next allocation.
             ffi::lua_gc(l, ffi::LUA_GCSETSTEPMUL, 0);
             ffi::lua_gc(l, ffi::LUA_GCRESTART, 0);
         }
     }
 }
 
-/// Looks whether the script may go on.
+/// Checks whether the script may go on.
 ///
 /// # Safety
 /// Lua calls it, or a function that Lua has called and that owns nothing.

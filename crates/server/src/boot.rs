@@ -393,8 +393,8 @@ impl Running {
         }
     }
 
-    /// Holds writes back, which waits for scripts that run. Whoever asks for NOSAVE, also meanwhile, ends
-    /// them.
+    /// Suspends writes, which waits for scripts that run. A request with NOSAVE ends them, also if it
+    /// arrives meanwhile.
     fn hold_writes(&self, asked: &mut Vec<StopRequest>) {
         let scripts = &self.engine.scripts.slow;
         scripts.set_awaited(true);
@@ -407,13 +407,13 @@ impl Running {
         asked.extend(self.stop.requests.try_iter());
     }
 
-    /// Saves the data, where the requests or the settings say so. Says whether the server may stop;
-    /// writes are held back from then on.
+    /// Saves the data, if the requests or the settings ask for it. Returns whether the server may stop;
+    /// writes are suspended from then on.
     fn save_at_the_end(&self, asked: &mut Vec<StopRequest>) -> bool {
         let log = &self.outside.log;
         let is_forced = |asked: &[StopRequest]| asked.iter().any(|own| own.request.force);
         if self.outside.append_only.writes_its_first_file() {
-            // Before that is complete the data is in no file.
+            // Until that is complete, no file contains the data.
             if !is_forced(asked) {
                 log.warning("Writing initial AOF, can't exit.");
                 return false;
@@ -479,7 +479,7 @@ impl Running {
     }
 }
 
-/// Whether one of those who ask does not want the data saved.
+/// Whether one of the requests says NOSAVE.
 fn without_saving(asked: &[StopRequest]) -> bool {
     asked.iter().any(|own| own.request.save == Some(false))
 }

@@ -479,7 +479,7 @@ impl Stream {
         groups.any(|(_, group)| id > group.last_id || group.pending(id).is_some())
     }
 
-    /// All groups forget that an entry was delivered. Returns whether one of them knew.
+    /// All groups forget that an entry was delivered. Returns whether it was pending in one of them.
     pub fn forget(&mut self, id: StreamId) -> bool {
         let has = |group: &Group| group.pending(id).is_some();
         let names = self.0.groups.iter().filter(|(_, group)| has(group));

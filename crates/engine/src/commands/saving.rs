@@ -29,7 +29,7 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Err(CommandError::SYNTAX);
     }
     refuse_beside_script(cx)?;
-    // A transaction's save is of the time after it: the gates open when it is done.
+    // The save of a transaction belongs to the time after it: the gates open when it is done.
     let in_transaction = !cx.may_block();
     let begun = (!in_transaction).then(|| cx.wait_for_host());
     let request = SaveRequest::Background { schedule: schedule || in_transaction, begun };
@@ -50,7 +50,8 @@ fn bgsave(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// The file is of an instant in which no script runs: one that has run for long may go on for ever.
+/// Refuses to save while a slow script runs: the file shows an instant in which no script runs, and the
+/// script may never end.
 fn refuse_beside_script(cx: &Context<'_>) -> CommandResult {
     match cx.engine.scripts.slow.refusal(Need::Thread) {
         Some(busy) => Err(busy),

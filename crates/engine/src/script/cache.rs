@@ -43,7 +43,7 @@ pub struct Script {
     known: AtomicBool,
     /// It came with SCRIPT LOAD.
     loaded: AtomicBool,
-    /// When it was used last, as [`crate::run::turn::Turn::clock`], to the millisecond.
+    /// The last use, as [`crate::run::turn::Turn::clock`], to the millisecond.
     used: AtomicU64,
     /// It has once waited for a slot after it had written: from now on it takes all slots at the start.
     pub(crate) takes_all: AtomicBool,
@@ -67,7 +67,7 @@ impl Script {
         self.known.load(Relaxed)
     }
 
-    /// Notes a use. Others read along, so this writes once a millisecond at most.
+    /// Notes a use. Other threads read it too, so this writes once a millisecond at most.
     fn note_use(&self, clock: u64) {
         let millisecond = clock / 1000;
         if self.used.load(Relaxed) != millisecond {

@@ -143,14 +143,14 @@ impl SlowScripts {
         self.stopping.store(true, Relaxed);
     }
 
-    /// Whether the server is to stop when all scripts have ended. Who sets it looks afterwards whether
-    /// somebody has asked meanwhile that they end at once.
+    /// Sets whether the server is to stop when all scripts have ended. The caller checks afterwards
+    /// whether a request has arrived meanwhile that ends them at once.
     pub fn set_awaited(&self, awaited: bool) {
         self.awaited.store(awaited, SeqCst);
     }
 
-    /// Ends all scripts if the server waits for them to stop. To be called when what asks for that was
-    /// sent.
+    /// Ends all scripts if the server waits for them to stop. To be called after the request for that
+    /// was sent.
     pub fn end_if_awaited(&self) {
         if self.awaited.load(SeqCst) {
             self.stop();

@@ -70,7 +70,7 @@ fn load(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let name = library.name.clone();
     let added = cx.engine.scripts.functions.add(vec![library], policy);
     if added.is_err() || policy == Policy::Replace {
-        // Threads keep what they have loaded, which nobody calls any more.
+        // Otherwise each thread would keep the functions that it has loaded, which nobody can call.
         cx.engine.scripts.interpreter.forget();
     }
     added?;

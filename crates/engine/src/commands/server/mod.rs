@@ -160,7 +160,7 @@ fn shutdown(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let waiter = cx.wait_for_host();
     cx.engine.host.shut_down(request, Some(waiter));
     if nosave {
-        // Another one may wait for scripts already.
+        // An earlier request may be waiting for scripts to end.
         cx.engine.scripts.slow.end_if_awaited();
     }
     Ok(())

@@ -404,7 +404,7 @@ pub(super) fn xdelex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
     if let Some(stream) = cx.db.stream_mut(&key)? {
         for (id, deletion) in ids.iter().zip(&mut deletions) {
             *deletion = stream.delete_with(*id, references);
-            // What groups still have of an entry that went before goes as well.
+            // Groups may still have a pending entry of one that was deleted before.
             if *deletion == Deletion::Missing && references == References::Delete {
                 forgotten += u64::from(stream.forget(*id));
             }
@@ -426,7 +426,7 @@ pub(super) fn xackdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
             if stream.group_mut(name).is_some_and(|group| group.acknowledge(*id)) {
                 *deletion = stream.delete_with(*id, references);
                 if *deletion == Deletion::Missing {
-                    // One that was deleted before is as good as deleted now, also for other groups.
+                    // An entry that was deleted before counts as deleted now, for other groups too.
                     if references == References::Delete {
                         stream.forget(*id);
                     }

@@ -278,7 +278,7 @@ pub(super) fn claim_idle(
     let idle = |pending: &Pending| now.saturating_sub(pending.delivered_ms);
     let pending = stream.group(name).into_iter().flat_map(|own| own.pending_from(StreamId::MIN));
     let due = pending.filter(|(_, own)| idle(own) >= min_idle);
-    // Of many that are due few are wanted: they are not sorted as a whole.
+    // Many may be due and few wanted, so that a heap is cheaper than sorting them all.
     let mut due: BinaryHeap<_> =
         due.map(|(id, own)| Reverse((own.delivered_ms, id))).collect::<Vec<_>>().into();
     let (mut entries, mut claimed) = (Vec::new(), Claimed::default());
