@@ -1,7 +1,8 @@
 //! A change of a key, as followers are told of it.
 
+use std::rc::Rc;
+
 use resp::reply::Reply;
-use smallvec::SmallVec;
 
 /// What happened to a key, or to a database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -10,7 +11,7 @@ pub enum Operation<'r> {
     Set(&'r [u8], Option<i64>),
     /// It is gone.
     Delete,
-    /// It was changed by the command.
+    /// It was changed by a command.
     Update,
     /// All keys of the database are gone; without a database, all keys of all databases.
     Flush,
@@ -27,12 +28,10 @@ pub struct Change<'r> {
     pub key: Option<&'r [u8]>,
     /// What happened.
     pub operation: Operation<'r>,
-    /// The words of the effect.
-    pub words: Words<'r>,
+    /// The words of the effect, where the key was changed by it and its value is not told. All keys of
+    /// an effect share them: it may have a great many.
+    pub words: Option<Rc<[&'r [u8]]>>,
 }
-
-/// The words of a command.
-pub type Words<'r> = SmallVec<[&'r [u8]; 6]>;
 
 impl Change<'_> {
     /// Answers the change as names and values. The last of several changes made at once carries the
@@ -49,11 +48,10 @@ impl Change<'_> {
             Operation::Swap(other) => Some(other),
             _ => None,
         };
-        let shows_words = self.operation == Operation::Update;
         let fields =
             1 + [position.is_some(), self.database.is_some(), self.key.is_some(), value.is_some()]
                 .into_iter()
-                .chain([expires.is_some(), with.is_some(), shows_words])
+                .chain([expires.is_some(), with.is_some(), self.words.is_some()])
                 .filter(|there| *there)
                 .count();
         reply.map(fields);
@@ -83,10 +81,10 @@ impl Change<'_> {
             reply.bulk(b"expires_at");
             reply.integer(expires);
         }
-        if shows_words {
+        if let Some(words) = &self.words {
             reply.bulk(b"command");
-            reply.array(self.words.len());
-            self.words.iter().for_each(|word| reply.bulk(word));
+            reply.array(words.len());
+            words.iter().for_each(|word| reply.bulk(word));
         }
     }
 }

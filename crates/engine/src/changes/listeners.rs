@@ -346,12 +346,12 @@ impl Listeners {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::changes::change::{Operation, Words};
+    use crate::changes::change::Operation;
     use crate::testing::TestServer;
 
     fn change(database: usize, key: &'static str) -> Change<'static> {
         let (database, key) = (Some(database), Some(key.as_bytes()));
-        Change { database, key, operation: Operation::Delete, words: Words::new() }
+        Change { database, key, operation: Operation::Delete, words: None }
     }
 
     fn filter(database: Option<usize>, keys: Keys) -> Filter {
