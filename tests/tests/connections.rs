@@ -60,6 +60,32 @@ fn possible(wanted: usize) -> usize {
     wanted.min(usize::try_from(allowed).unwrap_or(usize::MAX).saturating_sub(200))
 }
 
+/// A turn of a worker that has lasted too long is cut: who has come meanwhile is served before the rest of it.
+#[test]
+fn who_comes_while_a_turn_is_long_is_not_the_last() -> Result<()> {
+    const BUSY: usize = 320;
+    let server = start(&[("threads", "1"), ("enable-debug-command", "yes")])?;
+    let mut control = server.connect()?;
+    let mut newcomer = server.connect()?;
+    ping(&mut newcomer)?;
+    let mut busy = (0..BUSY).map(|_| raw(&server)).collect::<Result<Vec<_>>>()?;
+    wait_until("all connections", || {
+        Ok(number(&mut control, "connected_clients")? as usize == BUSY + 2)
+    })?;
+    // All requests are there when the worker looks, and so belong to one turn.
+    control.send(&["DEBUG", "SLEEP", "0.5"])?;
+    for stream in &mut busy {
+        stream.write_all(b"DEBUG SLEEP 0.002\r\nINCR n\r\n")?;
+    }
+    let mut first = [0; 3];
+    busy[0].read_exact(&mut first)?;
+    let Reply::Bulk(count) = newcomer.call_text("GET n")? else { bail!("nothing has run") };
+    let count: usize = String::from_utf8(count)?.parse()?;
+    ensure!(count < BUSY, "it was served when all others had been");
+    let all = Reply::Bulk(BUSY.to_string().into_bytes());
+    wait_until("the rest of them", || Ok(newcomer.call_text("GET n")? == all))
+}
+
 // ---- Many ---------------------------------------------------------------------------------------
 
 #[test]
