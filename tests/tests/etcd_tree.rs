@@ -284,3 +284,41 @@ fn random_commands_beside_requests_break_nothing() -> Result<()> {
     ensure!(written > 100, "{written} writes");
     Ok(())
 }
+
+/// A worker has other clients, who are not to wait while a long answer is made.
+#[test]
+fn a_long_answer_is_made_away_from_the_workers() -> Result<()> {
+    const NODES: usize = 20_000;
+    let mut subject = Subject::start()?;
+    subject.expect("PUT /many/a value=x", "201")?;
+    let mut fields = vec!["HSET".to_owned(), "{etcd}/many/".to_owned()];
+    for number in 0..NODES {
+        fields.extend([format!("n{number:05}"), format!("1 1 - =v{number}")]);
+    }
+    ensure!(subject.control.call(&fields)? == Reply::Integer(NODES as i64));
+    let lists = |subject: &mut Subject| {
+        let told = subject.raw("INFO commandstats")?;
+        let told = String::from_utf8_lossy(told.text().unwrap_or_default()).into_owned();
+        let own = told.lines().find_map(|line| line.strip_prefix("cmdstat_http|nodelist:calls="));
+        let calls = own.and_then(|own| own.split(',').next()).unwrap_or("0");
+        anyhow::Ok(calls.parse::<usize>()?)
+    };
+    ensure!(lists(&mut subject)? == 0);
+    for (line, is_deep) in
+        [("GET /many sorted=true", false), ("GET / sorted=true&recursive=true", true)]
+    {
+        let told = subject.expect(line, "200")?;
+        let body = told.lines().last().context("a body")?;
+        let body: serde_json::Value = serde_json::from_str(body)?;
+        let many = if is_deep { &body["node"]["nodes"][0] } else { &body["node"] };
+        let nodes = many["nodes"].as_array().context("nodes")?;
+        ensure!(nodes.len() == NODES + 1 && nodes[0]["value"] == "x");
+        ensure!(nodes[NODES]["key"] == "/many/n19999" && nodes[NODES]["value"] == "v19999");
+    }
+    ensure!(lists(&mut subject)? == 2, "a worker has made one");
+    // What is short a worker answers, and each connection is answered in order.
+    subject.expect("GET / ", "200")?;
+    ensure!(subject.expect("GET /many/n00007", "200")?.contains("v7"));
+    ensure!(lists(&mut subject)? == 2);
+    Ok(())
+}

@@ -202,6 +202,10 @@ pub const ETCD_EXPIRED_PER_HOLD: usize = 64;
 /// Bytes of a body that arrive each second on average.
 pub const HTTP_LEAST_RATE: u64 = 1024;
 
+/// Bytes of an answer that lists nodes of `/v2/keys` which a worker makes itself, in a few milliseconds.
+/// Longer ones are made by another thread, so that the worker's other clients go on.
+pub const ETCD_LISTED_BY_WORKER: usize = 256 * 1024;
+
 // ---- Journal ------------------------------------------------------------------------------------
 
 /// Bytes that the journal may have in memory before connections that write have to wait: about a

@@ -193,6 +193,8 @@ pub struct HttpRows {
     pub view_forget: &'static Row,
     /// GET of a node.
     pub node_get: &'static Row,
+    /// The same, away from the workers.
+    pub node_list: &'static Row,
     /// PUT and POST of a node.
     pub node_put: &'static Row,
     /// DELETE of a node.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::session::client::{Client, Waiter};
 use config::Apply;
+use resp::args::OwnedArguments;
 
 /// Tells a client's worker, or the operator, something.
 pub trait Tell {
@@ -102,15 +103,22 @@ pub trait ViewSource {
     fn ask_view(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>);
 }
 
+/// Reads that would keep a worker busy for long.
+pub trait LongReads {
+    /// Has a thread of its own read nodes of the tree of `/v2/keys` with these words, and answer the waiter.
+    /// Does not wait itself: the caller holds a slot.
+    fn list_nodes(&self, argv: OwnedArguments, waiter: Arc<Waiter>);
+}
+
 /// All questions together. Through [`Apply`], changed settings take effect in the host too (listening
 /// ports, log level, ...). Data on disk belongs to [`crate::engine::Storage`].
 pub trait Host:
-    Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + Send + Sync
+    Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + LongReads + Send + Sync
 {
 }
 
 impl<T> Host for T where
-    T: Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + Send + Sync
+    T: Apply + Tell + MemorySource + ConfigFile + Process + ViewSource + LongReads + Send + Sync
 {
 }
 

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use config::{Apply, ApplyError, Config, DirectiveId};
+use resp::args::OwnedArguments;
 use store::gate::Closed;
 
 use crate::engine::{Engine, Errand, Storage};
 use crate::host::{
-    ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
-    Tell, ViewRequest, ViewSource,
+    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
+    ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
 };
 use crate::persistence::append_only::{self, RewriteAnswer};
 use crate::persistence::loading::{LoadFailed, Source};
@@ -101,6 +102,10 @@ impl Process for NoHost {
 
 impl ViewSource for NoHost {
     fn ask_view(&self, _: ViewRequest, _: Option<Arc<Waiter>>) {}
+}
+
+impl LongReads for NoHost {
+    fn list_nodes(&self, _: OwnedArguments, _: Arc<Waiter>) {}
 }
 
 impl Storage for NoHost {

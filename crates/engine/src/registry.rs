@@ -51,6 +51,7 @@ impl HttpRows {
             view_change: find("viewchange")?,
             view_forget: find("viewforget")?,
             node_get: find("nodeget")?,
+            node_list: find("nodelist")?,
             node_put: find("nodeput")?,
             node_delete: find("nodedelete")?,
             node_wait: find("nodewait")?,

@@ -50,6 +50,10 @@ impl Tree for Memory {
         Ok(all)
     }
 
+    fn count(&self, directory: &[u8]) -> Result<usize, Error> {
+        Ok(self.directories.get(directory).map_or(0, BTreeMap::len))
+    }
+
     fn is_empty(&self, directory: &[u8]) -> Result<bool, Error> {
         Ok(!self.directories.contains_key(directory))
     }

@@ -33,6 +33,12 @@ pub trait Tree {
     /// As [`Tree::node`].
     fn children(&self, directory: &[u8]) -> Result<Vec<Child<'_>>, Error>;
 
+    /// How many children a directory has, about: texts that are no nodes may count.
+    ///
+    /// # Errors
+    /// As [`Tree::node`].
+    fn count(&self, directory: &[u8]) -> Result<usize, Error>;
+
     /// Whether a directory has no children.
     ///
     /// # Errors

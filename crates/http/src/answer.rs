@@ -223,6 +223,18 @@ impl<'a> Answer<'a> {
         self.put(content_type);
         self.put(b"\r\nContent-Length: ");
         self.put(itoa::Buffer::new().format(length).as_bytes());
+    /// The same with text that is sent from where it lies, as far as it is not compressed.
+    pub fn shared_text_body(mut self, content_type: &str, body: &Arc<Vec<u8>>) {
+        let compresses = (limits::HTTP_GZIP_LEAST..=limits::HTTP_GZIP_MOST).contains(&body.len());
+        if compresses && self.envelope.gzip {
+            return self.text_body(content_type, body);
+        }
+        if compresses {
+            self.header("Vary", b"Accept-Encoding");
+        }
+        self.shared_body(content_type.as_bytes(), body);
+    }
+
         self.put(b"\r\n\r\n");
         self.output.push(&self.head[..self.used]);
     }

@@ -22,6 +22,7 @@ use crate::files::ConfigFiles;
 use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
+use crate::listings::Listings;
 use crate::memory;
 use crate::net::{ChangeEvents, Wakers, Workers};
 use crate::persist::aof::append_only::AppendOnly;
@@ -259,6 +260,7 @@ impl Running {
             title,
             freeing: Freeing::start()?,
             errands: Errands::start()?,
+            listings: Listings::start()?,
             views: Keeper::start(views, log)?,
             undoes: AtomicBool::new(false),
             oom_score,
@@ -273,6 +275,7 @@ impl Running {
         let engine = Arc::new(engine.with_interpreter(Arc::new(script::Lua::default())));
         outside.saver.connect(&engine);
         outside.errands.connect(&engine);
+        outside.listings.connect(&engine);
         outside.views.connect(&engine);
         outside.append_only.connect(&engine);
         let signals = Arc::<AtomicUsize>::default();
@@ -467,6 +470,7 @@ impl Running {
         self.cron.stop();
         self.telling.stop();
         self.outside.errands.stop();
+        self.outside.listings.stop();
         self.outside.views.stop();
         self.outside.append_only.stop();
         if let Some(file) = self.pid_file {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{Engine, Errand, Storage};
 use engine::host::{
-    ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
-    Tell, ViewRequest, ViewSource,
+    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
+    ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
 };
 use engine::persistence::append_only::{self, RewriteAnswer};
 use engine::persistence::loading::{LoadFailed, Source};
@@ -20,11 +20,13 @@ use engine::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::session::client::Client;
 use engine::wait::waiting::Waiter;
 use parking_lot::Mutex;
+use resp::args::OwnedArguments;
 use store::gate::Closed;
 
 use crate::errands::Errands;
 use crate::freeing::Freeing;
 use crate::listen::Listening;
+use crate::listings::Listings;
 use crate::net::{Wakers, Workers};
 use crate::persist::aof::append_only::{AppendOnly, Waiting};
 use crate::persist::config_file;
@@ -76,6 +78,8 @@ pub struct Outside {
     pub freeing: Freeing,
     /// The thread for work that a disk may make slow.
     pub errands: Errands,
+    /// The thread that answers long reads of nodes.
+    pub listings: Listings,
     /// The threads that ask databases.
     pub views: Keeper,
     /// The next change of settings undoes a change that has failed.
@@ -158,6 +162,12 @@ impl Process for Outside {
 impl ViewSource for Outside {
     fn ask_view(&self, request: ViewRequest, waiter: Option<Arc<Waiter>>) {
         self.views.ask(request, waiter);
+    }
+}
+
+impl LongReads for Outside {
+    fn list_nodes(&self, argv: OwnedArguments, waiter: Arc<Waiter>) {
+        self.listings.add(argv, waiter);
     }
 }
 

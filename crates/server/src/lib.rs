@@ -11,6 +11,8 @@
 //! | [`memory`], [`freeing`] | how much memory is in use, and which thread gives it back? |
 //! | [`changes`] | which thread tells the followers of the journal? |
 //! | [`errands`] | which thread does work that could make a worker wait for a slow disk? |
+//! | [`listings`] | which thread answers reads of nodes that would keep a worker busy for long? |
+//! | [`hand`] | with what does a thread run commands that serves no connection? |
 //! | [`persist`] | which data outlives the process, and how? |
 //! | [`views`] | which threads ask databases, and keep the results? |
 //! | [`files`] | where does the configuration come from, and where is it rewritten? |
@@ -23,8 +25,10 @@ pub mod cron;
 pub mod errands;
 pub mod files;
 pub mod freeing;
+pub mod hand;
 pub mod host;
 pub mod listen;
+pub mod listings;
 pub mod memory;
 pub mod net;
 pub mod persist;

@@ -30,19 +30,13 @@ use arc_swap::ArcSwap;
 use config::Config;
 use engine::engine::Engine;
 use engine::host::{LogLevel, ViewRequest};
-use engine::run::authority::Authority;
-use engine::run::request::{Outcome, Request};
-use engine::run::turn::Turn;
-use engine::session::Session;
-use engine::session::client::Client;
 use engine::wait::waiting::Waiter;
 use http::reply::{Piece, Pieces};
 use parking_lot::Mutex;
-use resp::args::OwnedArguments;
 use resp::output::Output;
-use store::gate::Gate;
 use views::{Connection, Failure, Offer, View, Views};
 
+use crate::hand::Hand;
 use crate::process::log::Log;
 use crate::process::paths::{path, reason};
 
@@ -50,9 +44,6 @@ use crate::process::paths::{path, reason};
 const QUEUE: usize = 4096;
 /// Milliseconds after a failure in which no stale result is asked for anew.
 const PAUSE_AFTER_FAILURE: u64 = 1000;
-/// How often a command that finds its slots locked is tried, and the pause between two attempts.
-const TRIES: usize = 5000;
-const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
 /// The pause before results that cannot be forgotten now are tried again.
 const PAUSE_OF_SETTLING: Duration = Duration::from_millis(100);
 /// Keys of a tag that are deleted by one command.
@@ -360,54 +351,6 @@ impl Shared {
     }
 }
 
-/// The parts with which a thread runs commands.
-struct Hand {
-    engine: Arc<Engine>,
-    turn: Turn,
-    gate: Gate,
-    session: Session,
-}
-
-impl Hand {
-    fn new(engine: Arc<Engine>) -> Hand {
-        let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
-        let session = Session::new(Arc::new(client), true);
-        Hand { turn: Turn::new(&engine, "view"), gate: engine.gates.register(), session, engine }
-    }
-
-    /// Runs a command. Returns its reply, or nothing if it cannot run now.
-    fn run(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
-        let Hand { engine, turn, gate, session } = self;
-        let argv: OwnedArguments = words.iter().collect();
-        let mut keys = Vec::new();
-        let row = engine.prepare(argv.view(), &mut keys);
-        for _ in 0..TRIES {
-            let mut output = Output::new();
-            turn.begin(engine);
-            let outcome = {
-                let inside = gate.enter();
-                turn.enter(engine);
-                let argv = argv.view();
-                let request = Request { argv, row, keys: &keys, busy: None };
-                let authority = Authority::Ordinary(inside.presence());
-                engine.execute(turn, session, request, authority, &mut output)
-            };
-            turn.announce_appends(engine);
-            match outcome {
-                Outcome::Done => return Some(output.to_vec()),
-                Outcome::Contended => sleep(PAUSE_OF_TRIES),
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// Whether a command runs without an error.
-    fn succeeds(&mut self, words: &[&[u8]]) -> bool {
-        self.run(words).is_some_and(|reply| !reply.starts_with(b"-"))
-    }
-}
-
 /// A thread.
 struct Worker {
     shared: Arc<Shared>,
@@ -426,7 +369,7 @@ impl Worker {
                 let common = &self.shared.common;
                 let engine = common.engine.get().and_then(Weak::upgrade);
                 let spare = common.hands.lock().pop();
-                self.hand = spare.or_else(|| engine.map(Hand::new));
+                self.hand = spare.or_else(|| engine.map(|engine| Hand::new(engine, "view")));
             }
             match job {
                 Job::Fill { key, epoch } => self.fill(&key, epoch),

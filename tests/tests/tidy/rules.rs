@@ -33,7 +33,11 @@ pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
     ("changes", "memory"),
     ("errands", "memory"),
     ("freeing", "memory"),
+    ("listings", "memory"),
     ("views", "memory"),
+    // They run commands.
+    ("listings", "hand"),
+    ("views", "hand"),
     ("net", "memory"),
     ("persist", "memory"),
     // A socket that listens is given to the acceptor.

@@ -148,6 +148,11 @@ impl Tree for Kept<'_, '_> {
         Ok(hash.map(|hash| hash.iter().filter_map(child_of).collect()).unwrap_or_default())
     }
 
+    fn count(&self, directory: &[u8]) -> Result<usize, Error> {
+        let hash = self.db.hash(&Key::new(&place(directory))).map_err(|error| refused(&error))?;
+        Ok(hash.map_or(0, HashView::len))
+    }
+
     fn is_empty(&self, directory: &[u8]) -> Result<bool, Error> {
         let hash = self.db.hash(&Key::new(&place(directory))).map_err(|error| refused(&error))?;
         Ok(hash.is_none_or(HashView::is_empty))

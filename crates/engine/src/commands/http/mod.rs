@@ -821,6 +821,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     row("nodeget", nodes::request, -4, "Answers a node.")
         .flags(READONLY | INTERNAL)
         .keys(&[KeySpec::at(RO, 1)]),
+    row("nodelist", nodes::list, -4, "Answers a node and much below.")
+        .flags(READONLY | INTERNAL)
+        .keys(&[KeySpec::at(RO, 1)]),
     row("nodeput", nodes::request, -4, "Writes a node.")
         .flags(WRITE | DENYOOM | INTERNAL)
         .keys(&[KeySpec::at(RW, 1)]),

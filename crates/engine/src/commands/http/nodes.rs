@@ -1,9 +1,13 @@
 //! Requests for nodes of the tree: see [`crate::nodes`].
 //!
+//! A thread of the host does a read whose answer is long, because a worker would keep its other clients
+//! waiting meanwhile. A worker finds out when it writes the answer, up to a bound.
+//!
 //! Their replies are the status of HTTP, the index of the tree, the index of the event if the request
 //! waited for one, and the body.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use base::limits;
 use etcd::change;
@@ -24,6 +28,16 @@ use crate::nodes::kept::Kept;
 /// A request: the key of a directory, which gives the slot; the method; the path; and fields of the
 /// form, names and values.
 pub(super) fn request(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    run(cx, args, limits::ETCD_LISTED_BY_WORKER)
+}
+
+/// The same, by a thread that may take its time.
+pub(super) fn list(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
+    run(cx, args, usize::MAX)
+}
+
+/// Runs a request, unless it is a read whose answer has more than `most` bytes.
+fn run(cx: &mut Context<'_>, args: &mut Args<'_>, most: usize) -> CommandResult {
     // The effects that the tree gives are what the journal gets.
     cx.propagate_nothing();
     let _slot = args.key()?;
@@ -36,28 +50,36 @@ pub(super) fn request(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     let done = Request::read(method, path, &form).and_then(|request| {
         let operation = request.operation();
         let done = match request.method {
-            Method::Get => read(cx, &request, &mut body),
-            _ => write(cx, &request, &mut body),
+            Method::Get => read(cx, &request, most, &mut body),
+            _ => write(cx, &request, &mut body).map(Some),
         };
-        cx.engine.nodes.count(operation, done.is_ok());
+        if !matches!(done, Ok(None)) {
+            cx.engine.nodes.count(operation, done.is_ok());
+        }
         done
     });
     match done {
-        Ok((status, index)) => answer(cx, status, index, &body),
+        Ok(Some((status, index))) => answer(cx, status, index, body),
+        Ok(None) => {
+            let waiter = cx.wait_for_host();
+            cx.engine.host.list_nodes(args.argv().into(), waiter);
+        }
         Err(error) => refuse(cx, &error),
     }
     Ok(())
 }
 
+/// Says nothing where the answer would be longer than `most` bytes.
 fn read(
     cx: &mut Context<'_>,
     request: &Request<'_>,
+    most: usize,
     body: &mut Vec<u8>,
-) -> Result<(u16, u64), Error> {
+) -> Result<Option<(u16, u64)>, Error> {
     let tree = Kept { db: &mut cx.db, hub: &cx.engine.nodes };
     let how = (request.recursive, request.sorted);
-    listing::write_node(&tree, request.path, how, tree.now(), body)?;
-    Ok((200, tree.index()?))
+    let is_whole = listing::write_node(&tree, request.path, how, (tree.now(), most), body)?;
+    Ok(if is_whole { Some((200, tree.index()?)) } else { None })
 }
 
 fn write(
@@ -143,16 +165,16 @@ fn find(
     Ok(event.map(|event| reply_event(&mut cx.reply, index, &event)))
 }
 
-fn answer(cx: &mut Context<'_>, status: u16, index: u64, body: &[u8]) {
+fn answer(cx: &mut Context<'_>, status: u16, index: u64, body: Vec<u8>) {
     cx.reply.array(4);
     cx.reply.integer(i64::from(status));
     cx.reply.integer(index.cast_signed());
     cx.reply.integer(0);
-    cx.reply.bulk(body);
+    cx.reply.bulk_shared(&Arc::new(body));
 }
 
 fn refuse(cx: &mut Context<'_>, error: &Error) {
     let mut body = Vec::new();
     error.write(&mut body);
-    answer(cx, error.code.status(), error.index, &body);
+    answer(cx, error.code.status(), error.index, body);
 }

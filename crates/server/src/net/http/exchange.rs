@@ -359,14 +359,15 @@ impl Exchange {
             }
             return Next::Answered;
         }
+        if let Kind::Node = &self.kind {
+            answer_node(reply, envelope, now, output);
+            return Next::Answered;
+        }
         let bytes = reply.bytes();
         let mut pieces = Pieces::new(&bytes);
         let answered = match &mut self.kind {
-            Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) | Kind::Watch(_) => None,
-            Kind::Node => {
-                answer_node(pieces.clone(), envelope, now, output);
-                Some(())
-            }
+            Kind::Ready(_) | Kind::Get(_) | Kind::Wait(..) | Kind::View(_) => None,
+            Kind::Watch(_) | Kind::Node => None,
             Kind::Follow(filter) => match position_of(&mut pieces) {
                 Some(position) => {
                     let from = begin_events(position, envelope, now, output);

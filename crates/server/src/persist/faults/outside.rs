@@ -6,14 +6,15 @@ use std::time::Duration;
 use config::{Apply, ApplyError, Config, DirectiveId};
 use engine::engine::{Engine, Errand, Storage};
 use engine::host::{
-    ConfigFile, CpuSeconds, LogLevel, MemoryFigures, MemorySource, Process, ProcessFacts, Shutdown,
-    Tell, ViewRequest, ViewSource,
+    ConfigFile, CpuSeconds, LogLevel, LongReads, MemoryFigures, MemorySource, Process,
+    ProcessFacts, Shutdown, Tell, ViewRequest, ViewSource,
 };
 use engine::persistence::append_only::{Figures, RewriteAnswer};
 use engine::persistence::loading::{LoadFailed, Source};
 use engine::persistence::saving::{Accepted, Refusal, SaveFailed, SaveRequest};
 use engine::session::client::Client;
 use engine::wait::waiting::Waiter;
+use resp::args::OwnedArguments;
 use store::gate::Closed;
 
 use crate::persist::aof::append_only::AppendOnly;
@@ -89,6 +90,10 @@ impl Process for Outside {
 
 impl ViewSource for Outside {
     fn ask_view(&self, _: ViewRequest, _: Option<Arc<Waiter>>) {}
+}
+
+impl LongReads for Outside {
+    fn list_nodes(&self, _: OwnedArguments, _: Arc<Waiter>) {}
 }
 
 impl Storage for Outside {

@@ -34,15 +34,6 @@ enum Body<'r> {
     Apart(&'r Arc<Vec<u8>>),
 }
 
-impl<'r> Body<'r> {
-    fn bytes(&self) -> &'r [u8] {
-        match *self {
-            Body::Here(bytes) => bytes,
-            Body::Apart(bytes) => bytes,
-        }
-    }
-}
-
 impl<'r> Said<'r> {
     /// Reads a reply. A body that is stored elsewhere is not in the pieces.
     fn read(mut pieces: Pieces<'r>, apart: Option<&'r Arc<Vec<u8>>>) -> Option<Said<'r>> {
@@ -76,17 +67,23 @@ impl<'r> Said<'r> {
 
 /// Answers a request that is over.
 pub(in crate::net::http) fn answer_node(
-    pieces: Pieces<'_>,
+    reply: &Output,
     envelope: &Envelope,
     now: u64,
     output: &mut Output,
 ) {
-    if let Some(said) = Said::read(pieces.clone(), None) {
-        let body = said.body.as_ref().map(Body::bytes).unwrap_or_default();
-        return said.begin(envelope, now, output).text_body(JSON, body);
+    // Without a string that lies apart, the first slice is all.
+    let mut pieces = Pieces::new(reply.first_slice());
+    if let Some(said) = Said::read(pieces.clone(), reply.first_shared()) {
+        let answer = said.begin(envelope, now, output);
+        return match &said.body {
+            Some(Body::Apart(body)) => answer.shared_text_body(JSON, body),
+            Some(Body::Here(body)) => answer.text_body(JSON, body),
+            None => answer.text_body(JSON, b""),
+        };
     }
     // The command was refused: there is no memory, the disk has failed, data is being loaded.
-    let cause = match pieces.clone().next() {
+    let cause = match pieces.next() {
         Some(Piece::Error(text)) => text,
         _ => b"ERR the reply is not as expected",
     };
@@ -161,7 +158,7 @@ impl Watch {
                 // CLIENT UNBLOCK ended it, or it was too slow for the kept history.
                 self.end(output);
             } else {
-                answer_node(Pieces::new(bytes), envelope, now, output);
+                answer_node(reply, envelope, now, output);
             }
             return Step::Answered;
         };

@@ -40,11 +40,10 @@ pub(super) fn answer_view(
         return Some(());
     }
     let length = pieces.length()?;
-    match (pieces.rest().get(..length), envelope.gzip) {
-        (Some(bytes), _) => answer.text_body(JSON, bytes),
+    match pieces.rest().get(..length) {
+        Some(bytes) => answer.text_body(JSON, bytes),
         // A long value is stored elsewhere; its length is the last thing written here.
-        (None, true) => answer.text_body(JSON, reply.first_shared()?),
-        (None, false) => answer.shared_body(JSON.as_bytes(), reply.first_shared()?),
+        None => answer.shared_text_body(JSON, reply.first_shared()?),
     }
     Some(())
 }

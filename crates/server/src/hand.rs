@@ -1,0 +1,84 @@
+//! What a thread runs commands with that serves no connection.
+
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::Duration;
+
+use engine::engine::{Engine, Row};
+use engine::handler::args::KeyAt;
+use engine::run::authority::Authority;
+use engine::run::request::{Outcome, Request};
+use engine::run::turn::Turn;
+use engine::session::Session;
+use engine::session::client::Client;
+use resp::args::OwnedArguments;
+use resp::output::Output;
+use store::gate::Gate;
+
+/// How often a command that finds its slots locked is tried, and the pause between.
+const TRIES: usize = 5000;
+const PAUSE_OF_TRIES: Duration = Duration::from_micros(200);
+
+/// See the module's text.
+pub struct Hand {
+    engine: Arc<Engine>,
+    turn: Turn,
+    gate: Gate,
+    session: Session,
+}
+
+impl Hand {
+    /// That of a thread, whose figures have this name.
+    pub fn new(engine: Arc<Engine>, thread: &str) -> Hand {
+        let client = Client::new(0, 0, String::new(), String::new(), 0, base::clock::steady_ms());
+        let session = Session::new(Arc::new(client), true);
+        Hand { turn: Turn::new(&engine, thread), gate: engine.gates.register(), session, engine }
+    }
+
+    /// Runs a command as a client would send it. Returns its reply, or nothing where it cannot run now.
+    pub fn run(&mut self, words: &[&[u8]]) -> Option<Vec<u8>> {
+        let argv: OwnedArguments = words.iter().collect();
+        let mut keys = Vec::new();
+        let row = self.engine.prepare(argv.view(), &mut keys);
+        self.execute(row, &argv, &keys).map(|reply| reply.to_vec())
+    }
+
+    /// Runs a command of this row.
+    pub fn run_row(&mut self, row: &'static Row, argv: &OwnedArguments) -> Option<Output> {
+        let mut keys = Vec::new();
+        self.engine.find_keys(row, argv.view(), &mut keys);
+        self.execute(Some(row), argv, &keys)
+    }
+
+    fn execute(
+        &mut self,
+        row: Option<&'static Row>,
+        argv: &OwnedArguments,
+        keys: &[KeyAt],
+    ) -> Option<Output> {
+        let Hand { engine, turn, gate, session } = self;
+        for _ in 0..TRIES {
+            let mut output = Output::new();
+            turn.begin(engine);
+            let outcome = {
+                let inside = gate.enter();
+                turn.enter(engine);
+                let request = Request { argv: argv.view(), row, keys, busy: None };
+                let authority = Authority::Ordinary(inside.presence());
+                engine.execute(turn, session, request, authority, &mut output)
+            };
+            turn.announce_appends(engine);
+            match outcome {
+                Outcome::Done => return Some(output),
+                Outcome::Contended => sleep(PAUSE_OF_TRIES),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Whether a command runs without an error.
+    pub fn succeeds(&mut self, words: &[&[u8]]) -> bool {
+        self.run(words).is_some_and(|reply| !reply.starts_with(b"-"))
+    }
+}
