@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use tests::client::Reply;
 use tests::mariadb::Mariadb;
+use tests::observe::wait_until;
 use tests::postgresql::Postgresql;
 use tests::server::{Server, Target, repository};
 use tests::web::{Answer, Web};
@@ -271,6 +272,35 @@ fn what_is_forgotten_is_not_answered_though_the_list_of_its_tag_is_gone() -> Res
     let second = had(&mut web, "v", "miss");
     ensure!(second != first);
     assert_eq!(had(&mut web, "v", "hit"), second);
+    Ok(())
+}
+
+#[test]
+fn who_cannot_delete_what_is_forgotten_says_so() -> Result<()> {
+    let views =
+        one("SELECT random() AS chance", "ttl = 60\nwrite = \"CREATE TABLE IF NOT EXISTS t (n)\"");
+    let options = [("save", "3600 1"), ("enable-protected-configs", "yes")];
+    let (server, port, _directory) = start(&views, &options)?;
+    let (mut web, mut control) = (Web::connect(port)?, server.connect()?);
+    let first = had(&mut web, "v", "miss");
+    // Nobody can put a file where a directory of that name is, and no write is taken after that.
+    fs::create_dir(server.directory().join("taken"))?;
+    control.call_text("CONFIG SET dbfilename taken")?;
+    control.call_text("BGSAVE")?;
+    wait_until("the end of the save", || Ok(control.call_text("SET k v")?.is_error()))?;
+    sleep(Duration::from_millis(10));
+    for path in ["/v1/views?tag=v", "/v1/views/v"] {
+        let refused = web.ask(&format!("DELETE {path}"), &[], b"")?;
+        ensure!(refused.status == 503 && refused.text().contains("MISCONF"), "{refused:?}");
+    }
+    // It is not answered all the same, and a change that the database has made is one.
+    ensure!(had(&mut web, "v", "miss") != first);
+    let changed = web.ask("POST /v1/views/v", &[], b"{}")?;
+    ensure!(changed.status == 200, "{changed:?}");
+    ensure!(server.log().contains("View v: results that it had: -MISCONF"), "{}", server.log());
+    control.call_text("CONFIG SET stop-writes-on-bgsave-error no")?;
+    let forgotten = web.ask("DELETE /v1/views?tag=v", &[], b"")?;
+    ensure!(forgotten.text() == "{\"forgotten\":1}", "{forgotten:?}");
     Ok(())
 }
 

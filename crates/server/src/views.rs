@@ -53,6 +53,8 @@ const TOO_MANY: &[u8] = b"-BUSY too many requests wait for the database\r\n";
 const FAILED: &[u8] = b"-DATABASE the database does not answer as it should: see the log\r\n";
 const REFUSED: &[u8] = b"-REFUSED the database refuses the request: see the log\r\n";
 const NO_VIEW: &[u8] = b"-ERR there is no such view\r\n";
+const LOCKED: &[u8] = b"-BUSY the results are locked by somebody else for too long\r\n";
+const STOPPING: &[u8] = b"-BUSY the server stops\r\n";
 
 /// A request on its way to a thread.
 enum Job {
@@ -378,8 +380,11 @@ impl Worker {
                     self.shared.answer(&waiter, &reply);
                 }
                 Job::Forget { tag, waiter } => {
-                    let forgotten = self.forget(&[&tag]);
-                    self.shared.answer(&waiter, format!(":{forgotten}\r\n").as_bytes());
+                    let reply = match self.forget(&[&tag]) {
+                        Ok(forgotten) => format!(":{forgotten}\r\n").into_bytes(),
+                        Err(refusal) => refusal,
+                    };
+                    self.shared.answer(&waiter, &reply);
                 }
                 Job::Settle => self.settle(),
             }
@@ -393,7 +398,8 @@ impl Worker {
         let offer = Arc::clone(&self.shared.offer);
         let names: Vec<&[u8]> = offer.changed.iter().map(String::as_bytes).collect();
         while !self.shared.is_retired.load(SeqCst) && !*self.shared.common.keeping.lock() {
-            self.forget(&names);
+            // What is refused is tried again: see below.
+            let _ = self.forget(&names);
             let Some(hand) = &mut self.hand else { return };
             let is_gone = |name: &&[u8]| {
                 let reply = hand.run(&[b"EXISTS", &tag_key(name)]);
@@ -473,7 +479,12 @@ impl Worker {
         {
             tags.iter().for_each(|tag| present.shared.begin_epochs(tag));
         }
-        self.forget(&tags);
+        if let Err(refusal) = self.forget(&tags) {
+            // This process does not answer them any more, but after a restart they are there again.
+            let refusal = String::from_utf8_lossy(&refusal);
+            let line = format!("View {}: results that it had: {}", view.name, refusal.trim());
+            shared.common.log.warning(line);
+        }
         match changed {
             Ok(changed) => format!(":{changed}\r\n").into_bytes(),
             Err(reply) => reply.to_vec(),
@@ -481,12 +492,19 @@ impl Worker {
     }
 
     /// Deletes the results with these tags. Returns how many.
-    fn forget(&mut self, tags: &[&[u8]]) -> usize {
-        let Some(hand) = &mut self.hand else { return 0 };
+    ///
+    /// # Errors
+    /// The reply of the first command that was refused. The others were tried all the same.
+    fn forget(&mut self, tags: &[&[u8]]) -> Result<usize, Vec<u8>> {
+        let Some(hand) = &mut self.hand else { return Ok(0) };
         let stopping = self.shared.common.keeping.lock();
-        let mut forgotten = 0;
-        for tag in tags.iter().filter(|_| !*stopping) {
+        if *stopping {
+            return Err(STOPPING.to_vec());
+        }
+        let (mut forgotten, mut refusal) = (0, None);
+        for tag in tags {
             let tag = tag_key(tag);
+            // Where it is no list of results, there is none that could be deleted.
             let Some(reply) = hand.run(&[b"ZRANGE", &tag, b"0", b"-1"]) else { continue };
             let mut pieces = Pieces::new(&reply);
             let Some(Piece::Array(count)) = pieces.next() else { continue };
@@ -496,16 +514,19 @@ impl Worker {
                     _ => None,
                 })
                 .collect();
-            for keys in keys.chunks(KEYS_AT_ONCE) {
+            for keys in keys.chunks(KEYS_AT_ONCE).chain([&[&*tag][..]]) {
                 let words: Vec<&[u8]> = [&b"UNLINK"[..]].iter().chain(keys).copied().collect();
-                let reply = hand.run(&words).unwrap_or_default();
-                if let Some(Piece::Integer(count)) = Pieces::new(&reply).next() {
-                    forgotten += usize::try_from(count).unwrap_or(0);
+                let reply = hand.run(&words).unwrap_or_else(|| LOCKED.to_vec());
+                match Pieces::new(&reply).next() {
+                    Some(Piece::Integer(count)) if keys[0] != tag => {
+                        forgotten += usize::try_from(count).unwrap_or(0);
+                    }
+                    Some(Piece::Integer(_)) => {}
+                    _ => drop(refusal.get_or_insert(reply)),
                 }
             }
-            hand.run(&[b"UNLINK", &tag]);
         }
-        forgotten
+        refusal.map_or(Ok(forgotten), Err)
     }
 
     /// Uses the thread's connection to the database of a view. A failure is logged, and the reply for
