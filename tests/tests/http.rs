@@ -1,11 +1,14 @@
 //! HTTP: keys, commands, and clients that behave badly.
 
 use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use tests::client::{Client, Reply};
+use tests::observe::wait_until;
 use tests::server::Server;
 use tests::web::{Answer, Web};
 
@@ -751,6 +754,59 @@ fn slow_requests_are_given_up() -> Result<()> {
         assert_eq!(web.rest()?, b"");
     }
     ensure!(start.elapsed() < Duration::from_secs(14));
+/// Were the connection closed while the client sends, the system would take the answer back.
+#[test]
+fn a_client_gets_its_refusal_though_it_is_sending() -> Result<()> {
+    let (_server, port) = start(&[("proto-max-bulk-len", "1mb")])?;
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    let length = 20_000_000;
+    let head =
+        format!("PUT /v1/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    // This is more than the sockets hold.
+    stream.write_all(&vec![b'x'; length])?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    // Who does not end its side is waited for no longer than that makes sense.
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.write_all(head.as_bytes())?;
+    stream.read_to_string(&mut answer)?;
+    wait_until("the end of the connection", || {
+        stream.write_all(b"x").map_or(Ok(true), |()| Ok(false))
+    })
+}
+
+#[test]
+fn a_client_that_takes_no_answers_gets_no_more() -> Result<()> {
+    const REQUESTS: usize = 300;
+    let (server, port) = start(&[])?;
+    let mut control = server.connect()?;
+    control.call(&["SADD", "large", &"v".repeat(1_000_000)])?;
+    let one = Web::connect(port)?.ask("GET /v1/keys/large", &[], b"")?;
+    let mut web = Web::connect(port)?;
+    let request = b"GET /v1/keys/large HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    web.send(&request.repeat(REQUESTS))?;
+    let mut waiting = || -> Result<usize> {
+        let clients = say(&mut control, "CLIENT LIST")?;
+        let figures = clients.lines().filter_map(|client| {
+            let own = client.split(' ').find_map(|field| field.strip_prefix("omem="))?;
+            own.parse::<usize>().ok()
+        });
+        Ok(figures.max().unwrap_or(0))
+    };
+    wait_until("an answer that waits", || Ok(waiting()? > 1_000_000))?;
+    for _ in 0..20 {
+        let waiting = waiting()?;
+        ensure!(waiting < 8_000_000, "{waiting} bytes wait for a client that does not read");
+        thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..REQUESTS {
+        ensure!(web.answer(false)?.body == one.body);
+    }
+    Ok(())
+}
+
     assert_eq!(ask(&mut idle, "GET /healthz", &[], "")?.status, 200);
     Ok(())
 }

@@ -183,12 +183,28 @@ pub const HTTP_GZIP_MOST: usize = 1024 * 1024;
 /// Milliseconds within which the head of a request arrives.
 pub const HTTP_PATIENCE_MS: u64 = 10_000;
 
+/// Bytes of answers that wait for a client before its next request is looked at. The requests after that
+/// stay in its socket.
+pub const HTTP_PENDING: usize = 1024 * 1024;
+
+/// Milliseconds after which a connection is closed whose client takes nothing of the answer that waits for
+/// it. A client that follows changes may take its time: little waits for it.
+pub const HTTP_PATIENCE_OF_SENDING_MS: u64 = 60_000;
+
+/// Milliseconds for which the rest of a refused request is received and thrown away. If the connection were
+/// closed before that, the system would drop the answer to a client that is still sending.
+pub const HTTP_LINGER_MS: u64 = 2000;
+
 /// Longest form of `/v2/keys`, in bytes: as in etcd.
 pub const ETCD_FORM: u64 = 10 * 1024 * 1024;
 
 /// Most directories above a node of `/v2/keys` that is written. Each has a key of its own with the
 /// whole path in it, so the memory for a request grows with the square of their number.
 pub const ETCD_DEPTH: usize = 256;
+
+/// Bytes of an answer that lists nodes of `/v2/keys` which a worker makes itself, in a few milliseconds.
+/// Another thread makes longer ones, so that the worker's other clients go on.
+pub const ETCD_LISTED_BY_WORKER: usize = 256 * 1024;
 
 /// Events of the tree of `/v2/keys` that are kept for requests about the past: as many as in etcd.
 pub const ETCD_EVENTS: u64 = 1000;
@@ -201,10 +217,6 @@ pub const ETCD_EXPIRED_PER_HOLD: usize = 64;
 
 /// Bytes of a body that arrive each second on average.
 pub const HTTP_LEAST_RATE: u64 = 1024;
-
-/// Bytes of an answer that lists nodes of `/v2/keys` which a worker makes itself, in a few milliseconds.
-/// Longer ones are made by another thread, so that the worker's other clients go on.
-pub const ETCD_LISTED_BY_WORKER: usize = 256 * 1024;
 
 // ---- Journal ------------------------------------------------------------------------------------
 

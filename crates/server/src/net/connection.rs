@@ -121,7 +121,23 @@ impl Connection {
     /// Whether its commands wait, for any reason, so that further input has to wait too.
     #[inline]
     pub(super) fn defers_input(&self) -> bool {
-        !self.held_back.is_empty() || !self.held_back.runs()
+        !self.held_back.is_empty() || !self.held_back.runs() || self.is_choked()
+    }
+
+    /// Whether so many answers wait for a client of HTTP that it gets no more before it has taken some. A
+    /// client of Redis may let as much wait as `client-output-buffer-limit` says.
+    #[inline]
+    pub(super) fn is_choked(&self) -> bool {
+        matches!(self.protocol, Protocol::Http(_)) && self.output.len() > limits::HTTP_PENDING
+    }
+
+    /// Whether a client of HTTP has taken nothing of its answer for too long.
+    pub(super) fn is_stuck(&mut self, steady: u64) -> bool {
+        let (waiting, sent) = (self.sendable(), self.output.end() - self.output.len() as u64);
+        match &mut self.protocol {
+            Protocol::Resp(_) => false,
+            Protocol::Http(http) => http.is_stuck(waiting > 0, sent, steady),
+        }
     }
 
     /// How much to read in this turn. Input that was received comes first: a fast sender must not fill
@@ -177,6 +193,37 @@ impl Connection {
             }
         }
         total
+    }
+
+    /// Whether it stays open for some time, though all is said: the client has sent something that was
+    /// refused, and may be sending still.
+    pub(super) fn lingers(&mut self, steady: u64) -> bool {
+        let Protocol::Http(http) = &mut self.protocol else { return false };
+        let Some((until, is_first)) = http.linger(steady) else { return false };
+        if is_first {
+            self.transport.end_output();
+        }
+        !self.ended && steady < until
+    }
+
+    /// Throws away what has come where nobody looks at it any more.
+    pub(super) fn discard_input(&mut self) {
+        if !self.protocol.is_lingering() {
+            return;
+        }
+        let (mut thrown_away, mut count_of_all) = (Vec::with_capacity(limits::READ_BUFFER), 0);
+        while self.readable && count_of_all < limits::READ_PER_TURN {
+            thrown_away.clear();
+            match self.transport.receive(&mut thrown_away, limits::READ_BUFFER) {
+                Received::Bytes { count, drained } => {
+                    count_of_all += count;
+                    self.readable = !drained || self.read_closed;
+                }
+                Received::Interrupted => break,
+                Received::Nothing => self.readable = false,
+                Received::End => self.end_input(),
+            }
+        }
     }
 
     fn end_input(&mut self) {
@@ -375,7 +422,8 @@ impl Connection {
             }
             Hold::Paused(until) => until <= now,
         };
-        (runnable && !self.session.close)
+        (runnable && !self.session.close && !self.is_choked())
+            || (self.readable && self.protocol.is_lingering())
             || (self.writable && self.sendable() > 0)
             || self.is_to_go_on()
     }

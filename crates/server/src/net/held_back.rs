@@ -66,7 +66,7 @@ pub struct Ran {
     pub command: Option<Pending>,
     /// A slot that was locked, if that is why.
     pub slot: Option<u16>,
-    /// Whether its connection stays, so that the commands after it may run.
+    /// Whether its connection stays, and the commands after it may run now.
     pub open: bool,
 }
 

@@ -91,6 +91,15 @@ impl Protocol {
         }
     }
 
+    /// Whether the last answer was sent, and what still comes is thrown away.
+    #[inline]
+    pub(super) fn is_lingering(&self) -> bool {
+        match self {
+            Protocol::Resp(_) => false,
+            Protocol::Http(http) => http.is_lingering(),
+        }
+    }
+
     /// The listener of this connection, if it follows changes.
     #[inline]
     pub(super) fn following(&self) -> Option<&Arc<Listener>> {

@@ -81,6 +81,12 @@ impl Transport {
         let _ = socket2::SockRef::from(&self.as_fd()).set_tcp_keepalive(&keepalive);
     }
 
+    /// Ends what is sent. What the peer sends can be received still.
+    pub(super) fn end_output(&self) {
+        // Where that is refused the connection has ended already.
+        let _ = rustix::net::shutdown(self.as_fd(), rustix::net::Shutdown::Write);
+    }
+
     /// Registers with a poll instance, for reading and writing, edge-triggered.
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;

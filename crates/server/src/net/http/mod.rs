@@ -49,6 +49,10 @@ const REQUESTS_PER_TURN: usize = 256;
 pub(super) struct Http {
     pub(super) input: Input,
     pub(super) exchanges: Exchanges,
+    /// How much had been sent, and when, as the client was last seen to take nothing of what waits.
+    stuck: Option<(u64, u64)>,
+    /// Until when what comes is thrown away, when the last answer was sent.
+    lingers_until: Option<u64>,
 }
 
 /// Received data that is not in the connection's buffer.
@@ -65,6 +69,8 @@ pub(super) struct Input {
     wants_continue: bool,
     /// Nothing that comes is looked at any more.
     refused: bool,
+    /// Since the client has sent something that is refused: it may go on doing so.
+    abandoned: bool,
 }
 
 /// Requests that were read and are not yet answered, in their order.
@@ -83,7 +89,7 @@ impl Http {
     /// A connection that has sent nothing yet, at this millisecond of the steady clock.
     pub(super) fn new(steady: u64) -> Http {
         let input = Input { began: Some(steady), ..Input::default() };
-        Http { input, exchanges: Exchanges::default() }
+        Http { input, exchanges: Exchanges::default(), stuck: None, lingers_until: None }
     }
 
     /// Parses requests into the batch, up to the connection's share of the turn. Returns whether more
@@ -127,7 +133,7 @@ impl Http {
         match verdict {
             Ok(Ok(wants_continue)) => self.input.wants_continue = wants_continue,
             Ok(Err(exchange)) => {
-                self.input.refused = true;
+                (self.input.refused, self.input.abandoned) = (true, true);
                 self.exchanges.waiting.push_back(*exchange);
             }
             Err(refusal) => self.refuse(refusal),
@@ -135,7 +141,7 @@ impl Http {
     }
 
     fn refuse(&mut self, refusal: Refusal) {
-        self.input.refused = true;
+        (self.input.refused, self.input.abandoned) = (true, true);
         self.exchanges.waiting.push_back(Exchange::refused(refusal));
     }
 
@@ -149,6 +155,31 @@ impl Http {
         }
         self.refuse(Refusal { status: 408, reason: "the request took too long to arrive" });
         true
+    }
+
+    /// Whether the client has taken nothing for too long of what `waits` for it: `sent` bytes were sent, at
+    /// this millisecond of the steady clock. To be asked now and then.
+    pub(super) fn is_stuck(&mut self, waits: bool, sent: u64, steady: u64) -> bool {
+        let may_be = waits && self.exchanges.following.is_none() && !self.goes_on();
+        let since = match self.stuck {
+            Some((before, since)) if before == sent => since,
+            _ => steady,
+        };
+        self.stuck = may_be.then_some((sent, since));
+        may_be && steady.saturating_sub(since) > limits::HTTP_PATIENCE_OF_SENDING_MS
+    }
+
+    /// Until when the client may go on sending after its last answer was sent; nothing if it has nothing
+    /// more to send. Says whether this is the first call.
+    pub(super) fn linger(&mut self, steady: u64) -> Option<(u64, bool)> {
+        let is_first = self.lingers_until.is_none();
+        let until = *self.lingers_until.get_or_insert(steady + limits::HTTP_LINGER_MS);
+        self.input.abandoned.then_some((until, is_first))
+    }
+
+    /// Whether what comes is thrown away.
+    pub(super) fn is_lingering(&self) -> bool {
+        self.lingers_until.is_some() && self.input.abandoned
     }
 
     /// Writes the answers that are ready and that no command precedes, and tells the client to send its
@@ -320,5 +351,23 @@ impl Exchanges {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_stuck_that_takes_nothing_for_long() {
+        let mut http = Http::new(0);
+        let patience = limits::HTTP_PATIENCE_OF_SENDING_MS;
+        assert!(!http.is_stuck(true, 100, 1000));
+        assert!(!http.is_stuck(true, 100, 1000 + patience));
+        assert!(http.is_stuck(true, 100, 1001 + patience));
+        assert!(!http.is_stuck(true, 101, 1002 + patience), "it has taken some");
+        assert!(!http.is_stuck(false, 101, 1003 + 2 * patience), "nothing waits for it");
+        assert!(!http.is_stuck(true, 101, 1004 + 3 * patience), "that has come just now");
+        assert!(http.is_stuck(true, 101, 1005 + 4 * patience));
     }
 }

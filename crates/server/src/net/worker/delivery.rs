@@ -106,7 +106,8 @@ impl Worker {
         if self.limits_client_memory {
             self.engine.clients.count_memory(&connection.session.client);
         }
-        if connection.session.close && connection.output.is_empty() {
+        let all_is_said = connection.session.close && connection.output.is_empty();
+        if all_is_said && !connection.lingers(self.turn.steady) {
             connection.doom.get_or_insert("it asked to");
         }
         if connection.is_finished() {

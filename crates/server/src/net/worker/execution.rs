@@ -99,6 +99,9 @@ impl Worker {
         if connection.doom.is_some() || connection.session.close || !connection.is_held_back() {
             return;
         }
+        if matches!(connection.held_back.hold, Hold::None) && connection.is_choked() {
+            return;
+        }
         let (engine, turn) = (Arc::clone(&self.engine), &self.turn);
         if let Hold::AwaitsSync(wait) = connection.held_back.hold {
             let steady = turn.steady;
@@ -214,7 +217,7 @@ fn execute(
     let (ranges, keys) = (&batch.args[item.args.clone()], &batch.keys[item.keys.clone()]);
     let row = item.row;
     let owned = |argv| Pending { row, argv: OwnedArguments::from(argv) };
-    if !connection.runs() || !connection.held_back.is_empty() {
+    if !connection.runs() || connection.defers_input() {
         return put_off(connection, item, batch);
     }
     let from = connection.output.end();
@@ -228,7 +231,7 @@ fn execute(
             (outcome, again)
         }
         Protocol::Http(http) => {
-            let Http { input: http_input, exchanges } = &mut **http;
+            let Http { input: http_input, exchanges, .. } = &mut **http;
             let argv = http_input.arguments(input, ranges);
             let request = Request { argv, row, keys, busy };
             let to = (exchanges, session, output);
@@ -282,7 +285,8 @@ fn run_pending(
     };
     conclude(turn, connection, &outcome, from);
     let command = needs_another_try(&outcome).then_some(command).or(next);
-    let open = connection.doom.is_none() && !connection.session.close;
+    let ends = connection.doom.is_some() || connection.session.close;
+    let open = !ends && !connection.is_choked();
     Ran { outcome, command, slot: turn.contended_slot, open }
 }
 

@@ -126,7 +126,7 @@ impl Worker {
         connection.scheduled = false;
         connection.session.limit_output(&self.turn.config, &mut connection.output);
         if connection.doom.is_some() || connection.session.close {
-            return;
+            return connection.discard_input();
         }
         if connection.input.capacity() == 0 && connection.readable {
             connection.input = self.buffers.pop().unwrap_or_default();

@@ -396,8 +396,12 @@ impl Worker {
                 self.schedule(place);
                 continue;
             }
+            if connection.is_stuck(self.turn.steady) {
+                connection.doom = Some("its client does not take the answer");
+            }
             let overdue = connection.over_soft_limit_since.is_some();
-            if connection.doom.is_some() || overdue || !connection.held_back.runs() {
+            let lingers = connection.protocol.is_lingering();
+            if connection.doom.is_some() || overdue || lingers || !connection.held_back.runs() {
                 self.schedule(place);
             }
         }
