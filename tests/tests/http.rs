@@ -216,6 +216,8 @@ fn parts_of_a_string_are_answered() -> Result<()> {
         ("bytes=7-", 206, "789"),
         ("bytes=-2", 206, "89"),
         ("bytes=5-500", 206, "56789"),
+        ("bytes=5-99999999999999999999999", 206, "56789"),
+        ("Bytes=-99999999999999999999999", 206, "0123456789"),
         ("bytes=3-1", 200, "0123456789"),
         ("bytes=0-1,3-4", 200, "0123456789"),
         ("lines=1-2", 200, "0123456789"),
@@ -224,12 +226,16 @@ fn parts_of_a_string_are_answered() -> Result<()> {
     }
     let answer = ask(&mut web, "GET /v1/keys/k", &["Range: bytes=2-3"], "")?;
     assert_eq!(answer.header("content-range"), Some("bytes 2-3/10"));
-    let answer = ask(&mut web, "GET /v1/keys/k", &["Range: bytes=10-"], "")?;
-    assert_eq!((answer.status, answer.header("content-range")), (416, Some("bytes */10")));
+    for range in ["bytes=10-", "bytes=99999999999999999999999-", "bytes=-0"] {
+        let answer = ask(&mut web, "GET /v1/keys/k", &[&format!("Range: {range}")], "")?;
+        assert_eq!((answer.status, answer.header("content-range")), (416, Some("bytes */10")));
+    }
     let same = format!("If-Range: {}", created.tag());
     expect(&mut web, "GET /v1/keys/k", &["Range: bytes=0-0", &same], "", 206, "0");
-    let other = ["Range: bytes=0-0", "If-Range: \"1\""];
-    expect(&mut web, "GET /v1/keys/k", &other, "", 200, "0123456789");
+    for other in ["\"1\"", "*", "Tue, 24 Nov 2026 00:00:00 GMT"] {
+        let other = ["Range: bytes=0-0", &format!("If-Range: {other}")];
+        expect(&mut web, "GET /v1/keys/k", &other, "", 200, "0123456789");
+    }
     Ok(())
 }
 
@@ -282,7 +288,20 @@ fn collections_are_json_text_or_messagepack() -> Result<()> {
     expect(&mut web, &format!("GET {keys}/h"), &plain, "", 200, "f\t1\ng\tx y\n");
     let packed = web.ask("GET /v1/keys/l?range=0,1", &["Accept: application/msgpack"], b"")?;
     assert_eq!(packed.body, [0x92, 0xa1, b'a', 0xa1, b'b']);
-    assert_eq!(web.ask("GET /v1/keys/l", &["Accept: image/png"], b"")?.status, 406);
+    for (accept, form) in [
+        ("text/plain;q=0.5, application/json", "application/json"),
+        ("application/json;q=0, */*", "text/plain; charset=utf-8"),
+        ("*/*;q=0.1, application/msgpack;q=0.2", "application/msgpack"),
+        ("text/*, application/json", "text/plain; charset=utf-8"),
+        ("", "application/json"),
+    ] {
+        let answer = ask(&mut web, "GET /v1/keys/l", &[&format!("Accept: {accept}")], "")?;
+        assert_eq!(answer.header("content-type"), Some(form), "{accept}");
+    }
+    for accept in ["image/png", "application/json;q=0"] {
+        let accept = format!("Accept: {accept}");
+        assert_eq!(web.ask("GET /v1/keys/l", &[&accept], b"")?.status, 406);
+    }
     let wrong = web.ask("GET /v1/keys/l?fields=a", &[], b"")?;
     assert_eq!(wrong.status, 409);
     // Pages of a list and of a set.
@@ -664,6 +683,8 @@ fn pages_and_hosts_that_are_not_known_are_refused() -> Result<()> {
     let own = request(&mut web, "Host: localhost\r\nOrigin: https://app.example\r\n")?;
     assert_eq!(own.status, 404);
     assert_eq!(own.header("access-control-allow-origin"), Some("https://app.example"));
+    // A cache must not give a page what somebody got who is none.
+    assert_eq!(request(&mut web, "Host: localhost\r\n")?.header("vary"), Some("Origin"));
     let preflight = ["Origin: https://app.example", "Access-Control-Request-Method: PUT"];
     let answer = ask(&mut web, "OPTIONS /v1/keys/k", &preflight, "")?;
     assert_eq!(answer.status, 204);
@@ -733,27 +754,6 @@ fn smuggled_and_oversized_requests_end_the_connection() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn slow_requests_are_given_up() -> Result<()> {
-    let (_server, port) = start(&[])?;
-    let mut silent = Web::connect(port)?;
-    let mut slow = Web::connect(port)?;
-    let mut body = Web::connect(port)?;
-    body.send(b"PUT /v1/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")?;
-    let mut idle = Web::connect(port)?;
-    assert_eq!(ask(&mut idle, "GET /healthz", &[], "")?.status, 200);
-    let start = Instant::now();
-    slow.send(b"GET / HTTP/1.1\r\n")?;
-    for _ in 0..8 {
-        thread::sleep(Duration::from_secs(1));
-        slow.send(b"X: y\r\n")?;
-        body.send(b"x")?;
-    }
-    for web in [&mut silent, &mut slow, &mut body] {
-        assert_eq!(web.answer(false)?.status, 408);
-        assert_eq!(web.rest()?, b"");
-    }
-    ensure!(start.elapsed() < Duration::from_secs(14));
 /// Were the connection closed while the client sends, the system would take the answer back.
 #[test]
 fn a_client_gets_its_refusal_though_it_is_sending() -> Result<()> {
@@ -807,6 +807,27 @@ fn a_client_that_takes_no_answers_gets_no_more() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn slow_requests_are_given_up() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let mut silent = Web::connect(port)?;
+    let mut slow = Web::connect(port)?;
+    let mut body = Web::connect(port)?;
+    body.send(b"PUT /v1/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")?;
+    let mut idle = Web::connect(port)?;
+    assert_eq!(ask(&mut idle, "GET /healthz", &[], "")?.status, 200);
+    let start = Instant::now();
+    slow.send(b"GET / HTTP/1.1\r\n")?;
+    for _ in 0..8 {
+        thread::sleep(Duration::from_secs(1));
+        slow.send(b"X: y\r\n")?;
+        body.send(b"x")?;
+    }
+    for web in [&mut silent, &mut slow, &mut body] {
+        assert_eq!(web.answer(false)?.status, 408);
+        assert_eq!(web.rest()?, b"");
+    }
+    ensure!(start.elapsed() < Duration::from_secs(14));
     assert_eq!(ask(&mut idle, "GET /healthz", &[], "")?.status, 200);
     Ok(())
 }
@@ -822,6 +843,10 @@ fn long_answers_are_compressed_for_who_takes_it() -> Result<()> {
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     ensure!(packed.body.len() * 10 < plain.body.len());
     assert_eq!(packed.tag(), plain.tag());
+    let refused = ask(&mut web, "GET /v1/keys/h", &["Accept-Encoding: gzip;q=0, *"], "")?;
+    assert_eq!((refused.header("content-encoding"), &refused.body), (None, &plain.body));
+    let weighed = ask(&mut web, "GET /v1/keys/h", &["Accept-Encoding: br, gzip;q=0.8"], "")?;
+    assert_eq!(weighed.header("content-encoding"), Some("gzip"));
     Ok(())
 }
 

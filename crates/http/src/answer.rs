@@ -23,6 +23,8 @@ pub struct Envelope {
     pub keeps_1_0: bool,
     /// The client takes gzip.
     pub gzip: bool,
+    /// Some web pages may read answers, so that an answer depends on the page that asks.
+    pub varies: bool,
     /// The web page that asks, if pages from its origin may read the answer.
     pub origin: Option<Box<[u8]>>,
     /// The identifier that the client gave to the request.
@@ -106,6 +108,7 @@ impl<'a> Answer<'a> {
         if envelope.close
             || envelope.keeps_1_0
             || envelope.origin.is_some()
+            || envelope.varies
             || envelope.id.is_some()
             || envelope.position.is_some()
         {
@@ -153,6 +156,8 @@ impl<'a> Answer<'a> {
                 b"ETag, Age, Warning, X-Cache, X-Cursor, X-Etcd-Cluster-Id, X-Etcd-Index, X-Position, \
                   X-Raft-Index, X-Raft-Term, X-Request-Id, X-Type",
             );
+        }
+        if envelope.origin.is_some() || envelope.varies {
             self.header("Vary", b"Origin");
         }
     }
@@ -218,11 +223,6 @@ impl<'a> Answer<'a> {
         }
     }
 
-    fn end_head(&mut self, content_type: &[u8], length: usize) {
-        self.put(b"Content-Type: ");
-        self.put(content_type);
-        self.put(b"\r\nContent-Length: ");
-        self.put(itoa::Buffer::new().format(length).as_bytes());
     /// The same with text that is sent from where it lies, as far as it is not compressed.
     pub fn shared_text_body(mut self, content_type: &str, body: &Arc<Vec<u8>>) {
         let compresses = (limits::HTTP_GZIP_LEAST..=limits::HTTP_GZIP_MOST).contains(&body.len());
@@ -235,6 +235,11 @@ impl<'a> Answer<'a> {
         self.shared_body(content_type.as_bytes(), body);
     }
 
+    fn end_head(&mut self, content_type: &[u8], length: usize) {
+        self.put(b"Content-Type: ");
+        self.put(content_type);
+        self.put(b"\r\nContent-Length: ");
+        self.put(itoa::Buffer::new().format(length).as_bytes());
         self.put(b"\r\n\r\n");
         self.output.push(&self.head[..self.used]);
     }

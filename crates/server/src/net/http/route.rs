@@ -14,9 +14,10 @@ use engine::registry::{HttpRows, Row};
 use http::answer::Envelope;
 use http::json::{self, Malformed, Word};
 use http::reply::Strings;
-use http::request::{self, Head, has_word, range_in};
+use http::request::{self, Head, range_in};
 use http::tag::{self, Tags};
 use http::target::{self, Target};
+use http::weight;
 use resp::args::{ArgRange, Arguments};
 
 use super::dashboard;
@@ -131,8 +132,8 @@ fn log_refusal(head: &Head<'_>, envelope: &Envelope, prepared: &Prepared, intake
 /// all answers depend on.
 fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> Routed<Target<'h>> {
     envelope.id = head.header("x-request-id").and_then(request_id);
-    let encodings = head.header("accept-encoding");
-    envelope.gzip = encodings.is_some_and(|list| has_word(list, "gzip"));
+    envelope.gzip = weight::takes(head.all("accept-encoding"), "gzip");
+    envelope.varies = !intake.config.http_cors_origins.is_empty();
     envelope.head = head.method == "HEAD";
     envelope.close = head.closes();
     envelope.keeps_1_0 = head.is_1_0 && !envelope.close;
@@ -372,8 +373,7 @@ impl Route<'_> {
                 Ok(Kind::ready(Prepared::json(200, text)))
             }
             Place::Metrics => {
-                let accept = head.header("accept").unwrap_or_default();
-                let open = memchr::memmem::find(accept, b"application/openmetrics-text").is_some();
+                let open = takes_openmetrics(head);
                 let first = self.begin();
                 self.word(b"METRICS");
                 if open {
@@ -916,44 +916,76 @@ fn query_part(part: &[u8]) -> Routed<Cow<'_, [u8]>> {
 
 /// The options of a GET besides its address, if it has any.
 fn get(head: &Head<'_>) -> Option<Box<Get>> {
-    let accept = head.header("accept").filter(|accept| *accept != b"*/*");
+    let has_accept = head.header("accept").is_some_and(|accept| accept != b"*/*");
     let tags = |name, strong| {
         let mut lists = head.all(name).peekable();
         lists.peek().is_some().then(|| tag::parse(lists, strong))
     };
     let (none_match, matches) = (tags("if-none-match", false), tags("if-match", true));
     let range = head.header("range").filter(|_| head.method == "GET").and_then(range);
-    if accept.is_none() && none_match.is_none() && matches.is_none() && range.is_none() {
+    if !has_accept && none_match.is_none() && matches.is_none() && range.is_none() {
         return None;
     }
     // A range would be of no use to a client that has no other part.
-    let if_range = head.header("if-range").map(|tag| tag::parse([tag].into_iter(), true));
-    let form = accept.map_or(Some(Form::Json), accepted);
+    let if_range = head.header("if-range").map(|tag| match tag::parse([tag].into_iter(), true) {
+        // That is a word of other conditions, and no tag.
+        Tags::Any => Tags::Versions(Vec::new()),
+        tags => tags,
+    });
+    let form = if has_accept { accepted(head) } else { Some(Form::Json) };
     Some(Box::new(Get { none_match, matches, range, if_range, form }))
 }
 
-/// The form in which a client wants a collection.
-fn accepted(accept: &[u8]) -> Option<Form> {
-    accept.split(|byte| *byte == b',').find_map(|item| {
-        let media = item.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        match media.to_ascii_lowercase().as_slice() {
-            b"application/json" | b"application/*" | b"*/*" => Some(Form::Json),
-            b"text/plain" | b"text/*" => Some(Form::Text),
-            b"application/msgpack" => Some(Form::MsgPack),
-            _ => None,
+/// The form in which a client wants a collection: the one with the largest weight, or the first of
+/// those with the same.
+fn accepted(head: &Head<'_>) -> Option<Form> {
+    let forms = [
+        ("application/json", Form::Json),
+        ("text/plain", Form::Text),
+        ("application/msgpack", Form::MsgPack),
+    ];
+    let mut best: Option<(u16, usize, Form)> = None;
+    for (content_type, form) in forms {
+        let Some((weight, place)) = weight::of_type(head.all("accept"), content_type) else {
+            continue;
+        };
+        let is_better =
+            best.is_none_or(|(most, first, _)| weight > most || (weight == most && place < first));
+        if weight > 0 && is_better {
+            best = Some((weight, place, form));
         }
-    })
+    }
+    // An empty list takes anything.
+    let says_nothing = weight::items(head.all("accept")).next().is_none();
+    best.map(|(_, _, form)| form).or(says_nothing.then_some(Form::Json))
+}
+
+/// Whether a client gives OpenMetrics at least the weight of the earlier format of Prometheus.
+fn takes_openmetrics(head: &Head<'_>) -> bool {
+    let most = |name: &str| {
+        let own = weight::items(head.all("accept"))
+            .filter(|(item, _)| item.eq_ignore_ascii_case(name.as_bytes()));
+        own.map(|(_, weight)| weight).max().unwrap_or(0)
+    };
+    let open = most("application/openmetrics-text");
+    open > 0 && open >= most("text/plain")
 }
 
 /// A single range of bytes: the first and the last one, or how many at the end.
 fn range(text: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
     let (first, last) = {
-        let text = std::str::from_utf8(text.strip_prefix(b"bytes=")?).ok()?;
+        let (unit, text) = std::str::from_utf8(text).ok()?.split_once('=')?;
+        if !unit.eq_ignore_ascii_case("bytes") {
+            return None;
+        }
         text.trim().split_once('-')?
     };
     let number = |text: &str| match text {
         "" => Some(None),
-        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok().map(Some),
+        // No value has more bytes than this type can count.
+        _ if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(Some(text.parse().unwrap_or(u64::MAX)))
+        }
         _ => None,
     };
     let (first, last) = (number(first)?, number(last)?);

@@ -73,7 +73,7 @@ impl Route<'_> {
         })?;
         filter.database = names_database.then_some(database);
         // A browser that has lost its connection sends the same request with this.
-        if let Some(last) = head.header("last-event-id") {
+        if let Some(last) = head.header("last-event-id").filter(|last| !last.is_empty()) {
             since = last.to_vec();
         }
         let first = self.begin();
