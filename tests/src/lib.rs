@@ -20,6 +20,7 @@
 //! * [`random`] and [`grammar`] make the random command sequences of the differential test.
 
 pub mod allocation;
+pub mod certificates;
 pub mod client;
 pub mod etcd;
 pub mod grammar;

@@ -11,8 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
+use crate::certificates::Certificates;
+
 /// How long a start may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Names of files in its directory.
+const CERTIFICATE: &str = "server.pem";
+const KEY: &str = "server.key";
 
 /// A running MariaDB; dropping it ends the process and removes its data.
 #[derive(Debug)]
@@ -49,6 +55,18 @@ impl Mariadb {
     /// # Errors
     /// The package is missing, or the server does not start in time.
     pub fn start() -> Result<Mariadb> {
+        Mariadb::make(None)
+    }
+
+    /// The same, with these certificates for connections that are to be encrypted.
+    ///
+    /// # Errors
+    /// As [`Mariadb::start`].
+    pub fn start_encrypted(certificates: &Certificates) -> Result<Mariadb> {
+        Mariadb::make(Some(certificates))
+    }
+
+    fn make(certificates: Option<&Certificates>) -> Result<Mariadb> {
         let directory = tempfile::Builder::new().prefix("dunlin-mariadb-").tempdir()?;
         let data = directory.path().join("data");
         fs::create_dir(&data)?;
@@ -68,6 +86,10 @@ impl Mariadb {
             .spawn()?;
         child.stdin.take().context("standard input was piped")?.write_all(begin.as_bytes())?;
         ensure!(child.wait()?.success(), "the tables of MariaDB cannot be made");
+        if let Some(certificates) = certificates {
+            fs::copy(certificates.server(), directory.path().join(CERTIFICATE))?;
+            fs::copy(certificates.key(), directory.path().join(KEY))?;
+        }
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let child = serve(&directory, port)?;
         Ok(Mariadb { child, port, directory })
@@ -107,7 +129,12 @@ fn serve(directory: &TempDir, port: u16) -> Result<Child> {
     let place = directory.path();
     let log = place.join("log");
     let file = fs::File::create(&log)?;
-    let mut child = command(&place.join("data"))
+    let mut command = command(&place.join("data"));
+    if place.join(KEY).exists() {
+        command.arg(format!("--ssl-cert={}", place.join(CERTIFICATE).display()));
+        command.arg(format!("--ssl-key={}", place.join(KEY).display()));
+    }
+    let mut child = command
         .args([format!("--port={port}"), "--bind-address=127.0.0.1".to_owned()])
         .arg(format!("--socket={}", place.join("socket").display()))
         .arg(format!("--pid-file={}", place.join("pid").display()))

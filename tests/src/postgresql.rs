@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
+use crate::certificates::Certificates;
 use crate::peers;
 
 /// How long a start may take.
@@ -18,6 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The number of a user who owns nothing.
 const NOBODY: u32 = 65534;
+
+/// Names of files in its directory.
+const CERTIFICATE: &str = "server.pem";
+const KEY: &str = "server.key";
 
 /// A running PostgreSQL; dropping it ends the process and removes its data.
 #[derive(Debug)]
@@ -56,6 +61,18 @@ impl Postgresql {
     /// # Errors
     /// The package is missing, or the server does not start in time.
     pub fn start() -> Result<Option<Postgresql>> {
+        Postgresql::make(None)
+    }
+
+    /// The same, with these certificates for connections that are to be encrypted.
+    ///
+    /// # Errors
+    /// As [`Postgresql::start`].
+    pub fn start_encrypted(certificates: &Certificates) -> Result<Option<Postgresql>> {
+        Postgresql::make(Some(certificates))
+    }
+
+    fn make(certificates: Option<&Certificates>) -> Result<Option<Postgresql>> {
         let runs = |wrapper: &Vec<String>| {
             let mut version = command(wrapper, "postgres");
             let version = version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
@@ -67,8 +84,18 @@ impl Postgresql {
         let (data, password) = (directory.path().join("data"), directory.path().join("password"));
         fs::create_dir(&data)?;
         fs::write(&password, "secret\n")?;
+        let mut own = vec![directory.path().to_owned(), data.clone(), password.clone()];
+        if let Some(certificates) = certificates {
+            for (from, name) in [(certificates.server(), CERTIFICATE), (certificates.key(), KEY)] {
+                let to = directory.path().join(name);
+                fs::copy(from, &to)?;
+                // It takes no key that others may read.
+                fs::set_permissions(&to, fs::Permissions::from_mode(0o600))?;
+                own.push(to);
+            }
+        }
         if wrapper.first().is_some_and(|word| word == "setpriv") {
-            for path in [directory.path(), &data, &password] {
+            for path in own {
                 chown(path, Some(NOBODY), Some(NOBODY))?;
             }
         }
@@ -119,7 +146,14 @@ impl Drop for Postgresql {
 fn serve(wrapper: &[String], place: &Path, port: u16) -> Result<Child> {
     let log = place.join("log");
     let file = fs::File::create(&log)?;
-    let mut child = command(wrapper, "postgres")
+    let mut command = command(wrapper, "postgres");
+    if place.join(KEY).exists() {
+        for (name, file) in [("ssl_cert_file", CERTIFICATE), ("ssl_key_file", KEY)] {
+            command.args(["-c", &format!("{name}={}", place.join(file).display())]);
+        }
+        command.args(["-c", "ssl=on"]);
+    }
+    let mut child = command
         .arg("-D")
         .arg(place.join("data"))
         .args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k", ""])

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
+use tests::certificates::Certificates;
 use tests::client::Reply;
 use tests::mariadb::Mariadb;
 use tests::observe::wait_until;
@@ -171,6 +172,63 @@ fn the_example_works_with_postgresql() -> Result<()> {
     assert_eq!(had(&mut web, "types?n=7", "stale"), row);
     assert_eq!(get(&mut web, "types?n=9")?.status, 502);
     Ok(())
+}
+
+/// Asks a database, over connections that are encrypted in each way, what it knows of them.
+fn try_encryption(
+    address: impl Fn(&str) -> String,
+    select: &str,
+    encrypted: &str,
+    authority: &Path,
+) -> Result<()> {
+    let by = format!("sslrootcert={}", authority.display());
+    let ways = [
+        ("plain", "127.0.0.1", "sslmode=disable".to_owned(), Some(false)),
+        ("anybody", "127.0.0.1", "sslmode=require".to_owned(), Some(true)),
+        ("signed", "localhost", format!("sslmode=verify-ca&{by}"), Some(true)),
+        ("host", "127.0.0.1", format!("sslmode=verify-full&{by}"), Some(true)),
+        ("stranger", "127.0.0.1", "sslmode=verify-ca".to_owned(), None),
+        ("other", "localhost", format!("sslmode=verify-full&{by}"), None),
+    ];
+    let mut file = String::new();
+    for (name, host, query, _) in &ways {
+        let url = address(host);
+        file += &format!("[databases.{name}]\nurl = \"{url}?{query}\"\nconnections = 1\n");
+        file +=
+            &format!("[views.{name}]\ndatabase = \"{name}\"\nttl = 60\nselect = \"{select}\"\n");
+    }
+    let (server, port, _directory) = start(&file, &[])?;
+    let mut web = Web::connect(port)?;
+    for (name, _, _, expected) in &ways {
+        let answer = get(&mut web, name)?;
+        let told = (answer.status == 200).then(|| answer.text().contains(encrypted));
+        ensure!(told == *expected, "{name}: {answer:?}\n{}", server.log_tail());
+    }
+    let log = server.log();
+    ensure!(log.contains("UnknownIssuer") && log.contains("not valid for name"), "{log}");
+    Ok(())
+}
+
+#[test]
+fn connections_to_mariadb_may_be_encrypted() -> Result<()> {
+    let certificates = Certificates::make()?;
+    let mariadb = Mariadb::start_encrypted(&certificates)?;
+    let select = "SELECT variable_value <> '' AS encrypted FROM information_schema.session_status \
+                  WHERE variable_name = 'Ssl_cipher'";
+    let address = |host: &str| mariadb.url().replace("127.0.0.1", host);
+    try_encryption(address, select, "\"encrypted\":1", &certificates.authority())
+}
+
+#[test]
+fn connections_to_postgresql_may_be_encrypted() -> Result<()> {
+    let certificates = Certificates::make()?;
+    let Some(postgresql) = Postgresql::start_encrypted(&certificates)? else {
+        eprintln!("Not tried: PostgreSQL refuses root, and no program runs as somebody else here.");
+        return Ok(());
+    };
+    let select = "SELECT ssl AS encrypted FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
+    let address = |host: &str| postgresql.url().replace("127.0.0.1", host);
+    try_encryption(address, select, "\"encrypted\":true", &certificates.authority())
 }
 
 #[test]

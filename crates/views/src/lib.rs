@@ -8,11 +8,13 @@
 mod connection;
 mod definition;
 mod driver;
+mod encryption;
 mod kind;
 mod mariadb;
 mod offer;
 mod parameter;
 mod postgresql;
+mod postgresql_tls;
 mod sqlite;
 mod statement;
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, Opts, OptsBuilder, Params};
+use mysql::{Conn, Opts, OptsBuilder, Params, SslOpts};
 
 use crate::definition::{Call, Database};
 use crate::driver::{Cell, Driver, Failure, Rows};
+use crate::encryption::{Encryption, Trust};
 use crate::parameter::Value;
 
 /// How long the database may take to accept a connection, and to report that a statement took too long.
@@ -31,13 +32,17 @@ impl From<mysql::Error> for Failure {
 
 impl Mariadb {
     pub(crate) fn open(database: &Database) -> Result<Mariadb, Failure> {
-        let Database { url, begin, timeout, .. } = database;
+        let Database { url, encryption, begin, timeout, .. } = database;
         let url = match url.strip_prefix("mariadb:") {
             Some(rest) => format!("mysql:{rest}"),
             None => url.clone(),
         };
         let options = Opts::from_url(&url).map_err(mysql::Error::from)?;
+        // Its library would go on over a socket of this machine, which is not encrypted.
+        let prefers_socket = encryption.is_none() && options.get_prefer_socket();
         let options = OptsBuilder::from_opts(options)
+            .ssl_opts(encryption.as_ref().map(encrypted))
+            .prefer_socket(prefers_socket)
             .tcp_connect_timeout(Some(PATIENCE))
             .read_timeout(Some(*timeout + PATIENCE))
             .write_timeout(Some(*timeout + PATIENCE));
@@ -48,6 +53,13 @@ impl Mariadb {
         }
         Ok(Mariadb(connection))
     }
+}
+
+fn encrypted(encryption: &Encryption) -> SslOpts {
+    SslOpts::default()
+        .with_root_cert_path(encryption.authorities.clone())
+        .with_danger_accept_invalid_certs(encryption.trust == Trust::Anybody)
+        .with_danger_skip_domain_validation(encryption.trust != Trust::Host)
 }
 
 /// Has the database end statements that take too long. MySQL does so with SELECT alone; its other

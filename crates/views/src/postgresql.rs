@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use postgres::config::SslMode;
 use postgres::types::private::BytesMut;
 use postgres::types::{Format, IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, NoTls};
@@ -10,6 +11,7 @@ use postgres::{Client, Config, NoTls};
 use crate::definition::{Call, Database};
 use crate::driver::{Driver, Failure};
 use crate::parameter::Value;
+use crate::postgresql_tls::Connector;
 
 /// How long the database may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -20,7 +22,11 @@ impl From<postgres::Error> for Failure {
     fn from(error: postgres::Error) -> Failure {
         let reason = match error.as_db_error() {
             Some(own) => own.to_string(),
-            None => error.to_string(),
+            // The cause says what is wrong with an encrypted connection.
+            None => match error.source() {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            },
         };
         // Classes of codes: data that do not fit, and violated constraints.
         let code = error.code().map(|code| code.code());
@@ -31,14 +37,21 @@ impl From<postgres::Error> for Failure {
 
 impl Postgres {
     pub(crate) fn open(database: &Database) -> Result<Postgres, Failure> {
-        let Database { url, begin, timeout, .. } = database;
+        let Database { url, encryption, begin, timeout, .. } = database;
         let mut config: Config = url.parse()?;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(PATIENCE);
         }
         // The database enforces the timeout of statements; for a machine that is gone, the system does.
         config.tcp_user_timeout(*timeout + PATIENCE).keepalives_idle(*timeout + PATIENCE);
-        let mut client = config.connect(NoTls)?;
+        let mut client = match encryption {
+            None => config.ssl_mode(SslMode::Disable).connect(NoTls)?,
+            Some(encryption) => {
+                let wrong = |reason| Failure { reason, lost: true, refused: false };
+                let connector = Connector::new(encryption).map_err(wrong)?;
+                config.ssl_mode(SslMode::Require).connect(connector)?
+            }
+        };
         // In milliseconds; 0 would mean no timeout, and the most is that of 32 bits.
         let most = timeout.as_millis().clamp(1, i32::MAX as u128);
         client.batch_execute(&format!("SET statement_timeout = {most}"))?;
