@@ -95,6 +95,12 @@ impl Mariadb {
         Ok(Mariadb { child, port, directory })
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Its address for a file of views.
     #[must_use]
     pub fn url(&self) -> String {

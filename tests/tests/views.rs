@@ -3,7 +3,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
@@ -171,6 +176,96 @@ fn the_example_works_with_postgresql() -> Result<()> {
     sleep(Duration::from_millis(300));
     assert_eq!(had(&mut web, "types?n=7", "stale"), row);
     assert_eq!(get(&mut web, "types?n=9")?.status, 502);
+    Ok(())
+}
+
+#[test]
+fn who_needs_a_database_that_is_gone_does_not_wait_for_others_to_find_out() -> Result<()> {
+    // Nobody listens there: the port was free a moment ago.
+    let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let file = format!(
+        "[databases.main]\nurl = \"mariadb://u:p@127.0.0.1:{port}/x\"\n[views.v]\nttl = 60\n\
+         select = \"SELECT :n AS n\"\nparameters = {{ n = {{ type = \"integer\" }} }}\n"
+    );
+    let (server, port, _directory) = start(&file, &[])?;
+    let mut web = Web::connect(port)?;
+    let begun = Instant::now();
+    for number in 0..200 {
+        assert_eq!(get(&mut web, &format!("v?n={number}"))?.status, 502);
+    }
+    let tries = server.log().matches("View v: ").count() as u64;
+    ensure!((1..=4 * (2 + begun.elapsed().as_secs())).contains(&tries), "tried {tries} times");
+    Ok(())
+}
+
+/// Passes on what a client of MariaDB sends, and what it is answered: but once, when it is told to, not the
+/// answer to a statement. Then it ends the connection.
+fn lose_an_answer(upstream: u16, told: &'static AtomicBool) -> Result<u16> {
+    /// A statement that was prepared is to run.
+    const EXECUTE: u8 = 0x17;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (Ok(mut client), Ok(mut database)) =
+                (client, TcpStream::connect(("127.0.0.1", upstream)))
+            else {
+                continue;
+            };
+            let (Ok(mut to), Ok(mut from)) = (client.try_clone(), database.try_clone()) else {
+                continue;
+            };
+            let loses = Arc::new(AtomicBool::new(false));
+            let armed = Arc::clone(&loses);
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = client.read(&mut bytes) {
+                    if bytes[4] == EXECUTE && told.swap(false, SeqCst) {
+                        armed.store(true, SeqCst);
+                    }
+                    if database.write_all(&bytes[..count]).is_err() {
+                        break;
+                    }
+                }
+            });
+            std::thread::spawn(move || {
+                let mut bytes = [0; 4096];
+                while let Ok(count @ 1..) = from.read(&mut bytes) {
+                    if loses.load(SeqCst) || to.write_all(&bytes[..count]).is_err() {
+                        break;
+                    }
+                }
+                // Either may be closed already.
+                let _ = (to.shutdown(Shutdown::Both), from.shutdown(Shutdown::Both));
+            });
+        }
+    });
+    Ok(port)
+}
+
+#[test]
+fn a_change_is_not_made_twice_when_its_answer_is_lost() -> Result<()> {
+    static LOSES: AtomicBool = AtomicBool::new(false);
+    let mut mariadb = Mariadb::start()?;
+    let through = lose_an_answer(mariadb.port(), &LOSES)?;
+    let url = mariadb.url().replace(&mariadb.port().to_string(), &through.to_string());
+    let file = format!(
+        "[databases.main]\nurl = \"{url}\"\nconnections = 1\n\
+         begin = [\"CREATE TABLE IF NOT EXISTS t (n INT)\"]\n[views.v]\nttl = 60\n\
+         select = \"SELECT count(*) AS count FROM t\"\nwrite = \"INSERT INTO t VALUES (1)\"\n"
+    );
+    let (server, port, _directory) = start(&file, &[])?;
+    let mut web = Web::connect(port)?;
+    let mut write = || Ok::<_, anyhow::Error>(web.ask("POST /v1/views/v", &[], b"{}")?.status);
+    ensure!(write()? == 200, "{}", server.log_tail());
+    LOSES.store(true, SeqCst);
+    ensure!(write()? == 502);
+    // A connection that has ended since is no reason to refuse.
+    ensure!(write()? == 200, "{}", server.log_tail());
+    mariadb.start_again()?;
+    ensure!(write()? == 200, "{}", server.log_tail());
+    let told = had(&mut Web::connect(port)?, "v", "miss");
+    ensure!(told == "[{\"count\":4}]", "{told}");
     Ok(())
 }
 

@@ -40,6 +40,10 @@ impl Listings {
         let thread = std::thread::Builder::new().name("listings".to_owned()).spawn(move || {
             let mut hand: Option<Hand> = None;
             for (argv, waiter) in receiver {
+                // Many may ask and go before it is their turn.
+                if !waiter.is_waiting() {
+                    continue;
+                }
                 // Clients ask, and they go before the engine does.
                 let Some(engine) = shared.get().and_then(Weak::upgrade) else { break };
                 let row = engine.commands.http().node_list;

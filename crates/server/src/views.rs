@@ -42,7 +42,8 @@ use crate::process::paths::{path, reason};
 
 /// Requests that wait for the connections of one database.
 const QUEUE: usize = 4096;
-/// Milliseconds after a failure in which no stale result is asked for anew.
+/// Milliseconds after a failure in which no stale result is asked for anew, and no thread tries to reach a
+/// database that could not be reached.
 const PAUSE_AFTER_FAILURE: u64 = 1000;
 /// The pause before results that cannot be forgotten now are tried again.
 const PAUSE_OF_SETTLING: Duration = Duration::from_millis(100);
@@ -105,6 +106,9 @@ struct Shared {
     /// By the numbers of the databases: until when a stale result is not asked for again, in
     /// milliseconds of the steady clock.
     rests_until: Vec<AtomicU64>,
+    /// By the numbers of the databases too: until when no thread tries to reach a database that could not be
+    /// reached.
+    unreachable_until: Vec<AtomicU64>,
     /// Another pool has replaced it and knows better which results to keep.
     is_retired: AtomicBool,
 }
@@ -227,6 +231,7 @@ impl Pool {
             flights: Mutex::default(),
             epochs: views.views.keys().map(|name| (name.clone(), AtomicU64::new(0))).collect(),
             rests_until: views.databases.iter().map(|_| AtomicU64::new(0)).collect(),
+            unreachable_until: views.databases.iter().map(|_| AtomicU64::new(0)).collect(),
             is_retired: AtomicBool::new(false),
             offer,
         });
@@ -418,7 +423,7 @@ impl Worker {
         let Ok((view, call)) = shared.offer.views.at_key(key) else {
             return shared.land(key, epoch, &said(NO_VIEW));
         };
-        let json = match self.with_connection(view, |connection| connection.query(&call)) {
+        let json = match self.with_connection(view, false, |connection| connection.query(&call)) {
             Ok(json) => json,
             Err(reply) => return shared.land(key, epoch, &said(reply)),
         };
@@ -470,7 +475,7 @@ impl Worker {
             Ok(call) => call,
             Err(reason) => return format!("-ERR {reason}\r\n").into_bytes(),
         };
-        let changed = self.with_connection(view, |connection| connection.execute(&call));
+        let changed = self.with_connection(view, true, |connection| connection.execute(&call));
         let tags: Vec<&[u8]> = view.tags.iter().map(String::as_bytes).collect();
         // If the answer was lost, the rows may have changed nevertheless.
         tags.iter().for_each(|tag| shared.begin_epochs(tag));
@@ -529,17 +534,27 @@ impl Worker {
         refusal.map_or(Ok(forgotten), Err)
     }
 
-    /// Uses the thread's connection to the database of a view. A failure is logged, and the reply for
-    /// it returned.
+    /// Uses the thread's connection to the database of a view: once if the action `changes` rows. A failure
+    /// is logged, and the reply for it returned.
     fn with_connection<T>(
         &mut self,
         view: &View,
+        changes: bool,
         action: impl Fn(&mut Connection) -> Result<T, Failure>,
     ) -> Result<T, &'static [u8]> {
-        // A connection that was idle for long may have been closed by the database.
+        // A connection that was idle for long may have been closed by the database. What reads is then run
+        // again; what changes rows may have run, so the database is asked before.
+        if changes && self.connection.as_mut().is_some_and(|own| !own.is_alive()) {
+            self.connection = None;
+        }
         let had_one = self.connection.is_some();
+        let unreachable_until = &self.shared.unreachable_until[self.database];
+        if !had_one && unreachable_until.load(SeqCst) > base::clock::steady_ms() {
+            // Others have found out, and logged it. Each of those who wait would take as long to.
+            return Err(FAILED);
+        }
         let mut result = self.attempt(&action);
-        if had_one && result.as_ref().is_err_and(|failure| failure.lost) {
+        if had_one && !changes && result.as_ref().is_err_and(|failure| failure.lost) {
             result = self.attempt(&action);
         }
         match result {
@@ -564,7 +579,14 @@ impl Worker {
     ) -> Result<T, Failure> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => Connection::open(&self.shared.offer.views.databases[self.database])?,
+            None => {
+                let opened = Connection::open(&self.shared.offer.views.databases[self.database]);
+                if opened.is_err() {
+                    let until = base::clock::steady_ms() + PAUSE_AFTER_FAILURE;
+                    self.shared.unreachable_until[self.database].store(until, SeqCst);
+                }
+                opened?
+            }
         };
         let result = action(&mut connection);
         if !result.as_ref().is_err_and(|failure| failure.lost) {

@@ -32,6 +32,11 @@ impl Connection {
         self.0.query(call)
     }
 
+    /// Whether the database is still at the other end, as it says itself.
+    pub fn is_alive(&mut self) -> bool {
+        self.0.is_alive()
+    }
+
     /// Runs a statement that changes rows, as a transaction of its own. Returns how many.
     ///
     /// # Errors

@@ -28,6 +28,9 @@ pub(crate) trait Driver: Send {
 
     /// Rows that a statement has changed.
     fn execute(&mut self, call: &Call<'_>) -> Result<u64, Failure>;
+
+    /// Whether the database is still at the other end.
+    fn is_alive(&mut self) -> bool;
 }
 
 /// Rows on their way to JSON.

@@ -145,4 +145,8 @@ impl Driver for Mariadb {
         self.0.exec_drop(call.sql, parameters(call))?;
         Ok(self.0.affected_rows())
     }
+
+    fn is_alive(&mut self) -> bool {
+        self.0.ping().is_ok()
+    }
 }

@@ -123,4 +123,8 @@ impl Driver for Postgres {
         let values = parameters(call);
         Ok(self.0.execute(call.sql, &borrowed(&values))?)
     }
+
+    fn is_alive(&mut self) -> bool {
+        self.0.is_valid(PATIENCE).is_ok()
+    }
 }

@@ -93,4 +93,8 @@ impl Driver for Sqlite {
         self.limit();
         Ok(self.connection.execute(call.sql, params_from_iter(&call.values))? as u64)
     }
+
+    fn is_alive(&mut self) -> bool {
+        true
+    }
 }
