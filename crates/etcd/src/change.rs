@@ -132,6 +132,10 @@ fn take_away(tree: &mut impl Tree, path: &[u8], node: &Node<'_>) -> Result<Vec<B
             let mut scheduled = Vec::new();
             // Other data in place of a directory goes with it.
             for (name, child) in tree.children(&directory).unwrap_or_default() {
+                if !child.is_directory() && child.expires.is_none() {
+                    // That is all of most: their paths are not needed.
+                    continue;
+                }
                 let path = path::child(&directory, &name);
                 if child.is_directory() {
                     directories.push(path::inside(&path).into_owned());
