@@ -31,7 +31,9 @@ fn no_block_is_freed_while_somebody_looks_at_it() {
                 for _ in 0..3 {
                     let inside = gate.enter();
                     world.space.prefetch_bucket(inside.presence(), 0, key.slot, key.hash);
-                    world.space.prefetch_entry(inside.presence(), 0, key.slot, key.hash);
+                    if world.space.prefetch_entry(inside.presence(), 0, key.slot, key.hash) {
+                        world.space.prefetch_chained(inside.presence(), 0, key.slot, key.hash);
+                    }
                 }
             })
         });

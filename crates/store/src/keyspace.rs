@@ -547,14 +547,23 @@ impl<X> Keyspace<X> {
         }
     }
 
-    /// Brings the entry of a key near.
+    /// Brings the entry of a key near. Returns whether it may lie behind the bucket that was brought
+    /// near before, so that [`Keyspace::prefetch_chained`] has to follow.
     #[inline]
-    pub fn prefetch_entry(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) {
+    pub fn prefetch_entry(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) -> bool {
+        let cell = self.cell(database, slot);
+        // SAFETY: a shared reference to the table alone, of which only atomics are read, and
+        // whose retired blocks outlive the caller's presence.
+        !cell.is_null() && unsafe { (*cell).words.prefetch_entry(hash) }
+    }
+
+    /// Brings the entry of a key near that may lie behind its bucket.
+    #[inline]
+    pub fn prefetch_chained(&self, _: Presence<'_>, database: usize, slot: u16, hash: u64) {
         let cell = self.cell(database, slot);
         if !cell.is_null() {
-            // SAFETY: a shared reference to the table alone, of which only atomics are read, and
-            // whose retired blocks outlive the caller's presence.
-            unsafe { (*cell).words.prefetch_entry(hash) };
+            // SAFETY: as above.
+            unsafe { (*cell).words.prefetch_chained(hash) };
         }
     }
 }

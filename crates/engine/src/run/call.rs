@@ -6,6 +6,7 @@ use base::clock::Ticks;
 use resp::args::{Arguments, OwnedArguments};
 use resp::output::{Mark, Output};
 use resp::reply::Reply;
+use smallvec::SmallVec;
 use store::gate::Presence;
 use store::{Held, garbage};
 
@@ -38,6 +39,9 @@ use crate::wait::waiting::Attachment;
 /// such connections cannot fill the log.
 const FOREIGN_LOG_PAUSE: u64 = 60_000;
 
+/// Keys behind full buckets whose entries are brought near together, at most.
+const CHAINED_AT_ONCE: usize = 64;
+
 impl Engine {
     /// Finds the row of a command and hashes its keys, so that their slots and entries can be
     /// prefetched before it runs. Appends to `keys`.
@@ -63,22 +67,29 @@ impl Engine {
     /// Prefetches the slots of keys. First of three steps, each over a whole batch.
     #[inline]
     pub fn prefetch_slots(&self, keys: &[KeyAt]) {
-        keys.iter().for_each(|key| self.keyspace.prefetch_slot(key.slot));
+        each_other(keys, |key| self.keyspace.prefetch_slot(key.slot));
     }
 
     /// Prefetches the buckets of keys.
     #[inline]
     pub fn prefetch_buckets(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
-        for key in keys {
+        each_other(keys, |key| {
             self.keyspace.prefetch_bucket(presence, database, key.slot, key.hash);
-        }
+        });
     }
 
     /// Prefetches the entries of keys.
     #[inline]
     pub fn prefetch_entries(&self, presence: Presence<'_>, database: usize, keys: &[KeyAt]) {
-        for key in keys {
-            self.keyspace.prefetch_entry(presence, database, key.slot, key.hash);
+        let mut chained: SmallVec<[&KeyAt; CHAINED_AT_ONCE]> = SmallVec::new();
+        each_other(keys, |key| {
+            let goes_on = self.keyspace.prefetch_entry(presence, database, key.slot, key.hash);
+            if goes_on && chained.len() < CHAINED_AT_ONCE {
+                chained.push(key);
+            }
+        });
+        for key in chained {
+            self.keyspace.prefetch_chained(presence, database, key.slot, key.hash);
         }
     }
 
@@ -619,6 +630,17 @@ impl Engine {
         }
         self.keep_changes();
         None
+    }
+}
+
+/// Visits keys, but not one that was visited just before: a pipeline often has to do with one key.
+#[inline]
+fn each_other<'k>(keys: &'k [KeyAt], mut visit: impl FnMut(&'k KeyAt)) {
+    let mut last = None;
+    for key in keys {
+        if last.replace(key.hash) != Some(key.hash) {
+            visit(key);
+        }
     }
 }
 

@@ -18,16 +18,17 @@
 //! of a walk to its end is visited at least once.
 //!
 //! Buckets and the table's root are atomics that are written under the owner's lock alone. The
-//! only reader without it is [`Table::prefetch_entry`], which brings cache lines near before a
-//! batch of commands runs; blocks that it could be reading are handed to [`super::retire`] rather
-//! than freed at once.
+//! only readers without it are [`Table::prefetch_entry`] and its kin, which bring cache lines near
+//! before a batch of commands runs; blocks that they could be reading are handed to [`super::retire`]
+//! rather than freed at once.
 //!
-//! That reader decides the orderings. It follows pointers to blocks that may have been made a moment
-//! ago, so a pointer to a block is stored with `Release` and loaded by it with `Acquire`: it sees what
-//! the block was filled with before, its capacity above all. It believes nothing else: the number of
-//! buckets, tags and words may be older or newer than the pointer, so an index is checked against the
-//! bound that came with the pointer, and a word is an address to prefetch, never to read. All other
-//! accesses are the owner's, whose lock orders them, hence `Relaxed`. `len` is a figure alone.
+//! Those readers decide the orderings. They follow pointers to blocks that may have been made a moment
+//! ago, so a pointer to a block is stored with `Release` and loaded by them with `Acquire`: they see
+//! what the block was filled with before, its capacity above all. They believe nothing else: the number
+//! of buckets, tags and words may be older or newer than the pointer, so an index is checked against
+//! the bound that came with the pointer, a pointer to a further bucket is told from a word by a bit of
+//! its own, and a word is an address to prefetch, never to read. All other accesses are the owner's,
+//! whose lock orders them, hence `Relaxed`. `len` is a figure alone.
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -39,9 +40,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use super::retire;
 use crate::sync;
 
+mod near;
 #[cfg(test)]
 mod tests;
 mod visit;
+
+pub(crate) use near::prefetch;
+use near::prefetch_words;
 
 /// Words in a bucket.
 const WORDS: usize = 7;
@@ -70,6 +75,8 @@ const TAG_BITS: u64 = 0x00ff_ffff_ffff_ffff;
 const ONES: u64 = 0x0001_0101_0101_0101;
 const HIGHS: u64 = 0x0080_8080_8080_8080;
 const POINTER: u64 = 0x0000_ffff_ffff_ffff;
+/// Tells a pointer to a further bucket from a word, which has this bit never.
+const LINK: u64 = 1 << 63;
 
 /// One cache line: a word of seven tags and a control byte, then seven words; or half of one, with
 /// three. A handle, because the type does not say how long the bucket is.
@@ -132,8 +139,38 @@ impl<'t> Bucket<'t> {
         }
         // SAFETY: a chained bucket's last word is the address of a bucket that `push` made and
         // that lives until the chain is cut by the same owner.
-        let further = NonNull::new(self.word(WORDS - 1).load(Relaxed) as *mut Line)?;
-        // SAFETY: as above.
+        unsafe { Self::linked(self.word(WORDS - 1).load(Relaxed)) }
+    }
+
+    /// [`Bucket::next`] for a reader without the lock.
+    ///
+    /// # Safety
+    /// The bucket is of a `SHARED` table, and the caller inside its gate.
+    #[inline]
+    unsafe fn next_unlocked(self) -> Option<Bucket<'t>> {
+        // Of a block of one small bucket this is never so.
+        if !Self::chained(self.meta().load(Relaxed)) {
+            return None;
+        }
+        let link = self.word(WORDS - 1).load(Acquire);
+        if link & LINK == 0 {
+            // It is chained no more.
+            return None;
+        }
+        #[cfg(feature = "explore")]
+        retire::look_at(link & POINTER);
+        // SAFETY: it was a part of the table just now, and retired blocks outlive the caller's gate.
+        unsafe { Self::linked(link) }
+    }
+
+    /// The further bucket that a link points to.
+    ///
+    /// # Safety
+    /// The bucket lives for `'t`.
+    #[inline]
+    unsafe fn linked(link: u64) -> Option<Bucket<'t>> {
+        let further = NonNull::new((link & POINTER) as *mut Line)?;
+        // SAFETY: by the caller's promise.
         Some(unsafe { Bucket::at(further) })
     }
 
@@ -214,13 +251,13 @@ impl<'t> Bucket<'t> {
         let bucket = unsafe { Bucket::at(further) };
         let meta = self.meta().load(Relaxed);
         bucket.set(0, Self::tag(meta, WORDS - 1), self.word(WORDS - 1).load(Relaxed));
-        self.word(WORDS - 1).store(further.as_ptr() as u64, Relaxed);
+        self.word(WORDS - 1).store(further.as_ptr() as u64 | LINK, Release);
         let last_tag = 0xff << ((WORDS - 1) * 8);
         self.meta().store((meta & !last_tag) | CHAINED, Relaxed);
     }
 
-    /// Empties the chain and frees its further buckets, giving each (tag, word) to `visit`.
-    fn drain(self, mut visit: impl FnMut(u8, u64)) {
+    /// Empties the chain, giving each (tag, word) to `visit`, and each further bucket to `free`.
+    fn drain(self, mut visit: impl FnMut(u8, u64), free: impl Fn(NonNull<u8>, Layout)) {
         let mut bucket = self;
         loop {
             let meta = bucket.meta().load(Relaxed);
@@ -232,9 +269,7 @@ impl<'t> Bucket<'t> {
             }
             let next = bucket.next();
             if bucket.at != self.at {
-                // SAFETY: further buckets are single allocations that only this chain points to, and
-                // only the owner follows chains.
-                unsafe { free_bucket(bucket.at.cast()) };
+                free(bucket.at.cast(), bucket_layout(1));
             }
             match next {
                 Some(next) => bucket = next,
@@ -264,13 +299,6 @@ fn allocate_buckets(count: u32) -> NonNull<Line> {
         unsafe { Bucket::at(block) }.meta().store(SMALL, Relaxed);
     }
     block
-}
-
-/// # Safety
-/// The bucket came from `allocate_buckets(1)` and nothing refers to it any more.
-unsafe fn free_bucket(bucket: NonNull<Line>) {
-    // SAFETY: same layout as at the allocation, by the caller's word.
-    unsafe { std::alloc::dealloc(bucket.as_ptr().cast(), bucket_layout(1)) };
 }
 
 /// Whether this many words call for another bucket. A single bucket may be filled completely, and so
@@ -572,7 +600,7 @@ impl<const SHARED: bool> Table<SHARED> {
         // A chain of n further buckets has room for up to 6n + 7 words; rebuilding is due at 6n + 1.
         if words <= chain * (WORDS - 1) + 1 {
             let mut kept = Vec::with_capacity(words);
-            home.drain(|tag, word| kept.push((tag, word)));
+            home.drain(|tag, word| kept.push((tag, word)), Self::free);
             for (tag, word) in kept {
                 home.push(tag, word);
             }
@@ -623,7 +651,7 @@ impl<const SHARED: bool> Table<SHARED> {
                 }
             }
             self.root.store(Root::Single(block, capacity).pack(), Release);
-            self.free(old.cast(), bucket_layout(old_capacity));
+            Self::free(old.cast(), bucket_layout(old_capacity));
         } else {
             self.root.store(Root::Single(block, capacity).pack(), Release);
         }
@@ -650,12 +678,12 @@ impl<const SHARED: bool> Table<SHARED> {
             }
         }
         self.root.store(Root::Many(directory).pack(), Release);
-        self.free(old.cast(), Directory::layout(capacity));
+        Self::free(old.cast(), Directory::layout(capacity));
         directory
     }
 
     /// Frees a block of this table, or retires it when other threads may still be reading it.
-    fn free(&self, block: NonNull<u8>, layout: Layout) {
+    fn free(block: NonNull<u8>, layout: Layout) {
         if SHARED {
             retire::retire(block, layout);
         } else {
@@ -674,13 +702,14 @@ impl<const SHARED: bool> Table<SHARED> {
         prefetch_words(from);
         let mut stay = smallvec::SmallVec::<[(u8, u64); 16]>::new();
         // Neither chain becomes longer than this one was.
-        from.drain(|tag, word| {
+        let sort = |tag, word| {
             if (hash_of(word) >> level) & 1 == 1 {
                 to.push(tag, word);
             } else {
                 stay.push((tag, word));
             }
-        });
+        };
+        from.drain(sort, Self::free);
         for (tag, word) in stay {
             from.push(tag, word);
         }
@@ -697,7 +726,7 @@ impl<const SHARED: bool> Table<SHARED> {
         let target = last - (1 << level);
         let (from, to) = (self.bucket(last), self.bucket(target));
         let mut further = 0;
-        from.drain(|tag, word| further = to.push(tag, word).max(further));
+        from.drain(|tag, word| further = to.push(tag, word).max(further), Self::free);
         if further > 0 {
             self.note_chain(further);
         }
@@ -717,7 +746,7 @@ impl<const SHARED: bool> Table<SHARED> {
         // SAFETY: segment `index` was the last in use, so it is below the capacity.
         let cell = unsafe { &*Directory::segment(directory, u64::from(index)) };
         let segment = NonNull::new(cell.swap(0, Relaxed) as *mut u8);
-        self.free(segment.expect("a segment in use"), bucket_layout(SEGMENT));
+        Self::free(segment.expect("a segment in use"), bucket_layout(SEGMENT));
         if index == 1 {
             // SAFETY: the directory is live and its first segment always exists.
             let (first, capacity) = unsafe {
@@ -728,7 +757,7 @@ impl<const SHARED: bool> Table<SHARED> {
             };
             let first = NonNull::new(first).expect("the first segment");
             self.root.store(Root::Single(first, SEGMENT).pack(), Release);
-            self.free(directory.cast(), Directory::layout(capacity));
+            Self::free(directory.cast(), Directory::layout(capacity));
         }
     }
 
@@ -739,17 +768,17 @@ impl<const SHARED: bool> Table<SHARED> {
         self.len.store(0, Relaxed);
         match root {
             Root::Empty => {}
-            Root::Single(block, capacity) => self.free(block.cast(), bucket_layout(capacity)),
+            Root::Single(block, capacity) => Self::free(block.cast(), bucket_layout(capacity)),
             Root::Many(directory) => {
                 for index in 0..buckets.div_ceil(SEGMENT) {
                     // SAFETY: segments below the used count exist.
                     let segment = unsafe { &*Directory::segment(directory, u64::from(index)) };
                     let segment = NonNull::new(segment.load(Relaxed) as *mut u8);
-                    self.free(segment.expect("a segment in use"), bucket_layout(SEGMENT));
+                    Self::free(segment.expect("a segment in use"), bucket_layout(SEGMENT));
                 }
                 // SAFETY: still live: it is freed on the next line.
                 let capacity = unsafe { directory.as_ref().capacity };
-                self.free(directory.cast(), Directory::layout(capacity));
+                Self::free(directory.cast(), Directory::layout(capacity));
             }
         }
     }
@@ -757,7 +786,7 @@ impl<const SHARED: bool> Table<SHARED> {
     /// Empties the table, giving each word to `visit`.
     pub(crate) fn drain(&mut self, mut visit: impl FnMut(u64)) {
         for index in 0..self.buckets.load(Relaxed) {
-            self.bucket(index).drain(|_, word| visit(word));
+            self.bucket(index).drain(|_, word| visit(word), Self::free);
         }
         self.release();
     }
@@ -804,69 +833,6 @@ impl<const SHARED: bool> Table<SHARED> {
         histogram
     }
 
-    /// Brings the home bucket of `hash` near. Needs no lock, but the caller is inside its gate, so
-    /// that no directory of this table is freed meanwhile.
-    #[inline]
-    pub(crate) fn prefetch_bucket(&self, hash: u64) {
-        if let Some(bucket) = self.bucket_unlocked(hash) {
-            prefetch(bucket.as_ptr().cast());
-        }
-    }
-
-    /// Prefetches the entries of the words that could match `hash`. Needs no lock, but the caller is
-    /// inside its gate, so that no block of this table is freed meanwhile.
-    #[inline]
-    pub(crate) fn prefetch_entry(&self, hash: u64) {
-        let Some(bucket) = self.bucket_unlocked(hash) else { return };
-        debug_assert!(SHARED, "only shared tables retire their blocks");
-        // SAFETY: the bucket lies inside a block that was the table's at the load of the root, and
-        // retired blocks outlive the caller's gate. All its words are atomics.
-        let bucket = unsafe { Bucket::at(bucket) };
-        let pattern = u64::from(tag_of(hash)) * ONES;
-        let difference = (bucket.meta().load(Relaxed) ^ pattern) & TAG_BITS;
-        let candidates = difference.wrapping_sub(ONES) & !difference & HIGHS;
-        if candidates != 0 {
-            // The lowest candidate is no false one: its tag is not zero.
-            let index = candidates.trailing_zeros() as usize / 8;
-            let address = bucket.word(index).load(Relaxed) & POINTER;
-            prefetch(address as *const u8);
-            prefetch((address + 64) as *const u8);
-        }
-    }
-
-    fn bucket_unlocked(&self, hash: u64) -> Option<NonNull<Line>> {
-        // The count may be newer or older than the root, so the index is checked against the bound
-        // that comes with the pointer.
-        let buckets = self.buckets.load(Relaxed);
-        if buckets == 0 {
-            return None;
-        }
-        let (index, _) = address(hash, buckets);
-        let root = Root::unpack(self.root.load(Acquire));
-        #[cfg(feature = "explore")]
-        retire::look_at(root.block());
-        match root {
-            Root::Empty => None,
-            Root::Single(block, capacity) => {
-                // SAFETY: in bounds of the block.
-                (index < capacity.max(1)).then(|| unsafe { block.add(index as usize) })
-            }
-            Root::Many(directory) => {
-                // SAFETY: a directory, even a retired one, is readable inside the gate; a segment
-                // that it names has 64 buckets.
-                unsafe {
-                    let segment = u64::from(index / SEGMENT);
-                    if segment >= directory.as_ref().capacity {
-                        return None;
-                    }
-                    let block = (*Directory::segment(directory, segment)).load(Acquire);
-                    let block = NonNull::new(block as *mut Line)?;
-                    Some(block.add((index % SEGMENT) as usize))
-                }
-            }
-        }
-    }
-
     /// Asserts every invariant of the structure.
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn check(&self, hash_of: impl Fn(u64) -> u64) {
@@ -890,24 +856,8 @@ impl<const SHARED: bool> Table<SHARED> {
 impl<const SHARED: bool> Drop for Table<SHARED> {
     fn drop(&mut self) {
         for index in 0..self.buckets.load(Relaxed) {
-            self.bucket(index).drain(|_, _| {});
+            self.bucket(index).drain(|_, _| {}, Self::free);
         }
         self.release();
     }
-}
-
-/// Prefetches the entries of the words of a bucket, so that hashing them does not wait for each.
-fn prefetch_words(bucket: Bucket<'_>) {
-    bucket.for_each(|word| prefetch((word & POINTER) as *const u8));
-}
-
-#[inline]
-pub(crate) fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch is a hint; any address is allowed.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(any(not(target_arch = "x86_64"), miri))]
-    let _ = address;
 }

@@ -71,13 +71,44 @@ fn grows_past_one_segment_and_gives_it_back() {
     table.check(mix);
     assert!(table.memory() < 20_000 * 18, "{} bytes", table.memory());
     assert!(table.random(base::rng::below).is_some());
-    (1..=20_000u64).for_each(|word| table.prefetch_entry(mix(word)));
+    (1..=20_000u64).for_each(|word| prefetch_all(&table, mix(word)));
     (1..=20_000u64).for_each(|word| {
         let place = find(&table, word).expect("was put in");
         table.remove(place);
     });
     assert_eq!(table.memory(), 0);
     assert_eq!(table.walk(0, |_| panic!("nothing is left")), None);
+    // SAFETY: no other thread looks at the table.
+    unsafe { retire::collect(|| true) };
+}
+
+/// Brings near what a hash leads to, as a batch does step by step.
+fn prefetch_all(table: &Table<true>, hash: u64) {
+    table.prefetch_bucket(hash);
+    if table.prefetch_entry(hash) {
+        table.prefetch_chained(hash);
+    }
+}
+
+#[test]
+fn a_reader_without_the_lock_is_sent_behind_full_buckets() {
+    let mut table = Table::<true>::new();
+    // All in one bucket, of which the last word gives way to a further one.
+    let hash = |word: u64| word << 56 | 7;
+    for word in 1..=7u64 {
+        table.insert(hash(word), word, hash);
+        assert!(!table.prefetch_entry(hash(word)) && !table.prefetch_entry(hash(99)));
+    }
+    (8..=9u64).for_each(|word| table.insert(hash(word), word, hash));
+    let behind: Vec<u64> = (1..=9).filter(|word| table.prefetch_entry(hash(*word))).collect();
+    assert_eq!(behind, [7, 8, 9]);
+    behind.into_iter().for_each(|word| table.prefetch_chained(hash(word)));
+    for word in 5..=9u64 {
+        let place = table.find(hash(word), |found| found == word).expect("was put in");
+        table.remove(place);
+    }
+    assert!(!table.prefetch_entry(hash(9)), "it is chained no more");
+    table.drain(|_| ());
     // SAFETY: no other thread looks at the table.
     unsafe { retire::collect(|| true) };
 }
@@ -122,7 +153,7 @@ fn a_reader_without_the_lock_sees_whole_blocks() {
                 for _ in 0..8 {
                     word = word % WORDS + 1;
                     // SAFETY: a shared reference, of which only atomics are read, inside a gate.
-                    unsafe { (*table.0.get()).prefetch_entry(mix(word)) };
+                    prefetch_all(unsafe { &*table.0.get() }, mix(word));
                 }
                 drop(inside);
             }
@@ -283,7 +314,7 @@ fn a_small_bucket_becomes_a_full_one_and_keeps_its_words() {
         for number in 0..table.len() as u64 {
             assert!(walked.contains(&table.random(|_| number).expect("there are words")));
         }
-        table.prefetch_entry(mix(word));
+        prefetch_all(&table, mix(word));
     }
     let mut drained = Vec::new();
     table.drain(|word| drained.push(word));
