@@ -3,7 +3,7 @@
 use resp::args::Arguments;
 
 use crate::command::names::Names;
-use crate::command::{Begin, Command, Find, INTERNAL, NOT_KEY};
+use crate::command::{Begin, Command, Find, Group, INTERNAL, KeySpec, NOT_KEY};
 use crate::run::plain::is_plain;
 
 pub use crate::command::RowId;
@@ -19,7 +19,14 @@ impl Row {
             }
             _ => false,
         };
-        Row { id, command, one_key, plain: is_plain(command, one_key) }
+        // WATCH changes its connection.
+        let finds_keys =
+            |spec: &KeySpec| spec.flags & NOT_KEY == 0 && !matches!(spec.begin, Begin::Unknown);
+        let has_keys = !command.keys.is_empty()
+            && command.keys.iter().all(finds_keys)
+            && command.key_finder.is_none()
+            && command.group != Group::Transactions;
+        Row { id, command, one_key, plain: is_plain(command, has_keys) }
     }
 
     /// Whether each command with the same first word has this row: no container, and no subcommand.

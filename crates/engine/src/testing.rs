@@ -21,7 +21,7 @@ use crate::no_host::NoHost;
 use crate::persistence::backlog::{Backlog, Record};
 use crate::persistence::journal::{Batch, Journal, State};
 use crate::run::authority::Authority;
-use crate::run::request::{Outcome, Request};
+use crate::run::request::{Outcome, Request, Requests};
 use crate::run::turn::Turn;
 use crate::session::Session;
 use crate::session::client::Client;
@@ -85,6 +85,21 @@ impl Recorder {
 
 /// The engine's share of a [`Recorder`].
 struct Recording(Arc<Recorder>);
+
+/// Commands that follow each other.
+struct Together<'r>(Vec<Request<'r>>);
+
+impl Requests for Together<'_> {
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    fn at(&self, index: usize) -> Request<'_> {
+        self.0[index]
+    }
+
+    fn hold_reply(&mut self, _: &Session, _: u64) {}
+}
 
 impl Journal for Recording {
     fn listening(&self) -> bool {
@@ -206,6 +221,31 @@ impl TestServer {
         self.try_run(argv).expect("one connection alone is never held up")
     }
 
+    /// Runs the first of some commands the short path, as far as they may take it together. Returns how
+    /// many, and their replies.
+    pub(crate) fn run_together(&mut self, commands: &[OwnedArguments]) -> (usize, Vec<u8>) {
+        let prepare = |argv: &OwnedArguments| {
+            let mut keys = Vec::new();
+            (self.engine.prepare(argv.view(), &mut keys), keys)
+        };
+        let prepared: Vec<_> = commands.iter().map(prepare).collect();
+        let requests = commands.iter().zip(&prepared).map(|(argv, (row, keys))| Request {
+            argv: argv.view(),
+            row: *row,
+            keys,
+            busy: None,
+        });
+        let mut requests = Together(requests.collect());
+        let mut output = Output::new();
+        output.set_limit(self.output_limit);
+        self.begin_turn();
+        let inside = self.gate.enter();
+        let (turn, session) = (&mut self.turn, &mut self.session);
+        let presence = inside.presence();
+        let ran = self.engine.execute_plainly(turn, session, &mut requests, presence, &mut output);
+        (ran, output.to_vec())
+    }
+
     /// [`TestServer::run`] where other threads may hold slots. Nothing when the command must be tried
     /// again.
     pub(crate) fn try_run<A: AsRef<[u8]>>(&mut self, argv: &[A]) -> Option<Vec<u8>> {
@@ -231,7 +271,13 @@ impl TestServer {
             let may_go_short = self.takes_short_way && reservation.is_none();
             let presence = inside.presence();
             if may_go_short
-                && self.engine.execute_plainly(turn, session, &request, presence, &mut output)
+                && self.engine.execute_plainly(
+                    turn,
+                    session,
+                    &mut Together(vec![request]),
+                    presence,
+                    &mut output,
+                ) > 0
             {
                 return Some(output.to_vec());
             }

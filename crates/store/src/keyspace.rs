@@ -258,9 +258,9 @@ impl<X> Keyspace<X> {
         self.slots[usize::from(slot)].lock.load(Ordering::Relaxed) != FREE
     }
 
-    /// Holds no slot: a stand-in.
-    pub fn hold_none<'k>(&'k self, presence: Presence<'k>) -> Held<'k, X> {
-        self.hold(presence, SmallVec::new(), Mode::Declared, 0)
+    /// Holds nothing: a stand-in, or to go on from ([`Held::try_go_on`]).
+    pub fn hold_none<'k>(&'k self, presence: Presence<'k>, clock: u64) -> Held<'k, X> {
+        self.hold(presence, SmallVec::new(), Mode::Declared, clock)
     }
 
     /// Attaches locks that were detached, with the same right by which they were held.
@@ -918,15 +918,50 @@ impl<'k, X> Held<'k, X> {
 }
 
 impl<X> Held<'_, X> {
-    /// Unlocks, as dropping it does. Quicker when it holds one slot.
+    /// Locks a slot, where it holds none: [`Keyspace::try_hold_one`], for commands that follow each
+    /// other. Returns false, and holds none, when the slot stays locked.
     #[inline]
-    pub fn end(mut self) {
+    pub fn try_go_on(&mut self, slot: u16) -> bool {
         let slots = self.slots.get_mut();
-        if let ([slot], false, None) = (&slots[..], slots.spilled(), self.borrowed.get_mut()) {
-            self.space.unlock(*slot);
-            // There is nothing else to free: the slots lie inside it.
-            std::mem::forget(self);
+        debug_assert!(slots.is_empty() && self.mode.get_mut() == &Mode::Declared, "it holds none");
+        let locked = self.space.try_lock(slot);
+        if locked {
+            slots.push(slot);
+            *self.recent.get_mut() = Some(slot);
         }
+        locked
+    }
+
+    /// [`Held::try_go_on`] with several slots, which are ascending and distinct.
+    pub fn try_go_on_with(&mut self, wanted: &[u16]) -> bool {
+        debug_assert!(wanted.is_sorted_by(|a, b| a < b), "ascending and distinct");
+        for &slot in wanted {
+            if !self.space.try_lock(slot) {
+                self.let_go();
+                return false;
+            }
+            self.slots.get_mut().push(slot);
+        }
+        true
+    }
+
+    /// Whether the layer above has attached nothing to any slot that it holds.
+    pub fn is_bare(&self) -> bool {
+        self.slots.borrow().iter().all(|&slot| {
+            // SAFETY: the slot is locked by us; shared borrow of `self`.
+            unsafe { (*self.space.slots[usize::from(slot)].state.get()).attachment.is_none() }
+        })
+    }
+
+    /// Unlocks the slots that it holds, and holds none from then on.
+    #[inline]
+    pub fn let_go(&mut self) {
+        let slots = self.slots.get_mut();
+        debug_assert!(self.borrowed.get_mut().is_none(), "they are its own");
+        while let Some(slot) = slots.pop() {
+            self.space.unlock(slot);
+        }
+        *self.recent.get_mut() = None;
     }
 }
 

@@ -278,7 +278,7 @@ impl Engine {
             turn.contended_slot = missed;
             turn.stats.contended.add(1);
         } else if !request.keys.is_empty() {
-            turn.sample_keys(session.database, request.argv, request.keys);
+            turn.sample_keys(1, session.database, request.argv, request.keys);
         }
         outcome
     }

@@ -1,8 +1,11 @@
-//! The short path of a command: one key, no waiting client, nothing unusual going on.
+//! The short path of a command: keys that it names, no waiting client, nothing unusual going on.
 //!
 //! Nearly every command of nearly every server takes it. Each condition here stands for checks and
 //! steps of [`Engine::execute`] that would do nothing when the condition is met. A command that fails a
 //! condition has done nothing yet, and takes the long path from its beginning.
+//!
+//! Commands that one connection has sent one after another take it together, so that what they have in
+//! common is checked once.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -14,12 +17,13 @@ use crate::command::{
     BLOCKING, CLOSES_GATES, Command, FOLLOWS, INTERNAL, PROTECTED, READS_BY_PATTERN, SCRIPT,
     WHOLE_KEYSPACE,
 };
-use crate::engine::{Context, Engine};
+use crate::engine::{Context, Engine, Row};
 use crate::handler::args::Args;
 use crate::handler::db::Db;
 use crate::reclaim::eviction;
 use crate::run::authority::Authority;
-use crate::run::request::Request;
+use crate::run::request::{Request, Requests};
+use crate::run::slots::slots_of;
 use crate::run::turn::Turn;
 use crate::session::Session;
 
@@ -33,76 +37,127 @@ const UNUSUAL: crate::command::Flags = BLOCKING
     | SCRIPT
     | WHOLE_KEYSPACE;
 
-/// Whether a command may take the short path; `one_key` says that it has one key, or none if its
+/// Whether a command may take the short path; `has_keys` says that it has keys, or none where its
 /// arguments are too few.
-pub(crate) fn is_plain(command: &Command, one_key: bool) -> bool {
+pub(crate) fn is_plain(command: &Command, has_keys: bool) -> bool {
     let has_subcommands = command.parent.is_some() || !command.subcommands.is_empty();
-    one_key && !has_subcommands && command.reach.is_none() && !command.has(UNUSUAL)
+    has_keys && !has_subcommands && command.reach.is_none() && !command.has(UNUSUAL)
+}
+
+/// The command with its row, if it is one that may take the short path where nothing is the matter.
+#[inline]
+fn short(requests: &impl Requests, index: usize) -> Option<(&'static Row, Request<'_>)> {
+    if index >= requests.count() {
+        return None;
+    }
+    let request = requests.at(index);
+    // A command whose arguments are too few or too many has no key here.
+    let row = request.row.filter(|row| row.plain && !request.keys.is_empty())?;
+    Some((row, request))
 }
 
 impl Engine {
-    /// Runs a command of a connection the short way. Returns false if the command has to go the long
-    /// way; then nothing was touched.
-    #[inline]
+    /// Runs commands of a connection on the short path, up to the first that has to take the long one, of
+    /// which nothing was touched then. Returns how many have run. It ends too when the output is over
+    /// its limit.
     pub fn execute_plainly(
         &self,
         turn: &mut Turn,
         session: &mut Session,
-        request: &Request<'_>,
+        requests: &mut impl Requests,
         presence: Presence<'_>,
         output: &mut Output,
-    ) -> bool {
-        // A command with too few or too many arguments has no key here.
-        let (Some(row), [key]) = (request.row, request.keys) else { return false };
-        if !(row.plain && turn.plain && session.is_plain()) || self.pause.is_on(turn.steady) {
-            return false;
+    ) -> usize {
+        let mut done = 0;
+        while let Some((row, _)) = short(requests, done) {
+            if !(turn.plain && session.is_plain()) {
+                break;
+            }
+            let limited = turn.config.maxmemory > 0;
+            if limited && eviction::admit(self, presence, turn, session, row.command).is_err() {
+                break;
+            }
+            // A command beyond the limit makes room before the next one.
+            let until = if limited { done + 1 } else { usize::MAX };
+            let ran = self.run_plainly(turn, session, (requests, done, until), presence, output);
+            self.clean_up(presence, turn);
+            if ran > 0 {
+                let last = requests.at(done + ran - 1);
+                turn.sample_keys(ran as u64, session.database, last.argv, last.keys);
+            }
+            done += ran;
+            if ran == 0 || output.is_over_limit() {
+                break;
+            }
         }
-        let limited = turn.config.maxmemory > 0;
-        if limited && eviction::admit(self, presence, turn, session, row.command).is_err() {
-            return false;
-        }
-        let Some(held) = self.keyspace.try_hold_one(presence, key.slot, turn.clock) else {
-            return false;
-        };
-        if held.attachment(key.slot).is_some() {
-            // A client watches a key there, or waits for one.
-            return false;
-        }
-        session.client.last_command.store(row.id + 1, Relaxed);
-        let resp3 = session.resp3;
+        done
+    }
+
+    /// Runs commands from `begin` on, the last of them before `until`, or as long as what has run leaves
+    /// nothing to do besides. Returns how many.
+    fn run_plainly(
+        &self,
+        turn: &mut Turn,
+        session: &mut Session,
+        (requests, begin, until): (&mut impl Requests, usize, usize),
+        presence: Presence<'_>,
+        output: &mut Output,
+    ) -> usize {
+        let until = until.min(begin.saturating_add(turn.commands_to_sample()));
+        let (resp3, database) = (session.resp3, session.database);
         let touch = !session.no_touch;
+        let held = self.keyspace.hold_none(presence, turn.clock);
+        let Some((row, _)) = short(requests, begin) else { return 0 };
         let (parts, effects) = turn.parts();
+        let mut cx = Context {
+            db: Db::new(parts, effects, database, held, touch, false),
+            reply: Reply::new(output, resp3),
+            session,
+            engine: self,
+            row,
+            authority: Authority::Ordinary(presence),
+            nested: false,
+            busy: None,
+            hears_itself: false,
+            block: None,
+            sync_wait: None,
+        };
+        let mut next = begin;
+        while next < until
+            && let Some((row, request)) = short(requests, next)
         {
-            let mut cx = Context {
-                db: Db::new(parts, effects, session.database, held, touch, false),
-                reply: Reply::new(output, resp3),
-                session,
-                engine: self,
-                row,
-                authority: Authority::Ordinary(presence),
-                nested: false,
-                busy: None,
-                hears_itself: false,
-                block: None,
-                sync_wait: None,
-            };
+            let held = &mut cx.db.held;
+            let is_free = !self.pause.is_on(cx.db.steady)
+                && match request.keys {
+                    [key] => held.try_go_on(key.slot) && held.attachment(key.slot).is_none(),
+                    keys => held.try_go_on_with(&slots_of(keys)) && held.is_bare(),
+                };
+            if !is_free {
+                // Or somebody watches a key there, or waits for one.
+                break;
+            }
+            let from = cx.reply.output().end();
+            cx.session.client.last_command.store(row.id + 1, Relaxed);
             cx.run_handler(row, &mut Args::new(request.argv, request.keys));
             debug_assert!(cx.block.is_none() && cx.sync_wait.is_none(), "it does not wait");
+            debug_assert!(!cx.hears_itself, "it says nothing to others");
             debug_assert!(cx.db.effects.ready.is_empty(), "nobody waits for its key");
             debug_assert!(cx.db.held.missed().is_none(), "it has reached no further");
             let appended = self.settle(&mut cx.db);
             if appended > 0 {
                 cx.session.written_to = appended;
             }
+            next += 1;
             if cx.db.effects.holds_replies {
                 cx.note_dependence();
+                requests.hold_reply(cx.session, from);
             }
-            let Context { db: Db { held, .. }, .. } = cx;
-            held.end();
+            cx.db.held.let_go();
+            if cx.db.effects.leave_work() || cx.reply.output().is_over_limit() {
+                break;
+            }
         }
-        self.clean_up(presence, turn);
-        turn.sample_keys(session.database, request.argv, request.keys);
-        true
+        next - begin
     }
 
     /// Whether the server is in no state that makes commands be refused or wait, as far as that does

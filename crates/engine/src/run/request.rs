@@ -7,6 +7,7 @@ use resp::args::Arguments;
 use crate::engine::Row;
 use crate::handler::args::KeyAt;
 use crate::run::busy::Busy;
+use crate::session::Session;
 use crate::session::client::Waiter;
 use crate::wait::sync::SyncWait;
 
@@ -21,6 +22,19 @@ pub struct Request<'r> {
     pub keys: &'r [KeyAt],
     /// Is told if it is a script that takes long.
     pub busy: Option<&'r dyn Busy>,
+}
+
+/// Commands of one connection that follow each other.
+pub trait Requests {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// The one with this number, which is below the count.
+    fn at(&self, index: usize) -> Request<'_>;
+
+    /// What a command wrote waits for what its session depends on: all that lies behind this place in
+    /// the output. See [`crate::persistence::durability`].
+    fn hold_reply(&mut self, session: &Session, from: u64);
 }
 
 /// The outcome of a command.

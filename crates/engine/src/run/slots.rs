@@ -12,10 +12,19 @@ pub(crate) type Slots = SmallVec<[u16; 12]>;
 
 /// The slots that a command names, ascending and distinct.
 pub(crate) fn all_slots(session: &Session, command: &Spec, keys: &[KeyAt]) -> Slots {
-    let mut slots: Slots = keys.iter().map(|key| key.slot).collect();
-    if command.name == "exec" {
-        collect_transaction_slots(session, &mut slots);
+    if command.name != "exec" {
+        return slots_of(keys);
     }
+    let mut slots: Slots = keys.iter().map(|key| key.slot).collect();
+    collect_transaction_slots(session, &mut slots);
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+/// The slots of keys, ascending and distinct.
+pub(crate) fn slots_of(keys: &[KeyAt]) -> Slots {
+    let mut slots: Slots = keys.iter().map(|key| key.slot).collect();
     slots.sort_unstable();
     slots.dedup();
     slots

@@ -162,10 +162,22 @@ impl Turn {
         self.begun
     }
 
-    /// Looks at the keys of one in many commands.
+    /// How many commands may run before [`Turn::sample_keys`] is told of them.
     #[inline]
-    pub(crate) fn sample_keys(&mut self, database: usize, argv: Arguments<'_>, keys: &[KeyAt]) {
-        match self.keys_looked_at_in.checked_sub(1) {
+    pub(crate) fn commands_to_sample(&self) -> usize {
+        usize::try_from(self.keys_looked_at_in).map_or(usize::MAX, |left| left.saturating_add(1))
+    }
+
+    /// Looks at the keys of one command of many. So many have run, the last of which has these.
+    #[inline]
+    pub(crate) fn sample_keys(
+        &mut self,
+        ran: u64,
+        database: usize,
+        argv: Arguments<'_>,
+        keys: &[KeyAt],
+    ) {
+        match self.keys_looked_at_in.checked_sub(ran) {
             Some(left) => self.keys_looked_at_in = left,
             None => self.look_at_keys(database, argv, keys),
         }

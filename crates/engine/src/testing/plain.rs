@@ -1,7 +1,8 @@
-//! The short path of commands has the same results as the long one: the same random commands run on two
-//! engines, one of which never takes the short path.
+//! The short path of commands leads where the long one does: the same random commands run on two
+//! engines, of which one never takes the short path. The other one takes it with several at a time, too.
 
 use proptest::prelude::*;
+use resp::args::OwnedArguments;
 use tests::grammar::{self, Comparison};
 use tests::random::Random;
 
@@ -16,6 +17,8 @@ const START: u64 = 1_700_000_000_000;
 enum Step {
     /// A command of the grammar, by its seed.
     Any(u64),
+    /// Commands behind each other, likewise.
+    Pipeline(Vec<u64>),
     /// Time passes, in milliseconds.
     Wait(u64),
     /// Another connection sends what follows, or the first one again.
@@ -28,7 +31,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        90 => any::<u64>().prop_map(Step::Any),
+        60 => any::<u64>().prop_map(Step::Any),
+        30 => proptest::collection::vec(any::<u64>(), 2..12).prop_map(Step::Pipeline),
         4 => (1u64..400).prop_map(Step::Wait),
         3 => Just(Step::Change),
         1 => Just(Step::Press),
@@ -57,19 +61,26 @@ impl Side {
         let mut said = String::new();
         match step {
             Step::Any(seed) => {
-                let command = grammar::command(&grammar::REDIS, &mut Random::new(*seed));
-                let chance = command.comparison != Comparison::Exact
-                    || command.words[0].eq_ignore_ascii_case(b"spop");
-                if !chance {
-                    let reply = server.try_run(&command.words);
-                    said = format!(
-                        "{:?}",
-                        reply.as_ref().map(|reply| reply.escape_ascii().to_string())
-                    );
-                    if reply.is_some_and(|reply| reply.is_empty()) {
-                        server.session = server.connect();
-                    }
+                if let Some(command) = command(*seed) {
+                    said = run(server, &command).escape_ascii().to_string();
                 }
+            }
+            Step::Pipeline(seeds) => {
+                let commands: Vec<_> = seeds.iter().filter_map(|seed| command(*seed)).collect();
+                let mut replies = Vec::new();
+                let mut at = 0;
+                while at < commands.len() {
+                    let (ran, mut reply) = match server.takes_short_way {
+                        true => server.run_together(&commands[at..]),
+                        false => (0, Vec::new()),
+                    };
+                    if ran == 0 {
+                        reply = run(server, &commands[at]);
+                    }
+                    replies.extend(reply);
+                    at += ran.max(1);
+                }
+                said = replies.escape_ascii().to_string();
             }
             Step::Wait(milliseconds) => server.now = server.now.map(|now| now + milliseconds),
             Step::Change => std::mem::swap(&mut server.session, &mut self.other),
@@ -99,6 +110,24 @@ impl Side {
         let state = (client, session.written_to, session.depends_on, session.paused);
         format!("{said} {:?} {state:?} {counts:?} {calls:?}", server.journal.take())
     }
+}
+
+/// The command of a seed, unless chance decides what it answers.
+fn command(seed: u64) -> Option<OwnedArguments> {
+    let command = grammar::command(&grammar::REDIS, &mut Random::new(seed));
+    let chance =
+        command.comparison != Comparison::Exact || command.words[0].eq_ignore_ascii_case(b"spop");
+    (!chance).then(|| command.words.iter().collect())
+}
+
+/// Runs a command alone. Where its client waits, another one goes on in its place.
+fn run(server: &mut TestServer, command: &OwnedArguments) -> Vec<u8> {
+    let words: Vec<&[u8]> = command.view().iter().collect();
+    let reply = server.try_run(&words);
+    if reply.as_ref().is_some_and(Vec::is_empty) {
+        server.session = server.connect();
+    }
+    reply.unwrap_or_else(|| b"(to be tried again)".to_vec())
 }
 
 fn flip(flag: &std::sync::atomic::AtomicBool) {

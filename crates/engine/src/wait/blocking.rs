@@ -187,7 +187,7 @@ impl Context<'_> {
         action: impl FnOnce(&mut Context<'_>, &mut Reply<'_>) -> T,
     ) -> T {
         let (keyspace, presence) = (&self.engine.keyspace, self.authority.presence());
-        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none(presence)).detach();
+        let locks = std::mem::replace(&mut self.db.held, keyspace.hold_none(presence, 0)).detach();
         let resp3 = session.resp3;
         let mut inner = Context {
             db: Db {

@@ -34,6 +34,21 @@ struct HeldReplies {
     since: Ticks,
 }
 
+/// All replies of a connection that wait for the journal, places and offsets ascending.
+#[derive(Default)]
+pub(super) struct Withheld(VecDeque<HeldReplies>);
+
+impl Withheld {
+    /// Lets the output behind this place wait for what the session depends on.
+    #[inline]
+    pub(super) fn hold(&mut self, session: &Session, from: u64) {
+        let offset = session.depends_on;
+        if self.0.back().is_none_or(|last| last.offset < offset) {
+            self.0.push_back(HeldReplies { from, offset, since: Ticks::now() });
+        }
+    }
+}
+
 /// See the module's text.
 pub(super) struct Connection {
     pub(super) transport: Transport,
@@ -42,8 +57,8 @@ pub(super) struct Connection {
     /// Bytes that were received and not parsed, or parsed and not executed yet.
     pub(super) input: Vec<u8>,
     pub(super) output: Output,
-    /// The parts of the output that wait for the journal, places and offsets ascending.
-    held_replies: VecDeque<HeldReplies>,
+    /// The parts of the output that wait for the journal.
+    pub(super) held_replies: Withheld,
     /// Where replies that were written but wait for the host begin in the stream of all output.
     pub(super) withheld_from: Option<u64>,
     /// It is in the worker's list of connections that wait for the journal.
@@ -86,7 +101,7 @@ impl Connection {
             protocol,
             input: Vec::new(),
             output: Output::new(),
-            held_replies: VecDeque::new(),
+            held_replies: Withheld::default(),
             withheld_from: None,
             listed_as_waiting: false,
             held_back: HeldBack::default(),
@@ -234,15 +249,12 @@ impl Connection {
     /// Defers the output after this place until the session's dependence is satisfied.
     #[inline]
     pub(super) fn hold_replies(&mut self, from: u64) {
-        let offset = self.session.depends_on;
-        if self.held_replies.back().is_none_or(|last| last.offset < offset) {
-            self.held_replies.push_back(HeldReplies { from, offset, since: Ticks::now() });
-        }
+        self.held_replies.hold(&self.session, from);
     }
 
     /// Releases deferred replies that depend on nothing after this offset.
     pub(super) fn release_replies(&mut self, covered: u64, stats: &ThreadStats) {
-        while let Some(first) = self.held_replies.pop_front_if(|first| first.offset <= covered) {
+        while let Some(first) = self.held_replies.0.pop_front_if(|first| first.offset <= covered) {
             stats.stages.commit.record(first.since.elapsed_ns(), 1);
         }
     }
@@ -279,12 +291,12 @@ impl Connection {
     /// Whether replies wait for the journal.
     #[inline]
     pub(super) fn holds_replies(&self) -> bool {
-        !self.held_replies.is_empty()
+        !self.held_replies.0.is_empty()
     }
 
     /// Places in the output from which replies wait for more than the ones before.
     pub(super) fn held_count(&self) -> usize {
-        self.held_replies.len()
+        self.held_replies.0.len()
     }
 
     /// Whether replies, or the client, wait for the journal.
@@ -296,7 +308,7 @@ impl Connection {
     /// Bytes of output that wait for nothing but the socket.
     fn sendable(&self) -> usize {
         let waiting = self.output.len();
-        let held = self.held_replies.front().map(|first| first.from);
+        let held = self.held_replies.0.front().map(|first| first.from);
         let Some(from) = held.into_iter().chain(self.withheld_from).min() else { return waiting };
         let sent = self.output.end() - waiting as u64;
         usize::try_from(from.saturating_sub(sent)).map_or(waiting, |free| free.min(waiting))
@@ -492,7 +504,7 @@ impl Connection {
         client.query_bytes.store(used, Relaxed);
         client.query_free.store(room - used, Relaxed);
         client.argument_bytes.store(self.protocol.memory() + self.held_back.memory(), Relaxed);
-        let held = self.held_replies.capacity() * size_of::<HeldReplies>();
+        let held = self.held_replies.0.capacity() * size_of::<HeldReplies>();
         client.note_output(self.output.len(), self.output.memory() + held);
     }
 }

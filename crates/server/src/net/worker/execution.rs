@@ -10,17 +10,19 @@ use engine::handler::args::KeyAt;
 use engine::run::authority::Authority;
 use engine::run::busy::Busy;
 use engine::run::consists::runs_scripts;
-use engine::run::request::{Outcome, Request};
+use engine::run::request::{Outcome, Request, Requests};
 use engine::run::turn::Turn;
+use engine::session::Session;
 use resp::args::OwnedArguments;
 use store::gate::Presence;
 
 use super::Worker;
 use crate::net::batch::{Batch, Item};
-use crate::net::connection::Connection;
+use crate::net::connection::{Connection, Withheld};
 use crate::net::held_back::{Hold, Pending, Ran};
 use crate::net::http::{self, Http};
 use crate::net::protocol::Protocol;
+use crate::net::resp::Resp;
 
 /// Commands fetched ahead of execution together.
 const WINDOW: usize = 32;
@@ -56,17 +58,22 @@ impl Worker {
         presence: Presence<'_>,
     ) -> usize {
         let Worker { engine, turn, connections, .. } = self;
-        for at in window.clone() {
+        let mut at = window.start;
+        while at < window.end {
             let item = &batch.items[at];
             if item.row.is_some_and(|row| row.command.has(command::SCRIPT)) {
                 return self.execute_script(batch, at, presence);
             }
-            let Some(connection) = &mut connections[item.place] else { continue };
-            if execute_plainly(engine, turn, connection, item, batch, presence) {
+            let Some(connection) = &mut connections[item.place] else {
+                at += 1;
                 continue;
+            };
+            let ran = execute_plainly(engine, turn, connection, batch, at..window.end, presence);
+            if ran == 0 {
+                let authority = Authority::Ordinary(presence);
+                execute(engine, turn, connection, item, batch, authority, None);
             }
-            let authority = Authority::Ordinary(presence);
-            execute(engine, turn, connection, item, batch, authority, None);
+            at += ran.max(1);
         }
         window.end
     }
@@ -167,41 +174,71 @@ fn prefetch(
     let database = |item: &Item| {
         connections[item.place].as_ref().map_or(0, |connection| connection.session.database)
     };
-    for item in window {
-        engine.prefetch_buckets(presence, database(item), &keys[item.keys.clone()]);
+    let alike =
+        |one: &Item, next: &Item| one.place == next.place || database(one) == database(next);
+    let parts = || {
+        window.chunk_by(alike).map(|part| {
+            let (first, last) = (&part[0], &part[part.len() - 1]);
+            (database(first), &keys[first.keys.start..last.keys.end])
+        })
+    };
+    for (database, keys) in parts() {
+        engine.prefetch_buckets(presence, database, keys);
     }
-    for item in window {
-        engine.prefetch_entries(presence, database(item), &keys[item.keys.clone()]);
+    for (database, keys) in parts() {
+        engine.prefetch_entries(presence, database, keys);
     }
 }
 
-/// Runs a command of the batch the short way. Returns false, with nothing done, if the command has to
-/// go the long way.
+/// Commands of one connection that follow each other in the batch.
+struct Run<'c> {
+    items: &'c [Item],
+    batch: &'c Batch,
+    resp: &'c Resp,
+    input: &'c [u8],
+    held_replies: &'c mut Withheld,
+}
+
+impl Requests for Run<'_> {
+    #[inline]
+    fn count(&self) -> usize {
+        self.items.len()
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> Request<'_> {
+        let item = &self.items[index];
+        let argv = self.resp.arguments(self.input, &self.batch.args[item.args.clone()]);
+        Request { argv, row: item.row, keys: &self.batch.keys[item.keys.clone()], busy: None }
+    }
+
+    fn hold_reply(&mut self, session: &Session, from: u64) {
+        self.held_replies.hold(session, from);
+    }
+}
+
+/// Runs commands of the batch the short way that its first connection has sent, up to the first that
+/// has to go the long one. Returns how many have run.
 #[inline]
 fn execute_plainly(
     engine: &Engine,
     turn: &mut Turn,
     connection: &mut Connection,
-    item: &Item,
     batch: &Batch,
+    window: Range<usize>,
     presence: Presence<'_>,
-) -> bool {
+) -> usize {
     if !connection.runs() || !connection.held_back.is_empty() {
-        return false;
+        return 0;
     }
-    let from = connection.output.end();
-    let Connection { protocol: Protocol::Resp(resp), input, session, output, .. } = connection
-    else {
-        return false;
-    };
-    let (ranges, keys) = (&batch.args[item.args.clone()], &batch.keys[item.keys.clone()]);
-    let argv = resp.arguments(input, ranges);
-    let request = Request { argv, row: item.row, keys, busy: None };
-    let has_run = engine.execute_plainly(turn, session, &request, presence, output);
-    if has_run {
-        conclude(turn, connection, &Outcome::Done, from);
-    }
-    has_run
+    let Connection { protocol, input, session, output, held_replies, .. } = connection;
+    let Protocol::Resp(resp) = protocol else { return 0 };
+    let rest = &batch.items[window];
+    let own = rest.iter().take_while(|item| item.place == rest[0].place).count();
+    let mut run = Run { items: &rest[..own], batch, resp, input, held_replies };
+    let ran = engine.execute_plainly(turn, session, &mut run, presence, output);
+    connection.look_at_output_limit();
+    ran
 }
 
 /// Runs a command of the batch, or puts it after the pending ones of its connection.
