@@ -247,6 +247,9 @@ pub const READ_BUFFER: usize = 16 * 1024;
 /// Bytes written to one connection in one turn before its neighbours are served.
 pub const WRITE_PER_TURN: usize = 256 * 1024;
 
+/// Members or fields of one collection that are brought into the processor's cache together.
+pub const BROUGHT_NEAR: usize = 32;
+
 // ---- Files --------------------------------------------------------------------------------------
 
 /// Bytes of an RDB file that are read, and decoded by one thread, at a time. A larger value is taken

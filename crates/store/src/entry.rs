@@ -200,6 +200,17 @@ impl<'e> ValueRef<'e> {
         }
     }
 
+    /// Brings near what commands are about to look for in it: members or fields of these names, at most
+    /// [`base::limits::BROUGHT_NEAR`] of them. The processor then waits for all of them at once.
+    pub fn bring_near(self, names: &[&[u8]]) {
+        match self {
+            ValueRef::Set(set) => set.bring_near(names),
+            ValueRef::Hash(hash) => hash.bring_near(names),
+            ValueRef::Zset(zset) => zset.bring_near(names),
+            ValueRef::String(_) | ValueRef::List(_) | ValueRef::Stream(_) => {}
+        }
+    }
+
     /// An independent copy. Large strings, the nodes of lists and all parts of streams are shared until
     /// one side changes them.
     pub fn to_value(self) -> Value<'static> {

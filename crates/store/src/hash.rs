@@ -60,6 +60,13 @@ impl Hash {
         }
     }
 
+    /// Brings near what these fields lead to: see [`crate::ValueRef::bring_near`].
+    pub(crate) fn bring_near(&self, fields: &[&[u8]]) {
+        if let Parts::Table(table) = self.parts() {
+            table.members().bring_near(fields);
+        }
+    }
+
     /// The snapshot that reads the table, if one does.
     pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
         match self.0.get() {

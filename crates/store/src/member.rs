@@ -24,7 +24,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use base::hash::hash;
-use base::limits::{FREED_AT_ONCE, FREED_AT_ONCE_BYTES};
+use base::limits::{BROUGHT_NEAR, FREED_AT_ONCE, FREED_AT_ONCE_BYTES};
 use base::rng::Rng;
 use smallvec::SmallVec;
 
@@ -58,6 +58,9 @@ const SHORT: usize = 0x80;
 const MIDDLE: usize = 0x4000;
 /// The first byte of a length of nine bytes.
 const LONG_MARK: u8 = 0xC0;
+
+/// So many members stay near by being used: the processor's cache has room for them.
+const NEAR_ANYWAY: usize = 2048;
 
 /// How many members an iteration prefetches at once, at least.
 const BATCH: usize = 16;
@@ -522,6 +525,15 @@ impl<S: Shape> Members<S> {
     #[inline]
     pub(crate) fn get(&self, name: &[u8]) -> Option<Member<'_, S>> {
         Some(self.at(self.find(name)?))
+    }
+
+    /// Brings near the members with these names, if there are so many members that they may be far.
+    pub(crate) fn bring_near(&self, names: &[&[u8]]) {
+        if self.len() > NEAR_ANYWAY {
+            let hashes: SmallVec<[u64; BROUGHT_NEAR]> =
+                names.iter().map(|name| hash(name)).collect();
+            self.table.bring_near(&hashes);
+        }
     }
 
     /// Removes the member at a place that was just found.

@@ -146,6 +146,13 @@ impl Set {
         self.len() == 0
     }
 
+    /// Brings near what these members lead to: see [`crate::ValueRef::bring_near`].
+    pub(crate) fn bring_near(&self, members: &[&[u8]]) {
+        if let View::Table(table) = self.view() {
+            table.bring_near(members);
+        }
+    }
+
     /// Whether `member` is in the set.
     #[inline]
     pub fn contains(&self, member: &[u8]) -> bool {

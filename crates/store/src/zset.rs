@@ -91,6 +91,13 @@ pub enum Insertion {
 pub struct Zset(PackedOr<Listpack, RankedMembers>);
 
 impl Zset {
+    /// Brings near what these members lead to: see [`crate::ValueRef::bring_near`].
+    pub(crate) fn bring_near(&self, members: &[&[u8]]) {
+        if let Form::Boxed(ranked) = self.0.get() {
+            ranked.members().bring_near(members);
+        }
+    }
+
     /// The snapshot that reads the table, if one does.
     pub(crate) fn frozen(&self) -> Option<&Arc<Frozen>> {
         match self.0.get() {

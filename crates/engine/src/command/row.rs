@@ -33,6 +33,7 @@ impl Command {
             flags: 0,
             categories: &[],
             keys: &[],
+            members: None,
             key_finder: None,
             reach: None,
             group,
@@ -93,6 +94,12 @@ impl Command {
     /// Sets the key specs.
     pub const fn keys(mut self, keys: &'static [KeySpec]) -> Command {
         self.spec.keys = keys;
+        self
+    }
+
+    /// Says where it names members or fields: see [`Spec::members`].
+    pub const fn members(mut self, first: u8, step: u8) -> Command {
+        self.spec.members = Some((first, step));
         self
     }
 

@@ -490,6 +490,9 @@ pub struct Spec {
     pub categories: &'static [&'static str],
     /// How its keys are found.
     pub keys: &'static [KeySpec],
+    /// Where it names members or fields of the collection under its key: the first argument that is
+    /// one, and from each to the next. Of a command with options before them it may be wrong.
+    pub members: Option<(u8, u8)>,
     /// Finds those keys that the specs call unknown.
     pub key_finder: Option<KeyFinder>,
     /// Which of [`CLOSES_GATES`] and [`WHOLE_KEYSPACE`] the arguments ask for, when the flags alone do

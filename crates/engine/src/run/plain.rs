@@ -9,8 +9,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::limits::BROUGHT_NEAR;
 use resp::output::Output;
 use resp::reply::Reply;
+use smallvec::SmallVec;
+use store::Key;
 use store::gate::Presence;
 
 use crate::command::{
@@ -44,6 +47,9 @@ pub(crate) fn is_plain(command: &Command, has_keys: bool) -> bool {
     has_keys && !has_subcommands && command.reach.is_none() && !command.has(UNUSUAL)
 }
 
+/// Members that one command alone has to name to have them brought near.
+const MANY_MEMBERS: usize = 16;
+
 /// The command with its row, if it is one that may take the short path where nothing is the matter.
 #[inline]
 fn short(requests: &impl Requests, index: usize) -> Option<(&'static Row, Request<'_>)> {
@@ -54,6 +60,38 @@ fn short(requests: &impl Requests, index: usize) -> Option<(&'static Row, Reques
     // A command whose arguments are too few or too many has no key here.
     let row = request.row.filter(|row| row.plain && !request.keys.is_empty())?;
     Some((row, request))
+}
+
+/// Brings near the members that a command names, and those behind it that have the same key, which is
+/// locked. Returns the first command that is not among them.
+fn bring_members_near(db: &Db<'_>, requests: &impl Requests, first: usize, until: usize) -> usize {
+    let begins = requests.at(first);
+    let [key] = begins.keys else { return first + 1 };
+    let mut names: SmallVec<[&[u8]; BROUGHT_NEAR]> = SmallVec::new();
+    let mut next = first;
+    while next < until
+        && names.len() < BROUGHT_NEAR
+        && let Some((row, request)) = short(requests, next)
+        && let (Some((from, step)), [own]) = (row.command.members, request.keys)
+        && (own.hash, own.slot) == (key.hash, key.slot)
+    {
+        let mut at = usize::from(from);
+        while names.len() < BROUGHT_NEAR
+            && let Some(name) = request.argv.get(at)
+        {
+            names.push(name);
+            at += usize::from(step);
+        }
+        next += 1;
+    }
+    if next > first + 1 || names.len() >= MANY_MEMBERS {
+        let bytes = begins.argv.at(key.index as usize);
+        let key = Key { bytes, hash: key.hash, slot: key.slot };
+        if let Some(entry) = db.held.find(db.index, &key) {
+            entry.value().bring_near(&names);
+        }
+    }
+    next
 }
 
 impl Engine {
@@ -122,7 +160,7 @@ impl Engine {
             block: None,
             sync_wait: None,
         };
-        let mut next = begin;
+        let (mut next, mut near) = (begin, begin);
         while next < until
             && let Some((row, request)) = short(requests, next)
         {
@@ -135,6 +173,9 @@ impl Engine {
             if !is_free {
                 // Or somebody watches a key there, or waits for one.
                 break;
+            }
+            if next >= near && row.command.members.is_some() {
+                near = bring_members_near(&cx.db, requests, next, until);
             }
             let from = cx.reply.output().end();
             cx.session.client.last_command.store(row.id + 1, Relaxed);

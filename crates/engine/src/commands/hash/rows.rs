@@ -48,6 +48,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hset", hset, -4, Group::Hash, "2.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(UPDATE_KEY)
+        .members(2, 2)
         .docs(
             "O(N) for N fields that are given.",
             "Sets fields of a hash, which is created if necessary.",
@@ -57,22 +58,26 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hmset", hmset, -4, Group::Hash, "2.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(UPDATE_KEY)
+        .members(2, 2)
         .docs("O(N) for N fields that are given.", "Sets fields of a hash.")
         .arguments(SET)
         .deprecated("4.0.0", "`HSET` with multiple field-value pairs"),
     Command::new("hsetnx", hsetnx, 4, Group::Hash, "2.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | INSERT, 1)])
+        .members(2, 2)
         .docs("O(1)", "Sets a field of a hash that does not exist yet.")
         .arguments(&[KEY, FIELD, VALUE]),
     Command::new("hget", hget, 3, Group::Hash, "2.0.0")
         .flags(READONLY | FAST)
         .keys(READ)
+        .members(2, 1)
         .docs("O(1)", "Returns the value of a field.")
         .arguments(&[KEY, FIELD]),
     Command::new("hmget", hmget, -3, Group::Hash, "2.0.0")
         .flags(READONLY | FAST)
         .keys(READ)
+        .members(2, 1)
         .docs("O(N) for N fields that are asked for.", "Returns the values of several fields.")
         .arguments(&[KEY, FIELD.multiple()]),
     Command::new("hgetall", hgetall, 2, Group::Hash, "2.0.0")
@@ -101,27 +106,32 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("hdel", hdel, -3, Group::Hash, "2.0.0")
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | DELETE, 1)])
+        .members(2, 1)
         .docs("O(N) for N fields that are named.", "Removes fields of a hash.")
         .arguments(&[KEY, FIELD.multiple()])
         .history(&[("2.4.0", "Takes several fields.")]),
     Command::new("hexists", hexists, 3, Group::Hash, "2.0.0")
         .flags(READONLY | FAST)
         .keys(LOOK)
+        .members(2, 1)
         .docs("O(1)", "Tells whether a hash has a field.")
         .arguments(&[KEY, FIELD]),
     Command::new("hstrlen", hstrlen, 3, Group::Hash, "3.2.0")
         .flags(READONLY | FAST)
         .keys(LOOK)
+        .members(2, 1)
         .docs("O(1)", "Returns the length of a field's value.")
         .arguments(&[KEY, FIELD]),
     Command::new("hincrby", hincrby, 4, Group::Hash, "2.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(INCREMENT)
+        .members(2, 2)
         .docs("O(1)", "Adds an integer to the value of a field.")
         .arguments(&[KEY, FIELD, argument("increment", ArgumentKind::Integer)]),
     Command::new("hincrbyfloat", hincrbyfloat, 4, Group::Hash, "2.6.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(INCREMENT)
+        .members(2, 2)
         .docs("O(1)", "Adds a decimal number to the value of a field.")
         .arguments(&[KEY, FIELD, argument("increment", ArgumentKind::Double)]),
     Command::new("hrandfield", hrandfield, -2, Group::Hash, "6.2.0")

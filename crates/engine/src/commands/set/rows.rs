@@ -28,6 +28,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("sadd", sadd, -3, Group::Set, "1.0.0")
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | INSERT, 1)])
+        .members(2, 1)
         .docs(
             "O(N) for N elements that are given.",
             "Adds members to a set, which is created if necessary.",
@@ -37,6 +38,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("srem", srem, -3, Group::Set, "1.0.0")
         .flags(WRITE | FAST)
         .keys(&[KeySpec::at(RW | DELETE, 1)])
+        .members(2, 1)
         .docs("O(N) for N members that are named.", "Removes members from a set.")
         .arguments(&[KEY, MEMBER.multiple()])
         .history(&[("2.4.0", "Takes several members.")]),
@@ -49,11 +51,13 @@ pub(crate) const COMMANDS: &[Command] = &[
     Command::new("sismember", sismember, 3, Group::Set, "1.0.0")
         .flags(READONLY | FAST)
         .keys(&[KeySpec::at(RO, 1)])
+        .members(2, 1)
         .docs("O(1)", "Tells whether a set has a member.")
         .arguments(&[KEY, MEMBER]),
     Command::new("smismember", smismember, -3, Group::Set, "6.2.0")
         .flags(READONLY | FAST)
         .keys(READ_KEY)
+        .members(2, 1)
         .docs("O(N) for N members that are asked for.", "Tells which of several members a set has.")
         .arguments(&[KEY, MEMBER.multiple()]),
     Command::new("scard", scard, 2, Group::Set, "1.0.0")

@@ -106,6 +106,7 @@ const fn combining(
 /// The rows of this family.
 pub(crate) const COMMANDS: &[Command] = &[
     writing("zadd", zadd, -4, "1.2.0")
+        .members(3, 2)
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | UPDATE, 1)])
         .docs(
@@ -126,6 +127,7 @@ pub(crate) const COMMANDS: &[Command] = &[
             ("6.2.0", "Added the options `GT` and `LT`."),
         ]),
     writing("zincrby", zincrby, 4, "1.2.0")
+        .members(3, 1)
         .flags(WRITE | DENYOOM | FAST)
         .keys(&[KeySpec::at(RW | ACCESS | UPDATE, 1)])
         .docs(
@@ -134,6 +136,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         )
         .arguments(&[KEY, argument("increment", ArgumentKind::Integer), MEMBER]),
     writing("zrem", zrem, -3, "1.2.0")
+        .members(2, 1)
         .flags(WRITE | FAST)
         .keys(&[REMOVED])
         .docs(
@@ -148,10 +151,12 @@ pub(crate) const COMMANDS: &[Command] = &[
         .docs("O(1)", "Counts the members of a sorted set.")
         .arguments(&[KEY]),
     reading("zscore", zscore, 3, "1.2.0")
+        .members(2, 1)
         .flags(READONLY | FAST)
         .docs("O(1)", "Returns the score of a member of a sorted set.")
         .arguments(&[KEY, MEMBER]),
     reading("zmscore", zmscore, -3, "6.2.0")
+        .members(2, 1)
         .flags(READONLY | FAST)
         .docs(
             "O(N) for N members that are asked for.",
@@ -159,11 +164,13 @@ pub(crate) const COMMANDS: &[Command] = &[
         )
         .arguments(&[KEY, MEMBER.multiple()]),
     reading("zrank", zrank, -3, "2.0.0")
+        .members(2, 2)
         .flags(READONLY | FAST)
         .docs("O(log(N))", "Returns the number of members in front of one in a sorted set.")
         .arguments(&[KEY, MEMBER, word("withscore", "WITHSCORE").optional()])
         .history(&[("7.2.0", WITH_SCORE)]),
     reading("zrevrank", zrevrank, -3, "2.0.0")
+        .members(2, 2)
         .flags(READONLY | FAST)
         .docs("O(log(N))", "Returns the number of members after a member of a sorted set.")
         .arguments(&[KEY, MEMBER, word("withscore", "WITHSCORE").optional()])

@@ -1,8 +1,12 @@
-//! Bringing near what lies in a table, before it is looked at: without its lock, inside a gate.
+//! Bringing near what lies in a table, before it is looked at: without the table's lock, inside a gate,
+//! or by its owner.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use base::limits::BROUGHT_NEAR;
+use smallvec::SmallVec;
 
 use super::{
     Bucket, Directory, HIGHS, Line, ONES, POINTER, Root, SEGMENT, TAG_BITS, Table, address, tag_of,
@@ -101,6 +105,33 @@ impl<const SHARED: bool> Table<SHARED> {
                     Some(Bucket::at(block.add((index % SEGMENT) as usize)))
                 }
             }
+        }
+    }
+
+    /// Brings near what the words point to that could match these hashes, [`BROUGHT_NEAR`] at most. For the
+    /// owner of the table.
+    pub(crate) fn bring_near(&self, hashes: &[u64]) {
+        let buckets = self.buckets.load(Relaxed);
+        if buckets == 0 {
+            return;
+        }
+        let home = |hash: u64| self.bucket(address(hash, buckets).0);
+        for &hash in hashes {
+            prefetch(home(hash).at.as_ptr().cast());
+        }
+        let mut chained: SmallVec<[(u64, Bucket<'_>); BROUGHT_NEAR]> = SmallVec::new();
+        for &hash in hashes {
+            let bucket = home(hash);
+            if !bucket.prefetch_word(hash)
+                && let Some(next) = bucket.next()
+                && chained.len() < BROUGHT_NEAR
+            {
+                prefetch(next.at.as_ptr().cast());
+                chained.push((hash, next));
+            }
+        }
+        for (hash, bucket) in chained {
+            bucket.prefetch_word(hash);
         }
     }
 }
