@@ -64,6 +64,28 @@ impl Engine {
         }
     }
 
+    /// [`Engine::find_keys`] for a command that may have the only key of the one before it, which is
+    /// known then: these bytes, there.
+    #[inline]
+    pub fn find_keys_behind(
+        &self,
+        known: Option<(&[u8], KeyAt)>,
+        row: &Row,
+        argv: Arguments<'_>,
+        keys: &mut Vec<KeyAt>,
+    ) {
+        match known {
+            Some((bytes, key))
+                if row.one_key
+                    && row.command.accepts(argv.len())
+                    && argv.get(1).is_some_and(|own| base::bytes::same(own, bytes)) =>
+            {
+                keys.push(key);
+            }
+            _ => self.find_keys(row, argv, keys),
+        }
+    }
+
     /// Prefetches the slots of keys. First of three steps, each over a whole batch.
     #[inline]
     pub fn prefetch_slots(&self, keys: &[KeyAt]) {

@@ -36,6 +36,9 @@ impl Resp {
         let max_bulk = config.proto_max_bulk_len;
         let limits = Limits { max_bulk, authenticated, exact_line_ends: false };
         let mut parsed = 0;
+        // Where the only key of the last command is, and its argument, as long as each has the same one.
+        let mut last: Option<(usize, usize)> = None;
+        let mut repeats = true;
         while parsed < share && self.big.is_none() {
             let first = batch.args.len();
             match self.parser.parse(input, &limits, &mut batch.args) {
@@ -46,7 +49,21 @@ impl Resp {
                     let row = known.or_else(|| engine.commands.resolve(arguments));
                     self.row = row.filter(|row| row.is_found_by_name());
                     if let Some(row) = row {
-                        engine.find_keys(row, arguments, &mut batch.keys);
+                        let known = last.take().map(|(key, at)| {
+                            let bytes = self.parser.arguments(input, &batch.args[at..=at]).at(0);
+                            (bytes, batch.keys[key])
+                        });
+                        engine.find_keys_behind(known, row, arguments, &mut batch.keys);
+                        if let Some((_, known)) = known {
+                            repeats =
+                                batch.keys.get(keys).is_some_and(|key| key.hash == known.hash);
+                        }
+                        if let [only] = &batch.keys[keys..]
+                            && repeats
+                            && only.index == 1
+                        {
+                            last = Some((keys, first + 1));
+                        }
                     }
                     batch.add(place, row, first, keys);
                     parsed += 1;
