@@ -318,16 +318,34 @@ pub(crate) fn write_header(buffer: &mut Vec<u8>, kind: u8, count: u64) {
 
 /// The kind, up to 20 digits and the line end, put together from the end and copied once.
 fn write_long_header(buffer: &mut Vec<u8>, kind: u8, mut count: u64) {
-    let mut line = *b"---------------------\r\n";
+    let mut line = *b"----------------------\r\n";
     let mut at = line.len() - 2;
-    while count > 0 {
+    while count >= 10 {
+        at -= 2;
+        line[at..at + 2].copy_from_slice(&PAIRS[(count % 100) as usize]);
+        count /= 100;
+    }
+    // What is left is one digit, or nothing behind an even number of them.
+    if count > 0 {
         at -= 1;
-        line[at] = b'0' + (count % 10) as u8;
-        count /= 10;
+        line[at] = b'0' + count as u8;
     }
     at -= 1;
     line[at] = kind;
     buffer.extend_from_slice(&line[at..]);
+}
+
+/// The numbers below 100 in two digits.
+static PAIRS: [[u8; 2]; 100] = pairs();
+
+const fn pairs() -> [[u8; 2]; 100] {
+    let mut pairs = [[b'0'; 2]; 100];
+    let mut number = 0;
+    while number < pairs.len() {
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
+        number += 1;
+    }
+    pairs
 }
 
 #[cfg(test)]

@@ -648,6 +648,14 @@ fn short_count(buffer: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
 
 fn longer_count(buffer: &[u8], at: usize) -> Option<(usize, usize)> {
     let digits = &buffer[at..];
+    // Three digits, as most that come here have.
+    if let Some(
+        [first @ b'1'..=b'9', second @ b'0'..=b'9', third @ b'0'..=b'9', b'\r', b'\n', ..],
+    ) = digits.first_chunk::<5>()
+    {
+        let [first, second, third] = [first, second, third].map(|digit| usize::from(digit - b'0'));
+        return Some((first * 100 + second * 10 + third, at + 5));
+    }
     if digits.first() == Some(&b'0') {
         return None;
     }

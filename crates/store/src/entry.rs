@@ -547,6 +547,7 @@ impl Word {
 
     /// Overwrites a string with another one that fits the same allocation. Returns the entry's new
     /// word, or nothing when a new entry must be made.
+    #[inline]
     fn overwrite(self, value: &StringValue<'_>) -> Option<Word> {
         let (kind, bytes) = match value {
             StringValue::Int(number) if self.kind() == Kind::Int => {
@@ -569,7 +570,10 @@ impl Word {
         if !self.kind().is_inline() || length > INLINE_MAX || (length > 255 && !self.is_wide()) {
             return None;
         }
-        let (key, _) = self.lengths();
+        let (key, old) = self.lengths();
+        if old == length {
+            return Some(self.with_kind(kind));
+        }
         if entry_layout(self.key_offset() + key + length) != self.layout() {
             return None;
         }
@@ -881,6 +885,13 @@ impl<'e> EntryMut<'e> {
         self.put(word);
         // SAFETY: it has left the table.
         Some(unsafe { Removed::new(old) })
+    }
+
+    /// Overwrites an integer by another where it lies. Returns false where the value is none.
+    #[inline]
+    pub fn set_integer(&mut self, number: i64) -> bool {
+        let word = self.word.overwrite(&StringValue::Int(number));
+        word.inspect(|word| self.put(*word)).is_some()
     }
 
     /// The bytes of a string for a change in place, lengthened by zeros to `length` where they are

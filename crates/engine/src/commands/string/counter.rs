@@ -44,6 +44,9 @@ fn add(cx: &mut Context<'_>, key: &Key<'_>, amount: i64) -> CommandResult {
         let string = entry.as_ref().value().as_string().ok_or(CommandError::WRONG_TYPE)?;
         let before = string.integer().ok_or(CommandError::NOT_AN_INTEGER)?;
         let after = before.checked_add(amount).ok_or(CommandError::OVERFLOW)?;
+        if entry.set_integer(after) {
+            return Ok((after, None));
+        }
         let expire_at = entry.as_ref().expire_at();
         let replaced = entry.replace(Value::String(StringValue::Int(after)), expire_at);
         Ok((after, replaced))
