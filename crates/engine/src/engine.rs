@@ -152,7 +152,7 @@ pub struct Row {
     pub command: &'static Command,
     /// Its only key, if it has one, is the argument after its name, as for most commands.
     pub(crate) one_key: bool,
-    /// It may go the short way: see `run/plain.rs`.
+    /// It may take the short path: see `run/plain.rs`.
     pub(crate) plain: bool,
 }
 

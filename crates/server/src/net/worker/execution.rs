@@ -217,8 +217,8 @@ impl Requests for Run<'_> {
     }
 }
 
-/// Runs commands of the batch the short way that its first connection has sent, up to the first that
-/// has to go the long one. Returns how many have run.
+/// Runs commands of the batch on the short path that its first connection has sent, up to the first that
+/// has to take the long one. Returns how many have run.
 #[inline]
 fn execute_plainly(
     engine: &Engine,
