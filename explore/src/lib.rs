@@ -4,7 +4,9 @@
 //! with [`store::sync`], the thread that goes on is drawn. So an order that a busy machine shows once
 //! in years comes within seconds, and comes again: a failure prints a schedule, which `shuttle::replay`
 //! plays again. A wait without an end shows as a schedule without an end. Memory is sequentially
-//! consistent here; Miri looks for orderings that are too weak (`make miri`).
+//! consistent here, but the explorer notes which orderings the code asks for. A thread that finds a
+//! table's block without a lock fails if these orderings do not promise that it sees the block as it was
+//! made. Miri looks for all other orderings that are too weak (`make miri`).
 
 pub mod world;
 
@@ -35,11 +37,15 @@ fn spawn(run: Box<dyn FnOnce() + Send>) {
     drop(shuttle::thread::spawn(run));
 }
 
+fn number() -> usize {
+    shuttle::current::me().into()
+}
+
 /// Runs `scenario` in many orders: in some the next thread is drawn at each step, in others threads
 /// have priorities that change a few times, which finds what needs long runs of one of them.
 pub fn explore(scenario: impl Fn() + Send + Sync + Copy + 'static) {
     let scenario = move || {
-        store::sync::set_hooks(Hooks { point, wait: shuttle::thread::yield_now, spawn });
+        store::sync::set_hooks(Hooks { point, wait: shuttle::thread::yield_now, spawn, number });
         scenario();
     };
     let mut config = Config::default();

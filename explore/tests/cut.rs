@@ -87,28 +87,39 @@ impl Sink for Sum {
 }
 
 /// A writer that has found the cut comes with its set while the walker ends, or afterwards. No thread
-/// then reads a set that is frozen for the walker, or frees it after it is removed.
+/// then reads a set that is frozen for the walker, or frees it after it is removed. There are many sets, so
+/// that the walker often ends between the moment at which the writer finds the cut and the one at which
+/// it comes with a set.
 #[test]
 fn a_cut_that_is_given_up_leaves_nothing_behind() {
+    const SETS: [&[u8]; 8] = [b"s1", b"s2", b"s3", b"s4", b"s5", b"s6", b"s7", b"s8"];
     explore(|| {
         let world = World::new();
-        let key = Key::new(b"set");
-        world.space.hold_all(&world.gates.close(), 0).insert(0, &key, large_set(), None);
+        {
+            let closed = world.gates.close();
+            let mut held = world.space.hold_all(&closed, 0);
+            for name in SETS {
+                held.insert(0, &Key::new(name), large_set(), None);
+            }
+        }
         let (gate, own) = (world.gates.register(), world.gates.register());
         let mut walker = world.space.begin_cut(&world.gates.close(), 0).expect("the first");
         let writer = thread::spawn({
             let world = Arc::clone(&world);
             move || {
-                let key = Key::new(b"set");
-                world.command(&own, &[key.slot], |held| {
-                    let version = held.next_version(key.slot);
-                    let mut entry = held.find_mut(0, &key).expect("it is there");
-                    if let ValueMut::Set(set) = entry.value_mut() {
-                        set.remove(b"member:7");
-                    }
-                    entry.set_version(version);
-                });
-                drop(world.command(&own, &[key.slot], |held| held.remove(0, &key)));
+                for key in SETS.map(Key::new) {
+                    world.command(&own, &[key.slot], |held| {
+                        let version = held.next_version(key.slot);
+                        let mut entry = held.find_mut(0, &key).expect("it is there");
+                        if let ValueMut::Set(set) = entry.value_mut() {
+                            set.remove(b"member:7");
+                        }
+                        entry.set_version(version);
+                    });
+                }
+                for key in SETS.map(Key::new) {
+                    drop(world.command(&own, &[key.slot], |held| held.remove(0, &key)));
+                }
             }
         });
         let mut sink = Sum::default();

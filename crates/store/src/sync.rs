@@ -13,6 +13,8 @@
 pub use explored::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, Hooks, fence, point, set_hooks, spin_loop, thread,
 };
+#[cfg(feature = "explore")]
+pub(crate) use explored::{check_seen, note_made};
 #[cfg(any(feature = "explore", miri))]
 pub use locks::{Condvar, Mutex, MutexGuard, RwLock};
 #[cfg(not(any(feature = "explore", miri)))]
@@ -23,6 +25,14 @@ pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(not(feature = "explore"))]
 pub use std::thread;
+
+#[cfg(feature = "explore")]
+mod order;
+
+/// A block is made, to be found by threads without a lock: does nothing.
+#[cfg(not(feature = "explore"))]
+#[inline]
+pub(crate) fn note_made(_: u64) {}
 
 /// Where another thread may go on: does nothing.
 #[cfg(not(feature = "explore"))]
@@ -57,10 +67,14 @@ mod locks {
 
         fn try_lock(&self) -> bool {
             point();
+            #[cfg(feature = "explore")]
+            super::explored::note(&self.0, super::order::Access::Both, Ordering::Acquire);
             !self.0.swap(true, Ordering::Acquire)
         }
 
         unsafe fn unlock(&self) {
+            #[cfg(feature = "explore")]
+            super::explored::note(&self.0, super::order::Access::Store, Ordering::Release);
             self.0.store(false, Ordering::Release);
             point();
         }
@@ -138,6 +152,8 @@ mod explored {
     use std::cell::Cell;
     use std::sync::atomic::Ordering;
 
+    use super::order::{self, Access};
+
     /// The explorer's functions.
     #[derive(Clone, Copy)]
     pub struct Hooks {
@@ -147,6 +163,8 @@ mod explored {
         pub wait: fn(),
         /// Starts a thread.
         pub spawn: fn(Box<dyn FnOnce() + Send>),
+        /// The number of the present thread.
+        pub number: fn() -> usize,
     }
 
     thread_local! {
@@ -156,6 +174,29 @@ mod explored {
     /// Sets the explorer's functions. Until then nothing is explored.
     pub fn set_hooks(hooks: Hooks) {
         HOOKS.set(Some(hooks));
+        order::begin();
+    }
+
+    fn number() -> Option<usize> {
+        HOOKS.get().map(|hooks| (hooks.number)())
+    }
+
+    /// The present thread does something at an atomic.
+    pub(super) fn note<A>(atomic: &A, access: Access, order: Ordering) {
+        order::note(number(), atomic, access, order);
+    }
+
+    /// A block is made, to be found by threads without a lock.
+    pub(crate) fn note_made(block: u64) {
+        order::note_made(number(), block);
+    }
+
+    /// A thread without the lock has found a block, and relies on what is in it.
+    ///
+    /// # Panics
+    /// If the orderings do not promise that it sees what was put there.
+    pub(crate) fn check_seen(block: u64) {
+        order::check_seen(number(), block);
     }
 
     /// Where another thread may go on.
@@ -172,9 +213,10 @@ mod explored {
         }
     }
 
-    /// Orderings are for Miri: here memory is sequentially consistent.
-    pub fn fence(_: Ordering) {
+    /// Memory is sequentially consistent here; `order` notes what the ordering promises.
+    pub fn fence(order: Ordering) {
         point();
+        order::note_fence(number(), order);
     }
 
     /// Threads of the explorer.
@@ -288,16 +330,19 @@ mod explored {
 
                 pub fn load(&self, order: Ordering) -> $value {
                     point();
+                    note(self, Access::Load, order);
                     self.0.load(order)
                 }
 
                 pub fn store(&self, value: $value, order: Ordering) {
                     point();
+                    note(self, Access::Store, order);
                     self.0.store(value, order);
                 }
 
                 pub fn swap(&self, value: $value, order: Ordering) -> $value {
                     point();
+                    note(self, Access::Both, order);
                     self.0.swap(value, order)
                 }
 
@@ -309,7 +354,12 @@ mod explored {
                     failure: Ordering,
                 ) -> Result<$value, $value> {
                     point();
-                    self.0.compare_exchange(current, new, success, failure)
+                    let result = self.0.compare_exchange(current, new, success, failure);
+                    match result {
+                        Ok(_) => note(self, Access::Both, success),
+                        Err(_) => note(self, Access::Load, failure),
+                    }
+                    result
                 }
 
                 pub fn compare_exchange_weak(
@@ -324,6 +374,7 @@ mod explored {
 
                 $(pub fn $arithmetic(&self, value: $value, order: Ordering) -> $value {
                     point();
+                    note(self, Access::Both, order);
                     self.0.$arithmetic(value, order)
                 })*
             }

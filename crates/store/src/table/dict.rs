@@ -294,6 +294,7 @@ fn allocate_buckets(count: u32) -> NonNull<Line> {
     // SAFETY: the layout has a size above zero, and all-zero bytes are an empty bucket.
     let pointer = unsafe { alloc_zeroed(layout) };
     let block = NonNull::new(pointer.cast()).unwrap_or_else(|| handle_alloc_error(layout));
+    sync::note_made(pointer as u64);
     if count == ONE_SMALL {
         // SAFETY: allocated just now.
         unsafe { Bucket::at(block) }.meta().store(SMALL, Relaxed);
@@ -339,6 +340,7 @@ impl Directory {
         // SAFETY: the size is above zero; zero is the null segment.
         let pointer = unsafe { alloc_zeroed(layout) }.cast::<Directory>();
         let directory = NonNull::new(pointer).unwrap_or_else(|| handle_alloc_error(layout));
+        sync::note_made(directory.as_ptr() as u64);
         // SAFETY: allocated just now, not shared yet.
         unsafe { (*directory.as_ptr()).capacity = capacity };
         directory

@@ -91,5 +91,6 @@ fn free(Block(block, _): Block) {
 #[cfg(feature = "explore")]
 pub(crate) fn look_at(block: u64) {
     crate::sync::point();
+    crate::sync::check_seen(block);
     assert!(!FREED.with_borrow(|freed| freed.contains(&block)), "the block was freed");
 }
