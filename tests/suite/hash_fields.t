@@ -472,6 +472,23 @@ sleep 1000
 > [field=expired_keys] INFO stats
 "0"
 
+== fields that a command gives a time that is over are counted as expired
+> CONFIG RESETSTAT
+OK
+> HSETEX h EXAT 1 FIELDS 2 a 1 b 2
+(integer) 1
+> [field=expired_subkeys] INFO stats
+"2"
+> HSET h a 1 b 2
+(integer) 2
+> HPEXPIRE h 0 FIELDS 2 a nofield
+1) (integer) 2
+2) (integer) -2
+> HGETEX h EXAT 1 FIELDS 1 b
+1) "2"
+> [field=expired_subkeys] INFO stats
+"4"
+
 == hashes with times are counted
 > HSET h a 1 b 2
 (integer) 2

@@ -1111,6 +1111,21 @@ OK
 (nil)
 > [field=keyspace_hits] INFO stats
 "0"
+> SCAN 0 COUNT 1000 MATCH k
+1) "0"
+2) 1) "k"
+> [field=keyspace_hits] INFO stats
+"0"
+> SCAN 0 COUNT 1000 MATCH k TYPE list
+1) "0"
+2) (empty array)
+> [field=keyspace_hits] INFO stats
+"1"
+> SCAN 0 COUNT 1000 MATCH x TYPE list
+1) "0"
+2) (empty array)
+> [field=keyspace_hits] INFO stats
+"1"
 
 == COMMAND INFO
 > [unordered] COMMAND INFO get

@@ -190,6 +190,7 @@ pub(super) fn expire_fields<'a>(
         });
     }
     let emptied = hash.is_empty();
+    db.stats.expired_subkeys.add(done.removed.len() as u64);
     let changes = done.set.len() + done.removed.len();
     if changes > 0 {
         db.note_fields(key);
@@ -209,6 +210,7 @@ pub(super) fn removed_at_once<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Done<'a>, CommandError> {
     let removed: SmallVec<[&[u8]; 8]> = fields.collect();
+    db.stats.expired_subkeys.add(removed.len() as u64);
     db.note_fields(key);
     db.take_from_hash(key, Event(Class::HASH, "hdel"), |_| removed.len() as u64)?;
     Ok(Done { removed, ..Done::default() })

@@ -46,12 +46,17 @@ pub(super) fn hgetdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResul
     let key = args.key()?;
     cx.db.hash_mut(&key)?;
     let fields = expire::named_fields(args)?;
-    take_fields(cx, &key, fields)
+    take_fields(cx, &key, fields)?;
+    Ok(())
 }
 
 /// Answers the values of fields and removes them, one after the other: a field that is named twice is
-/// found only once.
-fn take_fields(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> CommandResult {
+/// found only once. Returns how many there were.
+fn take_fields(
+    cx: &mut Context<'_>,
+    key: &Key<'_>,
+    fields: Arguments<'_>,
+) -> Result<u64, CommandError> {
     fields.iter().for_each(|field| cx.db.expire_field(key, field));
     cx.reply.array(fields.len());
     let (mut removed, reply) = (0, &mut cx.reply);
@@ -72,7 +77,7 @@ fn take_fields(cx: &mut Context<'_>, key: &Key<'_>, fields: Arguments<'_>) -> Co
         let words = [&b"HDEL"[..], key.bytes].into_iter().chain(fields.iter());
         cx.propagate(&words.collect::<Vec<_>>());
     }
-    Ok(())
+    Ok(removed)
 }
 
 /// Answers the values of fields, after removing those whose time is over.
@@ -101,7 +106,9 @@ pub(super) fn hgetex(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult
         hash.make_room_for_times();
     }
     if matches!(time, Time::At(at) if cx.db.ends_at_once(at)) {
-        return take_fields(cx, &key, fields);
+        let removed = take_fields(cx, &key, fields)?;
+        cx.db.stats.expired_subkeys.add(removed);
+        return Ok(());
     }
     reply_values(cx, &key, fields)?;
     match time {

@@ -168,16 +168,21 @@ pub(super) fn scan(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let options = ScanOptions::parse(args, Scanned::Keys)?;
     let (db, authority) = (&cx.db, cx.authority);
     scan::reply_scan(&mut cx.reply, |reply| {
-        let (mut count, mut seen) = (0, 0);
+        let (mut count, mut seen, mut hits) = (0, 0, 0);
         let end = walk(db, authority, cursor, options.count, |entry| {
             seen += 1;
+            if !options.admits(entry.key()) {
+                return;
+            }
+            // To ask for a type is to look a key up.
+            hits += u64::from(options.type_name.is_some());
             let type_name = entry.value().type_name().as_bytes();
-            let of_type = options.type_name.is_none_or(|name| name.eq_ignore_ascii_case(type_name));
-            if of_type && options.admits(entry.key()) {
+            if options.type_name.is_none_or(|name| name.eq_ignore_ascii_case(type_name)) {
                 reply.bulk(entry.key());
                 count += 1;
             }
         });
+        db.stats.keyspace_hits.add(hits);
         let next = match end {
             Walk::Finished => 0,
             Walk::Paused(next) => next.to_number(),

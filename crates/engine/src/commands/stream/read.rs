@@ -156,6 +156,10 @@ impl<'a> Request<'a> {
         key: &Key<'_>,
         start: Start,
     ) -> Result<bool, CommandError> {
+        if self.group.is_some() {
+            // Redis looks for the group first, and then for the stream again.
+            cx.db.stats.keyspace_hits.add(1);
+        }
         match (self.group, start) {
             (Some((group, consumer)), Start::After(id)) => {
                 self.read_pending(cx, key, (group, consumer), id)?;
