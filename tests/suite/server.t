@@ -1557,6 +1557,17 @@ resp3:
 (error) ERR Invalid arguments specified for command
 > COMMAND GETKEYS ZUNION x a b
 (error) ERR Invalid arguments specified for command
+> COMMAND GETKEYS ZUNION 2x a b
+1) "a"
+2) "b"
+> COMMAND GETKEYS EVAL "return 1" 1e3 a b
+1) "a"
+> COMMAND GETKEYS EVAL "return 1" x a
+(empty array)
+> COMMAND GETKEYS EVAL "return 1" -1e3 a
+(empty array)
+> COMMAND GETKEYS EVAL "return 1" 99999999999999999999 a
+(empty array)
 > COMMAND GETKEYS
 (error) ERR wrong number of arguments for 'command|getkeys' command
 > COMMAND GETKEYSANDFLAGS GET k
@@ -1575,6 +1586,32 @@ resp3:
 1) 1) "k"
    2) 1~ OW
       2~ update
+> COMMAND GETKEYSANDFLAGS BITFIELD b GET u8 0 OVERFLOW SAT GET u8 1
+1) 1) "b"
+   2) 1) RO
+      2) access
+resp3:
+1) 1) "b"
+   2) 1~ RO
+      2~ access
+> COMMAND GETKEYSANDFLAGS BITFIELD b GET u8 0 GET
+1) 1) "b"
+   2) 1) RW
+      2) access
+      3) update
+resp3:
+1) 1) "b"
+   2) 1~ RW
+      2~ access
+      3~ update
+> COMMAND GETKEYSANDFLAGS BITFIELD b GET set incrby
+1) 1) "b"
+   2) 1) RO
+      2) access
+resp3:
+1) 1) "b"
+   2) 1~ RO
+      2~ access
 > COMMAND GETKEYSANDFLAGS LMOVE a b LEFT LEFT
 1) 1) "a"
    2) 1) RW

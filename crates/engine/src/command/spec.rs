@@ -291,8 +291,8 @@ impl KeySpec {
         Some((first, if last < 0 { last } else { first + last }, step as i64))
     }
 
-    /// Calls `visit` with the index of each key. Returns false if a count is not a number or names more
-    /// keys than there are.
+    /// Calls `visit` with the index of each key. Returns false when a count is missing, negative or names
+    /// more keys than there are.
     pub fn each(&self, argv: Arguments<'_>, mut visit: impl FnMut(usize)) -> bool {
         match self.begin {
             Begin::Index(index) => self.each_from(index, argv, &mut visit),
@@ -324,12 +324,10 @@ impl KeySpec {
                 true
             }
             Find::Count { index, first, step } => {
-                let Some(count) = argv.get(begin + index).and_then(base::num::parse_i64) else {
-                    return false;
-                };
+                let Some(count) = argv.get(begin + index).map(leading_number) else { return false };
                 let first = begin + first;
                 let room = argv.len().saturating_sub(first).div_ceil(step);
-                if count < 0 || count as usize > room {
+                if count < 0 || count > room as i64 {
                     return false;
                 }
                 (0..count as usize).for_each(|n| visit(first + n * step));
@@ -338,6 +336,17 @@ impl KeySpec {
             Find::Unknown => true,
         }
     }
+}
+
+/// The number that a text begins with, 0 if with none: what C's atoi makes of it.
+fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let digits = text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text);
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    let append =
+        |number: i64, digit: &u8| number.saturating_mul(10).saturating_add(i64::from(digit - b'0'));
+    let number = digits.fold(0, append);
+    if text.starts_with(b"-") { -number } else { number }
 }
 
 /// The place of a word that is searched from an argument counted from the end.

@@ -78,6 +78,23 @@ fn is_single(spec: &KeySpec) -> bool {
     matches!(spec.find, command::Find::Range { last: 0, .. })
 }
 
+/// Whether all operations of BITFIELD are known to be reads. An incomplete operation counts as a change.
+fn only_gets(operations: Arguments<'_>) -> bool {
+    let mut at = 0;
+    while at < operations.len() {
+        let behind = operations.len() - at - 1;
+        let is = |word: &[u8]| operations.at(at).eq_ignore_ascii_case(word);
+        at += if is(b"get") && behind >= 2 {
+            3
+        } else if is(b"overflow") && behind >= 1 {
+            2
+        } else {
+            return false;
+        };
+    }
+    true
+}
+
 /// What happens to the keys of a spec, when that depends on the arguments.
 fn flags_of(command: &Command, spec: &KeySpec, argv: Arguments<'_>) -> KeyFlags {
     if spec.flags & VARIABLE_FLAGS == 0 {
@@ -91,7 +108,7 @@ fn flags_of(command: &Command, spec: &KeySpec, argv: Arguments<'_>) -> KeyFlags 
     match command.name {
         // Without GET the old value does not matter.
         "set" if !has(3, &["get"]) => OW | UPDATE,
-        "bitfield" if !has(2, &["set", "incrby"]) => RO | ACCESS,
+        "bitfield" if only_gets(argv.skip(2)) => RO | ACCESS,
         _ => RW | ACCESS | UPDATE,
     }
 }
