@@ -165,6 +165,10 @@ impl ExpireCycle {
                 continue;
             };
             let held = engine.keyspace.try_hold_one(presence, slot, turn.clock);
+            // What is in the slot may have been written after `import-mode` was turned on.
+            if turn.has_old_settings(engine) {
+                return Progress::More;
+            }
             let finished = match held {
                 // A contended slot is busy: its turn comes again.
                 None => true,
@@ -435,6 +439,20 @@ mod tests {
         server.engine.config.update(|config| config.import_mode = true);
         let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());
         cycle.round(&server.engine, &mut server.turn, &gate);
+        assert_eq!(server.engine.keyspace.len(0), 2700);
+    }
+
+    #[test]
+    fn a_round_ends_where_the_settings_change() {
+        let (mut server, _) = filled();
+        let (mut cycle, gate) = (ExpireCycle::default(), server.engine.gates.register());
+        cycle.begin_lap(&server.engine);
+        server.turn.begin(&server.engine);
+        let effort = Effort::of(&server.turn.config);
+        server.engine.config.update(|config| config.import_mode = true);
+        let inside = gate.enter();
+        cycle.step(&server.engine, inside.presence(), &mut server.turn, &effort);
+        drop(inside);
         assert_eq!(server.engine.keyspace.len(0), 2700);
     }
 

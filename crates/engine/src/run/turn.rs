@@ -271,6 +271,11 @@ impl Turn {
         (parts, &mut self.effects)
     }
 
+    /// Whether the settings have changed since the turn looked at them.
+    pub(crate) fn has_old_settings(&self, engine: &Engine) -> bool {
+        self.config_generation != engine.config.generation()
+    }
+
     /// Looks at the settings again.
     pub(crate) fn load_settings(&mut self, engine: &Engine) {
         let generation = engine.config.generation();
