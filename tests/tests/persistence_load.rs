@@ -233,9 +233,14 @@ fn damaged_snapshots_are_refused() -> Result<()> {
     let file = directory.path().join("dump.rdb");
     let mut wrong_checksum = good.clone();
     *wrong_checksum.last_mut().context("a file")? ^= 1;
+    let stated = |file: &[u8]| file.last_chunk().map(|sum| u64::from_le_bytes(*sum));
+    let computed = stated(&good).context("a file")?;
+    let got = stated(&wrong_checksum).context("a file")?;
+    let crc_error =
+        format!("RDB CRC error. Wrong RDB checksum expected: ({computed:x}) but got ({got:x})");
     for (content, expected) in [
         (&good[..good.len() / 2], "Short read or OOM loading DB: "),
-        (&wrong_checksum, "RDB CRC error. Wrong RDB checksum"),
+        (&wrong_checksum, &crc_error),
         (
             &b"hello, world"[..],
             "offset 0, the first bytes: Wrong signature trying to load DB from file",

@@ -74,7 +74,7 @@ impl fmt::Display for DirectoryError {
             DirectoryError::Missing { path } => {
                 write!(
                     formatter,
-                    "{}: the manifest names this file, but there is none",
+                    "{}: the manifest names this file: No such file or directory",
                     path.display()
                 )
             }

@@ -129,9 +129,10 @@ impl Problem {
                 write!(formatter, "{file}: Short read or OOM loading DB: {error}")
             }
             Problem::Snapshot(error) => write!(formatter, "{file}: {error}"),
+            // Redis expects what it has computed, and gets what the file states.
             Problem::Checksum { stated, computed } => write!(
                 formatter,
-                "{file}: RDB CRC error. Wrong RDB checksum expected: ({stated:x}) but got ({computed:x})"
+                "{file}: RDB CRC error. Wrong RDB checksum expected: ({computed:x}) but got ({stated:x})"
             ),
             Problem::Key { at, key, reason } => {
                 write!(formatter, "{file}: offset {at}, key \"{key}\": {reason}")

@@ -204,6 +204,7 @@ fn a_directory_that_cannot_be_trusted_is_refused() {
     fs::remove_file(&increment).unwrap();
     let error = open(RealDisk, &home).err().unwrap();
     assert!(matches!(&error, DirectoryError::Missing { path } if *path == increment), "{error}");
+    assert!(error.to_string().ends_with("No such file or directory"), "{error}");
     fs::write(directory.manifest_path(), "what?\n").unwrap();
     let error = open(RealDisk, &home).err().unwrap().to_string();
     assert!(error.contains("appendonly.aof.manifest: line 1: "), "{error}");
