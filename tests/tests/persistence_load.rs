@@ -12,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 use tests::client::{Client, Reply};
 use tests::grammar;
+use tests::peers;
 use tests::random::Random;
 use tests::server::{Server, Target, dunlin_binary, repository};
 
@@ -105,17 +106,33 @@ fn fill(client: &mut Client, seed: u64, commands: usize) -> Result<()> {
 
 #[test]
 fn files_of_the_reference_hold_the_same_here() -> Result<()> {
-    for name in ["types", "plain", "lru", "lfu", "stream"] {
+    let of_redis = [
+        "types",
+        "plain",
+        "lru",
+        "lfu",
+        "stream",
+        "types-redis-8.0",
+        "plain-redis-8.0",
+        "fields-redis-8.0",
+    ];
+    let of_valkey = ["types-valkey-9.1", "plain-valkey-9.1"];
+    let of_redis = of_redis.map(|name| (name, Target::Reference));
+    let of_valkey = of_valkey.map(|name| (name, Target::NewestValkey));
+    let has_valkey = peers::newest("valkey-server").exists();
+    for (name, target) in of_redis.into_iter().chain(of_valkey.into_iter().filter(|_| has_valkey)) {
         let directory = directory()?;
         let file = repository().join("tests/golden").join(format!("{name}.rdb"));
         fs::copy(file, directory.path().join("dump.rdb"))?;
         let dunlin = start(Target::Dunlin, directory.path(), &[])?;
-        let reference = start(Target::Reference, directory.path(), &[])?;
+        let reference = start(target, directory.path(), &[])?;
         ensure!(digest(&dunlin)? == digest(&reference)?, "{name}");
         let line = |server: &Server| {
             let log = server.log();
             let line = log.lines().find(|line| line.contains("Done loading RDB"));
-            line.and_then(|line| line.split_once("* ")).map(|(_, line)| line.to_owned())
+            let line = line.and_then(|line| line.split_once("* ")).map(|(_, line)| line);
+            // Valkey 9.1 says more.
+            line.map(|line| line.split([',', '.']).take(3).map(str::to_owned).collect::<Vec<_>>())
         };
         ensure!(line(&dunlin).is_some() && line(&dunlin) == line(&reference), "{name}");
         ensure!(dunlin.log().contains("DB loaded from disk: "));
@@ -136,7 +153,11 @@ fn rewrite(client: &mut Client) -> Result<()> {
 
 #[test]
 fn files_go_both_ways_with_other_servers() -> Result<()> {
-    for (seed, other) in [(31, Target::Reference), (32, Target::Valkey)] {
+    let mut others = vec![(31, Target::Reference), (32, Target::Valkey)];
+    if peers::newest("valkey-server").exists() {
+        others.push((33, Target::NewestValkey));
+    }
+    for (seed, other) in others {
         for appendonly in ["no", "yes"] {
             for (writer, reader) in [(other, Target::Dunlin), (Target::Dunlin, other)] {
                 let directory = directory()?;
@@ -167,6 +188,71 @@ fn files_go_both_ways_with_other_servers() -> Result<()> {
                 );
             }
         }
+    }
+    Ok(())
+}
+
+#[test]
+fn times_of_fields_go_both_ways_with_the_reference() -> Result<()> {
+    for (writer, reader) in
+        [(Target::Reference, Target::Dunlin), (Target::Dunlin, Target::Reference)]
+    {
+        let directory = directory()?;
+        let mut server = start(writer, directory.path(), &[])?;
+        let mut client = server.connect()?;
+        for number in 0..600 {
+            let field = number.to_string();
+            let at = (9_999_999_000_000_u64 + number).to_string();
+            for key in if number < 10 { &["small", "large"][..] } else { &["large"] } {
+                client.call(&["HSETEX", key, "PXAT", &at, "FIELDS", "1", &field, "value"])?;
+            }
+            client.call(&["HSET", "large", &format!("for ever {number}"), "value"])?;
+        }
+        client.call(&["SAVE"])?;
+        let expected = digest(&server)?;
+        server.terminate()?;
+        let server = start(reader, directory.path(), &[])?;
+        ensure!(digest(&server)? == expected, "{} to {}", writer.name(), reader.name());
+    }
+    Ok(())
+}
+
+#[test]
+fn a_value_that_the_version_of_files_cannot_hold_is_refused_by_name() -> Result<()> {
+    let directory = directory()?;
+    let file = directory.path().join("dump.rdb");
+    let mut server = start(Target::Dunlin, directory.path(), &[("rdb-version", "11")])?;
+    let mut client = server.connect()?;
+    fill(&mut client, 41, 500)?;
+    client.call(&["SAVE"])?;
+    ensure!(fs::read(&file)?.starts_with(b"REDIS0011"));
+    client.call(&["HSET", "named", "field", "value"])?;
+    client.call(&["HEXPIRE", "named", "1000", "FIELDS", "1", "field"])?;
+    let saved = client.call(&["SAVE"])?;
+    ensure!(saved.is_error(), "{saved:?}");
+    let reason = "fields of the hash \"named\" expire, which needs version 12 of the format";
+    ensure!(server.log().contains(reason), "{}", server.log());
+    // The file from before is still there.
+    ensure!(fs::read(&file)?.starts_with(b"REDIS0011"));
+    client.call(&["CONFIG", "SET", "rdb-version", "12"])?;
+    client.call(&["SAVE"])?;
+    ensure!(fs::read(&file)?.starts_with(b"REDIS0012"));
+    // Redis 7.0 reads nothing newer than this.
+    client.call(&["DEL", "named"])?;
+    client.call(&["CONFIG", "SET", "rdb-version", "10"])?;
+    client.call(&["SAVE"])?;
+    ensure!(fs::read(&file)?.starts_with(b"REDIS0010"));
+    let sizes = |server: &Server| -> Result<[Reply; 2]> {
+        let mut client = server.connect()?;
+        let first = client.call(&["DBSIZE"])?;
+        client.call(&["SELECT", "1"])?;
+        Ok([first, client.call(&["DBSIZE"])?])
+    };
+    let expected = sizes(&server)?;
+    server.terminate()?;
+    if peers::oldest("redis-server").exists() {
+        let oldest = start(Target::Oldest, directory.path(), &[])?;
+        ensure!(sizes(&oldest)? == expected);
     }
     Ok(())
 }

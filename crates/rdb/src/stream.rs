@@ -36,8 +36,8 @@ impl From<Malformed> for ReadError {
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes a stream in the third form.
-    pub(crate) fn stream(&mut self, stream: &Stream) -> io::Result<()> {
+    /// Writes a stream in the second or the third form.
+    pub(crate) fn stream(&mut self, stream: &Stream, layout: Layout) -> io::Result<()> {
         self.length(stream.block_count() as u64)?;
         for (master, listpack) in stream.blocks() {
             self.string(&master.to_bytes())?;
@@ -50,10 +50,10 @@ impl<W: Write> Writer<W> {
         }
         self.length(numbers.entries_added)?;
         self.length(stream.group_count() as u64)?;
-        stream.groups().try_for_each(|(name, group)| self.group(name, group))
+        stream.groups().try_for_each(|(name, group)| self.group(name, group, layout))
     }
 
-    fn group(&mut self, name: &[u8], group: &Group) -> io::Result<()> {
+    fn group(&mut self, name: &[u8], group: &Group, layout: Layout) -> io::Result<()> {
         self.string(name)?;
         self.id(group.last_id)?;
         self.length(group.entries_read.unwrap_or(UNKNOWN.cast_unsigned()))?;
@@ -67,7 +67,9 @@ impl<W: Write> Writer<W> {
         for consumer in group.consumers() {
             self.string(consumer.name())?;
             self.bytes(&consumer.seen_ms.to_le_bytes())?;
-            self.bytes(&consumer.active_ms.unwrap_or(UNKNOWN).to_le_bytes())?;
+            if matches!(layout, Layout::Stream3) {
+                self.bytes(&consumer.active_ms.unwrap_or(UNKNOWN).to_le_bytes())?;
+            }
             self.length(consumer.pending_len() as u64)?;
             for id in consumer.pending_from(StreamId::MIN) {
                 self.bytes(&id.to_bytes())?;

@@ -8,6 +8,7 @@ use store::list::{ListLimits, NodeRef};
 use store::pack::{Element, Listpack};
 use store::{Hash, Limits, List, Set, SetLimits, StringRef, ValueRef, Zset};
 
+use crate::layout::Layout;
 use crate::opcodes::{container, kind};
 use crate::write::Writer;
 
@@ -70,7 +71,7 @@ impl<W: Write> Writer<W> {
             ValueRef::Set(set) => self.set(set),
             ValueRef::Hash(hash) => self.hash(hash),
             ValueRef::Zset(zset) => self.zset(zset),
-            ValueRef::Stream(stream) => self.stream(stream),
+            ValueRef::Stream(stream) => self.stream(stream, Layout::Stream3),
         }
     }
 

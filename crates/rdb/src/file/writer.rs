@@ -8,6 +8,7 @@ use store::pack::Element;
 
 use super::output::Output;
 use super::{CONTENT_TYPE, Usage};
+use crate::layout::Layout;
 use crate::long_text::LongText;
 use crate::opcodes::{kind, opcode};
 use crate::value::kind_of;
@@ -16,6 +17,8 @@ use crate::{FILE_VERSION, FILE_VERSION_WITH_EXPIRING_FIELDS};
 
 /// The first version in which a set may be a listpack.
 const FIRST_WITH_SET_LISTPACKS: u16 = 11;
+/// The first version in which a stream says when its consumers were last active.
+const FIRST_WITH_STREAM_3: u16 = 11;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy)]
@@ -210,6 +213,12 @@ impl<W: Write> FileWriter<W> {
             set.iter().try_for_each(|member| self.member(member))?;
             return self.end();
         }
+        if let ValueRef::Stream(stream) = value
+            && self.version < FIRST_WITH_STREAM_3
+        {
+            self.head(head, kind::STREAM_2)?;
+            return self.writer.stream(stream, Layout::Stream2);
+        }
         let kind = kind_of(value);
         self.check_version(head, kind)?;
         self.head(head, kind)?;
@@ -397,6 +406,9 @@ fn misuse(what: &'static str) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use store::StreamId;
+    use store::stream::{Group, Stream};
+
     use super::*;
 
     fn writer() -> FileWriter<Vec<u8>> {
@@ -444,6 +456,23 @@ mod tests {
         };
         assert_eq!(written(10)[..14], *b"REDIS0010\x02\x01s\x01\x01");
         assert_eq!(written(11)[..13], *b"REDIS0011\x14\x01s\x0a");
+    }
+
+    #[test]
+    fn an_older_file_has_streams_without_the_times_of_activity() {
+        let mut group = Group::new(StreamId::MIN, None);
+        group.load_consumer(b"consumer", 5, Some(6)).unwrap();
+        let mut stream = Stream::new();
+        assert!(stream.add_group(b"group", group));
+        let written = |version| {
+            let options = WriteOptions { compress: false, checksum: false, version };
+            let mut writer = FileWriter::new(Vec::new(), options).unwrap();
+            writer.entry(&Head::new(b"s"), ValueRef::Stream(&stream)).unwrap();
+            writer.finish().unwrap().sink
+        };
+        let (older, newer) = (written(10), written(11));
+        assert_eq!((older[9], newer[9]), (kind::STREAM_2, kind::STREAM_3));
+        assert_eq!(older.len() + size_of::<i64>(), newer.len());
     }
 
     #[test]
