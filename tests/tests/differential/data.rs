@@ -1,5 +1,7 @@
 //! What commands leave behind, in a form that must be the same on both servers.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail};
 use tests::client::{Client, Reply};
 use tests::notation;
@@ -15,7 +17,33 @@ pub(crate) fn changes_so_far(client: &mut Client) -> Result<i64> {
     line.context("INFO counts no changes")?.trim().parse().context("no number of changes")
 }
 
-/// The value of a key, as texts that must be the same on both servers.
+/// What is counted of commands, errors and keys, by the names that INFO gives.
+pub(crate) fn statistics(client: &mut Client) -> Result<BTreeMap<String, String>> {
+    const COUNTED: [&str; 5] = [
+        "keyspace_hits",
+        "keyspace_misses",
+        "total_error_replies",
+        "unexpected_error_replies",
+        "expired_subkeys",
+    ];
+    let info = client.call_text("INFO stats commandstats errorstats")?;
+    let info = String::from_utf8_lossy(info.text().unwrap_or_default()).into_owned();
+    let counted = info.lines().filter_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        if let Some(command) = name.strip_prefix("cmdstat_") {
+            // Without the times.
+            let counts = value.split(',').filter(|part| !part.starts_with("usec"));
+            // What the harness asks to begin and to end with.
+            let own = ["info", "config|resetstat"].contains(&command);
+            return (!own).then(|| (name.to_owned(), counts.collect::<Vec<_>>().join(",")));
+        }
+        let chosen = COUNTED.contains(&name) || name.starts_with("errorstat_");
+        chosen.then(|| (name.to_owned(), value.to_owned()))
+    });
+    Ok(counted.collect())
+}
+
+/// What a key holds, as texts that must be the same on both servers.
 pub(crate) fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static str, String)>> {
     let call = |client: &mut Client, words: &[&[u8]]| -> Result<Reply> { client.call(words) };
     let show = |reply: &Reply| notation::lines(reply).join("\n");

@@ -30,6 +30,8 @@ const FORMS: &[Setting] = &[
     ("zset-max-listpack-entries", &["128", "4", "0"]),
     ("zset-max-listpack-value", &["64", "5"]),
     ("set-max-intset-entries", &["512", "3", "0"]),
+    ("set-max-listpack-entries", &["128", "4", "0"]),
+    ("set-max-listpack-value", &["64", "5"]),
     ("list-max-listpack-size", &["-2", "-1", "2", "5"]),
     ("list-compress-depth", &["0", "1"]),
     ("hll-sparse-max-bytes", &["3000", "20"]),

@@ -11,7 +11,7 @@ use tests::quoting::command_line;
 use tests::random::Random;
 
 use crate::alike::{answered_alike, shown};
-use crate::data::{changes_so_far, content, exchanged};
+use crate::data::{changes_so_far, content, exchanged, statistics};
 use crate::judge::Judge;
 use crate::pair::{Difference, PATIENCE, Pair, SHORT_PATIENCE};
 use crate::several::{self, Step};
@@ -53,17 +53,34 @@ impl Round {
         });
         let settings = settings.collect();
         let resp3 = random.percent(50);
-        let mut steps = Vec::new();
+        let mut steps: Vec<Step> = Vec::new();
         if judge.clients > 1 {
             let chosen: Vec<_> = (0..judge.clients).filter(|_| random.percent(50)).collect();
             steps.extend(chosen.into_iter().map(|by| Step { by, command: greeting() }));
         }
+        // Settings that a transaction changes have their effect after it.
+        let mut is_queueing = vec![false; judge.clients];
         for _ in 0..ROUND {
             let by = random.below(judge.clients);
             let vocabulary = random.pick(judge.vocabularies);
-            steps.push(Step { by, command: command(vocabulary, &mut random) });
+            let command = command(vocabulary, &mut random);
+            match command.name().as_str() {
+                "MULTI" => is_queueing[by] = true,
+                "EXEC" | "DISCARD" | "RESET" => is_queueing[by] = false,
+                "CONFIG" if is_queueing[by] => continue,
+                _ => {}
+            }
+            steps.push(Step { by, command });
         }
-        Self { judge, resp3, settings, steps }
+        let mut round = Self { judge, resp3, settings, steps };
+        let by_chance = round.sets_of_chance();
+        for Step { command, .. } in &mut round.steps {
+            let about = (command.name() == "OBJECT").then(|| command.words.get(2)).flatten();
+            if about.is_some_and(|key| by_chance.contains(key)) {
+                command.comparison = Comparison::Shape;
+            }
+        }
+        round
     }
 
     /// What a report says of a difference that this round makes.
@@ -101,6 +118,7 @@ impl Round {
             for words in &self.settings {
                 client.call(words)?;
             }
+            client.call_text("CONFIG RESETSTAT")?;
         }
         let _bystanders = pair.connect_bystanders(&mut clients, self.judge.bystanders)?;
         let changes = clients.each_mut().map(changes_so_far);
@@ -111,6 +129,12 @@ impl Round {
         };
         if found.is_some() {
             return Ok(found);
+        }
+        if self.judge.has_our_insides()
+            && self.judge.clients == 1
+            && let Some(difference) = self.compare_statistics(&mut clients)?
+        {
+            return Ok(Some(difference));
         }
         if self.judge.has_our_insides()
             && !self.commands().any(may_fail_to_overflow)
@@ -161,7 +185,22 @@ impl Round {
         Ok(None)
     }
 
-    /// Compares how many changes `save` rules have counted since the last comparison.
+    /// Compares what is counted of commands, errors and keys.
+    fn compare_statistics(&self, clients: &mut [Client; 2]) -> Result<Option<Difference>> {
+        let [ours, theirs] = clients.each_mut().map(statistics);
+        let (ours, theirs) = (ours?, theirs?);
+        let names: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+        let different = names.into_iter().find(|name| ours.get(*name) != theirs.get(*name));
+        let shown = |value: Option<&String>| value.cloned().unwrap_or_default();
+        Ok(different.map(|name| Difference {
+            signature: format!("{name} is counted differently"),
+            length: self.steps.len(),
+            dunlin: shown(ours.get(name)),
+            reference: shown(theirs.get(name)),
+        }))
+    }
+
+    /// Compares how many changes `save` rules have counted since they were so many.
     fn compare_changes(
         &self,
         clients: &mut [Client; 2],
