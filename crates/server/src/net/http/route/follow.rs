@@ -6,7 +6,8 @@ use engine::persistence::backlog::Position;
 use http::request::Head;
 use http::target::Target;
 
-use super::{Route, Routed, get, query_part};
+use super::get::get;
+use super::{Route, Routed, query_part};
 use crate::net::http::changes::Wait;
 use crate::net::http::exchange::Kind;
 
