@@ -98,7 +98,7 @@ impl Requests for Together<'_> {
         self.0[index]
     }
 
-    fn hold_reply(&mut self, _: &Session, _: u64) {}
+    fn hold_reply(&mut self, _: u64, _: u64) {}
 }
 
 impl Journal for Recording {

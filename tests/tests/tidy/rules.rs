@@ -167,6 +167,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/store/src/pack/thin.rs",
     "crates/store/src/sync.rs",
     "crates/store/src/table/dict.rs",
+    "crates/store/src/table/dict/near.rs",
     "crates/store/src/table/retire.rs",
     "crates/store/src/zset/table.rs",
 ];

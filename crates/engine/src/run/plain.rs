@@ -191,7 +191,7 @@ impl Engine {
             next += 1;
             if cx.db.effects.holds_replies {
                 cx.note_dependence();
-                requests.hold_reply(cx.session, from);
+                requests.hold_reply(from, cx.session.depends_on);
             }
             cx.db.held.let_go();
             if cx.db.effects.leave_work() || cx.reply.output().is_over_limit() {

@@ -7,7 +7,6 @@ use resp::args::Arguments;
 use crate::engine::Row;
 use crate::handler::args::KeyAt;
 use crate::run::busy::Busy;
-use crate::session::Session;
 use crate::session::client::Waiter;
 use crate::wait::sync::SyncWait;
 
@@ -32,9 +31,9 @@ pub trait Requests {
     /// The one with this number, which is below the count.
     fn at(&self, index: usize) -> Request<'_>;
 
-    /// What a command wrote waits for what its session depends on: all that lies behind this place in
-    /// the output. See [`crate::persistence::durability`].
-    fn hold_reply(&mut self, session: &Session, from: u64);
+    /// The reply of a command, which begins at this place of the output, waits for this offset of the
+    /// journal: see [`crate::persistence::durability`].
+    fn hold_reply(&mut self, from: u64, offset: u64);
 }
 
 /// The outcome of a command.

@@ -39,10 +39,9 @@ struct HeldReplies {
 pub(super) struct Withheld(VecDeque<HeldReplies>);
 
 impl Withheld {
-    /// Lets the output behind this place wait for what the session depends on.
+    /// Lets the output behind this place wait for this offset of the journal.
     #[inline]
-    pub(super) fn hold(&mut self, session: &Session, from: u64) {
-        let offset = session.depends_on;
+    pub(super) fn hold(&mut self, from: u64, offset: u64) {
         if self.0.back().is_none_or(|last| last.offset < offset) {
             self.0.push_back(HeldReplies { from, offset, since: Ticks::now() });
         }
@@ -249,7 +248,7 @@ impl Connection {
     /// Defers the output after this place until the session's dependence is satisfied.
     #[inline]
     pub(super) fn hold_replies(&mut self, from: u64) {
-        self.held_replies.hold(&self.session, from);
+        self.held_replies.hold(from, self.session.depends_on);
     }
 
     /// Releases deferred replies that depend on nothing after this offset.

@@ -45,9 +45,6 @@ mod near;
 mod tests;
 mod visit;
 
-pub(crate) use near::prefetch;
-use near::prefetch_words;
-
 /// Words in a bucket.
 const WORDS: usize = 7;
 /// The capacity of a table whose only bucket is a small one.
@@ -862,4 +859,20 @@ impl<const SHARED: bool> Drop for Table<SHARED> {
         }
         self.release();
     }
+}
+
+/// Prefetches the entries of the words of a bucket, so that hashing them does not wait for each.
+fn prefetch_words(bucket: Bucket<'_>) {
+    bucket.for_each(|word| prefetch((word & POINTER) as *const u8));
+}
+
+#[inline]
+pub(crate) fn prefetch(address: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: a prefetch is a hint; any address is allowed.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(any(not(target_arch = "x86_64"), miri))]
+    let _ = address;
 }

@@ -12,7 +12,6 @@ use engine::run::busy::Busy;
 use engine::run::consists::runs_scripts;
 use engine::run::request::{Outcome, Request, Requests};
 use engine::run::turn::Turn;
-use engine::session::Session;
 use resp::args::OwnedArguments;
 use store::gate::Presence;
 
@@ -212,8 +211,8 @@ impl Requests for Run<'_> {
         Request { argv, row: item.row, keys: &self.batch.keys[item.keys.clone()], busy: None }
     }
 
-    fn hold_reply(&mut self, session: &Session, from: u64) {
-        self.held_replies.hold(session, from);
+    fn hold_reply(&mut self, from: u64, offset: u64) {
+        self.held_replies.hold(from, offset);
     }
 }
 

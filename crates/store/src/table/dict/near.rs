@@ -9,7 +9,8 @@ use base::limits::BROUGHT_NEAR;
 use smallvec::SmallVec;
 
 use super::{
-    Bucket, Directory, HIGHS, Line, ONES, POINTER, Root, SEGMENT, TAG_BITS, Table, address, tag_of,
+    Bucket, Directory, HIGHS, Line, ONES, POINTER, Root, SEGMENT, TAG_BITS, Table, address,
+    prefetch, tag_of,
 };
 #[cfg(feature = "explore")]
 use crate::table::retire;
@@ -134,20 +135,4 @@ impl<const SHARED: bool> Table<SHARED> {
             bucket.prefetch_word(hash);
         }
     }
-}
-
-/// Brings near what the words of a bucket point to, so that hashing them does not wait for each.
-pub(super) fn prefetch_words(bucket: Bucket<'_>) {
-    bucket.for_each(|word| prefetch((word & POINTER) as *const u8));
-}
-
-#[inline]
-pub(crate) fn prefetch(address: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch is a hint; any address is allowed.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(any(not(target_arch = "x86_64"), miri))]
-    let _ = address;
 }
