@@ -134,6 +134,16 @@ fn said(reply: &[u8]) -> Output {
     output
 }
 
+/// Deletes keys. Returns how many there were, or the reply of the command if it was refused.
+fn unlink(hand: &mut Hand, keys: &[&[u8]]) -> Result<usize, Vec<u8>> {
+    let words: Vec<&[u8]> = [&b"UNLINK"[..]].iter().chain(keys).copied().collect();
+    let reply = hand.run(&words).unwrap_or_else(|| LOCKED.to_vec());
+    match Pieces::new(&reply).next() {
+        Some(Piece::Integer(count)) => Ok(usize::try_from(count).unwrap_or(0)),
+        _ => Err(reply),
+    }
+}
+
 /// The sorted set of the keys that have a tag.
 fn tag_key(tag: &[u8]) -> Vec<u8> {
     [b"view-tag:", tag].concat()
@@ -519,17 +529,18 @@ impl Worker {
                     _ => None,
                 })
                 .collect();
-            for keys in keys.chunks(KEYS_AT_ONCE).chain([&[&*tag][..]]) {
-                let words: Vec<&[u8]> = [&b"UNLINK"[..]].iter().chain(keys).copied().collect();
-                let reply = hand.run(&words).unwrap_or_else(|| LOCKED.to_vec());
-                match Pieces::new(&reply).next() {
-                    Some(Piece::Integer(count)) if keys[0] != tag => {
-                        forgotten += usize::try_from(count).unwrap_or(0);
-                    }
-                    Some(Piece::Integer(_)) => {}
-                    _ => drop(refusal.get_or_insert(reply)),
+            let mut refused = None;
+            for keys in keys.chunks(KEYS_AT_ONCE) {
+                match unlink(hand, keys) {
+                    Ok(count) => forgotten += count,
+                    Err(reply) => refused = Some(reply),
                 }
             }
+            // The list says what is left to delete, so it stays with that.
+            if refused.is_none() {
+                refused = unlink(hand, &[&tag]).err();
+            }
+            refusal = refusal.or(refused);
         }
         refusal.map_or(Ok(forgotten), Err)
     }
