@@ -59,6 +59,7 @@ fn encrypted(encryption: &Encryption) -> SslOpts {
     SslOpts::default()
         .with_root_cert_path(encryption.authorities.clone())
         .with_danger_accept_invalid_certs(encryption.trust == Trust::Anybody)
+        // Its library looks for an error that rustls has given another name, so the name counts all the same.
         .with_danger_skip_domain_validation(encryption.trust != Trust::Host)
 }
 
