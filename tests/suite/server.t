@@ -1126,6 +1126,12 @@ OK
 2) (empty array)
 > [field=keyspace_hits] INFO stats
 "1"
+> SADD s a
+(integer) 1
+> SPOP s 2
+1) "a"
+> [field=keyspace_hits] INFO stats
+"2"
 
 == COMMAND INFO
 > [unordered] COMMAND INFO get

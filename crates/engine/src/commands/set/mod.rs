@@ -152,7 +152,8 @@ fn spop_many(cx: &mut Context<'_>, key: &Key<'_>, args: &mut Args<'_>) -> Comman
 
 /// SPOP of all members: nothing is drawn, and the journal gets a DEL.
 fn spop_all(cx: &mut Context<'_>, key: &Key<'_>) -> CommandResult {
-    let Some(set) = cx.db.set_mut(key)? else { return Ok(()) };
+    // Redis answers all members as SUNION does, which counts as a hit.
+    let Some(set) = cx.db.set_of(key)? else { return Ok(()) };
     let count = set.len();
     cx.reply.set(count);
     set.iter().for_each(|member| cx.reply.element(member));
