@@ -481,7 +481,9 @@ const ARGUMENTS: &[Form] = &[
     ),
     (Exact, "COMMAND GETKEYS ( SINTERCARD | ZUNION | ZINTERCARD | LMPOP ) <count> ( <key> )+"),
     (Exact, "COMMAND GETKEYS ( EVAL | FCALL | EVALSHA_RO ) return <count> ( <key> )+"),
-    (Exact, "COMMAND GETKEYS XREAD [ COUNT <count> ] STREAMS ( <stream> )+ ( <id> )+"),
+    // As many ids as streams: releases of Redis 8.0 differ about other numbers.
+    (Exact, "COMMAND GETKEYS XREAD [ COUNT <count> ] STREAMS <stream> <id>"),
+    (Exact, "COMMAND GETKEYS XREAD [ COUNT <count> ] STREAMS <stream> <stream> <id> <id>"),
     (
         Exact,
         "COMMAND GETKEYS XREADGROUP GROUP <group> <consumer> [ NOACK ] STREAMS <stream> <stream> > >",
