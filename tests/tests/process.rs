@@ -348,8 +348,12 @@ fn the_log_tells_of_memory_that_could_not_be_had() -> Result<()> {
         .current_dir(directory.path())
         .stderr(Stdio::null())
         .spawn()?;
-    let mut client = wait_for("the start", || Client::connect(port).ok())?;
-    ping(&mut client)?;
+    // It listens before it is ready.
+    let mut client = wait_for("the start", || {
+        let mut client = Client::connect(port).ok()?;
+        ping(&mut client).ok()?;
+        Some(client)
+    })?;
     let statm = fs::read_to_string(format!("/proc/{}/statm", child.id()))?;
     let pages: u64 = statm.split(' ').next().context("statm is empty")?.parse()?;
     // What that leaves is enough for everything else.

@@ -530,7 +530,7 @@ fn the_file_is_read_anew() -> Result<()> {
         ensure!(!error.contains("secret"), "{error}");
         ensure!(get(&mut web, "v")?.text() == "[{\"n\":2}]");
     }
-    ensure!(server.log().contains("The views stay as they are: "), "{}", server.log_tail());
+    ensure!(server.log().contains("The views are unchanged: "), "{}", server.log_tail());
     // Only clients that may change such settings may set another path.
     let other = directory.path().join("other.toml");
     fs::write(&other, "")?;

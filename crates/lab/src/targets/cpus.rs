@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(parse("0-2,4"), Ok(vec![0, 1, 2, 4]));
         assert_eq!(format(&[0, 1, 2, 4]), "0-2,4");
         assert_eq!(parse(""), Ok(vec![]));
-        assert!(parse("1-0").is_err_and(|message| message.contains("1 is behind 0")));
+        assert!(parse("1-0").is_err_and(|message| message.contains("1 is after 0")));
         assert!(parse("zero").is_err());
         assert!(parse("0-999999").is_err());
     }

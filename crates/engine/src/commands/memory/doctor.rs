@@ -90,7 +90,7 @@ mod tests {
         overview.figures.active = 150 << 20;
         overview.figures.resident = 151 << 20;
         let text = report(&overview);
-        assert!(text.contains("52428800 bytes between") && !text.contains("Unused"));
+        assert!(text.contains("52428800 unused bytes between") && !text.contains("Unused"));
         (overview.clients, overview.client_count) = (1 << 20, 2);
         assert!(report(&overview).contains("Clients: 2 of them"));
     }

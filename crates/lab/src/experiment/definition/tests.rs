@@ -232,7 +232,7 @@ fn mistakes_are_named_by_line_and_field() {
         ),
         (
             started("[[target.beside]]\nname = \"a\"\naddress = \"127.0.0.1:1\""),
-            "small.toml:8: [[target.beside]]: what is beside a target is started with it",
+            "small.toml:8: [[target.beside]]: a process beside a target is started with it: it needs a kind or a command",
         ),
         (
             started("[[target.beside]]\nkind = \"redis\""),
