@@ -244,6 +244,26 @@ fn lose_an_answer(upstream: u16, told: &'static AtomicBool) -> Result<u16> {
 }
 
 #[test]
+fn connections_that_begin_at_once_do_not_get_in_each_others_way() -> Result<()> {
+    let mariadb = Mariadb::start()?;
+    let file = example(&mariadb.url())?.replace("connections = 4", "connections = 8");
+    let (server, port, _directory) = start(&file, &[])?;
+    let statuses = scope(|scope| {
+        let write = |number: usize| -> Result<u16> {
+            let body = format!("{{\"dept_no\":\"n{number}\",\"dept_name\":\"New\"}}");
+            let answer =
+                Web::connect(port)?.ask("POST /v1/views/departments", &[], body.as_bytes());
+            Ok(answer?.status)
+        };
+        let writers: Vec<_> = (0..16).map(|number| scope.spawn(move || write(number))).collect();
+        let statuses = writers.into_iter().map(|writer| writer.join().expect("it does not panic"));
+        statuses.collect::<Result<Vec<u16>>>()
+    })?;
+    ensure!(statuses == [200; 16], "{statuses:?}: {}", server.log_tail());
+    Ok(())
+}
+
+#[test]
 fn a_change_is_not_made_twice_when_its_answer_is_lost() -> Result<()> {
     static LOSES: AtomicBool = AtomicBool::new(false);
     let mut mariadb = Mariadb::start()?;

@@ -109,6 +109,9 @@ struct Shared {
     /// By the numbers of the databases too: until when no thread tries to reach a database that could not be
     /// reached.
     unreachable_until: Vec<AtomicU64>,
+    /// By the numbers of the databases: locked by the thread that connects. The statements that begin a
+    /// connection may create and fill a table, and if two do so at once, the database refuses one.
+    connecting: Vec<Mutex<()>>,
     /// Another pool has replaced it and knows better which results to keep.
     is_retired: AtomicBool,
 }
@@ -242,6 +245,7 @@ impl Pool {
             epochs: views.views.keys().map(|name| (name.clone(), AtomicU64::new(0))).collect(),
             rests_until: views.databases.iter().map(|_| AtomicU64::new(0)).collect(),
             unreachable_until: views.databases.iter().map(|_| AtomicU64::new(0)).collect(),
+            connecting: views.databases.iter().map(|_| Mutex::default()).collect(),
             is_retired: AtomicBool::new(false),
             offer,
         });
@@ -331,6 +335,26 @@ impl Pool {
 }
 
 impl Shared {
+    /// Whether a database could not be reached a moment ago.
+    fn is_unreachable(&self, database: usize) -> bool {
+        self.unreachable_until[database].load(SeqCst) > base::clock::steady_ms()
+    }
+
+    /// Opens a connection to a database, one thread after the other.
+    fn connect(&self, database: usize) -> Result<Connection, Failure> {
+        let _turn = self.connecting[database].lock();
+        if self.is_unreachable(database) {
+            let reason = "it could not be reached a moment ago".to_owned();
+            return Err(Failure { reason, lost: true, refused: false });
+        }
+        let opened = Connection::open(&self.offer.views.databases[database]);
+        if opened.is_err() {
+            let until = base::clock::steady_ms() + PAUSE_AFTER_FAILURE;
+            self.unreachable_until[database].store(until, SeqCst);
+        }
+        opened
+    }
+
     fn answer(&self, waiter: &Waiter, reply: &[u8]) {
         if let Some(engine) = self.common.engine.get().and_then(Weak::upgrade) {
             engine.answer(waiter, reply);
@@ -559,8 +583,7 @@ impl Worker {
             self.connection = None;
         }
         let had_one = self.connection.is_some();
-        let unreachable_until = &self.shared.unreachable_until[self.database];
-        if !had_one && unreachable_until.load(SeqCst) > base::clock::steady_ms() {
+        if !had_one && self.shared.is_unreachable(self.database) {
             // Others have found out, and logged it. Each of those who wait would take as long to.
             return Err(FAILED);
         }
@@ -590,14 +613,7 @@ impl Worker {
     ) -> Result<T, Failure> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => {
-                let opened = Connection::open(&self.shared.offer.views.databases[self.database]);
-                if opened.is_err() {
-                    let until = base::clock::steady_ms() + PAUSE_AFTER_FAILURE;
-                    self.shared.unreachable_until[self.database].store(until, SeqCst);
-                }
-                opened?
-            }
+            None => self.shared.connect(self.database)?,
         };
         let result = action(&mut connection);
         if !result.as_ref().is_err_and(|failure| failure.lost) {
