@@ -488,7 +488,8 @@ const ARGUMENTS: &[Form] = &[
         Exact,
         "COMMAND GETKEYS XREADGROUP GROUP <group> <consumer> [ NOACK ] STREAMS <stream> <stream> > >",
     ),
-    (Exact, "COMMAND GETKEYS GEORADIUS <geo> 1 1 1 m [ STORE <key> ] [ STOREDIST <key> ]"),
+    // With STORE or STOREDIST: the releases differ about both.
+    (Exact, "COMMAND GETKEYS GEORADIUS <geo> 1 1 1 m [ ( STORE | STOREDIST ) <key> ]"),
     (Exact, "COMMAND GETKEYS ( MSET | MSETNX | DEL | BLPOP | PFMERGE | BITOP ) ( <key> <value> )+"),
     (
         Exact,
