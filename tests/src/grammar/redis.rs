@@ -469,7 +469,8 @@ const TRANSACTIONS: &[Form] = &[
     (Exact, "ECHO <value>"),
 ];
 
-/// Which arguments are keys.
+/// Which arguments are keys. Releases of Redis 8.0 differ about XREAD and XREADGROUP with a number of ids that
+/// is not that of the streams, as rounds make it by leaving a word out: transcripts ask for these two.
 const ARGUMENTS: &[Form] = &[
     (
         Exact,
@@ -481,13 +482,6 @@ const ARGUMENTS: &[Form] = &[
     ),
     (Exact, "COMMAND GETKEYS ( SINTERCARD | ZUNION | ZINTERCARD | LMPOP ) <count> ( <key> )+"),
     (Exact, "COMMAND GETKEYS ( EVAL | FCALL | EVALSHA_RO ) return <count> ( <key> )+"),
-    // As many ids as streams: releases of Redis 8.0 differ about other numbers.
-    (Exact, "COMMAND GETKEYS XREAD [ COUNT <count> ] STREAMS <stream> <id>"),
-    (Exact, "COMMAND GETKEYS XREAD [ COUNT <count> ] STREAMS <stream> <stream> <id> <id>"),
-    (
-        Exact,
-        "COMMAND GETKEYS XREADGROUP GROUP <group> <consumer> [ NOACK ] STREAMS <stream> <stream> > >",
-    ),
     // With STORE or STOREDIST: the releases differ about both.
     (Exact, "COMMAND GETKEYS GEORADIUS <geo> 1 1 1 m [ ( STORE | STOREDIST ) <key> ]"),
     (Exact, "COMMAND GETKEYS ( MSET | MSETNX | DEL | BLPOP | PFMERGE | BITOP ) ( <key> <value> )+"),
