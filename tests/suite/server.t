@@ -1128,7 +1128,7 @@ OK
 "1"
 > SADD s a
 (integer) 1
-> SPOP s 2
+> [unordered] SPOP s 2
 1) "a"
 > [field=keyspace_hits] INFO stats
 "2"

@@ -131,7 +131,6 @@ const EXPIRY: &[Form] = &[
     (Time, "PTTL <key>"),
     (Time, "EXPIRETIME <key>"),
     (Time, "PEXPIRETIME <key>"),
-    (Exact, "EXPIRE <key> <seconds> [ ( GT | LT ) ]"),
     (Exact, "PEXPIREAT <key> ( 1 | -1 | <unixms> ) [ ( NX | XX | GT | LT ) ]"),
 ];
 
