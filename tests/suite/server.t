@@ -1128,8 +1128,8 @@ OK
 "1"
 > SADD s a
 (integer) 1
-> [unordered] SPOP s 2
-1) "a"
+> [count] SPOP s 2
+(integer) 1
 > [field=keyspace_hits] INFO stats
 "2"
 
