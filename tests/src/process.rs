@@ -4,12 +4,13 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-/// Bytes of memory that a process has resident.
+/// Bytes of memory that a process has resident, without the pages of its program file: those come in as its
+/// code is first used.
 ///
 /// # Errors
 /// The process is gone.
 pub fn resident_bytes(pid: u32) -> Result<u64> {
-    status_bytes(pid, "VmRSS:")
+    status_bytes(pid, "RssAnon:")
 }
 
 /// The most bytes of memory that a process ever had resident.
