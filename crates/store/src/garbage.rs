@@ -224,7 +224,7 @@ mod tests {
         stream.add_group(b"group", Group::new(StreamId::MIN, None));
         let (consumer, _) = stream.group_mut(b"group").unwrap().add_consumer(b"me", 1);
         let delivery = Delivery { consumer, now_ms: 1, count: 10_000, pending: true };
-        assert_eq!(stream.deliver(b"group", &delivery, |_| ()), 10_000);
+        assert_eq!(stream.deliver(b"group", &delivery, |_| ()).len(), 10_000);
         let trim = |to| Trim { to: TrimTo::Len(to), by_blocks: false, limit: None };
         assert_eq!(aside(|| assert_eq!(stream.trim(&trim(19_000)), 1000)), (0, 0));
         let trimmed = aside(|| assert_eq!(stream.trim(&trim(50)), 18_950));

@@ -21,9 +21,9 @@ use crate::garbage;
 use crate::pack::{ListpackSlice, PackError, good_size};
 use block::{Block, Walk};
 pub use block::{Fields, StreamEntry};
-use group::Name;
 pub use group::{Consumer, Group, Pending, PendingIter};
-pub use id::StreamId;
+use group::{Name, Place};
+pub use id::{StreamId, StreamIds};
 use tree::{Ascending, Descending, Tree};
 
 /// The largest block, even if the settings allow more.
@@ -291,7 +291,16 @@ impl Stream {
         entries_added: Option<u64>,
         max_deleted_id: Option<StreamId>,
     ) {
-        let numbers = &mut self.0.numbers;
+        let Body { numbers, groups, .. } = &mut *self.0;
+        if last_id < numbers.last_id {
+            // Another block may get the id of one that is gone.
+            let names: Vec<Name> = groups.iter().map(|(name, _)| Arc::clone(name)).collect();
+            for name in &names {
+                if let Some(group) = groups.get_mut(name) {
+                    group.place = Place::default();
+                }
+            }
+        }
         numbers.last_id = last_id;
         numbers.entries_added = entries_added.unwrap_or(numbers.entries_added);
         numbers.max_deleted_id = max_deleted_id.unwrap_or(numbers.max_deleted_id);
@@ -531,32 +540,36 @@ impl Stream {
         true
     }
 
-    /// Gives a consumer the entries that no consumer of its group has got, and shows them. Returns how
-    /// many.
+    /// Gives a consumer the entries that no consumer of its group has got, and shows them. Returns their
+    /// ids.
     pub fn deliver(
         &mut self,
         group: &[u8],
         delivery: &Delivery,
         mut show: impl FnMut(&StreamEntry<'_>),
-    ) -> usize {
+    ) -> StreamIds {
         let Body { numbers, blocks, groups } = &mut *self.0;
-        let Some(group) = groups.get_mut(group) else { return 0 };
-        let Some(from) = group.last_id.next() else { return 0 };
+        let mut given = StreamIds::new();
+        let Some(group) = groups.get_mut(group) else { return given };
+        let Some(from) = group.last_id.next() else { return given };
         let &Delivery { consumer, now_ms, count, pending } = delivery;
-        let mut delivered = 0;
-        for entry in range(blocks, from, StreamId::MAX).take(count) {
+        let mut entries = range(blocks, from, StreamId::MAX);
+        entries.begin_at(group.place.of(group.last_id));
+        while given.len() < count
+            && let Some(entry) = entries.next()
+        {
             group.note_delivered(numbers, entry.id);
-            if pending {
-                let given = Pending { delivered_ms: now_ms, deliveries: 1, consumer };
-                group.assign(entry.id, given);
-            }
+            group.place = entries.place(entry.id);
             show(&entry);
-            delivered += 1;
+            given.push(entry.id);
         }
-        if let Some(own) = group.consumer_mut(consumer).filter(|_| pending && delivered > 0) {
-            own.active_ms = Some(now_ms);
+        if pending && !given.is_empty() {
+            group.assign_all(&given, Pending { delivered_ms: now_ms, deliveries: 1, consumer });
+            if let Some(own) = group.consumer_mut(consumer) {
+                own.active_ms = Some(now_ms);
+            }
         }
-        delivered
+        given
     }
 
     /// Whether freeing it should be left to the background: see [`crate::Entry::is_large`].
@@ -699,6 +712,28 @@ pub struct StreamRange<'s> {
     walk: Option<Walk<'s>>,
     from: StreamId,
     to: StreamId,
+}
+
+impl StreamRange<'_> {
+    /// Passes over the entries before a place at once, if it is in the first block.
+    fn begin_at(&mut self, place: Place) {
+        let Some((&master, block)) = self.blocks.next() else { return };
+        let mut walk = block.walk(master);
+        if place.master == master {
+            walk.pass_to(place.distance);
+        }
+        self.walk = Some(walk);
+    }
+
+    /// The place after the entry of this id, which it has just answered.
+    #[inline]
+    fn place(&self, after: StreamId) -> Place {
+        let walk = self.walk.as_ref();
+        walk.map_or(Place::default(), |walk| {
+            let (master, distance) = walk.place();
+            Place { master, after, distance }
+        })
+    }
 }
 
 impl<'s> Iterator for StreamRange<'s> {

@@ -41,6 +41,18 @@ impl Position {
     pub(super) fn offset(self) -> usize {
         self.0 as usize
     }
+
+    /// How many bytes it is after an earlier position.
+    #[inline]
+    pub(crate) fn bytes_after(self, earlier: Position) -> u32 {
+        self.0 - earlier.0
+    }
+
+    /// The position this many bytes later.
+    #[inline]
+    pub(crate) fn plus(self, bytes: u32) -> Position {
+        Position(self.0 + bytes)
+    }
 }
 
 /// Builds the header of a listpack of `total` bytes and `count` elements.
@@ -345,6 +357,12 @@ impl Elements<'_> {
     #[inline]
     pub(crate) fn place(&self) -> Position {
         Position::at(self.front)
+    }
+
+    /// Passes over the elements before a position.
+    #[inline]
+    pub(crate) fn pass_to(&mut self, position: Position) {
+        self.front = position.offset().min(self.back);
     }
 
     /// Passes over the next `count` elements, or all that are left.

@@ -359,6 +359,8 @@ pub(super) struct Walk<'a> {
     master: StreamId,
     names: Elements<'a>,
     name_count: usize,
+    /// Where the first entry begins.
+    first: Position,
     rest: Elements<'a>,
 }
 
@@ -370,7 +372,18 @@ impl<'a> Walk<'a> {
         let name_count = integer(rest.next()) as usize;
         let names = rest.clone();
         rest.pass(name_count + 1);
-        Walk { master, names, name_count, rest }
+        Walk { master, names, name_count, first: rest.place(), rest }
+    }
+
+    /// The block, and how many bytes after its first entry the next one begins.
+    #[inline]
+    pub(super) fn place(&self) -> (StreamId, u32) {
+        (self.master, self.rest.place().bytes_after(self.first))
+    }
+
+    /// Passes over the entries before that place.
+    pub(super) fn pass_to(&mut self, distance: u32) {
+        self.rest.pass_to(self.first.plus(distance));
     }
 
     /// Reads the entry at the beginning of `rest`, and moves past it.

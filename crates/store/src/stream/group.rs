@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::tree::{Ascending, Tree};
 use super::{Malformed, StreamId};
 use crate::pack::good_size;
@@ -52,6 +54,36 @@ impl Consumer {
     pub fn pending_ends(&self) -> Option<(StreamId, StreamId)> {
         Some((*self.pending.first()?.0, *self.pending.last()?.0))
     }
+
+    /// Forgets some, whose ids ascend.
+    fn forget_all(&mut self, ids: &[StreamId]) {
+        let mut rest = ids;
+        while let Some((id, more)) = rest.split_first() {
+            let mut followers = more.iter();
+            let also = |next: &StreamId| followers.next() == Some(next);
+            let removed = self.pending.remove_run(id, also, drop);
+            rest = &rest[removed.max(1)..];
+        }
+    }
+}
+
+/// Where a block goes on after an entry. Entries of a block stay at the same distance from each other, so
+/// this is right as long as the block exists.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Place {
+    /// The block.
+    pub(super) master: StreamId,
+    /// The entry.
+    pub(super) after: StreamId,
+    /// How many bytes after the block's first entry the next one begins.
+    pub(super) distance: u32,
+}
+
+impl Place {
+    /// The place, if it is the one after this entry, or else the beginning.
+    pub(super) fn of(self, entry: StreamId) -> Place {
+        if self.after == entry { self } else { Place::default() }
+    }
 }
 
 /// A group of consumers that share a stream's entries.
@@ -61,6 +93,8 @@ pub struct Group {
     pub last_id: StreamId,
     /// How many entries of the stream the group has read, if that is known.
     pub entries_read: Option<u64>,
+    /// Where the entry after the last one that was delivered begins, so that it is found at once.
+    pub(super) place: Place,
     pending: Tree<StreamId, Pending>,
     consumers: Tree<u32, Consumer>,
     /// The consumers' numbers by their names.
@@ -168,6 +202,46 @@ impl Group {
         if let Some(consumer) = self.consumers.get_mut(&pending.consumer) {
             consumer.pending.insert(id, ());
         }
+    }
+
+    /// Gives entries to a consumer, whichever consumer had them before. Their ids ascend.
+    pub(super) fn assign_all(&mut self, ids: &[StreamId], pending: Pending) {
+        let Some(first) = ids.first() else { return };
+        // Mostly they are newer than all others.
+        if self.pending.last().is_none_or(|(last, _)| last < first)
+            && let Some(consumer) = self.consumers.get_mut(&pending.consumer)
+        {
+            self.pending.append(ids.iter().map(|id| (*id, pending)));
+            consumer.pending.append(ids.iter().map(|id| (*id, ())));
+        } else {
+            ids.iter().for_each(|id| self.assign(*id, pending));
+        }
+    }
+
+    /// Forgets that entries were delivered. Returns how many of them were pending. Neighbours whose ids
+    /// ascend go together.
+    pub fn acknowledge_all(&mut self, ids: &[StreamId]) -> usize {
+        let (mut acknowledged, mut rest) = (0, ids);
+        while let Some((id, more)) = rest.split_first() {
+            let mut owners: SmallVec<[u32; 16]> = SmallVec::new();
+            let mut followers = more.iter();
+            let removed = self.pending.remove_run(
+                id,
+                |next| followers.next() == Some(next),
+                |pending| owners.push(pending.consumer),
+            );
+            let mut run = &rest[..removed];
+            for owned in owners.chunk_by(|one, next| one == next) {
+                let (own, others) = run.split_at(owned.len());
+                if let Some(consumer) = self.consumers.get_mut(&owned[0]) {
+                    consumer.forget_all(own);
+                }
+                run = others;
+            }
+            acknowledged += removed;
+            rest = &rest[removed.max(1)..];
+        }
+        acknowledged
     }
 
     /// Forgets that an entry was delivered. Returns whether it was pending.

@@ -3,6 +3,9 @@
 /// Bytes of an id in a file.
 const BYTES: usize = 16;
 
+/// Some ids, a few of them without an allocation.
+pub type StreamIds = smallvec::SmallVec<[StreamId; 16]>;
+
 /// When an entry came, in milliseconds of Unix time, and its number within that millisecond.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
 pub struct StreamId {

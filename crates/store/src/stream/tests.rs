@@ -140,8 +140,8 @@ impl World {
         let count = self.rng.index(20);
         let delivery = Delivery { consumer, now_ms: 6, count, pending: self.rng.index(3) > 0 };
         let mut got = Vec::new();
-        let number = self.stream.deliver(b"group", &delivery, |entry| got.push(entry.id));
-        assert_eq!(number, got.len());
+        let given = self.stream.deliver(b"group", &delivery, |entry| got.push(entry.id));
+        assert_eq!(given[..], got[..]);
         let next = self.model.delivered.next().expect("far below the end");
         let expected = self.model.entries.range(next..).map(|(id, _)| *id).take(count);
         assert!(expected.eq(got.iter().copied()));
@@ -156,6 +156,36 @@ impl World {
         let id = self.model.pending.range(wanted..).next().map_or(wanted, |(id, _)| *id);
         let group = self.stream.group_mut(b"group").expect("it is never removed");
         assert_eq!(group.acknowledge(id), self.model.pending.remove(&id).is_some());
+    }
+
+    /// Several at once, in order and not.
+    fn acknowledge_all(&mut self) {
+        let from = self.some_id();
+        let (skip, step) = (self.rng.index(3), 1 + self.rng.index(2));
+        let pending = self.model.pending.range(from..).map(|(id, _)| *id);
+        let mut ids: Vec<StreamId> = pending.skip(skip).step_by(step).take(30).collect();
+        if self.rng.index(3) == 0 {
+            let at = self.rng.index(ids.len() + 1);
+            ids.insert(at, from);
+            ids.rotate_left(at);
+        }
+        let group = self.stream.group_mut(b"group").expect("it is never removed");
+        let acknowledged = group.acknowledge_all(&ids);
+        let removed = ids.iter().filter(|id| self.model.pending.remove(id).is_some()).count();
+        assert_eq!(acknowledged, removed);
+    }
+
+    /// The group goes back, or the stream's last id over what was deleted.
+    fn go_back(&mut self) {
+        if self.rng.index(2) == 0 {
+            let place = self.some_id();
+            self.stream.group_mut(b"group").expect("it is never removed").last_id = place;
+            self.model.delivered = place;
+            return;
+        }
+        let last = self.model.entries.keys().next_back().copied().unwrap_or(StreamId::new(1, 0));
+        self.stream.set_last_id(last, None, None);
+        self.model.last_id = last;
     }
 
     fn assign(&mut self) {
@@ -183,7 +213,9 @@ impl World {
             50..65 => self.delete(),
             65..68 => self.trim(),
             68..80 => self.read(),
-            80..94 => self.acknowledge(),
+            80..88 => self.acknowledge(),
+            88..92 => self.acknowledge_all(),
+            92..94 => self.go_back(),
             94..98 => self.assign(),
             _ => self.remove_consumer(),
         }
@@ -282,6 +314,32 @@ fn ids_may_go_back_over_what_was_deleted() {
 }
 
 #[test]
+fn a_group_reads_a_block_that_took_the_id_of_another() {
+    let limits = StreamLimits::new(4096, 100);
+    let mut stream = Stream::new();
+    let push = |stream: &mut Stream, ms, value: &[u8]| {
+        stream.push(StreamId::new(ms, 0), [&b"f"[..], value].into_iter(), limits);
+    };
+    (1..=3).for_each(|ms| push(&mut stream, ms, b"value"));
+    let mut group = Group::new(StreamId::MIN, Some(0));
+    let (consumer, _) = group.add_consumer(b"c", 1);
+    assert!(stream.add_group(b"g", group));
+    let read = |stream: &mut Stream| -> Vec<u64> {
+        let delivery = Delivery { consumer, now_ms: 2, count: 2, pending: true };
+        stream.deliver(b"g", &delivery, |_| {}).iter().map(|id| id.ms).collect()
+    };
+    assert_eq!(read(&mut stream), [1, 2]);
+    (1..=3).for_each(|ms| assert!(stream.delete(StreamId::new(ms, 0))));
+    stream.set_last_id(StreamId::MIN, None, None);
+    // The entries have other lengths now.
+    for ms in 1..=4 {
+        push(&mut stream, ms, &[b'x'; 100]);
+    }
+    assert_eq!(read(&mut stream), [3, 4]);
+    stream.check();
+}
+
+#[test]
 fn damaged_blocks_are_refused_or_harmless() {
     let mut world = World::new(3, StreamLimits::new(400, 0));
     (0..60).for_each(|_| world.add());
@@ -323,7 +381,7 @@ fn what_groups_are_not_done_with_can_be_kept() {
             let (consumer, _) = group.add_consumer(b"c", 1);
             assert!(stream.add_group(name, group));
             let delivery = Delivery { consumer, now_ms: 2, count: 4, pending: true };
-            assert_eq!(stream.deliver(name, &delivery, |_| {}), 4);
+            assert_eq!(stream.deliver(name, &delivery, |_| {}).len(), 4);
         }
         for (group, ms) in [(&b"one"[..], 1), (b"two", 1), (b"one", 3), (b"one", 2)] {
             let group = stream.group_mut(group).expect("it was added");

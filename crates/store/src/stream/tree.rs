@@ -135,13 +135,7 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
     /// The last value, for a change, with its key.
     #[inline]
     pub(crate) fn last_mut(&mut self) -> Option<(&K, &mut V)> {
-        let mut node = Arc::make_mut(self.root.as_mut()?);
-        loop {
-            match node {
-                Leaf(items) => return items.last_mut().map(|(key, value)| (&*key, value)),
-                Inner(children) => node = Arc::make_mut(&mut children.last_mut()?.1),
-            }
-        }
+        self.last_leaf_mut()?.last_mut().map(|(key, value)| (&*key, value))
     }
 
     /// The items from the first key on that is not below `from`.
@@ -243,13 +237,69 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
         }
     }
 
+    /// Adds items after all others. Their keys ascend, and are above all keys of the tree. The way down
+    /// is taken once for each node that is filled.
+    pub(crate) fn append(&mut self, items: impl ExactSizeIterator<Item = (K, V)>) {
+        let mut items = items.peekable();
+        while let Some((key, _)) = items.peek() {
+            debug_assert!(self.last().is_none_or(|(last, _)| last < key), "keys ascend");
+            match self.last_leaf_mut() {
+                Some(leaf) if leaf.len() < FULL => {
+                    let more = items.len().min(FULL - leaf.len());
+                    leaf.reserve(more);
+                    leaf.extend(items.by_ref().take(more));
+                    self.len += more;
+                }
+                Some(_) => {
+                    if let Some((key, value)) = items.next() {
+                        self.insert(key, value);
+                    }
+                }
+                None => {
+                    let first: Vec<_> = items.by_ref().take(FULL).collect();
+                    (self.len, self.nodes) = (first.len(), 1);
+                    self.root = Some(Arc::new(Leaf(first)));
+                }
+            }
+        }
+    }
+
+    /// The items of the last leaf.
+    #[inline]
+    fn last_leaf_mut(&mut self) -> Option<&mut Vec<(K, V)>> {
+        let mut node = Arc::make_mut(self.root.as_mut()?);
+        loop {
+            match node {
+                Leaf(items) => return Some(items),
+                Inner(children) => node = Arc::make_mut(&mut children.last_mut()?.1),
+            }
+        }
+    }
+
     /// Removes a key. Returns its value.
     pub(crate) fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
-        let (value, merged) = Node::remove(self.root.as_mut()?, key)?;
-        self.len -= 1;
+        let mut value = None;
+        self.remove_run(key, |_| false, |removed| value = Some(removed));
+        value
+    }
+
+    /// Removes a key, and those that follow it in the same node, as long as `also` wants them. `take`
+    /// gets their values in order. Returns how many they were.
+    pub(crate) fn remove_run<Q: Ord + ?Sized>(
+        &mut self,
+        key: &Q,
+        mut also: impl FnMut(&K) -> bool,
+        mut take: impl FnMut(V),
+    ) -> usize
+    where
+        K: Borrow<Q>,
+    {
+        let Some(root) = &mut self.root else { return 0 };
+        let (removed, merged) = Node::remove_run(root, key, &mut also, &mut take);
+        self.len -= removed;
         self.nodes -= merged;
         while let Some(root) = &self.root {
             match &**root {
@@ -262,7 +312,7 @@ impl<K: Ord + Clone, V: Clone> Tree<K, V> {
             }
             self.nodes -= 1;
         }
-        Some(value)
+        removed
     }
 
     /// Asserts the invariants.
@@ -368,27 +418,37 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         }
     }
 
-    /// Removes a key below. Returns its value, and how many nodes went.
-    fn remove<Q: Ord + ?Sized>(node: &mut Arc<Self>, key: &Q) -> Option<(V, usize)>
+    /// Removes a key below, and those after it in its leaf as long as `also` wants them. Returns how many
+    /// items and how many nodes went.
+    fn remove_run<Q: Ord + ?Sized>(
+        node: &mut Arc<Self>,
+        key: &Q,
+        also: &mut impl FnMut(&K) -> bool,
+        take: &mut impl FnMut(V),
+    ) -> (usize, usize)
     where
         K: Borrow<Q>,
     {
         match Arc::make_mut(node) {
             Leaf(items) => {
-                let at = find(items, key).ok()?;
-                Some((items.remove(at).1, 0))
+                let Ok(at) = find(items, key) else { return (0, 0) };
+                let more = items[at + 1..].iter().take_while(|(key, _)| also(key)).count();
+                for (_, value) in items.drain(at..=at + more) {
+                    take(value);
+                }
+                (1 + more, 0)
             }
             Inner(children) => {
                 let at = child_of(children, key);
-                let (value, mut gone) = Self::remove(&mut children[at].1, key)?;
+                let (removed, mut gone) = Self::remove_run(&mut children[at].1, key, also, take);
                 let left = children[at].1.len();
                 if left == 0 {
                     children.remove(at);
                     gone += 1;
-                } else if left < SPARSE {
+                } else if left < SPARSE && removed > 0 {
                     gone += usize::from(Self::merge_around(children, at));
                 }
-                Some((value, gone))
+                (removed, gone)
             }
         }
     }
@@ -525,6 +585,15 @@ mod tests {
             } else {
                 assert_eq!(tree.remove(&key), model.remove(&key));
             }
+            if step % 5 == 0 {
+                remove_run(&mut tree, &mut model, key, rng.index(100));
+            }
+            if step % 97 == 0 {
+                let next = model.last_key_value().map_or(0, |(last, _)| last + 1);
+                let items: Vec<_> = (next..).take(rng.index(200)).map(|key| (key, 7)).collect();
+                tree.append(items.iter().copied());
+                model.extend(items);
+            }
             if let Some(value) = tree.get_mut(&(key / 2)) {
                 *value += 1;
                 *model.get_mut(&(key / 2)).expect("both have it") += 1;
@@ -547,6 +616,23 @@ mod tests {
             assert_eq!(tree.first(), model.first_key_value());
             assert_eq!(tree.last(), model.last_key_value());
         }
+    }
+
+    /// Removes a key and at most `more` items after it.
+    fn remove_run(
+        tree: &mut Tree<u64, u64>,
+        model: &mut BTreeMap<u64, u64>,
+        key: u64,
+        more: usize,
+    ) {
+        let (mut wanted, mut values) = (0..more, Vec::new());
+        let removed = tree.remove_run(&key, |_| wanted.next().is_some(), |own| values.push(own));
+        assert_eq!(removed > 0, model.contains_key(&key));
+        assert!(removed <= 1 + more);
+        let run = model.range(key..).take(removed).map(|(key, value)| (*key, *value));
+        let (keys, expected): (Vec<u64>, Vec<u64>) = run.unzip();
+        assert_eq!(values, expected);
+        keys.iter().for_each(|key| assert!(model.remove(key).is_some()));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! XADD, XDEL, XTRIM and XSETID.
 
 use smallvec::SmallVec;
-use store::stream::{Deletion, References, Stream, StreamLimits, Trim, TrimTo};
+use store::stream::{Deletion, References, Stream, StreamIds, StreamLimits, Trim, TrimTo};
 use store::{Key, StreamId, Value, ValueMut};
 
 use super::{INVALID_ID, ReplyStreams, event, parse_id, text_of};
@@ -256,8 +256,8 @@ impl TrimPlace {
         match to {
             TrimTo::Len(_) => (b"MAXLEN", self.len.to_string().into_bytes()),
             // Nothing is left: all ids are below.
-            TrimTo::From(_) if self.len == 0 => (b"MINID", text_of(StreamId::MAX).into_vec()),
-            TrimTo::From(_) => (b"MINID", text_of(self.first_id).into_vec()),
+            TrimTo::From(_) if self.len == 0 => (b"MINID", text_of(StreamId::MAX).to_vec()),
+            TrimTo::From(_) => (b"MINID", text_of(self.first_id).to_vec()),
         }
     }
 }
@@ -279,7 +279,7 @@ fn propagate_xadd(
         true => added.place.exactly(trim.to),
         false => match trim.to {
             TrimTo::Len(len) => (&b"MAXLEN"[..], len.to_string().into_bytes()),
-            TrimTo::From(id) => (&b"MINID"[..], text_of(id).into_vec()),
+            TrimTo::From(id) => (&b"MINID"[..], text_of(id).to_vec()),
         },
     });
     let id = text_of(added.id);
@@ -364,9 +364,7 @@ pub(super) fn xdel(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
 }
 
 /// Reads `[KEEPREF|DELREF|ACKED] IDS numids id [id ...]`; the word for references may also come last.
-fn parse_deletion(
-    args: &mut Args<'_>,
-) -> Result<(References, SmallVec<[StreamId; 8]>), CommandError> {
+fn parse_deletion(args: &mut Args<'_>) -> Result<(References, StreamIds), CommandError> {
     let before = parse_references(args);
     if !args.word("ids") {
         return Err(CommandError::SYNTAX);
@@ -452,7 +450,7 @@ fn settle_deletions(cx: &mut Context<'_>, key: &Key<'_>, deletions: &[Deletion])
 }
 
 /// The ids that are left as arguments.
-pub(super) fn parse_ids(args: &mut Args<'_>) -> Result<SmallVec<[StreamId; 8]>, CommandError> {
+pub(super) fn parse_ids(args: &mut Args<'_>) -> Result<StreamIds, CommandError> {
     args.rest().iter().map(parse_exact_id).collect()
 }
 

@@ -174,7 +174,7 @@ pub(super) fn xack(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
         return Ok(());
     };
     let ids = parse_ids(args)?;
-    let acknowledged = ids.iter().filter(|id| group.acknowledge(**id)).count();
+    let acknowledged = group.acknowledge_all(&ids);
     cx.add_dirty(acknowledged as u64);
     cx.reply.integer(acknowledged as i64);
     Ok(())

@@ -32,19 +32,52 @@ const INVALID_ID: CommandError =
 /// Longer ids are refused unread.
 const LONGEST_ID: usize = 127;
 
+/// The text of the largest id has this many bytes: twice the digits of a number, and the dash.
+const LONGEST_TEXT: usize = 41;
+
 /// An id as text, with the memory for it.
-type IdText = smallvec::SmallVec<[u8; 64]>;
+struct IdText {
+    /// The text is at the end.
+    bytes: [u8; LONGEST_TEXT],
+    at: usize,
+}
+
+impl IdText {
+    /// Puts a number before the text.
+    #[inline]
+    fn put_before(&mut self, mut number: u64) {
+        loop {
+            self.at -= 1;
+            self.bytes[self.at] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl std::ops::Deref for IdText {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.at..]
+    }
+}
 
 fn event(name: &'static str) -> Event {
     Event(Class::STREAM, name)
 }
 
 /// An id in decimal.
+#[inline]
 fn text_of(id: StreamId) -> IdText {
-    let mut text = IdText::new();
-    text.extend_from_slice(itoa::Buffer::new().format(id.ms).as_bytes());
-    text.push(b'-');
-    text.extend_from_slice(itoa::Buffer::new().format(id.seq).as_bytes());
+    let mut text = IdText { bytes: [b'-'; LONGEST_TEXT], at: LONGEST_TEXT };
+    text.put_before(id.seq);
+    // A dash is there already.
+    text.at -= 1;
+    text.put_before(id.ms);
     text
 }
 
@@ -63,6 +96,9 @@ fn id_part(text: &[u8]) -> Option<u64> {
 
 /// Reads the form that ids nearly always have: digits, a dash, and digits.
 fn plain_id(text: &[u8]) -> Option<StreamId> {
+    if text.len() > LONGEST_TEXT {
+        return None;
+    }
     let (ms, behind) = plain_digits(text)?;
     match plain_digits(behind.strip_prefix(b"-")?)? {
         (seq, []) => Some(StreamId::new(ms, seq)),
@@ -74,16 +110,17 @@ fn plain_id(text: &[u8]) -> Option<StreamId> {
 /// bits; and the text after it.
 fn plain_digits(text: &[u8]) -> Option<(u64, &[u8])> {
     const FEW: usize = 18;
-    let mut value = 0;
-    let mut count = 0;
-    while let Some(digit @ b'0'..=b'9') = text.get(count) {
-        value = value * 10 + u64::from(digit - b'0');
-        count += 1;
-        if count > FEW {
-            return None;
+    let (mut value, mut count) = (0u64, 0);
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break;
         }
+        // More digits than a few may wrap around; they are refused.
+        value = value.wrapping_mul(10).wrapping_add(digit.into());
+        count += 1;
     }
-    (count > 0).then(|| (value, &text[count..]))
+    (1..=FEW).contains(&count).then(|| (value, &text[count..]))
 }
 
 /// Reads an id: `milliseconds[-number]`, where the number may be missing.

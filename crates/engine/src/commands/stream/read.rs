@@ -8,7 +8,7 @@
 
 use resp::args::{Arguments, OwnedArguments};
 use smallvec::SmallVec;
-use store::stream::{Delivery, Pending, Stream};
+use store::stream::{Delivery, Pending, Stream, StreamIds};
 use store::{Key, StreamId, ValueRef};
 
 use super::claim::{Claims, claim_idle, propagate_claims};
@@ -220,23 +220,20 @@ impl<'a> Request<'a> {
         }
         let count = self.count - taken;
         let delivery = Delivery { consumer: number, now_ms, count, pending: self.pending };
-        let mut given: SmallVec<[StreamId; 16]> = SmallVec::new();
-        let mut entries = 0;
+        let mut given = StreamIds::new();
         if has_new {
-            entries = stream.deliver(group, &delivery, |entry| {
-                match self.claim {
-                    None => reply.stream_entry(entry),
-                    Some(_) => {
-                        reply.array(4);
-                        reply.stream_entry_parts(entry);
-                        // It was never delivered, so it has waited for no consumer.
-                        reply.integer(0);
-                        reply.integer(0);
-                    }
+            given = stream.deliver(group, &delivery, |entry| match self.claim {
+                None => reply.stream_entry(entry),
+                Some(_) => {
+                    reply.array(4);
+                    reply.stream_entry_parts(entry);
+                    // It was never delivered, so it has waited for no consumer.
+                    reply.integer(0);
+                    reply.integer(0);
                 }
-                given.push(entry.id);
             });
         }
+        let entries = given.len();
         reply.close_array(mark, taken + entries);
         let place = stream.group(group).map(GroupPlace::of);
         if taken + entries == 0 {
