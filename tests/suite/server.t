@@ -1495,6 +1495,19 @@ resp3:
 > COMMAND GETKEYS BLMPOP 0 2 a b LEFT
 1) "a"
 2) "b"
+> COMMAND GETKEYS ZUNIONSTORE d +1 a b
+1) "a"
+2) "d"
+> COMMAND GETKEYSANDFLAGS ZDIFFSTORE d 1.5 a b
+1) 1) "a"
+   2) (empty array)
+2) 1) "d"
+   2) (empty array)
+> COMMAND GETKEYSANDFLAGS LMPOP +2 a b LEFT
+1) 1) "a"
+   2) (empty array)
+2) 1) "b"
+   2) (empty array)
 > COMMAND GETKEYS ZUNIONSTORE d 2 a b WEIGHTS 1 2
 1) "d"
 2) "a"

@@ -2191,6 +2191,27 @@ OK
 > TYPE k
 string
 
+== an increment of a score brings one member
+config set zset-max-listpack-entries 128
+> ZADD z 1 a
+(integer) 1
+> ZADD y 1 a
+(integer) 1
+> CONFIG SET zset-max-listpack-entries 0
+OK
+> ZADD z XX INCR 1 b
+(nil)
+> OBJECT ENCODING z
+"skiplist"
+> ZINCRBY y 0 a
+"1"
+resp3:
+(double) 1
+> OBJECT ENCODING y
+"skiplist"
+> CONFIG SET zset-max-listpack-entries 128
+OK
+
 == zset encodings and their limits
 config set zset-max-listpack-entries 4
 config set zset-max-listpack-value 8

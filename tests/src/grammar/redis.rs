@@ -167,7 +167,12 @@ const LISTS: &[Form] = &[
     (Exact, "SORT <key> [ LIMIT <index> <index> ] [ ( ASC | DESC ) ] ALPHA STORE <list>"),
     (
         Exact,
-        "SORT <list> BY ( nosort | x ) [ ( ASC | DESC ) ] [ LIMIT <index> <index> ] [ ( GET ( # | s* | h*->f1 ) )+ ] [ STORE <list> ]",
+        "SORT <list> BY ( nosort | x ) [ ( ASC | DESC ) ] [ LIMIT <index> <index> ] [ ( GET ( # | s* | h*->f1 ) )+ ] STORE <list>",
+    ),
+    // What is no list may be a set, which has any order.
+    (
+        Shape,
+        "SORT <list> BY ( nosort | x ) [ ( ASC | DESC ) ] [ LIMIT <index> <index> ] [ ( GET ( # | s* | h*->f1 ) )+ ]",
     ),
     (Exact, "SORT_RO <list> [ LIMIT <index> <index> ] [ ( ASC | DESC ) ] [ ALPHA ] [ GET # ]"),
     (Exact, "LINSERT <list> ( BEFORE | AFTER ) <member> <member>"),
@@ -507,7 +512,8 @@ const CONNECTIONS: &[Form] = &[
     (Exact, "CLIENT NO-EVICT ( ON | OFF | <member> )"),
     (Exact, "CLIENT NO-TOUCH ( ON | OFF | <member> )"),
     (Exact, "CLIENT UNBLOCK 0 [ ( TIMEOUT | ERROR | <member> ) ]"),
-    (Exact, "CLIENT KILL ID 999999999 [ SKIPME ( YES | NO | <member> ) ]"),
+    // Nothing follows the number: Valkey takes several, and so does dunlin.
+    (Exact, "CLIENT KILL [ SKIPME ( YES | NO | <member> ) ] ID 999999999"),
     (
         Exact,
         "CLIENT KILL ( MAXAGE 100000 | TYPE ( pubsub | replica | x ) | USER nobody | ADDR 1.2.3.4:5 )+",

@@ -10,6 +10,7 @@
 //!     .docs("O(1)", "Returns the string value of a key.").arguments(&[key("key", 0)])
 //! ```
 
+use base::num;
 use resp::args::Arguments;
 
 /// Finds keys that no key spec describes: passes the index of each, and what happens to it, to the
@@ -305,6 +306,16 @@ impl KeySpec {
                 None => true,
             },
             Begin::Unknown => true,
+        }
+    }
+
+    /// Whether a number of keys is not written as Redis writes numbers, as in `+1`.
+    pub fn counts_oddly(&self, argv: Arguments<'_>) -> bool {
+        match (self.begin, self.find) {
+            (Begin::Index(begin), Find::Count { index, .. }) => {
+                argv.get(begin + index).is_some_and(|count| num::parse_i64(count).is_none())
+            }
+            _ => false,
         }
     }
 

@@ -40,6 +40,12 @@ pub(super) fn find(
             return Err(INVALID_ARGUMENTS);
         }
     }
+    if specs().any(|spec| spec.counts_oddly(argv)) {
+        // Redis's specs do not find these keys. Its procedures do, which tell nothing more about them, and
+        // name the destination last.
+        found.iter_mut().for_each(|key| key.flags = 0);
+        found.rotate_left(specs().count() - 1);
+    }
     if let Some(finder) = row.command.key_finder {
         finder(argv, &mut |index, flags| found.push(FoundKey { index, flags }));
     }

@@ -100,6 +100,7 @@ fn increment_score(
         cx.reply.null();
         return Ok(());
     };
+    zset.expect(1, limits);
     let present = zset.score(member);
     let score = present.map_or(increment, |present| present + increment);
     // A score that NX rules out is not even computed.
