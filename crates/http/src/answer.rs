@@ -9,6 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use resp::output::Output;
 
+use crate::tag;
+
 /// JSON, as its type is called.
 pub const JSON: &str = "application/json";
 
@@ -71,17 +73,11 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// Bytes of a head that are assembled before they go to the output: an ordinary head is shorter.
-const HEAD: usize = 512;
-
 /// An answer whose head is being written.
 pub struct Answer<'a> {
     output: &'a mut Output,
     envelope: &'a Envelope,
     status: u16,
-    /// The part of the head that is not in the output yet.
-    head: [u8; HEAD],
-    used: usize,
 }
 
 impl<'a> Answer<'a> {
@@ -93,18 +89,13 @@ impl<'a> Answer<'a> {
         status: u16,
         now: u64,
     ) -> Answer<'a> {
-        let mut answer = Answer { output, envelope, status, head: [0; HEAD], used: 0 };
-        if status == 200 {
-            answer.put(b"HTTP/1.1 200 OK\r\nDate: ");
-        } else {
-            answer.put(b"HTTP/1.1 ");
-            answer.put(itoa::Buffer::new().format(status).as_bytes());
-            answer.put(b" ");
-            answer.put(reason(status).as_bytes());
-            answer.put(b"\r\nDate: ");
+        let mut answer = Answer { output, envelope, status };
+        match status {
+            200 => answer.put(b"HTTP/1.1 200 OK\r\n"),
+            304 => answer.put(b"HTTP/1.1 304 Not Modified\r\n"),
+            _ => answer.put_status(),
         }
-        answer.put(&date(now / 1000));
-        answer.put(b"\r\n");
+        answer.put(&date_line(now / 1000));
         if envelope.close
             || envelope.keeps_1_0
             || envelope.origin.is_some()
@@ -117,21 +108,17 @@ impl<'a> Answer<'a> {
         answer
     }
 
-    #[inline]
-    fn put(&mut self, bytes: &[u8]) {
-        match self.head.get_mut(self.used..self.used + bytes.len()) {
-            Some(room) => {
-                room.copy_from_slice(bytes);
-                self.used += bytes.len();
-            }
-            None => self.put_long(bytes),
-        }
+    fn put_status(&mut self) {
+        let status = self.status;
+        self.put(b"HTTP/1.1 ");
+        self.put(itoa::Buffer::new().format(status).as_bytes());
+        self.put(b" ");
+        self.put(reason(status).as_bytes());
+        self.put(b"\r\n");
     }
 
-    #[cold]
-    fn put_long(&mut self, bytes: &[u8]) {
-        self.output.push(&self.head[..self.used]);
-        self.used = 0;
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
         self.output.push(bytes);
     }
 
@@ -183,6 +170,12 @@ impl<'a> Answer<'a> {
         self.put(b"ETag: \"");
         self.put(digits);
         self.put(b"\"\r\n");
+    }
+
+    /// Adds the tag of a version.
+    #[inline]
+    pub fn version(&mut self, version: u64) {
+        self.tag(tag::digits(version, &mut [0; 16]));
     }
 
     /// Ends the answer with a body.
@@ -241,14 +234,12 @@ impl<'a> Answer<'a> {
         self.put(b"\r\nContent-Length: ");
         self.put(itoa::Buffer::new().format(length).as_bytes());
         self.put(b"\r\n\r\n");
-        self.output.push(&self.head[..self.used]);
     }
 
     /// Ends the head of an answer whose body goes on until the connection ends.
     pub fn endless_body(mut self, content_type: &str) {
         self.header("Content-Type", content_type.as_bytes());
         self.put(b"\r\n");
-        self.output.push(&self.head[..self.used]);
     }
 
     /// Ends the head of an answer whose body comes in chunks.
@@ -264,7 +255,6 @@ impl<'a> Answer<'a> {
             self.put(b"Content-Length: 0\r\n");
         }
         self.put(b"\r\n");
-        self.output.push(&self.head[..self.used]);
     }
 
     /// Ends the answer with JSON that says what was wrong.
@@ -295,20 +285,26 @@ pub fn last_chunk(output: &mut Output) {
     output.push(b"0\r\n\r\n");
 }
 
-/// A second as a date in the form of HTTP.
-fn date(second: u64) -> [u8; 29] {
+/// Bytes of a line with a date.
+const DATE_LINE: usize = 37;
+
+/// The header with the date of a second.
+#[inline]
+fn date_line(second: u64) -> [u8; DATE_LINE] {
     thread_local! {
-        static LAST: Cell<(u64, [u8; 29])> = const { Cell::new((u64::MAX, [0; 29])) };
+        static LAST: Cell<(u64, [u8; DATE_LINE])> = const { Cell::new((u64::MAX, [0; DATE_LINE])) };
     }
-    let (last, text) = LAST.get();
+    let (last, line) = LAST.get();
     if last == second {
-        return text;
+        return line;
     }
-    let text = printed(second);
-    LAST.set((second, text));
-    text
+    let mut line = *b"Date: 29 bytes up to the year 9999.\r\n";
+    line[6..35].copy_from_slice(&printed(second));
+    LAST.set((second, line));
+    line
 }
 
+/// A second as a date in the form of HTTP.
 fn printed(second: u64) -> [u8; 29] {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] =
@@ -373,8 +369,8 @@ mod tests {
             (0..4).for_each(|_| answer.header("X", long.as_bytes()));
             answer.body(b"text/plain", b"abc");
         });
-        assert_eq!(text.matches(&format!("\r\nX: {long}\r\n")).count(), 2, "each second one");
-        assert_eq!(text.matches(&long).count(), 4);
+        assert_eq!(text.matches(&format!("X: {long}\r\n")).count(), 4);
+        assert_eq!(text.matches("\r\n").count(), 9, "{text}");
         assert!(text.ends_with("\r\n\r\nabc"));
     }
 

@@ -305,6 +305,7 @@ impl Output {
     }
 
     /// Forgets all waiting bytes, as if they had been sent.
+    #[inline]
     pub fn clear(&mut self) {
         self.advance(usize::MAX);
         self.lost_from = None;
@@ -322,7 +323,18 @@ impl Output {
     }
 
     /// Forgets the first `count` waiting bytes: they were sent. A larger count means all.
+    #[inline]
     pub fn advance(&mut self, count: usize) {
+        let all = self.buffer.len() - self.sent;
+        if count < all || !self.shared.is_empty() || self.buffer.capacity() > limits::OUTPUT_KEPT {
+            return self.advance_in_part(count);
+        }
+        self.total_sent += all as u64;
+        self.buffer.clear();
+        self.sent = 0;
+    }
+
+    fn advance_in_part(&mut self, count: usize) {
         let mut left = count.min(self.len());
         self.total_sent += left as u64;
         while left > 0 {

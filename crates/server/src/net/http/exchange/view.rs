@@ -25,6 +25,12 @@ pub(super) fn answer_view(
     };
     let known = version.and_then(tag::version);
     let unchanged = known.is_some_and(|version| none_match.is_some_and(|tags| tags.has(version)));
+    let length = pieces.length()?;
+    let body = match pieces.rest().get(..length) {
+        Some(bytes) => Ok(bytes),
+        // A long value is stored elsewhere; its length is the last thing written here.
+        None => Err(reply.first_shared()?),
+    };
     let mut answer = Answer::begin(output, envelope, if unchanged { 304 } else { 200 }, now);
     if let Some(version) = version {
         answer.tag(version);
@@ -39,11 +45,9 @@ pub(super) fn answer_view(
         answer.empty();
         return Some(());
     }
-    let length = pieces.length()?;
-    match pieces.rest().get(..length) {
-        Some(bytes) => answer.text_body(JSON, bytes),
-        // A long value is stored elsewhere; its length is the last thing written here.
-        None => answer.shared_text_body(JSON, reply.first_shared()?),
+    match body {
+        Ok(bytes) => answer.text_body(JSON, bytes),
+        Err(buffer) => answer.shared_text_body(JSON, buffer),
     }
     Some(())
 }
