@@ -29,6 +29,13 @@ impl Row {
         Row { id, command, one_key, plain: is_plain(command, has_keys) }
     }
 
+    /// Whether it takes the short path where nothing is the matter: see
+    /// [`crate::engine::Engine::execute_plainly`].
+    #[inline]
+    pub fn may_go_short(&self) -> bool {
+        self.plain
+    }
+
     /// Whether each command with the same first word has this row: no container, and no subcommand.
     #[inline]
     pub fn is_found_by_name(&self) -> bool {

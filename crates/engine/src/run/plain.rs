@@ -43,6 +43,10 @@ const UNUSUAL: crate::command::Flags = BLOCKING
 /// Whether a command may take the short path; `has_keys` says that it has keys, or none where its
 /// arguments are too few.
 pub(crate) fn is_plain(command: &Command, has_keys: bool) -> bool {
+    // GET of a key over HTTP is as simple as GET, and as frequent.
+    if (command.parent, command.name) == (Some("http"), "get") {
+        return has_keys;
+    }
     let has_subcommands = command.parent.is_some() || !command.subcommands.is_empty();
     has_keys && !has_subcommands && command.reach.is_none() && !command.has(UNUSUAL)
 }

@@ -25,7 +25,7 @@ use crate::handler::args::Args;
 use crate::handler::context::Context;
 use crate::handler::elements::ReplyElements;
 use crate::handler::error::{CommandError, CommandResult};
-use crate::http::{ABSENT, CREATED, ContentTypes, FAILED, REPLACED, UNCONDITIONAL};
+use crate::http::{ABSENT, CREATED, ContentTypes, FAILED, Facts, REPLACED, UNCONDITIONAL};
 use crate::observe::notify::{Class, Event};
 
 const NOT_A_COLLECTION: CommandError = CommandError::text(
@@ -187,6 +187,10 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
+    /// All of it.
+    const ALL: Part<'static> =
+        Part { fields: None, range: None, limit: None, cursor: 0, after: None };
+
     fn parse(args: &mut Args<'a>) -> Result<Part<'a>, CommandError> {
         let mut part = Part::default();
         while !args.is_empty() {
@@ -252,13 +256,20 @@ impl<'a> Part<'a> {
     }
 }
 
-/// GET and HEAD of a key: the digits of its version, when it expires, its type, its content type, the
-/// cursor of the next page, and its value. Nothing when the key does not exist.
+/// GET and HEAD of a key: the facts about it, the cursor of the next page, and its value. Nothing when
+/// the key does not exist.
 fn get(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     let key = args.key()?;
-    let part = Part::parse(args)?;
+    let parsed;
+    let part = match args.is_empty() {
+        true => &Part::ALL,
+        false => {
+            parsed = Part::parse(args)?;
+            &parsed
+        }
+    };
     let entry = cx.db.find(&key);
-    reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &part, cx.db.now)
+    reply_entry(&mut cx.reply, &cx.engine.content_types, entry, part, cx.db.now)
 }
 
 fn reply_entry(
@@ -272,17 +283,17 @@ fn reply_entry(
         reply.null();
         return Ok(());
     };
-    reply.array(6);
-    reply_version(reply, entry.version());
-    match entry.expire_at() {
-        Some(at) => reply.integer(at.cast_signed()),
-        None => reply.null(),
-    }
-    reply.bulk(entry.value().type_name().as_bytes());
-    match entry.label() {
-        0 => reply.null(),
-        label => reply.bulk(&content_types.name(label).unwrap_or_default()),
-    }
+    let content_type = match entry.label() {
+        0 => None,
+        label => content_types.name(label),
+    };
+    let facts = Facts {
+        version: entry.version(),
+        expire_at: entry.expire_at(),
+        type_name: entry.value().type_name(),
+        content_type: content_type.as_deref(),
+    };
+    facts.begin_reply(reply);
     if part.after.is_some() && entry.value().type_name() != "stream" {
         return Err(NO_SUCH_CURSOR);
     }
@@ -501,7 +512,7 @@ fn mget(cx: &mut Context<'_>, args: &mut Args<'_>) -> CommandResult {
     while !args.is_empty() {
         let key = args.key()?;
         let entry = cx.db.find(&key);
-        reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &Part::default(), now)?;
+        reply_entry(&mut cx.reply, &cx.engine.content_types, entry, &Part::ALL, now)?;
         cx.reply.output().lose_what_exceeds(0);
     }
     Ok(())

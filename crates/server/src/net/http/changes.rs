@@ -9,6 +9,7 @@ use engine::changes::change::Change;
 use engine::changes::listeners::Listener;
 use engine::changes::telling::{Form, Reading};
 use engine::engine::Engine;
+use engine::http::Facts;
 use engine::persistence::backlog::{Gone, Position};
 use http::answer::{Answer, Envelope};
 use http::json;
@@ -243,9 +244,8 @@ impl Wait {
 fn has_changed(reply: &Output, tags: Option<&Tags>) -> bool {
     let mut pieces = Pieces::new(reply.first_slice());
     match (pieces.next(), pieces.next()) {
-        (Some(Piece::Array(_)), Some(Piece::Bytes(tag))) => {
-            let version = http::tag::version(tag).unwrap_or(0);
-            tags.is_none_or(|tags| !tags.has(version))
+        (Some(Piece::Array(_)), Some(Piece::Bytes(facts))) => {
+            Facts::read(facts).is_none_or(|facts| tags.is_none_or(|tags| !tags.has(facts.version)))
         }
         _ => true,
     }

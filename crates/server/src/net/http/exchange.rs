@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::limits;
 use engine::changes::listeners::Filter;
-use engine::http::{ABSENT, CREATED, FAILED, REPLACED, UNCONDITIONAL};
+use engine::http::{ABSENT, CREATED, FAILED, Facts, REPLACED, UNCONDITIONAL};
 use engine::session::{Session, Transaction};
 use http::answer::{Answer, Envelope, JSON};
 use http::json;
@@ -35,6 +35,42 @@ pub(super) enum Form {
     MsgPack,
 }
 
+/// What a GET or HEAD of a key asks for besides its address.
+pub(super) enum Want {
+    /// The value in its usual form.
+    Plain(Question),
+    /// Other options.
+    With(Box<Get>),
+}
+
+/// A question for a value in its usual form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    /// The client has this version, and asks for another one.
+    pub(super) unless: Option<u64>,
+}
+
+impl Want {
+    /// What these options ask for.
+    pub(super) fn of(get: Option<Box<Get>>) -> Want {
+        match get {
+            None => Want::Plain(Question { unless: None }),
+            Some(get) => match get.only_version() {
+                Some(version) => Want::Plain(Question { unless: Some(version) }),
+                None => Want::With(get),
+            },
+        }
+    }
+
+    /// The version that the client has, if that is all, or the options.
+    fn parts(&self) -> (Option<u64>, Option<&Get>) {
+        match self {
+            Want::Plain(question) => (question.unless, None),
+            Want::With(get) => (None, Some(get)),
+        }
+    }
+}
+
 /// The options of a GET of a key besides its address.
 pub(super) struct Get {
     pub(super) none_match: Option<Tags>,
@@ -45,12 +81,24 @@ pub(super) struct Get {
     pub(super) form: Option<Form>,
 }
 
+impl Get {
+    /// The version that the client has, if it names one and nothing else.
+    fn only_version(&self) -> Option<u64> {
+        let Some(Tags::Versions(versions)) = &self.none_match else { return None };
+        let is_all = self.matches.is_none() && self.range.is_none() && self.if_range.is_none();
+        match versions[..] {
+            [version] if is_all && self.form == Some(Form::Json) => Some(version),
+            _ => None,
+        }
+    }
+}
+
 /// The kind of a request.
 pub(super) enum Kind {
     /// It is answered already.
     Ready(Box<Prepared>),
     /// GET or HEAD of a key.
-    Get(Option<Box<Get>>),
+    Get(Want),
     /// PUT, PATCH, POST or DELETE of a key.
     Write,
     /// Many keys.
@@ -317,6 +365,10 @@ impl Exchange {
         reply: &Output,
         output: &mut Output,
     ) -> Next {
+        if let Kind::Get(want) = &self.kind {
+            answer_get(want.parts(), &self.envelope, now, reply, output);
+            return Next::Answered;
+        }
         if let Kind::Wait(wait, get) = &mut self.kind {
             let get = get.as_deref();
             let tags = get.and_then(|get| get.none_match.as_ref());
@@ -325,7 +377,7 @@ impl Exchange {
                 Step::Reads(argv) => return Next::Reads(argv),
                 Step::Answer => {
                     self.envelope.position = wait.position();
-                    answer_get(get, &self.envelope, now, reply, output);
+                    answer_get((None, get), &self.envelope, now, reply, output);
                     return Next::Answered;
                 }
                 Step::Nothing => {
@@ -346,10 +398,6 @@ impl Exchange {
                 EventStep::Waits(argv) => Next::Watches(argv),
                 EventStep::GoesOn(argv) => Next::GoesOn(argv),
             };
-        }
-        if let Kind::Get(get) = &self.kind {
-            answer_get(get.as_deref(), envelope, now, reply, output);
-            return Next::Answered;
         }
         if let Kind::View(none_match) = &self.kind {
             let mut pieces = Pieces::new(reply.first_slice());
@@ -511,10 +559,7 @@ fn answer_error(mut pieces: Pieces<'_>, envelope: &Envelope, now: u64, output: &
 
 /// How a key is.
 struct State<'s> {
-    /// The digits of its version.
-    tag: &'s [u8],
-    /// When it expires, in milliseconds of Unix time.
-    expire_at: Option<u64>,
+    facts: Facts<'s>,
     now: u64,
 }
 
@@ -522,8 +567,8 @@ impl State<'_> {
     /// Tells the client the version, and for how long it may keep the answer.
     #[inline]
     fn write(&self, answer: &mut Answer<'_>) {
-        answer.tag(self.tag);
-        match self.expire_at {
+        answer.version(self.facts.version);
+        match self.facts.expire_at {
             None => answer.header("Cache-Control", b"no-cache"),
             Some(expire_at) => self.write_age(answer, expire_at),
         }
@@ -531,7 +576,7 @@ impl State<'_> {
 
     fn write_age(&self, answer: &mut Answer<'_>, expire_at: u64) {
         // Versions are microseconds of Unix time, or were before something pushed them further.
-        let written = tag::version(self.tag).unwrap_or(0) / 1000;
+        let written = self.facts.version / 1000;
         let age = self.now.saturating_sub(written) / 1000;
         let left = expire_at.saturating_sub(self.now) / 1000;
         let lifetime = format!("max-age={}", left.saturating_add(age));
@@ -543,76 +588,78 @@ impl State<'_> {
 /// The answer to GET and HEAD of a key.
 #[inline]
 fn answer_get(
-    get: Option<&Get>,
+    want: (Option<u64>, Option<&Get>),
     envelope: &Envelope,
     now: u64,
     reply: &Output,
     output: &mut Output,
 ) {
-    let mut pieces = Pieces::new(reply.first_slice());
+    let bytes = reply.first_slice();
+    if let Some((facts, rest)) = Facts::usual(bytes) {
+        let found = (facts, &mut Pieces::new(rest));
+        if answer_found(found, want, envelope, now, reply, output).is_none() {
+            answer_error(Pieces::new(b""), envelope, now, output);
+        }
+        return;
+    }
+    let mut pieces = Pieces::new(bytes);
     match pieces.next() {
-        Some(Piece::Array(6)) => {}
+        Some(Piece::Array(3)) => {}
         Some(Piece::Null) => {
             return Answer::begin(output, envelope, 404, now).error(b"there is no such key");
         }
         _ => return answer_error(Pieces::new(reply.first_slice()), envelope, now, output),
     }
-    if answer_found(&mut pieces, get, envelope, now, reply, output).is_none() {
+    let facts = match pieces.next() {
+        Some(Piece::Bytes(facts)) => Facts::read(facts),
+        _ => None,
+    };
+    let answered = facts
+        .and_then(|facts| answer_found((facts, &mut pieces), want, envelope, now, reply, output));
+    if answered.is_none() {
         answer_error(Pieces::new(b""), envelope, now, output);
     }
 }
 
 #[inline]
 fn answer_found(
-    pieces: &mut Pieces<'_>,
-    get: Option<&Get>,
+    (facts, pieces): (Facts<'_>, &mut Pieces<'_>),
+    (unless, get): (Option<u64>, Option<&Get>),
     envelope: &Envelope,
     now: u64,
     reply: &Output,
     output: &mut Output,
 ) -> Option<()> {
-    let Piece::Bytes(tag) = pieces.next()? else { return None };
-    let expire_at = match pieces.next()? {
-        Piece::Integer(at) => Some(at.cast_unsigned()),
-        _ => None,
-    };
-    let state = State { tag, expire_at, now };
-    let Piece::Bytes(kind) = pieces.next()? else { return None };
-    let content = match pieces.next()? {
-        Piece::Bytes(content) => Some(content),
-        _ => None,
-    };
+    let state = State { facts, now };
+    let is_string = facts.type_name == "string";
+    if get.is_some_and(|get| get.matches.as_ref().is_some_and(|tags| !tags.has(facts.version))) {
+        let mut answer = Answer::begin(output, envelope, 412, now);
+        answer.version(facts.version);
+        answer.error(b"the key has another version");
+        return Some(());
+    }
+    let none_match = get.and_then(|get| get.none_match.as_ref());
+    if unless == Some(facts.version) || none_match.is_some_and(|tags| tags.has(facts.version)) {
+        let mut answer = Answer::begin(output, envelope, 304, now);
+        state.write(&mut answer);
+        if !is_string {
+            answer.header("Vary", b"Accept");
+        }
+        answer.empty();
+        return Some(());
+    }
     let cursor = match pieces.next()? {
         Piece::Bytes(cursor) => Some(cursor),
         _ => None,
     };
-    if let Some(get) = get {
-        let version = tag::version(tag).unwrap_or(0);
-        let matches = get.matches.as_ref();
-        if matches.is_some_and(|tags| !tags.has(version)) {
-            let mut answer = Answer::begin(output, envelope, 412, now);
-            answer.tag(tag);
-            answer.error(b"the key has another version");
-            return Some(());
-        }
-        if get.none_match.as_ref().is_some_and(|tags| tags.has(version)) {
-            let mut answer = Answer::begin(output, envelope, 304, now);
-            state.write(&mut answer);
-            if kind != b"string" {
-                answer.header("Vary", b"Accept");
-            }
-            answer.empty();
-            return Some(());
-        }
-    }
-    if kind == b"string" {
+    if is_string {
         let length = pieces.length()?;
         // A large string is stored elsewhere; its length is the last thing written here.
         let value = match pieces.rest().get(..length) {
             Some(bytes) => Value::Here(bytes),
             None => Value::Apart(reply.first_shared()?),
         };
-        answer_string(&value, content, &state, get, envelope, output);
+        answer_string(&value, &state, get, envelope, output);
         return Some(());
     }
     let Some(form) = get.map_or(Some(Form::Json), |get| get.form) else {
@@ -625,7 +672,7 @@ fn answer_found(
     let joined = reply.bytes();
     let mut pieces = Pieces::new(&joined);
     // Up to the value, as above.
-    (0..6).try_for_each(|_| pieces.next().map(|_| ()))?;
+    (0..3).try_for_each(|_| pieces.next().map(|_| ()))?;
     let (content_type, mut body) = (content_type(form), Vec::new());
     match form {
         Form::Json => reply::write_json(&mut pieces, Strings::Tagged, &mut body)?,
@@ -636,7 +683,7 @@ fn answer_found(
     state.write(&mut answer);
     // A cache keeps each form for clients that ask for it.
     answer.header("Vary", b"Accept");
-    answer.header("X-Type", kind);
+    answer.header("X-Type", facts.type_name.as_bytes());
     if let Some(cursor) = cursor {
         answer.header("X-Cursor", cursor);
     }
@@ -661,19 +708,19 @@ enum Value<'v> {
 #[inline]
 fn answer_string(
     value: &Value<'_>,
-    content: Option<&[u8]>,
     state: &State<'_>,
     get: Option<&Get>,
     envelope: &Envelope,
     output: &mut Output,
 ) {
+    let content = state.facts.content_type;
     let content_type = content.unwrap_or(b"application/octet-stream");
     let bytes = match value {
         Value::Here(bytes) => *bytes,
         Value::Apart(buffer) => buffer,
     };
     let asked = get.and_then(|get| {
-        let version = tag::version(state.tag).unwrap_or(0);
+        let version = state.facts.version;
         get.range.filter(|_| get.if_range.as_ref().is_none_or(|tags| tags.has(version)))
     });
     let part = asked.map(|range| part_of(bytes.len() as u64, range));
@@ -738,7 +785,7 @@ fn answer_write(
     };
     let mut answer = Answer::begin(output, envelope, status, now);
     if version > 0 {
-        answer.tag(tag::digits(version.cast_unsigned(), &mut [0; 16]));
+        answer.version(version.cast_unsigned());
     }
     if reason.is_empty() {
         answer.empty()
@@ -763,7 +810,7 @@ fn answer_mget(
         }
         match pieces.next()? {
             Piece::Null => text.extend_from_slice(b"null"),
-            Piece::Array(6) => write_entry(pieces, now, &mut text)?,
+            Piece::Array(3) => write_entry(pieces, now, &mut text)?,
             _ => return None,
         }
     }
@@ -773,21 +820,25 @@ fn answer_mget(
 }
 
 fn write_entry(pieces: &mut Pieces<'_>, now: u64, text: &mut Vec<u8>) -> Option<()> {
-    let Piece::Bytes(tag) = pieces.next()? else { return None };
+    let Piece::Bytes(facts) = pieces.next()? else { return None };
+    let facts = Facts::read(facts)?;
     text.extend_from_slice(b"{\"etag\":\"\\\"");
-    text.extend_from_slice(tag);
+    text.extend_from_slice(tag::digits(facts.version, &mut [0; 16]));
     text.extend_from_slice(b"\\\"\",\"ttl\":");
-    match pieces.next()? {
-        Piece::Integer(at) => {
-            let left = at.cast_unsigned().saturating_sub(now);
+    match facts.expire_at {
+        Some(at) => {
+            let left = at.saturating_sub(now);
             text.extend_from_slice(format!("{}.{:03}", left / 1000, left % 1000).as_bytes());
         }
-        _ => text.extend_from_slice(b"null"),
+        None => text.extend_from_slice(b"null"),
     }
     text.extend_from_slice(b",\"type\":");
-    reply::write_json(pieces, Strings::Tagged, text)?;
+    json::write_str(text, facts.type_name);
     text.extend_from_slice(b",\"content_type\":");
-    reply::write_json(pieces, Strings::Tagged, text)?;
+    match facts.content_type {
+        Some(content_type) => json::write_text(text, content_type),
+        None => text.extend_from_slice(b"null"),
+    }
     // The collection is complete, so its cursor says nothing.
     pieces.next()?;
     text.extend_from_slice(b",\"value\":");

@@ -26,12 +26,13 @@ use config::Config;
 use engine::changes::listeners::Listener;
 use engine::engine::Engine;
 use engine::run::authority::Authority;
-use engine::run::request::{Outcome, Request};
+use engine::run::request::{Outcome, Request, Requests};
 use engine::run::turn::Turn;
 use engine::session::Session;
 use http::request::{Parsed, Parser, Refusal, with_head};
 use resp::args::{ArgRange, Arguments};
 use resp::output::Output;
+use store::gate::Presence;
 
 use super::batch::Batch;
 use super::held_back::Pending;
@@ -216,11 +217,55 @@ impl Http {
 
 thread_local! {
     /// Where replies are written before they become answers.
-    static REPLY: Cell<Option<Output>> = const { Cell::new(None) };
+    static REPLY: Cell<Option<Box<Output>>> = const { Cell::new(None) };
 }
 
 /// Where the reply of a command goes: the waiting requests, the session, and the output.
 type To<'a> = (&'a mut Exchanges, &'a mut Session, &'a mut Output);
+
+/// The next command of the first request that waits.
+struct One<'r>(Request<'r>);
+
+impl Requests for One<'_> {
+    #[inline]
+    fn count(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn at(&self, _: usize) -> Request<'_> {
+        self.0
+    }
+
+    /// The answer is held, not the reply.
+    fn hold_reply(&mut self, _: u64, _: u64) {}
+}
+
+/// [`run`] on the short path. Nothing if the command has to take the long one, of which nothing was
+/// touched then.
+#[inline]
+pub(super) fn run_plainly(
+    engine: &Engine,
+    turn: &mut Turn,
+    request: Request<'_>,
+    presence: Presence<'_>,
+    (exchanges, session, output): To<'_>,
+) -> Option<Option<Pending>> {
+    exchanges.begin(&turn.config, turn.now, session, output);
+    let mut reply = REPLY.take().unwrap_or_default();
+    reply.set_limit(output.limit());
+    let ran = engine.execute_plainly(turn, session, &mut One(request), presence, &mut reply);
+    let next = (ran > 0).then(|| {
+        if reply.is_over_limit() {
+            output.lose_what_exceeds(usize::MAX);
+            return None;
+        }
+        exchanges.take_reply(engine, turn, session, &reply, output)
+    });
+    reply.clear();
+    REPLY.set(Some(reply));
+    next
+}
 
 /// Runs a command of the first request that waits, and writes the answer when its reply was the last
 /// that the request needs. Otherwise another command may have to run next.
@@ -291,6 +336,7 @@ impl Input {
 
 impl Exchanges {
     /// Writes answers that depend on no command.
+    #[inline]
     pub(super) fn answer_ready(&mut self, now: u64, output: &mut Output) {
         while !self.closed && self.waiting.front().is_some_and(Exchange::is_ready) {
             if let Some(exchange) = self.waiting.pop_front() {
@@ -327,8 +373,8 @@ impl Exchanges {
         let first = self.waiting.front_mut()?;
         match first.take_reply((turn.now, turn.steady), reply, output) {
             exchange::Next::Answered => {
-                let exchange = self.waiting.pop_front();
-                self.closed |= exchange.is_some_and(|exchange| exchange.envelope.close);
+                self.closed |= first.envelope.close;
+                drop(self.waiting.pop_front());
                 self.answer_ready(turn.now, output);
                 session.close |= self.closed;
                 None

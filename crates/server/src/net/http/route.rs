@@ -25,7 +25,7 @@ use self::get::{get, takes_openmetrics};
 use super::dashboard;
 use super::description::description;
 use super::etcd::cluster::{self, is_own, reworded};
-use super::exchange::{Condition, Exchange, Kind, List, Style, Tree};
+use super::exchange::{Condition, Exchange, Kind, List, Style, Tree, Want};
 use super::guard::{self, Stranger};
 use super::intake::Intake;
 use super::prepared::Prepared;
@@ -407,7 +407,7 @@ impl Route<'_> {
             "GET" | "HEAD" => {
                 let database = self.part(target)?;
                 self.add(first, self.rows().get);
-                Ok((Kind::Get(get(head)), database))
+                Ok((Kind::Get(Want::of(get(head))), database))
             }
             "PUT" => {
                 self.body(body);

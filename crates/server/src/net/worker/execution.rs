@@ -230,14 +230,48 @@ fn execute_plainly(
     if !connection.runs() || !connection.held_back.is_empty() {
         return 0;
     }
+    let rest = &batch.items[window];
+    if matches!(connection.protocol, Protocol::Http(_)) {
+        return usize::from(execute_http_plainly(
+            engine, turn, connection, &rest[0], batch, presence,
+        ));
+    }
     let Connection { protocol, input, session, output, held_replies, .. } = connection;
     let Protocol::Resp(resp) = protocol else { return 0 };
-    let rest = &batch.items[window];
     let own = rest.iter().take_while(|item| item.place == rest[0].place).count();
     let mut run = Run { items: &rest[..own], batch, resp, input, held_replies };
     let ran = engine.execute_plainly(turn, session, &mut run, presence, output);
     connection.look_at_output_limit();
     ran
+}
+
+/// Runs one command of a request of HTTP on the short path. Returns whether it has run.
+#[inline]
+fn execute_http_plainly(
+    engine: &Engine,
+    turn: &mut Turn,
+    connection: &mut Connection,
+    item: &Item,
+    batch: &Batch,
+    presence: Presence<'_>,
+) -> bool {
+    let row = item.row.filter(|row| row.may_go_short());
+    if row.is_none() || connection.is_choked() {
+        return false;
+    }
+    let from = connection.output.end();
+    let Connection { protocol, input, session, output, .. } = connection;
+    let Protocol::Http(http) = protocol else { return false };
+    let Http { input: http_input, exchanges, .. } = &mut **http;
+    let argv = http_input.arguments(input, &batch.args[item.args.clone()]);
+    let request = Request { argv, row, keys: &batch.keys[item.keys.clone()], busy: None };
+    let to = (exchanges, session, output);
+    let Some(next) = http::run_plainly(engine, turn, request, presence, to) else { return false };
+    conclude(turn, connection, &Outcome::Done, from);
+    if let Some(next) = next {
+        connection.held_back.push_first(next);
+    }
+    true
 }
 
 /// Runs a command of the batch, or puts it after the pending ones of its connection.
