@@ -68,6 +68,64 @@ fn a_string_is_stored_read_and_deleted() -> Result<()> {
 }
 
 #[test]
+fn headers_that_are_repeated_mean_what_they_say() -> Result<()> {
+    let (server, port) = start(&[("http-cors-origins", "http://page.example")])?;
+    let (mut web, mut client) = (Web::connect(port)?, server.connect()?);
+    say(&mut client, "SET a 1")?;
+    say(&mut client, "MSET b 2 c 3")?;
+    say(&mut client, "RPUSH list x")?;
+    let tag = ask(&mut web, "GET /v1/keys/a", &[], "")?.tag().to_owned();
+    let known = format!("If-None-Match: {tag}");
+    let page = "Origin: http://page.example";
+    let asked: [(&str, &[&str], u16, &str); 12] = [
+        ("GET /v1/keys/a", &[], 200, "1"),
+        ("GET /v1/keys/b", &[], 200, "2"),
+        ("GET /v1/keys/a", &[&known], 304, ""),
+        ("GET /v1/keys/%61", &[&known], 304, ""),
+        ("GET /v1/keys/a?db=1", &[], 404, "{\"error\":\"there is no such key\"}"),
+        ("GET /v1/keys/a", &[page], 200, "1"),
+        ("GET /v1/keys/a", &["X-Request-Id: 7"], 200, "1"),
+        ("GET /v1/keys/list", &[], 200, "[\"x\"]"),
+        ("GET /v1/keys/list", &["Accept: text/plain"], 200, "x\n"),
+        ("GET /v1/keys/a", &["Range: bytes=0-0"], 206, "1"),
+        ("PUT /v1/keys/c", &[], 204, ""),
+        ("HEAD /v1/keys/a", &[&known], 304, ""),
+    ];
+    for first in &asked {
+        for second in &asked {
+            for (line, headers, status, text) in [first, second, second] {
+                let body = if line.starts_with("PUT") { "x" } else { "" };
+                let answer = ask(&mut web, line, headers, body)?;
+                let said = (answer.status, answer.text());
+                assert_eq!(said, (*status, (*text).to_owned()), "{line} {headers:?}");
+                let id = headers.iter().find_map(|header| header.strip_prefix("X-Request-Id: "));
+                assert_eq!(answer.header("x-request-id"), id);
+                let opens = answer.header("access-control-allow-origin").is_some();
+                assert_eq!(opens, headers.contains(&page));
+            }
+        }
+    }
+    // A body that belongs to the headers is none of the next request, however it was received.
+    for body in
+        ["GET /v1/keys/b HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(), "x".repeat(300_000)]
+    {
+        for _ in 0..3 {
+            let answer = ask(&mut web, "GET /v1/keys/a", &[], &body)?;
+            assert_eq!((answer.status, answer.text()), (200, "1".to_owned()));
+        }
+    }
+    // What the headers mean depends on the settings.
+    expect(&mut web, "GET /v1/keys/a", &[], "", 200, "1");
+    say(&mut client, "CONFIG SET requirepass secret")?;
+    assert_eq!(ask(&mut web, "GET /v1/keys/a", &[], "")?.status, 401);
+    let token = ["Authorization: Bearer secret"];
+    (0..3).for_each(|_| expect(&mut web, "GET /v1/keys/a", &token, "", 200, "1"));
+    say(&mut client, "CONFIG SET requirepass other")?;
+    assert_eq!(ask(&mut web, "GET /v1/keys/a", &token, "")?.status, 401);
+    Ok(())
+}
+
+#[test]
 fn conditions_are_decided_by_the_version() -> Result<()> {
     let (_server, port) = start(&[])?;
     let mut web = Web::connect(port)?;

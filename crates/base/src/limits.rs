@@ -180,6 +180,9 @@ pub const HTTP_GZIP_LEAST: usize = 1400;
 /// serves no other client.
 pub const HTTP_GZIP_MOST: usize = 1024 * 1024;
 
+/// Longest request whose headers a connection remembers, in bytes, to recognise them in the next one.
+pub const HTTP_FAMILIAR: usize = 2048;
+
 /// Milliseconds within which the head of a request arrives.
 pub const HTTP_PATIENCE_MS: u64 = 10_000;
 

@@ -262,6 +262,20 @@ impl Parser {
         }
     }
 
+    /// The bytes from the next request on, if no body is being received.
+    #[inline]
+    pub fn next_head<'b>(&self, buffer: &'b [u8]) -> Option<&'b [u8]> {
+        self.receiving.is_none().then(|| &buffer[self.position..])
+    }
+
+    /// Passes over a request that the caller has understood without [`Parser::parse`]: this many of
+    /// those bytes.
+    #[inline]
+    pub fn pass(&mut self, length: usize) {
+        self.position += length;
+        self.scanned = 0;
+    }
+
     /// Whether a part of a request has arrived, and the rest has not.
     pub fn is_within_request(&self, buffer: &[u8]) -> bool {
         self.receiving.is_some() || self.position < buffer.len()

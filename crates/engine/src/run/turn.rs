@@ -271,6 +271,12 @@ impl Turn {
         (parts, &mut self.effects)
     }
 
+    /// The number of the settings that the turn has: others have another one.
+    #[inline]
+    pub fn settings(&self) -> u64 {
+        self.config_generation
+    }
+
     /// Whether the settings have changed since the turn looked at them.
     pub(crate) fn has_old_settings(&self, engine: &Engine) -> bool {
         self.config_generation != engine.config.generation()

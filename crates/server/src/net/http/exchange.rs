@@ -317,6 +317,20 @@ impl Exchange {
         Exchange::prepared(envelope, Prepared::error(refusal.status, refusal.reason))
     }
 
+    /// The question that is all of the request apart from its key, if it has so simple an answer.
+    pub(super) fn question(&self) -> Option<Question> {
+        let Envelope { head, close, keeps_1_0, origin, id, position, .. } = &self.envelope;
+        let is_said_in_head = origin.is_some() || id.is_some() || position.is_some();
+        match &self.kind {
+            Kind::Get(Want::Plain(question))
+                if !(*head || *close || *keeps_1_0 || is_said_in_head || self.database != 0) =>
+            {
+                Some(*question)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether its answer depends on no command.
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.kind, Kind::Ready(_))

@@ -10,6 +10,8 @@ use views::{Offer, View};
 pub(in crate::net) struct Intake<'a> {
     pub(in crate::net) engine: &'a Engine,
     pub(in crate::net) config: &'a Config,
+    /// Their number: others have another one.
+    pub(in crate::net) settings: u64,
     /// The views of databases.
     pub(in crate::net) offer: &'a Offer,
     /// The client that sends it.

@@ -12,6 +12,7 @@ mod dashboard;
 mod description;
 mod etcd;
 mod exchange;
+mod familiar;
 mod guard;
 mod intake;
 mod prepared;
@@ -37,6 +38,7 @@ use store::gate::Presence;
 use super::batch::Batch;
 use super::held_back::Pending;
 use exchange::Exchange;
+use familiar::Familiar;
 
 pub use changes::ChangeEvents;
 pub(super) use changes::read_on;
@@ -62,6 +64,8 @@ pub(super) struct Input {
     parser: Parser,
     /// Arguments that had to be decoded or composed.
     side: Vec<u8>,
+    /// What the headers of the last request mean, if it was one of those that clients repeat.
+    familiar: Option<Box<Familiar>>,
     /// Bodies that were received into allocations of their own.
     big: Vec<Arc<Vec<u8>>>,
     /// When the request that has not arrived in full began.
@@ -101,13 +105,28 @@ impl Http {
             if self.input.refused {
                 return false;
             }
-            let Input { parser, side, big, .. } = &mut self.input;
-            let parsed = parser.parse(buffer, max_body, |head, body| {
+            let Input { parser, side, big, familiar, .. } = &mut self.input;
+            // A body that is received apart does not lie behind its head.
+            let begins = (!parser.is_within_body()).then(|| parser.done());
+            let known = parser.next_head(buffer).and_then(|rest| {
+                let (request, length) = familiar.as_ref()?.of(rest, intake.settings)?;
+                parser.pass(length);
                 let batch = &mut *batch;
-                route::Route { buffer, side, big, intake, batch }.take(head, body)
+                Some(route::Route { buffer, side, big, intake, batch }.take_familiar(request))
+            });
+            let is_known = known.is_some();
+            let parsed = known.map(Parsed::Request).unwrap_or_else(|| {
+                parser.parse(buffer, max_body, |head, body| {
+                    let batch = &mut *batch;
+                    route::Route { buffer, side, big, intake, batch }.take(head, body)
+                })
             });
             match parsed {
                 Parsed::Request(exchange) => {
+                    if let Some(from) = begins.filter(|_| !is_known) {
+                        let bytes = &buffer[from..parser.done()];
+                        Familiar::note(familiar, bytes, &exchange, intake.settings);
+                    }
                     self.input.began = None;
                     self.input.refused = exchange.envelope.close;
                     self.exchanges.waiting.push_back(exchange);
@@ -325,7 +344,9 @@ impl Input {
 
     /// Bytes of memory besides the body that is being received.
     pub(super) fn memory(&self) -> usize {
-        self.side.capacity() + self.big.iter().map(|body| body.capacity()).sum::<usize>()
+        let familiar = self.familiar.as_ref().map_or(0, |familiar| familiar.memory());
+        let bodies = self.big.iter().map(|body| body.capacity()).sum::<usize>();
+        familiar + self.side.capacity() + bodies
     }
 
     /// Bytes of the body, and bytes allocated for it.

@@ -26,6 +26,7 @@ use super::dashboard;
 use super::description::description;
 use super::etcd::cluster::{self, is_own, reworded};
 use super::exchange::{Condition, Exchange, Kind, List, Style, Tree, Want};
+use super::familiar::Asked;
 use super::guard::{self, Stranger};
 use super::intake::Intake;
 use super::prepared::Prepared;
@@ -297,6 +298,16 @@ impl Route<'_> {
                 Exchange::prepared(envelope, told(head, prepared))
             }
         }
+    }
+
+    /// The same for a request whose headers are known.
+    #[inline]
+    pub(super) fn take_familiar(&mut self, asked: Asked<'_>) -> Exchange {
+        let first = self.begin();
+        self.here(asked.method);
+        self.here(asked.key);
+        self.add(first, self.rows().get);
+        Exchange::new(asked.envelope, Kind::Get(Want::Plain(asked.question)), 0)
     }
 
     fn route(

@@ -158,6 +158,7 @@ impl Worker {
         let intake = Intake {
             engine: &self.engine,
             config: &self.turn.config,
+            settings: self.turn.settings(),
             offer: self.offer.load(),
             client: &session.client,
             place,
