@@ -483,6 +483,44 @@ fn a_command_waits_for_changes() -> Result<()> {
 }
 
 #[test]
+fn many_followers_of_a_key_each_miss_nothing_and_take_little() -> Result<()> {
+    const FOLLOWERS: usize = 1000;
+    const CHANGES: usize = 20;
+    /// Bytes that a follower may take: 10 000 of them then take a tenth of a gibibyte.
+    const BYTES_EACH: usize = 10 * 1024;
+    let (server, port) = start(&[])?;
+    let mut client = server.connect()?;
+    let used = |client: &mut Client| -> Result<usize> {
+        let info = client.call_text("INFO memory")?;
+        let info = String::from_utf8_lossy(info.text().context("a text")?).into_owned();
+        let line = info.lines().find_map(|line| line.strip_prefix("used_memory:"));
+        Ok(line.context("the memory")?.parse()?)
+    };
+    drop(Follower::connect_now(port, "prefix=user")?);
+    let before = used(&mut client)?;
+    let mut followers = Vec::new();
+    for number in 0..FOLLOWERS {
+        followers.push(Follower::connect_now(port, &format!("prefix=user{number}%3A"))?);
+    }
+    let taken = used(&mut client)?.saturating_sub(before);
+    ensure!(taken <= FOLLOWERS * BYTES_EACH, "they take {taken} bytes");
+    for change in 0..CHANGES {
+        for number in 0..FOLLOWERS {
+            client.send(&["SET", &format!("user{number}:name"), &change.to_string()])?;
+        }
+        (0..FOLLOWERS).try_for_each(|_| client.receive().map(drop))?;
+    }
+    for (number, follower) in followers.iter_mut().enumerate() {
+        for change in 0..CHANGES {
+            let expected =
+                format!(r#"{{"op":"set","db":0,"key":"user{number}:name","value":"{change}"}}"#);
+            assert_eq!(follower.data()?, expected);
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn who_waits_hears_of_a_flood() -> Result<()> {
     // Less is kept than happens between two looks of the thread that tells followers.
     let (server, port) = start(&[("changes-backlog-size", "1kb")])?;
