@@ -198,6 +198,61 @@ fn who_needs_a_database_that_is_gone_does_not_wait_for_others_to_find_out() -> R
     Ok(())
 }
 
+/// A database that accepts connections, and does not answer: at all, or as PostgreSQL beyond the beginning of
+/// a connection.
+fn hangs(begins: bool) -> Result<u16> {
+    /// Whoever it is may come in, and a statement may follow.
+    const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+    /// A statement has run, and the next one may follow.
+    const SET: &[u8] = b"C\0\0\0\x08SET\0Z\0\0\0\x05I";
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for client in listener.incoming() {
+            let Ok(mut client) = client else { continue };
+            let mut bytes = [0; 4096];
+            if begins && matches!(client.read(&mut bytes), Ok(1..)) {
+                let _ = client.write_all(WELCOME);
+                let _ = client.read(&mut bytes).and_then(|_| client.write_all(SET));
+            }
+            kept.push(client);
+        }
+    });
+    Ok(port)
+}
+
+#[test]
+fn a_database_that_hangs_is_given_up() -> Result<()> {
+    let databases = [
+        ("silent", format!("postgres://u:p@127.0.0.1:{}/x?connect_timeout=1", hangs(false)?)),
+        ("begun", format!("postgres://u:p@127.0.0.1:{}/x", hangs(true)?)),
+        ("mariadb", format!("mariadb://u:p@127.0.0.1:{}/x", hangs(false)?)),
+    ];
+    let mut file = String::new();
+    for (name, url) in &databases {
+        file += &format!(
+            "[databases.{name}]\nurl = \"{url}\"\ntimeout = 0.5\nconnections = 1\n\
+             [views.{name}]\ndatabase = \"{name}\"\nttl = 60\nselect = \"SELECT 1 AS n\"\n"
+        );
+    }
+    let (server, port, _directory) = start(&file, &[])?;
+    scope(|scope| {
+        let ask = |name: &str| {
+            let answer = get(&mut Web::connect(port)?, name)?;
+            ensure!(answer.status == 502, "{name}: {answer:?}\n{}", server.log_tail());
+            Ok(())
+        };
+        let asking: Vec<_> =
+            databases.iter().map(|(name, _)| scope.spawn(move || ask(name))).collect();
+        asking.into_iter().try_for_each(|asking| asking.join().expect("it does not panic"))
+    })?;
+    let log = server.log();
+    ensure!(log.contains("View silent: no answer within 2 seconds"), "{log}");
+    ensure!(log.contains("View begun: no answer within 5.5 seconds"), "{log}");
+    Ok(())
+}
+
 /// Passes on what a client of MariaDB sends, and what it is answered: but once, when it is told to, not the
 /// answer to a statement. Then it ends the connection.
 fn lose_an_answer(upstream: u16, told: &'static AtomicBool) -> Result<u16> {
