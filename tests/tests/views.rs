@@ -358,7 +358,7 @@ fn try_encryption(
         ("signed", "127.0.0.1", format!("sslmode=verify-ca&{by}"), Some(true)),
         ("renamed", "localhost", format!("sslmode=verify-ca&{by}"), any_name.then_some(true)),
         ("host", "127.0.0.1", format!("sslmode=verify-full&{by}"), Some(true)),
-        ("stranger", "127.0.0.1", "sslmode=verify-ca".to_owned(), None),
+        ("stranger", "127.0.0.1", "sslmode=verify-full".to_owned(), None),
         ("other", "localhost", format!("sslmode=verify-full&{by}"), None),
     ];
     let mut file = String::new();

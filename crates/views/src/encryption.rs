@@ -19,7 +19,7 @@ pub(crate) enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Encryption {
     pub(crate) trust: Trust,
-    /// A file with the certificates of those who are trusted besides the authorities of the public.
+    /// A file with the certificates of those who are trusted, instead of the authorities of the public.
     pub(crate) authorities: Option<PathBuf>,
 }
 
@@ -64,6 +64,10 @@ pub(crate) fn split(url: &str, kind: Kind) -> Result<(String, Option<Encryption>
     // As the database's own tools do: who names an authority means it.
     if trust == Some(Trust::Anybody) && authorities.is_some() {
         trust = Some(Trust::Signed);
+    }
+    // Anybody can have a certificate by an authority of the public, in a name of their own.
+    if trust == Some(Trust::Signed) && authorities.is_none() {
+        return Err("its url says verify-ca, and names no authority: see sslrootcert".to_owned());
     }
     if trust.is_none() && authorities.is_some() {
         return Err("its url names an authority, and no sslmode that asks for it".to_owned());
@@ -113,6 +117,7 @@ mod tests {
             "verify_identity=true",
             "tls_version=1.3",
             "sslrootcert=/ca.pem",
+            "sslmode=verify-ca",
             "sslrootcert=",
         ] {
             assert!(split(&format!("mysql://h/d?{query}"), Kind::Mariadb).is_err(), "{query}");

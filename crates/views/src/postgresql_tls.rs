@@ -3,6 +3,7 @@
 use std::fs;
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -31,15 +32,7 @@ impl Connector {
     /// # Errors
     /// The file of those who are trusted cannot be read, for the operator.
     pub(crate) fn new(encryption: &Encryption) -> Result<Connector, String> {
-        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        if let Some(path) = &encryption.authorities {
-            let wrong = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
-            let text = fs::read(path).map_err(|error| wrong(&error))?;
-            for certificate in CertificateDer::pem_slice_iter(&text) {
-                let certificate = certificate.map_err(|error| wrong(&error))?;
-                roots.add(certificate).map_err(|error| wrong(&error))?;
-            }
-        }
+        let roots = trusted(encryption.authorities.as_deref())?;
         let verifier = WebPkiServerVerifier::builder(Arc::new(roots)).build();
         let inner = verifier.map_err(|error| error.to_string())?;
         let verifier = Verifier { trust: encryption.trust, inner };
@@ -47,6 +40,26 @@ impl Connector {
         let config = config.with_custom_certificate_verifier(Arc::new(verifier));
         Ok(Connector(Arc::new(config.with_no_client_auth())))
     }
+}
+
+/// Those who are trusted: the authorities of a file alone, as PostgreSQL's own tools have it, or else those of
+/// the public. If both were, anybody with a certificate could pretend to be a database whose name is not
+/// looked at.
+fn trusted(file: Option<&Path>) -> Result<RootCertStore, String> {
+    let Some(path) = file else {
+        return Ok(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() });
+    };
+    let mut roots = RootCertStore::empty();
+    let wrong = |reason: &dyn std::fmt::Display| format!("{}: {reason}", path.display());
+    let text = fs::read(path).map_err(|error| wrong(&error))?;
+    for certificate in CertificateDer::pem_slice_iter(&text) {
+        let certificate = certificate.map_err(|error| wrong(&error))?;
+        roots.add(certificate).map_err(|error| wrong(&error))?;
+    }
+    if roots.is_empty() {
+        return Err(wrong(&"there is no certificate in it"));
+    }
+    Ok(roots)
 }
 
 /// Looks at the server's certificate as closely as is asked for. That the server has the key of it is looked at
@@ -164,5 +177,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AUTHORITY: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBhDCCASugAwIBAgIUQ0gAGqp8V5Yb8s3xaEzVGIcVvz8wCgYIKoZIzj0EAwIw\n\
+FzEVMBMGA1UEAwwMQW4gYXV0aG9yaXR5MCAXDTI2MTEyNTAzMzUxOVoYDzIxMjYx\n\
+MTAxMDMzNTE5WjAXMRUwEwYDVQQDDAxBbiBhdXRob3JpdHkwWTATBgcqhkjOPQIB\n\
+BggqhkjOPQMBBwNCAATJRW0Q9C7i0Y2wn+iB2nmGJ4JJrpKpovhe01+ifnYZbUx/\n\
+juzUFgGgL/MaJMzoE1cUSu6wOmZbyas4F88E428Ho1MwUTAdBgNVHQ4EFgQUkaDf\n\
+UbD3xKyspb7sMm9bmwW55FkwHwYDVR0jBBgwFoAUkaDfUbD3xKyspb7sMm9bmwW5\n\
+5FkwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNHADBEAiAf6h5U7bZFXZf9\n\
+cH1OkcQ20B89AjoVk6rU98AoHlRkCAIgFLfyZultiw6uOzOghqPxrizqf8V4nLuM\n\
+QQ1UgurvkCQ=\n\
+-----END CERTIFICATE-----\n";
+
+    #[test]
+    fn who_names_authorities_trusts_them_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ca.pem");
+        let with = |text: &str| {
+            fs::write(&path, text).unwrap();
+            trusted(Some(&path)).map(|roots| roots.len())
+        };
+        assert_eq!(with(AUTHORITY), Ok(1));
+        assert!(with("").unwrap_err().contains("no certificate"));
+        assert!(trusted(None).unwrap().len() > 1);
+        assert!(trusted(Some(&directory.path().join("absent"))).is_err());
     }
 }
