@@ -139,6 +139,35 @@ fn whoever_wants_a_slot_that_is_held_for_long_holds_nobody_up() -> Result<()> {
 }
 
 #[test]
+fn who_sends_much_work_at_once_does_it_in_turn_with_others() -> Result<()> {
+    /// Each takes some milliseconds.
+    const COUNTS: usize = 400;
+    let server = start("1")?;
+    let (mut busy, mut other) = (server.connect()?, server.connect()?);
+    other.call_text("SETRANGE large 100000000 x")?;
+    let mut requests = Vec::new();
+    for _ in 0..COUNTS {
+        encode(&["BITCOUNT", "large"], &mut requests);
+    }
+    busy.send_raw(&requests)?;
+    // Its worker has the commands when the first of them has run.
+    other.call_text("GET k")?;
+    let counted = |other: &mut Client| -> Result<u64> {
+        let stats = other.call_text("INFO commandstats")?;
+        let stats = String::from_utf8_lossy(stats.text().unwrap_or_default()).into_owned();
+        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_bitcount:calls="));
+        Ok(line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0))
+    };
+    wait_until("the first of many commands", || Ok(counted(&mut other)? > 0))?;
+    let ran = counted(&mut other)?;
+    ensure!(ran < COUNTS as u64, "all of them ran first");
+    for _ in 0..COUNTS {
+        ensure!(reply(&mut busy)? == Reply::Integer(4), "in their order, all of them");
+    }
+    Ok(())
+}
+
+#[test]
 fn inside_multi_all_keys_are_of_one_instant() -> Result<()> {
     let server = start("3")?;
     let stop = std::sync::atomic::AtomicBool::new(false);

@@ -21,6 +21,8 @@ use super::parked::Parked;
 
 /// Commands of one connection that run in one turn; then its neighbours follow.
 const COMMANDS_PER_TURN: usize = 1024;
+/// How long they may take together, before the last of them.
+const TIME_PER_TURN: Duration = Duration::from_millis(5);
 
 /// Between two attempts to close all gates.
 const PAUSE_FOR_GATES: Duration = Duration::from_millis(4);
@@ -178,8 +180,12 @@ impl HeldBack {
         if open && self.runs() && !self.is_empty() {
             let inside = gate.enter();
             let authority = Authority::Ordinary(inside.presence());
+            let begun = now();
             for _ in 0..COMMANDS_PER_TURN {
                 if !self.runs() || self.is_empty() || !self.run_first(authority, &now, &mut run) {
+                    break;
+                }
+                if now().saturating_duration_since(begun) > TIME_PER_TURN {
                     break;
                 }
             }

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
+use base::clock::Ticks;
 use engine::command;
 use engine::engine::Engine;
 use engine::handler::args::KeyAt;
@@ -25,6 +26,9 @@ use crate::net::resp::Resp;
 
 /// Commands fetched ahead of execution together.
 const WINDOW: usize = 32;
+/// How long a batch may take, in nanoseconds, before the rest of it is put off. One of small commands takes
+/// less, however many there are; a client may also send a thousand that take long.
+const BATCH_NS: u64 = 100_000_000;
 
 impl Worker {
     pub(super) fn execute_batch(&mut self) {
@@ -36,6 +40,7 @@ impl Worker {
         let gate = Arc::clone(&self.gate);
         let inside = gate.enter();
         self.turn.enter(&self.engine);
+        let begun = Ticks::now();
         let (mut next, mut fetched) = (0, 0);
         while next < batch.items.len() {
             // A script ends a run of commands; the commands after it were prefetched with it.
@@ -44,16 +49,18 @@ impl Worker {
                 let window = &batch.items[next..fetched];
                 prefetch(&self.engine, inside.presence(), &self.connections, &batch.keys, window);
             }
-            next = self.execute_window(&batch, next..fetched, inside.presence());
+            next = self.execute_window(&batch, next..fetched, begun, inside.presence());
         }
         self.batch = batch;
     }
 
-    /// Runs commands of a batch, up to the first script. Returns where to continue.
+    /// Runs commands of a batch, up to the first script. Returns where to continue. When the batch has
+    /// taken long, that is its end: the rest is put off.
     fn execute_window(
         &mut self,
         batch: &Batch,
         window: Range<usize>,
+        begun: Ticks,
         presence: Presence<'_>,
     ) -> usize {
         let Worker { engine, turn, connections, .. } = self;
@@ -73,6 +80,10 @@ impl Worker {
                 execute(engine, turn, connection, item, batch, authority, None);
             }
             at += ran.max(1);
+            if begun.elapsed_ns() > BATCH_NS {
+                put_off_all(connections, batch, at, |_| true);
+                return batch.items.len();
+            }
         }
         window.end
     }
@@ -89,12 +100,7 @@ impl Worker {
             });
         let Some(((), true)) = ran else { return at + 1 };
         // The others' are put off already.
-        let own = batch.items[at + 1..].iter().filter(|other| other.place == item.place);
-        for item in own {
-            if let Some(connection) = &mut self.connections[item.place] {
-                put_off(connection, item, batch);
-            }
-        }
+        put_off_all(&mut self.connections, batch, at + 1, |other| other.place == item.place);
         batch.items.len()
     }
 
@@ -319,8 +325,22 @@ fn execute(
     }
 }
 
+/// Puts off those commands of the batch from this one on.
+pub(super) fn put_off_all(
+    connections: &mut [Option<Box<Connection>>],
+    batch: &Batch,
+    first: usize,
+    which: impl Fn(&Item) -> bool,
+) {
+    for item in batch.items[first..].iter().filter(|item| which(item)) {
+        if let Some(connection) = &mut connections[item.place] {
+            put_off(connection, item, batch);
+        }
+    }
+}
+
 /// Puts a command of the batch after the pending ones of its connection.
-pub(super) fn put_off(connection: &mut Connection, item: &Item, batch: &Batch) {
+fn put_off(connection: &mut Connection, item: &Item, batch: &Batch) {
     if !connection.session.close && connection.doom.is_none() {
         let ranges = &batch.args[item.args.clone()];
         let argv = OwnedArguments::from(connection.protocol.arguments(&connection.input, ranges));

@@ -18,7 +18,7 @@ use engine::run::turn::Turn;
 use mio::Events;
 use store::gate::Presence;
 
-use super::execution::put_off;
+use super::execution::put_off_all;
 use super::{Away, Worker};
 use crate::net::batch::Batch;
 use crate::net::connection::Connection;
@@ -115,12 +115,8 @@ impl Worker {
     /// Puts the rest of a batch after the pending commands of its connections, as far as these are
     /// here, and has all connections looked at: replies of the present turn have not left yet.
     fn begin_relief(&mut self, rest: Option<Rest<'_>>) {
-        let items = rest.map_or(&[][..], |(batch, first)| &batch.items[first..]);
-        for item in items {
-            if let (Some(connection), Some((batch, _))) = (&mut self.connections[item.place], rest)
-            {
-                put_off(connection, item, batch);
-            }
+        if let Some((batch, first)) = rest {
+            put_off_all(&mut self.connections, batch, first, |_| true);
         }
         self.scheduled.clear();
         self.late.clear();
