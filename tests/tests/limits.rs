@@ -9,6 +9,7 @@ use tests::client::{Client, Reply, encode};
 use tests::observe::{number, wait_until};
 use tests::process::peak_resident_bytes;
 use tests::server::{Server, Target};
+use tests::web::Web;
 
 const MEGABYTE: u64 = 1024 * 1024;
 
@@ -92,6 +93,25 @@ fn pipelined_replies_stop_at_the_limit() -> Result<()> {
         send_and_be_closed(&mut raw(&server)?, &request.repeat(150))?;
         ensure!(closed_for_output(&mut control)? == round as u64 + 1);
     }
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 32 * MEGABYTE, "{grown} bytes more");
+    Ok(())
+}
+
+/// Many commands of one request have one answer, which is gathered before it is sent.
+#[test]
+fn an_answer_of_many_replies_stops_at_the_limit() -> Result<()> {
+    let options = [("client-output-buffer-limit", "normal 1mb 0 0")];
+    let (server, web) = Server::start_with_http(&options)?;
+    let mut control = server.connect()?;
+    let text = "e".repeat(100_000);
+    ensure!(control.call(&["SET", "text", &text])? == Reply::Status(b"OK".to_vec()));
+    let commands = vec![r#"["GET","text"]"#; 1000].join(",");
+    let before = peak_resident_bytes(server.pid())?;
+    let answer =
+        Web::connect(web)?.ask("POST /v1/pipeline", &[], format!("[{commands}]").as_bytes());
+    ensure!(answer.is_err(), "it is answered");
+    ensure!(closed_for_output(&mut control)? == 1);
     let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
     ensure!(grown < 32 * MEGABYTE, "{grown} bytes more");
     Ok(())

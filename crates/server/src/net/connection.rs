@@ -504,6 +504,7 @@ impl Connection {
         client.query_free.store(room - used, Relaxed);
         client.argument_bytes.store(self.protocol.memory() + self.held_back.memory(), Relaxed);
         let held = self.held_replies.0.capacity() * size_of::<HeldReplies>();
-        client.note_output(self.output.len(), self.output.memory() + held);
+        let gathered = self.protocol.gathered();
+        client.note_output(self.output.len(), self.output.memory() + held + gathered);
     }
 }

@@ -154,6 +154,15 @@ impl Protocol {
         }
     }
 
+    /// Bytes of an answer that is not in the output yet.
+    #[inline]
+    pub(super) fn gathered(&self) -> usize {
+        match self {
+            Protocol::Resp(_) => 0,
+            Protocol::Http(http) => http.exchanges.gathered(),
+        }
+    }
+
     /// Bytes received into an allocation of their own, and bytes allocated for them.
     #[inline]
     pub(super) fn apart_memory(&self) -> (usize, usize) {

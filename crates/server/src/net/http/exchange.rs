@@ -350,6 +350,14 @@ impl Exchange {
         }
     }
 
+    /// Bytes of an answer that replies are still to be added to.
+    pub(super) fn gathered(&self) -> usize {
+        match &self.kind {
+            Kind::Pipeline { text, .. } => text.capacity(),
+            _ => 0,
+        }
+    }
+
     /// Prepares the session for its next command.
     pub(super) fn begin(&mut self, session: &mut Session) {
         // Requests without permission were refused before they got here.

@@ -356,6 +356,11 @@ impl Input {
 }
 
 impl Exchanges {
+    /// Bytes of an answer that is not complete.
+    pub(super) fn gathered(&self) -> usize {
+        self.waiting.front().map_or(0, Exchange::gathered)
+    }
+
     /// Writes answers that depend on no command.
     #[inline]
     pub(super) fn answer_ready(&mut self, now: u64, output: &mut Output) {
@@ -400,7 +405,13 @@ impl Exchanges {
                 session.close |= self.closed;
                 None
             }
-            exchange::Next::Waits => None,
+            exchange::Next::Waits => {
+                if first.gathered() > output.limit() {
+                    // The connection is closed, as if this lay in its output already.
+                    output.lose_what_exceeds(usize::MAX);
+                }
+                None
+            }
             exchange::Next::Runs(argv) => Some(Pending::new(engine.commands, argv)),
             exchange::Next::Reads(argv) => {
                 Some(Pending { row: Some(engine.commands.http().get), argv })
