@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
+use tests::process::peak_resident_bytes;
 use tests::server::Server;
 use tests::web::Web;
 
@@ -369,6 +370,40 @@ fn a_slow_follower_costs_little_and_gets_everything_that_is_kept() -> Result<()>
     }
     client.call_text("SET k-last 1")?;
     assert!(slow.data()?.contains("k-last"), "it is told of what happens again");
+    Ok(())
+}
+
+/// Followers share the changes that were made at once, whether they are told of them or read on.
+#[test]
+fn many_changes_at_once_cost_little_for_each_follower() -> Result<()> {
+    const CHANGES: usize = 20_000;
+    const FOLLOWERS: usize = 20;
+    let (server, port) = start(&[])?;
+    let mut client = server.connect()?;
+    let mut followers = Vec::new();
+    for _ in 0..FOLLOWERS {
+        followers.push(Follower::connect_now(port, "")?);
+    }
+    let since = position(&mut client)?;
+    let before = peak_resident_bytes(server.pid())?;
+    let value = "x".repeat(100);
+    client.call_text("MULTI")?;
+    for n in 0..CHANGES {
+        client.call(&["SET", &format!("k{n}"), &value])?;
+    }
+    ensure!(!client.call_text("EXEC")?.is_error());
+    for _ in 0..FOLLOWERS {
+        followers.push(Follower::connect(port, &format!("since={since}"))?);
+    }
+    for follower in [0, FOLLOWERS] {
+        for n in 0..CHANGES {
+            let data = followers[follower].data()?;
+            ensure!(data.contains(&format!("\"key\":\"k{n}\"")), "{n}: {data}");
+        }
+        assert!(followers[follower].id.as_ref().is_some_and(|id| *id != since));
+    }
+    let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
+    ensure!(grown < 80 << 20, "{grown} bytes for {} followers", followers.len());
     Ok(())
 }
 

@@ -29,7 +29,7 @@ pub enum Keys {
 }
 
 /// Which changes a listener listens to.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Filter {
     /// Those of this database, or of all.
     pub database: Option<usize>,
@@ -208,8 +208,17 @@ pub struct Listeners {
     written: Mutex<HashMap<Written, Weak<Vec<u8>>>>,
 }
 
-/// A change: where its record ends, its number in the record, and whether it has a position.
-pub(super) type Written = (u64, usize, bool);
+/// Changes of the record that ends at this offset.
+pub(super) type Written = (u64, Place);
+
+/// Which of a record's changes.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// The one with this number; whether it has a position.
+    One(usize, bool),
+    /// All that a filter admits.
+    All(Filter),
+}
 
 impl Listeners {
     /// A large change in the form for followers. It is written once for all followers that have not

@@ -19,7 +19,7 @@ use resp::reply::Reply;
 use smallvec::SmallVec;
 
 use super::change::Change;
-use super::listeners::{Listener, Listeners};
+use super::listeners::{Listener, Listeners, Place};
 use super::reading::changes_of;
 use crate::engine::{Engine, random_id};
 use crate::persistence::backlog::{Backlog, Gone, Record};
@@ -66,6 +66,17 @@ impl Telling<'_, '_> {
         });
         Arc::clone(message)
     }
+
+    /// Several changes as one message, which listeners to the same changes share: a record may have very
+    /// many, and the listeners may take them slowly.
+    fn together(&self, places: &[usize]) -> Arc<Vec<u8>> {
+        let mut output = Vec::new();
+        for (at, &place) in places.iter().enumerate() {
+            let position = (at + 1 == places.len()).then_some(self.position);
+            self.form.write(&self.changes[place], position, &mut output);
+        }
+        Arc::new(output)
+    }
 }
 
 /// A listener with the changes that it listens to.
@@ -73,6 +84,9 @@ type Match = (Arc<Listener>, SmallVec<[usize; 2]>);
 
 /// Changes that are matched with listeners before other threads get at the index.
 const MATCHED_AT_ONCE: usize = 64;
+
+/// Several changes of a record as one message.
+type Together = (SmallVec<[usize; 2]>, Arc<Vec<u8>>);
 
 /// Which listeners listen to which of a record's changes, each listener once, and from which change on
 /// they are told.
@@ -192,6 +206,7 @@ impl Engine {
         let mut telling = Telling { form, changes: &changes, position: &position, written };
         // Listeners that wait for the same key follow each other here, and are told the same.
         let mut last: Option<(SmallVec<[usize; 2]>, bool, Output)> = None;
+        let mut last_together: Option<Together> = None;
         for (listener, places) in found {
             if let Some(waiter) = &listener.waiter {
                 let is_same = |(own, resp3, _): &(SmallVec<[usize; 2]>, bool, Output)| {
@@ -206,10 +221,21 @@ impl Engine {
                 self.listeners.remove(&listener);
                 continue;
             }
-            let last = places.len() - 1;
-            let messages = places.iter().enumerate();
-            let messages = messages.map(|(at, &place)| telling.message(place, at == last));
-            if !self.push_to(&listener, messages) {
+            // A large change alone is shared with those who listen to others besides.
+            let pushed = if is_many_small(record, places.len()) {
+                let message = match last_together.take().filter(|(own, _)| *own == places) {
+                    Some((_, message)) => message,
+                    None => telling.together(&places),
+                };
+                last_together = Some((places, Arc::clone(&message)));
+                self.push_to(&listener, std::iter::once(message))
+            } else {
+                let last = places.len() - 1;
+                let messages = places.iter().enumerate();
+                let messages = messages.map(|(at, &place)| telling.message(place, at == last));
+                self.push_to(&listener, messages)
+            };
+            if !pushed {
                 self.listeners.leave_behind(&listener, before);
                 self.host.wake(&listener.client);
             }
@@ -279,6 +305,23 @@ impl Engine {
         let (begun, mut text) = (output.len(), Vec::new());
         for record in records {
             let changes = changes_of(self.commands, &record.batch);
+            if is_many_small(&record, changes.len()) {
+                let place = (record.end, Place::All(listener.filter.clone()));
+                let text = self.listeners.written(place, |text| {
+                    let own = changes.iter().filter(|own| listener.filter.admits(own));
+                    let mut own = own.peekable();
+                    while let Some(change) = own.next() {
+                        let position = own.peek().is_none().then(|| backlog.position(record.end));
+                        form.write(change, position.as_deref(), text);
+                    }
+                });
+                output.push_shared(&text);
+                from = record.end;
+                if output.len() - begun >= limits::CHANGES_PENDING {
+                    break;
+                }
+                continue;
+            }
             let own = changes.iter().enumerate();
             let mut own = own.filter(|(_, own)| listener.filter.admits(own)).peekable();
             while let Some((place, change)) = own.next() {
@@ -289,7 +332,7 @@ impl Engine {
                     write(&mut text);
                     output.push(&text);
                 } else {
-                    let place = (record.end, place, position.is_some());
+                    let place = (record.end, Place::One(place, position.is_some()));
                     output.push_shared(&self.listeners.written(place, write));
                 }
             }
@@ -329,6 +372,12 @@ impl Engine {
         let position = self.journal.changes()?.position(self.listeners.heard());
         waiter.claim().then(|| no_changes(&position, waiter.resp3))
     }
+}
+
+/// Whether a record has many changes, together long and each of them short.
+fn is_many_small(record: &Record, changes: usize) -> bool {
+    let bytes = record.batch.bytes();
+    bytes >= limits::SHARED_REPLY && bytes / limits::SHARED_REPLY < changes
 }
 
 /// The reply of CHANGES to a client that has waited for these changes. Copies share it if it is large.
