@@ -17,12 +17,10 @@ use views::Views;
 
 use crate::changes::Telling;
 use crate::cron::Cron;
-use crate::errands::Errands;
 use crate::files::ConfigFiles;
 use crate::freeing::Freeing;
 use crate::host::{Outside, StopRequest};
 use crate::listen::{Listening, NotListening};
-use crate::listings::Listings;
 use crate::memory;
 use crate::net::{ChangeEvents, Wakers, Workers};
 use crate::persist::aof::append_only::AppendOnly;
@@ -38,6 +36,7 @@ use crate::process::system::TitleArea;
 use crate::process::title::Title;
 use crate::process::{crash, descriptors};
 use crate::views::Keeper;
+use crate::{errands, listings};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -259,8 +258,8 @@ impl Running {
             config_file,
             title,
             freeing: Freeing::start()?,
-            errands: Errands::start()?,
-            listings: Listings::start()?,
+            errands: errands::start()?,
+            listings: listings::start()?,
             views: Keeper::start(views, log)?,
             undoes: AtomicBool::new(false),
             oom_score,

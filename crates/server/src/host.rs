@@ -167,7 +167,7 @@ impl ViewSource for Outside {
 
 impl LongReads for Outside {
     fn list_nodes(&self, argv: OwnedArguments, waiter: Arc<Waiter>) {
-        self.listings.add(argv, waiter);
+        self.listings.add((argv, waiter));
     }
 }
 
@@ -210,7 +210,7 @@ impl Storage for Outside {
     }
 
     fn do_aside(&self, waiter: Arc<Waiter>, errand: Errand) {
-        self.errands.add(waiter, errand);
+        self.errands.add((waiter, errand));
     }
 
     fn load_data(

@@ -10,6 +10,7 @@
 //! | [`process`] | how does the process behave towards its system and its operator? |
 //! | [`memory`], [`freeing`] | how much memory is in use, and which thread gives it back? |
 //! | [`changes`] | which thread tells the followers of the journal? |
+//! | [`assistant`] | how does a thread do jobs for clients that wait? |
 //! | [`errands`] | which thread does work that could make a worker wait for a slow disk? |
 //! | [`listings`] | which thread answers reads of nodes that would keep a worker busy for long? |
 //! | [`hand`] | with what does a thread run commands that serves no connection? |
@@ -19,6 +20,7 @@
 //!
 //! Rooms do not import each other; `boot` and `host` connect them.
 
+pub mod assistant;
 pub mod boot;
 pub mod changes;
 pub mod cron;

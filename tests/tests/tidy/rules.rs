@@ -30,11 +30,13 @@ pub(crate) const SERVER_ROOMS: &[(&str, &str)] = &[
     ("cron", "memory"),
     ("cron", "persist"),
     // Threads that allocate say so.
+    ("assistant", "memory"),
     ("changes", "memory"),
-    ("errands", "memory"),
     ("freeing", "memory"),
-    ("listings", "memory"),
     ("views", "memory"),
+    // They are assistants.
+    ("errands", "assistant"),
+    ("listings", "assistant"),
     // They run commands.
     ("listings", "hand"),
     ("views", "hand"),
