@@ -521,7 +521,8 @@ const CONNECTIONS: &[Form] = &[
     (Exact, "CLIENT UNPAUSE"),
     (Exact, "CLIENT GETREDIR"),
     (Exact, "PUBLISH <channel> <value>"),
-    (Exact, "PUBSUB ( CHANNELS | NUMPAT | SHARDCHANNELS | NUMSUB <channel> )"),
+    (Unordered, "PUBSUB ( CHANNELS | SHARDCHANNELS )"),
+    (Exact, "PUBSUB ( NUMPAT | NUMSUB <channel> )"),
     (Exact, "SELECT ( 0 | -1 | 16 | <member> )"),
     (Exact, "WAITAOF ( 0 | 1 | 2 | -1 ) 0 ( 0 | -1 )"),
 ];
