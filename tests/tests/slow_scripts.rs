@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use tests::client::{Client, Received, Reply};
-use tests::observe::wait_until;
+use tests::observe::{number, wait_until};
 use tests::server::{Server, Target};
 
 /// A script that never ends by itself, and holds the slot of `held`.
@@ -152,6 +152,35 @@ fn a_runner_that_says_no_more_is_answered_and_closed() -> Result<()> {
     let mut answer = String::new();
     runner.read_to_string(&mut answer)?;
     ensure!(answer.starts_with("-ERR Script killed") && answer.ends_with("+PONG\r\n"), "{answer}");
+    Ok(())
+}
+
+/// Keys that come and go leave tables behind, which others might still look at.
+#[test]
+fn tables_that_others_leave_behind_are_freed_meanwhile() -> Result<()> {
+    let server = start_with("2", &[])?;
+    let (mut runner, mut other) = (server.connect()?, server.connect()?);
+    runner.send(&ENDLESS)?;
+    wait_until_slow(&mut other)?;
+    let before = number(&mut other, "used_memory")?;
+    let mut requests = Vec::new();
+    for place in 0..1000 {
+        let key = format!("k{place}");
+        for words in [&["SET", &key, "v"][..], &["DEL", &key]] {
+            tests::client::encode(words, &mut requests);
+        }
+    }
+    for _ in 0..200 {
+        other.send_raw(&requests)?;
+        for _ in 0..2000 {
+            ensure!(matches!(other.receive()?, Received::Reply(reply) if !reply.is_error()));
+        }
+    }
+    let mut control = server.connect()?;
+    let freed = || Ok(number(&mut control, "used_memory")? < before + (1 << 20));
+    wait_until("the end of the tables", freed)?;
+    ensure!(say(&mut other, "GET held")?.starts_with("BUSY"), "the script still runs");
+    ensure!(say(&mut other, "SCRIPT KILL")? == "OK");
     Ok(())
 }
 

@@ -116,7 +116,8 @@ impl Rounds {
 
 fn collect_retired_tables(engine: &Engine) {
     // SAFETY: only threads inside a gate read tables without a lock, and the keyspace makes its readers
-    // prove that. `pass` says whether every gate was open once; this thread is outside its own.
+    // prove that. `pass` says whether every gate was open once, or its thread quiet: it keeps nothing of
+    // what it has read then. This thread is outside its own.
     let freed = unsafe { store::table::retire::collect(|| engine.gates.pass()) };
     crate::memory::publish();
     drop(freed);

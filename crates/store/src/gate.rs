@@ -14,15 +14,16 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{AcqRel, Relaxed};
 use std::time::Duration;
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, thread};
 
-/// A gate alone on its cache lines, so that workers do not disturb each other.
+/// A gate alone on its cache lines, so that workers do not disturb each other; and how often its thread has
+/// said that it is as good as outside: see [`Gate::note_quiet`].
 #[repr(align(128))]
 #[derive(Default)]
-struct Padded(Mutex<()>);
+struct Padded(Mutex<()>, AtomicUsize);
 
 /// The gates that there are.
 type List = Mutex<Vec<Arc<Padded>>>;
@@ -170,10 +171,17 @@ impl Gates {
         Some(Closed { own, gates: list, all: &self.gates, open: AtomicBool::new(false) })
     }
 
-    /// Whether every thread has been outside its gate at least once: waits for that, but not long.
+    /// Whether every thread has been outside its gate at least once, or quiet inside it: waits for that, but
+    /// not long.
     pub fn pass(&self) -> bool {
         let gates = self.gates.lock().clone();
-        gates.iter().all(|gate| gate.0.try_lock_for(PATIENCE_PASS).is_some())
+        // Both sides write, and so learn from each other: a thread that was quiet after this sees what was
+        // done before it, and what the thread had looked at until then, it has looked at.
+        let quiet = |gate: &Arc<Padded>| gate.1.fetch_add(0, AcqRel);
+        let before: Vec<usize> = gates.iter().map(quiet).collect();
+        gates.iter().zip(before).all(|(gate, before)| {
+            gate.0.try_lock_for(PATIENCE_PASS).is_some() || quiet(gate) != before
+        })
     }
 }
 
@@ -209,6 +217,12 @@ impl Gate {
         let result = action();
         drop(end);
         result
+    }
+
+    /// Says that the thread, which by this proof is inside, looks at nothing that it has found without a
+    /// lock: it might as well leave and enter again. A script that runs for long does so now and then.
+    pub fn note_quiet(&self, _inside: Presence<'_>) {
+        self.own.1.fetch_add(1, AcqRel);
     }
 
     /// Whether a thread is inside, or another has closed it.
@@ -325,6 +339,23 @@ mod tests {
             entering.join().unwrap();
         });
         assert!(gates.try_close(&other).is_some());
+    }
+
+    #[test]
+    fn a_thread_that_is_quiet_inside_is_passed() {
+        let gates = Gates::new();
+        let gate = gates.register();
+        let inside = gate.enter();
+        gate.note_quiet(inside.presence());
+        assert!(!gates.pass(), "it was quiet before");
+        std::thread::scope(|scope| {
+            let passing = scope.spawn(|| gates.pass());
+            while !passing.is_finished() {
+                gate.note_quiet(inside.presence());
+                std::thread::yield_now();
+            }
+            assert!(passing.join().unwrap());
+        });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Workers look at bucket tables without a lock only inside their gate, and keep nothing from one turn
 //! to the next. A block may therefore be freed as soon as every gate has been open once after the block
-//! was taken out of its table. The caller of [`collect`] passes the function that waits for that.
+//! was taken out of its table; a thread that stays inside for long says when it looks at none. The caller of [`collect`] passes the function that waits for that.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
@@ -47,7 +47,7 @@ impl Drop for Freed {
 ///
 /// # Safety
 /// `pass_gates` returns true only when every thread that reads tables without a lock has left its
-/// gate at least once since it was called.
+/// gate at least once since it was called, or has kept nothing of what it had read.
 pub unsafe fn collect(pass_gates: impl FnOnce() -> bool) -> Freed {
     let mut blocks = std::mem::take(&mut *RETIRED.lock());
     if blocks.is_empty() {

@@ -65,6 +65,9 @@ impl Relief<'_> {
             self.worker.begin_relief(self.rest);
         }
         let gate = Arc::clone(&self.worker.gate);
+        // It may stay inside for minutes, and tables that others replace meanwhile are to be freed. What was
+        // brought near before the script was a hint alone.
+        gate.note_quiet(self.presence);
         self.worker.relieves = true;
         let events =
             self.events.get_or_insert_with(|| Events::with_capacity(limits::EVENTS_PER_TURN));
