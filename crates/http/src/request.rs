@@ -382,7 +382,9 @@ impl Receiving {
 /// Reads the line before a chunk: its length with the line end, and the chunk's length.
 fn chunk_size(rest: &[u8]) -> Result<Option<(usize, u64)>, Refusal> {
     let Some(end) = memchr::memchr(b'\n', rest) else {
-        return if rest.len() > limits::HTTP_CHUNK_LINE { Err(BAD_CHUNK) } else { Ok(None) };
+        // The carriage return may have come, and the line feed not yet.
+        let too_long = rest.len() > limits::HTTP_CHUNK_LINE + 1;
+        return if too_long { Err(BAD_CHUNK) } else { Ok(None) };
     };
     let line = rest[..end].strip_suffix(b"\r").ok_or(BARE_LINE_END)?;
     // Some take a carriage return alone for the end of a line.

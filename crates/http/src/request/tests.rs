@@ -147,7 +147,13 @@ fn chunks_are_read_strictly() {
     assert_eq!(refused(&with(&long)), Some(431));
     let (found, refusal) = parsed(with("1\t ;x\r\na\r\n0\r\nX: y\r\n\r\n").as_bytes(), 3, LARGE);
     assert_eq!((found.len(), refusal), (1, None), "blanks may stand behind the digits");
-    assert_eq!(refused(&with(&format!("1;{}\r\n", "x".repeat(300)))), Some(400));
+    for (length, refusal) in
+        [(limits::HTTP_CHUNK_LINE, None), (limits::HTTP_CHUNK_LINE + 1, Some(400))]
+    {
+        let line = format!("1;{}", "x".repeat(length - 2));
+        assert_eq!(refused(&with(&format!("{line}\r\na\r\n0\r\n\r\n"))), refusal, "{length}");
+        assert_eq!(refused(&with(&format!("{line}xx"))), Some(400), "before it has arrived");
+    }
     assert_eq!(refused(&with("fffffffffff\r\n")), Some(413));
 }
 
