@@ -85,7 +85,10 @@ fn contents(value: ValueRef<'_>) -> Vec<(Vec<u8>, Vec<u8>)> {
         }
         ValueRef::Set(set) => set.iter().map(|member| (member.to_vec(), Vec::new())).collect(),
         ValueRef::Hash(hash) => {
-            hash.iter().map(|(field, value)| (field.to_vec(), value.to_vec())).collect()
+            let fields = hash.iter().map(|(field, value, due)| {
+                (field.to_vec(), [&value.to_vec()[..], format!(" {due:?}").as_bytes()].concat())
+            });
+            fields.collect()
         }
         // Zero has two signs, which no client can tell apart.
         ValueRef::Zset(zset) => zset
@@ -137,7 +140,7 @@ fn take_apart(value: ValueMut<'_>) {
         }
         ValueMut::Hash(hash) => {
             let fields: Vec<_> =
-                hash.iter().take(TAKEN_APART).map(|(field, _)| field.to_vec()).collect();
+                hash.iter().take(TAKEN_APART).map(|(field, ..)| field.to_vec()).collect();
             for field in fields {
                 assert!(hash.get(&field).is_some() && hash.remove(&field), "a field is found");
                 assert!(!hash.contains(&field), "a field is there once");
