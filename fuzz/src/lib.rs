@@ -60,6 +60,10 @@ pub fn put_to_use(value: Value<'_>, limits: &ValueLimits) {
         let payload = rdb::dump(value, true);
         let again = rdb::restore(&payload, limits, true).expect("what was taken is whole");
         assert!(contents(value) == contents(again.as_ref()), "DUMP and RESTORE change a value");
+        if let ValueRef::Stream(_) = value {
+            // It has numbers, groups, consumers and what is pending besides.
+            assert!(rdb::dump(again.as_ref(), true) == payload, "a stream is dumped in one way");
+        }
         let entry = held.find_mut(0, &key).expect("it was inserted");
         take_apart(entry.into_value_mut());
         check(held.find(0, &key).map(Entry::value).expect("it was inserted"));
@@ -178,6 +182,21 @@ fn take_apart(value: ValueMut<'_>) {
             for id in ids {
                 assert!(stream.get(id).is_some() && stream.delete(id), "an entry is found");
                 assert!(stream.get(id).is_none(), "an entry is there once");
+            }
+            let names: Vec<_> = stream.groups().map(|(name, _)| name.to_vec()).collect();
+            for name in names {
+                let group = stream.group_mut(&name).expect("a group is found");
+                if let Some((first, last)) = group.pending_ends() {
+                    assert!(group.pending(first).is_some() && group.acknowledge(first));
+                    assert!(group.pending(first).is_none(), "an entry is pending once");
+                    assert!(group.acknowledge(last) == (first != last));
+                }
+                let names: Vec<_> = group.consumers().map(|own| own.name().to_vec()).collect();
+                for name in names {
+                    let pending = group.remove_consumer(&name);
+                    assert!(pending.is_some_and(|_| group.number_of(&name).is_none()));
+                }
+                assert!(group.pending_len() == 0, "what is pending is a consumer's");
             }
         }
     }
