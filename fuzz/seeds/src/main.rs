@@ -20,6 +20,9 @@ mod assemble;
 /// Larger values are left out.
 const LARGEST_VALUE: usize = 2048;
 
+/// Bytes of a payload's version and checksum.
+const FOOTER: usize = 10;
+
 type Outcome<T = ()> = Result<T, Box<dyn Error>>;
 
 /// A list with all that a list may have.
@@ -44,6 +47,7 @@ fn main() -> Outcome {
     }
     write(corpus, "aof_manifest", "manifest", MANIFEST)?;
     requests(corpus)?;
+    libraries(corpus)?;
     scripts(corpus)?;
     commands(corpus, &files[0].1)
 }
@@ -66,12 +70,12 @@ fn each_value(corpus: &Path, name: &str, file: &[u8]) -> Outcome {
     for item in FileReader::open(file, true)? {
         let Item::Entries(batch) = item? else { continue };
         for raw in &batch {
-            let (Some(payload), key) = (payload(file, raw), raw.key()?) else { continue };
+            let (Some((payload, head)), key) = (payload(file, raw), raw.key()?) else { continue };
             // A fuzzer gets on faster the smaller its inputs are.
             if payload.len() <= LARGEST_VALUE {
                 let name = format!("{name}-{number}");
                 write(corpus, "restore", &name, &payload)?;
-                let alone = assemble::Assembler::new("REDIS0012").raw(&payload[..1]).string(&key);
+                let alone = assemble::Assembler::new(head).raw(&payload[..1]).string(&key);
                 write(corpus, "rdb_file", &name, &alone.raw(&payload[1..]).end())?;
             }
             number += 1;
@@ -80,12 +84,23 @@ fn each_value(corpus: &Path, name: &str, file: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// The type and the value of an entry, as they stand in the file.
-fn payload(file: &[u8], raw: RawEntry<'_>) -> Option<Vec<u8>> {
-    let kind = (0..=u8::MAX)
-        .find(|byte| Layout::from_byte(*byte, Dialect::Redis) == Some(raw.layout()))?;
+/// The type and the value of an entry, as they stand in the file, and how a file begins that may have
+/// them.
+fn payload(file: &[u8], raw: RawEntry<'_>) -> Option<(Vec<u8>, &'static str)> {
+    let heads = [(Dialect::Redis, "REDIS0012"), (Dialect::Valkey, "VALKEY080")];
+    let (kind, head) = heads.into_iter().find_map(|(dialect, head)| {
+        let has_layout = |byte: &u8| Layout::from_byte(*byte, dialect) == Some(raw.layout());
+        Some(((0..=u8::MAX).find(has_layout)?, head))
+    })?;
     let start = usize::try_from(raw.value_offset()).ok()?;
-    Some([&[kind], &file[start..start + raw.value_bytes()]].concat())
+    Some(([&[kind], &file[start..start + raw.value_bytes()]].concat(), head))
+}
+
+/// Libraries of functions, as FUNCTION DUMP gives them, without the footer.
+fn libraries(corpus: &Path) -> Outcome {
+    let sources = [&b"#!lua name=one\n"[..], &[b'-'; 100]];
+    let payload = rdb::dump_functions(sources.into_iter(), true);
+    write(corpus, "restore", "libraries", &payload[..payload.len() - FOOTER])
 }
 
 /// Inputs that scripts give to the libraries that they find in Lua.
