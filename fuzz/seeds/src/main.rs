@@ -47,6 +47,7 @@ fn main() -> Outcome {
     }
     write(corpus, "aof_manifest", "manifest", MANIFEST)?;
     requests(corpus)?;
+    http_requests(corpus)?;
     libraries(corpus)?;
     scripts(corpus)?;
     commands(corpus, &files[0].1)
@@ -127,6 +128,27 @@ fn requests(corpus: &Path) -> Outcome {
     let mut big = Vec::new();
     command(&mut big, &["SET", "key", &"v".repeat(BIG_ARGUMENT), "NX"]);
     write(corpus, "request", "big", &big)
+}
+
+/// Each begins with the size of the pieces in which it arrives.
+fn http_requests(corpus: &Path) -> Outcome {
+    let pipeline = b"\x06GET /v1/keys/a%2Fb?db=1&prefix=a+b&x HTTP/1.1\r\nHost: a\r\n\
+        Accept-Encoding: br, gzip;q=0.5, *;q=0\r\nIf-Match: \"1f\", W/\"2\", *\r\n\r\n\
+        PUT http://a:80/v1/keys/b HTTP/1.1\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\nabc\r\n\
+        GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n";
+    write(corpus, "http_request", "pipeline", pipeline)?;
+    let chunked = b"\x20POST /v1/command HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\
+        b;a=b\r\n[\"SET\",\"a\\n\r\n7\r\n\",-1.5]\r\n0\r\nTrailer: a\r\n\r\n";
+    write(corpus, "http_request", "chunked", chunked)?;
+    let commands = b"[[\"MSET\", 1e3, true], [\"GET\" ,\"\\u00e9\\ud83d\\ude00\"]]";
+    let lengths = [commands.len(), BIG_ARGUMENT];
+    for (name, length) in ["commands", "big"].into_iter().zip(lengths) {
+        let head = format!("\x7fPOST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n");
+        let body = commands.iter().copied().chain(std::iter::repeat(b' '));
+        let body: Vec<u8> = body.take(length).collect();
+        write(corpus, "http_request", name, &[head.as_bytes(), &body, b"GET"].concat())?;
+    }
+    Ok(())
 }
 
 fn command(output: &mut Vec<u8>, words: &[&str]) {
