@@ -61,7 +61,7 @@ storm:
 # 64 MB are failures. The process may be larger, because the sanitizer keeps freed memory.
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= rdb_file restore aof_file aof_manifest check request http_request \
-	lua_json lua_msgpack lua_struct
+	lua_json lua_msgpack lua_struct lua_pattern
 FUZZ_OPTIONS = -max_total_time=$(FUZZ_SECONDS) -timeout=5 -malloc_limit_mb=64 -rss_limit_mb=1024 \
 	-dict=dictionary -print_final_stats=1
 fuzz:

@@ -18,6 +18,10 @@ const PCALL: &str = "local protected = pcall
         return true, unpack(results, 1, count)
     end";
 
+/// Keeps Lua's own functions of strings, most of which the libraries replace.
+const ORIGINAL: &str = "original = {}
+    for name, action in pairs(string) do original[name] = action end";
+
 /// A function in an interpreter with the libraries of scripts.
 #[derive(Debug)]
 pub struct Script {
@@ -29,6 +33,7 @@ impl Script {
     /// The function that the source returns.
     pub fn new(source: &str) -> Script {
         let lua = Lua::new();
+        lua.load(ORIGINAL).exec().expect("the source is right");
         lua::libraries::open(&lua).expect("there is memory for it");
         lua.load(PCALL).exec().expect("the source is right");
         lua.set_memory_limit(MEMORY).expect("there is an allocator that counts");

@@ -115,7 +115,18 @@ fn scripts(corpus: &Path) -> Outcome {
         \xde\0\x01\xd9\x01z\xd3\xff\xff\xff\xff\xff\xff\xff\0";
     write(corpus, "lua_msgpack", "all", msgpack)?;
     write(corpus, "lua_struct", "all", b"\x0f>!4bi<I3hxfdc2s L\x01\x02\x03\x04\x05\x06\x07\x08ab")?;
-    write(corpus, "lua_struct", "counted", b"\x04Bc0s\x03abcdef\0")
+    write(corpus, "lua_struct", "counted", b"\x04Bc0s\x03abcdef\0")?;
+    for (name, pattern, place, text) in [
+        ("classes", "^%s*([%w_]+)%s*=(.-)$", 129, " key = value"),
+        ("captures", "()(a(b?))%2[^%z-\\]x]", 131, "%1%0abbc abd"),
+        ("balance", "%f[%a]%b()+", 130, "f(a(b)c)) g()"),
+        ("plain", "b.c", 128, "ab.c"),
+    ] {
+        let length = u8::try_from(pattern.len())?;
+        let input = [&[length, place], pattern.as_bytes(), text.as_bytes()].concat();
+        write(corpus, "lua_pattern", name, &input)?;
+    }
+    Ok(())
 }
 
 fn requests(corpus: &Path) -> Outcome {
