@@ -45,6 +45,10 @@ fn main() -> Outcome {
         write(corpus, "check", name, file)?;
         each_value(corpus, name, file)?;
     }
+    // A value of a module, which no server loads, after a string of the same key.
+    let twice = assemble::Assembler::new("REDIS0010").raw(b"\xfe\0").key(0, "a").string(b"1");
+    let twice = twice.key(7, "a").raw(b"\x81\0\0\0\0\0\0\0\x01\x02\x05\0");
+    write(corpus, "check", "twice", &twice.end())?;
     write(corpus, "aof_manifest", "manifest", MANIFEST)?;
     requests(corpus)?;
     http_requests(corpus)?;

@@ -165,7 +165,10 @@ impl Snapshot {
         for entry in batch {
             let end = entry.value_offset() + entry.value_bytes() as u64;
             match self.entry(&entry, &decoding) {
-                Ok(()) => self.count(&entry),
+                Ok(loads) => {
+                    self.unsupported += u64::from(!loads);
+                    self.count(&entry);
+                }
                 Err(problem) => {
                     self.problem(problem);
                     self.gaps.push((self.good..end, entry.database()));
@@ -175,18 +178,18 @@ impl Snapshot {
         }
     }
 
-    /// Looks at an entry, and returns what is wrong with it.
-    fn entry(&mut self, raw: &RawEntry<'_>, decoding: &DecodeOptions) -> Result<(), String> {
-        match raw.decode(decoding) {
-            Ok(_) => {}
-            Err(FileError { cause: ReadError::Unsupported(_), .. }) => self.unsupported += 1,
+    /// Looks at an entry, and returns whether a server can load it, or what is wrong with it.
+    fn entry(&mut self, raw: &RawEntry<'_>, decoding: &DecodeOptions) -> Result<bool, String> {
+        let loads = match raw.decode(decoding) {
+            Ok(_) => true,
+            Err(FileError { cause: ReadError::Unsupported(_), .. }) => false,
             Err(error) => return Err(error.to_string()),
-        }
+        };
         let key = raw.key().map_err(|error| error.to_string())?;
         let wrong = match raw.database() {
             index if index >= MAX_DATABASES => "no server has that many databases",
             index if self.seen.note(index, &key) => "the key is there already",
-            _ => return Ok(()),
+            _ => return Ok(loads),
         };
         let (at, key) = (raw.value_offset(), key.escape_ascii());
         Err(format!("offset {at}, database {}, key \"{key}\": {wrong}", raw.database()))

@@ -113,6 +113,14 @@ fn what_this_server_does_not_know_is_kept() {
     assert_eq!(look(&file).0, Verdict::Damaged);
     assert_eq!(fix(&file).0, Verdict::Unsupported);
     assert_eq!(fs::read(&file).unwrap(), whole);
+    // One that is cut away, because its key is there already, does not matter.
+    let mut twice = b"REDIS0010\xfe\x00\x00\x01a\x011".to_vec();
+    twice.extend_from_slice(b"\x07\x01a\x81\0\0\0\0\0\0\0\x01\x02\x05\x00\xff");
+    twice.extend_from_slice(&crc64(&twice).to_le_bytes());
+    fs::write(&file, &twice).unwrap();
+    let (verdict, report) = fix(&file);
+    assert_eq!(verdict, Verdict::Changed, "{report}");
+    assert_eq!(look(&file).0, Verdict::Good);
     // An unknown command that is cut away does not matter.
     let file = home.path().join("x.aof");
     let known = commands(&["#TS:1", "SET a 1"]);
