@@ -109,7 +109,8 @@ def jobs():
     for number in range(JOBS):
         assert ran[number] > failures[number], f"job {number} ran {ran[number]} times"
         again += ran[number] - failures[number] - 1
-    assert again <= THREADS, f"{again} jobs ran again, though fewer were lost"
+    # What each thread works on, and what it has done whose acknowledgement is still on the way.
+    assert again <= 2 * THREADS, f"{again} jobs ran again, though fewer were lost"
     assert CONNECTION.hlen("dramatiq:default.msgs") == 0
 
 

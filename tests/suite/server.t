@@ -1503,11 +1503,21 @@ resp3:
    2) (empty array)
 2) 1) "d"
    2) (empty array)
+resp3:
+1) 1) "a"
+   2) (empty set)
+2) 1) "d"
+   2) (empty set)
 > COMMAND GETKEYSANDFLAGS LMPOP +2 a b LEFT
 1) 1) "a"
    2) (empty array)
 2) 1) "b"
    2) (empty array)
+resp3:
+1) 1) "a"
+   2) (empty set)
+2) 1) "b"
+   2) (empty set)
 > COMMAND GETKEYS ZUNIONSTORE d 2 a b WEIGHTS 1 2
 1) "d"
 2) "a"
