@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use crate::command::{Argument, Command, Group};
+use crate::command::{Argument, ArgumentKind, Command, Group};
 use crate::registry::Registry;
 use config::{Change, Directive, Effect, directives};
 
@@ -53,7 +53,9 @@ fn command_line(command: &Command) -> String {
         remarks += " **Newer than 8.0.**";
     }
     let mut options = Vec::new();
-    newer_options(command.arguments, &mut options);
+    if !is_newer(command.since) {
+        newer_options(command.arguments, &mut options);
+    }
     for (option, since) in options {
         remarks += &format!(" **Newer than 8.0:** `{option}` ({since}).");
     }
@@ -64,6 +66,10 @@ fn command_line(command: &Command) -> String {
 fn newer_options(arguments: &[Argument], found: &mut Vec<(&'static str, &'static str)>) {
     for argument in arguments {
         match argument.since {
+            Some(since) if is_newer(since) && matches!(argument.kind, ArgumentKind::OneOf) => {
+                let words = argument.arguments.iter().filter_map(|word| word.token);
+                found.extend(words.map(|word| (word, since)));
+            }
             Some(since) if is_newer(since) => {
                 // What consists of several is known by the word that it begins with.
                 let first = argument.arguments.first().and_then(|first| first.token);
@@ -227,12 +233,14 @@ mod tests {
             ("SET", "`IFEQ` (8.1.0)"),
             ("CLIENT LIST", "`NOT-IP` (9.0.0)"),
             ("GEOSEARCH", "`BYPOLYGON` (9.0.0)"),
+            ("XTRIM", "`ACKED` (8.2.0)"),
         ] {
             let line = lines_with(&format!("| `{name}` | ")).remove(0);
             assert!(marked(&line) && line.contains(word), "{line}");
         }
         assert!(!marked(&lines_with("| `CLIENT SETINFO` | ")[0]));
         assert!(!marked(&lines_with("| `GET` | ")[0]));
+        assert_eq!(lines_with("| `XDELEX` | ")[0].matches("Newer").count(), 1);
         assert!(is_newer("8.1.0") && is_newer("9.0.0") && is_newer("10.0.0"));
         assert!(!is_newer("8.0.0") && !is_newer("7.2.0"));
     }
