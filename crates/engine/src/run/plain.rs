@@ -40,6 +40,9 @@ const UNUSUAL: crate::command::Flags = BLOCKING
     | SCRIPT
     | WHOLE_KEYSPACE;
 
+/// Nanoseconds after which commands no longer follow each other here, so that the caller looks at the time.
+const LONG_NS: u64 = 20_000_000;
+
 /// Whether a command may take the short path; `has_keys` says that it has keys, or none where its
 /// arguments are too few.
 pub(crate) fn is_plain(command: &Command, has_keys: bool) -> bool {
@@ -111,6 +114,7 @@ impl Engine {
         output: &mut Output,
     ) -> usize {
         let mut done = 0;
+        let begun = turn.effects.last_end;
         while let Some((row, _)) = short(requests, done) {
             if !(turn.plain && session.is_plain()) {
                 break;
@@ -128,7 +132,8 @@ impl Engine {
                 turn.sample_keys(ran as u64, session.database, last.argv, last.keys);
             }
             done += ran;
-            if ran == 0 || output.is_over_limit() {
+            let is_long = turn.effects.last_end.since_ns(begun) > LONG_NS;
+            if ran == 0 || is_long || output.is_over_limit() {
                 break;
             }
         }
@@ -165,6 +170,7 @@ impl Engine {
             sync_wait: None,
         };
         let (mut next, mut near) = (begin, begin);
+        let started = cx.db.effects.last_end;
         while next < until
             && let Some((row, request)) = short(requests, next)
         {
@@ -198,7 +204,8 @@ impl Engine {
                 requests.hold_reply(from, cx.session.depends_on);
             }
             cx.db.held.let_go();
-            if cx.db.effects.leave_work() || cx.reply.output().is_over_limit() {
+            let is_long = cx.db.effects.last_end.since_ns(started) > LONG_NS;
+            if is_long || cx.db.effects.leave_work() || cx.reply.output().is_over_limit() {
                 break;
             }
         }
