@@ -350,10 +350,18 @@ impl Exchange {
         }
     }
 
-    /// Bytes of an answer that replies are still to be added to.
+    /// Bytes of memory of an answer that replies are still to be added to.
     pub(super) fn gathered(&self) -> usize {
         match &self.kind {
             Kind::Pipeline { text, .. } => text.capacity(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes that such an answer has so far.
+    pub(super) fn gathered_length(&self) -> usize {
+        match &self.kind {
+            Kind::Pipeline { text, .. } => text.len(),
             _ => 0,
         }
     }

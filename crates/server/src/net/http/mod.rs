@@ -128,6 +128,8 @@ impl Http {
                         Familiar::note(familiar, bytes, &exchange, intake.settings);
                     }
                     self.input.began = None;
+                    // Its body has come without that.
+                    self.input.wants_continue = false;
                     self.input.refused = exchange.envelope.close;
                     self.exchanges.waiting.push_back(exchange);
                     if self.input.parser.done() == buffer.len() {
@@ -406,7 +408,7 @@ impl Exchanges {
                 None
             }
             exchange::Next::Waits => {
-                if first.gathered() > output.limit() {
+                if first.gathered_length() > output.limit() {
                     // The connection is closed, as if this lay in its output already.
                     output.lose_what_exceeds(usize::MAX);
                 }
