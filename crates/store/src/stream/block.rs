@@ -20,6 +20,9 @@ use crate::pack::{
 const DELETED: i64 = 1;
 const SAME_NAMES: i64 = 2;
 
+/// Bytes that the flags of an entry take. A deletion writes them anew where they are.
+const FLAGS_BYTES: u32 = 2;
+
 /// Elements of an entry before its fields: flags and the parts of its id.
 const ENTRY_HEAD: usize = 3;
 /// Elements of a block before its names.
@@ -302,7 +305,12 @@ fn examine(master: StreamId, listpack: &ListpackSlice) -> Result<(u32, u32), Mal
     let (mut found_live, mut found_deleted) = (0i64, 0i64);
     let mut last = None;
     while rest.place() < listpack.end_position() {
+        let at = rest.place();
         let flags = number(&mut rest)?;
+        // No server writes them in a longer form. A deletion would make it shorter, and move what follows.
+        if rest.place().bytes_after(at) != FLAGS_BYTES {
+            return Err(Malformed::Block);
+        }
         let (ms, seq) = (number(&mut rest)?, number(&mut rest)?);
         let (texts, head) = if flags & SAME_NAMES != 0 {
             (names, ENTRY_HEAD)

@@ -369,6 +369,26 @@ fn damaged_blocks_are_refused_or_harmless() {
 }
 
 #[test]
+fn flags_in_a_longer_form_are_refused() {
+    // Live and deleted entries, one name, and an entry of the block's names with one value.
+    let block = |flags: &[u8]| {
+        let head = b"\x01\x01\x00\x01\x01\x01\x81f\x02\x00\x01";
+        let entry = [flags, b"\x00\x01\x00\x01\x81v\x02\x04\x01"].concat();
+        let body = [&head[..], &entry, b"\xff"].concat();
+        let total = (6 + body.len()) as u32;
+        [&total.to_le_bytes()[..], b"\x0a\x00", &body].concat()
+    };
+    let added = |flags: &[u8]| StreamBuilder::new().add_block(StreamId::new(1, 0), &block(flags));
+    assert_eq!(added(b"\x02\x01"), Ok(()));
+    // The same number with 13, 16 and 64 bits.
+    for flags in
+        [&b"\xc0\x02\x02"[..], b"\xf1\x02\x00\x03", b"\xf4\x02\x00\x00\x00\x00\x00\x00\x00\x09"]
+    {
+        assert_eq!(added(flags), Err(Malformed::Block), "{}", flags.escape_ascii());
+    }
+}
+
+#[test]
 fn what_groups_are_not_done_with_can_be_kept() {
     let stream = || {
         let mut stream = Stream::new();
