@@ -255,26 +255,30 @@ impl<'t> Bucket<'t> {
 
     /// Empties the chain, giving each (tag, word) to `visit`, and each further bucket to `free`.
     fn drain(self, mut visit: impl FnMut(u8, u64), free: impl Fn(NonNull<u8>, Layout)) {
-        let mut bucket = self;
-        loop {
-            let meta = bucket.meta().load(Relaxed);
+        let mut cut = self.next();
+        let mut bucket = Some(self);
+        while let Some(here) = bucket {
+            let meta = here.meta().load(Relaxed);
             for index in 0..Self::room(meta) {
                 let tag = Self::tag(meta, index);
                 if tag != 0 {
-                    visit(tag, bucket.word(index).load(Relaxed));
+                    visit(tag, here.word(index).load(Relaxed));
                 }
             }
-            let next = bucket.next();
-            if bucket.at != self.at {
-                free(bucket.at.cast(), bucket_layout(1));
-            }
-            match next {
-                Some(next) => bucket = next,
-                None => break,
-            }
+            bucket = here.next();
+        }
+        // First the further buckets leave the table, and then they are freed: a reader without the lock that
+        // enters its gate in between must not find them. Nor must one that sees the bucket chained anew
+        // before it sees the new link.
+        if cut.is_some() {
+            self.word(WORDS - 1).store(0, Relaxed);
         }
         // The first bucket's information about itself and the longest chain stays.
         self.meta().store(self.meta().load(Relaxed) & (LONGEST | SMALL), Relaxed);
+        while let Some(further) = cut {
+            cut = further.next();
+            free(further.at.cast(), bucket_layout(1));
+        }
     }
 }
 
