@@ -5,7 +5,7 @@
 //! pieces of any size without looking at any byte twice, and bound what a peer can make them do:
 //! nesting by [`limits::MAX_REPLY_NESTING`], memory by the bytes received.
 
-use crate::reply::write_header;
+use crate::frame::write_header;
 use base::limits;
 use base::num::{self, parse_i64};
 

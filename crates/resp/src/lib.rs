@@ -11,11 +11,13 @@
 //! | [`request`] | where does a command end in the bytes received? |
 //! | [`words`] | how is a line split into words and quoted strings? |
 //! | [`output`] | which bytes are waiting to be sent? |
+//! | `frame` | how are the bytes around a string written? |
 //! | [`reply`] | how is an answer written for this client's protocol? |
 //! | [`client`] | what did the server answer? |
 
 pub mod args;
 pub mod client;
+mod frame;
 pub mod output;
 pub mod reply;
 pub mod request;

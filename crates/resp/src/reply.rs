@@ -9,10 +9,9 @@ use std::sync::Arc;
 use base::limits;
 use base::num;
 
+use crate::frame::{self, FRAME};
 use crate::output::{Mark, Output};
 
-/// Room for the bytes around a string: the header with its number, a format, and the line ends.
-const BULK_FRAME: usize = 32;
 /// Room for a number that is printed without an exponent.
 const LONGEST_NUMBER: usize = 512;
 
@@ -77,7 +76,15 @@ impl<'a> Reply<'a> {
     /// A string of bytes.
     #[inline]
     pub fn bulk(&mut self, bytes: &[u8]) {
-        if !self.output.make_room(bytes.len() + BULK_FRAME) {
+        if !frame::write_short_bulk(&mut self.output.buffer, bytes) {
+            self.long_bulk(bytes);
+        }
+    }
+
+    /// A string that is not short, or for which there may be no room.
+    #[inline(never)]
+    fn long_bulk(&mut self, bytes: &[u8]) {
+        if !self.output.make_room(bytes.len() + FRAME) {
             return;
         }
         self.header(b'$', bytes.len() as u64);
@@ -199,7 +206,7 @@ impl<'a> Reply<'a> {
         if !self.resp3 {
             return self.bulk(text);
         }
-        if !self.output.make_room(text.len() + BULK_FRAME) {
+        if !self.output.make_room(text.len() + FRAME) {
             return;
         }
         self.header(b'=', text.len() as u64 + 4);
@@ -274,7 +281,7 @@ impl<'a> Reply<'a> {
 
     #[inline]
     fn header(&mut self, kind: u8, count: u64) {
-        write_header(&mut self.output.buffer, kind, count);
+        frame::write_header(&mut self.output.buffer, kind, count);
     }
 
     fn long_line(&mut self, kind: u8, digits: &str) {
@@ -301,51 +308,6 @@ impl<'a> Reply<'a> {
         }
         buffer.extend_from_slice(b"\r\n");
     }
-}
-
-/// `<kind><count>\r\n`; the short ones, which are most, without any conversion of numbers.
-#[inline]
-pub(crate) fn write_header(buffer: &mut Vec<u8>, kind: u8, count: u64) {
-    if count < 10 {
-        buffer.extend_from_slice(&[kind, b'0' + count as u8, b'\r', b'\n']);
-    } else if count < 100 {
-        let (tens, ones) = (count as u8 / 10, count as u8 % 10);
-        buffer.extend_from_slice(&[kind, b'0' + tens, b'0' + ones, b'\r', b'\n']);
-    } else {
-        write_long_header(buffer, kind, count);
-    }
-}
-
-/// The kind, up to 20 digits and the line end, put together from the end and copied once.
-fn write_long_header(buffer: &mut Vec<u8>, kind: u8, mut count: u64) {
-    let mut line = *b"----------------------\r\n";
-    let mut at = line.len() - 2;
-    while count >= 10 {
-        at -= 2;
-        line[at..at + 2].copy_from_slice(&PAIRS[(count % 100) as usize]);
-        count /= 100;
-    }
-    // What is left is one digit, or nothing behind an even number of them.
-    if count > 0 {
-        at -= 1;
-        line[at] = b'0' + count as u8;
-    }
-    at -= 1;
-    line[at] = kind;
-    buffer.extend_from_slice(&line[at..]);
-}
-
-/// The numbers below 100 in two digits.
-static PAIRS: [[u8; 2]; 100] = pairs();
-
-const fn pairs() -> [[u8; 2]; 100] {
-    let mut pairs = [[b'0'; 2]; 100];
-    let mut number = 0;
-    while number < pairs.len() {
-        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
-        number += 1;
-    }
-    pairs
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub struct Key<'a> {
 
 impl<'a> Key<'a> {
     /// Hashes a key.
-    #[inline]
+    #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Key<'a> {
         Key { bytes, hash: base::hash::hash(bytes), slot: base::crc::key_slot(bytes) }
     }
@@ -814,7 +814,7 @@ impl<'k, X> Held<'k, X> {
     }
 
     /// Finds a key, whether expired or not.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
         let table = self.table(database, key.slot)?;
         Some(Entry::new(table.word_at(table.find(key)?)))

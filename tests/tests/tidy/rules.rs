@@ -142,6 +142,7 @@ pub(crate) const UNSAFE: &[&str] = &[
     "crates/lua/src/output.rs",
     "crates/lua/src/patterns.rs",
     "crates/lua/src/stack.rs",
+    "crates/resp/src/frame.rs",
     "crates/script/src/api.rs",
     "crates/script/src/coroutines.rs",
     "crates/script/src/errors.rs",

@@ -6,7 +6,7 @@ use store::Key;
 use crate::command::spec::{NOT_KEY, Spec};
 use crate::handler::args::KeyAt;
 
-#[inline]
+#[inline(always)]
 pub(crate) fn add_key(argv: Arguments<'_>, index: usize, keys: &mut Vec<KeyAt>) {
     let Some(bytes) = argv.get(index) else { return };
     let key = Key::new(bytes);

@@ -154,6 +154,7 @@ impl<'a> Db<'a> {
     }
 
     /// [`Db::peek`] in another database.
+    #[inline(always)]
     pub fn peek_in(&self, database: usize, key: &Key<'_>) -> Option<Entry<'_>> {
         let entry = self.held.find(database, key)?;
         if entry.expire_at().is_some_and(|at| self.is_due(at)) {

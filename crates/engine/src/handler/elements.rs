@@ -79,7 +79,7 @@ impl ReplyElements for Reply<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn element(&mut self, element: Element<'_>) {
         match element {
             Element::Str(text) => self.bulk(text),
@@ -87,7 +87,7 @@ impl ReplyElements for Reply<'_> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn item(&mut self, item: ListItem<'_>) {
         match item {
             ListItem::Plain(text) => self.bulk_shared(text),

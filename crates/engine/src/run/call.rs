@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// The part of [`Engine::prepare`] that hashes keys.
-    #[inline]
+    #[inline(always)]
     pub fn find_keys(&self, row: &Row, argv: Arguments<'_>, keys: &mut Vec<KeyAt>) {
         if row.command.accepts(argv.len()) {
             if row.one_key {
@@ -66,7 +66,7 @@ impl Engine {
 
     /// [`Engine::find_keys`] for a command that may have the only key of the one before it, which is
     /// known then: these bytes, there.
-    #[inline]
+    #[inline(always)]
     pub fn find_keys_behind(
         &self,
         known: Option<(&[u8], KeyAt)>,
@@ -445,26 +445,29 @@ impl Engine {
 
     /// The rest of the work under the locks: the journal receives the effects. Returns the journal's
     /// offset after them, 0 if there were none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&self, db: &mut Db<'_>) -> u64 {
         let effects = &mut db.effects;
         // Keys found expired while waiters were served are deleted by the next command that meets them.
         effects.expired.get_mut().clear();
-        let mut appended = 0;
-        if !effects.journal.is_empty() {
-            appended = self.journal.append(&effects.journal);
-            db.stats.journaled.add(effects.journal.len_in_stream() as u64);
-            effects.journal.clear();
-            effects.unannounced = true;
-            if effects.holds_replies {
-                self.slot_offsets.note_write(&db.held, appended);
-            } else {
-                effects.unaccounted = true;
-            }
-        }
         if effects.dirty > 0 {
             db.stats.changes.add(effects.dirty);
             effects.dirty = 0;
+        }
+        if effects.journal.is_empty() { 0 } else { self.append_effects(db) }
+    }
+
+    #[inline(never)]
+    fn append_effects(&self, db: &mut Db<'_>) -> u64 {
+        let effects = &mut db.effects;
+        let appended = self.journal.append(&effects.journal);
+        db.stats.journaled.add(effects.journal.len_in_stream() as u64);
+        effects.journal.clear();
+        effects.unannounced = true;
+        if effects.holds_replies {
+            self.slot_offsets.note_write(&db.held, appended);
+        } else {
+            effects.unaccounted = true;
         }
         appended
     }

@@ -223,6 +223,7 @@ impl SlotTable {
         unsafe { Word::from_bits(self.words.word(place)) }
     }
 
+    #[inline]
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Place> {
         self.words.find(key.hash, |word| {
             // SAFETY: the table's words are live entries.

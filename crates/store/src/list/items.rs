@@ -265,7 +265,7 @@ impl<'a> Items<'a> {
     }
 
     /// Enters the next node. A plain one is its only element.
-    #[inline]
+    #[inline(never)]
     fn enter_next(&mut self) -> Option<Option<&'a Arc<Vec<u8>>>> {
         Some(match self.next_slot()? {
             Slot::Plain(text) => Some(text),
@@ -287,7 +287,7 @@ fn elements(node: &Node, index: usize, from: End) -> Elements<'_> {
 impl<'a> Iterator for Items<'a> {
     type Item = ListItem<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<ListItem<'a>> {
         if self.remaining == 0 {
             return None;
@@ -310,34 +310,6 @@ impl<'a> Iterator for Items<'a> {
     #[inline]
     fn size_hint(&self) -> (usize, Option<usize>) {
         (self.remaining, Some(self.remaining))
-    }
-
-    /// Node by node, so that the inner loop is a walk over one listpack.
-    #[inline]
-    fn fold<B, F: FnMut(B, ListItem<'a>) -> B>(mut self, init: B, mut step: F) -> B {
-        let mut folded = init;
-        loop {
-            while self.remaining > 0 {
-                let element = match self.from {
-                    End::Front => self.current.next(),
-                    End::Back => self.current.next_back(),
-                };
-                let Some(element) = element else { break };
-                self.remaining -= 1;
-                folded = step(folded, element.into());
-            }
-            if self.remaining == 0 {
-                return folded;
-            }
-            match self.enter_next() {
-                None => return folded,
-                Some(None) => {}
-                Some(Some(plain)) => {
-                    self.remaining -= 1;
-                    folded = step(folded, ListItem::Plain(plain));
-                }
-            }
-        }
     }
 }
 

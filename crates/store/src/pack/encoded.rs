@@ -202,15 +202,24 @@ fn little_endian<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// Reads the entry at `at` of a valid listpack: the element, and where the next entry begins.
-#[inline]
+#[inline(always)]
 pub(super) fn decode(bytes: &[u8], at: usize) -> (Element<'_>, usize) {
     let first = bytes[at];
     match first {
-        0..=0x7F => (Element::Int(i64::from(first)), at + 2),
-        0x80..=0xBF => {
+        0..STRING_6_BIT => (Element::Int(i64::from(first)), at + 2),
+        STRING_6_BIT..INTEGER_13_BIT => {
             let end = at + 1 + usize::from(first & 0x3F);
             (Element::Str(&bytes[at + 1..end]), end + 1)
         }
+        _ => decode_long(bytes, at),
+    }
+}
+
+/// [`decode`] of an entry whose length or integer takes further bytes.
+#[inline(never)]
+fn decode_long(bytes: &[u8], at: usize) -> (Element<'_>, usize) {
+    let first = bytes[at];
+    match first {
         0xC0..=0xDF => {
             let bits = u16::from_be_bytes([first, bytes[at + 1]]);
             // Shifting the three tag bits out brings the sign bit to the top.
