@@ -60,6 +60,12 @@ impl Command {
         let name = self.words.first().map(Vec::as_slice).unwrap_or_default();
         String::from_utf8_lossy(name).to_uppercase()
     }
+
+    /// Whether this is the argument of that number, in capital letters or small ones.
+    #[must_use]
+    pub fn has(&self, index: usize, word: &str) -> bool {
+        self.words.get(index).is_some_and(|own| own.eq_ignore_ascii_case(word.as_bytes()))
+    }
 }
 
 const _: () = assert!(REDIS.families.len() == REDIS.weights.len());

@@ -43,6 +43,16 @@ pub(crate) fn statistics(client: &mut Client) -> Result<BTreeMap<String, String>
     Ok(counted.collect())
 }
 
+/// Before a time that is compared by [`is_about_the_same`].
+const ABOUT: &str = "about ";
+
+/// Whether two times differ by less than a minute: relative times were given to two clocks.
+pub(crate) fn is_about_the_same(one: &str, other: &str) -> bool {
+    let time = |text: &str| text.strip_prefix(ABOUT).and_then(|time| time.parse::<u64>().ok());
+    let (one, other) = (time(one), time(other));
+    one.zip(other).is_some_and(|(one, other)| one.abs_diff(other) < 60_000)
+}
+
 /// What a key holds, as texts that must be the same on both servers.
 pub(crate) fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static str, String)>> {
     let call = |client: &mut Client, words: &[&[u8]]| -> Result<Reply> { client.call(words) };
@@ -50,8 +60,7 @@ pub(crate) fn content(client: &mut Client, key: &[u8]) -> Result<Vec<(&'static s
     let kind = call(client, &[b"TYPE", key])?;
     let encoding = call(client, &[b"OBJECT", b"ENCODING", key])?;
     let expiry = match call(client, &[b"PEXPIRETIME", key])? {
-        // Minutes, because relative times were given to two clocks.
-        Reply::Integer(time) if time > 0 => format!("about {}", (time + 30_000) / 60_000),
+        Reply::Integer(time) if time > 0 => format!("{ABOUT}{time}"),
         other => show(&other),
     };
     let value = match kind.text().unwrap_or_default() {
