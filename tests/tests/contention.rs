@@ -138,33 +138,48 @@ fn whoever_wants_a_slot_that_is_held_for_long_holds_nobody_up() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn who_sends_much_work_at_once_does_it_in_turn_with_others() -> Result<()> {
-    /// Each takes some milliseconds.
-    const COUNTS: usize = 400;
+/// Sends the same command many times at once, by a client that shares its worker with another one. That
+/// one must be answered before all of them have run.
+fn runs_in_turn_with_others(command: &[&str], times: usize, answer: &Reply) -> Result<()> {
     let server = start("1")?;
     let (mut busy, mut other) = (server.connect()?, server.connect()?);
-    other.call_text("SETRANGE large 100000000 x")?;
+    other.call_text("SETRANGE large 300000000 x")?;
     let mut requests = Vec::new();
-    for _ in 0..COUNTS {
-        encode(&["BITCOUNT", "large"], &mut requests);
-    }
+    (0..times).for_each(|_| encode(command, &mut requests));
     busy.send_raw(&requests)?;
     // Its worker has the commands when the first of them has run.
     other.call_text("GET k")?;
-    let counted = |other: &mut Client| -> Result<u64> {
+    let begins = format!("cmdstat_{}:calls=", command[0].to_lowercase());
+    let counted = |other: &mut Client| -> Result<usize> {
         let stats = other.call_text("INFO commandstats")?;
         let stats = String::from_utf8_lossy(stats.text().unwrap_or_default()).into_owned();
-        let line = stats.lines().find_map(|line| line.strip_prefix("cmdstat_bitcount:calls="));
+        let line = stats.lines().find_map(|line| line.strip_prefix(&begins));
         Ok(line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or(0))
     };
     wait_until("the first of many commands", || Ok(counted(&mut other)? > 0))?;
     let ran = counted(&mut other)?;
-    ensure!(ran < COUNTS as u64, "all of them ran first");
-    for _ in 0..COUNTS {
-        ensure!(reply(&mut busy)? == Reply::Integer(4), "in their order, all of them");
+    ensure!(ran < times, "all of them ran first");
+    for _ in 0..times {
+        ensure!(reply(&mut busy)? == *answer, "in their order, all of them");
     }
     Ok(())
+}
+
+#[test]
+fn who_sends_many_commands_at_once_runs_them_in_turn_with_others() -> Result<()> {
+    runs_in_turn_with_others(&["BITCOUNT", "large"], 200, &Reply::Integer(4))
+}
+
+/// Fewer than are fetched together, each of which takes some milliseconds.
+#[test]
+fn who_sends_a_few_long_commands_at_once_runs_them_in_turn_with_others() -> Result<()> {
+    runs_in_turn_with_others(&["BITCOUNT", "large"], 30, &Reply::Integer(4))
+}
+
+#[test]
+fn who_sends_many_scripts_at_once_runs_them_in_turn_with_others() -> Result<()> {
+    let script = "local sum = 0 for number = 1, 10000000 do sum = sum + number end return 1";
+    runs_in_turn_with_others(&["EVAL", script, "0"], 30, &Reply::Integer(1))
 }
 
 #[test]

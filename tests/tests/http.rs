@@ -698,6 +698,23 @@ fn a_client_may_ask_before_it_sends_its_body() -> Result<()> {
 }
 
 #[test]
+fn who_sends_its_body_at_once_is_answered_once() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let head = "POST /v1/command HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
+    for body in [
+        "Content-Length: 8\r\n\r\n[\"PING\"]",
+        "Transfer-Encoding: chunked\r\n\r\n8\r\n[\"PING\"]\r\n0\r\n\r\n",
+    ] {
+        let mut web = Web::connect(port)?;
+        web.send(format!("{head}{body}").as_bytes())?;
+        assert_eq!(web.answer(false)?.text(), r#"{"result":"PONG"}"#);
+        web.end()?;
+        assert_eq!(web.rest()?, b"");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_password_is_asked_for_with_each_request() -> Result<()> {
     let (_server, port) = start(&[("requirepass", "se:cret")])?;
     let mut web = Web::connect(port)?;
