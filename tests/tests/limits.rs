@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply, encode};
+use tests::client::{Client, Received, Reply, encode};
 use tests::observe::{number, wait_until};
 use tests::process::peak_resident_bytes;
 use tests::server::{Server, Target};
@@ -95,6 +95,23 @@ fn pipelined_replies_stop_at_the_limit() -> Result<()> {
     }
     let grown = peak_resident_bytes(server.pid())?.saturating_sub(before);
     ensure!(grown < 32 * MEGABYTE, "{grown} bytes more");
+    Ok(())
+}
+
+#[test]
+fn replies_within_the_limit_are_sent_whatever_room_they_take() -> Result<()> {
+    let server = start(&[("client-output-buffer-limit", "normal 1mb 0 0")])?;
+    server.connect()?.call(&["SET", "text", &"e".repeat(10_000)])?;
+    let request = command(&[b"GET", b"text"]);
+    // The buffer doubles as it grows, and passes a megabyte before its content does. A new connection takes
+    // a part of it at once.
+    for times in [60, 70, 80, 90] {
+        let mut client = server.connect()?;
+        client.send_raw(&request.repeat(times))?;
+        for _ in 0..times {
+            ensure!(matches!(client.receive()?, Received::Reply(Reply::Bulk(_))), "{times}");
+        }
+    }
     Ok(())
 }
 

@@ -481,7 +481,8 @@ impl Connection {
             true => limits.pubsub,
             false => limits.normal,
         };
-        let waiting = self.output.memory() as u64;
+        // The room that the buffer has besides is no more than this.
+        let waiting = self.output.len() as u64;
         if limit.hard_bytes > 0 && waiting > limit.hard_bytes {
             return true;
         }
