@@ -45,15 +45,12 @@ struct IdText {
 impl IdText {
     /// Puts a number before the text.
     #[inline]
-    fn put_before(&mut self, mut number: u64) {
-        loop {
-            self.at -= 1;
-            self.bytes[self.at] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return;
-            }
-        }
+    fn put_before(&mut self, number: u64) {
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(number).as_bytes();
+        let end = self.at;
+        self.at -= digits.len();
+        self.bytes[self.at..end].copy_from_slice(digits);
     }
 }
 
