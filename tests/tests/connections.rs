@@ -483,3 +483,57 @@ fn nonsense_is_refused_and_nobody_else_notices() -> Result<()> {
     ensure!(server.is_running(), "the server is gone:\n{}", server.log_tail());
     Ok(())
 }
+
+/// Large strings are received in their place, between what comes before and behind them.
+#[test]
+fn large_strings_between_small_ones_arrive_whole() -> Result<()> {
+    let server = start(&[])?;
+    let mut client = server.connect()?;
+    for size in [15_000, 16_384, 33_000, 200_000, 300_000, 1_000_000] {
+        let texts = ["a", "b", "c"].map(|byte| byte.repeat(size));
+        let mut requests = Vec::new();
+        for text in &texts {
+            encode(&["SET", "small", &size.to_string()], &mut requests);
+            encode(&["MSET", "large", text, "other", text], &mut requests);
+            encode(&["GET", "large"], &mut requests);
+            encode(&["STRLEN", "other"], &mut requests);
+        }
+        client.send_raw(&requests)?;
+        for text in &texts {
+            let ok = || Reply::Status(b"OK".to_vec());
+            let length = Reply::Integer(i64::try_from(size)?);
+            for expected in [ok(), ok(), Reply::Bulk(text.clone().into_bytes()), length] {
+                ensure!(client.receive()? == Received::Reply(expected), "{size} bytes");
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn nothing_behind_an_error_is_run() -> Result<()> {
+    let server = start(&[])?;
+    let mut stream = raw(&server)?;
+    let commands = b"SET smuggled 1\r\n".repeat(5000);
+    let _closed_meanwhile = stream.write_all(&[b"*1\r\n$x\r\n", &*commands].concat());
+    let mut answer = Vec::new();
+    let _closed = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    ensure!(["", "-ERR Protocol error: invalid bulk length\r\n"].contains(&&*answer), "{answer}");
+    ensure!(server.connect()?.call_text("EXISTS smuggled")? == Reply::Integer(0));
+    Ok(())
+}
+
+#[test]
+fn much_that_comes_together_with_a_password_is_run() -> Result<()> {
+    const COMMANDS: usize = 5000;
+    let server = start(&[("requirepass", "secret")])?;
+    let mut stream = raw(&server)?;
+    stream.write_all(&[b"AUTH secret\r\n".to_vec(), b"INCR n\r\n".repeat(COMMANDS)].concat())?;
+    stream.write_all(b"QUIT\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    let numbers: String = (1..=COMMANDS).map(|number| format!(":{number}\r\n")).collect();
+    ensure!(answer == format!("+OK\r\n{numbers}+OK\r\n").into_bytes());
+    Ok(())
+}

@@ -174,10 +174,12 @@ impl Connection {
         self.input.len() - self.protocol.done()
     }
 
-    /// Reads its share of this turn: about this many bytes. Returns how many.
+    /// Reads about this many bytes, or fewer if they are worth a look first: the protocol may find that a
+    /// long string begins, and the rest of it is to be received in its place. Returns how many.
     pub(super) fn receive(&mut self, share: usize) -> usize {
         let mut total = 0;
-        while self.readable && total < share {
+        while self.readable && total < share && !(total > 0 && self.protocol.looks_between_reads())
+        {
             let received = match self.protocol.receives_apart() {
                 Some((bytes, room)) => self.transport.receive(bytes, room),
                 None => {
@@ -347,19 +349,23 @@ impl Connection {
 
     /// Gives up the bytes of commands that were executed. An empty buffer goes back to the pool.
     pub(super) fn forget_executed(&mut self, pool: &mut Vec<Vec<u8>>) {
-        let done = self.protocol.compact_when_due(self.input.len());
-        if done < self.input.len() {
-            self.input.drain(..done);
-        } else {
-            self.input.clear();
-            if self.input.capacity() > 0 && pool.len() < POOLED_BUFFERS {
-                let mut buffer = std::mem::take(&mut self.input);
-                buffer.shrink_to(limits::READ_PER_TURN);
-                pool.push(buffer);
-            } else {
-                self.input = Vec::new();
-            }
+        self.forget_input();
+        if !self.input.is_empty() {
+            return;
         }
+        if self.input.capacity() > 0 && pool.len() < POOLED_BUFFERS {
+            let mut buffer = std::mem::take(&mut self.input);
+            buffer.shrink_to(limits::READ_PER_TURN);
+            pool.push(buffer);
+        } else {
+            self.input = Vec::new();
+        }
+    }
+
+    /// Forgets the input that is finished with, when no command of the batch has arguments there.
+    pub(super) fn forget_input(&mut self) {
+        let done = self.protocol.compact_when_due(self.input.len());
+        self.input.drain(..done);
     }
 
     /// Whether it follows changes, is behind, and has sent most of its output.

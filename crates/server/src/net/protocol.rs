@@ -65,6 +65,13 @@ impl Protocol {
         }
     }
 
+    /// Whether what was received should be parsed before more is received in the same turn. HTTP judges by
+    /// all that has come whether a client waits for the word to go on.
+    #[inline]
+    pub(super) fn looks_between_reads(&self) -> bool {
+        matches!(self, Protocol::Resp(resp) if !resp.is_receiving_big())
+    }
+
     /// Whether the bytes received next go into an allocation of their own.
     pub(super) fn is_receiving_apart(&self) -> bool {
         match self {

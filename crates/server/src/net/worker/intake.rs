@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::limits;
 use engine::host::LogLevel;
 use engine::session::Session;
 use engine::session::client::{Client, flag};
@@ -131,19 +132,33 @@ impl Worker {
         if connection.input.capacity() == 0 && connection.readable {
             connection.input = self.buffers.pop().unwrap_or_default();
         }
-        let share = connection.reading_share();
-        if connection.readable && share > 0 {
-            let count = connection.receive(share);
-            self.coalescing.note_bytes(count);
-            self.turn.stats.net_input_bytes.add(count as u64);
+        if connection.readable && connection.reading_share() > 0 {
             self.turn.stats.reads_processed.add(1);
         }
-        if connection.query_memory() as u64 > self.turn.config.client_query_buffer_limit {
-            self.turn.stats.query_buffer_limit_disconnections.add(1);
-            connection.doom = Some("its query buffer went over client-query-buffer-limit");
-            return;
+        let (mut left, others) = (limits::READ_PER_TURN, self.batch.items.len());
+        while let Some(connection) = &mut self.connections[place] {
+            let share = connection.reading_share().min(left);
+            let count = connection.receive(share);
+            left -= count.min(left);
+            self.coalescing.note_bytes(count);
+            self.turn.stats.net_input_bytes.add(count as u64);
+            if connection.query_memory() as u64 > self.turn.config.client_query_buffer_limit {
+                self.turn.stats.query_buffer_limit_disconnections.add(1);
+                connection.doom = Some("its query buffer went over client-query-buffer-limit");
+                return;
+            }
+            self.parse(place);
+            let Some(connection) = &mut self.connections[place] else { return };
+            let is_broken = connection.protocol.has_answer();
+            let more = connection.readable && connection.reading_share() > 0 && !is_broken;
+            if count == 0 || left == 0 || !more {
+                return;
+            }
+            if self.batch.items.len() == others && connection.protocol.is_receiving_apart() {
+                // The buffer need not grow for what follows the string.
+                connection.forget_input();
+            }
         }
-        self.parse(place);
     }
 
     /// Parses received bytes into the batch, up to the connection's share.

@@ -1,0 +1,217 @@
+//! HTTP: clients that are old, slow or greedy, or break the rules.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use tests::client::Reply;
+use tests::observe::wait_until;
+use tests::server::Server;
+use tests::web::Web;
+
+fn start(options: &[(&str, &str)]) -> Result<(Server, u16)> {
+    Server::start_with_http(&[&[("threads", "2")], options].concat())
+}
+
+#[test]
+fn requests_in_a_row_are_answered_in_their_order() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let mut web = Web::connect(port)?;
+    let mut text = String::new();
+    for index in 0..500 {
+        text += &format!(
+            "PUT /v1/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n{index:03}"
+        );
+        text += "GET /v1/keys/k HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        text += "GET /v1/none HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    }
+    web.send(text.as_bytes())?;
+    for index in 0..500 {
+        ensure!(matches!(web.answer(false)?.status, 201 | 204));
+        assert_eq!(web.answer(false)?.text(), format!("{index:03}"));
+        assert_eq!(web.answer(false)?.status, 404);
+    }
+    web.request("GET /v1/keys/k", &["Connection: close"], b"")?;
+    web.request("GET /v1/keys/k", &[], b"")?;
+    let last = web.answer(false)?;
+    assert_eq!(last.header("connection"), Some("close"));
+    assert_eq!(web.rest()?, b"");
+    Ok(())
+}
+
+#[test]
+fn old_clients_and_half_closed_connections_are_served() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let mut web = Web::connect(port)?;
+    web.send(b"GET /v1/keys/k HTTP/1.0\r\n\r\n")?;
+    let answer = web.answer(false)?;
+    assert_eq!((answer.status, answer.header("connection")), (404, Some("close")));
+    assert_eq!(web.rest()?, b"");
+    let mut web = Web::connect(port)?;
+    web.send(b"GET /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")?;
+    assert_eq!(web.answer(false)?.header("connection"), Some("keep-alive"));
+    web.request("GET /v1/keys/k", &[], b"")?;
+    web.end()?;
+    assert_eq!(web.answer(false)?.status, 404);
+    assert_eq!(web.rest()?, b"");
+    Ok(())
+}
+
+#[test]
+fn a_client_may_ask_before_it_sends_its_body() -> Result<()> {
+    let (_server, port) = start(&[("requirepass", "secret")])?;
+    let head = "PUT /v1/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\
+                Expect: 100-continue\r\n";
+    let mut web = Web::connect(port)?;
+    web.send(format!("{head}Authorization: Bearer secret\r\n\r\n").as_bytes())?;
+    assert_eq!(web.answer(false)?.status, 100);
+    web.send(b"abc")?;
+    assert_eq!(web.answer(false)?.status, 201);
+    let mut web = Web::connect(port)?;
+    web.send(format!("{head}\r\n").as_bytes())?;
+    assert_eq!(web.answer(false)?.status, 401);
+    assert_eq!(web.rest()?, b"");
+    let mut web = Web::connect(port)?;
+    let large = head.replace("Length: 3", "Length: 999999999999");
+    web.send(format!("{large}Authorization: Bearer secret\r\n\r\n").as_bytes())?;
+    assert_eq!(web.answer(false)?.status, 413);
+    assert_eq!(web.rest()?, b"");
+    Ok(())
+}
+
+#[test]
+fn who_sends_its_body_at_once_is_answered_once() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let head = "POST /v1/command HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
+    for body in [
+        "Content-Length: 8\r\n\r\n[\"PING\"]",
+        "Transfer-Encoding: chunked\r\n\r\n8\r\n[\"PING\"]\r\n0\r\n\r\n",
+    ] {
+        let mut web = Web::connect(port)?;
+        web.send(format!("{head}{body}").as_bytes())?;
+        assert_eq!(web.answer(false)?.text(), r#"{"result":"PONG"}"#);
+        web.end()?;
+        assert_eq!(web.rest()?, b"");
+    }
+    Ok(())
+}
+
+#[test]
+fn smuggled_and_oversized_requests_end_the_connection() -> Result<()> {
+    let (server, port) = start(&[])?;
+    let both = "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n";
+    for (lines, status) in [
+        (both, 400),
+        ("Content-Length: 4\r\nContent-Length: 4\r\n", 400),
+        ("Content-Length: 4, 4\r\n", 400),
+        ("Content-Length: +4\r\n", 400),
+        ("Transfer-Encoding: identity\r\n", 501),
+        ("Content-Length : 4\r\n", 400),
+        (" X: y\r\n", 400),
+        ("Expect: something\r\nContent-Length: 4\r\n", 417),
+    ] {
+        let mut web = Web::connect(port)?;
+        let head = format!("POST /v1/command HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n");
+        web.send(head.as_bytes())?;
+        assert_eq!(web.answer(false)?.status, status, "{lines:?}");
+        assert_eq!(web.rest()?, b"", "{lines:?}");
+    }
+    let mut web = Web::connect(port)?;
+    web.send(
+        format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(20_000)).as_bytes(),
+    )?;
+    assert_eq!(web.answer(false)?.status, 414);
+    let mut web = Web::connect(port)?;
+    web.send(format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(40_000)).as_bytes())?;
+    assert_eq!(web.answer(false)?.status, 431);
+    // Nothing of what stood behind a refused request was run.
+    let mut web = Web::connect(port)?;
+    let hidden = "PUT /v1/keys/hidden HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx";
+    let head = format!("POST / HTTP/1.1\r\nHost: localhost\r\n{both}\r\n0\r\n\r\n{hidden}");
+    web.send(head.as_bytes())?;
+    assert_eq!(web.answer(false)?.status, 400);
+    web.rest()?;
+    assert_eq!(server.connect()?.call_text("EXISTS hidden")?, Reply::Integer(0));
+    Ok(())
+}
+
+/// Were the connection closed while the client sends, the system would take the answer back.
+#[test]
+fn a_client_gets_its_refusal_though_it_is_sending() -> Result<()> {
+    let (_server, port) = start(&[("proto-max-bulk-len", "1mb")])?;
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    let length = 20_000_000;
+    let head =
+        format!("PUT /v1/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    // This is more than the sockets hold.
+    stream.write_all(&vec![b'x'; length])?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    // Who does not end its side is waited for no longer than that makes sense.
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.write_all(head.as_bytes())?;
+    stream.read_to_string(&mut answer)?;
+    wait_until("the end of the connection", || {
+        stream.write_all(b"x").map_or(Ok(true), |()| Ok(false))
+    })
+}
+
+#[test]
+fn a_client_that_takes_no_answers_gets_no_more() -> Result<()> {
+    const REQUESTS: usize = 300;
+    let (server, port) = start(&[])?;
+    let mut control = server.connect()?;
+    control.call(&["SADD", "large", &"v".repeat(1_000_000)])?;
+    let one = Web::connect(port)?.ask("GET /v1/keys/large", &[], b"")?;
+    let mut web = Web::connect(port)?;
+    let request = b"GET /v1/keys/large HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    web.send(&request.repeat(REQUESTS))?;
+    let mut waiting = || -> Result<usize> {
+        let clients = control.call_text("CLIENT LIST")?;
+        let clients = String::from_utf8_lossy(clients.text().unwrap_or_default());
+        let figures = clients.lines().filter_map(|client| {
+            let own = client.split(' ').find_map(|field| field.strip_prefix("omem="))?;
+            own.parse::<usize>().ok()
+        });
+        Ok(figures.max().unwrap_or(0))
+    };
+    wait_until("an answer that waits", || Ok(waiting()? > 1_000_000))?;
+    for _ in 0..20 {
+        let waiting = waiting()?;
+        ensure!(waiting < 8_000_000, "{waiting} bytes wait for a client that does not read");
+        thread::sleep(Duration::from_millis(10));
+    }
+    for _ in 0..REQUESTS {
+        ensure!(web.answer(false)?.body == one.body);
+    }
+    Ok(())
+}
+
+#[test]
+fn slow_requests_are_given_up() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let mut silent = Web::connect(port)?;
+    let mut slow = Web::connect(port)?;
+    let mut body = Web::connect(port)?;
+    body.send(b"PUT /v1/keys/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")?;
+    let mut idle = Web::connect(port)?;
+    assert_eq!(idle.ask("GET /healthz", &[], b"")?.status, 200);
+    let start = Instant::now();
+    slow.send(b"GET / HTTP/1.1\r\n")?;
+    for _ in 0..8 {
+        thread::sleep(Duration::from_secs(1));
+        slow.send(b"X: y\r\n")?;
+        body.send(b"x")?;
+    }
+    for web in [&mut silent, &mut slow, &mut body] {
+        assert_eq!(web.answer(false)?.status, 408);
+        assert_eq!(web.rest()?, b"");
+    }
+    ensure!(start.elapsed() < Duration::from_secs(14));
+    assert_eq!(idle.ask("GET /healthz", &[], b"")?.status, 200);
+    Ok(())
+}
