@@ -653,3 +653,15 @@ resp3:
 "21.9075"
 > GEODIST g north south km
 "18908.4709"
+
+== members of one place keep their order where some of them are asked for
+> GEOADD g 10 10 a 10 10 b 10 10 c
+(integer) 3
+> GEOSEARCH g FROMLONLAT 11 11 BYRADIUS 500 km DESC COUNT 2
+1) "a"
+2) "b"
+> GEOSEARCH g FROMLONLAT 11 11 BYRADIUS 500 km ASC COUNT 2
+1) "a"
+2) "b"
+> GEOSEARCH g FROMLONLAT 11 11 BYRADIUS 500 km DESC COUNT 1
+1) "a"

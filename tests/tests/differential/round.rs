@@ -37,9 +37,12 @@ fn is_left_out(command: &Command, imports: bool) -> bool {
         "EXPIRE" | "PEXPIRE" => imports && command.has(2, "0"),
         // Valkey takes several numbers of clients, and so does dunlin.
         "CLIENT" if command.has(1, "KILL") => command.words.windows(3).any(|words| {
-            let is_number = |word: &Vec<u8>| word.iter().all(u8::is_ascii_digit);
+            let is_number =
+                |word: &Vec<u8>| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
             words[0].eq_ignore_ascii_case(b"ID") && words[1..].iter().all(is_number)
         }),
+        // Redis cuts the index to 32 bits.
+        "LSET" => command.words.get(2).is_some_and(|index| index.len() > 10),
         _ => false,
     }
 }

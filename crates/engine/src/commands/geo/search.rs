@@ -402,8 +402,7 @@ impl<'a> Request<'a> {
                 if descending { order.reverse() } else { order }
             };
             if count < found.len() {
-                found.select_nth_unstable_by(count, order);
-                found.truncate(count);
+                keep_first(found, count, order);
             }
             found.sort_by(order);
         }
@@ -445,6 +444,22 @@ impl<'a> Request<'a> {
         }
         result
     }
+}
+
+/// Keeps those that would be the first `count` if all were sorted and equal ones stayed in their order.
+fn keep_first(
+    found: &mut Vec<Found<'_>>,
+    count: usize,
+    order: impl Fn(&Found<'_>, &Found<'_>) -> Ordering,
+) {
+    let mut indices: Vec<usize> = (0..found.len()).collect();
+    indices.select_nth_unstable_by(count, |&left, &right| {
+        order(&found[left], &found[right]).then(left.cmp(&right))
+    });
+    let mut kept = vec![false; found.len()];
+    indices[..count].iter().for_each(|&index| kept[index] = true);
+    let mut kept = kept.into_iter();
+    found.retain(|_| kept.next() == Some(true));
 }
 
 /// Writes a position as a pair of its coordinates.
