@@ -341,13 +341,13 @@ impl Word {
         Word(self.0 & !FIELDS | if some { FIELDS } else { 0 })
     }
 
-    /// The first moment at which a field of the hash has expired.
+    /// When the first field of the hash expires.
     pub(crate) fn fields_due(self) -> Option<u64> {
         if !self.has_expiring_fields() {
             return None;
         }
         match self.value() {
-            ValueRef::Hash(hash) => hash.next_due().map(|at| at + 1),
+            ValueRef::Hash(hash) => hash.next_due(),
             _ => None,
         }
     }
@@ -734,8 +734,7 @@ impl<'e> Entry<'e> {
         self.word.expire_at()
     }
 
-    /// The first moment, in milliseconds of Unix time, at which a field of the hash that is the value
-    /// has expired.
+    /// When the first field of the hash that is the value expires, in milliseconds of Unix time.
     #[inline]
     pub fn fields_due(self) -> Option<u64> {
         self.word.fields_due()
@@ -858,7 +857,7 @@ impl<'e> EntryMut<'e> {
         if let ValueRef::Hash(hash) = self.word.value() {
             let due = hash.next_due();
             if due.is_some() || self.word.has_expiring_fields() {
-                self.table.count_fields(self.word.has_expiring_fields(), due.map(|at| at + 1));
+                self.table.count_fields(self.word.has_expiring_fields(), due);
                 self.put(self.word.with_expiring_fields(due.is_some()));
             }
         }

@@ -33,7 +33,7 @@ pub(crate) fn may_fail_to_overflow(command: &Command) -> bool {
 /// Whether two servers may well answer it differently.
 fn is_left_out(command: &Command, imports: bool) -> bool {
     match command.name().as_str() {
-        // While data is imported the key stays there until this millisecond ends.
+        // While data is imported the key stays until this millisecond ends: before the next command or after.
         "EXPIRE" | "PEXPIRE" => imports && command.has(2, "0"),
         // Valkey takes several numbers of clients, and so does dunlin.
         "CLIENT" if command.has(1, "KILL") => command.words.windows(3).any(|words| {

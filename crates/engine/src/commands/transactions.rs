@@ -301,7 +301,7 @@ mod tests {
             server.now = Some(1_000_000);
             server.text("SET k v PX 10");
             server.text("WATCH k");
-            server.now = Some(1_000_010);
+            server.now = Some(1_000_011);
             if delete {
                 let mut other = server.connect();
                 assert_eq!(server.text_as(&mut other, "GET k"), "$-1\r\n");
@@ -318,7 +318,7 @@ mod tests {
             let mut server = TestServer::new();
             server.now = Some(1_000_000);
             server.text("SET k v PX 10");
-            server.now = Some(1_000_010);
+            server.now = Some(1_000_011);
             server.text("WATCH k");
             let mut other = server.connect();
             server.text_as(&mut other, command);
@@ -343,7 +343,7 @@ mod tests {
             server.text_as(&mut other, "SELECT 1");
             server.text_as(&mut other, "SET there v");
             server.text_as(&mut other, "SET dead v PX 10");
-            server.now = Some(1_000_010);
+            server.now = Some(1_000_011);
             server.text(&format!("WATCH {key}"));
             server.text_as(&mut other, "SELECT 0");
             assert_eq!(server.text_as(&mut other, command), "+OK\r\n");

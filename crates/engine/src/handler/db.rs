@@ -121,10 +121,11 @@ impl<'a> Db<'a> {
         }
     }
 
-    /// Whether a key with this expiry has expired, for the client of the command.
+    /// Whether a key with this expiry has expired, for the client of the command: the millisecond that the
+    /// expiry names is its last.
     #[inline]
     pub(crate) fn is_due(&self, at: u64) -> bool {
-        at <= self.now && !self.imports
+        at < self.now && !self.imports
     }
 
     /// Fields that expire before this have expired, for the client of the command.
@@ -300,7 +301,7 @@ impl<'a> Db<'a> {
             }
             let due = self.held.find(database, &key).and_then(Entry::expire_at);
             // The command may have put another value in its place meanwhile.
-            if due.is_some_and(|due| due <= self.now) {
+            if due.is_some_and(|due| due < self.now) {
                 self.delete_expired(database, &key);
             }
         }

@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(dependence(&mut server, "SET key value PX 10"), 1);
         assert_eq!(dependence(&mut server, "PFADD count a b c"), 2);
         *server.journal.failure.lock() = Some("No space left on device".to_owned());
-        server.now = Some(1_000_010);
+        server.now = Some(1_000_011);
         for line in ["GET key", "TTL key", "EXISTS key", "MGET key other", "PFCOUNT count"] {
             assert!(dependence(&mut server, line) <= 2, "{line}");
         }

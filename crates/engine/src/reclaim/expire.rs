@@ -193,7 +193,7 @@ impl ExpireCycle {
                 Some(slot) if usize::from(slot) > from => {
                     self.pass(engine, usize::from(slot) - from);
                 }
-                Some(slot) if engine.keyspace.slot_next_due(database, slot) <= now => {
+                Some(slot) if engine.keyspace.slot_next_due(database, slot) < now => {
                     return Some((database, slot));
                 }
                 Some(_) => self.pass(engine, 1),
@@ -223,7 +223,7 @@ impl ExpireCycle {
         let mut due = Vec::<Box<[u8]>>::new();
         let (table, hashes) = (held.table_mut(database, slot as u16), &mut self.hashes);
         let look = table.look_for_due(now, ENTRIES_PER_HOLD, |entry| {
-            let is_due = entry.expire_at().is_some_and(|at| at <= now);
+            let is_due = entry.expire_at().is_some_and(|at| at < now);
             let gone = if is_due { &mut due } else { &mut *hashes };
             gone.push(entry.key().into());
         });
@@ -297,7 +297,7 @@ mod tests {
             let keyspace = &server.engine.keyspace;
             let due = |database: usize| {
                 let mut slots = keyspace.occupied(database);
-                slots.any(|slot| keyspace.slot_next_due(database, slot) <= server.turn.now)
+                slots.any(|slot| keyspace.slot_next_due(database, slot) < server.turn.now)
             };
             if !(0..keyspace.databases()).any(due) {
                 return;
@@ -400,7 +400,7 @@ mod tests {
             assert_eq!(removed, fields / 2);
             // The remaining fields go when their time has come, and the key with them.
             server.engine.keyspace.occupied(0).for_each(|slot| {
-                assert_eq!(server.engine.keyspace.slot_next_due(0, slot), now + 1_000_001);
+                assert_eq!(server.engine.keyspace.slot_next_due(0, slot), now + 1_000_000);
             });
         }
     }

@@ -408,6 +408,7 @@ impl Engine {
                 let held = self.keyspace.try_hold_one(presence, key.slot, clock).ok_or(None)?;
                 let writes = command::WRITE | command::SCRIPT;
                 if held.attachment(key.slot).is_none() || !row.command.has(writes) {
+                    // It serves no waiter, so no destination of one is needed.
                     return Ok(held);
                 }
                 Ok(held)

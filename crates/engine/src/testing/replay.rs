@@ -102,8 +102,16 @@ fn take(server: &mut TestServer, step: &Step) {
     match *step {
         Step::Any(seed) => {
             let command = grammar::command(&grammar::REDIS, &mut Random::new(seed));
-            // Settings are not journalled, and both sides have the same ones.
-            if command.words[0] != b"CONFIG" {
+            let is_left_out = match command.name().as_str() {
+                // Settings are not journalled, and both sides have the same ones.
+                "CONFIG" => true,
+                // A long value that is over at once leaves a table, and nothing to replay.
+                "HSETEX" => {
+                    command.words.iter().any(|word| word.to_ascii_uppercase().ends_with(b"XAT"))
+                }
+                _ => false,
+            };
+            if !is_left_out {
                 run(server, &command.words);
             }
         }
@@ -230,7 +238,7 @@ fn data(server: &TestServer, now: u64) -> Data {
             let mut position = Some(0);
             while let Some(at) = position {
                 position = table.walk(at, |entry| {
-                    if entry.expire_at().is_some_and(|at| at <= now) {
+                    if entry.expire_at().is_some_and(|at| at < now) {
                         return;
                     }
                     let (key, value) = (entry.key().escape_ascii().to_string(), entry.value());

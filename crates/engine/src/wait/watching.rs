@@ -44,7 +44,7 @@ impl Watch {
 /// Whether a key is there, but due.
 fn has_expired(db: &Db<'_>, database: usize, key: &Key<'_>) -> bool {
     let due = db.held.find(database, key).and_then(Entry::expire_at);
-    due.is_some_and(|at| at <= db.now)
+    due.is_some_and(|at| at < db.now)
 }
 
 impl Context<'_> {

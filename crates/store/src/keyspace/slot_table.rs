@@ -80,8 +80,7 @@ impl SlotTable {
         self.note_count(now);
     }
 
-    /// Counts a hash whose fields begin to expire, or no longer expire: `due` is when the first will
-    /// have expired.
+    /// Counts a hash whose fields begin to expire, or no longer expire: `due` is when the first does.
     pub(crate) fn count_fields(&mut self, had: bool, due: Option<u64>) {
         if had || due.is_some() {
             Self::count(&self.field_expires, had, due.is_some());
@@ -103,8 +102,8 @@ impl SlotTable {
         }
     }
 
-    /// Looks at some entries, at least `entries` unless the table ends before. Shows those that are
-    /// due, which the caller deletes, and hashes with fields that are due, which the caller removes.
+    /// Looks at some entries, at least `entries` unless the table ends before. Shows those whose time was
+    /// before `now`, which the caller deletes, and hashes with fields that are due, which the caller removes.
     /// The next call goes on after them. When all have been looked at, the lower bound of the next due
     /// time is exact, and the next call begins anew. It is lower only when a hash goes with its last
     /// field before its own time.
@@ -124,10 +123,10 @@ impl SlotTable {
                 let entry = Entry::new(unsafe { Word::from_bits(word) });
                 let due = entry.expire_at().unwrap_or(u64::MAX);
                 let fields_due = entry.fields_due().unwrap_or(u64::MAX);
-                if due > now {
+                if due >= now {
                     look.due = look.due.min(due);
                 }
-                if due.min(fields_due) <= now {
+                if due.min(fields_due) < now {
                     show(entry);
                 } else {
                     look.due = look.due.min(fields_due);

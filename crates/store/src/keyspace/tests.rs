@@ -53,10 +53,10 @@ impl Content {
         }
     }
 
-    /// When the first field has expired.
+    /// When the first field expires.
     fn due(&self) -> Option<u64> {
         match self {
-            Content::Fields(fields) => fields.values().flatten().min().map(|at| at + 1),
+            Content::Fields(fields) => fields.values().flatten().min().copied(),
             _ => None,
         }
     }
@@ -399,7 +399,7 @@ fn delete_due(
         let key = Key::new(&bytes);
         let known = model.iter_mut().find(|(other, _)| in_slot(other) && *other.bytes() == *bytes);
         let (&shown, known) = known.expect("what is shown is there");
-        let is_over = known.expire_at.is_some_and(|at| at <= now);
+        let is_over = known.expire_at.is_some_and(|at| at < now);
         let is_empty = !is_over && remove_due_fields(held, &key, shown.database, known, now);
         // The hash's own expiry lies in the future, so the expiry of its fields was looked at.
         emptied |= is_empty && known.expire_at.is_some();
@@ -412,7 +412,7 @@ fn delete_due(
         let times = model.iter().filter(|(other, _)| in_slot(other));
         let first = times.flat_map(|(_, known)| [known.expire_at, known.content.due()]);
         let first = first.flatten().min();
-        assert!(first.is_none_or(|first| first > now), "all that were due are gone");
+        assert!(first.is_none_or(|first| first >= now), "all that were due are gone");
         let next = held.table_mut(name.database, key.slot).next_due();
         let first = first.unwrap_or(u64::MAX);
         assert!(next == first || (emptied && next < first), "{next} is told, and it is {first}");

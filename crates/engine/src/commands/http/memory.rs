@@ -174,7 +174,7 @@ fn see_all(cx: &Context<'_>, question: &Question<'_>, seen: &mut Seen) -> bool {
             let mut next = Some(0);
             while let Some(position) = next {
                 next = table.walk(position, |entry| {
-                    if entry.expire_at().is_none_or(|at| at > db.now) {
+                    if entry.expire_at().is_none_or(|at| !db.is_due(at)) {
                         seen.add(entry, overhead, question);
                     }
                 });
@@ -206,7 +206,7 @@ fn see_some(cx: &Context<'_>, question: &Question<'_>, seen: &mut Seen) {
         db.with_slot(cx.authority, slot, |held| {
             let Some(table) = held.table(db.index, slot) else { return };
             if let Some(entry) = table.random()
-                && entry.expire_at().is_none_or(|at| at > db.now)
+                && entry.expire_at().is_none_or(|at| !db.is_due(at))
             {
                 seen.add(entry, overhead(table), question);
             }

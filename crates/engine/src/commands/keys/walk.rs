@@ -368,7 +368,7 @@ mod tests {
             restore(&mut server, &format!("k:{number}"));
             server.text(&format!("PEXPIREAT k:{number} {}", now + 10));
         }
-        server.now = Some(now + 10);
+        server.now = Some(now + 11);
         assert_eq!(server.text("RANDOMKEY"), "$-1\r\n");
         restore(&mut server, "live");
         assert_eq!(server.text("RANDOMKEY"), "$4\r\nlive\r\n");

@@ -70,12 +70,28 @@ fn the_journal_gets_times_and_results_not_requests() {
 }
 
 #[test]
+fn the_millisecond_of_its_expiry_is_the_last_of_a_key() {
+    let mut server = TestServer::new();
+    server.now = Some(NOW);
+    server.text("SET k 1 PX 5");
+    server.text("HSET h f 1 g 2");
+    server.text("HPEXPIRE h 5 FIELDS 1 f");
+    server.now = Some(NOW + 5);
+    assert_eq!(server.text("PTTL k"), ":0\r\n");
+    assert_eq!(server.text("HPTTL h FIELDS 1 f"), "*1\r\n:0\r\n");
+    assert_eq!(server.text("INCR k"), ":2\r\n");
+    server.now = Some(NOW + 6);
+    assert_eq!(server.text("PTTL k"), ":-2\r\n");
+    assert_eq!(server.text("HPTTL h FIELDS 1 f"), "*1\r\n:-2\r\n");
+}
+
+#[test]
 fn an_expired_key_is_deleted_before_it_is_set_anew() {
     let mut server = TestServer::new();
     for line in ["SET k w", "SET k w GET", "INCR k", "APPEND k x", "SETBIT k 1 1", "PFADD k a"] {
         server.now = Some(NOW);
         journal(&mut server, "SET k 1 PX 5");
-        server.now = Some(NOW + 5);
+        server.now = Some(NOW + 6);
         let effects = journal(&mut server, line);
         assert_eq!(effects[..2], ["MULTI", "DEL k"], "{line}");
         assert_eq!(server.text("TTL k"), ":-1\r\n", "{line}");
