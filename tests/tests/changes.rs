@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use tests::client::{Client, Received, Reply};
+use tests::observe::{number, wait_until};
 use tests::process::peak_resident_bytes;
 use tests::server::Server;
 use tests::web::Web;
@@ -472,6 +473,36 @@ fn a_request_waits_for_its_key() -> Result<()> {
         let answer = web.ask(&format!("GET /v1/keys/k?{wrong}"), &[], b"")?;
         assert_eq!(answer.status, status, "{wrong}");
     }
+    Ok(())
+}
+
+#[test]
+fn who_waits_is_told_that_the_server_stops() -> Result<()> {
+    let (mut server, port) = start(&[])?;
+    let mut client = server.connect()?;
+    let mut waiting = Vec::new();
+    for (line, body) in [
+        ("GET /v1/keys/k?wait=true", ""),
+        ("GET /v1/keys/k?wait=true&since=$", ""),
+        ("POST /v1/command", r#"["BLPOP","list","0"]"#),
+    ] {
+        let mut web = Web::connect(port)?;
+        web.request(&line.replace('$', &position(&mut client)?), &[], body.as_bytes())?;
+        waiting.push((line, web));
+    }
+    let mut tree = Web::connect(port)?;
+    tree.request("GET /v2/keys/node?wait=true", &[], b"")?;
+    wait_until("the clients' waiting", || Ok(number(&mut client, "blocked_clients")? == 4))?;
+    server.terminate()?;
+    for (line, mut web) in waiting {
+        let answer = web.answer(false)?;
+        assert_eq!((answer.status, answer.header("connection")), (503, Some("close")), "{line}");
+        assert!(answer.text().contains("STOPPING the server stops"), "{line}: {}", answer.text());
+        assert_eq!(web.rest()?, b"");
+    }
+    // etcd answers with a head while it waits, and without a body when nothing has come.
+    let answer = tree.answer(false)?;
+    assert_eq!((answer.status, answer.text().as_str()), (200, ""));
     Ok(())
 }
 

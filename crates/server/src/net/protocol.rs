@@ -116,6 +116,18 @@ impl Protocol {
         }
     }
 
+    /// The answer that is due next will be the last. Returns whether a client whose request waits is told
+    /// that it ends: without an answer, one of HTTP could not tell why.
+    pub(super) fn ends_with_answer(&mut self) -> bool {
+        match self {
+            Protocol::Resp(_) => false,
+            Protocol::Http(http) => {
+                http.exchanges.end_with_next();
+                true
+            }
+        }
+    }
+
     /// Whether a request goes on after the written part is sent.
     #[inline]
     pub(super) fn goes_on(&self) -> bool {

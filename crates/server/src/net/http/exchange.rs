@@ -563,7 +563,7 @@ fn is_refused(mut pieces: Pieces<'_>) -> bool {
 /// The status that corresponds to an error.
 fn status_of(text: &[u8]) -> u16 {
     match text.split(|byte| *byte == b' ').next().unwrap_or_default() {
-        b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" => 503,
+        b"LOADING" | b"MISCONF" | b"BUSY" | b"MASTERDOWN" | b"STOPPING" => 503,
         b"OOM" => 507,
         b"DATABASE" => 502,
         b"NOAUTH" => 401,

@@ -374,6 +374,13 @@ impl Exchanges {
         }
     }
 
+    /// The next answer is the last.
+    pub(super) fn end_with_next(&mut self) {
+        if let Some(first) = self.waiting.front_mut() {
+            first.envelope.close = true;
+        }
+    }
+
     /// Prepares the session for a command of the first waiting request.
     pub(super) fn begin(
         &mut self,
