@@ -178,8 +178,7 @@ impl Connection {
     /// long string begins, and the rest of it is to be received in its place. Returns how many.
     pub(super) fn receive(&mut self, share: usize) -> usize {
         let mut total = 0;
-        while self.readable && total < share && !(total > 0 && self.protocol.looks_between_reads())
-        {
+        while self.readable && total < share && (total == 0 || self.protocol.is_receiving_apart()) {
             let received = match self.protocol.receives_apart() {
                 Some((bytes, room)) => self.transport.receive(bytes, room),
                 None => {

@@ -65,14 +65,8 @@ impl Protocol {
         }
     }
 
-    /// Whether what was received should be parsed before more is received in the same turn. HTTP judges by
-    /// all that has come whether a client waits for the word to go on.
-    #[inline]
-    pub(super) fn looks_between_reads(&self) -> bool {
-        matches!(self, Protocol::Resp(resp) if !resp.is_receiving_big())
-    }
-
     /// Whether the bytes received next go into an allocation of their own.
+    #[inline]
     pub(super) fn is_receiving_apart(&self) -> bool {
         match self {
             Protocol::Resp(resp) => resp.is_receiving_big(),
@@ -95,6 +89,15 @@ impl Protocol {
         match self {
             Protocol::Resp(resp) => resp.is_broken(),
             Protocol::Http(http) => http.has_answer(),
+        }
+    }
+
+    /// Whether it has met input that ends the connection, and looks at nothing that comes after it.
+    #[inline]
+    pub(super) fn has_refused(&self) -> bool {
+        match self {
+            Protocol::Resp(resp) => resp.is_broken(),
+            Protocol::Http(http) => http.input.has_refused(),
         }
     }
 

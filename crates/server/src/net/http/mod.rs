@@ -324,6 +324,11 @@ impl Input {
         Arguments::new(ranges, buffer, &self.side, &self.big)
     }
 
+    /// Whether nothing that comes is looked at any more.
+    pub(super) fn has_refused(&self) -> bool {
+        self.refused
+    }
+
     pub(super) fn receives_apart(&mut self) -> Option<(&mut Vec<u8>, usize)> {
         self.parser.receives_apart()
     }

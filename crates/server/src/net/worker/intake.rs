@@ -149,9 +149,8 @@ impl Worker {
             }
             self.parse(place);
             let Some(connection) = &mut self.connections[place] else { return };
-            let is_broken = connection.protocol.has_answer();
-            let more = connection.readable && connection.reading_share() > 0 && !is_broken;
-            if count == 0 || left == 0 || !more {
+            let more = connection.readable && connection.reading_share() > 0;
+            if count == 0 || left == 0 || !more || connection.protocol.has_refused() {
                 return;
             }
             if self.batch.items.len() == others && connection.protocol.is_receiving_apart() {
