@@ -2,8 +2,9 @@
 //!
 //! CRC-16 works on eight bytes at a time ("slicing by eight"): `TABLE[k][b]` is the checksum of byte
 //! `b` followed by `k` zero bytes, and since a CRC is linear, the checksum of eight bytes is the
-//! exclusive or of eight independent lookups. Keys are short, so this is all it needs. CRC-64 runs
-//! over whole files and is taken with the processor's carry-less multiplication.
+//! exclusive or of eight independent lookups. Zeros in front of all bytes change nothing, so they fill up
+//! the first eight. Keys are short, so this is all it needs. CRC-64 runs over whole files and is taken
+//! with the processor's carry-less multiplication.
 
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -43,23 +44,38 @@ const fn table_16() -> [[u16; 256]; 8] {
 /// CRC-16/XMODEM of `bytes`: initial value 0, not reflected.
 #[inline]
 pub fn crc16(bytes: &[u8]) -> u16 {
-    let (blocks, rest) = bytes.as_chunks::<8>();
-    let mut crc = 0u16;
-    for block in blocks {
-        let [high, low] = crc.to_be_bytes();
-        crc = TABLE_16[7][usize::from(block[0] ^ high)]
-            ^ TABLE_16[6][usize::from(block[1] ^ low)]
-            ^ TABLE_16[5][usize::from(block[2])]
-            ^ TABLE_16[4][usize::from(block[3])]
-            ^ TABLE_16[3][usize::from(block[4])]
-            ^ TABLE_16[2][usize::from(block[5])]
-            ^ TABLE_16[1][usize::from(block[6])]
-            ^ TABLE_16[0][usize::from(block[7])];
-    }
-    for &byte in rest {
-        crc = (crc << 8) ^ TABLE_16[0][usize::from((crc >> 8) as u8 ^ byte)];
-    }
-    crc
+    let (first, blocks) = bytes.as_rchunks::<8>();
+    let first = if first.is_empty() { 0 } else { after_block(0, &behind_zeros(first)) };
+    blocks.iter().fold(first, after_block)
+}
+
+/// The checksum after eight more bytes.
+#[inline]
+fn after_block(crc: u16, block: &[u8; 8]) -> u16 {
+    let [high, low] = crc.to_be_bytes();
+    TABLE_16[7][usize::from(block[0] ^ high)]
+        ^ TABLE_16[6][usize::from(block[1] ^ low)]
+        ^ TABLE_16[5][usize::from(block[2])]
+        ^ TABLE_16[4][usize::from(block[3])]
+        ^ TABLE_16[3][usize::from(block[4])]
+        ^ TABLE_16[2][usize::from(block[5])]
+        ^ TABLE_16[1][usize::from(block[6])]
+        ^ TABLE_16[0][usize::from(block[7])]
+}
+
+/// Fewer than eight bytes behind zeros, which make them eight. They are taken by their beginning and
+/// their end, which may overlap.
+#[inline]
+fn behind_zeros(bytes: &[u8]) -> [u8; 8] {
+    let length = bytes.len();
+    let word = match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let first = u64::from(u32::from_be_bytes(*first));
+            first << (8 * (length - 4)) | u64::from(u32::from_be_bytes(*last))
+        }
+        _ => bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    word.to_be_bytes()
 }
 
 /// The slot of a key: CRC-16 of the key, or of its hash tag if it has one, modulo the slot count.
@@ -82,14 +98,14 @@ fn hash_tag(key: &[u8]) -> &[u8] {
 fn has_open_brace(key: &[u8]) -> bool {
     const LOWEST_BITS: u64 = 0x0101_0101_0101_0101;
     const HIGHEST_BITS: u64 = 0x8080_8080_8080_8080;
-    let (blocks, rest) = key.as_chunks::<8>();
+    let (first, blocks) = key.as_rchunks::<8>();
     // A byte of `difference` is zero where the block has a brace, and subtracting one borrows from its
     // highest bit. (A borrow may run on into the next byte, after a brace that was found.)
     let in_block = |block: &[u8; 8]| {
         let difference = u64::from_le_bytes(*block) ^ (LOWEST_BITS * u64::from(b'{'));
         difference.wrapping_sub(LOWEST_BITS) & !difference & HIGHEST_BITS != 0
     };
-    blocks.iter().any(in_block) || rest.contains(&b'{')
+    in_block(&behind_zeros(first)) || blocks.iter().any(in_block)
 }
 
 fn inside_braces(key: &[u8]) -> &[u8] {

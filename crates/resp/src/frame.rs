@@ -7,6 +7,9 @@
 /// Room for the bytes around a string: the header with its number, a format, and the line ends.
 pub(crate) const FRAME: usize = 32;
 
+/// Room for the longest header: a kind, 20 digits and the line end.
+const HEADER: usize = 24;
+
 /// Strings up to this length are short.
 const SHORT: usize = 32;
 
@@ -87,8 +90,9 @@ pub(crate) fn write_header(buffer: &mut Vec<u8>, kind: u8, count: u64) {
 
 /// The kind, up to 20 digits and the line end, put together from the end and copied once.
 fn write_long_header(buffer: &mut Vec<u8>, kind: u8, mut count: u64) {
-    let mut line = *b"----------------------\r\n";
-    let mut at = line.len() - 2;
+    let mut line = [0; 2 * HEADER];
+    let mut at = HEADER - 2;
+    line[at..HEADER].copy_from_slice(b"\r\n");
     while count >= 10 {
         at -= 2;
         line[at..at + 2].copy_from_slice(&PAIRS[(count % 100) as usize]);
@@ -101,7 +105,10 @@ fn write_long_header(buffer: &mut Vec<u8>, kind: u8, mut count: u64) {
     }
     at -= 1;
     line[at] = kind;
-    buffer.extend_from_slice(&line[at..]);
+    // A block whose length is known is copied without a call; what follows the line end is given up.
+    let end = buffer.len() + HEADER - at;
+    buffer.extend_from_slice(&line[at..at + HEADER]);
+    buffer.truncate(end);
 }
 
 /// The numbers below 100 in two digits.
