@@ -411,6 +411,32 @@ fn what_is_only_announced_costs_nothing() -> Result<()> {
     wait_until_alone(&mut control)
 }
 
+#[test]
+fn replies_arrive_before_the_end_of_a_connection_whatever_comes_behind_their_requests() -> Result<()>
+{
+    let (server, web_port) = Server::start_with_http(&[])?;
+    let text = "t".repeat(400_000);
+    server.connect()?.call(&["SET", "text", &text])?;
+    let get = b"GET text\r\n".repeat(3);
+    let asked = |more: &str| format!("GET /v1/keys/text HTTP/1.1\r\nHost: localhost\r\n{more}\r\n");
+    let pages = [asked("").repeat(2), asked("Connection: close\r\n")].concat().into_bytes();
+    for (port, requests, behind) in [
+        (server.port(), &get, [b"QUIT\r\n", &b"PING\r\n".repeat(15_000)[..]].concat()),
+        (server.port(), &get, [b"*1\r\n$x\r\n", &[b'x'; 100_000][..]].concat()),
+        (web_port, &pages, vec![b'x'; 100_000]),
+    ] {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.write_all(&[requests, &behind[..]].concat())?;
+        // So that much of it waits in the sockets.
+        thread::sleep(Duration::from_millis(100));
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received)?;
+        ensure!(received.len() > 3 * text.len(), "{} bytes on {port}", received.len());
+    }
+    Ok(())
+}
+
 /// The input of other protocols' clients, and of no client.
 fn nonsense(random: &mut Random) -> Vec<u8> {
     let random_bytes = |random: &mut Random, length: usize| -> Vec<u8> {

@@ -182,6 +182,32 @@ fn what_multi_queues_counts_as_input() -> Result<()> {
     Ok(())
 }
 
+/// Commands that fit run, however many come together, and whatever comes behind them.
+#[test]
+fn what_comes_before_input_that_is_too_long_runs() -> Result<()> {
+    const TOO_LONG: usize = 2_000_000;
+    let server = start(&[("client-query-buffer-limit", "1mb")])?;
+    let mut control = server.connect()?;
+    for (lengths, answered) in [
+        (vec![1, TOO_LONG], 1),
+        ([&[10; 400][..], &[TOO_LONG]].concat(), 400),
+        (vec![100_000, 900_000, 1], 3),
+        (vec![600_000; 10], 10),
+        (vec![700_000; 8], 8),
+    ] {
+        let mut stream = raw(&server)?;
+        let set = |length: &usize| command(&[b"SET", b"k", &vec![b'v'; *length]]);
+        let requests: Vec<u8> = lengths.iter().flat_map(set).collect();
+        let mut replies = vec![0; b"+OK\r\n".len() * answered];
+        // The connection may be closed before all of it was taken.
+        let _ = stream.write_all(&requests);
+        stream.read_exact(&mut replies).with_context(|| format!("{} commands", lengths.len()))?;
+        ensure!(replies == b"+OK\r\n".repeat(answered));
+    }
+    ensure!(number(&mut control, "client_query_buffer_limit_disconnections")? == 2);
+    Ok(())
+}
+
 /// A field of the line of CLIENT LIST that has a name.
 fn field_of(control: &mut Client, name: &str, field: &str) -> Result<u64> {
     let list = control.call_text("CLIENT LIST")?;

@@ -407,11 +407,11 @@ impl Engine {
             ([key], None) => {
                 let held = self.keyspace.try_hold_one(presence, key.slot, clock).ok_or(None)?;
                 let writes = command::WRITE | command::SCRIPT;
-                if held.attachment(key.slot).is_none() || !row.command.has(writes) {
-                    // It serves no waiter, so no destination of one is needed.
-                    return Ok(held);
+                match held.attachment(key.slot).is_some() && row.command.has(writes) {
+                    true => Ok(held),
+                    // It serves nobody who waits, so it needs nobody's destination.
+                    false => return Ok(held),
                 }
-                Ok(held)
             }
             (_, None) => {
                 let slots = all_slots(session, row.command, request.keys);

@@ -221,11 +221,8 @@ impl Connection {
         !self.ended && steady < until
     }
 
-    /// Throws away what has come where nobody looks at it any more.
+    /// Throws away what has come, for a while.
     pub(super) fn discard_input(&mut self) {
-        if !self.protocol.is_lingering() {
-            return;
-        }
         let (mut thrown_away, mut count_of_all) = (Vec::with_capacity(limits::READ_BUFFER), 0);
         while self.readable && count_of_all < limits::READ_PER_TURN {
             thrown_away.clear();

@@ -8,7 +8,7 @@ use resp::request::{BigArgument, Limits, Parsed, Parser, ProtocolError};
 use super::batch::Batch;
 
 /// Commands of one connection that are parsed in one turn; then its neighbours follow.
-const COMMANDS_PER_TURN: usize = 1024;
+pub(super) const COMMANDS_PER_TURN: usize = 1024;
 
 /// The state of one connection's input.
 #[derive(Default)]

@@ -108,6 +108,9 @@ impl Worker {
         }
         let all_is_said = connection.session.close && connection.output.is_empty();
         if all_is_said && !connection.lingers(self.turn.steady) {
+            // What nobody has read would make the system take back what the client has not received yet.
+            connection.readable = true;
+            connection.discard_input();
             connection.doom.get_or_insert("it asked to");
         }
         if connection.is_finished() {

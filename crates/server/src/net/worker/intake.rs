@@ -15,7 +15,7 @@ use crate::net::connection::{Connection, OVER_OUTPUT_LIMIT};
 use crate::net::held_back::Hold;
 use crate::net::http::{Http, Intake};
 use crate::net::protocol::Protocol;
-use crate::net::resp::Resp;
+use crate::net::resp::{COMMANDS_PER_TURN, Resp};
 
 impl Worker {
     pub(super) fn open_mail(&mut self) {
@@ -127,7 +127,10 @@ impl Worker {
         connection.scheduled = false;
         connection.session.limit_output(&self.turn.config, &mut connection.output);
         if connection.doom.is_some() || connection.session.close {
-            return connection.discard_input();
+            if connection.protocol.is_lingering() {
+                connection.discard_input();
+            }
+            return;
         }
         if connection.input.capacity() == 0 && connection.readable {
             connection.input = self.buffers.pop().unwrap_or_default();
@@ -143,17 +146,23 @@ impl Worker {
             self.coalescing.note_bytes(count);
             self.turn.stats.net_input_bytes.add(count as u64);
             if connection.query_memory() as u64 > self.turn.config.client_query_buffer_limit {
-                self.turn.stats.query_buffer_limit_disconnections.add(1);
-                connection.doom = Some("its query buffer went over client-query-buffer-limit");
-                return;
+                if self.batch.items.len() == others {
+                    self.turn.stats.query_buffer_limit_disconnections.add(1);
+                    connection.doom = Some("its query buffer went over client-query-buffer-limit");
+                    return;
+                }
+                // What it has sent before runs first, and takes its own arguments with it.
+                left = 0;
             }
             self.parse(place);
             let Some(connection) = &mut self.connections[place] else { return };
+            let own = self.batch.items.len() - others;
             let more = connection.readable && connection.reading_share() > 0;
-            if count == 0 || left == 0 || !more || connection.protocol.has_refused() {
+            let is_enough = count == 0 || left == 0 || own >= COMMANDS_PER_TURN;
+            if is_enough || !more || connection.protocol.has_refused() {
                 return;
             }
-            if self.batch.items.len() == others && connection.protocol.is_receiving_apart() {
+            if own == 0 && connection.protocol.is_receiving_apart() {
                 // The buffer need not grow for what follows the string.
                 connection.forget_input();
             }
