@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
-use tests::client::{Client, Reply};
+use anyhow::{Context, Result, bail, ensure};
+use tests::client::{Client, Received, Reply};
 use tests::process::scheduled_nanoseconds;
 use tests::server::{Server, Target};
 
@@ -50,7 +50,8 @@ const TAKEN: usize = 10;
 
 /// Commands that both rivals have: microseconds of processor time for each call.
 pub(crate) fn beside_rivals(options: &Options) -> Result<()> {
-    const NAMES: [&str; 3] = ["EVAL -P 16", "XADD -P 16", "XREADGROUP and XACK of 10"];
+    const NAMES: [&str; 4] =
+        ["EVAL -P 16", "XADD -P 16", "XREADGROUP and XACK of 10", "the same, 50 consumers"];
     if !NAMES.iter().any(|name| options.wants(name)) {
         return Ok(());
     }
@@ -69,18 +70,21 @@ pub(crate) fn beside_rivals(options: &Options) -> Result<()> {
             rivals::row(name, &targets, &figures, bars)?;
         }
     }
-    if options.wants(NAMES[2]) {
-        let rounds = options.scaled(30_000);
-        let figures = rivals::in_turn(options, &servers, |server| consume(server, rounds))?;
-        let bars = Bars { oldest: 1.0, better: Some(0.70) };
-        rivals::row(NAMES[2], &targets, &figures, bars)?;
+    for (name, consumers) in [(NAMES[2], 1), (NAMES[3], 50)] {
+        if options.wants(name) {
+            let rounds = options.scaled(30_000).next_multiple_of(consumers);
+            let take = |server: &Server| consume(server, rounds, consumers);
+            let figures = rivals::in_turn(options, &servers, take)?;
+            let bars = Bars { oldest: 1.0, better: Some(0.70) };
+            rivals::row(name, &targets, &figures, bars)?;
+        }
     }
     Ok(())
 }
 
-/// Takes entries for a group and acknowledges them. Microseconds of processor time for each round of
-/// both commands.
-fn consume(server: &Server, rounds: usize) -> Result<f64> {
+/// Lets consumers of a group take entries and acknowledge them. Each is a connection, and all of them
+/// send before any of them receives. Microseconds of processor time for each round of both commands.
+fn consume(server: &Server, rounds: usize, consumers: usize) -> Result<f64> {
     let mut client = server.connect()?;
     client.call(&["DEL", "work"])?;
     client.call(&["XGROUP", "CREATE", "work", "group", "0", "MKSTREAM"])?;
@@ -92,20 +96,35 @@ fn consume(server: &Server, rounds: usize) -> Result<f64> {
             client.receive()?;
         }
     }
-    let take = ["XREADGROUP", "GROUP", "group", "worker", "COUNT", "10", "STREAMS", "work", ">"];
+    let names: Vec<String> = (0..consumers).map(|number| format!("worker-{number:02}")).collect();
+    let mut clients = (0..consumers).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
     let before = scheduled_nanoseconds(server.pid())?;
-    for _ in 0..rounds {
-        let ids = ids(client.call(&take)?).context("entries of one stream")?;
-        ensure!(ids.len() == TAKEN, "{} entries instead of {TAKEN}", ids.len());
-        let acknowledge: Vec<&[u8]> = [&b"XACK"[..], b"work", b"group"]
-            .into_iter()
-            .chain(ids.iter().map(|id| &**id))
-            .collect();
-        let acknowledged = client.call(&acknowledge)?;
-        ensure!(acknowledged == Reply::Integer(TAKEN as i64), "{acknowledged:?}");
+    for _ in 0..rounds / consumers {
+        for (client, name) in clients.iter_mut().zip(&names) {
+            let words = ["GROUP", "group", name, "COUNT", "10", "STREAMS", "work", ">"];
+            client.send(&[&["XREADGROUP"][..], &words].concat())?;
+        }
+        for client in &mut clients {
+            let ids = ids(reply(client)?).context("entries of one stream")?;
+            ensure!(ids.len() == TAKEN, "{} entries instead of {TAKEN}", ids.len());
+            let head = [&b"XACK"[..], b"work", b"group"];
+            let words: Vec<&[u8]> = head.into_iter().chain(ids.iter().map(|id| &**id)).collect();
+            client.send(&words)?;
+        }
+        for client in &mut clients {
+            let acknowledged = reply(client)?;
+            ensure!(acknowledged == Reply::Integer(TAKEN as i64), "{acknowledged:?}");
+        }
     }
     let spent = scheduled_nanoseconds(server.pid())?.saturating_sub(before);
     Ok(spent as f64 / rounds as f64 / 1e3)
+}
+
+fn reply(client: &mut Client) -> Result<Reply> {
+    match client.receive()? {
+        Received::Reply(reply) => Ok(reply),
+        other => bail!("{other:?} instead of a reply"),
+    }
 }
 
 /// The ids of entries in a reply of XREADGROUP from one stream.
