@@ -144,6 +144,16 @@ dense
 (integer) 12304
 > PFCOUNT s
 (integer) 1
+> PFADD watched a
+(integer) 1
+> WATCH watched
+OK
+> PFDEBUG TODENSE watched
+(integer) 1
+> MULTI
+OK
+> EXEC
+(empty array)
 
 == an estimate in a string can be set and read back
 > PFADD a x y z

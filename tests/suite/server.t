@@ -1081,6 +1081,14 @@ OK
 "2"
 > [field=keyspace_misses] INFO stats
 "2"
+> RPUSH l a b c
+(integer) 3
+> SET w_a x
+OK
+> SORT l BY w_*
+(error) ERR One or more scores can't be converted into double
+> [field=keyspace_misses] INFO stats
+"4"
 > INCR k
 (error) ERR value is not an integer or out of range
 > LPUSH k a
@@ -1094,11 +1102,11 @@ OK
 > [field=cmdstat_incr] INFO commandstats
 ~ "calls=1,usec=\d+,usec_per_call=\d+\.\d\d,rejected_calls=0,failed_calls=1"
 > [field=errorstat_ERR] INFO errorstats
-"count=3"
+"count=4"
 > [field=errorstat_WRONGTYPE] INFO errorstats
 "count=1"
 > [field=total_error_replies] INFO stats
-"4"
+"5"
 > CLIENT GETNAME
 (nil)
 > [field=cmdstat_client|getname] INFO commandstats

@@ -223,7 +223,7 @@ fn make_dense(
         if let Some(replaced) = replaced {
             cx.db.discard(replaced);
         }
-        cx.db.changed_silently(key, 1);
+        cx.db.converted(key);
     }
     Ok(converted)
 }

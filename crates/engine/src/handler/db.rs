@@ -527,11 +527,22 @@ impl<'a> Db<'a> {
     /// Records that a key was changed without an event.
     #[inline]
     pub fn changed_silently(&mut self, key: &Key<'_>, changes: u64) {
+        self.stamp(key);
+        self.note_changes(key, changes);
+    }
+
+    /// Records that a key was only brought into another form: clients that watch it need not know.
+    pub fn converted(&mut self, key: &Key<'_>) {
+        self.stamp(key);
+        self.effects.dirty += 1;
+    }
+
+    #[inline]
+    fn stamp(&mut self, key: &Key<'_>) {
         let version = self.held.next_version(key.slot);
         if let Some(mut entry) = self.held.find_mut(self.index, key) {
             entry.set_version(version);
         }
-        self.note_changes(key, changes);
     }
 
     /// The consequences of a change after the version was stamped.

@@ -118,17 +118,23 @@ impl Order<'_> {
         elements: impl Iterator<Item = Element<'e>>,
         len: usize,
     ) -> Result<Vec<Element<'e>>, CommandError> {
-        let mut weighted = Vec::with_capacity(len);
+        let (mut weighted, mut all_are_numbers) = (Vec::with_capacity(len), true);
         for (index, element) in elements.enumerate() {
             let text = match self.by {
                 Some(by) => by.look_up(db, element),
                 None => Some(element),
             };
             let number = match text {
-                Some(text) if !self.alpha => number(text).ok_or(NOT_A_NUMBER)?,
-                _ => 0.0,
+                Some(text) if !self.alpha => number(text),
+                _ => Some(0.0),
             };
+            // All weights are looked up in any case, and misses counted.
+            all_are_numbers &= number.is_some();
+            let number = number.unwrap_or_default();
             weighted.push(Weighted { number, text, element, index });
+        }
+        if !all_are_numbers {
+            return Err(NOT_A_NUMBER);
         }
         let (start, end) = self.bounds(len);
         if end < weighted.len() {
