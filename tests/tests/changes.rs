@@ -459,6 +459,9 @@ fn a_request_waits_for_its_key() -> Result<()> {
     client.call_text("SET k two")?;
     let changed = web.ask("GET /v1/keys/k?wait=true", &["If-None-Match: \"1\""], b"")?;
     assert_eq!((changed.status, changed.text().as_str()), (200, "two"));
+    let behind = format!("GET /v1/keys/k?wait=true&timeout=9&since={}", position(&mut client)?);
+    let changed_before = web.ask(&behind, &["If-None-Match: \"1\""], b"")?;
+    assert_eq!((changed_before.status, changed_before.text().as_str()), (200, "two"));
     let tag = format!("If-None-Match: {}", changed.tag());
     let same = web.ask("GET /v1/keys/k?wait=true&timeout=1", &[&tag], b"")?;
     assert_eq!(same.status, 304);
@@ -485,6 +488,7 @@ fn who_waits_is_told_that_the_server_stops() -> Result<()> {
         ("GET /v1/keys/k?wait=true", ""),
         ("GET /v1/keys/k?wait=true&since=$", ""),
         ("POST /v1/command", r#"["BLPOP","list","0"]"#),
+        ("POST /v1/pipeline", r#"[["SET","a","1"],["BLPOP","list","0"],["GET","a"]]"#),
     ] {
         let mut web = Web::connect(port)?;
         web.request(&line.replace('$', &position(&mut client)?), &[], body.as_bytes())?;
@@ -492,7 +496,7 @@ fn who_waits_is_told_that_the_server_stops() -> Result<()> {
     }
     let mut tree = Web::connect(port)?;
     tree.request("GET /v2/keys/node?wait=true", &[], b"")?;
-    wait_until("the clients' waiting", || Ok(number(&mut client, "blocked_clients")? == 4))?;
+    wait_until("the clients' waiting", || Ok(number(&mut client, "blocked_clients")? == 5))?;
     server.terminate()?;
     for (line, mut web) in waiting {
         let answer = web.answer(false)?;

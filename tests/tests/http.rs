@@ -413,7 +413,8 @@ fn json_is_patched_and_collections_are_pushed_to() -> Result<()> {
 
     assert_eq!(ask(&mut web, "POST /v1/keys/l", &[], r#"["b",1]"#)?.status, 201);
     assert_eq!(ask(&mut web, "POST /v1/keys/l", &[], r#""c""#)?.status, 204);
-    assert_eq!(ask(&mut web, "POST /v1/keys/l?end=front", &[], r#"["a"]"#)?.status, 204);
+    assert_eq!(ask(&mut web, "POST /v1/keys/l?end=front&type=list", &[], r#"["a"]"#)?.status, 204);
+    assert_eq!(ask(&mut web, "POST /v1/keys/l?type=set&end=front", &[], r#"["a"]"#)?.status, 422);
     expect(&mut web, "GET /v1/keys/l", &[], "", 200, r#"["a","b","1","c"]"#);
     assert_eq!(ask(&mut web, "POST /v1/keys/s?type=set", &[], r#"["x"]"#)?.status, 201);
     assert_eq!(ask(&mut web, "POST /v1/keys/s", &[], r#"["x"]"#)?.status, 204);

@@ -215,3 +215,87 @@ fn slow_requests_are_given_up() -> Result<()> {
     assert_eq!(idle.ask("GET /healthz", &[], b"")?.status, 200);
     Ok(())
 }
+
+/// Of requests that were sent together, one waits behind an answer that needs no command, and one has
+/// commands whose replies come apart from their ends.
+#[test]
+fn each_of_many_requests_gets_its_own_answer() -> Result<()> {
+    let (server, port) = start(&[("save", "3600 1")])?;
+    let mut client = server.connect()?;
+    let mut web = Web::connect(port)?;
+    web.request("GET /healthz", &[], b"")?;
+    web.request("POST /v1/command", &[], br#"["BLPOP","queue","0"]"#)?;
+    web.request("POST /v1/command", &[], br#"["BLPOP","other","0.01"]"#)?;
+    assert_eq!(web.answer(false)?.text(), r#"{"status":"ok"}"#);
+    client.call_text("RPUSH queue precious")?;
+    assert_eq!(web.answer(false)?.text(), r#"{"result":["queue","precious"]}"#);
+    assert_eq!(web.answer(false)?.text(), r#"{"result":null}"#);
+    let odd = r#"["EVAL","redis.setresp(3); return {map={[true]=1}}","0"]"#;
+    let flush = r#"["EVAL","return redis.call('flushall')","0"]"#;
+    for (first, expected) in
+        [(r#"["FLUSHALL"]"#, r#""OK""#), (flush, r#""OK""#), (odd, r#"{"true":1}"#)]
+    {
+        let body = format!(r#"[{first},["ECHO","1/2"],["ECHO","1/3"]]"#);
+        web.request("POST /v1/pipeline", &[], body.as_bytes())?;
+        for number in 2..4 {
+            let body = format!(r#"["ECHO","{number}"]"#);
+            web.request("POST /v1/command", &[], body.as_bytes())?;
+        }
+        let all = format!(r#"[{{"result":{expected}}},{{"result":"1/2"}},{{"result":"1/3"}}]"#);
+        assert_eq!(web.answer(false)?.text(), all);
+        assert_eq!(web.answer(false)?.text(), r#"{"result":"2"}"#);
+        assert_eq!(web.answer(false)?.text(), r#"{"result":"3"}"#);
+    }
+    Ok(())
+}
+
+#[test]
+fn bodies_are_as_long_as_their_requests_may_have_them() -> Result<()> {
+    let (_server, port) = start(&[("requirepass", "secret")])?;
+    let own = "Authorization: Bearer secret\r\n";
+    for (line, lines) in [
+        ("OPTIONS /v1/keys/k", "Content-Length: 500000000\r\n".to_owned()),
+        ("POST /healthz", "Content-Length: 5000000\r\n".to_owned()),
+        ("POST /v1/command", format!("{own}Content-Length: 0209715200\r\n")),
+        ("PATCH /v1/keys/k", format!("{own}Content-Length: 2000000\r\n")),
+    ] {
+        let mut web = Web::connect(port)?;
+        let head = "HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n";
+        web.send(format!("{line} {head}{lines}\r\n").as_bytes())?;
+        assert_eq!(web.answer(false)?.status, 413, "{line}");
+        assert_eq!(web.rest()?, b"");
+    }
+    // The length of a body in chunks shows as it comes.
+    let mut web = Web::connect(port)?;
+    web.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")?;
+    let chunk = [b"8000\r\n", &[b'x'; 0x8000][..], b"\r\n"].concat();
+    // It is refused when there are 32 of them.
+    let _ = (0..40).try_for_each(|_| web.send(&chunk));
+    assert_eq!(web.answer(false)?.status, 413);
+    // What is wrong with a body is said once.
+    let mut web = Web::connect(port)?;
+    let head = format!("POST /v1/command HTTP/1.1\r\nHost: localhost\r\n{own}");
+    let chunked = "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\nzz\r\n";
+    web.send(format!("{head}{chunked}").as_bytes())?;
+    assert_eq!(web.answer(false)?.status, 400);
+    assert_eq!(web.rest()?, b"");
+    Ok(())
+}
+
+/// What a client sends while the server does not look at it is not late.
+#[test]
+fn a_request_behind_one_that_waits_is_not_late() -> Result<()> {
+    let (_server, port) = start(&[])?;
+    let mut web = Web::connect(port)?;
+    web.request("GET /v1/keys/k?wait=true&timeout=12", &[], b"")?;
+    let head = "PUT /v1/keys/other HTTP/1.1\r\nHost: localhost\r\n";
+    let lines = "Expect: 100-continue\r\nContent-Length: 3\r\n\r\n";
+    web.send(format!("{head}{lines}").as_bytes())?;
+    web.set_patience(Duration::from_secs(30))?;
+    assert_eq!(web.answer(false)?.status, 304);
+    assert_eq!(web.answer(false)?.status, 100);
+    thread::sleep(Duration::from_millis(300));
+    web.send(b"abc")?;
+    assert_eq!(web.answer(false)?.status, 201);
+    Ok(())
+}

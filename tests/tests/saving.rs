@@ -454,7 +454,7 @@ fn pipe(path: &Path) -> Result<()> {
 fn nobody_waits_for_the_file_of_another_ones_flushall() -> Result<()> {
     for threads in ["1", "2"] {
         let server = start(&[("save", "3600 1"), ("threads", threads)])?;
-        let file = server.directory().join(format!("temp-emptied-{}.rdb", server.pid()));
+        let file = server.directory().join(format!("temp-emptied-{}-dump.rdb", server.pid()));
         let mut others = (0..4).map(|_| server.connect()).collect::<Result<Vec<_>>>()?;
         for flush in [&["FLUSHALL"][..], &["MULTI", "FLUSHALL", "GET a", "BGSAVE", "EXEC"]] {
             pipe(&file)?;
@@ -495,7 +495,7 @@ fn nobody_waits_for_the_file_of_another_ones_flushall() -> Result<()> {
 #[test]
 fn a_client_may_go_during_its_flushall() -> Result<()> {
     let mut server = start(&[("save", "3600 1")])?;
-    let file = server.directory().join(format!("temp-emptied-{}.rdb", server.pid()));
+    let file = server.directory().join(format!("temp-emptied-{}-dump.rdb", server.pid()));
     pipe(&file)?;
     let mut client = server.connect()?;
     client.call_text("SET a 1")?;

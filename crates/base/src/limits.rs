@@ -114,6 +114,12 @@ pub const HTTP_CHUNK_LINE: usize = 256;
 /// Longest body that is JSON, in bytes. A value is bounded by `proto-max-bulk-len`.
 pub const HTTP_JSON: u64 = 64 * 1024 * 1024;
 
+/// Longest body of a request whose body means nothing, in bytes.
+pub const HTTP_UNUSED_BODY: u64 = 1024 * 1024;
+
+/// Most words of one command in JSON.
+pub const HTTP_WORDS: usize = 1024 * 1024;
+
 /// Longest merge patch, in bytes: it is applied under the lock of the key's slot.
 pub const HTTP_PATCH: usize = 1024 * 1024;
 

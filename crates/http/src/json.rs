@@ -25,22 +25,52 @@ pub enum Word {
 /// # Errors
 /// It is not a command, or something comes after it.
 pub fn read_command(text: &[u8], visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
-    read_array(text, true, visit)
+    read_array(text, true, limits::HTTP_WORDS, visit)
 }
 
-/// Reads an array of words, each of any kind.
+/// Reads an array of words, each of any kind, at most so many.
 ///
 /// # Errors
 /// As [`read_command`].
-pub fn read_words(text: &[u8], visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
-    read_array(text, false, visit)
+pub fn read_words(text: &[u8], most: usize, visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
+    read_array(text, false, most, visit)
 }
 
-fn read_array(text: &[u8], is_command: bool, visit: &mut dyn FnMut(Word)) -> Result<(), Malformed> {
-    let mut reader = Reader { text, at: 0 };
+fn read_array(
+    text: &[u8],
+    is_command: bool,
+    most: usize,
+    visit: &mut dyn FnMut(Word),
+) -> Result<(), Malformed> {
+    let mut reader = Reader { text, at: 0, left: most };
     reader.expect(b'[')?;
     reader.words(is_command, visit)?;
     reader.end()
+}
+
+/// Whether a text is a number in JSON, which knows neither hexadecimal digits nor a sign in front.
+pub fn is_number(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let text = text.strip_prefix(b"-").unwrap_or(text);
+    let whole = digits(text);
+    if whole == 0 || (whole > 1 && text[0] == b'0') {
+        return false;
+    }
+    let mut rest = &text[whole..];
+    if let Some(fraction) = rest.strip_prefix(b".") {
+        let length = digits(fraction);
+        if length == 0 {
+            return false;
+        }
+        rest = &fraction[length..];
+    }
+    if let Some(exponent) = rest.strip_prefix(b"e").or_else(|| rest.strip_prefix(b"E")) {
+        let exponent =
+            exponent.strip_prefix(b"+").or(exponent.strip_prefix(b"-")).unwrap_or(exponent);
+        let length = digits(exponent);
+        return length > 0 && length == exponent.len();
+    }
+    rest.is_empty()
 }
 
 /// Reads an array of commands. Calls `visit` with each word, and with `None` after each command.
@@ -48,7 +78,7 @@ fn read_array(text: &[u8], is_command: bool, visit: &mut dyn FnMut(Word)) -> Res
 /// # Errors
 /// It is not such an array, or something comes after it.
 pub fn read_commands(text: &[u8], mut visit: impl FnMut(Option<Word>)) -> Result<(), Malformed> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, at: 0, left: limits::HTTP_WORDS };
     reader.expect(b'[')?;
     let mut commands = 0;
     while reader.next_item(commands)? {
@@ -66,6 +96,8 @@ pub fn read_commands(text: &[u8], mut visit: impl FnMut(Option<Word>)) -> Result
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
+    /// How many more words it may have.
+    left: usize,
 }
 
 impl Reader<'_> {
@@ -116,6 +148,7 @@ impl Reader<'_> {
             if is_command && read == 0 && (!is_text || is_empty) {
                 return Err(Malformed("a command begins with its name"));
             }
+            self.left = self.left.checked_sub(1).ok_or(Malformed("there are too many words"))?;
             visit(word);
             read += 1;
         }
@@ -269,7 +302,18 @@ mod tests {
             assert!(command(broken).is_err(), "{broken}");
         }
         assert!(read_command(b"[\"\xff\"]", &mut |_| ()).is_err());
-        assert!(read_words(b"[1,\"\",true]", &mut |_| ()).is_ok(), "keys may be anything");
+        assert!(read_words(b"[1,\"\",true]", 3, &mut |_| ()).is_ok(), "keys may be anything");
+        assert!(read_words(b"[1,\"\",true]", 2, &mut |_| ()).is_err(), "there are too many");
+    }
+
+    #[test]
+    fn numbers_are_those_of_json() {
+        for number in ["0", "-0", "12", "1.5", "-0.25e-7", "1E+20"] {
+            assert!(is_number(number.as_bytes()), "{number}");
+        }
+        for other in ["", "-", "+5", "01", "1.", ".5", "0x10", "1e", "1e+", "1 ", "inf", "nan"] {
+            assert!(!is_number(other.as_bytes()), "{other}");
+        }
     }
 
     #[test]

@@ -121,7 +121,18 @@ pub enum Strings {
 
 /// Appends the next reply as JSON. `None` when there is none.
 pub fn write_json(pieces: &mut Pieces<'_>, strings: Strings, output: &mut Vec<u8>) -> Option<()> {
-    match pieces.next()? {
+    let first = pieces.next()?;
+    write_whole(first, pieces, strings, output)
+}
+
+/// Appends a reply whose first piece was taken already.
+fn write_whole(
+    first: Piece<'_>,
+    pieces: &mut Pieces<'_>,
+    strings: Strings,
+    output: &mut Vec<u8>,
+) -> Option<()> {
+    match first {
         Piece::Array(count) => {
             output.push(b'[');
             for index in 0..count {
@@ -149,10 +160,8 @@ pub fn write_json(pieces: &mut Pieces<'_>, strings: Strings, output: &mut Vec<u8
         Piece::Integer(number) => {
             output.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         }
-        Piece::Double(text) => match parse_f64(text) {
-            Some(number) if number.is_finite() => output.extend_from_slice(text),
-            _ => json::write_text(output, text),
-        },
+        Piece::Double(text) if json::is_number(text) => output.extend_from_slice(text),
+        Piece::Double(text) => json::write_text(output, text),
         Piece::Boolean(value) => output.extend_from_slice(if value { b"true" } else { b"false" }),
         Piece::Null => output.extend_from_slice(b"null"),
     }
@@ -167,12 +176,21 @@ fn write_error(text: &[u8], output: &mut Vec<u8>) {
 
 /// Appends the name of a member of an object: always text.
 fn write_name(pieces: &mut Pieces<'_>, output: &mut Vec<u8>) -> Option<()> {
-    match pieces.next()? {
+    let first = pieces.next()?;
+    match first {
         Piece::Bytes(bytes) | Piece::Status(bytes) | Piece::Double(bytes) => {
             json::write_text(output, bytes);
         }
         Piece::Integer(number) => json::write_str(output, itoa::Buffer::new().format(number)),
-        _ => return None,
+        Piece::Error(text) => json::write_text(output, text),
+        Piece::Boolean(value) => json::write_str(output, if value { "true" } else { "false" }),
+        Piece::Null => json::write_str(output, "null"),
+        // A script may make one of these a name: its name is its JSON.
+        Piece::Array(_) | Piece::Map(_) => {
+            let mut text = Vec::new();
+            write_whole(first, pieces, Strings::Lossy, &mut text)?;
+            json::write_text(output, &text);
+        }
     }
     Some(())
 }

@@ -125,6 +125,8 @@ struct Receiving {
     bytes: Vec<u8>,
     /// Whether all of the body goes to `bytes`, so that no more of it comes to the input.
     apart: bool,
+    /// Most bytes that the body may have.
+    most: u64,
     /// For a chunked body: bytes after the head that were decoded, bytes that the present chunk lacks,
     /// and whether the line end after a chunk is due.
     decoded: usize,
@@ -156,7 +158,7 @@ impl Parser {
         visit: impl FnOnce(&Head<'_>, Body<'b>) -> T,
     ) -> Parsed<T> {
         if self.receiving.is_some() {
-            return self.receive(buffer, max_body, visit);
+            return self.receive(buffer, visit);
         }
         // A client may send line ends after a body.
         while buffer[self.position..].starts_with(b"\r\n") {
@@ -215,6 +217,7 @@ impl Parser {
             framing,
             bytes: Vec::new(),
             apart,
+            most: max_body,
             decoded: 0,
             chunk: 0,
             line_end_due: false,
@@ -226,7 +229,6 @@ impl Parser {
     fn receive<'b, T>(
         &mut self,
         buffer: &'b [u8],
-        max_body: u64,
         visit: impl FnOnce(&Head<'_>, Body<'b>) -> T,
     ) -> Parsed<T> {
         let from = self.position;
@@ -248,7 +250,7 @@ impl Parser {
             }
             Framing::Length(length) if behind.len() < length => return Parsed::Incomplete,
             Framing::Length(length) => (Body::Here(&behind[..length]), length),
-            Framing::Chunked => match receiving.decode(behind, max_body) {
+            Framing::Chunked => match receiving.decode(behind) {
                 Ok(Some(length)) => (Body::Apart(std::mem::take(&mut receiving.bytes)), length),
                 Ok(None) => return Parsed::Incomplete,
                 Err(refusal) => return Parsed::Refused(refusal),
@@ -259,6 +261,13 @@ impl Parser {
         match with_head(&buffer[from..to], |head| visit(head, body)) {
             Ok(made) => Parsed::Request(made),
             Err(refusal) => Parsed::Refused(refusal),
+        }
+    }
+
+    /// Bounds the body in progress, whose head [`Parser::parse`] has returned, by what its request may have.
+    pub fn limit_body(&mut self, most: u64) {
+        if let Some(receiving) = &mut self.receiving {
+            receiving.most = receiving.most.min(most);
         }
     }
 
@@ -345,7 +354,7 @@ const BAD_CHUNK: Refusal = refusal(400, "the body is not chunked as announced");
 impl Receiving {
     /// Decodes chunks from `behind`, everything that has arrived after the head. Returns the length of
     /// the encoded body when all of it has arrived.
-    fn decode(&mut self, behind: &[u8], max_body: u64) -> Result<Option<usize>, Refusal> {
+    fn decode(&mut self, behind: &[u8]) -> Result<Option<usize>, Refusal> {
         loop {
             let rest = &behind[self.decoded..];
             if self.chunk > 0 {
@@ -369,7 +378,7 @@ impl Receiving {
                 if size == 0 {
                     return Ok(end_of_trailers(&rest[line..])?.map(|end| self.decoded + line + end));
                 }
-                if (self.bytes.len() as u64).saturating_add(size) > max_body {
+                if (self.bytes.len() as u64).saturating_add(size) > self.most {
                     return Err(TOO_LARGE);
                 }
                 self.decoded += line;

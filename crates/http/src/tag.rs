@@ -55,11 +55,17 @@ pub fn version(digits: &[u8]) -> Option<u64> {
     i64::from_str_radix(plain?, 16).ok().map(i64::cast_unsigned)
 }
 
-/// Reads lists of tags. When `strong` tags are asked for, a weak tag is that of no version.
+/// Reads lists of tags (RFC 9110, section 8.8.3: there may be commas within the quotes of a tag). When
+/// `strong` tags are asked for, a weak tag is that of no version.
 pub fn parse<'v>(lists: impl Iterator<Item = &'v [u8]>, strong: bool) -> Tags {
     let mut versions = Vec::new();
     for list in lists {
-        for item in list.split(|byte| *byte == b',') {
+        let mut is_quoted = false;
+        let items = list.split(|byte| {
+            is_quoted ^= *byte == b'"';
+            *byte == b',' && !is_quoted
+        });
+        for item in items {
             match item_of(item.trim_ascii(), strong) {
                 Item::Any => return Tags::Any,
                 Item::Version(version) => versions.push(version),
@@ -127,5 +133,7 @@ mod tests {
         assert!(parse(lists.into_iter(), true).has(2));
         assert_eq!(parse([&b" * "[..]].into_iter(), true), Tags::Any);
         assert!(!parse([&b""[..]].into_iter(), true).has(0));
+        let with_commas = br#""a,*,b", "1f,2", "3""#;
+        assert_eq!(parse([&with_commas[..]].into_iter(), true), Tags::Versions(vec![3]));
     }
 }

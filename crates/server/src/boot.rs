@@ -324,7 +324,9 @@ impl Running {
             ));
             Failed
         })?;
-        for path in stale::remove_snapshots(&*outside.disk, Path::new(".")) {
+        for path in
+            stale::remove_snapshots(&*outside.disk, crate::process::paths::path(&config.dbfilename))
+        {
             outside.log.notice(format!("Removed the unfinished file {}", path.display()));
         }
         Ok(())

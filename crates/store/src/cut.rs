@@ -51,6 +51,8 @@ const COPIED_ELEMENTS: usize = 128;
 const LARGE_VALUE: usize = 16 * 1024;
 /// Entries of a table from which its size is estimated, at most.
 const SAMPLES: usize = 16;
+/// One of so many tables that are taken away is estimated by itself.
+const ESTIMATED_TABLES: usize = 64;
 /// About how many entries the walker looks at under one lock of a slot.
 const ENTRIES_PER_HOLD: usize = 64;
 /// Buckets whose entries are prefetched at the beginning of a lock: about this many have as many
@@ -231,6 +233,9 @@ pub struct Cut {
     backlog: Arc<Backlog>,
     /// Copied bytes from which on writers should wait.
     borne: AtomicUsize,
+    /// What an entry of a table that was taken away took with its share of the table, when that was last
+    /// estimated.
+    taken_entry: AtomicUsize,
 }
 
 impl Cut {
@@ -253,6 +258,7 @@ impl Cut {
             taken: Queue::new(),
             backlog: Arc::default(),
             borne: AtomicUsize::new(BACKLOG_MAX),
+            taken_entry: AtomicUsize::new(0),
         }
     }
 
@@ -393,10 +399,22 @@ impl Cut {
             None if reading => u32::MAX,
             None => return Some(table),
         };
-        let kept = table_bytes(&table);
+        let kept = self.taken_bytes(slot, &table);
         self.backlog.add_kept(kept);
         let taken = self.taken.push(Taken { database: number, slot, position, table, kept });
         taken.err().map(|taken| taken.table)
+    }
+
+    /// About how many bytes a table takes. All tables of a database are taken away while all gates are closed,
+    /// so only some of them are looked at.
+    fn taken_bytes(&self, slot: u16, table: &SlotTable) -> usize {
+        let (entry, count) = (self.taken_entry.load(Ordering::Relaxed), table.len());
+        if entry > 0 && !usize::from(slot).is_multiple_of(ESTIMATED_TABLES) {
+            return entry * count;
+        }
+        let bytes = table_bytes(table);
+        self.taken_entry.store(bytes / count.max(1), Ordering::Relaxed);
+        bytes
     }
 
     /// Ends the cut for writers: no walker reads on.

@@ -40,7 +40,7 @@ fn add_changes<'r>(
     };
     let here = Some(database);
     match (name.as_slice(), &words[1..]) {
-        (b"set", [key, value, options @ ..]) => {
+        (b"set", [key, value, options @ ..]) if !keeps_time(options) => {
             add(here, Some(key), Operation::Set(value, expiry_of(options)));
         }
         (b"setnx" | b"getset", [key, value]) => add(here, Some(key), Operation::Set(value, None)),
@@ -86,6 +86,12 @@ fn add_changes<'r>(
 
 fn number(word: &[u8]) -> Option<usize> {
     base::num::parse_i64(word)?.try_into().ok()
+}
+
+/// Whether a string that is set with these options expires when the one before it would have: the effect
+/// does not say when.
+fn keeps_time(options: &[&[u8]]) -> bool {
+    options.iter().any(|word| word.eq_ignore_ascii_case(b"keepttl"))
 }
 
 /// When a string that is set with these options expires: effects name the time itself.
@@ -183,6 +189,7 @@ mod tests {
     fn each_key_that_is_written_is_a_change() {
         assert_eq!(told(&[(0, "SET k v")]), ["0 k set v None"]);
         assert_eq!(told(&[(3, "set k v PXAT 99")]), ["3 k set v Some(99)"]);
+        assert_eq!(told(&[(0, "SET k v KEEPTTL")]), ["0 k update"], "it may have a time");
         assert_eq!(told(&[(0, "MSET a 1 b 2")]), ["0 a set 1 None", "0 b set 2 None"]);
         assert_eq!(told(&[(0, "UNLINK a b")]), ["0 a delete", "0 b delete"]);
         assert_eq!(told(&[(0, "RENAME a b")]), ["0 a delete", "0 b update"]);

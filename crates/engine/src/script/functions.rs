@@ -208,9 +208,9 @@ impl Functions {
         *self.at_cut.lock() = libraries;
     }
 
-    /// The libraries of the cut that began last.
-    pub fn at_cut(&self) -> Vec<Arc<Library>> {
-        self.at_cut.lock().clone()
+    /// The libraries of the cut that began last, for the one who reads it.
+    pub fn take_at_cut(&self) -> Vec<Arc<Library>> {
+        std::mem::take(&mut *self.at_cut.lock())
     }
 }
 
@@ -294,7 +294,7 @@ mod tests {
         assert!(all.find(b"H").is_some() && all.find(b"f").is_none());
         all.add(vec![library("b", &["x"])], Policy::Flush).unwrap();
         assert!(all.find(b"h").is_none() && all.find(b"x").is_some());
-        assert_eq!(all.at_cut()[0].functions.len(), 2);
+        assert_eq!(all.take_at_cut()[0].functions.len(), 2);
         assert_eq!(error(all.remove(b"a")), "ERR Library not found");
         all.remove(b"b").unwrap();
         assert_eq!((all.count(), all.memory()), (0, 0));

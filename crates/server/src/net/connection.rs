@@ -9,7 +9,6 @@ use base::limits;
 use config::Config;
 use engine::engine::Engine;
 use engine::observe::stats::ThreadStats;
-use engine::run::request::Outcome;
 use engine::run::turn::Turn;
 use engine::session::Session;
 use resp::output::Output;
@@ -309,12 +308,6 @@ impl Connection {
         let Some(from) = held.into_iter().chain(self.withheld_from).min() else { return waiting };
         let sent = self.output.end() - waiting as u64;
         usize::try_from(from.saturating_sub(sent)).map_or(waiting, |free| free.min(waiting))
-    }
-
-    /// Defers the reply that begins at `from` if it is written although the client has to wait.
-    pub(super) fn withhold_what_waits(&mut self, outcome: &Outcome, from: u64) {
-        let waits = matches!(outcome, Outcome::Blocked(_)) && self.output.end() > from;
-        self.withheld_from = waits.then_some(from);
     }
 
     /// Sends waiting output, its share of this turn. Returns bytes sent.

@@ -119,15 +119,11 @@ impl Protocol {
         }
     }
 
-    /// The answer that is due next will be the last. Returns whether a client whose request waits is told
-    /// that it ends: without an answer, one of HTTP could not tell why.
-    pub(super) fn ends_with_answer(&mut self) -> bool {
-        match self {
-            Protocol::Resp(_) => false,
-            Protocol::Http(http) => {
-                http.exchanges.end_with_next();
-                true
-            }
+    /// Tells a client of HTTP whose request waits that the server stops: it could not tell the end of the
+    /// connection from a fault of the network.
+    pub(super) fn stop(&mut self, (now, steady): (u64, u64), output: &mut Output) {
+        if let Protocol::Http(http) = self {
+            http.exchanges.stop((now, steady), output);
         }
     }
 

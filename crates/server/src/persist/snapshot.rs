@@ -94,7 +94,7 @@ pub fn write(
     let staged = Staged::new(&mut file, rest);
     let config = engine.config.snapshot();
     let pace = Pace { access, per_key: config.rdb_key_save_delay };
-    let libraries = engine.scripts.functions.at_cut();
+    let libraries = engine.scripts.functions.take_at_cut();
     let version = version_of(&config, walker.has_expiring_fields());
     if purpose == Purpose::AofBaseAsCommands {
         let mut sink = CommandSink::new(staged.clone(), &engine.content_types);
@@ -229,7 +229,10 @@ impl Clock {
         match self {
             Clock::Unused => None,
             Clock::Seconds(now) => {
-                Some(Usage::IdleSeconds(u64::from(now.wrapping_sub(clock) & 0xff_ffff)))
+                let idle = now.wrapping_sub(clock) & 0xff_ffff;
+                // One that was used since the cut would otherwise seem idle for half a year.
+                let is_later = idle >= 1 << 23;
+                Some(Usage::IdleSeconds(if is_later { 0 } else { u64::from(idle) }))
             }
             Clock::Counter => Some(Usage::Frequency(clock as u8)),
         }

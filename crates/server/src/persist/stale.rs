@@ -1,17 +1,28 @@
 //! Files that a process was writing when it ended: useless, and as large as the data.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::disk::{Disk, TEMPORARY_PREFIX};
+use super::disk::{Disk, TEMPORARY_PREFIX, directory_of};
 
-/// Removes the RDB files in `directory` that processes which have ended left unfinished. Returns the
-/// removed files.
-pub fn remove_snapshots(disk: &dyn Disk, directory: &Path) -> Vec<PathBuf> {
-    remove(disk, directory, |rest| {
+/// Where the file is written that will take the place of `file`. Another server may save another file in
+/// the same directory, and have the same number where the two run in containers, so the name of the file
+/// belongs to it. `kind` tells apart what one server writes at the same time.
+pub fn unfinished(file: &Path, kind: &str) -> PathBuf {
+    let mut name = OsString::from(format!("{TEMPORARY_PREFIX}{kind}{}-", std::process::id()));
+    name.push(file.file_name().unwrap_or_default());
+    file.with_file_name(name)
+}
+
+/// Removes what processes which have ended left unfinished of this file, if the caller has claimed it.
+/// Returns the removed files.
+pub fn remove_snapshots(disk: &dyn Disk, file: &Path) -> Vec<PathBuf> {
+    let own = file.file_name().unwrap_or_default().as_bytes();
+    remove(disk, directory_of(file), |rest| {
         let rest = rest.strip_prefix(b"emptied-").unwrap_or(rest);
-        rest.strip_suffix(b".rdb").and_then(process).is_some_and(|process| !is_running(process))
+        let number = rest.strip_suffix(own).and_then(|rest| rest.strip_suffix(b"-"));
+        number.and_then(process).is_some_and(|process| !is_running(process))
     })
 }
 
@@ -54,23 +65,33 @@ mod tests {
     #[test]
     fn only_what_nobody_writes_is_removed() {
         let home = tempfile::tempdir().unwrap();
-        let own = format!("temp-{}.rdb", std::process::id());
-        let stay = ["temp-1.rdb", "temp-x.rdb", "temp-4194999", "dump.rdb", "temp-b.aof.manifest"];
+        let file = home.path().join("dump.rdb");
+        let own = [unfinished(&file, ""), unfinished(&file, "emptied-")];
+        let own = own.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+        let stay = [
+            "temp-1-dump.rdb",
+            "temp-x-dump.rdb",
+            "temp-4194999-other.rdb",
+            "temp-4194999",
+            "dump.rdb",
+            "temp-b.aof.manifest",
+        ];
         let goes = [
-            "temp-4194999.rdb",
-            "temp-emptied-4194999.rdb",
-            &own,
+            "temp-4194999-dump.rdb",
+            "temp-emptied-4194999-dump.rdb",
+            &own[0],
+            &own[1],
             "temp-rewriteaof-bg-7.aof",
             "temp-a.aof.incr",
         ];
         stay.iter().chain(&goes).for_each(|name| fs::write(home.path().join(name), "x").unwrap());
-        let mut removed = remove_snapshots(&RealDisk, home.path());
+        let mut removed = remove_snapshots(&RealDisk, &file);
         removed.extend(remove_unfinished(&RealDisk, home.path(), OsStr::new("a.aof")));
         removed.sort();
         let mut expected = goes.map(|name| home.path().join(name)).to_vec();
         expected.sort();
         assert_eq!(removed, expected);
         stay.iter().for_each(|name| assert!(home.path().join(name).exists(), "{name}"));
-        assert!(remove_snapshots(&RealDisk, &home.path().join("none")).is_empty());
+        assert!(remove_snapshots(&RealDisk, &home.path().join("none/dump.rdb")).is_empty());
     }
 }

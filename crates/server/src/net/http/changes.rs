@@ -151,10 +151,16 @@ pub(super) enum Step {
 }
 
 impl Wait {
-    /// A request for a key that waits from a position on, or without one from now on.
-    pub(super) fn new(key: &[u8], database: usize, since: Option<&[u8]>, deadline: u64) -> Wait {
+    /// A request for a key that waits from a position on, or without one from now on. If the client names
+    /// versions that it has, the key is looked at first.
+    pub(super) fn new(
+        key: &[u8],
+        database: usize,
+        (since, has_versions): (Option<&[u8]>, bool),
+        deadline: u64,
+    ) -> Wait {
         let from_now = since.is_none();
-        let stage = if from_now { Stage::Asks } else { Stage::Waits };
+        let stage = if from_now || has_versions { Stage::Asks } else { Stage::Waits };
         let since = since.unwrap_or_default().to_vec();
         Wait { key: key.into(), database, since, from_now, deadline, stage }
     }
@@ -226,7 +232,9 @@ impl Wait {
                 _ => Step::Failed,
             };
         };
-        self.since = position.to_vec();
+        if self.from_now || !matches!(self.stage, Stage::Asks) {
+            self.since = position.to_vec();
+        }
         let happened = !matches!(pieces.next(), Some(Piece::Array(0)));
         match self.stage {
             Stage::Asks if tags.is_some() => self.read(Stage::Looks),

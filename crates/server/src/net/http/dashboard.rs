@@ -48,5 +48,5 @@ pub(super) fn file(path: &[u8]) -> Prepared {
         ("Cross-Origin-Opener-Policy", b"same-origin".to_vec()),
         ("Cache-Control", b"no-cache".to_vec()),
     ];
-    Prepared { status: 200, headers, content_type, body: text.into() }
+    Prepared { status: 200, headers, content_type, body: text.as_bytes().into() }
 }

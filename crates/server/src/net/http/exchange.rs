@@ -15,6 +15,7 @@ use http::request::Refusal;
 use http::tag::{self, Tags};
 use resp::args::OwnedArguments;
 use resp::output::Output;
+use resp::reply::Reply;
 
 use super::changes::{Step, Wait, begin_events, position_of, told_gone};
 use super::etcd::answer::{Step as EventStep, Watch, answer_node};
@@ -472,15 +473,18 @@ impl Exchange {
             Kind::One(style) => answer_one(&mut pieces, *style, envelope, now, output),
             Kind::Pipeline { style, left, text } => {
                 *left -= 1;
-                let last = *left == 0;
-                let written = reply::write_outcome(&mut pieces, style.strings, text);
+                let (last, before) = (*left == 0, text.len());
+                if reply::write_outcome(&mut pieces, style.strings, text).is_none() {
+                    // The replies of the other commands still belong to this request.
+                    text.truncate(before);
+                    text.extend_from_slice(br#"{"error":"ERR the reply is not as expected"}"#);
+                }
                 text.push(if last { b']' } else { b',' });
-                if written.is_some() && !last {
+                if !last {
                     return Next::Waits;
                 }
-                written.map(|_| {
-                    Answer::begin(output, envelope, 200, now).text_body(JSON, text);
-                })
+                Answer::begin(output, envelope, 200, now).text_body(JSON, text);
+                Some(())
             }
             Kind::Transaction { condition: condition @ Condition::Open, .. } => {
                 let mut outcome = pieces.clone();
@@ -550,6 +554,21 @@ impl Exchange {
             answer_error(Pieces::new(&bytes), envelope, now, output);
         }
         Next::Answered
+    }
+}
+
+impl Exchange {
+    /// Answers that the server stops, in place of the answer.
+    pub(super) fn stop(mut self, times: (u64, u64), output: &mut Output) {
+        let mut reply = Output::new();
+        Reply::new(&mut reply, true).error(b"STOPPING the server stops");
+        match self.kind {
+            // These would wait for more replies.
+            Kind::Pipeline { .. } | Kind::Transaction { .. } => {
+                answer_error(Pieces::new(&reply.bytes()), &self.envelope, times.0, output);
+            }
+            _ => drop(self.take_reply(times, &reply, output)),
+        }
     }
 }
 

@@ -101,7 +101,8 @@ impl Http {
     /// of them may lie in `buffer`.
     pub(super) fn parse(&mut self, buffer: &[u8], intake: Intake<'_>, batch: &mut Batch) -> bool {
         let max_body = intake.config.proto_max_bulk_len;
-        for _ in 0..REQUESTS_PER_TURN {
+        // Not more of them wait than one turn takes, whatever waits before them.
+        for _ in self.exchanges.waiting.len()..REQUESTS_PER_TURN {
             if self.input.refused {
                 return false;
             }
@@ -153,7 +154,10 @@ impl Http {
     fn look_at_head(&mut self, head: &[u8], intake: Intake<'_>) {
         let verdict = with_head(head, |head| route::look_at_head(head, intake));
         match verdict {
-            Ok(Ok(wants_continue)) => self.input.wants_continue = wants_continue,
+            Ok(Ok(reception)) => {
+                self.input.wants_continue = reception.wants_continue;
+                self.input.parser.limit_body(reception.most);
+            }
             Ok(Err(exchange)) => {
                 (self.input.refused, self.input.abandoned) = (true, true);
                 self.exchanges.waiting.push_back(*exchange);
@@ -163,8 +167,14 @@ impl Http {
     }
 
     fn refuse(&mut self, refusal: Refusal) {
+        self.input.wants_continue = false;
         (self.input.refused, self.input.abandoned) = (true, true);
         self.exchanges.waiting.push_back(Exchange::refused(refusal));
+    }
+
+    /// Notes that what has come is not looked at for now: the client is not late meanwhile.
+    pub(super) fn wait_for_turn(&mut self, steady: u64) {
+        self.input.began = self.input.began.map(|_| steady);
     }
 
     /// Refuses a request that takes too long to arrive. Returns whether there is one.
@@ -288,6 +298,17 @@ pub(super) fn run_plainly(
     next
 }
 
+/// What came of a command of a request.
+pub(super) struct Executed {
+    pub(super) outcome: Outcome,
+    /// The command that has to run next.
+    pub(super) next: Option<Pending>,
+    /// The place in the stream of all output where its own part may begin.
+    pub(super) from: u64,
+    /// Whether it has replied, even if its client has to wait.
+    pub(super) replied: bool,
+}
+
 /// Runs a command of the first request that waits, and writes the answer when its reply was the last
 /// that the request needs. Otherwise another command may have to run next.
 pub(super) fn run(
@@ -296,21 +317,23 @@ pub(super) fn run(
     request: Request<'_>,
     authority: Authority<'_>,
     (exchanges, session, output): To<'_>,
-) -> (Outcome, Option<Pending>) {
+) -> Executed {
     exchanges.begin(&turn.config, turn.now, session, output);
+    // Behind the answers that were ready.
+    let from = output.end();
     let mut reply = REPLY.take().unwrap_or_default();
     reply.set_limit(output.limit());
     let outcome = engine.execute(turn, session, request, authority, &mut reply);
-    let mut next = None;
+    let (mut next, replied) = (None, !reply.is_empty());
     if reply.is_over_limit() {
         // The connection is closed, like one whose output itself has grown too long.
         output.lose_what_exceeds(usize::MAX);
-    } else if matches!(outcome, Outcome::Done) || !reply.is_empty() {
+    } else if matches!(outcome, Outcome::Done) || replied {
         next = exchanges.take_reply(engine, turn, session, &reply, output);
     }
     reply.clear();
     REPLY.set(Some(reply));
-    (outcome, next)
+    Executed { outcome, next, from, replied }
 }
 
 impl Input {
@@ -371,7 +394,10 @@ impl Exchanges {
     /// Writes answers that depend on no command.
     #[inline]
     pub(super) fn answer_ready(&mut self, now: u64, output: &mut Output) {
-        while !self.closed && self.waiting.front().is_some_and(Exchange::is_ready) {
+        while !self.closed
+            && output.len() <= limits::HTTP_PENDING
+            && self.waiting.front().is_some_and(Exchange::is_ready)
+        {
             if let Some(exchange) = self.waiting.pop_front() {
                 self.closed |= exchange.envelope.close;
                 exchange.write_ready(now, output);
@@ -379,10 +405,16 @@ impl Exchanges {
         }
     }
 
-    /// The next answer is the last.
-    pub(super) fn end_with_next(&mut self) {
-        if let Some(first) = self.waiting.front_mut() {
+    /// Answers the first request that waits, and no other, because the server stops.
+    pub(super) fn stop(&mut self, (now, steady): (u64, u64), output: &mut Output) {
+        self.answer_ready(now, output);
+        if self.closed || self.following.is_some() {
+            return;
+        }
+        if let Some(mut first) = self.waiting.pop_front() {
             first.envelope.close = true;
+            first.stop((now, steady), output);
+            self.closed = true;
         }
     }
 

@@ -1,5 +1,7 @@
 //! Answers that depend on no command.
 
+use std::borrow::Cow;
+
 use http::answer::JSON;
 use http::json;
 
@@ -8,7 +10,7 @@ pub(super) struct Prepared {
     pub(super) status: u16,
     pub(super) headers: Vec<(&'static str, Vec<u8>)>,
     pub(super) content_type: &'static str,
-    pub(super) body: Vec<u8>,
+    pub(super) body: Cow<'static, [u8]>,
 }
 
 impl Prepared {
@@ -21,7 +23,7 @@ impl Prepared {
     }
 
     pub(super) fn json(status: u16, body: Vec<u8>) -> Prepared {
-        Prepared { status, headers: Vec::new(), content_type: JSON, body }
+        Prepared { status, headers: Vec::new(), content_type: JSON, body: body.into() }
     }
 
     pub(super) fn status(status: u16, word: &str) -> Prepared {

@@ -77,31 +77,53 @@ impl From<Malformed> for Refused {
 
 type Routed<T> = Result<T, Refused>;
 
-/// The longest body of a request to this path.
-fn longest_body(path: &[u8], intake: Intake<'_>) -> u64 {
+/// Addresses that answer without a password.
+fn needs_no_password(path: &[u8]) -> bool {
+    matches!(path, b"/healthz" | b"/readyz" | b"/health")
+}
+
+/// The longest body of a request with this method to this path.
+fn longest_body(method: &str, path: &[u8], intake: Intake<'_>) -> u64 {
     let of_value = intake.config.proto_max_bulk_len;
     match path {
-        _ if path.starts_with(b"/v1/keys/") => of_value,
+        _ if matches!(method, "GET" | "HEAD" | "OPTIONS") || needs_no_password(path) => {
+            limits::HTTP_UNUSED_BODY
+        }
+        _ if path.starts_with(b"/v1/keys/") && method == "PATCH" => limits::HTTP_PATCH as u64,
+        _ if path.starts_with(b"/v1/keys/") && method == "PUT" => of_value,
         _ if is_own(path) => of_value.min(limits::ETCD_FORM),
         _ => of_value.min(limits::HTTP_JSON),
     }
 }
 
-/// Decides by the head of a request whether its body should be received. Returns whether the client
-/// waits to be told so.
-pub(super) fn look_at_head(head: &Head<'_>, intake: Intake<'_>) -> Result<bool, Box<Exchange>> {
+/// How a body is received.
+pub(super) struct Reception {
+    /// The client waits to be told to send it.
+    pub(super) wants_continue: bool,
+    /// Most bytes that it may have.
+    pub(super) most: u64,
+}
+
+/// Decides by the head of a request whether its body should be received.
+pub(super) fn look_at_head(
+    head: &Head<'_>,
+    intake: Intake<'_>,
+) -> Result<Reception, Box<Exchange>> {
     let mut envelope = Envelope::default();
     let verdict = checked(head, intake, &mut envelope).and_then(|target| {
-        let length = head.header("content-length");
-        let length = length.and_then(base::num::parse_i64).unwrap_or(0).unsigned_abs();
-        if length > longest_body(target.path, intake) {
+        let most = longest_body(head.method, target.path, intake);
+        let length = head.header("content-length").unwrap_or_default();
+        let zeros = length.iter().take_while(|byte| **byte == b'0').count();
+        let length = base::num::parse_i64(&length[zeros..]).unwrap_or(0).unsigned_abs();
+        if length > most {
             return Err((413, "the body is too large").into());
         }
-        match head.header("expect") {
-            Some(word) if word.eq_ignore_ascii_case(b"100-continue") => Ok(!head.is_1_0),
-            Some(_) => Err((417, "nothing but 100-continue can be expected").into()),
-            None => Ok(false),
-        }
+        let wants_continue = match head.header("expect") {
+            Some(word) if word.eq_ignore_ascii_case(b"100-continue") => !head.is_1_0,
+            Some(_) => return Err((417, "nothing but 100-continue can be expected").into()),
+            None => false,
+        };
+        Ok(Reception { wants_continue, most })
     });
     // The bytes after the answer may be the body all the same.
     envelope.close = true;
@@ -149,9 +171,7 @@ fn checked<'h>(head: &Head<'h>, intake: Intake<'_>, envelope: &mut Envelope) -> 
         Err(Stranger::Page) if is_page && head.header("origin").is_none() => None,
         origin => origin.map_err(refused_stranger)?.map(Into::into),
     };
-    let is_open = is_page
-        || matches!(target.path, b"/healthz" | b"/readyz" | b"/health")
-        || head.method == "OPTIONS";
+    let is_open = is_page || needs_no_password(target.path) || head.method == "OPTIONS";
     if user.is_none() && !is_open {
         let mut prepared = Prepared::error(401, "NOAUTH Authentication required.");
         prepared.headers.push(("WWW-Authenticate", b"Bearer, Basic realm=\"dunlin\"".to_vec()));
@@ -331,7 +351,7 @@ impl Route<'_> {
             prepared.headers.push(("Allow", place.methods(self.intake).into()));
             return Err(Refused(prepared));
         }
-        if self.bytes(body).len() as u64 > longest_body(target.path, self.intake) {
+        if self.bytes(body).len() as u64 > longest_body(head.method, target.path, self.intake) {
             return Err((413, "the body is too large").into());
         }
         match place {
@@ -362,10 +382,9 @@ impl Route<'_> {
             Place::Mget => {
                 let first = self.begin();
                 self.word(b"MGET");
-                self.words_of(body, json::read_words)?;
-                if self.batch.args.len() - first > limits::HTTP_MGET + 1 {
-                    return Err((400, "there are too many keys").into());
-                }
+                self.words_of(body, |text, visit| {
+                    json::read_words(text, limits::HTTP_MGET, visit)
+                })?;
                 self.add(first, self.rows().mget);
                 Ok(Kind::Mget)
             }
@@ -508,34 +527,33 @@ impl Route<'_> {
         let value: serde_json::Value =
             serde_json::from_slice(&text).map_err(|_| (400, "the body is not JSON"))?;
         let pairs = value.is_object();
-        let mut form: &[u8] = if pairs { b"PAIRS" } else { b"ITEMS" };
-        let place = self.batch.args.len();
-        self.word(form);
+        let (mut kind, mut end): (Option<&[u8]>, Option<&[u8]>) = (None, None);
         let database = self.parameters(target, |_, name, value| {
-            form = match (name, value, pairs) {
-                (b"type", b"list", false) => b"LIST",
-                (b"type", b"set", false) => b"SET",
-                (b"type", b"hash", true) => b"HASH",
-                (b"type", b"zset", true) => b"ZSET",
-                (b"end", b"front", false) => b"FRONT",
-                (b"end", b"back", false) => b"LIST",
-                (
-                    b"type" | b"end",
-                    b"list" | b"set" | b"hash" | b"zset" | b"front" | b"back",
-                    _,
-                ) => {
-                    return Err((422, "the parameter does not fit the body").into());
-                }
-                (b"type" | b"end", ..) => {
+            let (into, word): (_, &[u8]) = match (name, value) {
+                (b"type", b"list") => (&mut kind, b"LIST"),
+                (b"type", b"set") => (&mut kind, b"SET"),
+                (b"type", b"hash") => (&mut kind, b"HASH"),
+                (b"type", b"zset") => (&mut kind, b"ZSET"),
+                (b"end", b"front") => (&mut end, b"FRONT"),
+                (b"end", b"back") => (&mut end, b"LIST"),
+                (b"type" | b"end", _) => {
                     let reason = "type is list, set, hash or zset, and end is front or back";
                     return Err((400, reason).into());
                 }
                 _ => return Ok(false),
             };
+            *into = Some(word);
             Ok(true)
         })?;
+        let form: &[u8] = match (kind, end, pairs) {
+            (None, None, true) => b"PAIRS",
+            (None, None, false) => b"ITEMS",
+            (None | Some(b"LIST"), Some(end), false) => end,
+            (Some(kind @ (b"LIST" | b"SET")), None, false) => kind,
+            (Some(kind @ (b"HASH" | b"ZSET")), None, true) => kind,
+            _ => return Err((422, "the parameters do not fit the body").into()),
+        };
         self.word(form);
-        self.batch.args.swap_remove(place);
         self.conditions(head);
         self.word(b"VALUES");
         let before = self.batch.args.len();
@@ -941,7 +959,7 @@ fn options(methods: &str) -> Kind {
         ),
         ("Access-Control-Max-Age", b"600".to_vec()),
     ];
-    Kind::ready(Prepared { status: 204, headers, content_type: "", body: Vec::new() })
+    Kind::ready(Prepared { status: 204, headers, content_type: "", body: Cow::default() })
 }
 
 /// Whether a command concerns the connection that it arrives on.

@@ -188,28 +188,24 @@ impl Worker {
         self.mailbox.connections.fetch_sub(1, Relaxed);
     }
 
-    /// Answers a request that waits and that the server ends because it stops.
-    fn end_wait_of_http(&mut self, place: usize) {
-        let Some(connection) = &mut self.connections[place] else { return };
-        let Hold::Blocked(waiter) = &connection.held_back.hold else { return };
-        let waiter = Arc::clone(waiter);
-        if !connection.protocol.ends_with_answer() || !waiter.claim() {
-            return;
+    /// Answers a request of HTTP that waits and that the server ends because it stops.
+    fn stop_serving(&mut self, place: usize) {
+        let Some(connection) = &self.connections[place] else { return };
+        if let Hold::Blocked(waiter) = &connection.held_back.hold
+            && !waiter.claim()
+        {
+            // Another thread has served it, or is about to.
+            self.take_inbox(place);
         }
-        connection.held_back.hold = Hold::None;
-        let inside = self.gate.enter();
-        self.engine.end_wait(inside.presence(), &connection.session, &waiter);
-        drop(inside);
-        connection.reply((&self.engine, &self.turn), |_, reply| {
-            reply.error(b"STOPPING the server stops");
-            true
-        });
+        let Some(connection) = &mut self.connections[place] else { return };
+        let Connection { protocol, output, .. } = &mut **connection;
+        protocol.stop((self.turn.now, self.turn.steady), output);
     }
 
     pub(super) fn flush_and_close(&mut self) {
         let until = base::clock::steady_ms() + FLUSH_ON_STOP;
         for place in 0..self.connections.len() {
-            self.end_wait_of_http(place);
+            self.stop_serving(place);
             if let Some(connection) = &mut self.connections[place] {
                 while !connection.output.is_empty()
                     && connection.doom.is_none()

@@ -13,14 +13,16 @@ use engine::run::busy::Busy;
 use engine::run::consists::runs_scripts;
 use engine::run::request::{Outcome, Request, Requests};
 use engine::run::turn::Turn;
+use engine::session::Session;
 use resp::args::OwnedArguments;
+use resp::output::Output;
 use store::gate::Presence;
 
 use super::Worker;
 use crate::net::batch::{Batch, Item};
 use crate::net::connection::{Connection, Withheld};
 use crate::net::held_back::{Hold, Pending, Ran};
-use crate::net::http::{self, Http};
+use crate::net::http::{self, Executed, Http};
 use crate::net::protocol::Protocol;
 use crate::net::resp::Resp;
 
@@ -278,7 +280,10 @@ fn execute_http_plainly(
     let request = Request { argv, row, keys: &batch.keys[item.keys.clone()], busy: None };
     let to = (exchanges, session, output);
     let Some(next) = http::run_plainly(engine, turn, request, presence, to) else { return false };
-    conclude(turn, connection, &Outcome::Done, from);
+    if turn.holds_replies() {
+        connection.hold_replies(from);
+    }
+    connection.look_at_output_limit();
     if let Some(next) = next {
         connection.held_back.push_first(next);
     }
@@ -301,27 +306,28 @@ fn execute(
     if !connection.runs() || connection.defers_input() {
         return put_off(connection, item, batch);
     }
-    let from = connection.output.end();
     let Connection { protocol, input, session, output, .. } = connection;
-    let (outcome, again) = match protocol {
+    let (ran, again) = match protocol {
         Protocol::Resp(resp) => {
             let argv = resp.arguments(input, ranges);
             let request = Request { argv, row, keys, busy };
-            let outcome = engine.execute(turn, session, request, authority, output);
-            let again = needs_another_try(&outcome).then(|| owned(argv));
-            (outcome, again)
+            let ran = run_resp(engine, turn, request, authority, (session, output));
+            let again = needs_another_try(&ran.outcome).then(|| owned(argv));
+            (ran, again)
         }
         Protocol::Http(http) => {
             let Http { input: http_input, exchanges, .. } = &mut **http;
             let argv = http_input.arguments(input, ranges);
             let request = Request { argv, row, keys, busy };
             let to = (exchanges, session, output);
-            let (outcome, next) = http::run(engine, turn, request, authority, to);
-            let again = needs_another_try(&outcome).then(|| owned(argv));
-            (outcome, again.or(next))
+            let mut ran = http::run(engine, turn, request, authority, to);
+            let again = needs_another_try(&ran.outcome).then(|| owned(argv));
+            let next = ran.next.take();
+            (ran, again.or(next))
         }
     };
-    conclude(turn, connection, &outcome, from);
+    conclude(turn, connection, &ran);
+    let outcome = ran.outcome;
     if !matches!(outcome, Outcome::Done) {
         let slot = turn.contended_slot;
         connection.held_back.hold_back(outcome, again, slot, Instant::now());
@@ -369,30 +375,46 @@ fn run_pending(
     }
     let request = Request { argv, row: command.row, keys: &keys, busy };
     turn.enter(engine);
-    let from = connection.output.end();
     let Connection { protocol, session, output, .. } = connection;
-    let (outcome, next) = match protocol {
-        Protocol::Resp(_) => (engine.execute(turn, session, request, authority, output), None),
+    let mut ran = match protocol {
+        Protocol::Resp(_) => run_resp(engine, turn, request, authority, (session, output)),
         Protocol::Http(http) => {
             let to = (&mut http.exchanges, session, output);
             http::run(engine, turn, request, authority, to)
         }
     };
-    conclude(turn, connection, &outcome, from);
+    conclude(turn, connection, &ran);
+    let (outcome, next) = (ran.outcome, ran.next.take());
     let command = needs_another_try(&outcome).then_some(command).or(next);
     let ends = connection.doom.is_some() || connection.session.close;
     let open = !ends && !connection.is_choked();
     Ran { outcome, command, slot: turn.contended_slot, open }
 }
 
-/// Settles a command that has run, or has not: its output begins at `from` in the stream of all output.
+/// Runs a command of a client of RESP, which writes its reply where it is sent from.
 #[inline]
-fn conclude(turn: &Turn, connection: &mut Connection, outcome: &Outcome, from: u64) {
-    if !matches!(outcome, Outcome::Done) {
-        connection.withhold_what_waits(outcome, from);
+fn run_resp(
+    engine: &Engine,
+    turn: &mut Turn,
+    request: Request<'_>,
+    authority: Authority<'_>,
+    (session, output): (&mut Session, &mut Output),
+) -> Executed {
+    let from = output.end();
+    let outcome = engine.execute(turn, session, request, authority, output);
+    Executed { outcome, next: None, from, replied: output.end() > from }
+}
+
+/// Settles a command that has run, or has not.
+#[inline]
+fn conclude(turn: &Turn, connection: &mut Connection, ran: &Executed) {
+    if !matches!(ran.outcome, Outcome::Done) {
+        // What it replied leaves when its client has waited to the end.
+        let waits = matches!(ran.outcome, Outcome::Blocked(_)) && ran.replied;
+        connection.withheld_from = waits.then_some(ran.from);
     }
     if turn.holds_replies() {
-        connection.hold_replies(from);
+        connection.hold_replies(ran.from);
     }
     connection.look_at_output_limit();
 }

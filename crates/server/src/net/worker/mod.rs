@@ -389,12 +389,14 @@ impl Worker {
             if connection.is_idle_beyond(timeout, self.turn.steady) {
                 connection.doom = Some("it was idle for longer than timeout");
             }
-            if !connection.defers_input()
-                && let Protocol::Http(http) = &mut connection.protocol
-                && http.end_slow_request(&connection.input, self.turn.steady)
-            {
-                self.schedule(place);
-                continue;
+            let defers = connection.defers_input() || connection.unparsed;
+            if let Protocol::Http(http) = &mut connection.protocol {
+                if defers {
+                    http.wait_for_turn(self.turn.steady);
+                } else if http.end_slow_request(&connection.input, self.turn.steady) {
+                    self.schedule(place);
+                    continue;
+                }
             }
             if connection.is_stuck(self.turn.steady) {
                 connection.doom = Some("its client does not take the answer");

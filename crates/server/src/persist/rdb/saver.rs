@@ -17,6 +17,7 @@ use store::gate::{Access, Closed};
 use crate::persist::claim::{Claim, InUse};
 use crate::persist::disk::{Disk, DiskFile, directory_of, replace};
 use crate::persist::snapshot::{self, Purpose, Written, not_wanted};
+use crate::persist::stale;
 
 mod emptied;
 mod order;
@@ -259,8 +260,7 @@ impl Saver {
         place: u64,
         access: Access<'_>,
     ) -> io::Result<Written> {
-        // The name has a number, since another server may save in this directory.
-        let temporary = job.file.with_file_name(format!("temp-{}.rdb", std::process::id()));
+        let temporary = stale::unfinished(&job.file, "");
         self.claim(&job.file).map_err(io::Error::other)?;
         *self.unfinished.lock() = Some(temporary.clone());
         let incrementally = engine.config.load().rdb_save_incremental_fsync;

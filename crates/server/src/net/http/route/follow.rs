@@ -47,10 +47,12 @@ impl Route<'_> {
             Ok(true)
         })?;
         let deadline = self.intake.steady.saturating_add(timeout);
-        let wait = Wait::new(&key, database, since.as_deref(), deadline);
+        let get = get(head);
+        let has_versions = get.as_ref().is_some_and(|get| get.none_match.is_some());
+        let wait = Wait::new(&key, database, (since.as_deref(), has_versions), deadline);
         wait.first(self.intake.steady).view().iter().for_each(|word| self.word(word));
         self.add_named(first)?;
-        Ok((Kind::Wait(Box::new(wait), get(head)), database))
+        Ok((Kind::Wait(Box::new(wait), get), database))
     }
 
     /// `GET /v1/changes`: an endless answer with the changes of keys.

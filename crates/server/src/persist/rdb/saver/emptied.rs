@@ -16,6 +16,7 @@ use super::order::Emptied;
 use super::{Saver, file_of, now};
 use crate::persist::disk::{directory_of, replace};
 use crate::persist::snapshot::{self, Purpose, not_wanted};
+use crate::persist::stale;
 
 impl Saver {
     /// All data has just been removed, and these are the changes up to that. Returns whether
@@ -58,8 +59,7 @@ impl Saver {
         }
         self.claim(&emptied.file).map_err(io::Error::other)?;
         // Not the name of a file that is being written at the same time.
-        let name = format!("temp-emptied-{}.rdb", std::process::id());
-        let temporary = emptied.file.with_file_name(name);
+        let temporary = stale::unfinished(&emptied.file, "emptied-");
         replace(&*self.disk, &emptied.file, &temporary, |file| {
             snapshot::write_none(engine, Purpose::Whole, file)
         })?;

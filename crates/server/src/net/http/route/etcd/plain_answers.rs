@@ -15,7 +15,7 @@ pub(super) fn text(status: u16, body: &str) -> Prepared {
         status,
         headers: vec![("X-Content-Type-Options", b"nosniff".to_vec())],
         content_type: "text/plain; charset=utf-8",
-        body: body.into(),
+        body: body.as_bytes().to_vec().into(),
     }
 }
 
