@@ -54,7 +54,8 @@ fn address(text: &str) {
 /// Reads a body as a command, and as many. What JSON has there, another library decides.
 fn commands(body: &[u8]) {
     let mut words = Vec::new();
-    let is_array = json::read_words(body, &mut |word| words.push(text(body, word))).is_ok();
+    let is_array =
+        json::read_words(body, usize::MAX, &mut |word| words.push(text(body, word))).is_ok();
     if let Some(expected) = words_of(body) {
         assert!(is_array && words.len() == expected.len(), "an array of words is read");
         let same = words.iter().zip(&expected).all(|(word, expected)| is_word(word, expected));
