@@ -117,7 +117,7 @@ pub const HTTP_JSON: u64 = 64 * 1024 * 1024;
 /// Longest body of a request whose body means nothing, in bytes.
 pub const HTTP_UNUSED_BODY: u64 = 1024 * 1024;
 
-/// Most words of one command in JSON.
+/// Most words of one request in JSON, of all its commands together.
 pub const HTTP_WORDS: usize = 1024 * 1024;
 
 /// Longest merge patch, in bytes: it is applied under the lock of the key's slot.

@@ -60,6 +60,18 @@ impl Pending {
     }
 }
 
+/// What came of running a command, in either protocol.
+pub struct Executed {
+    /// The engine's outcome.
+    pub outcome: Outcome,
+    /// The command that has to run next, if a request consists of several.
+    pub next: Option<Pending>,
+    /// The place in the stream of all output from which its own part comes.
+    pub from: u64,
+    /// Whether it has replied, even if its client has to wait.
+    pub replied: bool,
+}
+
 /// The outcome of a pending command.
 pub struct Ran {
     /// The engine's outcome.

@@ -362,3 +362,18 @@ impl Sink for RdbSink<'_> {
         self.note(written);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_since_the_cut_is_not_idle() {
+        let idle = |now, used| Clock::Seconds(now).usage(used);
+        assert_eq!(idle(100, 40), Some(Usage::IdleSeconds(60)));
+        assert_eq!(idle(100, 101), Some(Usage::IdleSeconds(0)));
+        // The clock of 24 bits has begun anew.
+        assert_eq!(idle(3, 0xff_fffe), Some(Usage::IdleSeconds(5)));
+        assert_eq!(idle(0xff_fffe, 3), Some(Usage::IdleSeconds(0)));
+    }
+}

@@ -66,8 +66,9 @@ mod tests {
     fn only_what_nobody_writes_is_removed() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("dump.rdb");
-        let own = [unfinished(&file, ""), unfinished(&file, "emptied-")];
-        let own = own.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+        let own =
+            ["", "emptied-"].map(|kind| format!("temp-{kind}{}-dump.rdb", std::process::id()));
+        assert_eq!(unfinished(&file, "emptied-"), home.path().join(&own[1]));
         let stay = [
             "temp-1-dump.rdb",
             "temp-x-dump.rdb",

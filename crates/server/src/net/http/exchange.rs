@@ -555,9 +555,7 @@ impl Exchange {
         }
         Next::Answered
     }
-}
 
-impl Exchange {
     /// Answers that the server stops, in place of the answer.
     pub(super) fn stop(mut self, times: (u64, u64), output: &mut Output) {
         let mut reply = Output::new();

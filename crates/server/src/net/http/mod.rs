@@ -36,7 +36,7 @@ use resp::output::Output;
 use store::gate::Presence;
 
 use super::batch::Batch;
-use super::held_back::Pending;
+use super::held_back::{Executed, Pending};
 use exchange::Exchange;
 use familiar::Familiar;
 
@@ -296,17 +296,6 @@ pub(super) fn run_plainly(
     reply.clear();
     REPLY.set(Some(reply));
     next
-}
-
-/// What came of a command of a request.
-pub(super) struct Executed {
-    pub(super) outcome: Outcome,
-    /// The command that has to run next.
-    pub(super) next: Option<Pending>,
-    /// The place in the stream of all output where its own part may begin.
-    pub(super) from: u64,
-    /// Whether it has replied, even if its client has to wait.
-    pub(super) replied: bool,
 }
 
 /// Runs a command of the first request that waits, and writes the answer when its reply was the last

@@ -21,8 +21,8 @@ use store::gate::Presence;
 use super::Worker;
 use crate::net::batch::{Batch, Item};
 use crate::net::connection::{Connection, Withheld};
-use crate::net::held_back::{Hold, Pending, Ran};
-use crate::net::http::{self, Executed, Http};
+use crate::net::held_back::{Executed, Hold, Pending, Ran};
+use crate::net::http::{self, Http};
 use crate::net::protocol::Protocol;
 use crate::net::resp::Resp;
 
